@@ -1,0 +1,76 @@
+"""What the pure core may ask of the world, as frozen values.
+
+A turn is a generator: it yields one of these, a driver (`ullage.drivers`) does it and sends
+the reply back. Nothing else in the core touches a store, a clock or a network.
+
+    effect     reply
+    ------     -----
+    Find       the records kept under these keys, oldest first
+    Commit     the records already kept in the place of ours (a race we lost); () if none
+    Get        the Output kept under a ref; raises RefNotFound into the generator
+"""
+
+from __future__ import annotations
+
+from collections.abc import Generator
+from typing import Any, Literal, TypeAlias, TypeVar
+
+from msgspec import Struct
+
+__all__ = ["Commit", "Effect", "Find", "Get", "Output", "Record", "Steps"]
+
+T = TypeVar("T")
+
+
+class Output(Struct, frozen=True, gc=False):
+    """Something set aside: a tool result's text, or one content block as JSON.
+
+    Attributes:
+        ref: its name, derived from its content (`ullage.canon.ref_of`).
+        text: the original, as the caller's own string object.
+        kind: ``"text"``, or ``"block"`` for a content block of the format, as JSON text.
+    """
+
+    ref: str
+    text: str
+    kind: Literal["text", "block"] = "text"
+
+
+class Record(Struct, frozen=True, gc=False):
+    """One row of the ledger: what was decided or observed at a place in the history.
+
+    Attributes:
+        key: the chain at that place, 16 bytes.
+        kind: ``"batch"`` is written once and never replaced; ``"observed"`` and
+            ``"opened"`` hold the newest value.
+        n: the batch's number under this key, from 0; 0 for the other kinds.
+        data: the value, encoded by `ullage.ledger`.
+    """
+
+    key: bytes
+    kind: Literal["batch", "observed", "opened"]
+    n: int
+    data: bytes
+
+
+class Find(Struct, frozen=True):
+    """Ask for every record kept under any of these keys."""
+
+    keys: tuple[bytes, ...]
+
+
+class Commit(Struct, frozen=True):
+    """Keep these outputs and records, all or nothing, before the view is returned."""
+
+    outputs: tuple[Output, ...]
+    records: tuple[Record, ...]
+
+
+class Get(Struct, frozen=True):
+    """Ask for what is kept under a ref."""
+
+    ref: str
+
+
+Effect: TypeAlias = Find | Commit | Get
+Steps: TypeAlias = Generator[Effect, Any, T]

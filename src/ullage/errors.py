@@ -1,0 +1,145 @@
+"""Every error ullage raises, drawn as a tree.
+
+    UllageError
+    ├── FormatError            the request is not what its format says it is
+    │   └── UnsupportedPart    a part we cannot carry through
+    ├── OverLimitError         every stage was used and it still does not fit
+    ├── BudgetExceeded         an allowance is spent
+    ├── StoreError             a store failed
+    │   └── RefNotFound        nothing is kept under this ref
+    ├── SummaryError           the summarising model failed or answered nothing
+    └── ConfigError            settings contradict one another
+
+Each message has three parts: what happened, with which numbers, what to do. No message
+holds content of the conversation, a key, or a path of the user's machine.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+__all__ = [
+    "BudgetExceeded",
+    "ConfigError",
+    "FormatError",
+    "OverLimitError",
+    "RefNotFound",
+    "StoreError",
+    "SummaryError",
+    "UllageError",
+    "UnsupportedPart",
+]
+
+
+class UllageError(Exception):
+    """Base of every error raised on purpose by ullage."""
+
+
+class FormatError(UllageError):
+    """The request is not what its format says it is.
+
+    Attributes:
+        where: JSON path of the offending place, such as ``messages[3].content[0]``.
+        rule: what the format asks for there.
+        remedy: what the caller can do.
+    """
+
+    def __init__(self, where: str, rule: str, remedy: str) -> None:
+        super().__init__(f"{where}: {rule}. {remedy}")
+        self.where = where
+        self.rule = rule
+        self.remedy = remedy
+
+
+class UnsupportedPart(FormatError):
+    """A part cannot be carried into another format without losing something."""
+
+
+class OverLimitError(UllageError):
+    """Every stage was used and the untouchable parts alone are over the limit.
+
+    Attributes:
+        limit_tokens: the most the request may hold.
+        need_tokens: what it holds after everything that may be cut was cut.
+        parts: tokens by name of each untouchable part, largest first.
+    """
+
+    def __init__(self, limit_tokens: int, need_tokens: int, parts: Mapping[str, int]) -> None:
+        self.limit_tokens = limit_tokens
+        self.need_tokens = need_tokens
+        self.parts = dict(sorted(parts.items(), key=lambda item: -item[1]))
+        listed = ", ".join(f"{name} {tokens:,}" for name, tokens in self.parts.items())
+        super().__init__(
+            f"the request needs at least {need_tokens:,} tokens and the limit is "
+            f"{limit_tokens:,}. Parts that may not be touched: {listed}. "
+            "Shorten the largest of them, lower the output reserve, or use a model with a "
+            "larger window."
+        )
+
+
+class BudgetExceeded(UllageError):
+    """An allowance of tokens or money is spent.
+
+    Attributes:
+        unit: ``"tokens"`` or ``"usd"``.
+        allowance: what was allowed in all.
+        spent: what has been used so far.
+    """
+
+    def __init__(self, unit: str, allowance: float, spent: float) -> None:
+        self.unit = unit
+        self.allowance = allowance
+        self.spent = spent
+        super().__init__(
+            f"the budget of {allowance:,} {unit} is spent ({spent:,} used). "
+            "Raise the allowance or end the session."
+        )
+
+
+class StoreError(UllageError):
+    """A store failed.
+
+    Attributes:
+        store: the kind of store, such as ``"sqlite"``.
+        operation: what was being done, such as ``"commit"``.
+        key: the ref or key concerned, or None.
+    """
+
+    def __init__(self, store: str, operation: str, reason: str, key: str | None = None) -> None:
+        of = f" of {key!r}" if key else ""
+        super().__init__(f"{store} store: {operation}{of} failed: {reason}")
+        self.store = store
+        self.operation = operation
+        self.key = key
+
+
+class RefNotFound(StoreError):
+    """Nothing is kept under this ref, or it belongs to another tenant."""
+
+    def __init__(self, store: str, ref: str) -> None:
+        super().__init__(
+            store,
+            "get",
+            "nothing is kept under this ref for this tenant. Check the ref against the "
+            "notice it came from; refs are case-sensitive",
+            ref,
+        )
+        self.ref = ref
+
+
+class SummaryError(UllageError):
+    """The summarising model failed, or answered with nothing that can be used."""
+
+
+class ConfigError(UllageError):
+    """Two settings contradict one another, or one is out of range.
+
+    Attributes:
+        setting: name of the setting.
+        remedy: how to mend it.
+    """
+
+    def __init__(self, setting: str, problem: str, remedy: str) -> None:
+        super().__init__(f"{setting}: {problem}. {remedy}")
+        self.setting = setting
+        self.remedy = remedy
