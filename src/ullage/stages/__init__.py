@@ -1,0 +1,27 @@
+"""The stages, one plain function a file, and the default policy that strings them together.
+
+    truncate    first sight      one result is too large: a view of it
+    prune       pressure         old results and arguments: placeholders, in rare deep batches
+    compact     pressure         a span becomes a summary a model may add to (not here yet)
+    emergency   guard            whatever it takes, never an illegal view
+"""
+
+from __future__ import annotations
+
+from functools import partial
+
+from ullage.policy import Policy
+from ullage.stages.emergency import emergency
+from ullage.stages.prune import prune
+from ullage.stages.truncate import truncate
+
+__all__ = ["DEFAULT", "emergency", "prune", "truncate"]
+
+DEFAULT = Policy(
+    name="default-1",
+    at_first_sight=(partial(truncate),),
+    under_pressure=(partial(prune),),
+    guard=partial(emergency),
+)
+"""Cut at first sight by kind of content with generous limits; prune in batches from 75 % of
+the limit down to 40 %; condense when the limit itself is near."""

@@ -1,0 +1,54 @@
+"""Drivers: run the core's generators against a real store. The only place effects are done."""
+
+from __future__ import annotations
+
+from typing import Any, TypeVar
+
+from ullage.effects import Commit, Effect, Find, Get, Steps
+from ullage.errors import UllageError
+from ullage.stores import AsyncStore, Store
+
+__all__ = ["arun", "run"]
+
+T = TypeVar("T")
+
+
+def run(steps: Steps[T], store: Store, tenant: str) -> T:
+    """Run to the end, doing each effect on ``store``. Errors are thrown into the steps."""
+    try:
+        effect = next(steps)
+        while True:
+            try:
+                reply = _do(effect, store, tenant)
+            except UllageError as error:
+                effect = steps.throw(error)
+            else:
+                effect = steps.send(reply)
+    except StopIteration as stop:
+        return stop.value  # type: ignore[no-any-return]
+
+
+async def arun(steps: Steps[T], store: AsyncStore, tenant: str) -> T:
+    """The same for an event loop."""
+    try:
+        effect = next(steps)
+        while True:
+            try:
+                reply = await _do(effect, store, tenant)
+            except UllageError as error:
+                effect = steps.throw(error)
+            else:
+                effect = steps.send(reply)
+    except StopIteration as stop:
+        return stop.value  # type: ignore[no-any-return]
+
+
+def _do(effect: Effect, store: Store | AsyncStore, tenant: str) -> Any:
+    """What an effect is on a store: a reply, or an awaitable of it from an async store."""
+    match effect:
+        case Commit(outputs=outputs, records=records):
+            return store.commit(tenant, outputs, records)
+        case Find(keys=keys):
+            return store.find(tenant, keys)
+        case Get(ref=ref):
+            return store.get(tenant, ref)

@@ -1,0 +1,101 @@
+"""Edits: what makes the view differ from the history, addressed so that they hold anywhere.
+
+An edit names its place by what the conversation itself calls it (a call id and how many
+calls had that id before; a message's digest), never by an index into the caller's list, and
+carries the digest of what it replaces. Where the history no longer holds that, the edit does
+not apply (DESIGN §10 "what is an edit keyed by?").
+
+A batch is the edits of one decision, keyed by the chain at the decision point: the last
+assistant message then (`core-feasibility` §8.2).
+"""
+
+from __future__ import annotations
+
+from typing import Literal, NamedTuple, TypeAlias
+
+from msgspec import Struct
+
+from ullage.effects import Output
+
+__all__ = ["Batch", "Cut", "Edit", "Place", "Replace", "Span"]
+
+
+class Place(Struct, frozen=True, array_like=True):
+    """One leaf of the conversation: a text, a result's item or a call's arguments.
+
+    Attributes:
+        kind: what the leaf belongs to.
+        id: the call id, or the hex digest of the message for a text.
+        ordinal: how many earlier calls (or equal messages) have the same id.
+        item: index of the item within a result's content, or of the part within a message.
+    """
+
+    kind: Literal["result", "call", "text"]
+    id: str
+    ordinal: int
+    item: int = 0
+
+
+class Replace(Struct, frozen=True, tag="replace"):
+    """Show ``text`` in place of a leaf.
+
+    Attributes:
+        place: the leaf.
+        ref: what opens the original. It is derived from the original's content, so it is
+            also the guard: the edit applies only where the leaf still has this ref.
+        text: what is shown. For call arguments: a JSON object.
+        kind: the kind of event this is told as.
+        why: the reason, with its numbers.
+    """
+
+    place: Place
+    ref: str
+    text: str
+    kind: Literal["truncated", "pruned", "cut"]
+    why: str
+
+
+class Span(Struct, frozen=True, tag="span"):
+    """Show one user message in place of a run of messages.
+
+    Attributes:
+        after: the chain before the first message of the run, 16 bytes.
+        upto: the chain after its last message, 16 bytes.
+        text: the account shown in its place.
+        ref: what opens the index of everything in the run.
+        why: the reason, with its numbers.
+    """
+
+    after: bytes
+    upto: bytes
+    text: str
+    ref: str
+    why: str
+
+
+Edit: TypeAlias = Replace | Span
+
+
+class Cut(NamedTuple):
+    """An edit and what it sets aside: the effect that fills it."""
+
+    edit: Edit
+    outputs: tuple[Output, ...]
+
+
+class Batch(Struct, frozen=True):
+    """The edits of one decision, in order.
+
+    Attributes:
+        stage: name of the stage that decided.
+        policy: name of the policy then in force.
+        edits: the edits; a later one wins over an earlier one in the same place.
+        tokens_before: estimated tokens of the whole view before.
+        tokens_after: and after.
+    """
+
+    stage: str
+    policy: str
+    edits: tuple[Edit, ...]
+    tokens_before: int
+    tokens_after: int

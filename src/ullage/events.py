@@ -1,0 +1,41 @@
+"""What happened, as values: every decision can be read, logged, counted and shown."""
+
+from __future__ import annotations
+
+from typing import Literal, TypeAlias
+
+from msgspec import Struct
+
+__all__ = ["Event", "Kind"]
+
+Kind: TypeAlias = Literal[
+    "truncated",  # a result was cut when first seen
+    "pruned",  # an old result or old call arguments left the view
+    "condensed",  # a span of messages became an account
+    "cut",  # one oversized text was cut to fit the hard limit
+    "joined",  # the history was already under way when the session first saw it
+    "branched",  # the caller changed something earlier; edits after it no longer apply
+    "observed",  # a reply's usage was taken in
+    "recalled",  # something set aside was opened again
+    "unknown_model",  # no window is known for the model; a default is used
+]
+
+
+class Event(Struct, frozen=True, kw_only=True):
+    """One thing that happened in a session.
+
+    Attributes:
+        kind: what happened.
+        where: the place, such as ``message 12, Read result``. Never content.
+        why: the reason, with its numbers.
+        tokens_before: tokens of the place before, 0 where it does not apply.
+        tokens_after: tokens of the place after.
+        ref: what opens the original, or None.
+    """
+
+    kind: Kind
+    where: str
+    why: str
+    tokens_before: int = 0
+    tokens_after: int = 0
+    ref: str | None = None

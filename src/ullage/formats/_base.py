@@ -1,0 +1,158 @@
+"""What a wire format must be able to do, and what all of them share.
+
+A format turns a provider's request into messages and back. It knows nothing of windows,
+policies or stores. What it gives back for an untouched message is the caller's own object.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple, Protocol
+
+from msgspec import Struct
+
+from ullage import canon
+from ullage.errors import FormatError
+from ullage.messages import Message, ToolCall
+from ullage.usage import Usage
+
+__all__ = ["Change", "Format", "Head", "ToolSpec", "compose", "field", "plain"]
+
+
+class Head(Struct, frozen=True):
+    """What of a request stands outside its chained messages.
+
+    Attributes:
+        leading: how many leading raw messages are system text, not part of the chain.
+        texts: every text to be counted: system text, and each tool as JSON.
+        tools: the names of the caller's tools.
+        asked_output_tokens: the request's own limit of the answer, or None.
+        model: the request's model, or None.
+    """
+
+    leading: int
+    texts: tuple[str, ...]
+    tools: tuple[str, ...]
+    asked_output_tokens: int | None
+    model: str | None
+
+
+class Change(NamedTuple):
+    """A leaf of a message by part and item index, and the text to show there."""
+
+    part: int
+    item: int
+    text: str
+
+
+class ToolSpec(Struct, frozen=True):
+    """A tool, before a format gives it its wire form."""
+
+    name: str
+    description: str
+    parameters: Mapping[str, Any]
+
+
+class Format(Protocol):
+    """One wire format. Every method is pure; raw values are dicts or SDK objects."""
+
+    name: str
+
+    def head(self, request: Mapping[str, Any]) -> Head:
+        """What stands outside the messages. Raises FormatError."""
+
+    def parse(self, raw: Any, where: str) -> Message:
+        """One message. Raises FormatError naming the path below ``where``."""
+
+    def edit(self, raw: Any, message: Message, changes: Sequence[Change]) -> dict[str, Any]:
+        """A fresh message: ``raw`` with other texts in some places, all else as it was."""
+
+    def user(self, text: str) -> dict[str, Any]:
+        """A user message."""
+
+    def tool(self, spec: ToolSpec) -> dict[str, Any]:
+        """A tool definition."""
+
+    def tool_name(self, raw: Any) -> str:
+        """The name in a tool definition, ``""`` where it has none."""
+
+    def call(self, raw: Any) -> ToolCall:
+        """A tool call as it stands in a reply. Raises FormatError."""
+
+    def result(self, call: ToolCall, text: str, *, is_error: bool = False) -> dict[str, Any]:
+        """The wire result of a call, ready to append."""
+
+    def usage(self, reply: Any) -> Usage | None:
+        """What a reply reports, or None if it reports nothing."""
+
+
+def plain(value: Any, where: str) -> Mapping[str, Any]:
+    """``value`` as a mapping: itself if it is a dict, its fields if it is an SDK object.
+
+    Raises:
+        FormatError: it is neither.
+    """
+    if isinstance(value, Mapping):
+        return value
+    dump = getattr(value, "model_dump", None)
+    if dump is not None:
+        fields: Mapping[str, Any] = dump(mode="json", exclude_none=True)
+        return fields
+    raise FormatError(
+        where,
+        f"expected an object, got {type(value).__name__}",
+        "Give a dict as sent on the wire, or the SDK's own object.",
+    )
+
+
+def field(value: Any, name: str, default: Any = None) -> Any:
+    """A field of a dict or of an SDK object."""
+    if isinstance(value, Mapping):
+        return value.get(name, default)
+    return getattr(value, name, default)
+
+
+def compose(
+    request: Mapping[str, Any], messages: list[Any], tools: Sequence[dict[str, Any]]
+) -> dict[str, Any]:
+    """A new top-level request with these messages, and tools appended if there are any."""
+    new = {**request, "messages": messages}
+    if tools:
+        new["tools"] = [*(request.get("tools") or ()), *tools]
+    return new
+
+
+def as_json(value: Any, where: str) -> str:
+    """``value`` as canonical JSON text. Raises FormatError if it is not JSON."""
+    try:
+        return canon.canonical_json(value)
+    except (TypeError, ValueError) as error:
+        raise FormatError(where, f"not JSON ({error})", "Give plain JSON values.") from None
+
+
+def messages_of(request: Mapping[str, Any]) -> list[Any]:
+    """The request's messages. Raises FormatError if they are not a list."""
+    messages = request.get("messages")
+    if not isinstance(messages, list):
+        raise FormatError(
+            "messages",
+            f"expected a list, got {type(messages).__name__}",
+            "Give the whole history under 'messages'.",
+        )
+    return messages
+
+
+def text_at(value: Any, where: str) -> str:
+    """``value`` if it is a string. Raises FormatError if not."""
+    if isinstance(value, str):
+        return value
+    raise FormatError(
+        where, f"expected a string, got {type(value).__name__}", "Give text as a string."
+    )
+
+
+def unknown_role(role: Any, where: str, known: Sequence[str]) -> FormatError:
+    """The error for a role the format does not have."""
+    return FormatError(
+        f"{where}.role", f"unknown role {role!r}", f"Roles here are {', '.join(known)}."
+    )

@@ -1,0 +1,212 @@
+"""Anthropic Messages: ``POST /v1/messages`` (`provider-rules` §1.A).
+
+System text stands beside the messages. Tool results are blocks of a user message. Blocks we
+do not look into (server tools, search results, compaction) are carried through untouched,
+and thinking blocks are never edited: the API checks them byte for byte (A13).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import msgspec
+
+from ullage.errors import FormatError
+from ullage.formats._base import (
+    Change,
+    Head,
+    ToolSpec,
+    as_json,
+    field,
+    messages_of,
+    plain,
+    text_at,
+    unknown_role,
+)
+from ullage.messages import (
+    WHOLE,
+    Content,
+    Media,
+    Message,
+    Opaque,
+    Part,
+    Reasoning,
+    Role,
+    Text,
+    ToolCall,
+    ToolResult,
+)
+from ullage.usage import Usage
+
+__all__ = ["Anthropic"]
+
+_ROLES: dict[str, Role] = {"user": "user", "assistant": "assistant", "system": "system"}
+_loads = msgspec.json.Decoder().decode
+
+
+class Anthropic:
+    """The Messages format."""
+
+    name = "anthropic"
+
+    def head(self, request: Mapping[str, Any]) -> Head:
+        """See `Format.head`."""
+        messages_of(request)
+        system = request.get("system") or ()
+        blocks = [system] if isinstance(system, str) else system
+        texts = [block if isinstance(block, str) else field(block, "text", "") for block in blocks]
+        tools = request.get("tools") or ()
+        texts += [as_json(_unmarked(tool), f"tools[{i}]") for i, tool in enumerate(tools)]
+        asked = request.get("max_tokens")
+        return Head(
+            0,
+            tuple(texts),
+            tuple(self.tool_name(tool) for tool in tools),
+            asked if isinstance(asked, int) else None,
+            request.get("model"),
+        )
+
+    def parse(self, raw: Any, where: str) -> Message:
+        """See `Format.parse`."""
+        fields = raw if type(raw) is dict else plain(raw, where)
+        said = fields.get("role")
+        role = _ROLES.get(said) if isinstance(said, str) else None
+        if role is None:
+            raise unknown_role(said, where, tuple(_ROLES))
+        content = fields.get("content")
+        if type(content) is str:
+            return Message(role, (Text(content),))
+        if not isinstance(content, (list, tuple)):
+            raise FormatError(
+                f"{where}.content",
+                f"expected a string or a list of blocks, got {type(content).__name__}",
+                "Give content as the API takes it.",
+            )
+        parts = [self._block(b, i, f"{where}.content[{i}]") for i, b in enumerate(content)]
+        return Message(role, tuple(parts))
+
+    def _block(self, raw: Any, at: int, where: str) -> Part:
+        block = raw if type(raw) is dict else plain(raw, where)
+        match block.get("type"):
+            case "tool_use":
+                arguments = as_json(block.get("input"), f"{where}.input")
+                name = text_at(block.get("name"), f"{where}.name")
+                return ToolCall(str(block.get("id") or ""), name, arguments, at)
+            case "tool_result":
+                content = self._items(block.get("content"), f"{where}.content")
+                failed = bool(block.get("is_error"))
+                return ToolResult(str(block.get("tool_use_id") or ""), content, failed, at)
+            case "thinking":
+                bound = bool(block.get("signature"))
+                return Reasoning(str(block.get("thinking") or ""), at, bound)
+            case "redacted_thinking":
+                return Reasoning("", at, bound=True)
+            case _:
+                return self._content(block, at, where)
+
+    def _items(self, content: Any, where: str) -> tuple[Content, ...]:
+        if content is None:
+            return ()
+        if type(content) is str:
+            return (Text(content),)
+        return tuple(
+            Text(item, index)
+            if type(item) is str
+            else self._content(plain(item, f"{where}[{index}]"), index, f"{where}[{index}]")
+            for index, item in enumerate(content)
+        )
+
+    def _content(self, block: Mapping[str, Any], at: int, where: str) -> Content:
+        kind = block.get("type")
+        if kind == "text":
+            return Text(text_at(block.get("text"), f"{where}.text"), at)
+        if kind in ("image", "document"):
+            source = block.get("source")
+            if field(source, "type") in ("base64", "url", "file"):
+                data = field(source, "data") or field(source, "url") or field(source, "file_id")
+                return Media(kind, field(source, "media_type") or "", str(data or ""), at)
+        return Opaque(str(kind), as_json(_unmarked(block), where), at)
+
+    def edit(self, raw: Any, message: Message, changes: Sequence[Change]) -> dict[str, Any]:
+        """See `Format.edit`."""
+        new = dict(plain(raw, "message"))
+        if isinstance(new["content"], str):
+            new["content"] = changes[-1].text
+            return new
+        blocks = new["content"] = list(new["content"])
+        for change in changes:
+            part = message.parts[change.part]
+            if isinstance(part, Reasoning):
+                continue
+            block = dict(plain(blocks[part.at], "block"))
+            if isinstance(part, ToolCall):
+                block["input"] = _loads(change.text)
+            elif isinstance(part, ToolResult):
+                block["content"] = _item(block["content"], part.content[change.item], change.text)
+            else:
+                block["text"] = change.text
+            blocks[part.at] = block
+        return new
+
+    def user(self, text: str) -> dict[str, Any]:
+        """See `Format.user`."""
+        return {"role": "user", "content": [{"type": "text", "text": text}]}
+
+    def tool(self, spec: ToolSpec) -> dict[str, Any]:
+        """See `Format.tool`."""
+        return {
+            "name": spec.name,
+            "description": spec.description,
+            "input_schema": dict(spec.parameters),
+        }
+
+    def tool_name(self, raw: Any) -> str:
+        """See `Format.tool_name`."""
+        return str(field(raw, "name") or "")
+
+    def call(self, raw: Any) -> ToolCall:
+        """See `Format.call`."""
+        part = self._block(raw, WHOLE, "call")
+        if isinstance(part, ToolCall):
+            return part
+        raise FormatError("call", "not a tool_use block", "Give the block the model sent.")
+
+    def result(self, call: ToolCall, text: str, *, is_error: bool = False) -> dict[str, Any]:
+        """See `Format.result`: a block, to stand first in the next user message (A5)."""
+        block = {"type": "tool_result", "tool_use_id": call.id, "content": text}
+        return {**block, "is_error": True} if is_error else block
+
+    def usage(self, reply: Any) -> Usage | None:
+        """See `Format.usage`. Cached tokens are outside ``input_tokens``."""
+        usage = field(reply, "usage")
+        if usage is None:
+            return None
+        details = field(usage, "output_tokens_details")
+        return Usage(
+            fresh_tokens=field(usage, "input_tokens") or 0,
+            cache_read_tokens=field(usage, "cache_read_input_tokens") or 0,
+            cache_write_tokens=field(usage, "cache_creation_input_tokens") or 0,
+            output_tokens=field(usage, "output_tokens") or 0,
+            reasoning_tokens=(field(details, "thinking_tokens") or 0) if details else 0,
+        )
+
+
+def _item(content: Any, leaf: Content, text: str) -> Any:
+    """A result's content with one item shown otherwise; a cache marker on it stays."""
+    if leaf.at == WHOLE:
+        return text
+    items = list(content)
+    old = items[leaf.at]
+    marker = None if isinstance(old, str) else field(old, "cache_control")
+    items[leaf.at] = {"type": "text", "text": text}
+    if marker is not None:
+        items[leaf.at]["cache_control"] = marker
+    return items
+
+
+def _unmarked(block: Any) -> Any:
+    """A block without its cache marker, which has no say in identity or in tokens."""
+    if isinstance(block, Mapping):
+        return {key: value for key, value in block.items() if key != "cache_control"}
+    return _unmarked(plain(block, "block"))

@@ -1,0 +1,234 @@
+"""OpenAI Chat Completions: ``POST /v1/chat/completions`` (`provider-rules` §1.B).
+
+Leading system and developer messages are the head; later ones are ordinary messages. Tool
+results are messages of their own; their content is a string or text parts, never media (C8).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from ullage.errors import FormatError
+from ullage.formats._base import (
+    Change,
+    Head,
+    ToolSpec,
+    as_json,
+    field,
+    messages_of,
+    plain,
+    text_at,
+    unknown_role,
+)
+from ullage.messages import (
+    WHOLE,
+    Content,
+    Media,
+    Message,
+    Opaque,
+    Part,
+    Role,
+    Text,
+    ToolCall,
+    ToolResult,
+)
+from ullage.usage import Usage
+
+__all__ = ["OpenAIChat"]
+
+_ROLES: dict[str, Role] = {
+    "system": "system",
+    "developer": "system",
+    "user": "user",
+    "assistant": "assistant",
+    "tool": "tool",
+    "function": "tool",
+}
+
+
+class OpenAIChat:
+    """The Chat Completions format."""
+
+    name = "openai-chat"
+
+    def head(self, request: Mapping[str, Any]) -> Head:
+        """See `Format.head`."""
+        messages = messages_of(request)
+        leading, texts = 0, []
+        for raw in messages:
+            if field(raw, "role") not in ("system", "developer"):
+                break
+            message = self.parse(raw, f"messages[{leading}]")
+            texts += [part.text for part in message.parts if isinstance(part, Text)]
+            leading += 1
+        tools = request.get("tools") or ()
+        texts += [as_json(tool, f"tools[{index}]") for index, tool in enumerate(tools)]
+        asked = request.get("max_completion_tokens") or request.get("max_tokens")
+        names = tuple(self.tool_name(tool) for tool in tools)
+        return Head(
+            leading,
+            tuple(texts),
+            names,
+            asked if isinstance(asked, int) else None,
+            request.get("model"),
+        )
+
+    def parse(self, raw: Any, where: str) -> Message:
+        """See `Format.parse`."""
+        fields = raw if type(raw) is dict else plain(raw, where)
+        said = fields.get("role")
+        role = _ROLES.get(said) if isinstance(said, str) else None
+        if role is None:
+            raise unknown_role(said, where, tuple(_ROLES))
+        content = fields.get("content")
+        if role == "tool":
+            call_id = fields.get("tool_call_id") or fields.get("name") or ""
+            items = tuple(self._content(content, f"{where}.content"))
+            return Message(role, (ToolResult(call_id, items, False, WHOLE),))
+        parts: list[Part] = list(self._content(content, f"{where}.content"))
+        if role == "assistant":
+            parts += self._calls(fields, where)
+        return Message(role, tuple(parts))
+
+    def _content(self, content: Any, where: str) -> list[Content]:
+        if content is None:
+            return []
+        if type(content) is str:
+            return [Text(content)]
+        if not isinstance(content, list):
+            raise FormatError(
+                where,
+                f"expected a string or a list of parts, got {type(content).__name__}",
+                "Give content as the API takes it.",
+            )
+        return [self._part(part, index, f"{where}[{index}]") for index, part in enumerate(content)]
+
+    def _part(self, raw: Any, at: int, where: str) -> Content:
+        if type(raw) is str:
+            return Text(raw, at)
+        part = plain(raw, where)
+        match part.get("type"):
+            case "text" | "refusal":
+                kind = part["type"]
+                return Text(text_at(part.get(kind), f"{where}.{kind}"), at)
+            case "image_url":
+                url = field(part.get("image_url"), "url", "")
+                return Media("image", "", url if isinstance(url, str) else "", at)
+            case "input_audio":
+                sound = part.get("input_audio")
+                return Media("audio", field(sound, "format", ""), field(sound, "data", ""), at)
+            case "file":
+                file = part.get("file")
+                data = field(file, "file_data") or field(file, "file_id") or ""
+                return Media("document", "application/pdf", data, at)
+            case kind:
+                return Opaque(str(kind), as_json(part, where), at)
+
+    def _calls(self, fields: Mapping[str, Any], where: str) -> list[Part]:
+        calls: list[Part] = []
+        for index, raw in enumerate(fields.get("tool_calls") or ()):
+            calls.append(self._call(raw, index, f"{where}.tool_calls[{index}]"))
+        if fields.get("function_call"):
+            text = as_json(fields["function_call"], f"{where}.function_call")
+            calls.append(Opaque("function_call", text, WHOLE))
+        return calls
+
+    def _call(self, raw: Any, at: int, where: str) -> ToolCall:
+        call = plain(raw, where)
+        kind = call.get("type") or "function"
+        body = call.get(kind)
+        if body is None:
+            raise FormatError(where, f"a {kind} call without its {kind!r}", "Give the whole call.")
+        arguments = field(body, "arguments" if kind == "function" else "input", "")
+        if not isinstance(arguments, str):
+            arguments = as_json(arguments, f"{where}.{kind}.arguments")
+        name = text_at(field(body, "name"), f"{where}.{kind}.name")
+        return ToolCall(str(call.get("id") or ""), name, arguments, at)
+
+    def edit(self, raw: Any, message: Message, changes: Sequence[Change]) -> dict[str, Any]:
+        """See `Format.edit`."""
+        new = dict(plain(raw, "message"))
+        for change in changes:
+            part = message.parts[change.part]
+            if isinstance(part, ToolCall):
+                new["tool_calls"] = _with(new["tool_calls"], part.at, _argue, change.text)
+                continue
+            leaf = part.content[change.item] if isinstance(part, ToolResult) else part
+            if leaf.at == WHOLE:
+                new["content"] = change.text
+            else:
+                new["content"] = _with(new["content"], leaf.at, _say, change.text)
+        return new
+
+    def user(self, text: str) -> dict[str, Any]:
+        """See `Format.user`."""
+        return {"role": "user", "content": text}
+
+    def tool(self, spec: ToolSpec) -> dict[str, Any]:
+        """See `Format.tool`."""
+        return {
+            "type": "function",
+            "function": {
+                "name": spec.name,
+                "description": spec.description,
+                "parameters": dict(spec.parameters),
+            },
+        }
+
+    def tool_name(self, raw: Any) -> str:
+        """See `Format.tool_name`."""
+        body = field(raw, field(raw, "type") or "function")
+        return str(field(body, "name") or "")
+
+    def call(self, raw: Any) -> ToolCall:
+        """See `Format.call`."""
+        return self._call(raw, WHOLE, "call")
+
+    def result(self, call: ToolCall, text: str, *, is_error: bool = False) -> dict[str, Any]:
+        """See `Format.result`. The wire has no error flag: the text says what went wrong."""
+        return {"role": "tool", "tool_call_id": call.id, "content": text}
+
+    def usage(self, reply: Any) -> Usage | None:
+        """See `Format.usage`. Cached and written tokens are inside ``prompt_tokens``."""
+        usage = field(reply, "usage")
+        if usage is None:
+            return None
+        prompt, details = (
+            field(usage, "prompt_tokens") or 0,
+            field(usage, "prompt_tokens_details"),
+        )
+        read = (field(details, "cached_tokens") or 0) if details else 0
+        written = (field(details, "cache_write_tokens") or 0) if details else 0
+        thought = field(usage, "completion_tokens_details")
+        return Usage(
+            fresh_tokens=max(prompt - read - written, 0),
+            cache_read_tokens=read,
+            cache_write_tokens=written,
+            output_tokens=field(usage, "completion_tokens") or 0,
+            reasoning_tokens=(field(thought, "reasoning_tokens") or 0) if thought else 0,
+        )
+
+
+def _with(items: Sequence[Any], at: int, change: Any, text: str) -> list[Any]:
+    new = list(items)
+    new[at] = change(new[at], text)
+    return new
+
+
+def _argue(raw: Any, text: str) -> dict[str, Any]:
+    call = plain(raw, "tool_call")
+    kind = call.get("type") or "function"
+    field_name = "arguments" if kind == "function" else "input"
+    return {**call, kind: {**plain(call[kind], kind), field_name: text}}
+
+
+def _say(raw: Any, text: str) -> dict[str, Any]:
+    """The part as text; a cache marker on it stays."""
+    if isinstance(raw, str):
+        return {"type": "text", "text": text}
+    kept = {key: value for key, value in plain(raw, "part").items() if key in _MARKERS}
+    return {"type": "text", "text": text, **kept}
+
+
+_MARKERS = frozenset(("cache_control", "prompt_cache_breakpoint"))

@@ -1,0 +1,165 @@
+"""What a session remembers for speed. It can be dropped at any time and changes nothing else.
+
+Callers mutate messages in place: they move cache markers, append to lists, rewrite results.
+So a session keeps, for each message, a copy of its containers that shares the caller's leaf
+strings, and compares every index at every call. CPython compares shared leaves by pointer
+and others by value, so this is sound at every depth and costs no hashing
+(`core-feasibility` §1).
+
+Several lines of history are kept, because branches alternate.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from itertools import compress, count
+from operator import ne
+from typing import Any
+
+from ullage import canon
+from ullage.formats import Format
+from ullage.transcript import Transcript
+from ullage.window import Window
+
+__all__ = ["Line", "Memo", "snapshot"]
+
+LINES = 4
+_LEAVES = frozenset((str, int, float, bool, type(None), bytes))
+
+
+class Line:
+    """One line of history: copies of its raw messages, and what was worked out from them."""
+
+    __slots__ = ("copies", "transcript", "window")
+
+    def __init__(self, transcript: Transcript, window: Window) -> None:
+        self.copies: list[Any] = []
+        self.transcript = transcript
+        self.window = window
+
+
+class Memo:
+    """The lines of history last seen, the newest first."""
+
+    def __init__(self) -> None:
+        self.lines: list[Line] = []
+
+    def follow(
+        self, raws: Sequence[Any], leading: int, wire: Format, new_line: Callable[[], Line]
+    ) -> tuple[Line, bool]:
+        """The line that ``raws`` continues, brought up to date; True if it is a new one.
+
+        Args:
+            raws: the caller's messages, system text included.
+            leading: how many of them are system text outside the chain.
+            wire: the format they are in.
+            new_line: makes an empty line.
+
+        Raises:
+            FormatError: a message is not what its format says it is.
+        """
+        best, best_shared = None, 0
+        for line in self.lines:
+            shared, reworded = _shared(line, raws, leading, wire)
+            if shared == len(line.copies):
+                for index, message in reworded:
+                    line.copies[index] = snapshot(raws[index + leading])
+                    line.transcript.refresh(index, message)
+                    line.window.refresh(index)
+                self._touch(line)
+                _append(line, raws, leading, wire)
+                return line, False
+            if shared > best_shared:
+                best, best_shared = line, shared
+        line = new_line()
+        if best is not None:
+            _take_over(line, best, raws, leading, best_shared)
+        _append(line, raws, leading, wire)
+        self._touch(line)
+        return line, True
+
+    def _touch(self, line: Line) -> None:
+        if self.lines and self.lines[0] is line:
+            return
+        self.lines = [line, *(other for other in self.lines if other is not line)][:LINES]
+
+    def forget(self) -> None:
+        """Drop everything."""
+        self.lines.clear()
+
+
+def _shared(
+    line: Line, raws: Sequence[Any], leading: int, wire: Format
+) -> tuple[int, list[tuple[int, Any]]]:
+    """How many leading messages a line shares with ``raws``, and those worded anew."""
+    ours = raws[leading:] if leading else raws
+    reworded = []
+    for index in compress(count(), map(ne, line.copies, ours)):
+        message = wire.parse(ours[index], f"messages[{index + leading}]")
+        if canon.digest_of(message) != line.transcript.digests[index]:
+            return index, reworded
+        reworded.append((index, message))
+    return min(len(line.copies), len(ours)), reworded
+
+
+def _take_over(line: Line, old: Line, raws: Sequence[Any], leading: int, shared: int) -> None:
+    """Take what was worked out for the shared part of another line."""
+    transcript = old.transcript
+    for index in range(shared):
+        line.transcript.append(
+            transcript.messages[index], transcript.digests[index], transcript.counts[index]
+        )
+        line.copies.append(old.copies[index])
+
+
+def _append(line: Line, raws: Sequence[Any], leading: int, wire: Format) -> None:
+    for index in range(len(line.copies) + leading, len(raws)):
+        raw = raws[index]
+        message = wire.parse(raw, f"messages[{index}]")
+        line.transcript.append(message, canon.digest_of(message))
+        line.copies.append(snapshot(raw))
+
+
+def snapshot(value: Any) -> Any:
+    """A copy of every container in ``value`` that shares its leaves.
+
+    An SDK object becomes a value equal to objects of its type with equal fields; anything
+    else that can change becomes a value equal to nothing, so it is looked at every time.
+    """
+    kind = type(value)
+    if kind in _LEAVES:
+        return value
+    if kind is dict:
+        return {
+            key: item if type(item) in _LEAVES else snapshot(item) for key, item in value.items()
+        }
+    if kind is list:
+        return [item if type(item) in _LEAVES else snapshot(item) for item in value]
+    if kind is tuple:
+        return tuple(snapshot(item) for item in value)
+    fields = getattr(value, "__dict__", None)
+    return _Fields(kind, snapshot(fields)) if isinstance(fields, dict) else _Unlike()
+
+
+class _Fields:
+    """Equal to an object of the same type whose fields are equal."""
+
+    __slots__ = ("fields", "kind")
+    __hash__ = None  # type: ignore[assignment]
+
+    def __init__(self, kind: type, fields: Any) -> None:
+        self.kind = kind
+        self.fields = fields
+
+    def __eq__(self, other: object) -> bool:
+        return type(other) is self.kind and bool(self.fields == vars(other))
+
+
+class _Unlike:
+    """Equal to nothing."""
+
+    __slots__ = ()
+    __hash__ = None  # type: ignore[assignment]
+
+    def __eq__(self, other: object) -> bool:
+        return False

@@ -1,0 +1,67 @@
+"""A policy is data: which stages run at which moment, under which name.
+
+A stage is a plain function from a window to cuts. Its settings are keyword-only and bound
+once with `functools.partial`. There are three moments (DESIGN §1): at first sight, before a
+result was ever sent, when cutting breaks nothing; under pressure, in rare deep batches; and
+the guard, when the hard limit is near.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Literal, Protocol, TypeAlias
+
+from msgspec import Struct
+
+from ullage.edits import Cut
+from ullage.window import Window
+
+__all__ = ["Policy", "Stage", "ToolKind", "kind_of"]
+
+ToolKind: TypeAlias = Literal["read", "search", "shell", "web", "other"]
+
+_KINDS: tuple[tuple[ToolKind, tuple[str, ...]], ...] = (
+    ("search", ("grep", "search", "find", "glob", "list", "ls", "dir", "tree", "query")),
+    ("web", ("web", "fetch", "url", "browse", "http", "scrape", "page", "navigate")),
+    ("shell", ("bash", "shell", "exec", "run", "terminal", "command", "cmd", "python", "test")),
+    ("read", ("read", "view", "cat", "open", "file", "source", "get_code")),
+)
+
+
+class Stage(Protocol):
+    """Decides. Reads the window, changes nothing, returns the cuts it wants."""
+
+    def __call__(self, window: Window, /) -> Sequence[Cut]: ...
+
+
+class Policy(Struct, frozen=True, kw_only=True):
+    """Which stages run when.
+
+    Attributes:
+        name: name and version; pinned for a session and kept with every batch.
+        at_first_sight: stages that see each result once, before it is first sent. Pure in
+            the result, its tool and this policy, so nothing of them is kept.
+        under_pressure: stages asked in order at every boundary; each has its own trigger.
+        guard: the stage behind every policy that makes the view fit, or None to have
+            `OverLimitError` instead.
+    """
+
+    name: str
+    at_first_sight: tuple[Stage, ...] = ()
+    under_pressure: tuple[Stage, ...] = ()
+    guard: Stage | None = None
+
+
+def kind_of(tool: str) -> ToolKind:
+    """What kind of output a tool gives, judged by its name.
+
+    The words of the name decide, the last one first matched: ``read_file`` and ``Read`` are
+    reads, ``web_search`` is the web, ``mcp__files__grep`` is a search.
+    """
+    name = tool.lower()
+    if name.startswith("web"):
+        return "web"
+    for kind, words in _KINDS:
+        if any(word in name for word in words):
+            return kind
+    return "other"

@@ -1,0 +1,116 @@
+"""Answer a recall call. Whatever is wrong with the call is told to the model, never raised."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from typing import Any
+
+import msgspec
+
+from ullage.effects import Get, Output, Steps
+from ullage.errors import RefNotFound
+from ullage.messages import ToolCall
+from ullage.notices import CONTINUATION, READ, RECALL_TOOLS, Words
+from ullage.recall.grep import PatternError, grep
+from ullage.recall.read import by_character, by_line
+from ullage.recall.specs import MATCHES, PAGE_LINES
+
+__all__ = ["Answer", "answer"]
+
+_loads = msgspec.json.Decoder().decode
+
+
+class Answer(msgspec.Struct, frozen=True):
+    """What a recall call gives.
+
+    Attributes:
+        text: what the model reads.
+        ref: the ref that was opened, or None if none was.
+        is_error: whether the call could not be answered.
+    """
+
+    text: str
+    ref: str | None = None
+    is_error: bool = False
+
+
+def answer(
+    call: ToolCall, words: Words, from_history: Callable[[str], Output | None]
+) -> Steps[Answer]:
+    """Answer one recall call.
+
+    Args:
+        call: a call of one of the recall tools.
+        words: the wording of the session.
+        from_history: finds a ref, or the id of a tool call, in the history at hand; tried
+            first, since the caller's history holds the originals.
+    """
+    name = call.name.removeprefix(words.prefix)
+    arguments = _arguments(call.arguments)
+    if name not in RECALL_TOOLS or arguments is None:
+        return _error("the arguments are not a JSON object", "Send the call again.")
+    wanted = arguments.get("tool_call_id" if name == CONTINUATION else "ref_id")
+    if not isinstance(wanted, str) or not wanted:
+        missing = "tool_call_id" if name == CONTINUATION else "ref_id"
+        return _error(f"{missing} is missing", "Give the ref that the notice names.")
+    output = from_history(wanted)
+    if output is None:
+        try:
+            output = yield Get(wanted)
+        except RefNotFound:
+            return _error(
+                f"nothing is kept under {wanted[:80]!r}",
+                "Copy the ref from the notice exactly; it has 16 characters.",
+            )
+    return _page(name, arguments, output, words)
+
+
+def _page(name: str, arguments: dict[str, Any], output: Output, words: Words) -> Answer:
+    if name == CONTINUATION:
+        offset = _integer(arguments.get("offset"), 0)
+        return Answer(by_character(output.text, output.ref, offset, words), output.ref)
+    if name == READ:
+        offset = _integer(arguments.get("offset"), 0)
+        limit = _integer(arguments.get("limit"), PAGE_LINES)
+        return Answer(by_line(output.text, output.ref, offset, limit, words), output.ref)
+    return _search(arguments, output)
+
+
+def _search(arguments: dict[str, Any], output: Output) -> Answer:
+    pattern = arguments.get("pattern")
+    if not isinstance(pattern, str) or not pattern:
+        return _error("pattern is missing", "Give a regular expression in RE2 syntax.")
+    try:
+        found = grep(
+            output.text,
+            pattern,
+            ignore_case=bool(arguments.get("ignore_case")),
+            context_lines=min(max(_integer(arguments.get("context_lines"), 0), 0), 5),
+            max_matches=MATCHES,
+        )
+    except PatternError as error:
+        return _error(str(error), "Change the pattern.")
+    return Answer(found.text(), output.ref)
+
+
+def _arguments(text: str) -> dict[str, Any] | None:
+    try:
+        value = _loads(text or "{}")
+    except (msgspec.DecodeError, UnicodeError, RecursionError):
+        return None
+    return value if isinstance(value, dict) else None
+
+
+def _integer(value: Any, default: int) -> int:
+    """A number as models write it: 4000, 4000.0 or "4000"."""
+    try:
+        return int(value)
+    except (TypeError, ValueError, OverflowError):
+        return default
+
+
+def _error(problem: str, remedy: str) -> Answer:
+    return Answer(json.dumps({"error": problem, "remedy": remedy}), is_error=True)
+
+

@@ -1,0 +1,132 @@
+"""The account of a run of messages, and the index of everything it stands for.
+
+The account is what the model sees: one bullet for each step, newest kept when room is short.
+The index is complete: every text and every call in full, every result by its ref. Both are
+pure functions of the messages, so they come out the same wherever the run is condensed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from ullage import canon
+from ullage.effects import Output
+from ullage.messages import Content, Media, Opaque, Text, ToolCall, ToolResult
+from ullage.notices import Words
+from ullage.transcript import Transcript
+
+__all__ = ["account", "index_of", "outputs_of"]
+
+_USER_CHARS = 1_500
+_SAID_CHARS = 200
+_CALL_CHARS = 140
+
+
+def output_of(content: Content) -> Output:
+    """What a result's item is set aside as: its text, or its block as JSON text."""
+    if isinstance(content, Text):
+        return Output(canon.ref_of(content.text), content.text)
+    if isinstance(content, Media):
+        block = {"kind": content.kind, "mime": content.mime, "data": content.data}
+        text = canon.canonical_json(block)
+    else:
+        text = content.text
+    return Output(canon.ref_of(text, "block"), text, "block")
+
+
+def outputs_of(transcript: Transcript, start: int, stop: int) -> Iterator[Output]:
+    """Every tool output and every image in a run of messages."""
+    for message in transcript.messages[start:stop]:
+        for part in message.parts:
+            if isinstance(part, ToolResult):
+                yield from (output_of(content) for content in part.content)
+            elif isinstance(part, (Media, Opaque)):
+                yield output_of(part)
+
+
+def index_of(transcript: Transcript, start: int, stop: int, words: Words) -> str:
+    """Everything said in a run of messages, with each tool output by its ref."""
+    lines = [
+        f"Index of messages {start + 1} to {stop} of this conversation. A tool output is",
+        f"given by its ref; read one with {words.read_on('REF', 0)}."
+        if words.recall
+        else "given by its ref.",
+    ]
+    for index in range(start, stop):
+        message = transcript.messages[index]
+        lines.append(f"\n## {index + 1} {message.role}")
+        for part in message.parts:
+            match part:
+                case Text(text=text):
+                    lines.append(text)
+                case ToolCall(name=name, arguments=arguments):
+                    lines.append(f"call {name} {arguments}")
+                case ToolResult(content=content):
+                    lines.extend(_listed(output_of(item)) for item in content)
+                case Media() | Opaque():
+                    lines.append(_listed(output_of(part)))
+                case _:
+                    pass
+    return "\n".join(lines)
+
+
+def _listed(output: Output) -> str:
+    what = "output" if output.kind == "text" else "block"
+    return f"{what} ref={output.ref} ({len(output.text):,} characters)"
+
+
+def account(
+    transcript: Transcript, start: int, stop: int, words: Words, index_ref: str, room_chars: int
+) -> str:
+    """One user message that stands for a run of messages.
+
+    Args:
+        transcript: the history.
+        start: the first message of the run.
+        stop: one past its last.
+        words: the wording of the session.
+        index_ref: what opens the index of the run.
+        room_chars: the most characters the account may have.
+    """
+    head = (
+        f"[ullage: messages {start + 1} to {stop} are condensed here to keep within the "
+        f"window. This is a record of what was done, not an instruction. Everything in full: "
+        f"{words.read_on(index_ref, 0)}]"
+    )
+    room = room_chars - len(head) - 60
+    kept: list[str] = []
+    bullets = [bullet for index in range(start, stop) for bullet in _bullets(transcript, index)]
+    for bullet in reversed(bullets):
+        room -= len(bullet) + 1
+        if room < 0:
+            break
+        kept.append(bullet)
+    if len(kept) < len(bullets):
+        kept.append(f"- … {len(bullets) - len(kept):,} earlier steps: see the index")
+    return "\n".join([head, *reversed(kept)])
+
+
+def _bullets(transcript: Transcript, index: int) -> Iterator[str]:
+    message = transcript.messages[index]
+    for number, part in enumerate(message.parts):
+        match part:
+            case Text(text=text) if text.strip():
+                limit = _USER_CHARS if message.role == "user" else _SAID_CHARS
+                yield f"- {message.role}: {_clip(text, limit)}"
+            case ToolResult(content=content, is_error=failed):
+                call = transcript.call_for(index, number)
+                what = f"{call.name} {_clip(call.arguments, _CALL_CHARS)}" if call else "a tool"
+                gave = "; ".join(_gave(item) for item in content) or "nothing"
+                yield f"- {what} → {'error, ' if failed else ''}{gave}"
+            case _:
+                pass
+
+
+def _gave(content: Content) -> str:
+    output = output_of(content)
+    return f"{len(output.text):,} characters, ref={output.ref}"
+
+
+def _clip(text: str, chars: int) -> str:
+    words = " ".join(text.split())
+    return words if len(words) <= chars else f"{words[:chars]}…"

@@ -1,0 +1,164 @@
+"""Emergency: whatever it takes to fit the hard limit, and never an illegal view.
+
+What is kept whole: what stands outside the messages, everything up to the first user
+message, the newest messages. What is between becomes an account: one user message of
+bullets, with an index of everything it stands for. If what is kept is itself too large, its
+largest texts are cut to size. The account is always made from the original messages, never
+from an earlier account, so nothing decays however often it happens (failure F51).
+
+For every history, and every limit above what stands outside the messages and a small floor,
+it returns cuts that fit (failure F39).
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Sequence
+
+from ullage import canon
+from ullage.edits import Cut, Replace, Span
+from ullage.effects import Output
+from ullage.messages import Text, ToolCall
+from ullage.stages.account import account, index_of, outputs_of
+from ullage.stages.shorten import shorten
+from ullage.transcript import Spot, leaves_of
+from ullage.window import Window
+
+__all__ = ["emergency"]
+
+_CHARS_PER_TOKEN = 3
+_LEAST_TOKENS = 120
+_CALM = 0.80
+"""Kept parts are cut down to this share of the limit, so that the next turn has room too."""
+
+
+def emergency(
+    window: Window,
+    /,
+    *,
+    start: float = 0.97,
+    target: float = 0.50,
+    keep_messages: int = 10,
+    account_share: float = 0.15,
+) -> Sequence[Cut]:
+    """Cuts that bring the window under its hard limit, or none if it surely fits.
+
+    Args:
+        window: the window at the boundary at hand.
+        start: act when the upper bound of the view is above this share of the limit.
+        target: condense down to this share where the kept messages allow it.
+        keep_messages: how many of the newest messages stay whole, widened to whole turns.
+        account_share: the account may take this share of the limit.
+    """
+    limit = window.limit_tokens
+    if window.within(int(limit * start), surely=True):
+        return ()
+    room_chars = int(limit * account_share) * _CHARS_PER_TOKEN
+    cuts, begin, stop = _condense(window, int(limit * target), keep_messages, room_chars)
+    kept = [*range(begin), *range(stop, window.size)]
+    tokens = window.head_tokens + sum(window.message_tokens(index) for index in kept)
+    tokens += sum(window.meter.message(cut.edit.text) for cut in cuts)
+    allowed = window.allowed(int(limit * _CALM))
+    return [*cuts, *_shrink(window, kept, tokens - allowed)]
+
+
+def _condense(
+    window: Window, target: int, keep: int, room_chars: int
+) -> tuple[list[Cut], int, int]:
+    """The cut that condenses the middle, and its edges; no cut where there is no middle."""
+    begin = _first_user(window) + 1
+    if window.span:
+        begin = window.span[0]
+    stop = _tail_start(window, begin, window.allowed(target), keep, room_chars)
+    if stop <= begin:
+        return ([], window.size, window.size)
+    transcript, words = window.transcript, window.words
+    index = index_of(transcript, begin, stop, words)
+    ref = canon.ref_of(index)
+    text = account(transcript, begin, stop, words, ref, room_chars)
+    if window.meter.message(text) >= sum(map(window.message_tokens, range(begin, stop))):
+        return ([], window.size, window.size)
+    why = f"the view was near its limit of {window.limit_tokens:,} tokens"
+    span = Span(transcript.chain[begin], transcript.chain[stop], text, ref, why)
+    outputs = (*outputs_of(transcript, begin, stop), Output(ref, index))
+    return ([Cut(span, outputs)], begin, stop)
+
+
+def _first_user(window: Window) -> int:
+    messages = window.transcript.messages
+    return next((i for i in range(window.size) if messages[i].role == "user"), -1)
+
+
+def _tail_start(window: Window, begin: int, target: int, keep: int, room_chars: int) -> int:
+    """Where the kept tail begins: an assistant message, as early as the target allows."""
+    fixed = window.head_tokens + room_chars // _CHARS_PER_TOKEN
+    fixed += sum(window.message_tokens(index) for index in range(begin))
+    floor = window.span[1] if window.span else begin
+    held, best = 0, window.size
+    for index in range(window.size - 1, floor - 1, -1):
+        held += window.message_tokens(index)
+        if best < window.size and (fixed + held > target or window.size - index > keep):
+            break
+        if window.transcript.messages[index].role == "assistant":
+            best = index
+    return best if best < window.size else floor
+
+
+# ── what is kept is itself too large ─────────────────────────────────────────────────────
+
+
+def _shrink(window: Window, kept: Sequence[int], excess: int) -> Iterator[Cut]:
+    """Cuts of the largest texts among the kept messages that win ``excess`` tokens."""
+    if excess <= 0:
+        return
+    leaves = sorted(_texts(window, kept), key=lambda pair: -pair[1])
+    cap = _cap([tokens for _, tokens in leaves], excess)
+    for spot, tokens in leaves:
+        if tokens <= cap:
+            break
+        cut = _cut_to(window, spot, tokens, cap)
+        if cut is not None:
+            yield cut
+
+
+def _texts(window: Window, kept: Sequence[int]) -> Iterator[tuple[Spot, int]]:
+    for index in kept:
+        if window.hidden(index):
+            continue
+        for number, item, leaf in leaves_of(window.transcript.messages[index]):
+            if isinstance(leaf, Text) or (isinstance(leaf, ToolCall) and not window.signed(index)):
+                spot = (index, number, item)
+                yield spot, window.leaf_tokens(spot)
+
+
+def _cap(tokens: Sequence[int], excess: int) -> int:
+    """The most tokens a text may keep so that all together lose ``excess``."""
+    low, high = _LEAST_TOKENS, max(tokens, default=0)
+    while low < high:
+        middle = (low + high + 1) // 2
+        if sum(max(count - middle, 0) for count in tokens) >= excess:
+            low = middle
+        else:
+            high = middle - 1
+    return low
+
+
+def _cut_to(window: Window, spot: Spot, tokens: int, cap: int) -> Cut | None:
+    """A cut of one text to at most ``cap`` tokens."""
+    leaf, original = window.transcript.leaf(spot), window.original(spot)
+    edit = window.shown(spot[0]).get((spot[1], spot[2]))
+    shown_chars = len(edit.text) if edit is not None else len(original)
+    ref, chars = canon.ref_of(original), shown_chars * cap // tokens
+    for _ in range(8):
+        if isinstance(leaf, ToolCall):
+            text: str | None = json.dumps({"_ullage": window.words.arguments(ref, len(original))})
+        else:
+            text = shorten(original, chars, ref, window.words) or None
+        if text is None or window.meter.text(text) <= cap or isinstance(leaf, ToolCall):
+            break
+        chars = chars * 4 // 5
+    if text is None or len(text) >= shown_chars:
+        return None
+    why = f"{tokens:,} tokens in one text; the view was over its hard limit"
+    replace = Replace(window.transcript.place(spot), ref, text, "cut", why)
+    return Cut(replace, (Output(ref, original),))

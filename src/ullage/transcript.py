@@ -1,0 +1,163 @@
+"""The history as values, in step with the chain.
+
+A transcript holds what is worked out once per message and never changes while the message
+stays the same: the parsed message, its digest, the chain after it, its token counts, and
+where each call and result stands. It only ever grows; a history that was changed or rewound
+gets a new one, which takes over everything up to the change.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from ullage import canon
+from ullage.edits import Place
+from ullage.messages import Content, Message, Part, Text, ToolCall, ToolResult
+
+__all__ = ["Leaf", "Spot", "Transcript", "leaves_of", "text_of"]
+
+Spot = tuple[int, int, int]
+"""Where a leaf stands: message index, part index, item index."""
+
+Leaf = tuple[int, int, Part | Content]
+"""Part index, item index within the part, and what stands there."""
+
+
+def leaves_of(message: Message) -> Iterator[Leaf]:
+    """Everything a message holds, in wire order: each part, or each item of a result."""
+    for number, part in enumerate(message.parts):
+        if isinstance(part, ToolResult):
+            for item, content in enumerate(part.content):
+                yield number, item, content
+        else:
+            yield number, 0, part
+
+
+class Transcript:
+    """Messages, digests and chain of one line of history (without leading system text).
+
+    Attributes:
+        messages: the parsed messages.
+        digests: the digest of each, 16 bytes.
+        chain: one longer: ``chain[i]`` is the chain before message ``i``.
+        counts: tokens of each leaf of each message, None until counted.
+    """
+
+    def __init__(self, root: bytes) -> None:
+        self.messages: list[Message] = []
+        self.digests: list[bytes] = []
+        self.chain: list[bytes] = [root]
+        self.counts: list[tuple[int, ...] | None] = []
+        self._said: list[int] = [-1]
+        self._spots: dict[tuple[str, str, int], tuple[int, int]] = {}
+        self._ordinals: dict[tuple[int, int], int] = {}
+        self._times: dict[tuple[str, str], int] = {}
+        self._answers: dict[tuple[int, int], tuple[int, int]] = {}
+
+    def __len__(self) -> int:
+        return len(self.messages)
+
+    def append(self, message: Message, digest: bytes, counts: tuple[int, ...] | None = None) -> None:
+        """Take in the next message."""
+        index = len(self.messages)
+        self.messages.append(message)
+        self.digests.append(digest)
+        self.counts.append(counts)
+        self.chain.append(canon.extend(self.chain[-1], digest))
+        self._said.append(index if message.role == "assistant" else self._said[-1])
+        for number, part in enumerate(message.parts):
+            if isinstance(part, ToolCall):
+                self._note("call", part.id, index, number)
+            elif isinstance(part, ToolResult):
+                self._note("result", part.call_id, index, number)
+                times = self._times.get(("call", part.call_id), 0)
+                if times:
+                    call = self._spots["call", part.call_id, times - 1]
+                    self._answers[index, number] = call
+
+    def _note(self, kind: str, name: str, index: int, number: int) -> None:
+        ordinal = self._times.get((kind, name), 0)
+        self._times[kind, name] = ordinal + 1
+        self._spots[kind, name, ordinal] = (index, number)
+        self._ordinals[index, number] = ordinal
+
+    def refresh(self, index: int, message: Message) -> None:
+        """Take a message's new wording: same digest, but markers or reasoning differ."""
+        self.messages[index] = message
+        self.counts[index] = None
+
+    def boundaries(self, after: int) -> Iterator[int]:
+        """The lengths beyond ``after`` at which a request was, or is now to be, sent.
+
+        A request was sent before each assistant message.
+        """
+        for index in range(after + 1, len(self.messages)):
+            if self.messages[index].role == "assistant":
+                yield index
+        if len(self.messages) > after:
+            yield len(self.messages)
+
+    def decision_key(self, length: int) -> bytes:
+        """What a decision made at this length is keyed by: the last assistant message.
+
+        Before the model has spoken there is none; then it is everything said so far.
+        """
+        said = self._said[length]
+        return self.chain[said + 1] if said >= 0 else self.chain[length]
+
+    def turn_start(self, length: int) -> int:
+        """Index of the last assistant message before ``length``; 0 if there is none."""
+        return max(self._said[length], 0)
+
+    def call_for(self, index: int, number: int) -> ToolCall | None:
+        """The call that the result at (message, part) answers: the newest with its id."""
+        found = self._answers.get((index, number))
+        if found is None:
+            return None
+        part = self.messages[found[0]].parts[found[1]]
+        return part if isinstance(part, ToolCall) else None
+
+    def newest_result(self, call_id: str) -> Spot | None:
+        """Where the newest result of a call id stands."""
+        times = self._times.get(("result", call_id), 0)
+        return (*self._spots["result", call_id, times - 1], 0) if times else None
+
+    def locate(self, place: Place) -> Spot | None:
+        """Where a place stands in this history, or None."""
+        if place.kind == "text":
+            wanted = bytes.fromhex(place.id)
+            same = [index for index, digest in enumerate(self.digests) if digest == wanted]
+            return (same[place.ordinal], place.item, 0) if place.ordinal < len(same) else None
+        found = self._spots.get((place.kind, place.id, place.ordinal))
+        return (*found, place.item) if found else None
+
+    def leaf(self, spot: Spot) -> Part | Content | None:
+        """What stands at a spot, or None if the message is shorter than that."""
+        index, number, item = spot
+        parts = self.messages[index].parts
+        part = parts[number] if number < len(parts) else None
+        if isinstance(part, ToolResult):
+            return part.content[item] if item < len(part.content) else None
+        return part
+
+    def place(self, spot: Spot) -> Place:
+        """The address of the leaf at a spot."""
+        index, number, item = spot
+        part = self.messages[index].parts[number]
+        if isinstance(part, ToolResult):
+            return Place("result", part.call_id, self._ordinals[index, number], item)
+        if isinstance(part, ToolCall):
+            return Place("call", part.id, self._ordinals[index, number])
+        digest = self.digests[index]
+        return Place("text", digest.hex(), self.digests[:index].count(digest), number)
+
+
+def text_of(leaf: Part | Content | None) -> str | None:
+    """The text an edit of this leaf would set aside, or None where there is none."""
+    match leaf:
+        case Text(text=text):
+            return text
+        case ToolCall(arguments=arguments):
+            return arguments
+        case _:
+            return None

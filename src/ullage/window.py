@@ -1,0 +1,283 @@
+"""The window: a history as it is shown at one boundary, counted against its limits.
+
+A window is the fold of the edits made so far over a transcript. It moves forward only, keeps
+running sums and an index, and so answers "how much is shown" without a scan; stages read it
+and never write it. Every token figure comes from here: trigger, cut and acceptance use one
+estimator (failure F29).
+
+Counting is put off while a bound decides: the bytes of what is uncounted are an upper bound
+of its tokens, so while the bound fits, nothing needs counting (`core-feasibility` §2).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+
+from ullage import canon
+from ullage.edits import Edit, Replace, Span
+from ullage.messages import Reasoning, Text, ToolCall, ToolResult
+from ullage.meter import Meter
+from ullage.notices import Words
+from ullage.tokens import Calibration
+from ullage.transcript import Spot, Transcript, leaves_of, text_of
+
+__all__ = ["SMALL_TOKENS", "Shown", "Window"]
+
+Shown = dict[tuple[int, int], Replace]
+"""What replaces the leaves of one message, by part and item index."""
+
+SMALL_TOKENS = 150
+"""Results and arguments of no more than this are not worth a placeholder."""
+
+_WHOLE: Shown = {}
+
+
+class Window:
+    """A transcript as shown: edits, token sums, limits.
+
+    Attributes:
+        transcript: the history behind it.
+        size: how many messages are taken in.
+        fresh: index of the first message that was not there at the last boundary.
+        limit_tokens: the most the prompt may hold.
+        head_tokens: tokens of what stands outside the messages (system text, tools).
+        words: the wording of notices.
+        span: the run of messages shown as an account, with its edges, or None.
+        calibration: what was learned from reported usage so far.
+    """
+
+    def __init__(self, transcript: Transcript, meter: Meter, words: Words) -> None:
+        self.transcript = transcript
+        self.meter = meter
+        self.words = words
+        self.size = 0
+        self.fresh = 0
+        self.limit_tokens = 0
+        self.head_tokens = 0
+        self.span: tuple[int, int, Span] | None = None
+        self.calibration = Calibration()
+        self._shown: dict[int, Shown] = {}
+        self._tokens: list[int] = []
+        self._counted = 0
+        self._bound = 0
+        self._uncounted: list[int] = []
+        self._span_tokens = 0
+        self._cursor = 0
+
+    # ── growing ──────────────────────────────────────────────────────────────────────
+
+    def extend(self, length: int) -> None:
+        """Take in the transcript's messages up to ``length``; they become the fresh ones."""
+        self.fresh = self.size
+        for index in range(self.size, length):
+            self._tokens.append(-1)
+            self._uncounted.append(index)
+            self._bound += self.meter.bound(self.transcript.messages[index])
+        self.size = length
+
+    def refresh(self, index: int) -> None:
+        """A message was worded anew by the caller (same digest): count it again."""
+        if index < self.size and self._tokens[index] >= 0 and not self.hidden(index):
+            self._counted -= self._tokens[index]
+            self._tokens[index] = self._count(index)
+            self._counted += self._tokens[index]
+
+    def apply(self, edit: Edit) -> tuple[int, int] | None:
+        """Show an edit. Returns tokens of its place before and after; None if it is void.
+
+        An edit is void where the history no longer holds what it replaces, or where its
+        place is not shown.
+        """
+        return self._condense(edit) if isinstance(edit, Span) else self._replace(edit)
+
+    def _replace(self, edit: Replace) -> tuple[int, int] | None:
+        spot = self.transcript.locate(edit.place)
+        if spot is None or spot[0] >= self.size:
+            return None
+        original = text_of(self.transcript.leaf(spot))
+        if original is None or canon.ref_of(original) != edit.ref:
+            return None
+        index, number, item = spot
+        before, after = self.leaf_tokens(spot), self.meter.text(edit.text)
+        self._shown.setdefault(index, {})[number, item] = edit
+        if self._tokens[index] < 0:
+            self._bound += after - before
+        else:
+            self._tokens[index] += after - before
+            self._counted += 0 if self.hidden(index) else after - before
+        return before, after
+
+    def _condense(self, edit: Span) -> tuple[int, int] | None:
+        chain = self.transcript.chain
+        try:
+            start = chain.index(edit.after, 0, self.size + 1)
+            stop = chain.index(edit.upto, start, self.size + 1)
+        except ValueError:
+            return None
+        self.count()
+        before = self.tokens
+        if self.span:
+            old_start, old_stop, _ = self.span
+            self._counted += sum(self._tokens[old_start:old_stop]) - self._span_tokens
+        self.span = (start, stop, edit)
+        self._span_tokens = self.meter.message(edit.text)
+        self._counted += self._span_tokens - sum(self._tokens[start:stop])
+        return before, self.tokens
+
+    # ── counting ─────────────────────────────────────────────────────────────────────
+
+    def count(self) -> None:
+        """Count what has not been counted yet."""
+        for index in self._uncounted:
+            tokens = self._tokens[index] = self._count(index)
+            self._counted += tokens
+        self._uncounted.clear()
+        self._bound = 0
+
+    def _count(self, index: int) -> int:
+        counts = self.leaf_counts(index)
+        total = self.meter.framing(self.transcript.messages[index]) + sum(counts)
+        shown = self._shown.get(index)
+        if shown:
+            leaves = leaves_of(self.transcript.messages[index])
+            for (number, item, _), tokens in zip(leaves, counts, strict=True):
+                if (number, item) in shown:
+                    total += self.meter.text(shown[number, item].text) - tokens
+        return total
+
+    def leaf_counts(self, index: int) -> tuple[int, ...]:
+        """Tokens of each leaf of a message, unedited, in wire order."""
+        counts = self.transcript.counts[index]
+        if counts is None:
+            leaves = leaves_of(self.transcript.messages[index])
+            counts = tuple(self.meter.leaf(leaf) for _, _, leaf in leaves)
+            self.transcript.counts[index] = counts
+        return counts
+
+    def leaf_tokens(self, spot: Spot) -> int:
+        """Tokens of a leaf as it is shown."""
+        index, number, item = spot
+        edit = self._shown.get(index, _WHOLE).get((number, item))
+        if edit is not None:
+            return self.meter.text(edit.text)
+        leaves = leaves_of(self.transcript.messages[index])
+        for (at, within, _), tokens in zip(leaves, self.leaf_counts(index), strict=True):
+            if (at, within) == (number, item):
+                return tokens
+        return 0
+
+    def message_tokens(self, index: int) -> int:
+        """Tokens of a message as it is shown, its framing included."""
+        self.count()
+        return self._tokens[index]
+
+    @property
+    def tokens(self) -> int:
+        """Uncalibrated tokens of the whole view: head and messages."""
+        self.count()
+        return self.head_tokens + self._counted
+
+    @property
+    def estimate(self) -> int:
+        """Calibrated tokens of the whole view: what the provider would report."""
+        return self.calibration.apply(self.tokens)
+
+    def within(self, limit_tokens: int, *, surely: bool = False) -> bool:
+        """Whether the view fits a limit; ``surely`` asks it of the upper bound (F58)."""
+        apply = self.calibration.upper if surely else self.calibration.apply
+        if self._uncounted:
+            if apply(self.head_tokens + self._counted + self._bound) <= limit_tokens:
+                return True
+        return apply(self.tokens) <= limit_tokens
+
+    def allowed(self, limit_tokens: int) -> int:
+        """The most uncalibrated tokens whose upper bound is within a limit."""
+        low, high = 0, 3 * limit_tokens
+        while low < high:
+            middle = (low + high + 1) // 2
+            if self.calibration.upper(middle) <= limit_tokens:
+                low = middle
+            else:
+                high = middle - 1
+        return low
+
+    # ── reading ──────────────────────────────────────────────────────────────────────
+
+    @property
+    def turn_start(self) -> int:
+        """Index of the last assistant message: what is after it was never sent before."""
+        return self.transcript.turn_start(self.size)
+
+    def hidden(self, index: int) -> bool:
+        """Whether a message is within the span shown as an account."""
+        return self.span is not None and self.span[0] <= index < self.span[1]
+
+    def shown(self, index: int) -> Shown:
+        """What replaces the leaves of a message."""
+        return self._shown.get(index, _WHOLE)
+
+    @property
+    def changed(self) -> Mapping[int, Shown]:
+        """Every edited message outside the span."""
+        if self.span is None:
+            return self._shown
+        return {index: shown for index, shown in self._shown.items() if not self.hidden(index)}
+
+    def signed(self, index: int) -> bool:
+        """Whether a message holds signed reasoning, so that its calls must stay as they are."""
+        parts = self.transcript.messages[index].parts
+        return any(isinstance(part, Reasoning) and part.bound for part in parts)
+
+    def settled_to(self, stop: int) -> int:
+        """The first message below ``stop`` that has not been pruned through.
+
+        Everything before it was pruned, condensed or was too small to prune, so a stage that
+        looks for old outputs begins here: work is proportional to what is new.
+        """
+        while self._cursor < stop and self._spent(self._cursor):
+            self._cursor += 1
+        return min(self._cursor, stop)
+
+    def _spent(self, index: int) -> bool:
+        """Whether nothing of a message is left to prune."""
+        if self.hidden(index):
+            return True
+        shown, signed = self.shown(index), self.signed(index)
+        leaves = leaves_of(self.transcript.messages[index])
+        for (number, item, leaf), tokens in zip(leaves, self.leaf_counts(index), strict=True):
+            edit = shown.get((number, item))
+            if tokens <= SMALL_TOKENS or (edit is not None and edit.kind != "truncated"):
+                continue
+            part = self.transcript.messages[index].parts[number]
+            if isinstance(part, ToolResult) and isinstance(leaf, Text):
+                return False
+            if isinstance(part, ToolCall) and not signed:
+                return False
+        return True
+
+    def original(self, spot: Spot) -> str:
+        """The text that an edit of this leaf sets aside."""
+        return text_of(self.transcript.leaf(spot)) or ""
+
+    def results(self, start: int, stop: int) -> Iterator[Spot]:
+        """Every item of every visible tool result in a range of messages."""
+        for index in range(start, stop):
+            if self.hidden(index):
+                continue
+            for number, part in enumerate(self.transcript.messages[index].parts):
+                if isinstance(part, ToolResult):
+                    for item in range(len(part.content)):
+                        yield index, number, item
+
+    def tail(self, tokens: int) -> int:
+        """Index where the newest ``tokens`` begin, widened to whole turns."""
+        index, held = self.size, 0
+        while index > 0 and held < tokens and not self.hidden(index - 1):
+            index -= 1
+            held += self.message_tokens(index)
+        return self.transcript.turn_start(min(index + 1, self.size))
+
+    def tool_of(self, spot: Spot) -> str:
+        """Name of the tool whose result stands at a spot, or ``""``."""
+        call = self.transcript.call_for(spot[0], spot[1])
+        return call.name if call else ""
