@@ -11,13 +11,16 @@ Several lines of history are kept, because branches alternate.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Mapping, Sequence
 from itertools import compress, count
 from operator import ne
 from typing import Any
 
 from ullage import canon
-from ullage.formats import Format
+from ullage.formats import Format, Head
+from ullage.meter import Meter
+from ullage.notices import Words
+from ullage.recall.specs import specs
 from ullage.transcript import Transcript
 from ullage.window import Window
 
@@ -28,24 +31,64 @@ _LEAVES = frozenset((str, int, float, bool, type(None), bytes))
 
 
 class Line:
-    """One line of history: copies of its raw messages, and what was worked out from them."""
+    """One line of history: copies of its raw messages, and what was worked out from them.
+
+    ``window`` is set by the turn that opens the line, before anybody reads it.
+    """
 
     __slots__ = ("copies", "transcript", "window")
+    window: Window
 
-    def __init__(self, transcript: Transcript, window: Window) -> None:
+    def __init__(self, transcript: Transcript) -> None:
         self.copies: list[Any] = []
         self.transcript = transcript
-        self.window = window
 
 
 class Memo:
-    """The lines of history last seen, the newest first."""
+    """The lines of history last seen, the newest first, and the last head and its tokens.
+
+    Attributes:
+        lines: lines of history.
+        meter: what counts for the model of the newest turn.
+        unknown_models: models whose unknown window has been told of.
+    """
 
     def __init__(self) -> None:
         self.lines: list[Line] = []
+        self.meter = Meter("")
+        self.unknown_models: set[str] = set()
+        self._head: tuple[Any, Any, Head] | None = None
+        self._head_tokens: tuple[Head, Words, int] | None = None
+
+    def meter_for(self, model: str) -> None:
+        """Count for this model from now on. A new model counts everything anew."""
+        if model != self.meter.model:
+            self.meter = Meter(model)
+            self.lines.clear()
+            self._head_tokens = None
+
+    def head(self, request: Mapping[str, Any], wire: Format) -> Head:
+        """What stands outside the messages, worked out anew only if it changed."""
+        leading = wire.leading(request)
+        outside = [value for key, value in request.items() if key != "messages"]
+        copies = (outside, leading)
+        if self._head is not None and self._head[:2] == copies:
+            return self._head[2]
+        head = wire.head(request)
+        self._head = (snapshot(outside), snapshot(leading), head)
+        return head
+
+    def head_tokens(self, head: Head, words: Words) -> int:
+        """Tokens of the head, the recall tools among them if they are offered."""
+        if self._head_tokens is None or self._head_tokens[:2] != (head, words):
+            texts = list(head.texts)
+            if words.recall:
+                texts += [f"{spec.name} {spec.description} {spec.parameters}" for spec in specs()]
+            self._head_tokens = (head, words, self.meter.head(texts))
+        return self._head_tokens[2]
 
     def follow(
-        self, raws: Sequence[Any], leading: int, wire: Format, new_line: Callable[[], Line]
+        self, raws: Sequence[Any], leading: int, wire: Format, root: bytes
     ) -> tuple[Line, bool]:
         """The line that ``raws`` continues, brought up to date; True if it is a new one.
 
@@ -53,7 +96,7 @@ class Memo:
             raws: the caller's messages, system text included.
             leading: how many of them are system text outside the chain.
             wire: the format they are in.
-            new_line: makes an empty line.
+            root: the chain of the empty history.
 
         Raises:
             FormatError: a message is not what its format says it is.
@@ -61,31 +104,30 @@ class Memo:
         best, best_shared = None, 0
         for line in self.lines:
             shared, reworded = _shared(line, raws, leading, wire)
-            if shared == len(line.copies):
+            if shared == len(line.copies) and line.transcript.chain[0] == root:
                 for index, message in reworded:
                     line.copies[index] = snapshot(raws[index + leading])
                     line.transcript.refresh(index, message)
                     line.window.refresh(index)
-                self._touch(line)
                 _append(line, raws, leading, wire)
                 return line, False
             if shared > best_shared:
                 best, best_shared = line, shared
-        line = new_line()
+        line = Line(Transcript(root))
         if best is not None:
-            _take_over(line, best, raws, leading, best_shared)
+            _take_over(line, best, best_shared)
         _append(line, raws, leading, wire)
-        self._touch(line)
         return line, True
 
-    def _touch(self, line: Line) -> None:
-        if self.lines and self.lines[0] is line:
-            return
-        self.lines = [line, *(other for other in self.lines if other is not line)][:LINES]
+    def keep(self, line: Line) -> None:
+        """Remember a line as the newest."""
+        if not self.lines or self.lines[0] is not line:
+            others = [other for other in self.lines if other is not line]
+            self.lines = [line, *others][:LINES]
 
-    def forget(self) -> None:
-        """Drop everything."""
-        self.lines.clear()
+    def forget(self, line: Line) -> None:
+        """Drop a line."""
+        self.lines = [other for other in self.lines if other is not line]
 
 
 def _shared(
@@ -102,7 +144,7 @@ def _shared(
     return min(len(line.copies), len(ours)), reworded
 
 
-def _take_over(line: Line, old: Line, raws: Sequence[Any], leading: int, shared: int) -> None:
+def _take_over(line: Line, old: Line, shared: int) -> None:
     """Take what was worked out for the shared part of another line."""
     transcript = old.transcript
     for index in range(shared):

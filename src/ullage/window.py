@@ -57,6 +57,7 @@ class Window:
         self.span: tuple[int, int, Span] | None = None
         self.calibration = Calibration()
         self._shown: dict[int, Shown] = {}
+        self._spots: dict[str, Spot] = {}
         self._tokens: list[int] = []
         self._counted = 0
         self._bound = 0
@@ -100,6 +101,7 @@ class Window:
         index, number, item = spot
         before, after = self.leaf_tokens(spot), self.meter.text(edit.text)
         self._shown.setdefault(index, {})[number, item] = edit
+        self._spots[edit.ref] = spot
         if self._tokens[index] < 0:
             self._bound += after - before
         else:
@@ -254,6 +256,10 @@ class Window:
             if isinstance(part, ToolCall) and not signed:
                 return False
         return True
+
+    def spot_of(self, ref: str) -> Spot | None:
+        """The leaf that an edit made so far set aside under this ref."""
+        return self._spots.get(ref)
 
     def original(self, spot: Spot) -> str:
         """The text that an edit of this leaf sets aside."""

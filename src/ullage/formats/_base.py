@@ -61,6 +61,9 @@ class Format(Protocol):
     def head(self, request: Mapping[str, Any]) -> Head:
         """What stands outside the messages. Raises FormatError."""
 
+    def leading(self, request: Mapping[str, Any]) -> list[Any]:
+        """The leading raw messages that are system text. Raises FormatError."""
+
     def parse(self, raw: Any, where: str) -> Message:
         """One message. Raises FormatError naming the path below ``where``."""
 

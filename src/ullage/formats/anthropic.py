@@ -50,9 +50,13 @@ class Anthropic:
 
     name = "anthropic"
 
+    def leading(self, request: Mapping[str, Any]) -> list[Any]:
+        """See `Format.leading`: none, the system text stands beside the messages."""
+        messages_of(request)
+        return []
+
     def head(self, request: Mapping[str, Any]) -> Head:
         """See `Format.head`."""
-        messages_of(request)
         system = request.get("system") or ()
         blocks = [system] if isinstance(system, str) else system
         texts = [block if isinstance(block, str) else field(block, "text", "") for block in blocks]

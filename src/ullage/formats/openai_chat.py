@@ -52,22 +52,25 @@ class OpenAIChat:
 
     name = "openai-chat"
 
+    def leading(self, request: Mapping[str, Any]) -> list[Any]:
+        """See `Format.leading`."""
+        messages = messages_of(request)
+        for index, raw in enumerate(messages):
+            if field(raw, "role") not in ("system", "developer"):
+                return messages[:index]
+        return list(messages)
+
     def head(self, request: Mapping[str, Any]) -> Head:
         """See `Format.head`."""
-        messages = messages_of(request)
-        leading, texts = 0, []
-        for raw in messages:
-            if field(raw, "role") not in ("system", "developer"):
-                break
-            message = self.parse(raw, f"messages[{leading}]")
-            texts += [part.text for part in message.parts if isinstance(part, Text)]
-            leading += 1
+        leading = self.leading(request)
+        parsed = [self.parse(raw, f"messages[{index}]") for index, raw in enumerate(leading)]
+        texts = [part.text for message in parsed for part in message.parts if isinstance(part, Text)]
         tools = request.get("tools") or ()
         texts += [as_json(tool, f"tools[{index}]") for index, tool in enumerate(tools)]
         asked = request.get("max_completion_tokens") or request.get("max_tokens")
         names = tuple(self.tool_name(tool) for tool in tools)
         return Head(
-            leading,
+            len(leading),
             tuple(texts),
             names,
             asked if isinstance(asked, int) else None,

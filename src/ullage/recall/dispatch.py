@@ -36,15 +36,15 @@ class Answer(msgspec.Struct, frozen=True):
 
 
 def answer(
-    call: ToolCall, words: Words, from_history: Callable[[str], Output | None]
+    call: ToolCall, words: Words, from_history: Callable[[str, bool], Output | None]
 ) -> Steps[Answer]:
     """Answer one recall call.
 
     Args:
         call: a call of one of the recall tools.
         words: the wording of the session.
-        from_history: finds a ref, or the id of a tool call, in the history at hand; tried
-            first, since the caller's history holds the originals.
+        from_history: finds a ref, or the id of a tool call, in the history at hand, which
+            holds the originals: first at a glance, and thoroughly if the store has nothing.
     """
     name = call.name.removeprefix(words.prefix)
     arguments = _arguments(call.arguments)
@@ -54,15 +54,17 @@ def answer(
     if not isinstance(wanted, str) or not wanted:
         missing = "tool_call_id" if name == CONTINUATION else "ref_id"
         return _error(f"{missing} is missing", "Give the ref that the notice names.")
-    output = from_history(wanted)
+    output = from_history(wanted, False)
     if output is None:
         try:
             output = yield Get(wanted)
         except RefNotFound:
-            return _error(
-                f"nothing is kept under {wanted[:80]!r}",
-                "Copy the ref from the notice exactly; it has 16 characters.",
-            )
+            output = from_history(wanted, True)
+    if output is None:
+        return _error(
+            f"nothing is kept under {wanted[:80]!r}",
+            "Copy the ref from the notice exactly; it has 16 characters.",
+        )
     return _page(name, arguments, output, words)
 
 

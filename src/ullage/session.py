@@ -1,0 +1,382 @@
+"""Sessions: the coat over a turn that most users meet.
+
+    client, session = anthropic.Anthropic(), ullage.Session(model="claude-sonnet-4-5")
+    reply = client.messages.create(**session.fit(request))
+    session.observe(reply)
+
+`Session` and `AsyncSession` differ in nothing but ``await``.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import threading
+from collections.abc import Mapping
+from types import TracebackType
+from typing import Any, Literal, Self
+
+from ullage.catalog import lookup
+from ullage.cost import cost_usd
+from ullage.drivers import arun, run
+from ullage.effects import Output, Steps
+from ullage.errors import ConfigError, FormatError
+from ullage.events import Event
+from ullage.formats import FORMATS, Format
+from ullage.formats._base import field
+from ullage.limits import Limits
+from ullage.memo import Memo
+from ullage.notices import RECALL_TOOLS
+from ullage.policy import Policy
+from ullage.recall.dispatch import Answer, answer
+from ullage.stages import DEFAULT
+from ullage.stores import AsyncStore, Store, Threaded, open_store
+from ullage.tokens import preload
+from ullage.turn import Settings, State, Turned, find_in_history, observe, turn
+from ullage.usage import Usage
+from ullage.window import Window
+
+__all__ = ["AsyncSession", "Session", "fit"]
+
+POLICIES: Mapping[str, Policy] = {"default": DEFAULT}
+
+
+class _Coat:
+    """What both sessions share: settings, state, and everything that needs no store."""
+
+    def __init__(
+        self,
+        model: str,
+        *,
+        policy: str | Policy = "default",
+        limits: Limits | None = None,
+        format: str | None = None,
+        tenant: str = "",
+        recall: bool | Literal["auto"] = "auto",
+        state: State | None = None,
+    ) -> None:
+        if isinstance(policy, str) and policy not in POLICIES:
+            raise ConfigError(
+                "policy", f"{policy!r} is not known", f"Use one of {', '.join(POLICIES)}."
+            )
+        if format is not None and format not in FORMATS:
+            raise ConfigError(
+                "format", f"{format!r} is not known", f"Use one of {', '.join(FORMATS)}."
+            )
+        self.settings = Settings(
+            model=model,
+            policy=POLICIES[policy] if isinstance(policy, str) else policy,
+            limits=limits,
+            format=format,
+            tenant=tenant,
+            recall=recall,
+        )
+        self.state = state or State()
+        self.events: list[Event] = []
+        self._memo = Memo()
+        self._window: Window | None = None
+        preload(model)
+
+    @property
+    def usage(self) -> Usage:
+        """The sum of everything reported so far."""
+        return self.state.usage
+
+    @property
+    def cost_usd(self) -> float | None:
+        """What the reported usage costs at list price, or None if no price is known."""
+        return cost_usd(self.state.usage, lookup(self.settings.model))
+
+    @property
+    def window(self) -> Window:
+        """The newest window: how much is shown, of what limit, and every edit.
+
+        Raises:
+            ConfigError: nothing was fitted yet.
+        """
+        if self._window is None:
+            raise ConfigError("session", "nothing was fitted yet", "Call fit(request) first.")
+        return self._window
+
+    def owns(self, call: Any) -> bool:
+        """Whether a tool call of the model is for `recall` and not for the caller's tools.
+
+        A call is ours if its name and our definition are in the request.
+
+        Args:
+            call: a tool call as it stands in the reply, a dict or the SDK's object.
+        """
+        opened = self.state.opened
+        if opened is None or not opened.recall:
+            return False
+        name = _name_of(call)
+        return name.startswith(opened.prefix) and (
+            name.removeprefix(opened.prefix) in RECALL_TOOLS
+        )
+
+    def _turn(self, request: Mapping[str, Any]) -> Steps[Turned]:
+        if not isinstance(request, Mapping):
+            raise FormatError(
+                "request",
+                f"expected a dict, got {type(request).__name__}",
+                "Give the keyword arguments of the provider call as one dict.",
+            )
+        return turn(request, self.state, self._memo, self.settings)
+
+    def _turned(self, turned: Turned) -> dict[str, Any]:
+        self.state = turned.state
+        self._window = turned.window
+        self.events += turned.events
+        return turned.request
+
+    def _observe(self, reply: Any) -> Steps[State] | None:
+        usage = reply if isinstance(reply, Usage) else self._wire.usage(reply)
+        return observe(usage, self.state, self.window) if usage is not None else None
+
+    def _observed(self, state: State) -> None:
+        usage = state.usage.input_tokens - self.state.usage.input_tokens
+        why = f"the provider reported {usage:,} input tokens"
+        self.events.append(
+            Event(kind="observed", where="reply", why=why, tokens_after=max(usage, 0))
+        )
+        self.state = state
+
+    def _recall(self, call: Any) -> Steps[dict[str, Any]]:
+        wire = self._wire
+        parsed = wire.call(call)
+        given: Answer = yield from answer(parsed, self.window.words, self._from_history)
+        size = self._window.meter.text(given.text) if self._window else 0
+        self.events.append(
+            Event(
+                kind="recalled",
+                where=parsed.name,
+                why="the call could not be answered" if given.is_error else "the model asked",
+                tokens_after=size,
+                ref=given.ref,
+            )
+        )
+        return wire.result(parsed, given.text, is_error=given.is_error)
+
+    def _from_history(self, wanted: str, thorough: bool) -> Output | None:
+        return find_in_history(self.window, wanted, thorough=thorough)
+
+    @property
+    def _wire(self) -> Format:
+        name = self.state.format or self.settings.format
+        if name is None:
+            raise ConfigError("session", "nothing was fitted yet", "Call fit(request) first.")
+        return FORMATS[name]
+
+
+def _name_of(call: Any) -> str:
+    body = field(call, "function") or field(call, "custom") or call
+    name = field(body, "name")
+    return name if isinstance(name, str) else ""
+
+
+class Session(_Coat):
+    """Keeps one conversation within its window.
+
+    Args:
+        model: the model the requests are for; ``request["model"]`` goes first.
+        policy: a policy, or the name of one.
+        limits: the window and what is kept free for the answer. None: the model's own.
+        format: the wire format. None: recognised from the first request.
+        store: where what is set aside is kept: None or ``"memory"``, ``"sqlite"``, a path of
+            an SQLite file, or a store.
+        tenant: whose content this is; a ref opens only what the same tenant put there.
+        recall: whether requests offer the recall tools; ``"auto"``: if the session is there
+            from the start.
+        state: the state of an earlier session, to go on from.
+
+    Attributes:
+        events: everything that happened so far, in order.
+        state: the state between turns, one frozen value.
+
+    Raises:
+        ConfigError: a setting is not known.
+
+    A session may be used from several threads; its turns run one at a time.
+    """
+
+    def __init__(
+        self,
+        model: str,
+        *,
+        policy: str | Policy = "default",
+        limits: Limits | None = None,
+        format: str | None = None,
+        store: str | os.PathLike[str] | Store | None = None,
+        tenant: str = "",
+        recall: bool | Literal["auto"] = "auto",
+        state: State | None = None,
+    ) -> None:
+        super().__init__(
+            model,
+            policy=policy,
+            limits=limits,
+            format=format,
+            tenant=tenant,
+            recall=recall,
+            state=state,
+        )
+        self.store = open_store(store)
+        self._lock = threading.Lock()
+
+    def fit(self, request: Mapping[str, Any]) -> dict[str, Any]:
+        """A request that fits, made from a request with the whole history.
+
+        Args:
+            request: the keyword arguments of the provider call. Never changed.
+
+        Returns:
+            A new dict. Untouched messages are the caller's own objects; recall tools may
+            stand at the end of ``tools``.
+
+        Raises:
+            FormatError: the request is not what its format says it is.
+            OverLimitError: what may not be touched is over the limit.
+            StoreError: what is set aside could not be kept.
+        """
+        with self._lock:
+            return self._turned(self._run(self._turn(request)))
+
+    def observe(self, reply: Any) -> None:
+        """Take in a reply: its usage calibrates the estimate and adds to the totals.
+
+        Args:
+            reply: the provider's reply (a dict or the SDK's object), or a `Usage`.
+        """
+        with self._lock:
+            steps = self._observe(reply)
+            if steps is not None:
+                self._observed(self._run(steps))
+
+    def recall(self, call: Any) -> dict[str, Any]:
+        """Answer a call that `owns` said is ours.
+
+        Args:
+            call: the tool call as it stands in the reply, a dict or the SDK's object.
+
+        Returns:
+            The wire result, ready to append: a tool message (OpenAI) or a ``tool_result``
+            block for the next user message (Anthropic). What is wrong with the call is told
+            to the model in it.
+
+        Raises:
+            FormatError: this is not a tool call of the format.
+            StoreError: the store failed.
+        """
+        with self._lock:
+            return self._run(self._recall(call))
+
+    def close(self) -> None:
+        """Close the store."""
+        self.store.close()
+
+    def _run(self, steps: Steps[Any]) -> Any:
+        return run(steps, self.store, self.settings.tenant)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None
+    ) -> None:
+        self.close()
+
+
+class AsyncSession(_Coat):
+    """`Session` for an event loop: the same settings, the same views, awaited.
+
+    ``store`` may also be an `AsyncStore`; a sync store other than memory runs in a thread.
+    """
+
+    def __init__(
+        self,
+        model: str,
+        *,
+        policy: str | Policy = "default",
+        limits: Limits | None = None,
+        format: str | None = None,
+        store: str | os.PathLike[str] | Store | AsyncStore | None = None,
+        tenant: str = "",
+        recall: bool | Literal["auto"] = "auto",
+        state: State | None = None,
+    ) -> None:
+        super().__init__(
+            model,
+            policy=policy,
+            limits=limits,
+            format=format,
+            tenant=tenant,
+            recall=recall,
+            state=state,
+        )
+        self.store: AsyncStore = _as_async(store)
+        self._lock = asyncio.Lock()
+
+    async def fit(self, request: Mapping[str, Any]) -> dict[str, Any]:
+        """See `Session.fit`."""
+        async with self._lock:
+            return self._turned(await self._run(self._turn(request)))
+
+    async def observe(self, reply: Any) -> None:
+        """See `Session.observe`."""
+        async with self._lock:
+            steps = self._observe(reply)
+            if steps is not None:
+                self._observed(await self._run(steps))
+
+    async def recall(self, call: Any) -> dict[str, Any]:
+        """See `Session.recall`."""
+        async with self._lock:
+            result: dict[str, Any] = await self._run(self._recall(call))
+            return result
+
+    async def close(self) -> None:
+        """Close the store."""
+        await self.store.close()
+
+    async def _run(self, steps: Steps[Any]) -> Any:
+        return await arun(steps, self.store, self.settings.tenant)
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None
+    ) -> None:
+        await self.close()
+
+
+def _as_async(store: str | os.PathLike[str] | Store | AsyncStore | None) -> AsyncStore:
+    if store is not None and asyncio.iscoroutinefunction(getattr(store, "commit", None)):
+        return store  # type: ignore[return-value]
+    return Threaded(open_store(store))  # type: ignore[arg-type]
+
+
+def fit(
+    request: Mapping[str, Any],
+    *,
+    model: str | None = None,
+    policy: str | Policy = "default",
+    limits: Limits | None = None,
+    format: str | None = None,
+    store: str | os.PathLike[str] | Store | None = None,
+    recall: bool | Literal["auto"] = "auto",
+) -> dict[str, Any]:
+    """Make one request fit, without a session. See `Session` for the arguments.
+
+    Without a store, what leaves the view is in the caller's history and nowhere else.
+
+    Raises:
+        FormatError, OverLimitError, StoreError: see `Session.fit`.
+    """
+    name = str(request.get("model") or model or "")
+    session = Session(
+        name, policy=policy, limits=limits, format=format, store=store, recall=recall
+    )
+    return session.fit(request)
+
+

@@ -1,0 +1,293 @@
+"""One turn, from a provider's request to a request that fits.
+
+    request ──parse──▶ transcript ──engine──▶ window ──render──▶ request
+                           ▲                     │
+                     Find: the ledger      Commit: what was set aside, and the edits
+
+A turn is a generator of effects; `ullage.drivers` runs it. What lasts between turns is one
+frozen `State`; the `Memo` beside it only saves time.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from functools import lru_cache
+from typing import Any, Literal
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from ullage import canon
+from ullage.catalog import lookup
+from ullage.effects import Commit, Find, Output, Record, Steps
+from ullage.engine import Fitted, fit
+from ullage.errors import ConfigError, FormatError
+from ullage.events import Event
+from ullage.formats import FORMATS, Change, Format, Head, compose, recognise
+from ullage.ledger import Ledger, Observed, Opened
+from ullage.limits import Limits
+from ullage.memo import Memo
+from ullage.notices import RECALL_TOOLS, Words
+from ullage.policy import Policy
+from ullage.recall.specs import specs
+from ullage.stages.account import index_of, outputs_of
+from ullage.transcript import Transcript, text_of
+from ullage.usage import Usage
+from ullage.window import Window
+
+__all__ = ["Settings", "State", "Turned", "find_in_history", "observe", "turn"]
+
+_CLASH_PREFIX = "ullage_"
+_HELD_ELSEWHERE = ("previous_response_id", "conversation", "cachedContent")
+
+
+class Settings(Struct, frozen=True, kw_only=True):
+    """What a session was asked to be. See `ullage.Session` for the meaning of each."""
+
+    model: str
+    policy: Policy
+    limits: Limits | None = None
+    format: str | None = None
+    tenant: str = ""
+    recall: bool | Literal["auto"] = "auto"
+
+
+class State(Struct, frozen=True, kw_only=True):
+    """Everything a session knows between two turns. Small, frozen, serialisable.
+
+    Attributes:
+        format: name of the wire format, pinned by the first request.
+        opened: how the session began, pinned by the first request.
+        ledger: what was decided and observed, by place in the chain.
+        usage: the sum of everything reported.
+    """
+
+    format: str | None = None
+    opened: Opened | None = None
+    ledger: Ledger = Ledger()
+    usage: Usage = Usage()
+
+
+class Turned(Struct, frozen=True):
+    """What a turn gives.
+
+    Attributes:
+        request: a new request that fits; untouched messages are the caller's own objects.
+        state: the state after it.
+        events: what happened, in order.
+        window: the window behind the request.
+    """
+
+    request: dict[str, Any]
+    state: State
+    events: tuple[Event, ...]
+    window: Window
+
+
+def turn(request: Mapping[str, Any], state: State, memo: Memo, settings: Settings) -> Steps[Turned]:
+    """Make a request fit.
+
+    Args:
+        request: a request of one of the formats, with the whole history. Never changed.
+        state: what the last turn left.
+        memo: what is remembered for speed.
+        settings: how the session is to behave.
+
+    Raises:
+        FormatError: the request is not what its format says it is.
+        OverLimitError: it cannot be made to fit.
+        StoreError: what is set aside could not be kept. Then no view is returned.
+    """
+    wire = _format(request, state, settings)
+    model = str(request.get("model") or settings.model)
+    memo.meter_for(model)
+    head = memo.head(request, wire)
+    lost: tuple[Record, ...] = ()
+    while True:
+        state = replace(state, format=wire.name, ledger=state.ledger.with_records(lost))
+        root = canon.root(wire.name, settings.tenant)
+        line, is_new = memo.follow(request["messages"], head.leading, wire, root)
+        events: list[Event] = []
+        records: list[Record] = []
+        if is_new:
+            state = yield from _look_up(line.transcript, state)
+            state, events, records = _open(line.transcript, state, request, settings)
+            opened = state.opened or Opened("", recall=False)
+            words = Words(recall=opened.recall, prefix=opened.prefix)
+            line.window = Window(line.transcript, memo.meter, words)
+        try:
+            events += _measure(line.window, head, model, settings, memo)
+            fitted = fit(line.window, state.ledger, settings.policy)
+            lost = yield from _keep(fitted, records)
+        except BaseException:
+            memo.forget(line)  # the window moved on, but what it decided was not kept
+            raise
+        if not lost:
+            memo.keep(line)
+            state = replace(state, ledger=fitted.ledger)
+            rendered = _render(request, head, line.window, wire)
+            return Turned(rendered, state, (*events, *fitted.events), line.window)
+        memo.forget(line)
+
+
+def _format(request: Mapping[str, Any], state: State, settings: Settings) -> Format:
+    for field in _HELD_ELSEWHERE:
+        if request.get(field):
+            raise FormatError(
+                field,
+                "the history is held by the provider, not in this request",
+                "Send the whole history in the request, or send this request unfitted.",
+            )
+    name = state.format or settings.format
+    if name is None:
+        return recognise(request, settings.model)
+    if name not in FORMATS:
+        raise ConfigError("format", f"{name!r} is not known", f"Use one of {', '.join(FORMATS)}.")
+    return FORMATS[name]
+
+
+def _look_up(transcript: Transcript, state: State) -> Steps[State]:
+    """Fetch what the store holds for this line of history."""
+    records = yield Find(tuple(transcript.chain[1:]))
+    return replace(state, ledger=state.ledger.with_records(records)) if records else state
+
+
+def _open(
+    transcript: Transcript, state: State, request: Mapping[str, Any], settings: Settings
+) -> tuple[State, list[Event], list[Record]]:
+    """Pin how the session runs: as it was opened before, or as is right for this history."""
+    if state.opened is not None:
+        return state, [], []
+    known = (state.ledger.at(key).opened for key in transcript.chain)
+    found = next((opened for opened in known if opened is not None), None)
+    if found is not None:
+        return replace(state, opened=found), [], []
+    wire = FORMATS[str(state.format)]
+    tools = request.get("tools") or ()
+    present = all(tool in tools for tool in recall_tools(wire, ""))
+    clash = not present and any(wire.tool_name(tool) in RECALL_TOOLS for tool in tools)
+    under_way = any(message.role == "assistant" for message in transcript.messages)
+    recall = settings.recall
+    if recall == "auto":
+        recall = present or not under_way
+    opened = Opened(settings.policy.name, recall, _CLASH_PREFIX if clash else "")
+    ledger, record = state.ledger.with_opened(transcript.chain[-1], opened)
+    events = [_joined(len(transcript), recall)] if under_way else []
+    return replace(state, opened=opened, ledger=ledger), events, [record]
+
+
+def _joined(messages: int, recall: bool) -> Event:
+    tools = "are offered" if recall else "are not offered; recall=True adds them"
+    why = (
+        f"{messages:,} messages stood before this session first saw them: its cuts count as one "
+        f"batch, reasoning bound to the whole history may be dropped, and recall tools {tools}"
+    )
+    return Event(kind="joined", where="the whole history", why=why)
+
+
+def _measure(
+    window: Window, head: Head, model: str, settings: Settings, memo: Memo
+) -> list[Event]:
+    """Set the window's limit and the tokens of what stands outside its messages."""
+    events = []
+    limits = settings.limits
+    if limits is None:
+        info = lookup(model)
+        limits = Limits(window_tokens=info.window_tokens)
+        if not info.known and model not in memo.unknown_models:
+            memo.unknown_models.add(model)
+            why = f"no window is known for {model!r}; {info.window_tokens:,} tokens are assumed"
+            events = [Event(kind="unknown_model", where="model", why=why)]
+    window.limit_tokens = limits.prompt_tokens(head.asked_output_tokens)
+    window.head_tokens = memo.head_tokens(head, window.words)
+    return events
+
+
+def _keep(fitted: Fitted, opened: list[Record]) -> Steps[tuple[Record, ...]]:
+    """Commit what was set aside and decided; returns the records that stand in our place."""
+    records = (*opened, *fitted.records)
+    if not fitted.outputs and not records:
+        return ()
+    lost: tuple[Record, ...] = yield Commit(tuple(fitted.outputs), records)
+    return lost
+
+
+def _render(
+    request: Mapping[str, Any], head: Head, window: Window, wire: Format
+) -> dict[str, Any]:
+    """The view as a request: untouched messages are the caller's own objects."""
+    raws = request["messages"]
+    messages = list(raws)
+    parsed = window.transcript.messages
+    for index, shown in window.changed.items():
+        changes = [Change(number, item, edit.text) for (number, item), edit in shown.items()]
+        at = index + head.leading
+        messages[at] = wire.edit(raws[at], parsed[index], changes)
+    if window.span is not None:
+        start, stop, span = window.span
+        messages[start + head.leading : stop + head.leading] = [wire.user(span.text)]
+    tools: Sequence[dict[str, Any]] = ()
+    if window.words.recall:
+        ours = recall_tools(wire, window.words.prefix)
+        present = request.get("tools") or ()
+        tools = () if all(tool in present for tool in ours) else ours
+    return compose(request, messages, tools)
+
+
+@lru_cache(maxsize=16)
+def recall_tools(wire: Format, prefix: str) -> tuple[dict[str, Any], ...]:
+    """The recall tools in the wire form of a format; constant within a session."""
+    return tuple(wire.tool(spec) for spec in specs(prefix))
+
+
+def observe(usage: Usage, state: State, window: Window) -> Steps[State]:
+    """Take in what a provider reported for the newest view. Records only, decides nothing.
+
+    Args:
+        usage: the classes of tokens it reported.
+        state: the state the view was made with.
+        window: the window behind the view.
+    """
+    state = replace(state, usage=state.usage + usage)
+    if usage.input_tokens <= 0:
+        return state  # a stream without usage says nothing about the context (F63)
+    observed = Observed(usage.input_tokens, window.tokens)
+    key = window.transcript.decision_key(window.size)
+    ledger, record = state.ledger.with_observed(key, observed)
+    yield Commit((), (record,))
+    return replace(state, ledger=ledger)
+
+
+def find_in_history(window: Window, wanted: str, *, thorough: bool) -> Output | None:
+    """What a ref or a call id names in the history at hand, or None.
+
+    Args:
+        window: the newest window.
+        wanted: a ref, or the id of a tool call (the newest with that id is meant).
+        thorough: look at every leaf of the history, and at the index of what is condensed.
+    """
+    transcript = window.transcript
+    spot = window.spot_of(wanted) or transcript.newest_result(wanted)
+    if spot is not None:
+        text = text_of(transcript.leaf(spot))
+        return None if text is None else Output(canon.ref_of(text), text)
+    if not thorough:
+        return None
+    for output in _everything(window):
+        if output.ref == wanted:
+            return output
+    return None
+
+
+def _everything(window: Window) -> Iterator[Output]:
+    """Every output the history at hand can give back."""
+    transcript = window.transcript
+    if window.span is not None:
+        text = index_of(transcript, window.span[0], window.span[1], window.words)
+        yield Output(canon.ref_of(text), text)
+    yield from outputs_of(transcript, 0, len(transcript))
+    for message in transcript.messages:
+        for part in message.parts:
+            text_or_none = text_of(part)
+            if text_or_none is not None:
+                yield Output(canon.ref_of(text_or_none), text_or_none)
