@@ -1,0 +1,9 @@
+"""Stores: where what was set aside is kept, and the ledger with it."""
+
+from ullage.stores._base import AsyncStore, Store
+from ullage.stores._open import open_store
+from ullage.stores.memory import MemoryStore
+from ullage.stores.sqlite import SqliteStore
+from ullage.stores.threaded import Threaded
+
+__all__ = ["AsyncStore", "MemoryStore", "SqliteStore", "Store", "Threaded", "open_store"]

@@ -1,0 +1,353 @@
+"""One private SQLite file: its place, its schema, its connection, its failures.
+
+*Private.* The file is created exclusively with mode 0600 (SQLite gives -wal and -shm the mode
+of the file), in folders created with 0700, whatever the umask says. A link, a folder or a
+device at its place is refused. An existing file is never opened by us and then closed:
+POSIX drops every lock this process holds on it when any descriptor of it is closed.
+
+*One connection, one lock.* Compression and hashing happen outside of it, so the lock is held
+for the statements alone. A connection for each thread was measured and won nothing for
+writers (SQLite has one at a time) and little for readers (`bench.stores`).
+
+*Forks.* A connection that lives through a fork takes SQLite's belief about its locks into the
+child, where they do not exist: when the parent closes, it removes the -wal file under the
+child, and commits that had returned are gone (`tests/stores/test_sqlite.py` shows it). So
+every connection is closed *before* a fork and opened again, on either side, when it is next
+used. Should a fork have gone past Python, the process id tells, and the connection is left
+alone rather than used or closed.
+
+*Versions.* `PRAGMA user_version` counts the migrations applied. A file from a later version,
+or of another application, is refused untouched.
+"""
+
+from __future__ import annotations
+
+import os
+import sqlite3
+import stat
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from threading import Lock, RLock
+from weakref import WeakSet
+
+from ullage.errors import StoreError
+from ullage.stores._refusals import closed
+
+__all__ = ["APPLICATION_ID", "MIGRATIONS", "PrivateFile"]
+
+APPLICATION_ID = 0x756C6C67  # "ullg"
+
+MIGRATIONS: tuple[tuple[str, ...], ...] = (
+    (
+        f"PRAGMA application_id = {APPLICATION_ID}",
+        "CREATE TABLE blobs ("
+        " id INTEGER PRIMARY KEY,"
+        " digest BLOB NOT NULL UNIQUE,"  # blake3, 256 bits, of kind and text
+        " kind TEXT NOT NULL,"
+        " coding TEXT NOT NULL,"  # 'raw' or 'zstd'
+        " size_bytes INTEGER NOT NULL,"  # of the UTF-8 (surrogatepass), before compression
+        " body BLOB NOT NULL)",
+        "CREATE TABLE grants ("
+        " id INTEGER PRIMARY KEY,"  # grows: the order in which they came
+        " tenant BLOB NOT NULL,"
+        " ref BLOB NOT NULL,"
+        " blob INTEGER NOT NULL REFERENCES blobs (id),"
+        " kept_s INTEGER NOT NULL,"  # seconds since 1970
+        " UNIQUE (tenant, ref))",
+        "CREATE TABLE records ("
+        " id INTEGER PRIMARY KEY,"
+        " tenant BLOB NOT NULL,"
+        " key BLOB NOT NULL,"
+        " kind TEXT NOT NULL,"
+        " n INTEGER NOT NULL,"
+        " data BLOB NOT NULL,"
+        " kept_s INTEGER NOT NULL,"
+        " UNIQUE (tenant, key, kind, n))",
+    ),
+)
+"""The statements that lead from each version to the next. Never edited, only added to."""
+
+_STORE = "sqlite"
+_RETRY_S = 0.02
+_SIDE_FILES = ("", "-wal", "-shm", "-journal")
+
+_REASONS = {
+    sqlite3.SQLITE_FULL: "the disk or its quota is full. Free some space and try again",
+    sqlite3.SQLITE_READONLY: "the file may only be read. Check its mode and its file system",
+    sqlite3.SQLITE_BUSY: "another process has held the file for too long. Try again",
+    sqlite3.SQLITE_LOCKED: "another connection has held the file for too long. Try again",
+    sqlite3.SQLITE_CANTOPEN: "the file cannot be opened. Check its folder and the modes",
+    sqlite3.SQLITE_IOERR: "the disk reported an error. Check the disk",
+    sqlite3.SQLITE_CORRUPT: "the file is damaged. Restore it from a copy, or use another path",
+    sqlite3.SQLITE_NOTADB: "the file is not an SQLite database. Use another path",
+    sqlite3.SQLITE_TOOBIG: "one value is over SQLite's limit of 1 GB. Cut it into pieces",
+}
+
+_BUSY = (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED, sqlite3.SQLITE_PROTOCOL)
+
+
+class PrivateFile:
+    """The file and this process's one connection to it.
+
+    Args:
+        path: where the file is or shall be.
+        own_folder: the folder is ours alone, so its mode is tightened if it exists.
+        synchronous: SQLite's setting; FULL outlives a loss of power, NORMAL only a crash.
+        busy_timeout_s: how long to wait while another process writes.
+
+    Raises:
+        StoreError: the file cannot be opened, or is not ours to open.
+    """
+
+    def __init__(
+        self, path: Path, *, own_folder: bool, synchronous: str, busy_timeout_s: float
+    ) -> None:
+        self.path = path
+        self._own_folder = own_folder
+        self._synchronous = synchronous
+        self._busy_timeout_s = busy_timeout_s
+        self._lock = RLock()
+        self._pid = os.getpid()
+        self._connection: sqlite3.Connection | None = None
+        self._inode: tuple[int, int] | None = None
+        self._closed = False
+        with _FORKING:
+            _FILES.add(self)
+        with self.connection("open"):
+            pass
+
+    @contextmanager
+    def connection(self, operation: str, key: str | None = None) -> Iterator[sqlite3.Connection]:
+        """The connection, for this thread alone; SQLite's failures become StoreError."""
+        if self._pid != os.getpid():
+            self._leave_behind()
+        with self._lock:
+            if self._closed:
+                raise closed(_STORE, operation)
+            try:
+                yield self._connected()
+            except (sqlite3.Error, OSError, OverflowError) as error:
+                raise StoreError(_STORE, operation, _reason(error), key) from error
+
+    @contextmanager
+    def transaction(self, operation: str, begin: str) -> Iterator[sqlite3.Connection]:
+        """A connection inside one transaction, rolled back if anything is raised.
+
+        ``begin`` is ``"BEGIN"`` for one view over several reads, ``"BEGIN IMMEDIATE"`` to
+        write.
+        """
+        with self.connection(operation) as connection:
+            connection.execute(begin)
+            try:
+                yield connection
+                connection.execute("COMMIT")
+            finally:
+                if connection.in_transaction:
+                    self._roll_back(connection)
+
+    def close(self) -> None:
+        """Close for good; waits for what is under way. May be called twice."""
+        if self._pid != os.getpid():
+            self._leave_behind()
+        with self._lock:
+            self._closed = True
+            self._disconnect()
+
+    def pause(self) -> None:
+        """Close the connection and hold the lock, until `resume`: a fork comes."""
+        self._lock.acquire()
+        self._disconnect()
+
+    def resume(self) -> None:
+        """Let others in again, in the process that forked."""
+        self._lock.release()
+
+    def restart(self) -> None:
+        """Begin anew in a child. Nothing is connected, the lock is the parent's."""
+        self._lock = RLock()
+        self._pid = os.getpid()
+
+    def _leave_behind(self) -> None:
+        """Drop a connection that came through a fork, neither used nor closed."""
+        _LEFT_BEHIND.append(self._connection)
+        self._connection = None
+        self.restart()
+
+    def _connected(self) -> sqlite3.Connection:
+        """The connection, opened again if the file was moved away meanwhile."""
+        if self._connection is not None and _inode(self.path) == self._inode:
+            return self._connection
+        self._disconnect()
+        deadline = time.monotonic() + self._busy_timeout_s
+        while True:
+            try:
+                self._connection, self._inode = self._connect()
+                return self._connection
+            except sqlite3.OperationalError as error:
+                # Several processes that turn WAL on at once do not wait for each other.
+                if _code(error) not in _BUSY or time.monotonic() > deadline:
+                    raise
+                time.sleep(_RETRY_S)
+
+    def _connect(self) -> tuple[sqlite3.Connection, tuple[int, int]]:
+        with _OPENING:
+            inode = _make_private(self.path, own_folder=self._own_folder)
+            connection = sqlite3.connect(
+                self.path,
+                timeout=self._busy_timeout_s,
+                isolation_level=None,
+                check_same_thread=False,
+            )
+        try:
+            if _inode(self.path) != inode:
+                raise _unsafe("the file was exchanged while it was being opened")
+            _version(connection)  # refuses what is not ours before anything is written
+            _tighten(self.path)
+            _migrate(connection)
+            connection.execute("PRAGMA journal_mode = WAL")
+            connection.execute(f"PRAGMA synchronous = {self._synchronous}")
+        except BaseException:
+            connection.close()
+            raise
+        return connection, inode
+
+    def _roll_back(self, connection: sqlite3.Connection) -> None:
+        try:
+            connection.execute("ROLLBACK")
+        except sqlite3.Error:  # the connection is beyond use: the next call opens a new one
+            self._disconnect()
+
+    def _disconnect(self) -> None:
+        connection, self._connection = self._connection, None
+        if connection is not None:
+            connection.close()
+
+
+def _migrate(connection: sqlite3.Connection) -> None:
+    """Bring the file to this version, in one transaction. Another process may be first."""
+    if _version(connection) == len(MIGRATIONS):
+        return
+    connection.execute("BEGIN IMMEDIATE")
+    for statements in MIGRATIONS[_version(connection) :]:
+        for statement in statements:
+            connection.execute(statement)
+    connection.execute(f"PRAGMA user_version = {len(MIGRATIONS)}")
+    connection.execute("COMMIT")
+
+
+def _version(connection: sqlite3.Connection) -> int:
+    """The version of the file: 0 if it is empty."""
+    (version,) = connection.execute("PRAGMA user_version").fetchone()
+    (application,) = connection.execute("PRAGMA application_id").fetchone()
+    (objects,) = connection.execute("SELECT count(*) FROM sqlite_master").fetchone()
+    if application != APPLICATION_ID and (version or objects):
+        raise _unsafe("the file belongs to another application. Use another path")
+    if version > len(MIGRATIONS):
+        raise _unsafe(
+            f"the file has version {version} and this ullage reads versions up to "
+            f"{len(MIGRATIONS)}. Upgrade ullage, or use another path"
+        )
+    return int(version)
+
+
+def _make_private(path: Path, *, own_folder: bool) -> tuple[int, int]:
+    """Create the folders and the file if need be, and return the file's (device, inode)."""
+    _make_folders(path.parent, own_folder=own_folder)
+    if any(_is_odd(place) for place in _places(path)):
+        raise _unsafe("a link, a folder or a device is at the place of the file. Use another path")
+    try:
+        flags = os.O_RDWR | os.O_CREAT | os.O_EXCL | getattr(os, "O_CLOEXEC", 0)
+        os.close(os.open(path, flags, 0o600))
+    except FileExistsError:
+        pass
+    inode = _inode(path)
+    if inode is None:
+        raise _unsafe("the file was taken away while it was being opened. Try again")
+    return inode
+
+
+def _make_folders(folder: Path, *, own_folder: bool) -> None:
+    """Create what is missing with mode 0700; leave what exists, unless it is ours."""
+    missing = [place for place in (folder, *folder.parents) if not place.exists()]
+    for place in reversed(missing):
+        place.mkdir(mode=0o700, exist_ok=True)
+    if own_folder and stat.S_IMODE(folder.stat().st_mode) & 0o077:
+        folder.chmod(0o700)
+
+
+def _tighten(path: Path) -> None:
+    """Take the rights of others from the file and what SQLite has put beside it."""
+    for place in _places(path):
+        if os.name == "posix" and place.exists() and stat.S_IMODE(place.stat().st_mode) & 0o077:
+            place.chmod(0o600)
+
+
+def _places(path: Path) -> tuple[Path, ...]:
+    """The file and those SQLite puts beside it."""
+    return tuple(path.with_name(path.name + suffix) for suffix in _SIDE_FILES)
+
+
+def _is_odd(place: Path) -> bool:
+    """Something is there that is not a regular file."""
+    return os.path.lexists(place) and _inode(place) is None
+
+
+def _inode(path: Path) -> tuple[int, int] | None:
+    """(device, inode) of a regular file; None for anything else."""
+    try:
+        found = os.lstat(path)
+    except FileNotFoundError:
+        return None
+    return (found.st_dev, found.st_ino) if stat.S_ISREG(found.st_mode) else None
+
+
+def _unsafe(reason: str) -> StoreError:
+    return StoreError(_STORE, "open", reason)
+
+
+def _code(error: Exception) -> int:
+    """SQLite's primary result code; 0 where there is none."""
+    return int(getattr(error, "sqlite_errorcode", 0)) & 0xFF
+
+
+def _reason(error: Exception) -> str:
+    """Why, and what to do, without a path and without content."""
+    if isinstance(error, OSError):
+        return f"{error.strerror or 'the system refused'}. Check the folder and its modes"
+    if isinstance(error, OverflowError):
+        return _REASONS[sqlite3.SQLITE_TOOBIG]
+    return _REASONS.get(_code(error), f"SQLite says {str(error)!r}")
+
+
+_OPENING = Lock()
+_FORKING = Lock()
+_FILES: WeakSet[PrivateFile] = WeakSet()
+_LEFT_BEHIND: list[sqlite3.Connection | None] = []
+
+
+def _before_fork() -> None:
+    _FORKING.acquire()
+    for file in tuple(_FILES):
+        file.pause()
+
+
+def _after_fork_in_parent() -> None:
+    for file in tuple(_FILES):
+        file.resume()
+    _FORKING.release()
+
+
+def _after_fork_in_child() -> None:
+    for file in tuple(_FILES):
+        file.restart()
+    _FORKING.release()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(
+        before=_before_fork,
+        after_in_parent=_after_fork_in_parent,
+        after_in_child=_after_fork_in_child,
+    )

@@ -1,0 +1,56 @@
+"""Any store, for an event loop: each call runs in a worker thread.
+
+A cancelled `commit` waits for its thread before it lets the cancellation through, so that
+when the caller goes on, the commit has happened or never will. Reads are simply left behind.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterable, Sequence
+
+from ullage.effects import Output, Record
+from ullage.stores._base import Store
+
+__all__ = ["Threaded"]
+
+
+class Threaded:
+    """An `AsyncStore` over a `Store`. The errors are those of the store.
+
+    Attributes:
+        store: the store underneath; closing this closes it.
+    """
+
+    def __init__(self, store: Store) -> None:
+        self.store = store
+        self.name = store.name
+
+    async def commit(
+        self, tenant: str, outputs: Sequence[Output], records: Sequence[Record]
+    ) -> tuple[Record, ...]:
+        """`Store.commit` in a thread. Cancelled, it has happened whole or not at all."""
+        work = asyncio.ensure_future(asyncio.to_thread(self.store.commit, tenant, outputs, records))
+        try:
+            return await asyncio.shield(work)
+        except asyncio.CancelledError:
+            await asyncio.wait((work,))
+            if not work.cancelled():
+                work.exception()  # seen: the cancellation is what the caller hears of
+            raise
+
+    async def find(self, tenant: str, keys: Iterable[bytes]) -> tuple[Record, ...]:
+        """`Store.find` in a thread."""
+        return await asyncio.to_thread(self.store.find, tenant, tuple(keys))
+
+    async def get(self, tenant: str, ref: str) -> Output:
+        """`Store.get` in a thread."""
+        return await asyncio.to_thread(self.store.get, tenant, ref)
+
+    async def refs(self, tenant: str) -> tuple[str, ...]:
+        """`Store.refs` in a thread."""
+        return await asyncio.to_thread(self.store.refs, tenant)
+
+    async def close(self) -> None:
+        """`Store.close` in a thread: it may wait for a commit that is under way."""
+        await asyncio.to_thread(self.store.close)
