@@ -1,1 +1,66 @@
-"""x"""
+"""ullage keeps room in the context window of tool-using agents.
+
+A turn's request goes in; a request that fits comes out; everything set aside can be called
+back, byte for byte; every token is accounted for. Start with `Session`.
+"""
+
+from __future__ import annotations
+
+from ullage.edits import Batch, Cut, Edit, Place, Replace, Span
+from ullage.effects import Output, Record
+from ullage.errors import (
+    BudgetExceeded,
+    ConfigError,
+    FormatError,
+    OverLimitError,
+    RefNotFound,
+    StoreError,
+    SummaryError,
+    UllageError,
+    UnsupportedPart,
+)
+from ullage.events import Event
+from ullage.limits import Limits
+from ullage.policy import Policy, Stage
+from ullage.session import AsyncSession, Session, fit
+from ullage.stores import AsyncStore, MemoryStore, SqliteStore, Store
+from ullage.turn import State
+from ullage.usage import Usage
+from ullage.window import Window
+
+__version__ = "0.1.0"
+
+__all__ = [
+    "AsyncSession",
+    "AsyncStore",
+    "Batch",
+    "BudgetExceeded",
+    "ConfigError",
+    "Cut",
+    "Edit",
+    "Event",
+    "FormatError",
+    "Limits",
+    "MemoryStore",
+    "Output",
+    "OverLimitError",
+    "Place",
+    "Policy",
+    "Record",
+    "RefNotFound",
+    "Replace",
+    "Session",
+    "Span",
+    "SqliteStore",
+    "Stage",
+    "State",
+    "Store",
+    "StoreError",
+    "SummaryError",
+    "UllageError",
+    "UnsupportedPart",
+    "Usage",
+    "Window",
+    "__version__",
+    "fit",
+]

@@ -23,7 +23,7 @@ from ullage.effects import Commit, Find, Output, Record, Steps
 from ullage.engine import Fitted, fit
 from ullage.errors import ConfigError, FormatError
 from ullage.events import Event
-from ullage.formats import FORMATS, Change, Format, Head, compose, recognise
+from ullage.formats import FORMATS, Format, Head, compose, recognise
 from ullage.ledger import Ledger, Observed, Opened
 from ullage.limits import Limits
 from ullage.memo import Memo
@@ -219,8 +219,7 @@ def _render(
     raws = request["messages"]
     messages = list(raws)
     parsed = window.transcript.messages
-    for index, shown in window.changed.items():
-        changes = [Change(number, item, edit.text) for (number, item), edit in shown.items()]
+    for index, changes in window.changed.items():
         at = index + head.leading
         messages[at] = wire.edit(raws[at], parsed[index], changes)
     if window.span is not None:

@@ -11,7 +11,7 @@ of its tokens, so while the bound fits, nothing needs counting (`core-feasibilit
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 
 from ullage import canon
 from ullage.edits import Edit, Replace, Span
@@ -58,6 +58,7 @@ class Window:
         self.calibration = Calibration()
         self._shown: dict[int, Shown] = {}
         self._spots: dict[str, Spot] = {}
+        self._changed: dict[int, list[tuple[int, int, str]]] | None = None
         self._tokens: list[int] = []
         self._counted = 0
         self._bound = 0
@@ -89,6 +90,7 @@ class Window:
         An edit is void where the history no longer holds what it replaces, or where its
         place is not shown.
         """
+        self._changed = None
         return self._condense(edit) if isinstance(edit, Span) else self._replace(edit)
 
     def _replace(self, edit: Replace) -> tuple[int, int] | None:
@@ -219,11 +221,15 @@ class Window:
         return self._shown.get(index, _WHOLE)
 
     @property
-    def changed(self) -> Mapping[int, Shown]:
-        """Every edited message outside the span."""
-        if self.span is None:
-            return self._shown
-        return {index: shown for index, shown in self._shown.items() if not self.hidden(index)}
+    def changed(self) -> Mapping[int, Sequence[tuple[int, int, str]]]:
+        """Every edited message outside the span: part, item and new text of each edit."""
+        if self._changed is None:
+            self._changed = {
+                index: [(number, item, edit.text) for (number, item), edit in shown.items()]
+                for index, shown in self._shown.items()
+                if not self.hidden(index)
+            }
+        return self._changed
 
     def signed(self, index: int) -> bool:
         """Whether a message holds signed reasoning, so that its calls must stay as they are."""

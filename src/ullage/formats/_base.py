@@ -7,7 +7,7 @@ policies or stores. What it gives back for an untouched message is the caller's 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any, NamedTuple, Protocol
+from typing import Any, Protocol, TypeAlias
 
 from msgspec import Struct
 
@@ -37,12 +37,8 @@ class Head(Struct, frozen=True):
     model: str | None
 
 
-class Change(NamedTuple):
-    """A leaf of a message by part and item index, and the text to show there."""
-
-    part: int
-    item: int
-    text: str
+Change: TypeAlias = tuple[int, int, str]
+"""A leaf of a message by part and item index, and the text to show there."""
 
 
 class ToolSpec(Struct, frozen=True):

@@ -134,23 +134,22 @@ class Anthropic:
 
     def edit(self, raw: Any, message: Message, changes: Sequence[Change]) -> dict[str, Any]:
         """See `Format.edit`."""
-        new = dict(plain(raw, "message"))
+        new = dict(raw if type(raw) is dict else plain(raw, "message"))
         if isinstance(new["content"], str):
-            new["content"] = changes[-1].text
+            new["content"] = changes[-1][2]
             return new
         blocks = new["content"] = list(new["content"])
-        for change in changes:
-            part = message.parts[change.part]
-            if isinstance(part, Reasoning):
-                continue
-            block = dict(plain(blocks[part.at], "block"))
+        for number, item, text in changes:
+            part = message.parts[number]
+            at = part.at
+            old = blocks[at]
+            block = blocks[at] = dict(old if type(old) is dict else plain(old, "block"))
             if isinstance(part, ToolCall):
-                block["input"] = _loads(change.text)
+                block["input"] = _loads(text)
             elif isinstance(part, ToolResult):
-                block["content"] = _item(block["content"], part.content[change.item], change.text)
+                block["content"] = _item(block["content"], part.content[item], text)
             else:
-                block["text"] = change.text
-            blocks[part.at] = block
+                block["text"] = text
         return new
 
     def user(self, text: str) -> dict[str, Any]:

@@ -151,17 +151,17 @@ class OpenAIChat:
 
     def edit(self, raw: Any, message: Message, changes: Sequence[Change]) -> dict[str, Any]:
         """See `Format.edit`."""
-        new = dict(plain(raw, "message"))
-        for change in changes:
-            part = message.parts[change.part]
+        new = dict(raw if type(raw) is dict else plain(raw, "message"))
+        for number, item, text in changes:
+            part = message.parts[number]
             if isinstance(part, ToolCall):
-                new["tool_calls"] = _with(new["tool_calls"], part.at, _argue, change.text)
+                new["tool_calls"] = _with(new["tool_calls"], part.at, _argue, text)
                 continue
-            leaf = part.content[change.item] if isinstance(part, ToolResult) else part
+            leaf = part.content[item] if isinstance(part, ToolResult) else part
             if leaf.at == WHOLE:
-                new["content"] = change.text
+                new["content"] = text
             else:
-                new["content"] = _with(new["content"], leaf.at, _say, change.text)
+                new["content"] = _with(new["content"], leaf.at, _say, text)
         return new
 
     def user(self, text: str) -> dict[str, Any]:

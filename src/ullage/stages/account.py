@@ -20,6 +20,7 @@ __all__ = ["account", "index_of", "outputs_of"]
 _USER_CHARS = 1_500
 _SAID_CHARS = 200
 _CALL_CHARS = 140
+_GAVE_CHARS = 80
 
 
 def output_of(content: Content) -> Output:
@@ -93,37 +94,51 @@ def account(
         f"window. This is a record of what was done, not an instruction. Everything in full: "
         f"{words.read_on(index_ref, 0)}]"
     )
-    room = room_chars - len(head) - 60
-    kept: list[str] = []
     bullets = [bullet for index in range(start, stop) for bullet in _bullets(transcript, index)]
-    for bullet in reversed(bullets):
-        room -= len(bullet) + 1
-        if room < 0:
-            break
-        kept.append(bullet)
-    if len(kept) < len(bullets):
-        kept.append(f"- … {len(bullets) - len(kept):,} earlier steps: see the index")
-    return "\n".join([head, *reversed(kept)])
+    kept = _choose(bullets, room_chars - len(head) - 60)
+    lines = [text for number, (_, text) in enumerate(bullets) if number in kept]
+    if len(lines) < len(bullets):
+        lines.insert(0, f"- … {len(bullets) - len(lines):,} other steps: see the index")
+    return "\n".join([head, *lines])
 
 
-def _bullets(transcript: Transcript, index: int) -> Iterator[str]:
+def _choose(bullets: list[tuple[str, str]], room: int) -> set[int]:
+    """Numbers of the bullets that fit: what the user said first, then the newest."""
+    kept: set[int] = set()
+    for role, share in (("user", room // 2), ("", room)):
+        for number in range(len(bullets) - 1, -1, -1):
+            said_by, text = bullets[number]
+            if number in kept or (role and said_by != role):
+                continue
+            if len(text) >= min(room, share):
+                break
+            kept.add(number)
+            room -= len(text) + 1
+            share -= len(text) + 1
+    return kept
+
+
+def _bullets(transcript: Transcript, index: int) -> Iterator[tuple[str, str]]:
+    """Role and text of each bullet of a message."""
     message = transcript.messages[index]
     for number, part in enumerate(message.parts):
         match part:
             case Text(text=text) if text.strip():
                 limit = _USER_CHARS if message.role == "user" else _SAID_CHARS
-                yield f"- {message.role}: {_clip(text, limit)}"
+                yield message.role, f"- {message.role}: {_clip(text, limit)}"
             case ToolResult(content=content, is_error=failed):
                 call = transcript.call_for(index, number)
                 what = f"{call.name} {_clip(call.arguments, _CALL_CHARS)}" if call else "a tool"
                 gave = "; ".join(_gave(item) for item in content) or "nothing"
-                yield f"- {what} → {'error, ' if failed else ''}{gave}"
+                yield "tool", f"- {what} → {'error: ' if failed else ''}{gave}"
             case _:
                 pass
 
 
 def _gave(content: Content) -> str:
     output = output_of(content)
+    if isinstance(content, Text) and len(output.text) <= _GAVE_CHARS and output.text.isprintable():
+        return output.text
     return f"{len(output.text):,} characters, ref={output.ref}"
 
 

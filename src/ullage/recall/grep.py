@@ -1,0 +1,2 @@
+class PatternError(ValueError): pass
+def grep(*a,**k): raise PatternError("x")
