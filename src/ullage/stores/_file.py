@@ -43,8 +43,7 @@ MIGRATIONS: tuple[tuple[str, ...], ...] = (
     (
         f"PRAGMA application_id = {APPLICATION_ID}",
         "CREATE TABLE blobs ("
-        " id INTEGER PRIMARY KEY,"
-        " digest BLOB NOT NULL UNIQUE,"  # blake3, 256 bits, of kind and text
+        " digest BLOB NOT NULL PRIMARY KEY,"  # blake3, 256 bits, of kind and text
         " kind TEXT NOT NULL,"
         " coding TEXT NOT NULL,"  # 'raw' or 'zstd'
         " size_bytes INTEGER NOT NULL,"  # of the UTF-8 (surrogatepass), before compression
@@ -53,7 +52,7 @@ MIGRATIONS: tuple[tuple[str, ...], ...] = (
         " id INTEGER PRIMARY KEY,"  # grows: the order in which they came
         " tenant BLOB NOT NULL,"
         " ref BLOB NOT NULL,"
-        " blob INTEGER NOT NULL REFERENCES blobs (id),"
+        " digest BLOB NOT NULL,"
         " kept_s INTEGER NOT NULL,"  # seconds since 1970
         " UNIQUE (tenant, ref))",
         "CREATE TABLE records ("

@@ -1,7 +1,7 @@
 """A store in one SQLite file: durable, private, shared by threads and processes.
 
     blobs     digest → kind, body          each content once, zstd if that is smaller
-    grants    (tenant, ref) → blob         who may read it, and under which name
+    grants    (tenant, ref) → digest       who may read it, and under which name
     records   (tenant, key, kind, n) → data
 
 Why SQLite, WAL, synchronous=FULL and zstd level 3: `dependencies.md` §2 (durable, faster to
@@ -133,8 +133,8 @@ class SqliteStore:
         """
         with self._file.connection("get", ref) as db:
             row = db.execute(
-                "SELECT digest, kind, coding, size_bytes, body FROM grants "
-                "LEFT JOIN blobs ON blobs.id = grants.blob WHERE tenant = ? AND ref = ?",
+                "SELECT grants.digest, kind, coding, size_bytes, body FROM grants "
+                "LEFT JOIN blobs ON blobs.digest = grants.digest WHERE tenant = ? AND ref = ?",
                 (_utf8(tenant), _utf8(ref)),
             ).fetchone()
         if row is None:
@@ -199,31 +199,20 @@ class _Parcel(Struct, frozen=True, gc=False):
 
 def _keep(db: sqlite3.Connection, tenant: bytes, parcel: _Parcel) -> None:
     """Write the content unless it is there, and grant it to the tenant."""
-    ref = _utf8(parcel.ref)
-    held = db.execute(
-        "SELECT digest FROM grants LEFT JOIN blobs ON blobs.id = grants.blob "
-        "WHERE tenant = ? AND ref = ?",
-        (tenant, ref),
-    ).fetchone()
-    if held is None:
-        db.execute(
-            "INSERT INTO grants (tenant, ref, blob, kept_s) VALUES (?, ?, ?, ?)",
-            (tenant, ref, _blob(db, parcel), int(time.time())),
-        )
-    elif held[0] != parcel.digest:
-        raise taken(_NAME, parcel.ref)
-
-
-def _blob(db: sqlite3.Connection, parcel: _Parcel) -> int:
-    """The row of the content, written if it is new."""
-    row = db.execute("SELECT id FROM blobs WHERE digest = ?", (parcel.digest,)).fetchone()
-    if row is not None:
-        return int(row[0])
-    cursor = db.execute(
-        "INSERT INTO blobs (digest, kind, coding, size_bytes, body) VALUES (?, ?, ?, ?, ?)",
+    db.execute(
+        "INSERT INTO blobs (digest, kind, coding, size_bytes, body) VALUES (?, ?, ?, ?, ?) "
+        "ON CONFLICT DO NOTHING",
         (parcel.digest, parcel.kind, parcel.coding, parcel.size_bytes, parcel.body),
     )
-    return int(cursor.lastrowid or 0)
+    place = (tenant, _utf8(parcel.ref))
+    db.execute(
+        "INSERT INTO grants (tenant, ref, digest, kept_s) VALUES (?, ?, ?, ?) "
+        "ON CONFLICT DO NOTHING",
+        (*place, parcel.digest, int(time.time())),
+    )
+    held = db.execute("SELECT digest FROM grants WHERE tenant = ? AND ref = ?", place).fetchone()
+    if held[0] != parcel.digest:
+        raise taken(_NAME, parcel.ref)
 
 
 def _standing(

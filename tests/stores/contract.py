@@ -1,0 +1,228 @@
+"""The proof of a store: inherit from `Contract` and say how one is opened."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from ullage.canon import ref_of
+from ullage.effects import Output, Record
+from ullage.errors import RefNotFound, StoreError
+from ullage.stores import Store
+
+ODD = (
+    "",
+    "plain",
+    "naïve 😀\u0301",
+    "\ud83d",
+    "\ude00\ud83d",
+    "a\x00b",
+    "\r\n\u2028\x85",
+    "x" * 70_000,
+)
+
+
+def output(text: str, kind: str = "text") -> Output:
+    return Output(ref_of(text, kind), text, kind)
+
+
+def batch(key: bytes, n: int, data: bytes) -> Record:
+    return Record(key, "batch", n, data)
+
+
+class Model:
+    """What a store should do, as two dictionaries and no thought of speed."""
+
+    def __init__(self) -> None:
+        self.outputs: dict[tuple[str, str], Output] = {}
+        self.records: dict[tuple[str, bytes, str, int], bytes] = {}
+
+    def commit(self, tenant, outputs, records):
+        for out in outputs:
+            self.outputs.setdefault((tenant, out.ref), out)
+        standing = [
+            Record(r.key, r.kind, r.n, self.records[tenant, r.key, r.kind, r.n])
+            for r in records
+            if r.kind == "batch"
+            and self.records.get((tenant, r.key, r.kind, r.n), r.data) != r.data
+        ]
+        if not standing:
+            self.records |= {(tenant, r.key, r.kind, r.n): r.data for r in records}
+        return tuple(standing)
+
+    def find(self, tenant, keys):
+        return tuple(
+            Record(key, kind, n, data)
+            for wanted in dict.fromkeys(keys)
+            for (who, key, kind, n), data in sorted(self.records.items())
+            if who == tenant and key == wanted
+        )
+
+    def refs(self, tenant):
+        return tuple(ref for who, ref in self.outputs if who == tenant)
+
+
+tenants = st.sampled_from(["", "a", "ab", "a\x00b", "\ud800", "é"])
+keys = st.sampled_from([b"", b"\x00" * 16, b"\xff" * 16, b"k"])
+texts = st.one_of(st.sampled_from(ODD), st.text(st.characters(), max_size=30))
+outputs = st.builds(output, texts, st.sampled_from(["text", "block"]))
+batches = st.builds(batch, keys, st.integers(0, 2), st.sampled_from([b"", b"1", b"2"]))
+others = st.builds(
+    Record, keys, st.sampled_from(["observed", "opened"]), st.just(0), st.binary(max_size=3)
+)
+commits = st.tuples(
+    tenants,
+    st.lists(outputs, max_size=4),
+    st.lists(st.one_of(batches, others), max_size=4, unique_by=lambda r: (r.key, r.kind, r.n)),
+)
+
+
+class Contract:
+    """Every promise of `ullage.stores.Store`."""
+
+    @contextmanager
+    def opened(self) -> Iterator[Store]:
+        raise NotImplementedError
+
+    def test_any_sequence_of_commits_equals_two_dictionaries(self):
+        @settings(max_examples=60, deadline=None)
+        @given(st.lists(commits, max_size=8))
+        def proof(sequence):
+            with self.opened() as store:
+                self.check_against_model(store, sequence)
+
+        proof()
+
+    def check_against_model(self, store, sequence):
+        model = Model()
+        for tenant, some, records in sequence:
+            assert store.commit(tenant, some, records) == model.commit(tenant, some, records)
+        for tenant in {tenant for tenant, _, _ in sequence} | {"never"}:
+            wanted = [b"\xff" * 16, b"absent", b"", b"k", b"\x00" * 16, b"k"]
+            assert store.find(tenant, iter(wanted)) == model.find(tenant, wanted)
+            assert store.refs(tenant) == model.refs(tenant)
+        for (tenant, ref), kept in model.outputs.items():
+            assert store.get(tenant, ref) == kept
+
+    @pytest.mark.parametrize("text", ODD)
+    @pytest.mark.parametrize("kind", ["text", "block"])
+    def test_every_text_comes_back_as_it_was(self, text, kind):
+        with self.opened() as store:
+            store.commit("t", [output(text, kind)], [])
+            assert store.get("t", ref_of(text, kind)) == output(text, kind)
+
+    @pytest.mark.parametrize("ref", ["", "../../etc/passwd", "a\x00b", "\ud800", "x" * 300, "Ａ"])
+    def test_an_unknown_ref_is_not_found_whatever_it_looks_like(self, ref):
+        with self.opened() as store:
+            store.commit("t", [output("kept")], [])
+            with pytest.raises(RefNotFound) as caught:
+                store.get("t", ref)
+            assert caught.value.ref == ref
+
+    def test_a_tenant_reads_only_what_it_put_itself(self):
+        shared, own = output("both hold this"), output("only one holds this")
+        with self.opened() as store:
+            store.commit("one", [shared, own], [batch(b"k", 0, b"one")])
+            store.commit("two", [shared], [batch(b"k", 0, b"two")])
+            assert store.refs("two") == (shared.ref,)
+            assert store.get("two", shared.ref).text == shared.text
+            assert store.find("two", [b"k"]) == (batch(b"k", 0, b"two"),)
+            with pytest.raises(RefNotFound):
+                store.get("two", own.ref)
+
+    def test_a_lost_race_keeps_the_outputs_and_none_of_the_records(self):
+        with self.opened() as store:
+            store.commit("t", [], [batch(b"k", 0, b"first")])
+            late = output("found by the loser")
+            records = [
+                batch(b"k", 1, b"x"),
+                Record(b"k", "observed", 0, b"y"),
+                batch(b"k", 0, b"2"),
+            ]
+            assert store.commit("t", [late], records) == (batch(b"k", 0, b"first"),)
+            assert store.find("t", [b"k"]) == (batch(b"k", 0, b"first"),)
+            assert store.get("t", late.ref) == late
+
+    def test_the_same_batch_twice_is_no_race(self):
+        with self.opened() as store:
+            for n in (0, 1):
+                assert store.commit("t", [], [batch(b"k", i, b"d") for i in range(n + 1)]) == ()
+            assert store.find("t", [b"k"]) == (batch(b"k", 0, b"d"), batch(b"k", 1, b"d"))
+
+    def test_a_ref_taken_by_other_content_keeps_nothing_of_the_commit(self):
+        forged = Output(ref_of("original"), "forged")
+        with self.opened() as store:
+            store.commit("t", [output("original")], [])
+            with pytest.raises(StoreError, match="taken by different content") as caught:
+                store.commit("t", [output("innocent"), forged], [batch(b"k", 0, b"d")])
+            assert caught.value.key == forged.ref
+            assert "forged" not in str(caught.value)
+            assert store.refs("t") == (ref_of("original"),)
+            assert store.find("t", [b"k"]) == ()
+            assert store.get("t", forged.ref).text == "original"
+
+    def test_the_kind_is_part_of_the_content(self):
+        with self.opened() as store:
+            store.commit("t", [Output("r", "same", "text")], [])
+            with pytest.raises(StoreError, match="taken"):
+                store.commit("t", [Output("r", "same", "block")], [])
+
+    def test_one_commit_that_contradicts_itself_keeps_nothing(self):
+        with self.opened() as store:
+            with pytest.raises(StoreError, match="two different batches"):
+                store.commit("t", [output("x")], [batch(b"k", 0, b"1"), batch(b"k", 0, b"2")])
+            with pytest.raises(StoreError, match="taken"):
+                store.commit("t", [Output("r", "1"), Output("r", "2")], [])
+            assert store.refs("t") == ()
+
+    def test_other_records_hold_the_newest_value(self):
+        with self.opened() as store:
+            for data in (b"1", b"2", b"1"):
+                store.commit("t", [], [Record(b"k", "opened", 0, data)])
+            both = [Record(b"k", "observed", 0, b"a"), Record(b"k", "observed", 0, b"b")]
+            store.commit("t", [], both)
+            assert store.find("t", [b"k"]) == (both[1], Record(b"k", "opened", 0, b"1"))
+
+    def test_many_keys_come_back_in_the_order_asked(self):
+        wanted = [n.to_bytes(16, "big") for n in range(2_500)]
+        with self.opened() as store:
+            store.commit("t", [], [batch(key, 0, key[-2:]) for key in wanted])
+            wanted.sort(key=lambda key: key[-1:] + key)
+            assert [record.key for record in store.find("t", wanted)] == wanted
+
+    def test_threads_that_want_one_place_agree_on_a_winner(self):
+        with self.opened() as store:
+            lost: list[tuple[Record, ...]] = []
+
+            def write(name: bytes) -> None:
+                own = output(f"output {name!r}")
+                lost.append(store.commit("t", [own], [batch(b"k", 0, name)]))
+                assert store.get("t", own.ref) == own
+
+            threads = [threading.Thread(target=write, args=(b"%d" % n,)) for n in range(8)]
+            for thread in threads:
+                thread.start()
+            for thread in threads:
+                thread.join()
+            winner = store.find("t", [b"k"])
+            assert lost.count(()) == 1
+            assert all(standing in ((), winner) for standing in lost)
+            assert len(store.refs("t")) == 8
+
+    def test_a_closed_store_refuses_everything(self):
+        with self.opened() as store:
+            store.close()
+            store.close()
+            for call in (
+                lambda: store.commit("t", [], []),
+                lambda: store.find("t", [b"k"]),
+                lambda: store.get("t", "r"),
+                lambda: store.refs("t"),
+            ):
+                with pytest.raises(StoreError, match="closed"):
+                    call()

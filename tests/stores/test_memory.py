@@ -1,0 +1,26 @@
+from contextlib import contextmanager
+
+from tests.stores.contract import Contract, output
+
+from ullage.stores import MemoryStore
+
+
+class TestMemory(Contract):
+    @contextmanager
+    def opened(self):
+        store = MemoryStore()
+        yield store
+        store.close()
+
+
+def test_the_string_kept_is_the_string_given():
+    text = "x" * 1_000
+    store = MemoryStore()
+    store.commit("t", [output(text)], [])
+    assert store.get("t", store.refs("t")[0]).text is text
+
+
+def test_two_stores_share_nothing():
+    one, two = MemoryStore(), MemoryStore()
+    one.commit("t", [output("x")], [])
+    assert two.refs("t") == ()

@@ -1,0 +1,115 @@
+import asyncio
+import threading
+from contextlib import contextmanager
+
+import pytest
+from tests.stores.contract import Contract, batch, output
+
+from ullage.errors import RefNotFound
+from ullage.stores import MemoryStore, SqliteStore, Threaded
+
+
+class Driven:
+    """An AsyncStore seen as a Store, so that the one contract proves it."""
+
+    def __init__(self, store):
+        self.store = store
+        self.name = store.name
+
+    def __getattr__(self, name):
+        method = getattr(self.store, name)
+
+        def call(*args):
+            async def one():
+                return await method(*args)
+
+            return asyncio.run(one())
+
+        return call
+
+
+class TestThreadedMemory(Contract):
+    @contextmanager
+    def opened(self):
+        store = MemoryStore()
+        yield Driven(Threaded(store))
+        store.close()
+
+
+class TestThreadedSqlite(Contract):
+    @pytest.fixture(autouse=True)
+    def _folder(self, tmp_path_factory):
+        self.folder = tmp_path_factory.mktemp("stores")
+        self.count = 0
+
+    @contextmanager
+    def opened(self):
+        self.count += 1
+        store = SqliteStore(self.folder / f"{self.count}.db")
+        yield Driven(Threaded(store))
+        store.close()
+
+
+class Slow(MemoryStore):
+    """Holds each commit until told, as a busy disk would."""
+
+    def __init__(self):
+        super().__init__()
+        self.started, self.go_on = threading.Event(), threading.Event()
+
+    def commit(self, tenant, outputs, records):
+        self.started.set()
+        self.go_on.wait(5)
+        return super().commit(tenant, outputs, records)
+
+
+def test_a_cancelled_commit_is_settled_when_the_caller_goes_on():
+    store = Slow()
+
+    async def scene():
+        task = asyncio.create_task(Threaded(store).commit("t", [output("x")], []))
+        await asyncio.to_thread(store.started.wait, 5)
+        task.cancel()
+        await asyncio.sleep(0.02)
+        assert not task.done()
+        store.go_on.set()
+        with pytest.raises(asyncio.CancelledError):
+            await task
+        return store.refs("t")
+
+    assert asyncio.run(scene()) == (output("x").ref,)
+
+
+def test_a_commit_that_fails_after_its_cancellation_disturbs_nobody():
+    class Failing(Slow):
+        def commit(self, tenant, outputs, records):
+            super().commit(tenant, outputs, records)
+            raise RefNotFound(self.name, "x")
+
+    store, complaints = Failing(), []
+
+    async def scene():
+        asyncio.get_running_loop().set_exception_handler(lambda _, told: complaints.append(told))
+        task = asyncio.create_task(Threaded(store).commit("t", [], []))
+        await asyncio.to_thread(store.started.wait, 5)
+        task.cancel()
+        store.go_on.set()
+        with pytest.raises(asyncio.CancelledError):
+            await task
+
+    asyncio.run(scene())
+    assert complaints == []
+
+
+def test_concurrent_commits_agree_on_a_winner(tmp_path):
+    store = SqliteStore(tmp_path / "a.db")
+
+    async def scene():
+        shared = Threaded(store)
+        jobs = (shared.commit("t", [], [batch(b"k", 0, b"%d" % n)]) for n in range(20))
+        return await asyncio.gather(*jobs), await shared.find("t", [b"k"])
+
+    lost, winner = asyncio.run(scene())
+    store.close()
+    assert lost.count(()) == 1
+    assert set(lost) == {(), winner}
