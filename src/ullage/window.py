@@ -101,7 +101,7 @@ class Window:
         if original is None or canon.ref_of(original) != edit.ref:
             return None
         index, number, item = spot
-        before, after = self.leaf_tokens(spot), self.meter.text(edit.text)
+        before, after = self.leaf_tokens(spot), self.edit_tokens(edit)
         self._shown.setdefault(index, {})[number, item] = edit
         self._spots[edit.ref] = spot
         if self._tokens[index] < 0:
@@ -146,7 +146,7 @@ class Window:
             leaves = leaves_of(self.transcript.messages[index])
             for (number, item, _), tokens in zip(leaves, counts, strict=True):
                 if (number, item) in shown:
-                    total += self.meter.text(shown[number, item].text) - tokens
+                    total += self.edit_tokens(shown[number, item]) - tokens
         return total
 
     def leaf_counts(self, index: int) -> tuple[int, ...]:
@@ -163,12 +163,17 @@ class Window:
         index, number, item = spot
         edit = self._shown.get(index, _WHOLE).get((number, item))
         if edit is not None:
-            return self.meter.text(edit.text)
+            return self.edit_tokens(edit)
         leaves = leaves_of(self.transcript.messages[index])
         for (at, within, _), tokens in zip(leaves, self.leaf_counts(index), strict=True):
             if (at, within) == (number, item):
                 return tokens
         return 0
+
+    def edit_tokens(self, edit: Replace) -> int:
+        """Tokens of what an edit shows."""
+        count = self.meter.arguments if edit.place.kind == "call" else self.meter.text
+        return count(edit.text)
 
     def message_tokens(self, index: int) -> int:
         """Tokens of a message as it is shown, its framing included."""

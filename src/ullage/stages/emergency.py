@@ -12,7 +12,6 @@ it returns cuts that fit (failure F39).
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator, Sequence
 
 from ullage import canon
@@ -151,7 +150,8 @@ def _cut_to(window: Window, spot: Spot, tokens: int, cap: int) -> Cut | None:
     ref, chars = canon.ref_of(original), shown_chars * cap // tokens
     for _ in range(8):
         if isinstance(leaf, ToolCall):
-            text: str | None = json.dumps({"_ullage": window.words.arguments(ref, len(original))})
+            stub = {"_ullage": window.words.arguments(ref, len(original))}
+            text: str | None = canon.canonical_json(stub)
         else:
             text = shorten(original, chars, ref, window.words) or None
         if text is None or window.meter.text(text) <= cap or isinstance(leaf, ToolCall):

@@ -9,7 +9,6 @@ to whole turns.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator, Sequence
 from typing import Any
 
@@ -146,7 +145,7 @@ def _stub(window: Window, spot: Spot, call: ToolCall) -> Cut | None:
     ref = canon.ref_of(call.arguments)
     stub = {key: _short(item) for key, item in value.items()}
     stub["_ullage"] = window.words.arguments(ref, len(call.arguments))
-    text = json.dumps(stub, ensure_ascii=False, separators=(",", ":"))
+    text = canon.canonical_json(stub)
     return _cut(window, spot, call.arguments, ref, text) if len(text) < len(call.arguments) else None
 
 

@@ -1,0 +1,27 @@
+"""Shared set-up: how hard hypothesis tries, and no sockets anywhere."""
+
+import os
+import socket
+
+import pytest
+from hypothesis import HealthCheck, settings
+
+settings.register_profile(
+    "quick", max_examples=50, deadline=None, suppress_health_check=[HealthCheck.too_slow]
+)
+settings.register_profile("deep", parent=settings.get_profile("quick"), max_examples=2_000)
+settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "quick"))
+
+
+@pytest.fixture(autouse=True)
+def no_network(monkeypatch):
+    """Whatever reaches for the network fails: ullage is offline by design."""
+
+    def refuse(self, address, *rest):
+        host = address[0] if isinstance(address, tuple) else "localhost"
+        if host not in ("127.0.0.1", "::1", "localhost"):
+            raise AssertionError("something tried to reach the network")
+        return connect(self, address, *rest)
+
+    connect = socket.socket.connect
+    monkeypatch.setattr(socket.socket, "connect", refuse)

@@ -1,0 +1,151 @@
+"""Generated histories: what agents really produce, in both wire formats.
+
+A history is drawn as a list of turns that know nothing of any format; `wire` writes it down
+in one. Parallel calls, errors, empty and huge outputs, unicode, repeated ids, duplicates.
+"""
+
+import json
+
+from hypothesis import strategies as st
+from msgspec import Struct
+
+TOOLS = ("read_file", "bash", "grep", "web_fetch", "lookup")
+SEEDS = (
+    "def f(x):\n    return x + 1\n",
+    "2026-11-21 ERROR connection refused by host 10.0.0.7\n",
+    "名前は「猫」である。\n",
+    "🙂👩‍👩‍👧 naïve café e\u0301\n",
+    "\x00\x1b[31mred\x1b[0m\r\n",
+    "aGVsbG8gd29ybGQ",
+    " ",
+)
+
+
+HUGE = "(a huge argument)"
+"""Stands for 3,000 characters of argument, so that a failing example can be read."""
+
+
+def argument_of(call):
+    return "new text\n" * 340 if call.argument == HUGE else call.argument
+
+
+class Call(Struct, frozen=True):
+    tool: str
+    argument: str
+    output: str
+    failed: bool = False
+    items: int = 0
+    """0: the result is a string; else it is that many text blocks."""
+
+
+class Turn(Struct, frozen=True):
+    user: str | None = None
+    said: str = ""
+    calls: tuple[Call, ...] = ()
+    thought: bool = False
+
+
+@st.composite
+def outputs(draw):
+    """A tool's output: empty, small, huge, text of any script, or JSON."""
+    kind = draw(st.sampled_from(("empty", "small", "big", "huge", "json", "seen")))
+    if kind == "empty":
+        return ""
+    if kind == "small":
+        return draw(st.text(max_size=40))
+    if kind == "seen":
+        return "the same output every time\n" * 60
+    if kind == "json":
+        rows = draw(st.integers(1, 400))
+        return json.dumps([{"id": n, "name": f"row {n}", "v": n * n} for n in range(rows)])
+    seed = draw(st.sampled_from(SEEDS))
+    size = draw(st.integers(200, 3_000)) if kind == "big" else draw(st.integers(3_000, 60_000))
+    mark = draw(st.integers(0, 999))
+    return f"{mark}\n" + (seed * (size // len(seed) + 1))[:size]
+
+
+calls = st.builds(
+    Call,
+    tool=st.sampled_from(TOOLS),
+    argument=st.one_of(st.sampled_from(("a.py", "b.py")), st.text(max_size=8), st.just(HUGE)),
+    output=outputs(),
+    failed=st.booleans(),
+    items=st.sampled_from((0, 0, 0, 1, 2)),
+)
+turns = st.builds(
+    Turn,
+    user=st.one_of(st.none(), st.none(), st.text(min_size=1, max_size=60).map(lambda t: "u" + t)),
+    said=st.sampled_from(("", "Let me look.", "I now know what is wrong: the cache.")),
+    calls=st.lists(calls, max_size=3).map(tuple),
+)
+histories = st.lists(turns, min_size=1, max_size=14)
+
+
+def wire(format, turns, *, reuse_ids=False, start=0):
+    """The turns as wire messages of a format, each beginning with the user's task."""
+    write = _openai if format == "openai-chat" else _anthropic
+    messages = [] if start else [{"role": "user", "content": "Find out why the tests fail."}]
+    for number, turn in enumerate(turns, start):
+        messages += write(turn, number, reuse_ids)
+    return messages
+
+
+def _ids(turn, number, reuse):
+    return [f"call_{n}" if reuse else f"call_{number}_{n}" for n in range(len(turn.calls))]
+
+
+def _openai(turn, number, reuse):
+    if turn.user is not None:
+        yield {"role": "user", "content": turn.user}
+    message = {"role": "assistant", "content": turn.said or ("done" if not turn.calls else None)}
+    ids = _ids(turn, number, reuse)
+    if turn.calls:
+        message["tool_calls"] = [
+            {
+                "id": id,
+                "type": "function",
+                "function": {"name": c.tool, "arguments": json.dumps({"path": argument_of(c)})},
+            }
+            for id, c in zip(ids, turn.calls, strict=True)
+        ]
+    yield message
+    for id, call in zip(ids, turn.calls, strict=True):
+        content = call.output
+        if call.items and call.output:
+            content = [{"type": "text", "text": call.output}] * call.items
+        yield {"role": "tool", "tool_call_id": id, "content": content}
+
+
+def _anthropic(turn, number, reuse):
+    if turn.user is not None:
+        yield {"role": "user", "content": turn.user}
+    ids = _ids(turn, number, False)
+    blocks = []
+    if turn.thought:
+        blocks.append({"type": "thinking", "thinking": "hm " * 50, "signature": "c2lnbmVk"})
+    if turn.said or not turn.calls:
+        blocks.append({"type": "text", "text": turn.said or "done"})
+    blocks += [
+        {"type": "tool_use", "id": id, "name": c.tool, "input": {"path": argument_of(c)}}
+        for id, c in zip(ids, turn.calls, strict=True)
+    ]
+    yield {"role": "assistant", "content": blocks}
+    results = [_anthropic_result(id, c) for id, c in zip(ids, turn.calls, strict=True)]
+    if results:
+        yield {"role": "user", "content": results}
+
+
+def _anthropic_result(id, call):
+    block = {"type": "tool_result", "tool_use_id": id, "content": call.output}
+    if call.items and call.output.strip():
+        block["content"] = [{"type": "text", "text": call.output}] * call.items
+    if call.failed:
+        block["is_error"] = True
+    return block
+
+
+def request(format, messages, **more):
+    """A whole request around the messages."""
+    model = {"openai-chat": "gpt-4.1", "anthropic": "claude-sonnet-4-5"}[format]
+    head = {"system": "You are an agent."} if format == "anthropic" else {}
+    return {"model": model, **head, "max_tokens": 1_000, "messages": messages, **more}

@@ -1,0 +1,147 @@
+"""The gates G1 to G6 (`metrics`), as properties over generated histories."""
+
+import asyncio
+import copy
+import json
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tests import histories, reader
+from ullage import AsyncSession, Limits, Session
+from ullage.formats import FORMATS
+
+formats = st.sampled_from(sorted(FORMATS))
+windows = st.sampled_from((4_000, 6_000, 12_000, 40_000))
+MODEL = {"openai-chat": "gpt-4.1", "anthropic": "claude-sonnet-4-5"}
+
+
+def boundaries(messages):
+    """The lengths at which a loop sends a request."""
+    lengths = [i for i, m in enumerate(messages) if i and m["role"] == "assistant"]
+    return [*lengths, len(messages)]
+
+
+def new_session(format, window, **more):
+    return Session(
+        MODEL[format], limits=Limits(window_tokens=window), format=format, recall=True, **more
+    )
+
+
+def live_through(session, format, messages):
+    """Every view of a session that lived through the history turn by turn."""
+    return [
+        session.fit(histories.request(format, messages[:length])) for length in boundaries(messages)
+    ]
+
+
+@given(formats, windows, histories.histories, st.booleans())
+def test_every_view_fits_and_grows_no_message(format, window, turns, reuse):
+    """G2 and G6: within the limit by a fresh count, and no message longer than it was."""
+    messages = histories.wire(format, turns, reuse_ids=reuse)
+    session = new_session(format, window)
+    for length in boundaries(messages):
+        view = session.fit(histories.request(format, messages[:length]))
+        assert recount(session, view) == session.window.tokens
+        assert session.window.estimate <= session.window.limit_tokens
+        if len(view["messages"]) == length:
+            for shown, raw in zip(view["messages"], messages[:length], strict=True):
+                assert size(shown) <= size(raw)
+        assert size(view["messages"]) <= size(messages[:length])
+
+
+def size(value):
+    return len(json.dumps(value, ensure_ascii=False))
+
+
+def recount(session, view):
+    """Tokens of a view, counted from its own bytes."""
+    window, wire = session.window, FORMATS[session.state.format]
+    meter, total = window.meter, window.head_tokens
+    for raw in view["messages"]:
+        message = wire.parse(raw, "view")
+        total += meter.framing(message)
+        for part in message.parts:
+            items = getattr(part, "content", None)
+            total += sum(meter.leaf(leaf) for leaf in (items if items is not None else (part,)))
+    return total
+
+
+@given(formats, windows, histories.histories, st.booleans())
+def test_a_cold_start_arrives_where_a_warm_session_is(format, window, turns, reuse):
+    """G3: the same bytes from a warm session, a cold one, a second call, and sync or async."""
+    messages = histories.wire(format, turns, reuse_ids=reuse)
+    warm = new_session(format, window)
+    views = live_through(warm, format, messages)
+    for length, view in zip(boundaries(messages), views, strict=True):
+        whole = histories.request(format, messages[:length])
+        assert new_session(format, window).fit(whole) == view
+    again = histories.request(format, messages)
+    assert warm.fit(again) == views[-1]
+
+    async def fit_async():
+        limits = Limits(window_tokens=window)
+        session = AsyncSession(MODEL[format], limits=limits, format=format, recall=True)
+        return await session.fit(again)
+
+    assert asyncio.run(fit_async()) == views[-1]
+
+
+@given(formats, windows, histories.histories, st.booleans())
+def test_everything_can_be_read_back_from_the_visible_notices(format, window, turns, reuse):
+    """G4: each tool result is in the view, or comes back byte for byte by following it."""
+    messages = histories.wire(format, turns, reuse_ids=reuse)
+    session = new_session(format, window)
+    for view in live_through(session, format, messages):
+        pass
+    reachable = reader.everything_reachable(session, view["messages"])
+    shown = "\n".join(reader.visible(view["messages"]))
+    for _, texts in reader.results(messages):
+        for text in texts:
+            assert text in reachable or (len(text) <= 80 and text in shown)
+
+
+@given(formats, windows, histories.histories)
+def test_what_the_user_and_the_system_said_stays_or_is_told_of(format, window, turns):
+    """G5: user texts are verbatim in the view, or an event names the place that changed."""
+    messages = histories.wire(format, turns)
+    session = new_session(format, window)
+    view = live_through(session, format, messages)[-1]
+    told = {event.kind for event in session.events} & {"condensed", "cut"}
+    shown = [text for m in view["messages"] if m["role"] == "user" for text in texts(m)]
+    for message in messages:
+        if message["role"] == "user" and not told:
+            assert all(text in shown for text in texts(message))
+    if format == "anthropic":
+        assert view["system"] == "You are an agent."
+
+
+def texts(message):
+    return reader.texts_of(message["content"])
+
+
+@given(formats, windows, histories.histories)
+def test_the_caller_keeps_what_is_his(format, window, turns):
+    """Nothing the caller gave is changed, and untouched messages are his own objects."""
+    messages = histories.wire(format, turns)
+    before = copy.deepcopy(messages)
+    session = new_session(format, window)
+    view = live_through(session, format, messages)[-1]
+    assert messages == before
+    mine = {id(message) for message in messages}
+    if session.window.span is None:
+        for index, shown in enumerate(view["messages"]):
+            if index not in session.window.changed:
+                assert id(shown) in mine
+
+
+@pytest.mark.parametrize("format", sorted(FORMATS))
+def test_a_view_of_a_short_history_is_the_history(format):
+    """Short conversations: the same objects out, in a new top-level dict."""
+    messages = histories.wire(format, [histories.Turn(user="hello", said="hi")])
+    request = histories.request(format, messages)
+    view = Session(MODEL[format], recall=False).fit(request)
+    assert view == request
+    assert view is not request
+    assert all(a is b for a, b in zip(view["messages"], messages, strict=True))
