@@ -39,15 +39,11 @@ class Overhead(Struct, frozen=True, kw_only=True):
     spoken_arguments: bool
 
 
-OPENAI = Overhead(
-    request=3, message=3, call=8, result=4, tools=12, tool=7, spoken_arguments=False
-)
+OPENAI = Overhead(request=3, message=3, call=8, result=4, tools=12, tool=7, spoken_arguments=False)
 ANTHROPIC = Overhead(
     request=6, message=3, call=36, result=30, tools=500, tool=20, spoken_arguments=True
 )
-GOOGLE = Overhead(
-    request=3, message=4, call=8, result=8, tools=12, tool=7, spoken_arguments=False
-)
+GOOGLE = Overhead(request=3, message=4, call=8, result=8, tools=12, tool=7, spoken_arguments=False)
 
 
 def overhead_for(model: str) -> Overhead:
