@@ -13,20 +13,27 @@ import gettext
 import json
 import pydoc
 import random
+import re
 import sysconfig
 import uuid
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 
-__all__ = ["generated", "machine"]
+__all__ = ["PIECES", "generated", "machine", "split"]
+
+PIECES = 12
+"""Into how many pieces the table cuts a text."""
 
 _STDLIB = Path(sysconfig.get_paths()["stdlib"])
 _MODULES = ("argparse", "ast", "asyncio/tasks", "calendar", "csv", "dataclasses", "difflib")
-_WORDS = (
-    "request worker cache index shard latency retry upstream payload session token buffer "
-    "commit branch checkout merge deploy rollback migrate schema replica primary follower "
-    "timeout refused accepted pending failed connected flushed rotated archived restored"
-).split()
+_WORDS = tuple(
+    re.findall(
+        r"\w+",
+        "request worker cache index shard latency retry upstream payload session token buffer "
+        "commit branch checkout merge deploy rollback migrate schema replica primary follower "
+        "timeout refused accepted pending failed connected flushed rotated archived restored",
+    )
+)
 _CHINESE = (
     "服务器在处理请求时发生了错误，请稍后再试。",
     "该函数返回一个列表，其中包含所有符合条件的记录。",
@@ -50,6 +57,12 @@ def generated(size: int = 24_000, seed: int = 7) -> dict[str, str]:
     return {name: make(random.Random(f"{seed}{name}"), size) for name, make in _KINDS.items()}
 
 
+def split(text: str) -> list[str]:
+    """``PIECES`` pieces of equal length, as a tool would return them one after the other."""
+    step = len(text) // PIECES
+    return [text[at * step : (at + 1) * step] for at in range(PIECES)]
+
+
 def machine(roots: Iterable[Path], per_kind: int, seed: int = 7) -> dict[str, list[str]]:
     """Up to ``per_kind`` files of each suffix under ``roots``, as text by kind."""
     found: dict[str, list[Path]] = {}
@@ -64,7 +77,10 @@ def machine(roots: Iterable[Path], per_kind: int, seed: int = 7) -> dict[str, li
 
 
 _SUFFIXES = frozenset(
-    ".py .js .md .rst .html .css .json .yaml .xml .sql .csv .log .txt .c .h .sh .toml .mo .rs".split()
+    re.findall(
+        r"\.\w+",
+        ".py .js .md .rst .html .css .json .yaml .xml .sql .csv .log .txt .c .h .sh .toml .mo .rs",
+    )
 )
 
 
@@ -72,9 +88,9 @@ def _walk(roots: Iterable[Path]) -> Iterator[Path]:
     """Every file under ``roots`` worth reading: known suffix, between 4 KB and 4 MB."""
     for root in roots:
         for path in sorted(root.rglob("*")):
-            if path.suffix.lower() in _SUFFIXES and path.is_file():
-                if 4_000 <= path.stat().st_size <= 4_000_000:
-                    yield path
+            wanted = path.suffix.lower() in _SUFFIXES and path.is_file()
+            if wanted and 4_000 <= path.stat().st_size <= 4_000_000:
+                yield path
 
 
 def _read(path: Path) -> str:
@@ -163,8 +179,11 @@ def _logs(rng: random.Random, size: int) -> str:
     """Service logs with times, levels and fields."""
 
     def line() -> str:
-        stamp = f"2026-11-{rng.randint(1, 28):02d}T{rng.randint(0, 23):02d}:17:{rng.random() * 60:06.3f}Z"
-        fields = f"id={rng.getrandbits(48):012x} ms={rng.randrange(9000)} ip=10.0.{rng.randrange(256)}.7"
+        day, hour, second = rng.randint(1, 28), rng.randint(0, 23), rng.random() * 60
+        stamp = f"2026-11-{day:02d}T{hour:02d}:17:{second:06.3f}Z"
+        fields = (
+            f"id={rng.getrandbits(48):012x} ms={rng.randrange(9000)} ip=10.0.{rng.randrange(256)}.7"
+        )
         level = rng.choice(("INFO", "WARN", "ERROR", "DEBUG"))
         return f"{stamp} {level} [{rng.choice(_WORDS)}] {' '.join(rng.sample(_WORDS, 4))} {fields}"
 
@@ -175,8 +194,8 @@ def _listing(rng: random.Random, size: int) -> str:
     """What ls -l prints."""
 
     def line() -> str:
-        size_bytes = rng.randrange(10**6)
-        return f"-rw-r--r-- 1 root root {size_bytes:8d} Nov {rng.randint(1, 28):2d} 06:55 {_path(rng)}.py"
+        size_bytes, day = rng.randrange(10**6), rng.randint(1, 28)
+        return f"-rw-r--r-- 1 root root {size_bytes:8d} Nov {day:2d} 06:55 {_path(rng)}.py"
 
     return _fill(line, size)
 
@@ -195,8 +214,11 @@ def _html(rng: random.Random, size: int) -> str:
     """A page with nested elements, classes and links."""
 
     def row() -> str:
-        link = f'<a class="btn btn-{rng.choice(_WORDS)}" href="/{_path(rng)}?id={rng.randrange(9999)}">'
-        return f'<div class="row"><span>{" ".join(rng.sample(_WORDS, 5))}</span>{link}open</a></div>'
+        target = f"/{_path(rng)}?id={rng.randrange(9999)}"
+        link = f'<a class="btn btn-{rng.choice(_WORDS)}" href="{target}">'
+        return (
+            f'<div class="row"><span>{" ".join(rng.sample(_WORDS, 5))}</span>{link}open</a></div>'
+        )
 
     return _fill(row, size)
 
@@ -206,8 +228,8 @@ def _script(rng: random.Random, size: int) -> str:
 
     def statement() -> str:
         a, b, c = rng.sample("abcdefghijklmnopqrstuvwxyz", 3)
-        w = rng.choice(_WORDS)
-        return f"function {a}({b},{c}){{return {b}.{w}&&{c}!=={rng.randrange(99)}?{b}.{w}({c}):void 0}}"
+        w, number = rng.choice(_WORDS), rng.randrange(99)
+        return f"function {a}({b},{c}){{return {b}.{w}&&{c}!=={number}?{b}.{w}({c}):void 0}}"
 
     return _fill(statement, size).replace("\n", "")
 
@@ -226,6 +248,28 @@ def _base64(rng: random.Random, size: int) -> str:
 def _uuids(rng: random.Random, size: int) -> str:
     """Identifiers, one a line."""
     return _fill(lambda: str(uuid.UUID(int=rng.getrandbits(128))), size)
+
+
+def _tree(rng: random.Random, size: int) -> str:
+    """What tree prints."""
+    marks = ("├── ", "│   ├── ", "│   └── ", "└── ")
+    return _fill(lambda: f"{rng.choice(marks)}{rng.choice(_WORDS)}_{rng.choice(_WORDS)}.py", size)
+
+
+def _status(rng: random.Random, size: int) -> str:
+    """Status lines with emoji."""
+    marks = "✅❌🚀💡📦🐛🔥⚠️🎉🧪"
+    return _fill(lambda: f"{rng.choice(marks)} {' '.join(rng.sample(_WORDS, 5))}", size)
+
+
+def _constants(rng: random.Random, size: int) -> str:
+    """Settings in capitals, as env prints them."""
+
+    def line() -> str:
+        name = "_".join(rng.sample(_WORDS, 3)).upper()
+        return f"{name}={rng.choice((rng.choice(_WORDS), str(rng.randrange(9999))))}"
+
+    return _fill(line, size)
 
 
 def _chinese(rng: random.Random, size: int) -> str:
@@ -269,6 +313,9 @@ _KINDS: dict[str, Callable[[random.Random, int], str]] = {
     "hexdump": _hexdump,
     "base64": _base64,
     "uuids": _uuids,
+    "tree": _tree,
+    "emoji": _status,
+    "constants": _constants,
     "chinese": _chinese,
     "russian": _russian,
 }

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from ullage.tokens.calibrate import Calibration
 from ullage.tokens.exact import Counter, exact
+from ullage.tokens.media import media_tokens
 from ullage.tokens.models import Family, counter_for, family_of, preload
 from ullage.tokens.overhead import Overhead, argument_text, call_tokens, overhead_for
 
@@ -23,6 +24,7 @@ __all__ = [
     "counter_for",
     "exact",
     "family_of",
+    "media_tokens",
     "overhead_for",
     "preload",
 ]

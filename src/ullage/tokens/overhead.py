@@ -1,9 +1,9 @@
 """What a request costs besides its texts: roles, frames, ids, schemas.
 
-OpenAI's numbers are its cookbook's (three tokens a message, three to prime the reply, schemas
-rendered as a TypeScript namespace). Anthropic's are measured: recorded sessions with reported
-usage, the texts counted by a reconstruction of Claude's tokeniser, what remains spread by
-least squares (``docs/tokens.md``). The ids of calls are in them; they are not counted as text.
+What a message, a call and a result cost is measured: recorded sessions with reported usage, the
+texts counted, what remains spread by least squares (``docs/tokens.md``). The ids of calls are
+in it; they are not counted as text. What primes a reply and a schema costs is OpenAI's cookbook's
+and Anthropic's documentation's; Google's are a guess from the two.
 """
 
 from __future__ import annotations
@@ -39,15 +39,11 @@ class Overhead(Struct, frozen=True, kw_only=True):
     spoken_arguments: bool
 
 
-OPENAI = Overhead(
-    request=3, message=3, call=8, result=4, tools=12, tool=7, spoken_arguments=False
-)
+OPENAI = Overhead(request=3, message=4, call=6, result=6, tools=12, tool=7, spoken_arguments=False)
 ANTHROPIC = Overhead(
     request=6, message=3, call=36, result=30, tools=500, tool=20, spoken_arguments=True
 )
-GOOGLE = Overhead(
-    request=3, message=4, call=8, result=8, tools=12, tool=7, spoken_arguments=False
-)
+GOOGLE = Overhead(request=3, message=4, call=8, result=8, tools=12, tool=7, spoken_arguments=False)
 
 
 def overhead_for(model: str) -> Overhead:

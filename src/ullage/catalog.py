@@ -1,0 +1,303 @@
+"""Windows, output limits and prices of models.
+
+Prices and most windows come from genai-prices, a maintained table that ships with its package
+and never asks the network unless told to. It costs some 200 ms to import, so the models in use
+today stand in a table of our own, checked against it by the tests; the import happens at the
+first lookup of any other. The table also has what genai-prices lacks: the limit of the output,
+windows it leaves out, models it does not know yet. Figures are of November 2026.
+
+An unknown model is no error: it gets a conservative window, says ``known=False`` and has no
+prices. A window holds prompt and output together where the vendor says so; the output reserve
+is the caller's to subtract.
+"""
+
+from __future__ import annotations
+
+import re
+from datetime import UTC, datetime
+from functools import lru_cache
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+if TYPE_CHECKING:
+    from genai_prices.types import ModelInfo as _Listed
+
+__all__ = ["UNKNOWN_WINDOW_TOKENS", "ModelInfo", "Tier", "lookup"]
+
+UNKNOWN_WINDOW_TOKENS = 128_000
+"""The window of a model we know nothing about."""
+
+
+class Tier(Struct, frozen=True, kw_only=True):
+    """Prices of a whole request whose prompt is longer than ``above_tokens``.
+
+    USD per million tokens. A cliff, not a bracket: every token of the request pays them.
+    """
+
+    above_tokens: int
+    input_usd: float
+    output_usd: float
+    cache_read_usd: float | None = None
+    cache_write_usd: float | None = None
+
+
+class ModelInfo(Struct, frozen=True, kw_only=True):
+    """What is known of a model. Prices in USD per million tokens, None where unknown.
+
+    Attributes:
+        id: the model as it was asked for.
+        provider: who serves it at these prices; ``""`` if unknown.
+        known: whether the window is the model's own and not the default.
+        window_tokens: the most a request may hold.
+        max_output_tokens: the most one reply may hold, or None.
+        input_usd: fresh prompt tokens.
+        output_usd: output tokens, reasoning included.
+        cache_read_usd: prompt tokens read from cache; None is priced as fresh.
+        cache_write_usd: prompt tokens written to cache for five minutes; None as fresh.
+        tiers: dearer prices of longer prompts, shortest first.
+    """
+
+    id: str
+    provider: str = ""
+    known: bool = False
+    window_tokens: int = UNKNOWN_WINDOW_TOKENS
+    max_output_tokens: int | None = None
+    input_usd: float | None = None
+    output_usd: float | None = None
+    cache_read_usd: float | None = None
+    cache_write_usd: float | None = None
+    tiers: tuple[Tier, ...] = ()
+
+
+@lru_cache(maxsize=512)
+def lookup(model: str, provider: str | None = None) -> ModelInfo:
+    """What is known of a model, by the name a request gives it.
+
+    Prefixes of gateways and clouds, dates and versions of a name are seen through.
+
+    Args:
+        model: such as ``"claude-sonnet-4-5-20250929"`` or ``"openai/gpt-6-astra"``.
+        provider: who serves it, where that is not the maker (``"azure"``, ``"bedrock"``).
+    """
+    name = _plain(model)
+    maker = _maker(name)
+    ours = _TABLE.get(name)
+    native = provider is None or provider.lower() in _MAKERS.get(maker, ())
+    if ours is not None and native:
+        return _from_row(model, maker, ours)
+    listed = _from_library(model, name, provider)
+    if listed is not None:
+        return listed
+    if ours is not None:
+        return _from_row(model, maker, ours)
+    return ModelInfo(id=model, provider=maker)
+
+
+_MAKERS = {
+    "anthropic": ("anthropic",),
+    "openai": ("openai",),
+    "google": ("google", "gemini", "vertex", "vertex_ai", "google-vertex"),
+}
+_DATE = re.compile(r"[-@](?:\d{8}|\d{4}-\d{2}-\d{2})$")
+_CLOUD = re.compile(r"^(?:[a-z]{2,6}\.)?(?:anthropic|openai|google|meta|amazon|mistral)\.")
+_SUFFIX = re.compile(r"(?:-v\d+(?::\d+)?|:(?:beta|thinking|online|nitro|floor)|\[1m\]|-latest)$")
+
+
+def _plain(model: str) -> str:
+    """The name without prefixes, version marks and date; a Claude's with dashes for dots."""
+    name = model.strip().lower().rpartition("/")[2]
+    name = _CLOUD.sub("", name)
+    name = _DATE.sub("", _SUFFIX.sub("", name))
+    return name.replace(".", "-") if name.startswith("claude") else name
+
+
+def _maker(name: str) -> str:
+    """Whose model a plain name means; "" if it does not show."""
+    if name.startswith("claude"):
+        return "anthropic"
+    return "google" if name.startswith("gemini") else "openai" if name.startswith("gpt") else ""
+
+
+_Cliff: TypeAlias = tuple[int, float, float]
+_Price: TypeAlias = float | None
+_Row: TypeAlias = tuple[int, int, _Price, _Price, _Price, _Price, _Cliff | None]
+
+_AT_272K: _Cliff = (272_000, 2.0, 1.5)
+_AT_200K: _Cliff = (200_000, 2.0, 1.5)
+_AT_100K: _Cliff = (100_000, 5.0, 5.0)
+
+# fmt: off
+# window, most output; input, output, cache read, cache write; prompt length from which dearer
+_TABLE: dict[str, _Row] = {
+    "claude-haiku-4-5": (200_000, 64_000, 1.0, 5.0, 0.1, 1.25, None),
+    "claude-sonnet-4-0": (200_000, 64_000, 3.0, 15.0, 0.3, 3.75, None),
+    "claude-sonnet-4": (200_000, 64_000, 3.0, 15.0, 0.3, 3.75, None),
+    "claude-sonnet-4-5": (200_000, 64_000, 3.0, 15.0, 0.3, 3.75, _AT_200K),
+    "claude-sonnet-4-6": (1_000_000, 64_000, 3.0, 15.0, 0.3, 3.75, None),
+    "claude-opus-4-1": (200_000, 32_000, 15.0, 75.0, 1.5, 18.75, None),
+    "claude-opus-4-5": (200_000, 64_000, 5.0, 25.0, 0.5, 6.25, None),
+    "claude-opus-4-6": (1_000_000, 128_000, 5.0, 25.0, 0.5, 6.25, None),
+    "claude-opus-4-7": (1_000_000, 128_000, 5.0, 25.0, 0.5, 6.25, None),
+    "claude-opus-4-8": (1_000_000, 128_000, 5.0, 25.0, 0.5, 6.25, None),
+    "claude-opus-5": (1_000_000, 128_000, 5.0, 25.0, 0.5, 6.25, None),
+    "claude-opus-5-5": (1_000_000, 128_000, 4.0, 20.0, 0.2, 5.0, None),
+    "claude-sonnet-5": (1_000_000, 128_000, 2.0, 10.0, 0.2, 2.5, None),
+    "claude-sonnet-5-5": (1_000_000, 128_000, 2.0, 10.0, 0.1, 2.5, None),
+    "claude-haiku-5-5": (1_000_000, 128_000, 0.1, 0.5, 0.01, 0.125, _AT_100K),
+    "claude-fable-5": (1_000_000, 128_000, 10.0, 50.0, 1.0, 12.5, None),
+    "claude-fable-5-1": (1_000_000, 128_000, 10.0, 50.0, 0.25, 12.5, None),
+    "claude-fable-5-2": (1_000_000, 128_000, 8.0, 40.0, 0.2, 10.0, None),
+    "gpt-4o": (128_000, 16_384, 2.5, 10.0, 1.25, None, None),
+    "gpt-4o-mini": (128_000, 16_384, 0.15, 0.6, 0.075, None, None),
+    "gpt-4.1": (1_000_000, 32_768, 2.0, 8.0, 0.5, None, None),
+    "gpt-4.1-mini": (1_000_000, 32_768, 0.4, 1.6, 0.1, None, None),
+    "gpt-5": (400_000, 128_000, 1.25, 10.0, 0.125, None, None),
+    "gpt-5-mini": (400_000, 128_000, 0.25, 2.0, 0.025, None, None),
+    "gpt-5.1": (400_000, 128_000, 1.25, 10.0, 0.125, None, None),
+    "gpt-5.2": (400_000, 128_000, 1.75, 14.0, 0.175, None, None),
+    "gpt-5.4": (1_050_000, 128_000, 2.5, 15.0, 0.25, None, _AT_272K),
+    "gpt-5.5": (1_000_000, 128_000, 5.0, 30.0, 0.5, None, _AT_272K),
+    "gpt-5.6-sol": (1_050_000, 128_000, 4.0, 20.0, 0.4, 5.0, _AT_272K),
+    "gpt-5.6-terra": (1_050_000, 128_000, 2.0, 12.0, 0.2, 2.5, _AT_272K),
+    "gpt-6-astra": (1_050_000, 128_000, 10.0, 50.0, 1.0, 12.5, _AT_272K),
+    "gpt-6-sol": (1_050_000, 128_000, 2.0, 10.0, 0.2, 2.5, _AT_272K),
+    "gpt-6-luna": (1_050_000, 128_000, 0.1, 0.5, 0.01, 0.125, _AT_272K),
+    "gpt-6.1-sol": (1_050_000, 128_000, 2.0, 10.0, 0.1, 2.5, _AT_272K),
+    "gpt-6.1-terra": (1_050_000, 128_000, 1.0, 5.0, 0.05, 1.25, _AT_272K),
+    # released on 2026-11-17: the window is published, cache prices are not
+    "gpt-6.2-astra": (1_050_000, 128_000, None, None, None, None, None),
+    "gemini-2.5-pro": (1_048_576, 65_536, 1.25, 10.0, 0.125, None, _AT_200K),
+    "gemini-2.5-flash": (1_048_576, 65_536, 0.3, 2.5, 0.03, None, None),
+    "gemini-3-pro-preview": (1_048_576, 65_536, 2.0, 12.0, 0.2, None, _AT_200K),
+    "gemini-3.1-pro-preview": (1_048_576, 65_536, 2.0, 12.0, 0.2, None, _AT_200K),
+    "gemini-3-flash-preview": (1_000_000, 65_536, 0.5, 3.0, 0.05, None, None),
+    "gemini-3.5-flash": (1_000_000, 65_536, 1.5, 9.0, 0.15, None, None),
+    "gemini-3.8-flash": (1_000_000, 65_536, 0.75, 3.75, 0.075, None, None),
+    "gemini-4-argon": (1_048_576, 65_536, 2.0, 10.0, 0.1, None, None),
+}
+
+# what genai-prices leaves out, by the start of the plain name: window (0: as listed), output
+_GAPS: tuple[tuple[str, int, int], ...] = (
+    ("claude-3-5", 0, 8_192), ("claude-3-7", 0, 64_000), ("claude-3", 0, 4_096),
+    ("claude-2", 0, 4_096), ("claude-opus-4", 0, 32_000),
+    ("gpt-4.5", 128_000, 16_384), ("gpt-4.1", 0, 32_768), ("gpt-4o", 128_000, 16_384),
+    ("gpt-4-turbo", 0, 4_096), ("gpt-4", 0, 8_192), ("gpt-3.5", 0, 4_096),
+    ("gpt-5", 0, 128_000), ("gpt-6", 1_050_000, 128_000),
+    ("o1", 0, 100_000), ("o3", 0, 100_000), ("o4", 0, 100_000),
+    ("gemini-1.5", 1_000_000, 8_192), ("gemini-2.0", 1_000_000, 8_192),
+    ("gemini-2.5", 1_048_576, 65_536), ("gemini-3", 1_048_576, 65_536),
+)
+# fmt: on
+
+
+def _from_row(model: str, maker: str, row: _Row) -> ModelInfo:
+    """A row of our table as a value."""
+    window, most, fresh, output, read, write, cliff = row
+    info = ModelInfo(
+        id=model,
+        provider=maker,
+        known=True,
+        window_tokens=window,
+        max_output_tokens=most,
+        input_usd=fresh,
+        output_usd=output,
+        cache_read_usd=read,
+        cache_write_usd=write,
+    )
+    return info if cliff is None else replace(info, tiers=(_tier(info, cliff),))
+
+
+def _tier(info: ModelInfo, cliff: _Cliff) -> Tier:
+    """The dearer prices: everything of the prompt by one factor, the output by another."""
+    above, factor, output_factor = cliff
+    return Tier(
+        above_tokens=above,
+        input_usd=(info.input_usd or 0.0) * factor,
+        output_usd=(info.output_usd or 0.0) * output_factor,
+        cache_read_usd=None if info.cache_read_usd is None else info.cache_read_usd * factor,
+        cache_write_usd=None if info.cache_write_usd is None else info.cache_write_usd * factor,
+    )
+
+
+def _gaps(name: str) -> tuple[int, int | None]:
+    """Window and output limit of what the library leaves out; (0, None) if we do neither."""
+    if name in _TABLE:
+        return _TABLE[name][:2]
+    for start, window, most in _GAPS:
+        if name.startswith(start):
+            return window, most
+    return 0, None
+
+
+def _from_library(model: str, name: str, provider: str | None) -> ModelInfo | None:
+    """What genai-prices says, its gaps filled; None if it does not know the model."""
+    found = _listed(model, name, provider)
+    if found is None:
+        return None
+    served_by, listed = found
+    window, most = _gaps(name)
+    window = listed.context_window or window
+    prices = listed.get_prices(datetime.now(UTC))
+    names = ("input_mtok", "output_mtok", "cache_read_mtok", "cache_write_mtok")
+    columns = [getattr(prices, column, None) for column in names]
+    fresh, output, read, write = (_base(column) for column in columns)
+    return ModelInfo(
+        id=model,
+        provider=served_by,
+        known=bool(window),
+        window_tokens=window or UNKNOWN_WINDOW_TOKENS,
+        max_output_tokens=most,
+        input_usd=fresh,
+        output_usd=output,
+        cache_read_usd=read,
+        cache_write_usd=write,
+        tiers=_tiers(columns) if fresh is not None and output is not None else (),
+    )
+
+
+def _listed(model: str, name: str, provider: str | None) -> tuple[str, _Listed] | None:
+    """The library's entry: as asked, then by the plain name, then whoever serves it."""
+    from genai_prices.data_snapshot import get_snapshot
+
+    snapshot = get_snapshot()
+    for reference, server in ((model, provider), (name, provider), (name, None)):
+        try:
+            found, listed = snapshot.find_provider_model(reference, None, server, None)
+        except LookupError:
+            continue
+        return found.id, listed
+    return None
+
+
+def _base(price: Any) -> float | None:
+    """A price below every tier."""
+    return None if price is None else float(getattr(price, "base", price))
+
+
+def _tiers(columns: list[Any]) -> tuple[Tier, ...]:
+    """The tiers of four columns of prices, one for each length at which any of them changes."""
+    starts = {tier.start for column in columns for tier in getattr(column, "tiers", ())}
+    found = []
+    for start in sorted(starts):
+        fresh, output, read, write = (_price_above(column, start) for column in columns)
+        found.append(
+            Tier(
+                above_tokens=start,
+                input_usd=fresh or 0.0,
+                output_usd=output or 0.0,
+                cache_read_usd=read,
+                cache_write_usd=write,
+            )
+        )
+    return tuple(found)
+
+
+def _price_above(column: Any, start: int) -> float | None:
+    """A column's price for prompts just over ``start`` tokens."""
+    price = _base(column)
+    for tier in getattr(column, "tiers", ()):
+        if tier.start <= start:
+            price = float(tier.price)
+    return price

@@ -1,0 +1,66 @@
+"""Costs are those the reference library computes, tiers and caches included."""
+
+import genai_prices
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from ullage.catalog import ModelInfo, lookup
+from ullage.cost import cost_usd
+from ullage.usage import Usage
+
+COUNTS = st.integers(0, 400_000)
+MODELS = (
+    "claude-sonnet-4-5",
+    "claude-haiku-5-5",
+    "claude-opus-5-5",
+    "gpt-6-astra",
+    "gpt-5.4",
+    "gpt-4o",
+    "gemini-2.5-pro",
+    "gpt-4-turbo",
+    "deepseek-chat",
+)
+
+
+@pytest.mark.parametrize("model", MODELS)
+@given(fresh=COUNTS, read=COUNTS, write=COUNTS, output=COUNTS)
+def test_costs_equal_the_reference(model, fresh, read, write, output):
+    info = lookup(model)
+    has_write_price = info.cache_write_usd is not None
+    usage = Usage(
+        fresh_tokens=fresh,
+        cache_read_tokens=read,
+        cache_write_tokens=write if has_write_price else 0,
+        output_tokens=output,
+    )
+    theirs = genai_prices.calc_price(
+        genai_prices.Usage(
+            input_tokens=usage.input_tokens,
+            cache_read_tokens=read,
+            cache_write_tokens=usage.cache_write_tokens,
+            output_tokens=output,
+        ),
+        model,
+        provider_id=info.provider,
+    )
+    assert cost_usd(usage, info) == pytest.approx(float(theirs.total_price))
+
+
+def test_the_cliff_prices_the_whole_request():
+    info = lookup("claude-haiku-5-5")
+    below = cost_usd(Usage(fresh_tokens=100_000, output_tokens=1_000), info)
+    above = cost_usd(Usage(fresh_tokens=100_001, output_tokens=1_000), info)
+    assert above == pytest.approx(5 * below, rel=1e-4)
+
+
+def test_an_unknown_price_is_not_nought():
+    usage = Usage(fresh_tokens=1_000, output_tokens=10)
+    assert cost_usd(usage, lookup("no-such-model")) is None
+    assert cost_usd(usage, ModelInfo(id="x", input_usd=1.0)) is None
+
+
+def test_a_missing_cache_price_costs_as_much_as_fresh():
+    info = ModelInfo(id="x", input_usd=2.0, output_usd=4.0)
+    cached = Usage(cache_read_tokens=500, cache_write_tokens=500)
+    assert cost_usd(cached, info) == cost_usd(Usage(fresh_tokens=1_000), info) == 0.002
