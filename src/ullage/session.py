@@ -110,9 +110,7 @@ class _Coat:
         if opened is None or not opened.recall:
             return False
         name = _name_of(call)
-        return name.startswith(opened.prefix) and (
-            name.removeprefix(opened.prefix) in RECALL_TOOLS
-        )
+        return name.startswith(opened.prefix) and (name.removeprefix(opened.prefix) in RECALL_TOOLS)
 
     def _turn(self, request: Mapping[str, Any]) -> Steps[Turned]:
         if not isinstance(request, Mapping):
@@ -281,7 +279,10 @@ class Session(_Coat):
         return self
 
     def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        at: TracebackType | None,
     ) -> None:
         self.close()
 
@@ -345,7 +346,10 @@ class AsyncSession(_Coat):
         return self
 
     async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        at: TracebackType | None,
     ) -> None:
         await self.close()
 
@@ -374,9 +378,5 @@ def fit(
         FormatError, OverLimitError, StoreError: see `Session.fit`.
     """
     name = str(request.get("model") or model or "")
-    session = Session(
-        name, policy=policy, limits=limits, format=format, store=store, recall=recall
-    )
+    session = Session(name, policy=policy, limits=limits, format=format, store=store, recall=recall)
     return session.fit(request)
-
-

@@ -57,7 +57,9 @@ class Transcript:
     def __len__(self) -> int:
         return len(self.messages)
 
-    def append(self, message: Message, digest: bytes, counts: tuple[int, ...] | None = None) -> None:
+    def append(
+        self, message: Message, digest: bytes, counts: tuple[int, ...] | None = None
+    ) -> None:
         """Take in the next message."""
         index = len(self.messages)
         self.messages.append(message)

@@ -185,9 +185,7 @@ def _joined(messages: int, recall: bool) -> Event:
     return Event(kind="joined", where="the whole history", why=why)
 
 
-def _measure(
-    window: Window, head: Head, model: str, settings: Settings, memo: Memo
-) -> list[Event]:
+def _measure(window: Window, head: Head, model: str, settings: Settings, memo: Memo) -> list[Event]:
     """Set the window's limit and the tokens of what stands outside its messages."""
     events = []
     limits = settings.limits
@@ -212,9 +210,7 @@ def _keep(fitted: Fitted, opened: list[Record]) -> Steps[tuple[Record, ...]]:
     return lost
 
 
-def _render(
-    request: Mapping[str, Any], head: Head, window: Window, wire: Format
-) -> dict[str, Any]:
+def _render(request: Mapping[str, Any], head: Head, window: Window, wire: Format) -> dict[str, Any]:
     """The view as a request: untouched messages are the caller's own objects."""
     raws = request["messages"]
     messages = list(raws)

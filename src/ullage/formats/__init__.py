@@ -18,9 +18,7 @@ from ullage.formats.openai_chat import OpenAIChat
 
 __all__ = ["FORMATS", "Change", "Format", "Head", "ToolSpec", "compose", "recognise"]
 
-FORMATS: Mapping[str, Format] = {
-    format.name: format for format in (OpenAIChat(), Anthropic())
-}
+FORMATS: Mapping[str, Format] = {format.name: format for format in (OpenAIChat(), Anthropic())}
 
 _ANTHROPIC_BLOCKS = frozenset(
     ("tool_use", "tool_result", "thinking", "redacted_thinking", "server_tool_use", "document")

@@ -64,7 +64,9 @@ class OpenAIChat:
         """See `Format.head`."""
         leading = self.leading(request)
         parsed = [self.parse(raw, f"messages[{index}]") for index, raw in enumerate(leading)]
-        texts = [part.text for message in parsed for part in message.parts if isinstance(part, Text)]
+        texts = [
+            part.text for message in parsed for part in message.parts if isinstance(part, Text)
+        ]
         tools = request.get("tools") or ()
         texts += [as_json(tool, f"tools[{index}]") for index, tool in enumerate(tools)]
         asked = request.get("max_completion_tokens") or request.get("max_tokens")

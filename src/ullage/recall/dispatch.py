@@ -114,5 +114,3 @@ def _integer(value: Any, default: int) -> int:
 
 def _error(problem: str, remedy: str) -> Answer:
     return Answer(json.dumps({"error": problem, "remedy": remedy}), is_error=True)
-
-

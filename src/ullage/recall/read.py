@@ -55,9 +55,7 @@ def by_line(text: str, ref: str, offset: int, limit: int, words: Words) -> str:
         at += len(line) + 1
     stop = start + len(shown)
     if stop < len(lines):
-        shown.append(
-            f"[lines {start + 1:,} to {stop:,} of {len(lines):,}. Next: offset={stop}]"
-        )
+        shown.append(f"[lines {start + 1:,} to {stop:,} of {len(lines):,}. Next: offset={stop}]")
     return "\n".join(shown)
 
 
@@ -65,6 +63,6 @@ def _clipped(line: str, ref: str, at: int, words: Words) -> str:
     if len(line) <= LINE_CHARS:
         return line
     stop = safe_cut(line, LINE_CHARS)
-    return f"{line[:stop]} [… {len(line) - stop:,} more characters: {words.read_on(ref, at + stop)}]"
-
-
+    return (
+        f"{line[:stop]} [… {len(line) - stop:,} more characters: {words.read_on(ref, at + stop)}]"
+    )

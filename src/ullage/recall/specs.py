@@ -72,6 +72,4 @@ _SPECS = (
 
 def specs(prefix: str = "") -> tuple[ToolSpec, ...]:
     """The recall tools, their names led by ``prefix`` after a clash with the caller's own."""
-    return tuple(
-        ToolSpec(prefix + spec.name, spec.description, spec.parameters) for spec in _SPECS
-    )
+    return tuple(ToolSpec(prefix + spec.name, spec.description, spec.parameters) for spec in _SPECS)

@@ -1,9 +1,9 @@
 """The stages, one plain function a file, and the default policy that strings them together.
 
-    truncate    first sight      one result is too large: a view of it
-    prune       pressure         old results and arguments: placeholders, in rare deep batches
-    compact     pressure         a span becomes a summary a model may add to (not here yet)
-    emergency   guard            whatever it takes, never an illegal view
+truncate    first sight      one result is too large: a view of it
+prune       pressure         old results and arguments: placeholders, in rare deep batches
+compact     pressure         a span becomes a summary a model may add to (not here yet)
+emergency   guard            whatever it takes, never an illegal view
 """
 
 from __future__ import annotations

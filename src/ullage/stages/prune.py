@@ -146,7 +146,9 @@ def _stub(window: Window, spot: Spot, call: ToolCall) -> Cut | None:
     stub = {key: _short(item) for key, item in value.items()}
     stub["_ullage"] = window.words.arguments(ref, len(call.arguments))
     text = canon.canonical_json(stub)
-    return _cut(window, spot, call.arguments, ref, text) if len(text) < len(call.arguments) else None
+    return (
+        _cut(window, spot, call.arguments, ref, text) if len(text) < len(call.arguments) else None
+    )
 
 
 def _short(value: Any) -> Any:
@@ -156,4 +158,3 @@ def _short(value: Any) -> Any:
         text = canon.canonical_json(value)
         return value if len(text) <= 160 else f"[… {len(text):,} characters of JSON …]"
     return value
-

@@ -1,0 +1,212 @@
+import re
+import time
+from contextlib import suppress
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from ullage.recall.grep import CLIP_CHARS, COUNT_LINES, PATTERN_CHARS, PatternError, grep
+
+TEN_MB = 10_000_000
+
+
+def lines_of(text):
+    """The lines as a file reader counts them: parted by newlines, none after the last one."""
+    lines = text.split("\n")
+    return lines[:-1] if not lines[-1] else lines
+
+
+def numbers(found, *, matching=True):
+    return [line.number for line in found.lines if (line.match is not None) == matching]
+
+
+# What is found
+
+# In these patterns the standard library's engine and RE2 mean the same.
+SAFE = [
+    "a",
+    "^b",
+    "b$",
+    "^$",
+    "a.b",
+    "[ab]+",
+    "(a|b)c?",
+    "x*",
+    "\\s",
+    "é",
+    "\ufffd",
+    "[^a]b",
+    "\x00",
+]
+texts = st.text(st.sampled_from("aab\n\n cé😀\ud800\x00\x0b\u2028"), max_size=60)
+
+
+@settings(max_examples=300, deadline=None)
+@given(texts, st.sampled_from(SAFE), st.integers(0, 3), st.integers(1, 5))
+def test_it_finds_what_a_search_of_each_line_finds(text, pattern, context, most):
+    oracle = re.compile(pattern)
+    lines = [line.replace("\ud800", "\ufffd") for line in lines_of(text)]
+    # \s of RE2 knows neither \x0b nor \u2028.
+    blind = [re.sub("[\x0b\u2028]", "_", line) for line in lines]
+    wanted = [n for n, line in enumerate(blind, 1) if oracle.search(line)]
+    found = grep(text, pattern, context_lines=context, max_matches=most, max_chars=100_000)
+    assert numbers(found) == wanted[:most]
+    assert (found.shown, found.total) == (min(most, len(wanted)), len(wanted))
+    assert found.cut == (len(wanted) > most)
+    near = {n + d for n in wanted[:most] for d in range(-context, context + 1)}
+    assert [line.number for line in found.lines] == sorted(near & set(range(1, len(lines) + 1)))
+    for line in found.lines:
+        assert line.text == lines_of(text)[line.number - 1]
+
+
+@settings(max_examples=200, deadline=None)
+@given(
+    st.lists(st.text(st.sampled_from("xyé😀\ud83d\r"), max_size=900), max_size=6),
+    st.sampled_from(["\n", "\r\n"]),
+    st.sampled_from(["x", "y+", "é.?x", "$", "\\r"]),
+    st.integers(1, 2_000),
+)
+def test_places_are_those_of_the_text_and_the_room_is_kept(parts, end, pattern, room):
+    text = end.join(parts)
+    found = grep(text, pattern, context_lines=2, max_chars=room)
+    for line in found.lines:
+        assert text[line.start : line.start + len(line.text)] == line.text
+        assert text.count("\n", 0, line.start) == line.number - 1
+        assert len(line.text) <= CLIP_CHARS
+        if line.match is not None:
+            assert text.count("\n", 0, line.match) == line.number - 1
+        if not line.clipped:
+            assert line.text == text.split("\n")[line.number - 1].removesuffix("\r")
+    assert len("\n".join(line.text for line in found.lines)) <= room
+    assert bool(found.lines) == bool(found.total)
+
+
+@pytest.mark.parametrize("pattern", ["b$", "^a b$", "(?i)B$"])
+def test_a_line_that_ends_in_crlf_ends_before_it(pattern):
+    found = grep("a b\r\nb c\r\na b", pattern)
+    assert [(line.number, line.text) for line in found.lines] == [(1, "a b"), (3, "a b")]
+
+
+def test_a_dollar_that_is_meant_stays_one():
+    text = "cost $5\r\nand more\r\n"
+    for pattern in (r"\$5", "[$]5", r"\Q$5\E", "[[:digit:]$]$"):
+        assert numbers(grep(text, pattern)) == [1]
+    assert numbers(grep(text, r"^.*\r$")) == [1, 2]
+
+
+def test_case_is_ignored_when_asked():
+    assert grep("Error\nÉTÉ", "error").total == 0
+    assert grep("Error\nÉTÉ", "error|été", ignore_case=True).total == 2
+
+
+def test_a_lone_surrogate_can_be_asked_for():
+    assert numbers(grep("a\n\ud83d\nb", "\ud83d")) == [2]
+    assert grep("\ud83d\n", ".").lines[0].text == "\ud83d"
+
+
+def test_context_is_merged_and_yields_to_matches():
+    text = "".join(f"{n} {'hit' if n % 4 == 1 else 'none'}\n" for n in range(1, 13))
+    found = grep(text, "hit", context_lines=2)
+    assert [line.number for line in found.lines] == list(range(1, 12))
+    assert numbers(found, matching=False) == [2, 3, 4, 6, 7, 8, 10, 11]
+    tight = grep(text, "hit", context_lines=2, max_chars=25)
+    assert numbers(tight) == [1, 5, 9]
+    assert tight.cut
+
+
+def test_what_is_left_out_is_said():
+    found = grep("hit\n" * 100, "hit", max_matches=3)
+    assert (found.shown, found.total, found.total_is_exact, found.cut) == (3, 100, True, True)
+    many = grep("hit\n" * (COUNT_LINES + 1), "hit")
+    assert (many.total, many.total_is_exact) == (COUNT_LINES, False)
+    assert grep("hit\n" * COUNT_LINES, "hit").total_is_exact
+
+
+@pytest.mark.parametrize("filling", ["x", "é", "😀"])
+def test_one_line_of_megabytes_is_shown_around_its_match(filling):
+    text = filling * (TEN_MB // 2) + "needle" + filling * (TEN_MB // 2)
+    began = time.perf_counter()
+    found = grep(text, "n..dle", context_lines=3)
+    assert time.perf_counter() - began < 2
+    (line,) = found.lines
+    assert (line.number, line.match, line.clipped) == (1, TEN_MB // 2, True)
+    assert "needle" in line.text
+    assert len(line.text) == CLIP_CHARS
+    assert text[line.start : line.start + CLIP_CHARS] == line.text
+
+
+# Patterns that mean harm
+
+HOSTILE = [
+    "(a+)+$",
+    r"^(\w+\s?)*$",
+    "(x+x+)+y",
+    "(.*,){12}P",
+    "(a|aa)+$",
+    "(?s)a.*b|a",
+    "(?s).*.*.*=",
+    r"(?:[ab].{300}){3}q",
+    r"[ac].{900}[bd].{90}Q",
+    "(a?){300}a{300}Q",
+]
+
+
+@pytest.mark.parametrize("pattern", HOSTILE)
+@pytest.mark.parametrize("text", ["a" * 300_000, "abcd x," * 40_000, "a\n" * 150_000])
+def test_no_pattern_takes_long(pattern, text):
+    began = time.perf_counter()
+    with suppress(PatternError):
+        grep(text, pattern)
+    assert time.perf_counter() - began < 4
+
+
+def test_a_pattern_too_costly_for_the_text_is_refused():
+    pattern = r"(\pL.{1,50}){10}Q"
+    assert grep("a" * 1_000, pattern).total == 0
+    with pytest.raises(PatternError, match="too costly for a text of 1,000,000 bytes"):
+        grep("a" * 1_000_000, pattern)
+
+
+@pytest.mark.parametrize(
+    ("pattern", "remedy"),
+    [
+        ("(?=a)b", "look-around"),
+        ("(?<!a)b", "look-around"),
+        ("(?>a)b", "look-around"),
+        (r"(a)\1", "Back-references"),
+        (r"(?P<n>a)(?P=n)", "Back-references"),
+        ("a++", "Use one of"),
+        ("a{1001}", "1,000"),
+        ("((a{0,90}){0,90}){0,90}", "1,000"),
+        ("f(", "backslash"),
+        ("[a", "backslash"),
+        ("*.py", "backslash"),
+        (r"a\nb", "lines of context"),
+        ("a\nb", "lines of context"),
+        (r"a\x0ab", "lines of context"),
+        (r"a\Cb", "Use ."),
+        ("a" * (PATTERN_CHARS + 1), "limit is 1,000"),
+    ],
+)
+def test_what_cannot_be_searched_is_refused_with_a_remedy(pattern, remedy, capfd):
+    with pytest.raises(PatternError, match=re.escape(remedy)):
+        grep("a\nb", pattern)
+    assert capfd.readouterr() == ("", "")
+
+
+@pytest.mark.parametrize(
+    "pattern", [r"[^\n]", r"\(?=a", r"\Q(?=\n\E", r"[(?=]", r"\\n", "[[:alpha:]$]"]
+)
+def test_what_only_looks_forbidden_is_searched(pattern):
+    grep("a\r\nb", pattern)
+
+
+@settings(max_examples=300, deadline=None)
+@given(st.text(st.sampled_from("a.*+?()[]{}|^$\\nQE:xC0,1<=!P\ud800é"), max_size=12), texts)
+def test_any_pattern_is_searched_or_refused(pattern, text):
+    try:
+        found = grep(text, pattern, context_lines=1)
+    except PatternError:
+        return
+    assert found.shown == len(numbers(found)) <= found.total <= len(lines_of(text))
