@@ -1,0 +1,112 @@
+"""Is this request legal? The providers' wire rules, as one strict judge.
+
+It is the judge of everything that cuts, so it shares no code with anything that cuts: it
+reads plain JSON and knows nothing of edits, windows or policies.
+
+    problems(format, request)      the whole request: head and messages
+    problems_of(format, messages)  the messages alone
+    Checker(format)                the same, one message at a time, for a growing history
+
+Anthropic Messages (`provider-rules` §1.A)
+
+    A0   roles, block types and the fields each needs      A9   no empty text or content
+    A1   messages, and the first one from the user         A13  thinking as it was returned
+    A3   every tool_use answered in the next message       A18  server tools answered in place
+    A4   every tool_result answers the message before      A19  only results after a mixed turn
+    A5   results stand first                               A20  where a system message may stand
+    A6   one batch, one user message                       A21  cache markers: four, in order
+    A7   unique call ids, one result each                  A23  no fields the API does not know
+    A8   characters of ids and tool names
+
+OpenAI Chat Completions (§1.B)
+
+    C0   roles, part types and the fields each needs       C5   content, unless there are calls
+    C1   every call answered before anything else          C6   ids of at most 40 characters
+    C2   every tool message answers a call                 C7   arguments are a string
+    C3   nothing between a batch and its results           C8   only text in tool messages
+    C4   tool_calls is not empty                           C10  stream_options with stream
+
+A history with an open call at its end is not legal: it cannot be sent. Consecutive messages
+of one role are legal (A2, C9), a tool_result without content is (A10), reuse of a call id in
+a later turn of Chat Completions is taken as legal. A13 needs to know what was returned:
+give the full history as ``history``. A missing prefill check (A11, A12) and everything that
+depends on the model is left to the provider.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from ullage.errors import ConfigError
+from ullage.formats.rules import _anthropic, _openai_chat
+from ullage.formats.rules._problem import Problem, plain, plain_message
+
+__all__ = ["Checker", "Problem", "problems", "problems_of"]
+
+_CHECKS: dict[str, Callable[[], _anthropic.Check | _openai_chat.Check]] = {
+    "anthropic": _anthropic.Check,
+    "openai-chat": _openai_chat.Check,
+}
+_HEADS = {"anthropic": _anthropic.head_problems, "openai-chat": _openai_chat.head_problems}
+
+
+class Checker:
+    """Judges a history one message at a time.
+
+    ``feed`` costs the same whatever came before; ``problems`` may be asked after any message
+    and says what a request that ends there would break.
+    """
+
+    def __init__(self, format: str) -> None:
+        """Begin an empty history.
+
+        Raises:
+            ConfigError: no rules are known for ``format``.
+        """
+        if format not in _CHECKS:
+            known = ", ".join(map(repr, _CHECKS))
+            raise ConfigError("format", f"no rules are known for {format!r}", f"Use {known}.")
+        self._check = _CHECKS[format]()
+
+    def feed(self, message: Any) -> None:
+        """Take the next message (a dict, or an object with ``model_dump``)."""
+        self._check.feed(plain_message(message))
+
+    def problems(self) -> list[Problem]:
+        """What a request that ends with the message fed last would break, in order found."""
+        return self._check.close()
+
+
+def problems(format: str, request: Any, *, history: Sequence[Any] | None = None) -> list[Problem]:
+    """Every rule that a request breaks.
+
+    Args:
+        format: ``"anthropic"`` or ``"openai-chat"``.
+        request: the request as a dict, or an object with ``model_dump``; objects may stand
+            anywhere inside. It is not changed.
+        history: the messages as the provider returned them, if known: then thinking blocks
+            are compared with it (A13).
+
+    Raises:
+        ConfigError: no rules are known for ``format``.
+    """
+    body = request if isinstance(request, Mapping) else plain(request)
+    if not isinstance(body, Mapping):
+        body = {}
+    found = problems_of(format, body.get("messages"), history=history)
+    head = {key: plain(value) for key, value in body.items() if key != "messages"}
+    return _HEADS[format](head, body.get("messages")) + found
+
+
+def problems_of(
+    format: str, messages: Any, *, history: Sequence[Any] | None = None
+) -> list[Problem]:
+    """Every rule that these messages break, in one pass. See `problems`."""
+    checker = Checker(format)
+    for message in messages if isinstance(messages, (list, tuple)) else ():
+        checker.feed(message)
+    found = checker.problems()
+    if history is not None and format == "anthropic":
+        found += _anthropic.thinking_problems(messages, history)
+    return found

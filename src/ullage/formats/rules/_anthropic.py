@@ -1,0 +1,296 @@
+"""The rules of Anthropic Messages, A0 to A23 (`provider-rules` §1.A).
+
+Two machines run side by side over the messages: the *calls* machine (A3 to A7, A19: what the
+last assistant message asked and what has answered it) and the *blocks* machine (shape, ids,
+text). Server tools (A18) and cache markers (A21) live in `_anthropic_extras`.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+from ullage.formats.rules._anthropic_extras import (
+    REMEDIES,
+    Markers,
+    ServerTools,
+    head_markers,
+    thinking_problems,
+)
+from ullage.formats.rules._problem import Problem, Report, Wire, kind_of
+
+__all__ = ["Check", "head_problems", "thinking_problems"]
+
+_ID = re.compile(r"[a-zA-Z0-9_-]+\Z").match
+_NAME = re.compile(r"[a-zA-Z0-9_-]{1,128}\Z").match
+_ROLES = ("user", "assistant", "system")
+_MESSAGE = {"role", "content"}
+_SYSTEM_MESSAGE = {"role", "content", "clear_at", "output_config"}
+_ANY = ("user", "assistant", "system")
+
+# type: (roles it may stand with, fields it needs, fields it may have besides)
+_BLOCKS: dict[str, tuple[tuple[str, ...], tuple[tuple[str, type], ...], set[str]]] = {
+    "text": (_ANY, (("text", str),), {"citations", "cache_control"}),
+    "image": (("user",), (("source", dict),), {"transformations", "cache_control"}),
+    "document": (
+        ("user",),
+        (("source", dict),),
+        {"title", "context", "citations", "cache_control"},
+    ),
+    "search_result": (
+        ("user",),
+        (("source", str), ("title", str), ("content", list)),
+        {"citations", "cache_control"},
+    ),
+    "thinking": (("assistant",), (("thinking", str), ("signature", str)), set()),
+    "redacted_thinking": (("assistant",), (("data", str),), set()),
+    "tool_use": (
+        ("assistant",),
+        (("id", str), ("name", str), ("input", dict)),
+        {"caller", "toolset_name", "cache_control"},
+    ),
+    "tool_result": (
+        ("user",),
+        (("tool_use_id", str),),
+        {"content", "is_error", "toolset_name", "cache_control"},
+    ),
+}
+_ALLOWED = {
+    kind: {"type"} | {name for name, _ in needed} | more
+    for kind, (_, needed, more) in _BLOCKS.items()
+}
+_IN_RESULT = {"text", "image", "document", "search_result", "tool_reference", "browser_state"}
+
+
+class Check:
+    """One pass over the messages.
+
+    The state of the calls machine: the calls of the last assistant message (``_batch``),
+    those not yet answered and where they were asked, how many user messages have followed,
+    whether those held nothing but results, and every call id seen so far.
+    """
+
+    def __init__(self) -> None:
+        self._report = Report(REMEDIES)
+        self._count = 0
+        self._role: str | None = None
+        self._open: dict[str, str] = {}
+        self._batch: set[str] = set()
+        self._answering = 0
+        self._seen: set[str] = set()
+        self._only_results = True
+        self._hollow: str | None = None
+        self._server = ServerTools(self._report)
+        self._markers = Markers(self._report)
+
+    def feed(self, message: Any) -> None:
+        """Judge the next message."""
+        at = self._count
+        self._count = at + 1
+        role = message.get("role") if type(message) is dict else None
+        if role not in _ROLES:
+            self._report.add("A0", f"messages[{at}].role", "no such role in this format")
+            return
+        if self._hollow:
+            self._report.add("A9", self._hollow, "only the last assistant message may be empty")
+            self._hollow = None
+        self._envelope(message, role, at)
+        content = message.get("content")
+        self._turn(role, content, at)
+        if type(content) is str:
+            self._string(content, role, at)
+        elif isinstance(content, list):
+            self._list(content, role, at)
+        else:
+            sentence = f"content must be text or a list, and it is {kind_of(content)}"
+            self._report.add("A9", f"messages[{at}].content", sentence)
+        self._role = role
+
+    def close(self) -> list[Problem]:
+        """Everything found, and the calls still open; may be asked at any point."""
+        end = Report(REMEDIES)
+        if not self._count:
+            end.add("A1", "messages", "at least one message is asked for")
+        self._missed(end)
+        self._server.overdue(end)
+        return self._report.found + end.found
+
+    # -- between messages -----------------------------------------------------------------
+
+    def _envelope(self, message: Wire, role: str, at: int) -> None:
+        known = _SYSTEM_MESSAGE if role == "system" else _MESSAGE
+        if not message.keys() <= known:
+            self._unknown(message, known, f"messages[{at}]")
+        if at == 0 and role == "assistant" and not _begins_compacted(message.get("content")):
+            self._report.add("A1", "messages[0].role", "the first message must be the user's")
+
+    def _turn(self, role: str, content: Any, at: int) -> None:
+        """What the change of roles from the message before means."""
+        if role == "system":
+            self._system(at)
+            return
+        if self._role == "system" and role == "user":
+            sentence = "an assistant message must follow the system message"
+            self._report.add("A20", f"messages[{at}]", sentence)
+        if role == "assistant":
+            self._missed(self._report)
+            self._open, self._batch, self._answering = {}, set(), 0
+            self._only_results = True
+            self._server.begin_assistant()
+        elif self._batch:
+            self._answering += 1
+            self._server.follow_up(content, at)
+        elif self._role == "assistant":
+            self._server.interrupted(at)
+
+    def _system(self, at: int) -> None:
+        where = f"messages[{at}]"
+        if self._open:
+            self._report.add("A20", where, "a system message parts a call from its result")
+        elif at == 0:
+            self._report.add("A20", where, "a system message may not be the first")
+        elif self._role == "assistant" and not self._server.ended_with_result:
+            self._report.add("A20", where, "a system message must follow a user message")
+
+    def _missed(self, report: Report) -> None:
+        for call_id, where in self._open.items():
+            sentence = f"the call {call_id[:64]!r} has no tool_result in the next message"
+            report.add("A3", where, sentence)
+
+    # -- within a message -----------------------------------------------------------------
+
+    def _string(self, content: str, role: str, at: int) -> None:
+        self._only_results = self._only_results and role != "user"
+        if content and not content.isspace():
+            return
+        if role == "assistant" and not content:
+            self._hollow = f"messages[{at}].content"
+        else:
+            self._report.add("A9", f"messages[{at}].content", "the text is empty or only spaces")
+
+    def _list(self, content: list[Any], role: str, at: int) -> None:
+        if not content and role == "assistant":
+            self._hollow = f"messages[{at}].content"
+        elif not content:
+            self._report.add("A9", f"messages[{at}].content", "the message has no content")
+        for index, block in enumerate(content):
+            self._block(block, role, at, index)
+
+    def _block(self, block: Any, role: str, at: int, index: int) -> None:
+        kind = block.get("type") if type(block) is dict else None
+        if type(kind) is not str:
+            self._report.add("A0", _path(at, index), "a block is an object with a type")
+            return
+        known = _BLOCKS.get(kind)
+        if known is not None:
+            self._server.ended_with_result = False
+            self._shape(block, kind, role, at, index)
+        if kind == "text":
+            self._text(block.get("text"), at, index)
+        elif kind == "tool_use":
+            self._call(block, role, at, index)
+        elif kind == "tool_result":
+            self._result(block, role, at, index)
+        elif known is None:
+            self._server.block(block, kind, role, _path(at, index))
+        if kind != "tool_result" and role == "user":
+            self._only_results = False
+        if block.get("cache_control") is not None:
+            self._markers.block(block, _path(at, index))
+
+    def _shape(self, block: Wire, kind: str, role: str, at: int, index: int) -> None:
+        roles, needed, _ = _BLOCKS[kind]
+        if not block.keys() <= _ALLOWED[kind]:
+            self._unknown(block, _ALLOWED[kind], _path(at, index))
+        if role not in roles:
+            sentence = f"a {kind} block may not stand in a {role} message"
+            self._report.add("A0", _path(at, index), sentence)
+        for name, wanted in needed:
+            if not isinstance(block.get(name), wanted):
+                self._report.fields(block, needed, _path(at, index))
+                return
+
+    def _text(self, text: Any, at: int, index: int) -> None:
+        if type(text) is str and (not text or text.isspace()):
+            self._report.add("A9", _path(at, index), "the text is empty or only spaces")
+
+    def _call(self, block: Wire, role: str, at: int, index: int) -> None:
+        call_id, name = block.get("id"), block.get("name")
+        if type(call_id) is not str or role != "assistant":
+            return
+        if call_id in self._seen:
+            self._report.add("A7", _path(at, index), "this tool_use id was used before")
+        if not _ID(call_id):
+            self._report.add("A8", _path(at, index), "the id has characters not allowed in it")
+        if type(name) is str and not _NAME(name):
+            self._report.add("A8", _path(at, index), "the tool's name is not allowed")
+        self._seen.add(call_id)
+        self._batch.add(call_id)
+        self._open[call_id] = _path(at, index)
+
+    def _result(self, block: Wire, role: str, at: int, index: int) -> None:
+        call_id = block.get("tool_use_id")
+        if type(call_id) is not str or role != "user":
+            return
+        if self._open.pop(call_id, None) is None:
+            again = call_id in self._batch
+            rule = "A7" if again else "A4"
+            why = "this call already has a result" if again else "no such call just before"
+            self._report.add(rule, _path(at, index), why)
+        elif not self._only_results:
+            self._report.add("A5", _path(at, index), "a result stands behind another block")
+        elif self._answering > 1:
+            sentence = "the results of one batch are split over several user messages"
+            self._report.add("A6", _path(at, index), sentence)
+        content = block.get("content", "")
+        if type(content) is not str:
+            self._inside(content, at, index)
+
+    def _inside(self, content: Any, at: int, index: int) -> None:
+        """The content of a tool_result that is not a string."""
+        where = _path(at, index) + ".content"
+        if not isinstance(content, list):
+            self._report.add("A0", where, f"text or a list, and it is {kind_of(content)}")
+            return
+        for inner, block in enumerate(content):
+            kind = block.get("type") if type(block) is dict else None
+            if kind not in _IN_RESULT:
+                sentence = "a block of this type may not stand in a tool_result"
+                self._report.add("A0", f"{where}[{inner}]", sentence)
+            elif kind in _BLOCKS:
+                self._report.fields(block, _BLOCKS[kind][1], f"{where}[{inner}]")
+                if not block.keys() <= _ALLOWED[kind]:
+                    self._unknown(block, _ALLOWED[kind], f"{where}[{inner}]")
+            if type(block) is dict and block.get("cache_control") is not None:
+                self._markers.block(block, f"{where}[{inner}]")
+
+    def _unknown(self, thing: Wire, known: set[str], where: str) -> None:
+        extra = ", ".join(repr(key) for key in thing if key not in known)
+        self._report.add("A23", where, f"fields the API does not know: {extra[:200]}")
+
+
+def head_problems(body: Wire, messages: Any) -> list[Problem]:
+    """The rules about the head: its texts (A9), tool names (A8), all cache markers (A21)."""
+    report = Report(REMEDIES)
+    system = body.get("system")
+    if system is not None and not isinstance(system, (str, list)):
+        report.add("A0", "system", f"text or a list, and it is {kind_of(system)}")
+    for index, block in enumerate(system if isinstance(system, list) else ()):
+        text = block.get("text") if type(block) is dict else None
+        if type(text) is not str or not text or text.isspace():
+            report.add("A9", f"system[{index}]", "a text block with text is asked for")
+    for index, tool in enumerate(body.get("tools") or ()):
+        name = tool.get("name") if type(tool) is dict else None
+        if name is not None and not (type(name) is str and _NAME(name)):
+            report.add("A8", f"tools[{index}].name", "the tool's name is not allowed")
+    return report.found + head_markers(body, messages)
+
+
+def _begins_compacted(content: Any) -> bool:
+    """The message begins with a compaction block, which may come first (A1)."""
+    first = content[0] if isinstance(content, list) and content else None
+    return type(first) is dict and first.get("type") == "compaction"
+
+
+def _path(at: int, index: int) -> str:
+    return f"messages[{at}].content[{index}]"

@@ -1,0 +1,173 @@
+"""Anthropic's rules about server tools (A18, A19), cache markers (A21) and thinking (A13).
+
+A server tool runs at the provider: call and result both stand in assistant messages. The
+result follows in the same message, or, when the turn stayed open (paused, or mixed with
+client tools), in the assistant message after. Two generations of open calls are enough to
+say so: those of this message, and those carried over from the one before.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from ullage.formats.rules._problem import Problem, Report, Wire, plain_message
+
+__all__ = ["REMEDIES", "Markers", "ServerTools", "thinking_problems"]
+
+REMEDIES = {
+    "A0": "Send the block in the shape the API documents.",
+    "A1": "Begin with a user message.",
+    "A3": "Answer every call in the next user message, or drop the call with its message.",
+    "A4": "Drop the result, or send the call it answers in the message before.",
+    "A5": "Put the tool_result blocks before everything else in that message.",
+    "A6": "Put all results of one batch into one user message.",
+    "A7": "Give every call its own id and exactly one result.",
+    "A8": "Use letters, digits, _ and - only; 128 characters at most for a tool's name.",
+    "A9": "Drop the empty block or message, or give it a few words.",
+    "A13": "Send the thinking blocks of the last assistant message as they came, or none at all.",
+    "A18": "Keep a server tool's call and result together, or drop both.",
+    "A19": "Send nothing but tool_result blocks after such a turn.",
+    "A20": "Put it after a user message and before an assistant message, or at the end.",
+    "A21": "Keep at most four markers, 1h before 5m, on blocks that may carry one.",
+    "A23": "Leave out what is not in the API.",
+}
+MARKERS = 4
+_THINKING = ("thinking", "redacted_thinking")
+_SERVER_CALLS = ("server_tool_use", "mcp_tool_use")
+
+
+class ServerTools:
+    """Calls of server tools that wait for their result, by id, with their place."""
+
+    def __init__(self, report: Report) -> None:
+        self._report = report
+        self._open: dict[str, str] = {}
+        self._carried: dict[str, str] = {}
+        self.ended_with_result = False
+
+    def begin_assistant(self) -> None:
+        """An assistant message begins: what was carried till now is overdue."""
+        if self._carried or self._open:
+            self.overdue(self._report)
+            self._carried, self._open = self._open, {}
+        self.ended_with_result = False
+
+    def overdue(self, report: Report) -> None:
+        """Note the calls whose result should have come by now."""
+        for where in self._carried.values():
+            report.add("A18", where, "this server tool call has no result")
+
+    def block(self, block: Wire, kind: str, role: str, where: str) -> None:
+        """Take a block that is none of the client's."""
+        self.ended_with_result = False
+        if kind in _SERVER_CALLS:
+            wanted = (("id", str), ("name", str), ("input", dict))
+            self._report.fields(block, wanted, where)
+            self._report.need(role == "assistant", "A0", where, "it belongs to the assistant")
+            self._open[str(block.get("id"))] = where
+        elif kind.endswith("_tool_result"):
+            self.ended_with_result = True
+            asked = str(block.get("tool_use_id"))
+            if self._open.pop(asked, None) is None and self._carried.pop(asked, None) is None:
+                self._report.add("A18", where, "a server tool's result without its call")
+
+    def follow_up(self, content: Any, at: int) -> None:
+        """The user answers a turn that held client calls."""
+        if self._open:
+            blocks = content if isinstance(content, list) else [None]
+            only = all(type(b) is dict and b.get("type") == "tool_result" for b in blocks)
+            sentence = "an unfinished server tool allows nothing but results here"
+            self._report.need(only, "A19", f"messages[{at}].content", sentence)
+
+    def interrupted(self, at: int) -> None:
+        """The user speaks after a turn that held no client calls."""
+        for where in self._open.values():
+            sentence = f"this server tool call has no result before messages[{at}]"
+            self._report.add("A18", where, sentence)
+        self._open = {}
+
+
+class Markers:
+    """The cache markers seen so far (A21)."""
+
+    def __init__(self, report: Report) -> None:
+        self._report = report
+        self._ttls: list[str] = []
+
+    def block(self, block: Wire, where: str) -> None:
+        """Take a block that carries a marker."""
+        kind = block.get("type")
+        if kind in _THINKING:
+            self._report.add("A21", where, "thinking carries no cache marker")
+        elif kind == "text" and not block.get("text"):
+            self._report.add("A21", where, "empty text carries no cache marker")
+        ttl = _ttl(block)
+        if ttl == "1h" and "5m" in self._ttls:
+            self._report.add("A21", where, "a 1h marker stands behind a 5m marker")
+        self._ttls.append(ttl)
+        if len(self._ttls) == MARKERS + 1:
+            self._report.add("A21", where, f"more than {MARKERS} cache markers")
+
+
+def head_markers(body: Wire, messages: Any) -> list[Problem]:
+    """The rules about markers that the messages alone do not show: A21 over the request."""
+    head = [t for key in ("tools", "system") for t in _marked(body.get(key))]
+    top = [body] if body.get("cache_control") is not None else []
+    if not head and not top:
+        return []
+    report = Report(REMEDIES)
+    inside = [b for m in messages or () for b in _marked(_content(m))]
+    ttls = [_ttl(thing) for thing in head + inside + top]
+    if len(ttls) > MARKERS >= len(inside):
+        report.add("A21", "cache_control", f"{len(ttls)} cache markers, {MARKERS} are allowed")
+    first_5m = ttls.index("5m") if "5m" in ttls else len(ttls)
+    if "1h" in ttls[first_5m:] and first_5m < len(head):
+        report.add("A21", "cache_control", "a 1h marker stands behind a 5m marker")
+    return report.found
+
+
+def thinking_problems(messages: Any, history: Sequence[Any]) -> list[Problem]:
+    """A13: the last assistant message's thinking is what was returned, or all is gone."""
+    sent, returned = _last_thinking(messages), _last_thinking(history)
+    if sent is None or returned is None or sent[1] == returned[1]:
+        return []
+    if not any(_thinking(message) for message in messages):
+        return []
+    report = Report(REMEDIES)
+    sentence = "the thinking of the last assistant message is not as it was returned"
+    report.add("A13", f"messages[{sent[0]}].content", sentence)
+    return report.found
+
+
+def _last_thinking(messages: Any) -> tuple[int, list[Wire]] | None:
+    for at in range(len(messages) - 1, -1, -1):
+        message = plain_message(messages[at])
+        if type(message) is dict and message.get("role") == "assistant":
+            return at, _thinking(message)
+    return None
+
+
+def _thinking(message: Any) -> list[Wire]:
+    blocks = _content(plain_message(message))
+    return [b for b in blocks if type(b) is dict and b.get("type") in _THINKING]
+
+
+def _content(message: Any) -> list[Any]:
+    content = message.get("content") if type(message) is dict else None
+    return content if isinstance(content, list) else []
+
+
+def _marked(blocks: Any) -> Iterator[Wire]:
+    """The blocks with a marker, those inside tool results too, in order."""
+    for block in blocks if isinstance(blocks, list) else ():
+        if type(block) is dict:
+            if block.get("type") == "tool_result":
+                yield from _marked(block.get("content"))
+            if block.get("cache_control") is not None:
+                yield block
+
+
+def _ttl(thing: Wire) -> str:
+    control = thing.get("cache_control")
+    return str(control.get("ttl") or "5m") if type(control) is dict else "5m"

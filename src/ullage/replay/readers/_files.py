@@ -1,0 +1,136 @@
+"""Files to JSON values, one at a time: compressed or not, lines or one document.
+
+Everything is recognised by content. Two bytes tell gzip. The first two lines tell JSON
+Lines (one of them parses alone, or both begin like one) from a document spread over lines;
+only such a document is read whole. A line is held in memory, never the file.
+"""
+
+from __future__ import annotations
+
+import gzip
+import itertools
+import json
+import zlib
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any, Protocol, TypeAlias
+
+import msgspec
+
+from ullage.replay.readers._run import Report
+
+__all__ = ["MOST_LINE_BYTES", "Progress", "files_under", "values"]
+
+Progress: TypeAlias = Callable[[int], None]
+MOST_LINE_BYTES = 256 * 1024 * 1024
+
+_GZIP = b"\x1f\x8b"
+_BOM = b"\xef\xbb\xbf"
+_NOTHING = object()
+_decode = msgspec.json.Decoder().decode
+
+
+class Lines(Protocol):
+    """A stream of bytes that is read by the line."""
+
+    def readline(self, most: int, /) -> bytes: ...
+
+
+def files_under(path: Path) -> list[Path]:
+    """The file itself, or every file below a folder, sorted; hidden ones are left out."""
+    if path.is_dir():
+        found = (p for p in path.rglob("*") if p.is_file())
+        return sorted(p for p in found if not _hidden(p.relative_to(path)))
+    return [path] if path.is_file() else []
+
+
+def values(path: Path, report: Report, progress: Progress) -> Iterator[tuple[int, Any]]:
+    """The JSON values in a file, each with its line number; damage goes to ``report``."""
+    try:
+        with path.open("rb") as raw:
+            packed = raw.read(2) == _GZIP
+            raw.seek(0)
+            stream: Lines = gzip.GzipFile(fileobj=raw) if packed else raw
+            for item in _documents(_lines(stream, report), report):
+                progress(raw.tell())
+                yield item
+    except OSError as error:
+        report.add(0, f"the file cannot be opened ({error.strerror or type(error).__name__})")
+
+
+def _lines(stream: Lines, report: Report) -> Iterator[tuple[int, bytes]]:
+    """The lines that are not blank, until the end or until the compression breaks."""
+    number = 0
+    while True:
+        number += 1
+        try:
+            line = stream.readline(MOST_LINE_BYTES)
+            if len(line) == MOST_LINE_BYTES:
+                report.add(number, f"the line is longer than {MOST_LINE_BYTES:,} bytes")
+                line = _skip_line(stream)
+        except (OSError, EOFError, zlib.error) as error:
+            why = "the file ends too early" if isinstance(error, EOFError) else "it is damaged"
+            report.add(number, f"cannot be decompressed from here on: {why}")
+            return
+        if not line:
+            return
+        if number == 1:
+            line = line.removeprefix(_BOM)
+        if not line.isspace():
+            yield number, line
+
+
+def _skip_line(stream: Lines) -> bytes:
+    """Read to the end of a line far too long; what is left of it counts as blank."""
+    while (piece := stream.readline(MOST_LINE_BYTES)) and not piece.endswith(b"\n"):
+        pass
+    return b"\n" if piece else b""
+
+
+def _documents(lines: Iterator[tuple[int, bytes]], report: Report) -> Iterator[tuple[int, Any]]:
+    head = list(itertools.islice(lines, 2))
+    if _is_spread([line for _, line in head]):
+        whole = _parse(b"".join(line for _, line in itertools.chain(head, lines)))
+        if whole is _NOTHING:
+            report.add(head[0][0], "is neither JSON nor JSON Lines")
+        else:
+            yield from _elements(whole, head[0][0])
+        return
+    for number, line in itertools.chain(head, lines):
+        value = _parse(line)
+        if value is _NOTHING:
+            report.add(number, "is not JSON")
+        else:
+            yield from _elements(value, number)
+
+
+def _is_spread(head: list[bytes]) -> bool:
+    """The first two lines open one document, and are not two (damaged) lines of many."""
+    if len(head) < 2 or not head[0].lstrip().startswith((b"{", b"[")):
+        return False
+    opens = head[0].strip() in (b"{", b"[") or not head[1].startswith((b"{", b"["))
+    return opens and all(_parse(line) is _NOTHING for line in head)
+
+
+def _elements(value: Any, number: int) -> Iterator[tuple[int, Any]]:
+    """A list is read as what it holds, counted from 1."""
+    if isinstance(value, list):
+        yield from enumerate(value, 1)
+    else:
+        yield number, value
+
+
+def _parse(line: bytes) -> Any:
+    """The value, or `_NOTHING`. The standard library reads what msgspec is too strict for."""
+    try:
+        return _decode(line)
+    except (msgspec.DecodeError, RecursionError):
+        pass
+    try:
+        return json.loads(line)
+    except (ValueError, RecursionError):
+        return _NOTHING
+
+
+def _hidden(path: Path) -> bool:
+    return any(part.startswith(".") for part in path.parts)

@@ -1,0 +1,102 @@
+"""What a reader gives: runs, and word of what it could not read."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, Literal, TypeAlias
+
+from msgspec import Struct
+
+from ullage.usage import Usage
+
+__all__ = ["Damage", "FormatName", "OnDamage", "Report", "Run"]
+
+FormatName: TypeAlias = Literal["openai-chat", "anthropic"]
+
+
+class Run(Struct, frozen=True):
+    """One recorded session of an agent, in its provider's wire format.
+
+    Attributes:
+        id: its name in the recording, or the file's name and the line.
+        format: the provider's format of ``messages``.
+        request: everything of the request but its messages (model, system, tools, …);
+            what the recording does not hold is left out.
+        messages: the full history. What stands before an assistant message is the request
+            that produced it.
+        usage: by the index of an assistant message, the tokens the provider reported for
+            the request that produced it. The index may equal ``len(messages)``: then the
+            reply itself was left off, because its calls were never answered.
+        source: what kind of recording this was, such as ``"trajectory"``.
+        stamps: seconds since 1970 by message index, where recorded.
+    """
+
+    id: str
+    format: FormatName
+    request: dict[str, Any]
+    messages: list[dict[str, Any]]
+    usage: dict[int, Usage]
+    source: str
+    stamps: dict[int, float]
+
+
+class Damage(Struct, frozen=True):
+    """Something in a file that was skipped.
+
+    Attributes:
+        file: base name of the file.
+        line: line number from 1; in a JSON list, the number of the element.
+        problem: what was wrong, in one phrase; never content.
+    """
+
+    file: str
+    line: int
+    problem: str
+
+
+OnDamage: TypeAlias = Callable[[Damage], None]
+
+
+class Report:
+    """Passes on the damage of one file, and keeps quiet files quiet.
+
+    A file in which nothing can be read (a log of a kind unknown to us, a picture) is one
+    damage, not a thousand; in a readable file the first hundred are told one by one.
+    """
+
+    MOST = 100
+
+    def __init__(self, file: str, on_damage: OnDamage | None) -> None:
+        self.file = file
+        self._tell = on_damage or (lambda _: None)
+        self._held: list[Damage] = []
+        self._count = 0
+        self._readable = False
+
+    def readable(self) -> None:
+        """Something in this file could be read: tell what was held back."""
+        if not self._readable:
+            self._readable = True
+            for damage in self._held:
+                self._tell(damage)
+            self._held = []
+
+    def add(self, line: int, problem: str) -> None:
+        """Note one damage."""
+        self._count += 1
+        if self._count > self.MOST:
+            return
+        damage = Damage(self.file, line, problem)
+        if self._readable:
+            self._tell(damage)
+        else:
+            self._held.append(damage)
+
+    def close(self) -> None:
+        """The file is at its end: tell what was summed up."""
+        if self._held:
+            first = self._held[0]
+            more = f" (and {self._count - 1:,} more in this file)" if self._count > 1 else ""
+            self._tell(Damage(self.file, first.line, f"{first.problem}{more}"))
+        elif self._count > self.MOST:
+            self._tell(Damage(self.file, 0, f"{self._count - self.MOST:,} more damaged lines"))

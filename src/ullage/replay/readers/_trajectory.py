@@ -1,0 +1,95 @@
+"""Trajectories: one run a line, already in wire form, with the recorder's own notes.
+
+    {"id": …, "format": "openai-chat", "messages": […], "usage": [{"message_index": …}, …]}
+
+Messages are taken as recorded, less the recorder's own keys (``x_…``). Nothing is mended.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from ullage.replay.readers._request import has_messages
+from ullage.replay.readers._run import FormatName, Report, Run
+from ullage.usage import Usage
+
+__all__ = ["is_trajectory", "runs_of"]
+
+_FORMATS: tuple[FormatName, ...] = ("openai-chat", "anthropic")
+# Their output counts are often the value at the start of the stream.
+_UNSURE_OUTPUT = ("claude-code", "claudecode_run")
+
+
+def is_trajectory(value: dict[str, Any]) -> bool:
+    """Whether the value is a trajectory: it names its format."""
+    return value.get("format") in _FORMATS and "messages" in value
+
+
+def runs_of(value: dict[str, Any], name: str, line: int, report: Report) -> Iterator[Run]:
+    """The run in one trajectory; damage when its messages are not messages."""
+    if not has_messages(value):
+        report.add(line, "a trajectory without a list of messages with roles")
+        return
+    messages = [_bare(message) for message in value["messages"]]
+    recorded = value.get("id")
+    model = value.get("model")
+    yield Run(
+        id=recorded if isinstance(recorded, str) and recorded else f"{name}:{line}",
+        format=value["format"],
+        request={"model": model} if isinstance(model, str) else {},
+        messages=messages,
+        usage=_usage(value, messages),
+        source="trajectory",
+        stamps={},
+    )
+
+
+def _bare(message: dict[str, Any]) -> dict[str, Any]:
+    """The message without the recorder's keys; reasoning is kept when it is text."""
+    return {
+        key: item
+        for key, item in message.items()
+        if not key.startswith("x_") and (key != "reasoning_content" or isinstance(item, str))
+    }
+
+
+def _usage(value: dict[str, Any], messages: list[dict[str, Any]]) -> dict[int, Usage]:
+    """Reported counts by message index.
+
+    Recorders took the vendor's fields over as they were. Cached tokens lie outside the
+    input where there is a count of cache writes, or where more was read than the input
+    holds; else inside (`provider-rules` §4.1).
+    """
+    rows = [row for row in value.get("usage") or () if _is_usage(row, len(messages))]
+    outside = any(
+        "cache_creation_input_tokens" in row
+        or _count(row, "cache_read_input_tokens") > _count(row, "input_tokens")
+        for row in rows
+    )
+    sure = value.get("harness") not in _UNSURE_OUTPUT
+    return {row["message_index"]: _tokens(row, outside, sure) for row in rows}
+
+
+def _is_usage(row: Any, messages: int) -> bool:
+    if not isinstance(row, dict) or not isinstance(row.get("input_tokens"), int):
+        return False
+    index = row.get("message_index")
+    return isinstance(index, int) and 0 <= index <= messages
+
+
+def _tokens(row: dict[str, Any], outside: bool, sure: bool) -> Usage:
+    read = _count(row, "cache_read_input_tokens")
+    written = _count(row, "cache_creation_input_tokens")
+    return Usage(
+        fresh_tokens=_count(row, "input_tokens") - (0 if outside else read),
+        cache_read_tokens=read,
+        cache_write_tokens=written,
+        output_tokens=_count(row, "output_tokens") if sure else 0,
+        reasoning_tokens=_count(row, "reasoning_tokens") if sure else 0,
+    )
+
+
+def _count(row: dict[str, Any], key: str) -> int:
+    count = row.get(key)
+    return count if isinstance(count, int) else 0
