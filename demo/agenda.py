@@ -42,9 +42,7 @@ class Question(Struct, frozen=True):
     def words(self) -> str:
         """The question as a person would ask it."""
         constant = f", and where is {self.meaning} set ({self.constant})" if self.constant else ""
-        return (
-            f"Where is {self.name} defined, what does its module import, who calls it{constant}?"
-        )
+        return f"Where is {self.name} defined, what does its module import, who calls it{constant}?"
 
 
 AGENDA: tuple[Question, ...] = (
@@ -74,7 +72,13 @@ AGENDA: tuple[Question, ...] = (
     ),
     Question("re.compile", "stdlib", r"\bre\.compile\(", "_MAXCACHE", "the size of its cache"),
     Question("click.core.Context", "site/click", r"\bContext\b", usage_scope="site/click"),
-    Question("argparse.ArgumentParser", "stdlib", r"\bArgumentParser\(", "SUPPRESS", "what hides a help text"),
+    Question(
+        "argparse.ArgumentParser",
+        "stdlib",
+        r"\bArgumentParser\(",
+        "SUPPRESS",
+        "what hides a help text",
+    ),
     Question(
         "logging.getLogger",
         "stdlib",

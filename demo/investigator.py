@@ -23,22 +23,17 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from demo.agenda import Question
-from demo.evidence import Need, Shown, ToolUse, View, find, text_of, uses, ways
+from demo.evidence import Need, ToolUse, View, find, text_of, uses, ways
+from demo.reading import callers, definition, hits, modules, region
 from demo.status import Answered, Place, Status
 
-__all__ = ["NOT_FOUND", "Investigator", "count_request"]
+__all__ = ["CONCLUSION", "NOT_FOUND", "Investigator", "count_request"]
 
 NOT_FOUND = "(not found again)"
+CONCLUSION = "All questions, with their evidence."
 MAX_TRIES = 40
 _PARALLEL = 4
-_AROUND_LINES = 40
 _QUOTE = re.compile(r"^> (\S+?):(\d+): (.*)$", re.MULTILINE)
-_HIT = re.compile(r"^(\S+\.py):(\d+):(.*)$", re.MULTILINE)
-_IMPORT = re.compile(r"^ *(\d+)\|(?:import (\w[\w.]*)|from (\.*[\w.]*) import (\w+))", re.MULTILINE)
-_WELL_KNOWN = frozenset(
-    "__future__ abc array builtins errno io itertools math os re struct sys time typing "
-    "types warnings zlib".split()
-)
 
 
 class Move(Struct, frozen=True):
@@ -76,11 +71,10 @@ class Investigator:
             "done": self._answer,
         }
 
-    def create(
-        self, *, messages: Sequence[Mapping[str, Any]], tools: Sequence[Any] = (), **request: Any
-    ) -> dict[str, Any]:
+    def create(self, **request: Any) -> dict[str, Any]:
         """The reply to one request: ``choices[0].message`` and ``usage``."""
-        view = View(messages, tools)
+        messages = request["messages"]
+        view = View(messages, request.get("tools") or ())
         before = _status(messages)
         move = self._steps[before.step](view, before)
         status = replace(move.status, call=before.call + 1)
@@ -88,7 +82,6 @@ class Investigator:
         said = [message["content"], *(c["function"]["arguments"] for c in message["tool_calls"])]
         if not move.calls:
             del message["tool_calls"]
-        whole = {"messages": messages, "tools": tools}
         return {
             "id": f"chatcmpl-{status.call:04d}",
             "object": "chat.completion",
@@ -100,7 +93,7 @@ class Investigator:
                     "finish_reason": "tool_calls" if move.calls else "stop",
                 }
             ],
-            "usage": _usage(count_request(whole, self._count), sum(self._count(said))),
+            "usage": _usage(count_request(request, self._count), sum(self._count(said))),
         }
 
     def _question(self, status: Status) -> Question:
@@ -124,7 +117,7 @@ class Investigator:
 
     def _read(self, view: View, status: Status) -> Move:
         question = self._question(status)
-        place = _definition(question, view.latest())
+        place = definition(question, view.latest())
         if place is None:
             return self._answer(view, status)
         text = f"{question.symbol} is defined at {place}. I read the file."
@@ -133,12 +126,12 @@ class Investigator:
 
     def _imports(self, view: View, status: Status) -> Move:
         path = status.places["def"].path
-        modules = _modules(path, "".join(shown.text for shown in view.latest()))
-        if not modules:
+        found = modules(path, "".join(shown.text for shown in view.latest()))
+        if not found:
             return self._callers(view, status)
-        line = next(iter(modules.values()))
-        listed = ", ".join(modules)
-        calls = tuple(("read_file", {"path": module}) for module in modules)
+        line = next(iter(found.values()))
+        listed = ", ".join(found)
+        calls = tuple(("read_file", {"path": module}) for module in found)
         after = replace(status.keep("imp", Place(path, line)), step="imports")
         return Move(f"Its module imports, among others, {listed}. I read these.", calls, after)
 
@@ -160,12 +153,12 @@ class Investigator:
 
     def _around(self, view: View, status: Status) -> Move:
         own = status.places["def"].path
-        callers = _callers(view.latest(), own)
-        if not callers:
+        users = callers(view.latest(), own)
+        if not users:
             return self._constant(view, status)
-        calls = tuple(("read_file", _region(place)) for place in callers)
-        text = "Callers: " + ", ".join(map(str, callers)) + ". I read around them."
-        return Move(text, calls, replace(status.keep("call", callers[0]), step="around"))
+        calls = tuple(("read_file", region(place)) for place in users)
+        text = "Callers: " + ", ".join(map(str, users)) + ". I read around them."
+        return Move(text, calls, replace(status.keep("call", users[0]), step="around"))
 
     def _constant(self, view: View, status: Status) -> Move:
         question = self._question(status)
@@ -178,11 +171,11 @@ class Investigator:
 
     def _setting(self, view: View, status: Status) -> Move:
         near = [place.path for _, place in status.found]
-        hits = [place for place, _ in _hits(view.latest())]
-        place = min(hits, key=lambda hit: hit.path not in near, default=None)
+        places = [place for place, _ in hits(view.latest())]
+        place = min(places, key=lambda hit: hit.path not in near, default=None)
         if place is None:
             return self._answer(view, status)
-        calls: tuple[ToolUse, ...] = (("read_file", _region(place)),)
+        calls: tuple[ToolUse, ...] = (("read_file", region(place)),)
         text = f"It is set at {place}. I read around it."
         return Move(text, calls, replace(status.keep("const", place), step="setting"))
 
@@ -214,10 +207,8 @@ class Investigator:
         move = (self._answer if last else self._ask)(view, following)
         return replace(move, text=f"{text}\n{move.text}")
 
-    def _conclude(
-        self, needs: Sequence[Need], quotes: Mapping[Place, str], status: Status
-    ) -> Move:
-        lines = ["All questions, with their evidence."]
+    def _conclude(self, needs: Sequence[Need], quotes: Mapping[Place, str], status: Status) -> Move:
+        lines = [CONCLUSION]
         for answered in status.answered:
             lines.append(f"{answered.question + 1}. {self.agenda[answered.question].name}")
             lines += _quoted([n for n in needs if n.place in _places(answered)], quotes)
@@ -284,69 +275,6 @@ def _status(messages: Sequence[Mapping[str, Any]]) -> Status:
         if status is not None:
             return status
     return Status()
-
-
-def _hits(results: Sequence[Shown]) -> list[tuple[Place, str]]:
-    texts = [shown.text for shown in results if shown.name == "search"]
-    found = [match for text in texts for match in _HIT.finditer(text)]
-    return [(Place(m[1], int(m[2])), m[3]) for m in found]
-
-
-def _definition(question: Question, results: Sequence[Shown]) -> Place | None:
-    """The hit whose path agrees best with the dotted name; then the least indented."""
-    parts = question.name.split(".")
-
-    def distance(hit: tuple[Place, str]) -> tuple[int, int]:
-        place, text = hit
-        names = re.sub(r"(/__init__)?\.py$", "", place.path).split("/")[1:]
-        same = sum(1 for a, b in zip(parts, names, strict=False) if a == b)
-        return len(names) - 2 * same, len(text) - len(text.lstrip())
-
-    hits = _hits(results)
-    return min(hits, key=distance)[0] if hits else None
-
-
-def _modules(path: str, text: str) -> dict[str, int]:
-    """The first modules a file imports, as paths to try, with the line of each import."""
-    found: dict[str, int] = {}
-    for match in _IMPORT.finditer(text):
-        target = match[2] or match[3]
-        if target.strip("."):
-            name = target
-        else:
-            name = f"{target}{match[4]}"
-        tried = _module_path(path, name)
-        if tried and tried != path:
-            found.setdefault(tried, int(match[1]))
-    return dict(list(found.items())[:3])
-
-
-def _module_path(path: str, name: str) -> str | None:
-    """The file a module's name most likely means, seen from the file that imports it."""
-    folder, root = path.rpartition("/")[0], path.split("/")[0]
-    dots = len(name) - len(name.lstrip("."))
-    if dots:
-        base = folder.split("/")
-        return "/".join([*base[: len(base) - dots + 1], *name[dots:].split(".")]) + ".py"
-    top = name.split(".")[0]
-    if top in _WELL_KNOWN or top.startswith("_"):
-        return None
-    inside = root == "site" and top == path.split("/")[1]
-    return f"{'site' if inside else 'stdlib'}/{name.replace('.', '/')}.py"
-
-
-def _callers(results: Sequence[Shown], own: str) -> list[Place]:
-    """The first three files, other than its own, that use it outside a comment."""
-    first: dict[str, Place] = {}
-    for place, text in _hits(results):
-        if place.path != own and not text.lstrip().startswith(("#", '"', "'")):
-            first.setdefault(place.path, place)
-    return list(first.values())[:3]
-
-
-def _region(place: Place) -> dict[str, Any]:
-    start = max(place.line - _AROUND_LINES, 1)
-    return {"path": place.path, "start_line": start, "end_line": place.line + _AROUND_LINES}
 
 
 def _places(answered: Answered) -> list[Place]:

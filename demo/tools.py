@@ -10,20 +10,21 @@ from __future__ import annotations
 
 import json
 import sysconfig
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path, PurePosixPath
 from typing import Any
 
 import re2
+import rich
 
 __all__ = ["MAX_HITS", "SPECS", "ToolError", "Tools", "default_roots"]
 
 MAX_HITS = 1_000
 
-_HIDDEN = frozenset(
-    "__pycache__ dist-packages ensurepip idlelib lib2to3 site-packages sitecustomize.py test tests "
-    "turtledemo usercustomize.py".split()
-)
+_HIDDEN_FOLDERS = ("test", "tests", "ensurepip", "idlelib", "lib2to3", "turtledemo")
+_HIDDEN_INSTALLS = ("__pycache__", "dist-packages", "site-packages")
+_HIDDEN_FILES = ("sitecustomize.py", "usercustomize.py")
+_HIDDEN = frozenset((*_HIDDEN_FOLDERS, *_HIDDEN_INSTALLS, *_HIDDEN_FILES))
 _HIDDEN_STARTS = (".", "_sysconfigdata", "__editable__", "_editable")
 
 
@@ -75,9 +76,8 @@ class ToolError(Exception):
 
 
 def default_roots() -> dict[str, Path]:
-    """The two roots of this interpreter: its standard library and its installed packages."""
-    paths = sysconfig.get_paths()
-    return {"stdlib": Path(paths["stdlib"]), "site": Path(paths["purelib"])}
+    """The standard library of this interpreter, and the folder its packages are installed in."""
+    return {"stdlib": Path(sysconfig.get_path("stdlib")), "site": Path(rich.__file__).parents[1]}
 
 
 class Tools:
@@ -102,7 +102,11 @@ class Tools:
         return {"role": "tool", "tool_call_id": call["id"], "content": content}
 
     def _dispatch(self, name: str, arguments: dict[str, Any]) -> str:
-        tool = {"list_dir": self.list_dir, "read_file": self.read_file, "search": self.search}
+        tool: dict[str, Callable[..., str]] = {
+            "list_dir": self.list_dir,
+            "read_file": self.read_file,
+            "search": self.search,
+        }
         if name not in tool:
             raise ToolError(f"there is no tool {name!r}")
         try:

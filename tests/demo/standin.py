@@ -127,7 +127,9 @@ class Pruning(Identity):
 
     def _notice(self, ref, offset):
         search = f'; search it: {GREP}(ref_id="{ref}", pattern="…")' if self.grep else ""
-        return f'[set aside. Read on: {CONTINUATION}(tool_call_id="{ref}", offset={offset}){search}]'
+        return (
+            f'[set aside. Read on: {CONTINUATION}(tool_call_id="{ref}", offset={offset}){search}]'
+        )
 
     def owns(self, call):
         return call["function"]["name"] in (CONTINUATION, GREP)
@@ -152,3 +154,24 @@ class Pruning(Identity):
             return text[offset:]
         on = f'{CONTINUATION}(tool_call_id="{ref}", offset={stop})'
         return f"{text[offset:stop]}\n[characters {offset} to {stop} of {len(text)}. Read on: {on}]"
+
+
+class Prefix:
+    """A prompt cache of four characters a token: the longest prefix of the last request."""
+
+    def __init__(self):
+        self.last = []
+
+    def feed(self, head, messages):
+        pieces = [json.dumps(head, sort_keys=True), *(json.dumps(m) for m in messages)]
+        same = 0
+        while same < min(len(pieces), len(self.last)) and pieces[same] == self.last[same]:
+            same += 1
+        self.last = pieces
+        return Cached(sum(map(len, pieces)) // 4, sum(map(len, pieces[:same])) // 4)
+
+
+class Cached:
+    def __init__(self, prompt_tokens, cached_tokens):
+        self.prompt_tokens, self.cached_tokens = prompt_tokens, cached_tokens
+        self.written_tokens = prompt_tokens - cached_tokens
