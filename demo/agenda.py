@@ -96,7 +96,16 @@ AGENDA: tuple[Question, ...] = (
     Question("shutil.copyfileobj", "stdlib", r"\bcopyfileobj\(", "COPY_BUFSIZE", "the buffer size"),
 )
 
-QUICK: tuple[Question, ...] = (AGENDA[0], AGENDA[11])
+QUICK: tuple[Question, ...] = (
+    AGENDA[0],
+    Question(
+        "json.decoder.JSONDecoder",
+        "stdlib",
+        r"\bJSONDecoder\b",
+        "NUMBER_RE",
+        "what a number looks like",
+    ),
+)
 
 
 def task(agenda: Sequence[Question]) -> str:
