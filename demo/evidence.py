@@ -19,6 +19,8 @@ from demo.status import Place
 
 __all__ = ["Need", "Shown", "View", "find", "text_of", "ways"]
 
+_PART = re.compile(r'"start_line": ?(\d+), ?"end_line": ?(\d+)')
+
 ToolUse = tuple[str, dict[str, Any]]
 """The name and the arguments of a call the model makes."""
 
@@ -98,10 +100,9 @@ def _notices(view: View) -> Iterator[Notice]:
     texts: list[tuple[Shown | None, str]] = [(shown, shown.text) for shown in view.results]
     texts += [(None, text_of(m)) for m in view.messages if m["role"] != "tool"]
     for shown, text in reversed(texts):
-        if notices.CONTINUATION in text or notices.READ in text:
-            for line in text.split("\n"):
-                if found := notices.calls(line):
-                    yield Notice(shown, line, tuple(found))
+        for line in text.split("\n") if notices.may_call(text) else ():
+            if found := notices.calls(line):
+                yield Notice(shown, line, tuple(found))
 
 
 def uses(message: Mapping[str, Any]) -> Iterator[tuple[str, ToolUse]]:
@@ -162,7 +163,7 @@ def ways(view: View, need: Need) -> Iterator[ToolUse]:
 def _sources(view: View, need: Need) -> list[notices.Call]:
     """The calls that open the results in which the line was, or may have been."""
     right = [n for n in view.notices if n.shown is not None and _covers(n.shown, need)]
-    right += [n for n in view.notices if need.place.path in n.line]
+    right += [n for n in view.notices if _speaks_of(n.line, need)]
     return list(dict.fromkeys(call for notice in right for call in notice.calls))
 
 
@@ -174,6 +175,14 @@ def _covers(shown: Shown, need: Need) -> bool:
     given, line = shown.arguments, need.place.line
     within = int(given.get("start_line", 1)) <= line <= int(given.get("end_line", line))
     return _reads(shown, need.place.path) and within
+
+
+def _speaks_of(line: str, need: Need) -> bool:
+    """Whether an account's line is about reading the needed line of the file."""
+    if need.place.path not in line:
+        return False
+    part = _PART.search(line)
+    return part is None or int(part[1]) <= need.place.line <= int(part[2])
 
 
 def _greps(view: View, sources: Sequence[notices.Call], pattern: str) -> Iterator[ToolUse]:

@@ -14,7 +14,7 @@ from typing import Any
 
 from msgspec import Struct
 
-__all__ = ["CONTINUATION", "GREP", "RECALL", "Call", "calls", "page", "read_all"]
+__all__ = ["CONTINUATION", "GREP", "RECALL", "Call", "calls", "may_call", "page", "read_all"]
 
 CONTINUATION = "get_continuation"
 GREP = "tool_output_cache_grep"
@@ -26,6 +26,7 @@ _CALL = re.compile(
     r'\(((?:[^()"\n]|"(?:[^"\\\n]|\\.)*")*)\)'
 )
 _ARGUMENT = re.compile(r'(\w+)\s*=\s*(?:"((?:[^"\\]|\\.)*)"|(\d[\d_,]*))')
+_BARE = re.compile(r"\bref=([0-9a-z]{16})\b")
 _REFS = ("tool_call_id", "ref_id", "ref")
 _MORE = re.compile(r"\n(\[[^\n]*get_continuation[^\n]*offset=(\d+)[^\n]*)\Z")
 _MAX_PAGES = 10_000
@@ -50,15 +51,26 @@ class Call(Struct, frozen=True):
 
 
 def calls(text: str) -> list[Call]:
-    """Every recall call a text spells out, in order, each once."""
-    found = []
-    for match in _CALL.finditer(text.replace('\\"', '"')):
+    """Every recall call a text spells out, in order, each once.
+
+    An account of many steps says once how to read and then gives bare refs, ``ref=k3x…``:
+    each stands for a continuation from the start.
+    """
+    found: list[tuple[int, Call]] = []
+    plain = text.replace('\\"', '"')
+    for match in _CALL.finditer(plain):
         given = {m[1]: m[2] if m[2] is not None else m[3] for m in _ARGUMENT.finditer(match[2])}
         ref = next((given[name] for name in _REFS if name in given), "")
         if ref:
             offset = int(given.get("offset", "0").replace(",", "").replace("_", ""))
-            found.append(Call(match[1], ref, offset))
-    return list(dict.fromkeys(found))
+            found.append((match.start(), Call(match[1], ref, offset)))
+    found += [(match.start(), Call(CONTINUATION, match[1])) for match in _BARE.finditer(plain)]
+    return list(dict.fromkeys(call for _, call in sorted(found, key=lambda pair: pair[0])))
+
+
+def may_call(text: str) -> bool:
+    """Whether it is worth looking for calls in a text: a quick look."""
+    return CONTINUATION in text or READ in text or "ref=" in text
 
 
 def page(text: str) -> tuple[str, int | None]:
