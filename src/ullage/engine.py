@@ -26,7 +26,7 @@ from msgspec import Struct
 from ullage.edits import Batch, Cut, Edit, Replace
 from ullage.effects import Output, Record
 from ullage.errors import OverLimitError
-from ullage.events import Event
+from ullage.events import Event, Kind
 from ullage.ledger import Ledger
 from ullage.policy import Policy, Stage
 from ullage.window import Window
@@ -139,6 +139,7 @@ def _show(window: Window, edits: Sequence[Edit], fitted: Fitted, *, tell: bool) 
 
 
 def _event(window: Window, edit: Edit, before: int, after: int) -> Event:
+    kind: Kind = "condensed"
     if isinstance(edit, Replace):
         spot = window.transcript.locate(edit.place)
         at = spot[0] + 1 if spot else 0
@@ -147,7 +148,7 @@ def _event(window: Window, edit: Edit, before: int, after: int) -> Event:
         kind = edit.kind
     else:
         start, stop = window.span[:2] if window.span else (0, 0)
-        where, kind = f"messages {start + 1} to {stop}", "condensed"
+        where = f"messages {start + 1} to {stop}"
     return Event(
         kind=kind,
         where=where.strip(),

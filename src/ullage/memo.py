@@ -18,9 +18,8 @@ from typing import Any
 
 from ullage import canon
 from ullage.formats import Format, Head
+from ullage.messages import Message
 from ullage.meter import Meter
-from ullage.notices import Words
-from ullage.recall.specs import specs
 from ullage.transcript import Transcript
 from ullage.window import Window
 
@@ -58,7 +57,7 @@ class Memo:
         self.meter = Meter("")
         self.unknown_models: set[str] = set()
         self._head: tuple[Any, Any, Head] | None = None
-        self._head_tokens: tuple[Head, Words, int] | None = None
+        self._head_tokens: tuple[Head, tuple[dict[str, Any], ...], int] | None = None
 
     def meter_for(self, model: str) -> None:
         """Count for this model from now on. A new model counts everything anew."""
@@ -78,13 +77,11 @@ class Memo:
         self._head = (snapshot(outside), snapshot(leading), head)
         return head
 
-    def head_tokens(self, head: Head, words: Words) -> int:
-        """Tokens of the head, the recall tools among them if they are offered."""
-        if self._head_tokens is None or self._head_tokens[:2] != (head, words):
-            texts = list(head.texts)
-            if words.recall:
-                texts += [f"{spec.name} {spec.description} {spec.parameters}" for spec in specs()]
-            self._head_tokens = (head, words, self.meter.head(texts))
+    def head_tokens(self, head: Head, tools: tuple[dict[str, Any], ...]) -> int:
+        """Tokens of the head and of the tools that are added to it."""
+        if self._head_tokens is None or self._head_tokens[:2] != (head, tools):
+            texts = (canon.canonical_json(tool) for tool in tools)
+            self._head_tokens = (head, tools, self.meter.head((*head.texts, *texts)))
         return self._head_tokens[2]
 
     def follow(
@@ -132,10 +129,10 @@ class Memo:
 
 def _shared(
     line: Line, raws: Sequence[Any], leading: int, wire: Format
-) -> tuple[int, list[tuple[int, Any]]]:
+) -> tuple[int, list[tuple[int, Message]]]:
     """How many leading messages a line shares with ``raws``, and those worded anew."""
     ours = raws[leading:] if leading else raws
-    reworded = []
+    reworded: list[tuple[int, Message]] = []
     for index in compress(count(), map(ne, line.copies, ours)):
         message = wire.parse(ours[index], f"messages[{index + leading}]")
         if canon.digest_of(message) != line.transcript.digests[index]:

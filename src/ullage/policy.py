@@ -31,7 +31,8 @@ _KINDS: tuple[tuple[ToolKind, tuple[str, ...]], ...] = (
 class Stage(Protocol):
     """Decides. Reads the window, changes nothing, returns the cuts it wants."""
 
-    def __call__(self, window: Window, /) -> Sequence[Cut]: ...
+    def __call__(self, window: Window, /) -> Sequence[Cut]:
+        """The cuts this stage wants at the boundary at hand; none if it is content."""
 
 
 class Policy(Struct, frozen=True, kw_only=True):

@@ -16,8 +16,6 @@ from collections.abc import Mapping
 from types import TracebackType
 from typing import Any, Literal, Self
 
-from ullage.catalog import lookup
-from ullage.cost import cost_usd
 from ullage.drivers import arun, run
 from ullage.effects import Output, Steps
 from ullage.errors import ConfigError, FormatError
@@ -84,8 +82,8 @@ class _Coat:
 
     @property
     def cost_usd(self) -> float | None:
-        """What the reported usage costs at list price, or None if no price is known."""
-        return cost_usd(self.state.usage, lookup(self.settings.model))
+        """What the reported usage cost at list price, or None if a price is not known."""
+        return self.state.cost_usd
 
     @property
     def window(self) -> Window:
@@ -266,7 +264,8 @@ class Session(_Coat):
             StoreError: the store failed.
         """
         with self._lock:
-            return self._run(self._recall(call))
+            result: dict[str, Any] = self._run(self._recall(call))
+            return result
 
     def close(self) -> None:
         """Close the store."""

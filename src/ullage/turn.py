@@ -10,15 +10,16 @@ frozen `State`; the `Memo` beside it only saves time.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from functools import lru_cache
-from typing import Any, Literal
+from typing import Any, Literal, TypeAlias
 
 from msgspec import Struct
 from msgspec.structs import replace
 
 from ullage import canon
 from ullage.catalog import lookup
+from ullage.cost import cost_usd
 from ullage.effects import Commit, Find, Output, Record, Steps
 from ullage.engine import Fitted, fit
 from ullage.errors import ConfigError, FormatError
@@ -38,6 +39,8 @@ from ullage.window import Window
 __all__ = ["Settings", "State", "Turned", "find_in_history", "observe", "turn"]
 
 _CLASH_PREFIX = "ullage_"
+Tools: TypeAlias = tuple[dict[str, Any], ...]
+
 _HELD_ELSEWHERE = ("previous_response_id", "conversation", "cachedContent")
 
 
@@ -60,12 +63,14 @@ class State(Struct, frozen=True, kw_only=True):
         opened: how the session began, pinned by the first request.
         ledger: what was decided and observed, by place in the chain.
         usage: the sum of everything reported.
+        cost_usd: what that cost at list price; None once a reply had no known price.
     """
 
     format: str | None = None
     opened: Opened | None = None
     ledger: Ledger = Ledger()
     usage: Usage = Usage()
+    cost_usd: float | None = 0.0
 
 
 class Turned(Struct, frozen=True):
@@ -116,7 +121,8 @@ def turn(request: Mapping[str, Any], state: State, memo: Memo, settings: Setting
             words = Words(recall=opened.recall, prefix=opened.prefix)
             line.window = Window(line.transcript, memo.meter, words)
         try:
-            events += _measure(line.window, head, model, settings, memo)
+            tools = _added_tools(request, wire, line.window.words)
+            events += _measure(line.window, head, tools, model, settings, memo)
             fitted = fit(line.window, state.ledger, settings.policy)
             lost = yield from _keep(fitted, records)
         except BaseException:
@@ -125,7 +131,7 @@ def turn(request: Mapping[str, Any], state: State, memo: Memo, settings: Setting
         if not lost:
             memo.keep(line)
             state = replace(state, ledger=fitted.ledger)
-            rendered = _render(request, head, line.window, wire)
+            rendered = _render(request, head, tools, line.window, wire)
             return Turned(rendered, state, (*events, *fitted.events), line.window)
         memo.forget(line)
 
@@ -185,7 +191,9 @@ def _joined(messages: int, recall: bool) -> Event:
     return Event(kind="joined", where="the whole history", why=why)
 
 
-def _measure(window: Window, head: Head, model: str, settings: Settings, memo: Memo) -> list[Event]:
+def _measure(
+    window: Window, head: Head, tools: Tools, model: str, settings: Settings, memo: Memo
+) -> list[Event]:
     """Set the window's limit and the tokens of what stands outside its messages."""
     events = []
     limits = settings.limits
@@ -197,7 +205,7 @@ def _measure(window: Window, head: Head, model: str, settings: Settings, memo: M
             why = f"no window is known for {model!r}; {info.window_tokens:,} tokens are assumed"
             events = [Event(kind="unknown_model", where="model", why=why)]
     window.limit_tokens = limits.prompt_tokens(head.asked_output_tokens)
-    window.head_tokens = memo.head_tokens(head, window.words)
+    window.head_tokens = memo.head_tokens(head, tools)
     return events
 
 
@@ -210,7 +218,9 @@ def _keep(fitted: Fitted, opened: list[Record]) -> Steps[tuple[Record, ...]]:
     return lost
 
 
-def _render(request: Mapping[str, Any], head: Head, window: Window, wire: Format) -> dict[str, Any]:
+def _render(
+    request: Mapping[str, Any], head: Head, tools: Tools, window: Window, wire: Format
+) -> dict[str, Any]:
     """The view as a request: untouched messages are the caller's own objects."""
     raws = request["messages"]
     messages = list(raws)
@@ -221,18 +231,25 @@ def _render(request: Mapping[str, Any], head: Head, window: Window, wire: Format
     if window.span is not None:
         start, stop, span = window.span
         messages[start + head.leading : stop + head.leading] = [wire.user(span.text)]
-    tools: Sequence[dict[str, Any]] = ()
-    if window.words.recall:
-        ours = recall_tools(wire, window.words.prefix)
-        present = request.get("tools") or ()
-        tools = () if all(tool in present for tool in ours) else ours
     return compose(request, messages, tools)
 
 
-@lru_cache(maxsize=16)
-def recall_tools(wire: Format, prefix: str) -> tuple[dict[str, Any], ...]:
+def _added_tools(request: Mapping[str, Any], wire: Format, words: Words) -> Tools:
+    """The recall tools, unless they are not offered or the request holds them already."""
+    if not words.recall:
+        return ()
+    ours, present = recall_tools(wire, words.prefix), request.get("tools") or ()
+    return () if all(tool in present for tool in ours) else ours
+
+
+def recall_tools(wire: Format, prefix: str) -> Tools:
     """The recall tools in the wire form of a format; constant within a session."""
-    return tuple(wire.tool(spec) for spec in specs(prefix))
+    return _definitions(wire.name, prefix)
+
+
+@lru_cache(maxsize=16)
+def _definitions(format_name: str, prefix: str) -> Tools:
+    return tuple(FORMATS[format_name].tool(spec) for spec in specs(prefix))
 
 
 def observe(usage: Usage, state: State, window: Window) -> Steps[State]:
@@ -243,7 +260,9 @@ def observe(usage: Usage, state: State, window: Window) -> Steps[State]:
         state: the state the view was made with.
         window: the window behind the view.
     """
-    state = replace(state, usage=state.usage + usage)
+    price = cost_usd(usage, lookup(window.meter.model))
+    spent = None if price is None or state.cost_usd is None else state.cost_usd + price
+    state = replace(state, usage=state.usage + usage, cost_usd=spent)
     if usage.input_tokens <= 0:
         return state  # a stream without usage says nothing about the context (F63)
     observed = Observed(usage.input_tokens, window.tokens)

@@ -55,7 +55,7 @@ class Window:
         self.limit_tokens = 0
         self.head_tokens = 0
         self.span: tuple[int, int, Span] | None = None
-        self.calibration = Calibration()
+        self.calibration = Calibration(exact=meter.counter.exact)
         self._shown: dict[int, Shown] = {}
         self._spots: dict[str, Spot] = {}
         self._changed: dict[int, list[tuple[int, int, str]]] | None = None
@@ -194,9 +194,9 @@ class Window:
     def within(self, limit_tokens: int, *, surely: bool = False) -> bool:
         """Whether the view fits a limit; ``surely`` asks it of the upper bound (F58)."""
         apply = self.calibration.upper if surely else self.calibration.apply
-        if self._uncounted:
-            if apply(self.head_tokens + self._counted + self._bound) <= limit_tokens:
-                return True
+        bound = self.head_tokens + self._counted + self._bound
+        if self._uncounted and apply(bound) <= limit_tokens:
+            return True
         return apply(self.tokens) <= limit_tokens
 
     def allowed(self, limit_tokens: int) -> int:

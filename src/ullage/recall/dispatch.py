@@ -12,7 +12,7 @@ from ullage.effects import Get, Output, Steps
 from ullage.errors import RefNotFound
 from ullage.messages import ToolCall
 from ullage.notices import CONTINUATION, READ, RECALL_TOOLS, Words
-from ullage.recall.grep import PatternError, grep
+from ullage.recall.grep import Grep, PatternError, grep
 from ullage.recall.read import by_character, by_line
 from ullage.recall.specs import MATCHES, PAGE_LINES
 
@@ -93,7 +93,21 @@ def _search(arguments: dict[str, Any], output: Output) -> Answer:
         )
     except PatternError as error:
         return _error(str(error), "Change the pattern.")
-    return Answer(found.text(), output.ref)
+    return Answer(_found(found, len(output.text)), output.ref)
+
+
+def _found(found: Grep, chars: int) -> str:
+    """Matching lines with their numbers; the last line says how many there are in all."""
+    lines = [
+        f"{line.number:>6}{':' if line.match is not None else '-'}\t{line.text}"
+        f"{f' [… a part of the line, from character {line.start:,}]' if line.clipped else ''}"
+        for line in found.lines
+    ]
+    more = "" if found.total_is_exact else "more than "
+    last = (
+        f"[{found.shown:,} of {more}{found.total:,} matching lines; {chars:,} characters searched]"
+    )
+    return "\n".join([*lines, last])
 
 
 def _arguments(text: str) -> dict[str, Any] | None:

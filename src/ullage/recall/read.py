@@ -7,7 +7,7 @@ place of its text: joined in order, the pages are the original (failures F77, F7
 from __future__ import annotations
 
 from ullage.notices import Words
-from ullage.recall.specs import PAGE_CHARS, PAGE_LINES
+from ullage.recall.specs import PAGE_CHARS
 from ullage.stages.shorten import safe_cut
 
 __all__ = ["by_character", "by_line"]
@@ -33,7 +33,7 @@ def by_character(
 
 
 def by_line(text: str, ref: str, offset: int, limit: int, words: Words) -> str:
-    """Up to ``limit`` lines after the first ``offset``, each as ``    12\\ttext``.
+    """Up to ``limit`` lines after the first ``offset``: number, tab, text.
 
     Numbers start at 1. A line over 2,000 characters is cut and says how to read it whole. The
     page ends early at 8,000 characters; a last line in brackets says what there is beyond.

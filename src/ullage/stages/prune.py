@@ -84,8 +84,7 @@ def _spots(window: Window, stop: int) -> Iterator[Spot]:
         for number, part in enumerate(window.transcript.messages[index].parts):
             if isinstance(part, ToolCall):
                 yield index, number, 0
-        for spot in window.results(index, index + 1):
-            yield spot
+        yield from window.results(index, index + 1)
 
 
 def _newest_of_each_call(window: Window) -> dict[tuple[str, str], int]:

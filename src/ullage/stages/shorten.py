@@ -92,9 +92,10 @@ def _line_start(text: str, at: int) -> int:
 
 def _error_lines(text: str, start: int, stop: int, room: int) -> list[str]:
     lines: list[str] = []
+    reached = start
     for match in _ERRORS.finditer(text, start, stop):
         begin = text.rfind("\n", start, match.start()) + 1 or start
-        if lines and begin < reached:
+        if begin < reached:
             continue
         end = text.find("\n", match.end(), stop)
         reached = stop if end < 0 else end
