@@ -7,10 +7,12 @@ import json
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from tests import histories, reader
+from tests import histories
 
 from ullage import AsyncSession, Limits, Session
 from ullage.formats import FORMATS
+from ullage.notices import pointers
+from ullage.replay import reading
 
 formats = st.sampled_from(sorted(FORMATS))
 windows = st.sampled_from((4_000, 6_000, 12_000, 40_000))
@@ -94,11 +96,28 @@ def test_everything_can_be_read_back_from_the_visible_notices(format, window, tu
     messages = histories.wire(format, turns, reuse_ids=reuse)
     session = new_session(format, window)
     view = live_through(session, format, messages)[-1]
-    reachable = reader.everything_reachable(session, view["messages"])
-    shown = "\n".join(reader.visible(view["messages"]))
-    for _, texts in reader.results(messages):
-        for text in texts:
-            assert text in reachable or (len(text) <= 80 and text in shown)
+    opened = {}
+    texts = list(reading.visible(view["messages"]))
+    reading.reachable(session, texts, opened)
+    reachable, shown = {*texts, *opened.values()}, "\n".join(texts)
+    for message in messages:
+        for _, results in reading.results(message):
+            for text in results:
+                assert text in reachable or (len(text) <= 80 and text in shown)
+
+
+@given(formats, windows, histories.histories)
+def test_a_notice_says_truly_how_much_it_shows(format, window, turns):
+    """What stands before a notice's offset is the original's beginning, to the character."""
+    messages = histories.wire(format, turns)
+    session = new_session(format, window)
+    view = live_through(session, format, messages)[-1]
+    for message in view["messages"]:
+        for _, texts in reading.results(message):
+            for text in texts:
+                for pointer in pointers(text)[-1:]:
+                    rest = reading.follow(session, pointer.ref, pointer.offset)
+                    assert text[: pointer.offset] + rest == reading.follow(session, pointer.ref)
 
 
 @given(formats, windows, histories.histories)
@@ -117,7 +136,7 @@ def test_what_the_user_and_the_system_said_stays_or_is_told_of(format, window, t
 
 
 def texts(message):
-    return reader.texts_of(message["content"])
+    return reading.texts_of(message["content"])
 
 
 @given(formats, windows, histories.histories)

@@ -1,0 +1,175 @@
+"""The gates: what must hold of every view, whatever it saves (`metrics` G1 to G6).
+
+    G1   legal on the wire                       judged by `ullage.formats.rules`
+    G2   within the limit                        by the judge's own count
+    G3   prefix-closed and deterministic         a cold session arrives at the same view
+    G4   lossless                                every result visible, or opened by its notice
+    G5   user and system text kept               verbatim, or listed in an event
+    G6   never larger                            than the raw history + 2 %
+
+A recorded run may break wire rules by itself; only what the view breaks and the recording
+does not is counted against the view.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from ullage.formats.rules import problems_of
+from ullage.replay.reading import reachable, results, texts_of
+from ullage.session import Session
+from ullage.tokens import Counter as TokenCounter
+from ullage.tokens import exact
+
+__all__ = ["GATES", "Gates", "Judge"]
+
+GATES = ("G1", "G2", "G3", "G4", "G5", "G6")
+Wire = Mapping[str, Any]
+
+
+class Judge:
+    """One tokeniser for everybody, never the estimate of what is judged: o200k.
+
+    A message counts as its texts and 4 tokens of framing. Counts are kept by identity while
+    the message lives.
+    """
+
+    def __init__(self) -> None:
+        self._counter: TokenCounter = exact("o200k_base")
+        self._seen: dict[int, tuple[Any, int]] = {}
+
+    def text(self, text: str) -> int:
+        """Tokens of a text."""
+        return self._counter.count(text)
+
+    def tokens(self, messages: Sequence[Any]) -> int:
+        """Tokens of a row of messages."""
+        return sum(self.message(message) for message in messages)
+
+    def message(self, message: Any) -> int:
+        """Tokens of one message."""
+        known = self._seen.get(id(message))
+        if known is not None and known[0] is message:
+            return known[1]
+        count = 4 + self._value(message)
+        self._seen[id(message)] = (message, count)
+        return count
+
+    def _value(self, value: Any) -> int:
+        if isinstance(value, str):
+            return self._counter.count(value)
+        if isinstance(value, Mapping):
+            return sum(self._value(item) for key, item in value.items() if key not in _IDS)
+        if isinstance(value, (list, tuple)):
+            return sum(self._value(item) for item in value)
+        return 1
+
+
+_IDS = frozenset(("id", "tool_call_id", "tool_use_id", "type", "role", "signature", "data"))
+
+
+class Gates:
+    """Watches one session over one run.
+
+    Attributes:
+        broken: how often each gate was broken.
+    """
+
+    def __init__(self, session: Session, judge: Judge, head_tokens: int) -> None:
+        self.session = session
+        self.judge = judge
+        self.head_tokens = head_tokens
+        self.broken: Counter[str] = Counter()
+        self._opened: dict[str, str] = {}
+        self._texts: set[str] = set()
+        self._span: object = None
+
+    def check(self, raw: Sequence[Wire], view: Sequence[Wire]) -> None:
+        """Judge one view against the history it was made from."""
+        self._wire(raw, view)
+        tokens = self.judge.tokens(view)
+        self._count("G2", tokens + self.head_tokens > self.session.window.limit_tokens)
+        self._count("G6", tokens > self.judge.tokens(raw) * 1.02)
+        self._lossless(raw, view)
+        self._said(raw, view)
+
+    def same(self, one: object, other: object) -> None:
+        """G3: two views that must be the same."""
+        self._count("G3", one != other)
+
+    def _count(self, gate: str, is_broken: bool) -> None:
+        if is_broken:
+            self.broken[gate] += 1
+
+    def _wire(self, raw: Sequence[Wire], view: Sequence[Wire]) -> None:
+        name = str(self.session.state.format)
+        found = problems_of(name, view)
+        if found:
+            own = Counter(problem.rule for problem in problems_of(name, raw))
+            ours = Counter(problem.rule for problem in found)
+            self._count("G1", any(ours[rule] > own[rule] for rule in ours))
+
+    def _lossless(self, raw: Sequence[Wire], view: Sequence[Wire]) -> None:
+        span = self.session.window.span
+        start, stop = self._edges(len(raw), len(view))
+        if span is not None and span[2] is not self._span:
+            self._span = span[2]
+            self._open(texts_of(view[start].get("content")))
+            hidden = [text for message in raw[start:stop] for text in _result_texts(message)]
+            shown = view[start].get("content")
+            lines = "\n".join(texts_of(shown))
+            self._count("G4", any(t not in self._texts and t not in lines for t in hidden))
+        for before, after in ((raw[:start], view[:start]), (raw[stop:], view[self._after(start) :])):
+            for original, shown in zip(before, after, strict=True):
+                if original is not shown:
+                    self._count("G4", not self._kept(original, shown))
+
+    def _edges(self, raw: int, view: int) -> tuple[int, int]:
+        """Where the span shown as an account begins and ends in the raw messages."""
+        span = self.session.window.span
+        if span is None:
+            return raw, raw
+        leading = raw - len(self.session.window.transcript)
+        return span[0] + leading, span[1] + leading
+
+    def _after(self, start: int) -> int:
+        return start if self.session.window.span is None else start + 1
+
+    def _kept(self, original: Wire, shown: Wire) -> bool:
+        """Whether each result of an edited message is there, or its notice opens it."""
+        pairs = zip(_result_texts(original), _result_texts(shown), strict=True)
+        for text, seen in pairs:
+            if text != seen and text not in self._texts:
+                self._open([seen])
+                if text not in self._texts and not _is_page(seen):
+                    return False
+        return True
+
+    def _open(self, texts: Sequence[str]) -> None:
+        before = len(self._opened)
+        reachable(self.session, texts, self._opened)
+        if len(self._opened) > before:
+            self._texts.update(self._opened.values())
+
+    def _said(self, raw: Sequence[Wire], view: Sequence[Wire]) -> None:
+        """G5: every user text is in the view, unless an event told of the place."""
+        told = any(event.kind in ("condensed", "cut") for event in self.session.events)
+        if told or self.session.window.span is not None:
+            return
+        for before, after in zip(raw, view, strict=True):
+            if before is not after and before["role"] in ("user", "system", "developer"):
+                said, shown = texts_of(before.get("content")), texts_of(after.get("content"))
+                self._count("G5", said != shown)
+
+
+def _result_texts(message: Wire) -> list[str]:
+    return [text for _, texts in results(message) for text in texts]
+
+
+def _is_page(text: str) -> bool:
+    """Whether a placeholder stands for a page of recall, which the same call gives again."""
+    return text.startswith("[ullage: this page")
+
+

@@ -1,0 +1,108 @@
+"""Read a view as a model would: by its visible text, and by the calls its notices name.
+
+The gates, the tests and anybody who wants proof use this. It knows the wire and the notices,
+and nothing of windows, ledgers or stores.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from ullage.notices import CONTINUATION, pointers
+from ullage.session import Session
+
+__all__ = ["ask", "follow", "reachable", "results", "texts_of", "visible"]
+
+Wire = Mapping[str, Any]
+
+_MORE = re.compile(
+    r"\n\[characters [\d,]+ to [\d,]+ of [\d,]+\. Read on: "
+    r'\w*get_continuation\(tool_call_id="([0-9a-z]{16})", offset=(\d+)\)\]\Z'
+)
+_INDEX = "Index of messages"
+
+
+def texts_of(content: Any) -> list[str]:
+    """The texts of a message's or of a result's content."""
+    if isinstance(content, str):
+        return [content]
+    blocks = content if isinstance(content, list) else ()
+    return [block["text"] for block in blocks if block.get("type") == "text"]
+
+
+def results(message: Wire) -> Iterator[tuple[str, list[str]]]:
+    """Call id and texts of every tool result in a message of either format."""
+    if message["role"] == "tool":
+        yield str(message.get("tool_call_id")), texts_of(message.get("content"))
+    elif isinstance(message.get("content"), list):
+        for block in message["content"]:
+            if block.get("type") == "tool_result":
+                yield str(block["tool_use_id"]), texts_of(block.get("content"))
+
+
+def visible(messages: Sequence[Wire]) -> Iterator[str]:
+    """Every text a model sees, call arguments included."""
+    for message in messages:
+        yield from texts_of(message.get("content"))
+        for call in message.get("tool_calls") or ():
+            yield str(call.get("function", {}).get("arguments", ""))
+        blocks = message["content"] if isinstance(message.get("content"), list) else ()
+        for block in blocks:
+            if block.get("type") == "tool_use":
+                yield json.dumps(block["input"], ensure_ascii=False)
+        for _, texts in results(message):
+            if message["role"] != "tool":
+                yield from texts
+
+
+def ask(session: Session, tool: str, arguments: Wire) -> str:
+    """Make a recall call in the session's own format.
+
+    Returns:
+        The text that comes back.
+    """
+    if session.state.format == "anthropic":
+        call = {"type": "tool_use", "id": "toolu_read", "name": tool, "input": dict(arguments)}
+    else:
+        body = {"name": tool, "arguments": json.dumps(arguments)}
+        call = {"id": "call_read", "type": "function", "function": body}
+    return str(session.recall(call)["content"])
+
+
+def follow(session: Session, ref: str, offset: int = 0) -> str:
+    """Read on from a character to the end, page after page, as each page says.
+
+    Raises:
+        ValueError: a page says to read on from where it began.
+    """
+    tool = session.window.words.prefix + CONTINUATION
+    pages = []
+    while True:
+        text = ask(session, tool, {"tool_call_id": ref, "offset": offset})
+        more = _MORE.search(text)
+        if more is None:
+            return "".join([*pages, text])
+        if int(more[2]) <= offset:
+            raise ValueError(f"paging of {ref!r} stands still at character {offset:,}")
+        pages.append(text[: more.start()])
+        ref, offset = more[1], int(more[2])
+
+
+def reachable(session: Session, texts: Sequence[str], opened: dict[str, str]) -> None:
+    """Open every ref that these texts name, and every ref an index among them names.
+
+    Args:
+        session: answers the calls.
+        texts: what is visible.
+        opened: what was opened so far, by ref; grows.
+    """
+    queue = list(texts)
+    while queue:
+        for pointer in pointers(queue.pop()):
+            if pointer.ref not in opened:
+                whole = opened[pointer.ref] = follow(session, pointer.ref)
+                if whole.startswith(_INDEX):
+                    queue.append(whole)
