@@ -202,9 +202,12 @@ class PrivateFile:
         try:
             if _inode(self.path) != inode:
                 raise _unsafe("the file was exchanged while it was being opened")
-            _version(connection)  # refuses what is not ours before anything is written
+            connection.execute("BEGIN")  # one view: another process may be migrating
+            version = _version(connection)  # refuses what is not ours, before it is touched
+            connection.execute("COMMIT")
             _tighten(self.path)
-            _migrate(connection)
+            if version < len(MIGRATIONS):
+                _migrate(connection)
             connection.execute("PRAGMA journal_mode = WAL")
             connection.execute(f"PRAGMA synchronous = {self._synchronous}")
         except BaseException:
@@ -226,8 +229,6 @@ class PrivateFile:
 
 def _migrate(connection: sqlite3.Connection) -> None:
     """Bring the file to this version, in one transaction. Another process may be first."""
-    if _version(connection) == len(MIGRATIONS):
-        return
     connection.execute("BEGIN IMMEDIATE")
     for statements in MIGRATIONS[_version(connection) :]:
         for statement in statements:
@@ -237,7 +238,7 @@ def _migrate(connection: sqlite3.Connection) -> None:
 
 
 def _version(connection: sqlite3.Connection) -> int:
-    """The version of the file: 0 if it is empty."""
+    """The version of the file, 0 if it is empty. To be read inside a transaction."""
     (version,) = connection.execute("PRAGMA user_version").fetchone()
     (application,) = connection.execute("PRAGMA application_id").fetchone()
     (objects,) = connection.execute("SELECT count(*) FROM sqlite_master").fetchone()
