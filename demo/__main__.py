@@ -28,6 +28,7 @@ __all__ = ["main"]
 
 MODEL = "gpt-4.1"
 WINDOW_TOKENS = 64_000
+QUICK_WINDOW_TOKENS = 20_000
 MAX_OUTPUT_TOKENS = 4_096
 
 
@@ -95,7 +96,7 @@ def demonstrate(wiring: Wiring) -> bool:
     within, asked = report.evidence(request["messages"][-1]["content"])
     same = "the same" if within == without else "not the same"
     facts = {
-        "set aside": f"{count} outputs, {tokens:,} tokens",
+        "set aside": f"{count} tool outputs, {tokens:,} tokens",
         "evidence": f"{len(within)} of {asked} lines quoted, {same} as without a limit",
         "proof": str(proof),
         "time": f"{spent_s:.1f} s for {limited.calls} calls",
@@ -143,10 +144,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog="python -m demo", description=__doc__)
     parser.add_argument("--quick", action="store_true", help="two questions instead of twelve")
     parser.add_argument("--run", metavar="PATH", help="replay a recorded run of yours instead")
-    parser.add_argument("--window", type=int, default=WINDOW_TOKENS, help="tokens (64,000)")
+    parser.add_argument("--window", type=int, help="tokens (64,000; with --quick 20,000)")
     options = parser.parse_args(arguments)
     if options.run:
         return _replay(options.run)
+    usual = QUICK_WINDOW_TOKENS if options.quick else WINDOW_TOKENS
     with tempfile.TemporaryDirectory(prefix="ullage-demo-") as folder:
 
         def session(window_tokens: int) -> Any:
@@ -158,7 +160,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
             session=session,
             cache=_cache,
             agenda=QUICK if options.quick else AGENDA,
-            window_tokens=options.window,
+            window_tokens=options.window or usual,
         )
         return 0 if demonstrate(wiring) else 1
 
