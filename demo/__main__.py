@@ -57,7 +57,7 @@ class Wiring:
         self.console, self.session, self.cache = console, session, cache
         self.agenda, self.window_tokens = agenda, window_tokens
         self.tools = tools or Tools()
-        self.count = Memo(lambda texts: toktok.batch_count(texts, "o200k_base"))
+        self.count = Memo(_count)
 
     def request(self) -> dict[str, Any]:
         """The first request of a run."""
@@ -124,19 +124,17 @@ def _inside(wiring: Wiring, session: Any, request: dict[str, Any]) -> tuple[dict
     return view, tally
 
 
+def _count(texts: Sequence[str]) -> list[int]:
+    return list(toktok.batch_count(texts, "o200k_base"))
+
+
 def _cost_usd(tally: Tally) -> float:
     usage = Usage(
-        input_tokens=tally.prompt_tokens,
+        input_tokens=tally.sum_tokens,
         cache_read_tokens=tally.cached_tokens,
         output_tokens=tally.output_tokens,
     )
     return float(calc_price(usage, model_ref=MODEL, provider_id="openai").total_price)
-
-
-def _cache() -> Cache:
-    from ullage.replay.cache import CacheSimulator
-
-    return CacheSimulator()
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -148,6 +146,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     options = parser.parse_args(arguments)
     if options.run:
         return _replay(options.run)
+    from demo.cache import OpenAICache
+
     usual = QUICK_WINDOW_TOKENS if options.quick else WINDOW_TOKENS
     with tempfile.TemporaryDirectory(prefix="ullage-demo-") as folder:
 
@@ -158,7 +158,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         wiring = Wiring(
             console=Console(),
             session=session,
-            cache=_cache,
+            cache=lambda: OpenAICache(_count),
             agenda=QUICK if options.quick else AGENDA,
             window_tokens=options.window or usual,
         )

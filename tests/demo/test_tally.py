@@ -30,4 +30,4 @@ def test_a_tally_sums_views_history_cache_and_recalls():
     assert (tally.calls, tally.recalls, tally.peak_tokens, tally.sum_tokens) == (2, 1, 100, 160)
     assert (tally.view_tokens, tally.history_tokens, tally.history_sum_tokens) == (60, 104, 208)
     assert tally.output_tokens == 14
-    assert tally.cache_share == 0.5
+    assert (tally.cached_tokens, tally.cache_share) == (60, 60 / 160)
