@@ -28,6 +28,7 @@ __all__ = ["main"]
 
 MODEL = "gpt-4.1"
 WINDOW_TOKENS = 64_000
+QUICK_WINDOW_TOKENS = 20_000
 MAX_OUTPUT_TOKENS = 4_096
 
 
@@ -56,7 +57,7 @@ class Wiring:
         self.console, self.session, self.cache = console, session, cache
         self.agenda, self.window_tokens = agenda, window_tokens
         self.tools = tools or Tools()
-        self.count = Memo(lambda texts: toktok.batch_count(texts, "o200k_base"))
+        self.count = Memo(_count)
 
     def request(self) -> dict[str, Any]:
         """The first request of a run."""
@@ -95,7 +96,7 @@ def demonstrate(wiring: Wiring) -> bool:
     within, asked = report.evidence(request["messages"][-1]["content"])
     same = "the same" if within == without else "not the same"
     facts = {
-        "set aside": f"{count} outputs, {tokens:,} tokens",
+        "set aside": f"{count} tool outputs, {tokens:,} tokens",
         "evidence": f"{len(within)} of {asked} lines quoted, {same} as without a limit",
         "proof": str(proof),
         "time": f"{spent_s:.1f} s for {limited.calls} calls",
@@ -123,19 +124,17 @@ def _inside(wiring: Wiring, session: Any, request: dict[str, Any]) -> tuple[dict
     return view, tally
 
 
+def _count(texts: Sequence[str]) -> list[int]:
+    return list(toktok.batch_count(texts, "o200k_base"))
+
+
 def _cost_usd(tally: Tally) -> float:
     usage = Usage(
-        input_tokens=tally.prompt_tokens,
+        input_tokens=tally.sum_tokens,
         cache_read_tokens=tally.cached_tokens,
         output_tokens=tally.output_tokens,
     )
     return float(calc_price(usage, model_ref=MODEL, provider_id="openai").total_price)
-
-
-def _cache() -> Cache:
-    from ullage.replay.cache import CacheSimulator
-
-    return CacheSimulator()
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -143,10 +142,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog="python -m demo", description=__doc__)
     parser.add_argument("--quick", action="store_true", help="two questions instead of twelve")
     parser.add_argument("--run", metavar="PATH", help="replay a recorded run of yours instead")
-    parser.add_argument("--window", type=int, default=WINDOW_TOKENS, help="tokens (64,000)")
+    parser.add_argument("--window", type=int, help="tokens (64,000; with --quick 20,000)")
     options = parser.parse_args(arguments)
     if options.run:
         return _replay(options.run)
+    from demo.cache import OpenAICache
+
+    usual = QUICK_WINDOW_TOKENS if options.quick else WINDOW_TOKENS
     with tempfile.TemporaryDirectory(prefix="ullage-demo-") as folder:
 
         def session(window_tokens: int) -> Any:
@@ -156,9 +158,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
         wiring = Wiring(
             console=Console(),
             session=session,
-            cache=_cache,
+            cache=lambda: OpenAICache(_count),
             agenda=QUICK if options.quick else AGENDA,
-            window_tokens=options.window,
+            window_tokens=options.window or usual,
         )
         return 0 if demonstrate(wiring) else 1
 

@@ -66,10 +66,10 @@ class Tally:
         view_tokens: tokens of the last view.
         history_tokens: tokens of the whole history when the last view was sent.
         peak_tokens: the largest view.
-        sum_tokens: all views together.
         history_sum_tokens: the whole history at each call, together.
-        prompt_tokens: all prompts together, as the simulated provider counts them.
-        cached_tokens: of these, read from its cache.
+        sum_tokens: all views together.
+        cached_tokens: of these, read from the simulated cache; it counts in its own way, so
+            only the share is taken from it.
         output_tokens: all replies together.
     """
 
@@ -77,7 +77,7 @@ class Tally:
         self._history, self._count, self._cache = history, count_tokens, cache
         self.calls = self.recalls = self.view_tokens = self.history_tokens = 0
         self.peak_tokens = self.sum_tokens = self.history_sum_tokens = 0
-        self.prompt_tokens = self.cached_tokens = self.output_tokens = 0
+        self.cached_tokens = self.output_tokens = 0
 
     def watch(self, view: Mapping[str, Any], reply: Mapping[str, Any]) -> None:
         """Take in one view that was sent, and its reply."""
@@ -92,14 +92,14 @@ class Tally:
         self.history_sum_tokens += self.history_tokens
         head = {key: value for key, value in view.items() if key != "messages"}
         cached = self._cache.feed(head, view["messages"])
-        self.prompt_tokens += cached.prompt_tokens
-        self.cached_tokens += cached.cached_tokens
+        share = cached.cached_tokens / max(cached.prompt_tokens, 1)
+        self.cached_tokens += round(self.view_tokens * share)
         self.output_tokens += reply["usage"]["completion_tokens"]
 
     @property
     def cache_share(self) -> float:
         """The part of all prompts that the cache held, from 0 to 1."""
-        return self.cached_tokens / self.prompt_tokens if self.prompt_tokens else 0.0
+        return self.cached_tokens / self.sum_tokens if self.sum_tokens else 0.0
 
 
 class Unlimited:

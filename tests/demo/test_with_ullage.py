@@ -1,0 +1,25 @@
+"""The demo with ullage's own session: the quick run in a small window, proved to the byte."""
+
+import pytest
+from demo.agenda import QUICK
+from demo.report import evidence, prove
+from tests.demo.standin import Identity
+
+import ullage
+
+pytestmark = pytest.mark.skipif(
+    not hasattr(ullage, "Session"), reason="this tree holds the demo but not yet the session"
+)
+
+
+@pytest.mark.parametrize("window_tokens", [16_000, 32_000])
+def test_everything_comes_back_and_the_answer_is_the_same(play, window_tokens):
+    limits = ullage.Limits(window_tokens=window_tokens)
+    session = ullage.Session(model="gpt-4.1", limits=limits)
+    history, views = play(QUICK, session)
+    without, _ = play(QUICK, Identity())
+    proof = prove(session, views[-1][0]["messages"], history[:-1])
+    assert proof.lost == ()
+    assert proof.verbatim < proof.total
+    assert evidence(history[-1]["content"]) == evidence(without[-1]["content"])
+    assert max(reply["usage"]["prompt_tokens"] for _, reply in views) < window_tokens
