@@ -24,8 +24,8 @@ from typing import Any
 import ctok
 import numpy as np
 import splintr
-from bench.token_corpus import generated, machine, split
 
+from bench.token_corpus import generated, machine, split
 from ullage.tokens import exact
 from ullage.tokens.estimate import features
 from ullage.tokens.exact import repaired

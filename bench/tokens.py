@@ -21,10 +21,10 @@ from pathlib import Path
 from typing import Any
 
 import quicktok
-from bench.token_corpus import generated, split
 from rich.console import Console
 from rich.table import Table
 
+from bench.token_corpus import generated, split
 from ullage.tokens import Calibration, call_tokens, counter_for, family_of, overhead_for
 from ullage.tokens.exact import Counter
 

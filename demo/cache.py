@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from ullage.replay.cache import CacheSimulator, head_of
-
 from demo.tally import Cached
+from ullage.replay.cache import CacheSimulator, head_of
 
 __all__ = ["OpenAICache"]
 

@@ -1,5 +1,6 @@
 import pytest
 import toktok
+
 from demo.agenda import task
 from demo.investigator import Investigator
 from demo.loop import run

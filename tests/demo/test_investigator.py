@@ -7,6 +7,7 @@ import time
 from pathlib import Path
 
 import pytest
+
 from demo.agenda import AGENDA, QUICK, Question, task
 from demo.evidence import text_of
 from demo.investigator import CONCLUSION, NOT_FOUND, Investigator, count_request

@@ -2,12 +2,12 @@ import io
 import re
 
 import pytest
-from demo.agenda import QUICK
-from demo.tools import default_roots
 from rich.console import Console
-from tests.demo.standin import Prefix, Pruning
 
 from demo import __main__ as demo
+from demo.agenda import QUICK
+from demo.tools import default_roots
+from tests.demo.standin import Prefix, Pruning
 
 
 def printed(tools, session=None, terminal=False):

@@ -1,7 +1,8 @@
 import pytest
-from demo.notices import Call, calls, page, read_all
 from hypothesis import given
 from hypothesis import strategies as st
+
+from demo.notices import Call, calls, page, read_all
 
 REF = "k3x9a0b1c2d3e4f5"
 

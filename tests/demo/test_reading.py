@@ -1,4 +1,5 @@
 import pytest
+
 from demo.agenda import Question
 from demo.evidence import Shown
 from demo.reading import callers, definition, modules, region

@@ -1,4 +1,5 @@
 import pytest
+
 from demo.agenda import QUICK
 from demo.report import evidence, prove
 from demo.tally import Unlimited, set_aside

@@ -1,6 +1,7 @@
-from demo.status import Answered, Place, Status
 from hypothesis import given
 from hypothesis import strategies as st
+
+from demo.status import Answered, Place, Status
 
 paths = st.from_regex(r"(stdlib|site)(/[a-z_]{1,8}){1,3}\.py", fullmatch=True)
 lines = st.integers(0, 99_999)

@@ -1,6 +1,7 @@
 import json
 
 import pytest
+
 from demo.tools import MAX_HITS, ToolError, Tools, default_roots
 
 

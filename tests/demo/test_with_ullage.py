@@ -1,11 +1,11 @@
 """The demo with ullage's own session: the quick run in a small window, proved to the byte."""
 
 import pytest
+
+import ullage
 from demo.agenda import QUICK
 from demo.report import evidence, prove
 from tests.demo.standin import Identity
-
-import ullage
 
 pytestmark = pytest.mark.skipif(
     not hasattr(ullage, "Session"), reason="this tree holds the demo but not yet the session"

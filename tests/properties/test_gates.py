@@ -7,8 +7,8 @@ import json
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from tests import histories
 
+from tests import histories
 from ullage import AsyncSession, Limits, Session
 from ullage.formats import FORMATS
 from ullage.notices import pointers

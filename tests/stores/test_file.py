@@ -5,8 +5,8 @@ import threading
 from contextlib import closing
 
 import pytest
-from tests.stores.contract import batch, output
 
+from tests.stores.contract import batch, output
 from ullage.errors import StoreError
 from ullage.stores import SqliteStore
 from ullage.stores._file import APPLICATION_ID, MIGRATIONS

@@ -1,7 +1,6 @@
 from contextlib import contextmanager
 
 from tests.stores.contract import Contract, output
-
 from ullage.stores import MemoryStore
 
 

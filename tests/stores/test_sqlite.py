@@ -11,8 +11,8 @@ from contextlib import closing, contextmanager
 from pathlib import Path
 
 import pytest
-from tests.stores.contract import Contract, batch, output
 
+from tests.stores.contract import Contract, batch, output
 from ullage.errors import ConfigError, RefNotFound, StoreError
 from ullage.stores import SqliteStore
 

@@ -3,8 +3,8 @@ import threading
 from contextlib import contextmanager
 
 import pytest
-from tests.stores.contract import Contract, batch, output
 
+from tests.stores.contract import Contract, batch, output
 from ullage.errors import RefNotFound
 from ullage.stores import MemoryStore, SqliteStore, Threaded
 

@@ -6,10 +6,10 @@ from pathlib import Path
 
 import msgspec
 import pytest
-from bench.token_corpus import generated, split
 from hypothesis import given
 from hypothesis import strategies as st
 
+from bench.token_corpus import generated, split
 from ullage.tokens import Calibration, counter_for, exact
 from ullage.tokens.calibrate import MAX_SCALE, MIN_SCALE, UNSEEN_TOKENS
 

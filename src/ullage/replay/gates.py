@@ -121,7 +121,10 @@ class Gates:
             shown = view[start].get("content")
             lines = "\n".join(texts_of(shown))
             self._count("G4", any(t not in self._texts and t not in lines for t in hidden))
-        for before, after in ((raw[:start], view[:start]), (raw[stop:], view[self._after(start) :])):
+        for before, after in (
+            (raw[:start], view[:start]),
+            (raw[stop:], view[self._after(start) :]),
+        ):
             for original, shown in zip(before, after, strict=True):
                 if original is not shown:
                     self._count("G4", not self._kept(original, shown))
@@ -171,5 +174,3 @@ def _result_texts(message: Wire) -> list[str]:
 def _is_page(text: str) -> bool:
     """Whether a placeholder stands for a page of recall, which the same call gives again."""
     return text.startswith("[ullage: this page")
-
-

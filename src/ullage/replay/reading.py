@@ -79,7 +79,7 @@ def follow(session: Session, ref: str, offset: int = 0) -> str:
         ValueError: a page says to read on from where it began.
     """
     tool = session.window.words.prefix + CONTINUATION
-    pages = []
+    pages: list[str] = []
     while True:
         text = ask(session, tool, {"tool_call_id": ref, "offset": offset})
         more = _MORE.search(text)

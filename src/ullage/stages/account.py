@@ -56,14 +56,16 @@ def index_of(transcript: Transcript, start: int, stop: int, words: Words) -> str
     for index in range(start, stop):
         message = transcript.messages[index]
         lines.append(f"\n## {index + 1} {message.role}")
-        for part in message.parts:
+        for number, part in enumerate(message.parts):
             match part:
                 case Text(text=text):
                     lines.append(text)
                 case ToolCall(name=name, arguments=arguments):
                     lines.append(f"call {name} {arguments}")
                 case ToolResult(content=content):
-                    lines.extend(_listed(output_of(item)) for item in content)
+                    call = transcript.call_for(index, number)
+                    of = f" of {call.name} {_clip(call.arguments, _CALL_CHARS)}" if call else ""
+                    lines.extend(_listed(output_of(item)) + of for item in content)
                 case Media() | Opaque():
                     lines.append(_listed(output_of(part)))
                 case _:

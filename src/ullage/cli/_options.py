@@ -1,0 +1,40 @@
+"""Options that several commands share, and how they print."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from typing import Any, TypeVar
+
+import click
+import msgspec
+
+from ullage.stores import SqliteStore
+
+__all__ = ["json_option", "open_kept", "print_json", "store_options"]
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+
+
+def store_options(command: F) -> F:
+    """``--store`` and ``--tenant``."""
+    where = click.option(
+        "--store",
+        envvar="ULLAGE_STORE",
+        metavar="PATH",
+        help="The SQLite file. Default: the platform's place for it.",
+    )
+    whose = click.option("--tenant", default="", help="Whose content. Default: the unnamed tenant.")
+    return where(whose(command))
+
+
+def open_kept(path: str | os.PathLike[str] | None) -> SqliteStore:
+    """The SQLite store at a path, or at the platform's place for it."""
+    return SqliteStore(path)
+
+
+def print_json(value: object) -> None:
+    """One JSON document on standard output."""
+    click.echo(msgspec.json.format(msgspec.json.encode(value)).decode())

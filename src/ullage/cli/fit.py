@@ -1,0 +1,63 @@
+"""``ullage fit FILE``: make one request fit."""
+
+from __future__ import annotations
+
+from typing import BinaryIO
+
+import click
+import msgspec
+
+from ullage.cli._options import json_option, print_json, store_options
+from ullage.errors import FormatError
+from ullage.formats import FORMATS
+from ullage.limits import Limits
+from ullage.session import Session
+
+__all__ = ["command"]
+
+
+@click.command("fit")
+@click.argument("file", type=click.File("rb"))
+@click.option("--model", default="", help="The model, if the request does not name it.")
+@click.option("--window", type=int, help="The context window in tokens. Default: the model's.")
+@click.option("--format", "wire", type=click.Choice(sorted(FORMATS)), help="The wire format.")
+@click.option("--recall/--no-recall", default=None, help="Offer the recall tools. Default: auto.")
+@store_options
+@json_option
+def command(
+    file: BinaryIO,
+    model: str,
+    window: int | None,
+    wire: str | None,
+    recall: bool | None,
+    store: str | None,
+    tenant: str,
+    as_json: bool,
+) -> None:
+    """Print the request in FILE (or on standard input, -) so that it fits.
+
+    What is set aside is kept in the store; `ullage read` opens it. With --json the request
+    comes with everything that happened to it.
+    """
+    try:
+        request = msgspec.json.decode(file.read())
+    except msgspec.DecodeError as error:
+        raise FormatError("the file", f"not JSON ({error})", "Give one request.") from None
+    session = Session(
+        model,
+        limits=Limits(window_tokens=window) if window else None,
+        format=wire,
+        store=store or "sqlite",
+        tenant=tenant,
+        recall="auto" if recall is None else recall,
+    )
+    with session:
+        fitted = session.fit(request)
+        shown, limit = session.window.estimate, session.window.limit_tokens
+    if as_json:
+        print_json({"request": fitted, "tokens": shown, "limit": limit, "events": session.events})
+        return
+    print_json(fitted)
+    click.echo(f"{shown:,} of {limit:,} tokens; {len(session.events):,} events", err=True)
+    for event in session.events:
+        click.echo(f"{event.kind:>10}  {event.where}: {event.why}", err=True)

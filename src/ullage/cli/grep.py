@@ -1,0 +1,61 @@
+"""``ullage grep PATTERN``: search what was set aside."""
+
+from __future__ import annotations
+
+import sys
+
+import click
+
+from ullage.cli._options import json_option, open_kept, print_json, store_options
+from ullage.recall.grep import Grep, PatternError, grep
+
+__all__ = ["command"]
+
+
+@click.command("grep")
+@click.argument("pattern")
+@click.argument("refs", nargs=-1)
+@click.option("-i", "--ignore-case", is_flag=True, help="Take either case for the same.")
+@click.option("-C", "--context", default=0, show_default=True, help="Lines around each match.")
+@click.option("--most", default=50, show_default=True, help="Matching lines to print of each.")
+@store_options
+@json_option
+def command(
+    pattern: str,
+    refs: tuple[str, ...],
+    ignore_case: bool,
+    context: int,
+    most: int,
+    store: str | None,
+    tenant: str,
+    as_json: bool,
+) -> None:
+    """Search everything kept, or what is kept under REFS, for PATTERN (RE2 syntax).
+
+    The status is 1 if nothing matches.
+    """
+    kept = open_kept(store)
+    found: dict[str, Grep] = {}
+    try:
+        for ref in refs or kept.refs(tenant):
+            text = kept.get(tenant, ref).text
+            hits = grep(
+                text,
+                pattern,
+                ignore_case=ignore_case,
+                context_lines=context,
+                max_matches=most,
+                max_chars=1_000_000,
+            )
+            if hits.total:
+                found[ref] = hits
+    except PatternError as error:
+        raise click.ClickException(str(error)) from None
+    finally:
+        kept.close()
+    if as_json:
+        print_json(found)
+    for ref, hits in () if as_json else found.items():
+        for line in hits.lines:
+            click.echo(f"{ref}:{line.number}:{line.text}")
+    sys.exit(0 if found else 1)

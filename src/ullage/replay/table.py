@@ -1,0 +1,150 @@
+"""What many replays showed, summed up: one row a file (or run) and window."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Sequence
+
+from msgspec import Struct
+from rich.table import Table
+
+from ullage.replay.run import Replayed
+
+__all__ = ["Row", "rows_of", "table_of"]
+
+
+class Row(Struct, frozen=True, kw_only=True):
+    """A sum over runs at one window. Tokens are the judge's.
+
+    Attributes:
+        name: the file, or the run.
+        window_tokens: the window.
+        runs: how many runs.
+        calls: how many requests were fitted.
+        over_window: calls whose raw request was larger than the window (their runs).
+        raw_peak_tokens: the largest raw request.
+        peak_tokens: the largest view.
+        raw_tokens: all raw requests, summed.
+        tokens: all views, summed.
+        cached_share: share of the view tokens read from the cache.
+        raw_cached_share: the same of the raw requests.
+        cost_share: input cost of the views relative to the raw requests, cache included.
+        breaks_per_100: views in 100 that rewrote something already sent.
+        events: how often each kind of event happened.
+        over_limit: calls that could not be made to fit.
+        broken: how often each gate was broken.
+        fit_ms_median: time of a call to ``fit``, median.
+        fit_ms_p99: and its 99th percentile.
+    """
+
+    name: str
+    window_tokens: int
+    runs: int
+    calls: int
+    over_window: int
+    raw_peak_tokens: int
+    peak_tokens: int
+    raw_tokens: int
+    tokens: int
+    raw_cached_share: float
+    cached_share: float
+    cost_share: float
+    breaks_per_100: float
+    events: dict[str, int]
+    over_limit: int
+    broken: dict[str, int]
+    fit_ms_median: float
+    fit_ms_p99: float
+
+
+def rows_of(found: Iterable[tuple[str, Replayed]], *, each: bool = False) -> list[Row]:
+    """Replays summed by file and window, or by run and window; then all of each window."""
+    groups: dict[tuple[str, int], list[Replayed]] = {}
+    totals: dict[int, list[Replayed]] = {}
+    for name, replayed in found:
+        key = (replayed.run if each else name, replayed.window_tokens)
+        groups.setdefault(key, []).append(replayed)
+        totals.setdefault(replayed.window_tokens, []).append(replayed)
+    rows = [_row(name, window, group) for (name, window), group in sorted(groups.items())]
+    if len(rows) > len(totals):
+        rows += [_row("all", window, group) for window, group in sorted(totals.items())]
+    return rows
+
+
+def _row(name: str, window: int, group: Sequence[Replayed]) -> Row:
+    times = sorted(ms for replayed in group for ms in replayed.fit_ms) or [0.0]
+    calls = sum(replayed.calls for replayed in group)
+    raw, shown = sum(r.raw_tokens for r in group), sum(r.tokens for r in group)
+    raw_paid = sum(r.raw_paid_tokens for r in group)
+    return Row(
+        name=name,
+        window_tokens=window,
+        runs=len(group),
+        calls=calls,
+        over_window=sum(r.raw_peak_tokens > window for r in group),
+        raw_peak_tokens=max(r.raw_peak_tokens for r in group),
+        peak_tokens=max(r.peak_tokens for r in group),
+        raw_tokens=raw,
+        tokens=shown,
+        raw_cached_share=_share(sum(r.raw_cached_tokens for r in group), raw),
+        cached_share=_share(sum(r.cached_tokens for r in group), shown),
+        cost_share=_share(sum(r.paid_tokens for r in group), raw_paid),
+        breaks_per_100=100 * _share(sum(r.breaks for r in group), calls),
+        events=_sum(r.events for r in group),
+        over_limit=sum(r.over_limit for r in group),
+        broken=_sum(r.broken for r in group),
+        fit_ms_median=times[len(times) // 2],
+        fit_ms_p99=times[min(len(times) * 99 // 100, len(times) - 1)],
+    )
+
+
+def _share(part: float, whole: float) -> float:
+    return part / whole if whole else 0.0
+
+
+def _sum(counts: Iterable[dict[str, int]]) -> dict[str, int]:
+    total: Counter[str] = Counter()
+    for count in counts:
+        total.update(count)
+    return dict(total)
+
+
+_HEADINGS = (
+    *("window", "runs", "over", "calls", "peak raw", "peak view", "tokens", "cached", "cost"),
+    *("breaks/100", "cut", "pruned", "condensed", "ms", "p99", "gates"),
+)
+
+
+def table_of(rows: Sequence[Row], profile: str) -> Table:
+    """The rows for a terminal."""
+    table = Table(title=f"replayed without a model; prompt cache simulated as {profile}")
+    table.add_column("runs of", overflow="fold")
+    for heading in _HEADINGS:
+        table.add_column(heading, justify="right")
+    for row in rows:
+        table.add_row(*_cells(row), style="bold" if row.name == "all" else None)
+    return table
+
+
+def _cells(row: Row) -> list[str]:
+    kinds = (row.events.get("truncated", 0), row.events.get("pruned", 0))
+    broken = ", ".join(f"{gate} {count}" for gate, count in sorted(row.broken.items()))
+    over = f"{row.over_limit} over limit" if row.over_limit else ""
+    return [
+        row.name,
+        f"{row.window_tokens // 1000}k",
+        f"{row.runs:,}",
+        f"{row.over_window:,}",
+        f"{row.calls:,}",
+        f"{row.raw_peak_tokens:,}",
+        f"{row.peak_tokens:,}",
+        f"{_share(row.tokens, row.raw_tokens):.0%}",
+        f"{row.cached_share:.0%}",
+        f"{row.cost_share:.0%}",
+        f"{row.breaks_per_100:.1f}",
+        *(f"{count:,}" for count in kinds),
+        f"{row.events.get('condensed', 0):,}",
+        f"{row.fit_ms_median:.2f}",
+        f"{row.fit_ms_p99:.1f}",
+        " ".join(filter(None, (broken, over))) or "kept",
+    ]
