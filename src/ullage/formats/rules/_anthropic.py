@@ -17,7 +17,7 @@ from ullage.formats.rules._anthropic_extras import (
     head_markers,
     thinking_problems,
 )
-from ullage.formats.rules._problem import Problem, Report, Wire, kind_of
+from ullage.formats.rules._problem import Problem, Report, Wire, kind_of, name_in
 
 __all__ = ["Check", "head_problems", "thinking_problems"]
 
@@ -87,8 +87,8 @@ class Check:
         """Judge the next message."""
         at = self._count
         self._count = at + 1
-        role = message.get("role") if type(message) is dict else None
-        if role not in _ROLES:
+        role = name_in(message, "role")
+        if role is None or role not in _ROLES:
             self._report.add("A0", f"messages[{at}].role", "no such role in this format")
             return
         if self._hollow:
@@ -177,8 +177,8 @@ class Check:
             self._block(block, role, at, index)
 
     def _block(self, block: Any, role: str, at: int, index: int) -> None:
-        kind = block.get("type") if type(block) is dict else None
-        if type(kind) is not str:
+        kind = name_in(block, "type")
+        if kind is None:
             self._report.add("A0", _path(at, index), "a block is an object with a type")
             return
         known = _BLOCKS.get(kind)
@@ -253,7 +253,7 @@ class Check:
             self._report.add("A0", where, f"text or a list, and it is {kind_of(content)}")
             return
         for inner, block in enumerate(content):
-            kind = block.get("type") if type(block) is dict else None
+            kind = name_in(block, "type")
             if kind not in _IN_RESULT:
                 sentence = "a block of this type may not stand in a tool_result"
                 self._report.add("A0", f"{where}[{inner}]", sentence)
@@ -279,7 +279,10 @@ def head_problems(body: Wire, messages: Any) -> list[Problem]:
         text = block.get("text") if type(block) is dict else None
         if type(text) is not str or not text or text.isspace():
             report.add("A9", f"system[{index}]", "a text block with text is asked for")
-    for index, tool in enumerate(body.get("tools") or ()):
+    tools = body.get("tools")
+    if tools is not None and not isinstance(tools, list):
+        report.add("A0", "tools", f"a list, and it is {kind_of(tools)}")
+    for index, tool in enumerate(tools if isinstance(tools, list) else ()):
         name = tool.get("name") if type(tool) is dict else None
         if name is not None and not (type(name) is str and _NAME(name)):
             report.add("A8", f"tools[{index}].name", "the tool's name is not allowed")

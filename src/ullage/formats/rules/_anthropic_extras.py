@@ -117,7 +117,7 @@ def head_markers(body: Wire, messages: Any) -> list[Problem]:
     if not head and not top:
         return []
     report = Report(REMEDIES)
-    inside = [b for m in messages or () for b in _marked(_content(m))]
+    inside = [b for m in _list(messages) for b in _marked(_content(plain_message(m)))]
     ttls = [_ttl(thing) for thing in head + inside + top]
     if len(ttls) > MARKERS >= len(inside):
         report.add("A21", "cache_control", f"{len(ttls)} cache markers, {MARKERS} are allowed")
@@ -141,7 +141,7 @@ def thinking_problems(messages: Any, history: Sequence[Any]) -> list[Problem]:
 
 
 def _last_thinking(messages: Any) -> tuple[int, list[Wire]] | None:
-    for at in range(len(messages) - 1, -1, -1):
+    for at in range(len(_list(messages)) - 1, -1, -1):
         message = plain_message(messages[at])
         if type(message) is dict and message.get("role") == "assistant":
             return at, _thinking(message)
@@ -156,6 +156,10 @@ def _thinking(message: Any) -> list[Wire]:
 def _content(message: Any) -> list[Any]:
     content = message.get("content") if type(message) is dict else None
     return content if isinstance(content, list) else []
+
+
+def _list(value: Any) -> Sequence[Any]:
+    return value if isinstance(value, (list, tuple)) else ()
 
 
 def _marked(blocks: Any) -> Iterator[Wire]:

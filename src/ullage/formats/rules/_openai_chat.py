@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from ullage.formats.rules._problem import Problem, Report, Wire, kind_of
+from ullage.formats.rules._problem import Problem, Report, Wire, kind_of, name_in
 
 __all__ = ["Check", "head_problems"]
 
@@ -54,7 +54,7 @@ class Check:
         """Judge the next message."""
         at = self._count
         self._count = at + 1
-        role = message.get("role") if type(message) is dict else None
+        role = name_in(message, "role")
         if role == "tool":
             self._result(message, at)
         else:
@@ -123,8 +123,8 @@ class Check:
             self._call(call, f"{where}[{index}]")
 
     def _call(self, call: Any, where: str) -> None:
-        kind = call.get("type", "function") if type(call) is dict else None
-        if kind not in _BODIES:
+        kind = name_in(call, "type") if type(call) is dict and "type" in call else "function"
+        if kind not in _BODIES or type(call) is not dict:
             self._report.add("C0", where, "a call is an object of type function or custom")
             return
         call_id, body, field = call.get("id"), call.get(kind), _BODIES[kind]
@@ -153,7 +153,7 @@ class Check:
             return
         allowed = _PARTS[role]
         for index, part in enumerate(content):
-            kind = part.get("type") if type(part) is dict else None
+            kind = name_in(part, "type")
             if kind in allowed:
                 self._report.fields(part, [allowed[kind]], f"{where}[{index}]")
             else:

@@ -7,7 +7,7 @@ from typing import Any, TypeAlias
 
 from msgspec import Struct
 
-__all__ = ["Problem", "Report", "kind_of", "plain", "plain_message"]
+__all__ = ["Problem", "Report", "kind_of", "name_in", "plain", "plain_message"]
 
 Wire: TypeAlias = dict[str, Any]
 _DICT = {dict}
@@ -74,6 +74,12 @@ def plain_message(message: Any) -> Any:
                 return plain(message)
         return message
     return plain(message)
+
+
+def name_in(thing: Any, key: str) -> str | None:
+    """The string ``thing`` holds under ``key``, or None whatever else it is."""
+    name = thing.get(key) if type(thing) is dict else None
+    return name if type(name) is str else None
 
 
 def kind_of(value: Any) -> str:

@@ -30,12 +30,14 @@ from ullage.replay.readers._run import Report, Run
 
 __all__ = ["Log", "is_line"]
 
-_LINKS = ("sessionId", "parentUuid", "leafUuid", "messageId")
+_LINKS = ("parentUuid", "leafUuid", "snapshot")
+_NOTES = ("queue-operation", "ai-title", "last-prompt", "pr-link", "custom-title", "mode")
 
 
 def is_line(value: dict[str, Any]) -> bool:
-    """Whether the value is a line of such a log: it has a type and a link to a session."""
-    return isinstance(value.get("type"), str) and any(key in value for key in _LINKS)
+    """Whether the value is a line of such a log: it has a type and a link to other lines."""
+    kind = value.get("type")
+    return isinstance(kind, str) and (kind in _NOTES or any(key in value for key in _LINKS))
 
 
 class Line(Struct, frozen=True):
