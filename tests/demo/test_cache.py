@@ -1,6 +1,4 @@
-import pytest
 
-pytest.importorskip("ullage.replay.cache", reason="this tree does not hold the simulator yet")
 
 from demo.cache import OpenAICache
 

@@ -7,10 +7,6 @@ from demo.agenda import QUICK
 from demo.report import evidence, prove
 from tests.demo.standin import Identity
 
-pytestmark = pytest.mark.skipif(
-    not hasattr(ullage, "Session"), reason="this tree holds the demo but not yet the session"
-)
-
 
 @pytest.mark.parametrize("window_tokens", [16_000, 32_000])
 def test_everything_comes_back_and_the_answer_is_the_same(play, window_tokens):

@@ -6,8 +6,8 @@ import time
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.formats import histories
 
+from tests.formats import histories
 from ullage.errors import ConfigError
 from ullage.formats.rules import Checker, problems, problems_of
 
