@@ -2,6 +2,7 @@
 
 Leading system and developer messages are the head; later ones are ordinary messages. Tool
 results are messages of their own; their content is a string or text parts, never media (C8).
+Compatible servers take ``reasoning_content`` back: it is counted, and never edited.
 """
 
 from __future__ import annotations
@@ -28,6 +29,7 @@ from ullage.messages import (
     Message,
     Opaque,
     Part,
+    Reasoning,
     Role,
     Text,
     ToolCall,
@@ -94,6 +96,9 @@ class OpenAIChat:
         parts: list[Part] = list(self._content(content, f"{where}.content"))
         if role == "assistant":
             parts += self._calls(fields, where)
+            thought = fields.get("reasoning_content")
+            if isinstance(thought, str) and thought:
+                parts.append(Reasoning(thought, WHOLE))
         return Message(role, tuple(parts))
 
     def _content(self, content: Any, where: str) -> list[Content]:

@@ -28,7 +28,8 @@ _COLD_CHECKS = 4
 class Replayed(Struct, frozen=True, kw_only=True):
     """What replaying one run at one window showed.
 
-    Tokens are the judge's (o200k), not the session's own estimate.
+    Tokens are the judge's (o200k over the texts), not the session's own estimate. The cache
+    simulator counts messages as JSON, so only its shares are kept.
 
     Attributes:
         run: the run's id.
@@ -38,8 +39,11 @@ class Replayed(Struct, frozen=True, kw_only=True):
         raw_tokens: all requests without ullage, summed.
         peak_tokens: the largest view.
         tokens: all views, summed.
-        raw_cached_tokens: of the raw requests, read from the provider's cache (simulated).
+        raw_cached_tokens: of the raw requests, read from the provider's cache (simulated,
+            in the simulator's tokens).
         cached_tokens: of the views.
+        raw_sent_tokens: all raw requests in the simulator's tokens.
+        sent_tokens: all views.
         raw_paid_tokens: raw input in units of the input price, cache terms applied.
         paid_tokens: the same of the views.
         breaks: views that rewrote something already sent.
@@ -58,6 +62,8 @@ class Replayed(Struct, frozen=True, kw_only=True):
     tokens: int
     raw_cached_tokens: int
     cached_tokens: int
+    raw_sent_tokens: int
+    sent_tokens: int
     raw_paid_tokens: float
     paid_tokens: float
     breaks: int
@@ -106,9 +112,14 @@ def replay_run(
         gates.check(history, view)
         if length in cold:
             gates.same(new_session().fit(request)["messages"], view)
-        raw, shown = raw_cache.call(history, head), view_cache.call(view, head)
-        raw_tokens, tokens = raw_tokens + raw.prompt_tokens, tokens + shown.prompt_tokens
-        raw_peak, peak = max(raw_peak, raw.prompt_tokens), max(peak, shown.prompt_tokens)
+        raw_cache.call(history, head)
+        view_cache.call(view, head)
+        raw, shown = (
+            gates.head_tokens + judge.tokens(history),
+            gates.head_tokens + judge.tokens(view),
+        )
+        raw_tokens, tokens = raw_tokens + raw, tokens + shown
+        raw_peak, peak = max(raw_peak, raw), max(peak, shown)
     return Replayed(
         run=run.id,
         window_tokens=window_tokens,
@@ -119,6 +130,8 @@ def replay_run(
         tokens=tokens,
         raw_cached_tokens=raw_cache.totals.cached_tokens,
         cached_tokens=view_cache.totals.cached_tokens,
+        raw_sent_tokens=raw_cache.totals.prompt_tokens,
+        sent_tokens=view_cache.totals.prompt_tokens,
         raw_paid_tokens=_paid(raw_cache, profile),
         paid_tokens=_paid(view_cache, profile),
         breaks=view_cache.totals.breaks,
