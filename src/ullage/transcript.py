@@ -49,6 +49,9 @@ class Transcript:
         self.chain: list[bytes] = [root]
         self.counts: list[tuple[int, ...] | None] = []
         self._said: list[int] = [-1]
+        self._turns: list[int] = [-1]
+        self._legal: list[bool] = []
+        self._open: set[str] = set()
         self._spots: dict[tuple[str, str, int], tuple[int, int]] = {}
         self._ordinals: dict[tuple[int, int], int] = {}
         self._times: dict[tuple[str, str], int] = {}
@@ -66,12 +69,21 @@ class Transcript:
         self.digests.append(digest)
         self.counts.append(counts)
         self.chain.append(canon.extend(self.chain[-1], digest))
-        self._said.append(index if message.role == "assistant" else self._said[-1])
+        speaks = message.role == "assistant"
+        before = self.messages[index - 1].role if index else ""
+        starts = index if speaks and before != "assistant" else self._turns[-1]
+        self._turns.append(starts)
+        self._said.append(index if speaks else self._said[-1])
+        self._legal.append(starts == index and not self._open)
+        if starts == index:
+            self._open.clear()  # a call never answered must not block every later cut (F06)
         for number, part in enumerate(message.parts):
             if isinstance(part, ToolCall):
                 self._note("call", part.id, index, number)
+                self._open.add(part.id)
             elif isinstance(part, ToolResult):
                 self._note("result", part.call_id, index, number)
+                self._open.discard(part.call_id)
                 times = self._times.get(("call", part.call_id), 0)
                 if times:
                     call = self._spots["call", part.call_id, times - 1]
@@ -91,10 +103,10 @@ class Transcript:
     def boundaries(self, after: int) -> Iterator[int]:
         """The lengths beyond ``after`` at which a request was, or is now to be, sent.
 
-        A request was sent before each assistant message.
+        A request was sent before each reply; a reply may be several assistant messages.
         """
         for index in range(after + 1, len(self.messages)):
-            if self.messages[index].role == "assistant":
+            if self.starts_turn(index):
                 yield index
         if len(self.messages) > after:
             yield len(self.messages)
@@ -107,9 +119,17 @@ class Transcript:
         said = self._said[length]
         return self.chain[said + 1] if said >= 0 else self.chain[length]
 
+    def starts_turn(self, index: int) -> bool:
+        """Whether a reply of the model begins with this message."""
+        return self._turns[index + 1] == index
+
     def turn_start(self, length: int) -> int:
-        """Index of the last assistant message before ``length``; 0 if there is none."""
-        return max(self._said[length], 0)
+        """Where the last reply before ``length`` begins; 0 if there is none."""
+        return max(self._turns[length], 0)
+
+    def may_cut(self, index: int) -> bool:
+        """Whether a history may begin anew here: a reply begins, and no call is open."""
+        return self._legal[index]
 
     def call_for(self, index: int, number: int) -> ToolCall | None:
         """The call that the result at (message, part) answers: the newest with its id."""

@@ -16,10 +16,10 @@ from ullage.errors import FormatError
 from ullage.formats._base import (
     Change,
     Head,
+    MessageList,
     ToolSpec,
     as_json,
     field,
-    messages_of,
     plain,
     text_at,
     unknown_role,
@@ -45,14 +45,13 @@ _ROLES: dict[str, Role] = {"user": "user", "assistant": "assistant", "system": "
 _loads = msgspec.json.Decoder().decode
 
 
-class Anthropic:
+class Anthropic(MessageList):
     """The Messages format."""
 
     name = "anthropic"
 
     def leading(self, request: Mapping[str, Any]) -> list[Any]:
         """See `Format.leading`: none, the system text stands beside the messages."""
-        messages_of(request)
         return []
 
     def head(self, request: Mapping[str, Any]) -> Head:
@@ -60,7 +59,7 @@ class Anthropic:
         system = request.get("system") or ()
         blocks = [system] if isinstance(system, str) else system
         texts = [block if isinstance(block, str) else field(block, "text", "") for block in blocks]
-        tools = request.get("tools") or ()
+        tools = self.tools(request)
         texts += [as_json(_unmarked(tool), f"tools[{i}]") for i, tool in enumerate(tools)]
         asked = request.get("max_tokens")
         return Head(

@@ -14,10 +14,10 @@ from ullage.errors import FormatError
 from ullage.formats._base import (
     Change,
     Head,
+    MessageList,
     ToolSpec,
     as_json,
     field,
-    messages_of,
     plain,
     text_at,
     unknown_role,
@@ -49,14 +49,14 @@ _ROLES: dict[str, Role] = {
 }
 
 
-class OpenAIChat:
+class OpenAIChat(MessageList):
     """The Chat Completions format."""
 
     name = "openai-chat"
 
     def leading(self, request: Mapping[str, Any]) -> list[Any]:
         """See `Format.leading`."""
-        messages = messages_of(request)
+        messages = self.history(request)
         for index, raw in enumerate(messages):
             if field(raw, "role") not in ("system", "developer"):
                 return messages[:index]
@@ -69,7 +69,7 @@ class OpenAIChat:
         texts = [
             part.text for message in parsed for part in message.parts if isinstance(part, Text)
         ]
-        tools = request.get("tools") or ()
+        tools = self.tools(request)
         texts += [as_json(tool, f"tools[{index}]") for index, tool in enumerate(tools)]
         asked = request.get("max_completion_tokens") or request.get("max_tokens")
         names = tuple(self.tool_name(tool) for tool in tools)
