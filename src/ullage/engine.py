@@ -66,13 +66,14 @@ def fit(window: Window, ledger: Ledger, policy: Policy) -> Fitted:
     settled = _settled(window, ledger)
     for length in list(transcript.boundaries(window.size)) or [len(transcript)]:
         _learn(window, ledger)
+        keys = transcript.decision_keys(window.size, length)
         window.extend(length)
         _first_sight(window, policy, fitted)
-        key = transcript.decision_key(length)
-        for batch in fitted.ledger.at(key).batches:
-            _show(window, batch.edits, fitted, tell=False)
+        for key in keys:
+            for batch in fitted.ledger.at(key).batches:
+                _show(window, batch.edits, fitted, tell=False)
         if length > settled:
-            _decide(window, policy, key, fitted)
+            _decide(window, policy, keys[-1], fitted)
     if not window.within(window.limit_tokens, surely=True):
         _refuse(window)
     return fitted
@@ -90,11 +91,18 @@ def _learn(window: Window, ledger: Ledger) -> None:
 
 
 def _settled(window: Window, ledger: Ledger) -> int:
-    """The furthest earlier boundary at or beyond which the ledger holds a decision."""
-    transcript, settled = window.transcript, 0
-    for length in transcript.boundaries(window.size):
-        if length < len(transcript) and transcript.decision_key(length) in ledger:
-            settled = length
+    """The furthest earlier boundary at or beyond which the ledger holds a decision.
+
+    A decision short of a boundary, or at the end of the history by an earlier call, settles
+    what is before it; the end itself is always decided anew.
+    """
+    transcript, settled, before = window.transcript, 0, window.size
+    for length in transcript.boundaries(before):
+        entries = [ledger.at(key) for key in transcript.decision_keys(before, length)]
+        decided = [bool(entry.batches or entry.observed) for entry in entries]
+        if any(decided):
+            settled = length if decided[-1] and length < len(transcript) else before
+        before = length
     return settled
 
 

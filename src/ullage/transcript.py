@@ -119,6 +119,15 @@ class Transcript:
         said = self._said[length]
         return self.chain[said + 1] if said >= 0 else self.chain[length]
 
+    def decision_keys(self, after: int, length: int) -> list[bytes]:
+        """The keys of every decision that may have been made beyond ``after``, up to ``length``.
+
+        The last is that of ``length``. There are others where a request ended in the middle
+        of what now counts as one turn: with a reply that went on, or a user who did.
+        """
+        lengths = range(min(after + 1, length), length + 1)
+        return list(dict.fromkeys(self.decision_key(stop) for stop in lengths))
+
     def starts_turn(self, index: int) -> bool:
         """Whether a reply of the model begins with this message."""
         return self._turns[index + 1] == index
