@@ -43,8 +43,9 @@ def recount(session, view):
 class World:
     """One session, one or two branches of one history, and what was sent so far."""
 
-    def __init__(self, format, window, store=None, *, reuse_ids=False):
+    def __init__(self, format, window, store=None, *, reuse_ids=False, provider=(1.0, 0)):
         self.format = format
+        self.provider = provider
         self.limits = Limits(window_tokens=window)
         self.path = store
         self.reuse_ids = reuse_ids
@@ -55,6 +56,7 @@ class World:
         self.previous = None
         self.grown = True
         self.sent = {}
+        self.kinds = set()
         self.session = self.new_session(store=store)
 
     # ── sessions ─────────────────────────────────────────────────────────────────────
@@ -172,8 +174,10 @@ class World:
         for block in blocks[-2:]:
             block["cache_control"] = {"type": "ephemeral"}
 
-    def observe(self, scale, offset):
+    def observe(self):
+        """The provider reports what it counted: another scale, and what we cannot see."""
         if self.session._window is not None:
+            scale, offset = self.provider
             tokens = int(self.session.window.tokens * scale) + offset
             self.session.observe(Usage(fresh_tokens=tokens))
 
@@ -189,7 +193,9 @@ class World:
         self.is_legal(request, view)
         self.hands_back_the_callers_own(request, view)
         self.fits(view)
-        self.keeps_the_prefix(view, {event.kind for event in self.session.events[told:]})
+        kinds = {event.kind for event in self.session.events[told:]}
+        self.kinds |= kinds
+        self.keeps_the_prefix(view, kinds)
         self.is_what_was_sent(request, view)
         return view
 

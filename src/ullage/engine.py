@@ -80,11 +80,18 @@ def fit(window: Window, ledger: Ledger, policy: Policy) -> Fitted:
 
 
 def _learn(window: Window, ledger: Ledger) -> None:
-    """Take in what was reported for the request of the boundary the window stands at."""
+    """Take in what was reported for the request of the boundary the window stands at.
+
+    Not a report by which what we do not see is over the limit by itself: nothing would ever
+    fit again, and so no better report could come (usage summed over a turn reads so, F64).
+    """
     size = window.size
     if 0 < size < len(window.transcript) and window.transcript.starts_turn(size):
         observed = ledger.at(window.transcript.decision_key(size)).observed
-        if observed is not None:
+        if observed is None:
+            return
+        unseen_tokens = observed.reported_tokens - observed.estimated_tokens
+        if unseen_tokens < window.limit_tokens:
             window.calibration = window.calibration.observe(
                 observed.reported_tokens, observed.estimated_tokens
             )

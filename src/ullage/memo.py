@@ -11,7 +11,7 @@ Several lines of history are kept, because branches alternate.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from itertools import compress, count
 from operator import ne
 from typing import Any
@@ -122,6 +122,15 @@ class Memo:
             others = [other for other in self.lines if other is not line]
             self.lines = [line, *others][:LINES]
 
+    def outdate(self, window: Window, keys: Iterable[bytes]) -> None:
+        """Drop the other lines that went past these keys: the ledger holds more there now."""
+        if len(self.lines) > 1 and (wanted := set(keys)):
+            self.lines = [
+                line
+                for line in self.lines
+                if line.window is window or wanted.isdisjoint(line.transcript.chain)
+            ]
+
     def forget(self, line: Line) -> None:
         """Drop a line."""
         self.lines = [other for other in self.lines if other is not line]
@@ -137,8 +146,15 @@ def _shared(
         message = wire.parse(ours[index], f"{wire.key}[{index + leading}]")
         if canon.digest_of(message) != line.transcript.digests[index]:
             return index, reworded
+        if _layout(message) != _layout(line.transcript.messages[index]):
+            return index, reworded  # reasoning came or went: its parts are counted otherwise
         reworded.append((index, message))
     return min(len(line.copies), len(ours)), reworded
+
+
+def _layout(message: Message) -> list[tuple[type, int]]:
+    """What stands where in a message: two of one layout differ in their words alone."""
+    return [(type(part), len(getattr(part, "content", ()))) for part in message.parts]
 
 
 def _take_over(line: Line, old: Line, shared: int) -> None:

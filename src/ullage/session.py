@@ -135,6 +135,7 @@ class _Coat:
         self.events.append(
             Event(kind="observed", where="reply", why=why, tokens_after=max(usage, 0))
         )
+        self._memo.outdate(self.window, (self.window.transcript.decision_key(self.window.size),))
         self.state = state
 
     def _recall(self, call: Any) -> Steps[dict[str, Any]]:

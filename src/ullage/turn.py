@@ -131,6 +131,7 @@ def turn(request: Mapping[str, Any], state: State, memo: Memo, settings: Setting
             raise
         if not lost:
             memo.keep(line)
+            memo.outdate(line.window, (record.key for record in fitted.records))
             state = replace(state, ledger=fitted.ledger)
             rendered = _render(request, head, tools, line.window, wire)
             return Turned(rendered, state, (*events, *fitted.events), line.window)

@@ -32,7 +32,7 @@ def turn(dice):
 
 OPERATIONS = {
     "append": (10, lambda world, dice: world.append(turn(dice))),
-    "observe": (5, lambda world, dice: world.observe(dice.uniform(0.8, 1.4), dice.randrange(300))),
+    "observe": (5, lambda world, dice: world.observe()),
     "rewind": (1, lambda world, dice: world.rewind(len(world.messages) - dice.randrange(12))),
     "branch": (1, lambda world, dice: world.branch()),
     "say": (1, lambda world, dice: world.say(dice.choice(WORDS))),
@@ -49,13 +49,13 @@ OPERATIONS = {
 
 
 @pytest.mark.parametrize("format", FORMAT_NAMES)
-@pytest.mark.parametrize("window", [4_000, 12_000, 40_000])
-@pytest.mark.parametrize("seed", range(2))
+@pytest.mark.parametrize(("window", "seed"), [(4_000, 0), (12_000, 1), (40_000, 2)])
 def test_every_view_is_that_of_a_session_without_memory(format, window, seed):
     dice = random.Random(f"{format} {window} {seed}")
-    world, done = World(format, window, reuse_ids=seed % 2 == 1), Counter()
+    provider, done = (dice.uniform(0.8, 1.3), dice.randrange(300)), Counter()
+    world = World(format, window, reuse_ids=seed % 2 == 1, provider=provider)
     names, weights = list(OPERATIONS), [weight for weight, _ in OPERATIONS.values()]
-    for _ in range(140):
+    for _ in range(90):
         (name,) = dice.choices(names, weights)
         OPERATIONS[name][1](world, dice)
         done[name] += 1
@@ -63,4 +63,4 @@ def test_every_view_is_that_of_a_session_without_memory(format, window, seed):
             world.rewind(20)
         world.fit()
     assert {"append", "rewind", "branch", "rewrite"} <= done.keys()
-    assert {event.kind for event in world.session.events} >= {"pruned"}
+    assert world.kinds >= {"truncated", "pruned"}
