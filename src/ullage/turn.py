@@ -32,7 +32,7 @@ from ullage.notices import RECALL_TOOLS, Words
 from ullage.policy import Policy
 from ullage.recall.specs import specs
 from ullage.stages.account import index_of, outputs_of
-from ullage.transcript import Transcript, text_of
+from ullage.transcript import Transcript, output_of
 from ullage.usage import Usage
 from ullage.window import Window
 
@@ -284,8 +284,7 @@ def find_in_history(window: Window, wanted: str, *, thorough: bool) -> Output | 
     transcript = window.transcript
     spot = window.spot_of(wanted) or transcript.newest_result(wanted)
     if spot is not None:
-        text = text_of(transcript.leaf(spot))
-        return None if text is None else Output(canon.ref_of(text), text)
+        return output_of(transcript.leaf(spot))
     if not thorough:
         return None
     for output in _everything(window):
@@ -303,6 +302,6 @@ def _everything(window: Window) -> Iterator[Output]:
     yield from outputs_of(transcript, 0, len(transcript))
     for message in transcript.messages:
         for part in message.parts:
-            text_or_none = text_of(part)
-            if text_or_none is not None:
-                yield Output(canon.ref_of(text_or_none), text_or_none)
+            output = output_of(part)
+            if output is not None:
+                yield output

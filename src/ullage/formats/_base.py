@@ -95,8 +95,14 @@ class Format(Protocol):
     def call(self, raw: Any) -> ToolCall:
         """A tool call as it stands in a reply. Raises FormatError."""
 
-    def result(self, call: ToolCall, text: str, *, is_error: bool = False) -> dict[str, Any]:
-        """The wire result of a call, ready to append."""
+    def result(
+        self, call: ToolCall, text: str, *, is_error: bool = False, block: Any = None
+    ) -> dict[str, Any]:
+        """The wire result of a call, ready to append.
+
+        ``block`` is a content block that was set aside. Where results can hold it, it is
+        given back as what it was; elsewhere as JSON text.
+        """
 
     def usage(self, reply: Any) -> Usage | None:
         """What a reply reports, or None if it reports nothing."""
@@ -183,3 +189,15 @@ def unknown_role(role: Any, where: str, known: Sequence[str]) -> FormatError:
     return FormatError(
         f"{where}.role", f"unknown role {role!r}", f"Roles here are {', '.join(known)}."
     )
+
+
+_MARKERS = frozenset(("cache_control", "prompt_cache_breakpoint"))
+
+
+def unmarked(value: Any) -> Any:
+    """A copy of a block's containers without cache markers, which have no say in identity."""
+    if isinstance(value, Mapping):
+        return {key: unmarked(item) for key, item in value.items() if key not in _MARKERS}
+    if isinstance(value, (list, tuple)):
+        return [unmarked(item) for item in value]
+    return unmarked(plain(value, "block")) if hasattr(value, "model_dump") else value

@@ -21,6 +21,7 @@ from ullage.formats._base import (
     plain,
     text_at,
     unknown_role,
+    unmarked,
 )
 from ullage.messages import (
     WHOLE,
@@ -124,14 +125,15 @@ class OpenAIChat(MessageList):
                 return Text(text_at(part.get(kind), f"{where}.{kind}"), at)
             case "image_url":
                 url = field(part.get("image_url"), "url", "")
-                return Media("image", "", url if isinstance(url, str) else "", at)
+                return Media("image", "", str(url or ""), at, block=unmarked(part))
             case "input_audio":
                 sound = part.get("input_audio")
-                return Media("audio", field(sound, "format", ""), field(sound, "data", ""), at)
+                form, data = field(sound, "format", ""), field(sound, "data", "")
+                return Media("audio", form, data, at, block=unmarked(part))
             case "file":
                 file = part.get("file")
                 data = field(file, "file_data") or field(file, "file_id") or ""
-                return Media("document", "application/pdf", data, at)
+                return Media("document", "application/pdf", data, at, block=unmarked(part))
             case kind:
                 return Opaque(str(kind), as_json(part, where), at)
 
@@ -195,9 +197,12 @@ class OpenAIChat(MessageList):
         """See `Format.call`."""
         return self._call(raw, WHOLE, "call")
 
-    def result(self, call: ToolCall, text: str, *, is_error: bool = False) -> dict[str, Any]:
-        """See `Format.result`. The wire has no error flag: the text says what went wrong."""
-        return {"role": "tool", "tool_call_id": call.id, "content": text}
+    def result(
+        self, call: ToolCall, text: str, *, is_error: bool = False, block: Any = None
+    ) -> dict[str, Any]:
+        """See `Format.result`. There is no error flag (the text tells) and only text (C8)."""
+        content = text if block is None else as_json(block, "block")
+        return {"role": "tool", "tool_call_id": call.id, "content": content}
 
     def usage(self, reply: Any) -> Usage | None:
         """See `Format.usage`. Cached and written tokens are inside ``prompt_tokens``."""
