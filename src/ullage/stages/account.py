@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from ullage.effects import Output
 from ullage.messages import Content, Media, Opaque, Text, ToolCall, ToolResult
 from ullage.notices import Words
-from ullage.transcript import Transcript, output_of
+from ullage.transcript import Transcript, leaves_of, output_of
 
 __all__ = ["account", "index_of", "outputs_of"]
 
@@ -25,12 +25,10 @@ _GAVE_CHARS = 80
 def outputs_of(transcript: Transcript, start: int, stop: int) -> Iterator[Output]:
     """Every tool output and every image in a run of messages."""
     for message in transcript.messages[start:stop]:
-        for part in message.parts:
-            items = part.content if isinstance(part, ToolResult) else (part,)
-            for item in items:
-                output = (
-                    None if isinstance(item, (Text, ToolCall)) and item is part else output_of(item)
-                )
+        for number, _, leaf in leaves_of(message):
+            part = message.parts[number]
+            if isinstance(part, (ToolResult, Media, Opaque)):
+                output = output_of(leaf)
                 if output is not None:
                     yield output
 
