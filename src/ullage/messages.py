@@ -23,6 +23,7 @@ __all__ = [
     "Opaque",
     "Part",
     "Reasoning",
+    "ReasoningRule",
     "Role",
     "Text",
     "ToolCall",
@@ -30,6 +31,10 @@ __all__ = [
 ]
 
 Role: TypeAlias = Literal["system", "user", "assistant", "tool"]
+
+ReasoningRule: TypeAlias = Literal["free", "strip", "frozen"]
+"""What an edit means for the reasoning behind it: nothing; it must be left out; or it must
+stay as it is while its turn is open, so that no batch may be made then."""
 
 WHOLE = -1
 """The part is the whole field, not an element of a list."""
@@ -105,11 +110,14 @@ Part: TypeAlias = Text | Reasoning | Media | Opaque | ToolCall | ToolResult
 
 
 class Message(Struct, frozen=True, gc=False):
-    """One message: who speaks, and the parts in wire order."""
+    """One message: who speaks, and its parts.
+
+    Parts are in wire order but for reasoning, which comes last, and empty text, which is
+    left out: callers drop both between two requests, and the number of a part is its address.
+    """
 
     role: Role
     parts: tuple[Part, ...]
-    extra_tokens: int = 0
 
     @property
     def calls(self) -> tuple[ToolCall, ...]:

@@ -124,7 +124,8 @@ def turn(request: Mapping[str, Any], state: State, memo: Memo, settings: Setting
         try:
             tools = _added_tools(request, wire, line.window.words)
             events += _measure(line.window, head, tools, model, settings, memo)
-            fitted = fit(line.window, state.ledger, settings.policy)
+            line.window.reasoning = wire.reasoning(request, model)
+            fitted = fit(line.window, state.ledger, settings.policy, joined=_is_joining(events))
             lost = yield from _keep(fitted, records)
         except BaseException:
             memo.forget(line)  # the window moved on, but what it decided was not kept
@@ -183,6 +184,10 @@ def _open(
     return replace(state, opened=opened, ledger=ledger), events, [record]
 
 
+def _is_joining(events: list[Event]) -> bool:
+    return any(event.kind == "joined" for event in events)
+
+
 def _joined(messages: int, recall: bool) -> Event:
     tools = "are offered" if recall else "are not offered; recall=True adds them"
     why = (
@@ -228,7 +233,11 @@ def _render(
     parsed = window.transcript.messages
     for index, changes in window.changed.items():
         at = index + head.leading
-        messages[at] = wire.edit(raws[at], parsed[index], changes)
+        messages[at] = wire.edit(raws[at], parsed[index], changes, silent=index in window.silent)
+    for index in window.silent:
+        if index not in window.changed and not window.hidden(index):
+            at = index + head.leading
+            messages[at] = wire.edit(raws[at], parsed[index], (), silent=True)
     if window.span is not None:
         start, stop, span = window.span
         messages[start + head.leading : stop + head.leading] = [wire.user(span.text)]

@@ -7,6 +7,7 @@ and thinking blocks are never edited: the API checks them byte for byte (A13).
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -20,6 +21,7 @@ from ullage.formats._base import (
     ToolSpec,
     as_json,
     field,
+    ordered,
     plain,
     text_at,
     unknown_role,
@@ -33,6 +35,7 @@ from ullage.messages import (
     Opaque,
     Part,
     Reasoning,
+    ReasoningRule,
     Role,
     Text,
     ToolCall,
@@ -44,6 +47,9 @@ __all__ = ["Anthropic"]
 
 _ROLES: dict[str, Role] = {"user": "user", "assistant": "assistant", "system": "system"}
 _loads = msgspec.json.Decoder().decode
+_BOUND_SINCE = (5, 1)
+_VERSION = re.compile(r"claude-(?:[a-z]+-)?(\d+)(?:[-.](\d{1,2}))?(?!\d)")
+_NO_REASONING = "[ullage: reasoning left out]"
 
 
 class Anthropic(MessageList):
@@ -80,7 +86,7 @@ class Anthropic(MessageList):
             raise unknown_role(said, where, tuple(_ROLES))
         content = fields.get("content")
         if type(content) is str:
-            return Message(role, (Text(content),))
+            return Message(role, (Text(content),) if content else ())
         if not isinstance(content, (list, tuple)):
             raise FormatError(
                 f"{where}.content",
@@ -88,7 +94,7 @@ class Anthropic(MessageList):
                 "Give content as the API takes it.",
             )
         parts = [self._block(b, i, f"{where}.content[{i}]") for i, b in enumerate(content)]
-        return Message(role, tuple(parts))
+        return Message(role, ordered(parts))
 
     def _block(self, raw: Any, at: int, where: str) -> Part:
         block = raw if type(raw) is dict else plain(raw, where)
@@ -133,7 +139,9 @@ class Anthropic(MessageList):
                 return Media(kind, mime, str(data or ""), at, block=unmarked(block))
         return Opaque(str(kind), as_json(unmarked(block), where), at)
 
-    def edit(self, raw: Any, message: Message, changes: Sequence[Change]) -> dict[str, Any]:
+    def edit(
+        self, raw: Any, message: Message, changes: Sequence[Change], *, silent: bool = False
+    ) -> dict[str, Any]:
         """See `Format.edit`."""
         new = dict(raw if type(raw) is dict else plain(raw, "message"))
         if isinstance(new["content"], str):
@@ -151,7 +159,23 @@ class Anthropic(MessageList):
                 block["content"] = _item(block["content"], part.content[item], text)
             else:
                 block["text"] = text
+        if silent:
+            thoughts = {part.at for part in message.parts if isinstance(part, Reasoning)}
+            kept = [block for at, block in enumerate(blocks) if at not in thoughts]
+            new["content"] = kept or [{"type": "text", "text": _NO_REASONING}]
         return new
+
+    def reasoning(self, request: Mapping[str, Any], model: str) -> ReasoningRule:
+        """See `Format.reasoning`. From Claude 5.1 on, thinking is bound to what precedes it.
+
+        The API then answers 400 (A15) unless it was asked to drop the blocks itself. With
+        manual thinking the open turn must begin with its thinking (A14), so nothing may be
+        left out while it is open.
+        """
+        thinking = request.get("thinking") or {}
+        if _version(model) < _BOUND_SINCE or field(thinking, "block_binding"):
+            return "free"
+        return "frozen" if field(thinking, "type") == "enabled" else "strip"
 
     def user(self, text: str) -> dict[str, Any]:
         """See `Format.user`."""
@@ -197,6 +221,12 @@ class Anthropic(MessageList):
             output_tokens=field(usage, "output_tokens") or 0,
             reasoning_tokens=(field(details, "thinking_tokens") or 0) if details else 0,
         )
+
+
+def _version(model: str) -> tuple[int, int]:
+    """The version in a model's name, such as (4, 5); (0, 0) if there is none."""
+    found = _VERSION.search(model)
+    return (int(found[1]), int(found[2] or 0)) if found else (0, 0)
 
 
 def _item(content: Any, leaf: Content, text: str) -> Any:

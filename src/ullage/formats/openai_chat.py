@@ -18,6 +18,7 @@ from ullage.formats._base import (
     ToolSpec,
     as_json,
     field,
+    ordered,
     plain,
     text_at,
     unknown_role,
@@ -100,7 +101,7 @@ class OpenAIChat(MessageList):
             thought = fields.get("reasoning_content")
             if isinstance(thought, str) and thought:
                 parts.append(Reasoning(thought, WHOLE))
-        return Message(role, tuple(parts))
+        return Message(role, ordered(parts))
 
     def _content(self, content: Any, where: str) -> list[Content]:
         if content is None:
@@ -158,9 +159,13 @@ class OpenAIChat(MessageList):
         name = text_at(field(body, "name"), f"{where}.{kind}.name")
         return ToolCall(str(call.get("id") or ""), name, arguments, at)
 
-    def edit(self, raw: Any, message: Message, changes: Sequence[Change]) -> dict[str, Any]:
+    def edit(
+        self, raw: Any, message: Message, changes: Sequence[Change], *, silent: bool = False
+    ) -> dict[str, Any]:
         """See `Format.edit`."""
         new = dict(raw if type(raw) is dict else plain(raw, "message"))
+        if silent:
+            new.pop("reasoning_content", None)
         for number, item, text in changes:
             part = message.parts[number]
             if isinstance(part, ToolCall):
