@@ -146,15 +146,8 @@ def _shared(
         message = wire.parse(ours[index], f"{wire.key}[{index + leading}]")
         if canon.digest_of(message) != line.transcript.digests[index]:
             return index, reworded
-        if _layout(message) != _layout(line.transcript.messages[index]):
-            return index, reworded  # reasoning came or went: its parts are counted otherwise
         reworded.append((index, message))
     return min(len(line.copies), len(ours)), reworded
-
-
-def _layout(message: Message) -> list[tuple[type, int]]:
-    """What stands where in a message: two of one layout differ in their words alone."""
-    return [(type(part), len(getattr(part, "content", ()))) for part in message.parts]
 
 
 def _take_over(line: Line, old: Line, shared: int) -> None:
