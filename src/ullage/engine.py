@@ -80,8 +80,8 @@ def fit(window: Window, ledger: Ledger, policy: Policy) -> Fitted:
 
 def _learn(window: Window, ledger: Ledger) -> None:
     """Take in what was reported for the request of the boundary the window stands at."""
-    size, messages = window.size, window.transcript.messages
-    if 0 < size < len(messages) and messages[size].role == "assistant":
+    size = window.size
+    if 0 < size < len(window.transcript) and window.transcript.starts_turn(size):
         observed = ledger.at(window.transcript.decision_key(size)).observed
         if observed is not None:
             window.calibration = window.calibration.observe(

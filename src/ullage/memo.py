@@ -69,7 +69,7 @@ class Memo:
     def head(self, request: Mapping[str, Any], wire: Format) -> Head:
         """What stands outside the messages, worked out anew only if it changed."""
         leading = wire.leading(request)
-        outside = [value for key, value in request.items() if key != "messages"]
+        outside = [value for key, value in request.items() if key != wire.key]
         copies = (outside, leading)
         if self._head is not None and self._head[:2] == copies:
             return self._head[2]
@@ -134,7 +134,7 @@ def _shared(
     ours = raws[leading:] if leading else raws
     reworded: list[tuple[int, Message]] = []
     for index in compress(count(), map(ne, line.copies, ours)):
-        message = wire.parse(ours[index], f"messages[{index + leading}]")
+        message = wire.parse(ours[index], f"{wire.key}[{index + leading}]")
         if canon.digest_of(message) != line.transcript.digests[index]:
             return index, reworded
         reworded.append((index, message))
@@ -154,7 +154,7 @@ def _take_over(line: Line, old: Line, shared: int) -> None:
 def _append(line: Line, raws: Sequence[Any], leading: int, wire: Format) -> None:
     for index in range(len(line.copies) + leading, len(raws)):
         raw = raws[index]
-        message = wire.parse(raw, f"messages[{index}]")
+        message = wire.parse(raw, f"{wire.key}[{index}]")
         line.transcript.append(message, canon.digest_of(message))
         line.copies.append(snapshot(raw))
 

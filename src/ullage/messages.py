@@ -11,7 +11,7 @@ reads it.
 
 from __future__ import annotations
 
-from typing import Literal, TypeAlias
+from typing import Any, Literal, TypeAlias
 
 from msgspec import Struct
 
@@ -54,7 +54,11 @@ class Reasoning(Struct, frozen=True, gc=False):
 
 
 class Media(Struct, frozen=True, gc=False):
-    """An image, document or sound. ``data`` is base64 text, a URL or a file id."""
+    """An image, document or sound. ``data`` is base64 text, a URL or a file id.
+
+    ``block`` is the wire's own block without its cache marker, so that what is set aside
+    comes back as what it was; its containers are copies, its strings the caller's.
+    """
 
     kind: Literal["image", "document", "audio"]
     mime: str
@@ -62,6 +66,7 @@ class Media(Struct, frozen=True, gc=False):
     at: int
     width: int = 0
     height: int = 0
+    block: Any = None
 
 
 class Opaque(Struct, frozen=True, gc=False):

@@ -12,9 +12,10 @@ from collections.abc import Iterator
 
 from ullage import canon
 from ullage.edits import Place
-from ullage.messages import Content, Message, Part, Text, ToolCall, ToolResult
+from ullage.effects import Output
+from ullage.messages import Content, Media, Message, Opaque, Part, Text, ToolCall, ToolResult
 
-__all__ = ["Leaf", "Spot", "Transcript", "leaves_of", "text_of"]
+__all__ = ["Leaf", "Spot", "Transcript", "leaves_of", "output_of"]
 
 Spot = tuple[int, int, int]
 """Where a leaf stands: message index, part index, item index."""
@@ -49,6 +50,9 @@ class Transcript:
         self.chain: list[bytes] = [root]
         self.counts: list[tuple[int, ...] | None] = []
         self._said: list[int] = [-1]
+        self._turns: list[int] = [-1]
+        self._legal: list[bool] = []
+        self._open: set[str] = set()
         self._spots: dict[tuple[str, str, int], tuple[int, int]] = {}
         self._ordinals: dict[tuple[int, int], int] = {}
         self._times: dict[tuple[str, str], int] = {}
@@ -66,12 +70,21 @@ class Transcript:
         self.digests.append(digest)
         self.counts.append(counts)
         self.chain.append(canon.extend(self.chain[-1], digest))
-        self._said.append(index if message.role == "assistant" else self._said[-1])
+        speaks = message.role == "assistant"
+        before = self.messages[index - 1].role if index else ""
+        starts = index if speaks and before != "assistant" else self._turns[-1]
+        self._turns.append(starts)
+        self._said.append(index if speaks else self._said[-1])
+        self._legal.append(starts == index and not self._open)
+        if starts == index:
+            self._open.clear()  # a call never answered must not block every later cut (F06)
         for number, part in enumerate(message.parts):
             if isinstance(part, ToolCall):
                 self._note("call", part.id, index, number)
+                self._open.add(part.id)
             elif isinstance(part, ToolResult):
                 self._note("result", part.call_id, index, number)
+                self._open.discard(part.call_id)
                 times = self._times.get(("call", part.call_id), 0)
                 if times:
                     call = self._spots["call", part.call_id, times - 1]
@@ -91,10 +104,10 @@ class Transcript:
     def boundaries(self, after: int) -> Iterator[int]:
         """The lengths beyond ``after`` at which a request was, or is now to be, sent.
 
-        A request was sent before each assistant message.
+        A request was sent before each reply; a reply may be several assistant messages.
         """
         for index in range(after + 1, len(self.messages)):
-            if self.messages[index].role == "assistant":
+            if self.starts_turn(index):
                 yield index
         if len(self.messages) > after:
             yield len(self.messages)
@@ -107,9 +120,17 @@ class Transcript:
         said = self._said[length]
         return self.chain[said + 1] if said >= 0 else self.chain[length]
 
+    def starts_turn(self, index: int) -> bool:
+        """Whether a reply of the model begins with this message."""
+        return self._turns[index + 1] == index
+
     def turn_start(self, length: int) -> int:
-        """Index of the last assistant message before ``length``; 0 if there is none."""
-        return max(self._said[length], 0)
+        """Where the last reply before ``length`` begins; 0 if there is none."""
+        return max(self._turns[length], 0)
+
+    def may_cut(self, index: int) -> bool:
+        """Whether a history may begin anew here: a reply begins, and no call is open."""
+        return self._legal[index]
 
     def call_for(self, index: int, number: int) -> ToolCall | None:
         """The call that the result at (message, part) answers: the newest with its id."""
@@ -154,12 +175,17 @@ class Transcript:
         return Place("text", digest.hex(), self.digests[:index].count(digest), number)
 
 
-def text_of(leaf: Part | Content | None) -> str | None:
-    """The text an edit of this leaf would set aside, or None where there is none."""
+def output_of(leaf: Part | Content | None) -> Output | None:
+    """What a leaf is set aside as: a text, or a block as JSON text. None if it may not be."""
     match leaf:
-        case Text(text=text):
-            return text
-        case ToolCall(arguments=arguments):
-            return arguments
+        case Text(text=text) | ToolCall(arguments=text):
+            return Output(canon.ref_of(text), text)
+        case Media(block=block) if block is not None:
+            text = canon.canonical_json(block)
+        case Media(kind=kind, mime=mime, data=data):
+            text = canon.canonical_json({"kind": kind, "mime": mime, "data": data})
+        case Opaque(text=text):
+            pass
         case _:
             return None
+    return Output(canon.ref_of(text, "block"), text, "block")

@@ -24,7 +24,7 @@ from ullage.effects import Commit, Find, Output, Record, Steps
 from ullage.engine import Fitted, fit
 from ullage.errors import ConfigError, FormatError
 from ullage.events import Event
-from ullage.formats import FORMATS, Format, Head, compose, recognise
+from ullage.formats import FORMATS, Format, Head, recognise
 from ullage.ledger import Ledger, Observed, Opened
 from ullage.limits import Limits
 from ullage.memo import Memo
@@ -32,7 +32,7 @@ from ullage.notices import RECALL_TOOLS, Words
 from ullage.policy import Policy
 from ullage.recall.specs import specs
 from ullage.stages.account import index_of, outputs_of
-from ullage.transcript import Transcript, text_of
+from ullage.transcript import Transcript, output_of
 from ullage.usage import Usage
 from ullage.window import Window
 
@@ -106,12 +106,13 @@ def turn(request: Mapping[str, Any], state: State, memo: Memo, settings: Setting
     wire = _format(request, state, settings)
     model = str(request.get("model") or settings.model)
     memo.meter_for(model)
+    raws = wire.history(request)
     head = memo.head(request, wire)
     lost: tuple[Record, ...] = ()
     while True:
         state = replace(state, format=wire.name, ledger=state.ledger.with_records(lost))
         root = canon.root(wire.name, settings.tenant)
-        line, is_new = memo.follow(request["messages"], head.leading, wire, root)
+        line, is_new = memo.follow(raws, head.leading, wire, root)
         events: list[Event] = []
         records: list[Record] = []
         if is_new:
@@ -169,7 +170,7 @@ def _open(
     if found is not None:
         return replace(state, opened=found), [], []
     wire = FORMATS[str(state.format)]
-    tools = request.get("tools") or ()
+    tools = wire.tools(request)
     present = all(tool in tools for tool in recall_tools(wire, ""))
     clash = not present and any(wire.tool_name(tool) in RECALL_TOOLS for tool in tools)
     under_way = any(message.role == "assistant" for message in transcript.messages)
@@ -222,7 +223,7 @@ def _render(
     request: Mapping[str, Any], head: Head, tools: Tools, window: Window, wire: Format
 ) -> dict[str, Any]:
     """The view as a request: untouched messages are the caller's own objects."""
-    raws = request["messages"]
+    raws = wire.history(request)
     messages = list(raws)
     parsed = window.transcript.messages
     for index, changes in window.changed.items():
@@ -231,14 +232,14 @@ def _render(
     if window.span is not None:
         start, stop, span = window.span
         messages[start + head.leading : stop + head.leading] = [wire.user(span.text)]
-    return compose(request, messages, tools)
+    return wire.compose(request, messages, tools)
 
 
 def _added_tools(request: Mapping[str, Any], wire: Format, words: Words) -> Tools:
     """The recall tools, unless they are not offered or the request holds them already."""
     if not words.recall:
         return ()
-    ours, present = recall_tools(wire, words.prefix), request.get("tools") or ()
+    ours, present = recall_tools(wire, words.prefix), wire.tools(request)
     return () if all(tool in present for tool in ours) else ours
 
 
@@ -283,8 +284,7 @@ def find_in_history(window: Window, wanted: str, *, thorough: bool) -> Output | 
     transcript = window.transcript
     spot = window.spot_of(wanted) or transcript.newest_result(wanted)
     if spot is not None:
-        text = text_of(transcript.leaf(spot))
-        return None if text is None else Output(canon.ref_of(text), text)
+        return output_of(transcript.leaf(spot))
     if not thorough:
         return None
     for output in _everything(window):
@@ -302,6 +302,6 @@ def _everything(window: Window) -> Iterator[Output]:
     yield from outputs_of(transcript, 0, len(transcript))
     for message in transcript.messages:
         for part in message.parts:
-            text_or_none = text_of(part)
-            if text_or_none is not None:
-                yield Output(canon.ref_of(text_or_none), text_or_none)
+            output = output_of(part)
+            if output is not None:
+                yield output

@@ -13,13 +13,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 
-from ullage import canon
 from ullage.edits import Edit, Replace, Span
-from ullage.messages import Reasoning, Text, ToolCall, ToolResult
+from ullage.messages import Media, Reasoning, Text, ToolCall, ToolResult
 from ullage.meter import Meter
 from ullage.notices import Words
 from ullage.tokens import Calibration
-from ullage.transcript import Spot, Transcript, leaves_of, text_of
+from ullage.transcript import Spot, Transcript, leaves_of, output_of
 
 __all__ = ["SMALL_TOKENS", "Shown", "Window"]
 
@@ -97,8 +96,8 @@ class Window:
         spot = self.transcript.locate(edit.place)
         if spot is None or spot[0] >= self.size:
             return None
-        original = text_of(self.transcript.leaf(spot))
-        if original is None or canon.ref_of(original) != edit.ref:
+        original = output_of(self.transcript.leaf(spot))
+        if original is None or original.ref != edit.ref:
             return None
         index, number, item = spot
         before, after = self.leaf_tokens(spot), self.edit_tokens(edit)
@@ -262,7 +261,7 @@ class Window:
             if tokens <= SMALL_TOKENS or (edit is not None and edit.kind != "truncated"):
                 continue
             part = self.transcript.messages[index].parts[number]
-            if isinstance(part, ToolResult) and isinstance(leaf, Text):
+            if isinstance(part, ToolResult) and isinstance(leaf, (Text, Media)):
                 return False
             if isinstance(part, ToolCall) and not signed:
                 return False
@@ -274,7 +273,8 @@ class Window:
 
     def original(self, spot: Spot) -> str:
         """The text that an edit of this leaf sets aside."""
-        return text_of(self.transcript.leaf(spot)) or ""
+        output = output_of(self.transcript.leaf(spot))
+        return output.text if output else ""
 
     def results(self, start: int, stop: int) -> Iterator[Spot]:
         """Every item of every visible tool result in a range of messages."""

@@ -1,5 +1,3 @@
-
-
 from demo.cache import OpenAICache
 
 

@@ -12,11 +12,11 @@ from collections.abc import Mapping
 from typing import Any
 
 from ullage.errors import FormatError
-from ullage.formats._base import Change, Format, Head, ToolSpec, compose, field
+from ullage.formats._base import Change, Format, Head, ToolSpec, field
 from ullage.formats.anthropic import Anthropic
 from ullage.formats.openai_chat import OpenAIChat
 
-__all__ = ["FORMATS", "Change", "Format", "Head", "ToolSpec", "compose", "recognise"]
+__all__ = ["FORMATS", "Change", "Format", "Head", "ToolSpec", "recognise"]
 
 FORMATS: Mapping[str, Format] = {format.name: format for format in (OpenAIChat(), Anthropic())}
 

@@ -16,7 +16,7 @@ from ullage.errors import FormatError
 from ullage.messages import Message, ToolCall
 from ullage.usage import Usage
 
-__all__ = ["Change", "Format", "Head", "ToolSpec", "compose", "field", "plain"]
+__all__ = ["Change", "Format", "Head", "MessageList", "ToolSpec", "field", "plain"]
 
 
 class Head(Struct, frozen=True):
@@ -50,9 +50,26 @@ class ToolSpec(Struct, frozen=True):
 
 
 class Format(Protocol):
-    """One wire format. Every method is pure; raw values are dicts or SDK objects."""
+    """One wire format. Every method is pure; raw values are dicts or SDK objects.
+
+    Attributes:
+        name: what it is called.
+        key: the field of the request that holds the history.
+    """
 
     name: str
+    key: str
+
+    def history(self, request: Mapping[str, Any]) -> list[Any]:
+        """The raw messages, the caller's own list where there is one. Raises FormatError."""
+
+    def tools(self, request: Mapping[str, Any]) -> Sequence[Any]:
+        """The tool definitions of the request, each in the form that `tool` gives."""
+
+    def compose(
+        self, request: Mapping[str, Any], messages: list[Any], tools: Sequence[dict[str, Any]]
+    ) -> dict[str, Any]:
+        """A new top-level request with these messages, and these tools after its own."""
 
     def head(self, request: Mapping[str, Any]) -> Head:
         """What stands outside the messages. Raises FormatError."""
@@ -78,8 +95,14 @@ class Format(Protocol):
     def call(self, raw: Any) -> ToolCall:
         """A tool call as it stands in a reply. Raises FormatError."""
 
-    def result(self, call: ToolCall, text: str, *, is_error: bool = False) -> dict[str, Any]:
-        """The wire result of a call, ready to append."""
+    def result(
+        self, call: ToolCall, text: str, *, is_error: bool = False, block: Any = None
+    ) -> dict[str, Any]:
+        """The wire result of a call, ready to append.
+
+        ``block`` is a content block that was set aside. Where results can hold it, it is
+        given back as what it was; elsewhere as JSON text.
+        """
 
     def usage(self, reply: Any) -> Usage | None:
         """What a reply reports, or None if it reports nothing."""
@@ -111,14 +134,37 @@ def field(value: Any, name: str, default: Any = None) -> Any:
     return getattr(value, name, default)
 
 
-def compose(
-    request: Mapping[str, Any], messages: list[Any], tools: Sequence[dict[str, Any]]
-) -> dict[str, Any]:
-    """A new top-level request with these messages, and tools appended if there are any."""
-    new = {**request, "messages": messages}
-    if tools:
-        new["tools"] = [*(request.get("tools") or ()), *tools]
-    return new
+class MessageList:
+    """What the formats share whose history is a list under one key, and tools another.
+
+    A format inherits it for these four methods and nothing else.
+    """
+
+    key = "messages"
+
+    def history(self, request: Mapping[str, Any]) -> list[Any]:
+        """See `Format.history`."""
+        messages = request.get(self.key)
+        if isinstance(messages, list):
+            return messages
+        raise FormatError(
+            self.key,
+            f"expected a list, got {type(messages).__name__}",
+            f"Give the whole history under {self.key!r}.",
+        )
+
+    def tools(self, request: Mapping[str, Any]) -> Sequence[Any]:
+        """See `Format.tools`."""
+        return request.get("tools") or ()
+
+    def compose(
+        self, request: Mapping[str, Any], messages: list[Any], tools: Sequence[dict[str, Any]]
+    ) -> dict[str, Any]:
+        """See `Format.compose`."""
+        new = {**request, self.key: messages}
+        if tools:
+            new["tools"] = [*(request.get("tools") or ()), *tools]
+        return new
 
 
 def as_json(value: Any, where: str) -> str:
@@ -127,18 +173,6 @@ def as_json(value: Any, where: str) -> str:
         return canon.canonical_json(value)
     except (TypeError, ValueError) as error:
         raise FormatError(where, f"not JSON ({error})", "Give plain JSON values.") from None
-
-
-def messages_of(request: Mapping[str, Any]) -> list[Any]:
-    """The request's messages. Raises FormatError if they are not a list."""
-    messages = request.get("messages")
-    if not isinstance(messages, list):
-        raise FormatError(
-            "messages",
-            f"expected a list, got {type(messages).__name__}",
-            "Give the whole history under 'messages'.",
-        )
-    return messages
 
 
 def text_at(value: Any, where: str) -> str:
@@ -155,3 +189,15 @@ def unknown_role(role: Any, where: str, known: Sequence[str]) -> FormatError:
     return FormatError(
         f"{where}.role", f"unknown role {role!r}", f"Roles here are {', '.join(known)}."
     )
+
+
+_MARKERS = frozenset(("cache_control", "prompt_cache_breakpoint"))
+
+
+def unmarked(value: Any) -> Any:
+    """A copy of a block's containers without cache markers, which have no say in identity."""
+    if isinstance(value, Mapping):
+        return {key: unmarked(item) for key, item in value.items() if key not in _MARKERS}
+    if isinstance(value, (list, tuple)):
+        return [unmarked(item) for item in value]
+    return unmarked(plain(value, "block")) if hasattr(value, "model_dump") else value

@@ -16,13 +16,14 @@ from ullage.errors import FormatError
 from ullage.formats._base import (
     Change,
     Head,
+    MessageList,
     ToolSpec,
     as_json,
     field,
-    messages_of,
     plain,
     text_at,
     unknown_role,
+    unmarked,
 )
 from ullage.messages import (
     WHOLE,
@@ -45,14 +46,13 @@ _ROLES: dict[str, Role] = {"user": "user", "assistant": "assistant", "system": "
 _loads = msgspec.json.Decoder().decode
 
 
-class Anthropic:
+class Anthropic(MessageList):
     """The Messages format."""
 
     name = "anthropic"
 
     def leading(self, request: Mapping[str, Any]) -> list[Any]:
         """See `Format.leading`: none, the system text stands beside the messages."""
-        messages_of(request)
         return []
 
     def head(self, request: Mapping[str, Any]) -> Head:
@@ -60,8 +60,8 @@ class Anthropic:
         system = request.get("system") or ()
         blocks = [system] if isinstance(system, str) else system
         texts = [block if isinstance(block, str) else field(block, "text", "") for block in blocks]
-        tools = request.get("tools") or ()
-        texts += [as_json(_unmarked(tool), f"tools[{i}]") for i, tool in enumerate(tools)]
+        tools = self.tools(request)
+        texts += [as_json(unmarked(tool), f"tools[{i}]") for i, tool in enumerate(tools)]
         asked = request.get("max_tokens")
         return Head(
             0,
@@ -129,8 +129,9 @@ class Anthropic:
             source = block.get("source")
             if field(source, "type") in ("base64", "url", "file"):
                 data = field(source, "data") or field(source, "url") or field(source, "file_id")
-                return Media(kind, field(source, "media_type") or "", str(data or ""), at)
-        return Opaque(str(kind), as_json(_unmarked(block), where), at)
+                mime = field(source, "media_type") or ""
+                return Media(kind, mime, str(data or ""), at, block=unmarked(block))
+        return Opaque(str(kind), as_json(unmarked(block), where), at)
 
     def edit(self, raw: Any, message: Message, changes: Sequence[Change]) -> dict[str, Any]:
         """See `Format.edit`."""
@@ -175,10 +176,13 @@ class Anthropic:
             return part
         raise FormatError("call", "not a tool_use block", "Give the block the model sent.")
 
-    def result(self, call: ToolCall, text: str, *, is_error: bool = False) -> dict[str, Any]:
+    def result(
+        self, call: ToolCall, text: str, *, is_error: bool = False, block: Any = None
+    ) -> dict[str, Any]:
         """See `Format.result`: a block, to stand first in the next user message (A5)."""
-        block = {"type": "tool_result", "tool_use_id": call.id, "content": text}
-        return {**block, "is_error": True} if is_error else block
+        content = text if block is None else [block]
+        result = {"type": "tool_result", "tool_use_id": call.id, "content": content}
+        return {**result, "is_error": True} if is_error else result
 
     def usage(self, reply: Any) -> Usage | None:
         """See `Format.usage`. Cached tokens are outside ``input_tokens``."""
@@ -206,10 +210,3 @@ def _item(content: Any, leaf: Content, text: str) -> Any:
     if marker is not None:
         items[leaf.at]["cache_control"] = marker
     return items
-
-
-def _unmarked(block: Any) -> Any:
-    """A block without its cache marker, which has no say in identity or in tokens."""
-    if isinstance(block, Mapping):
-        return {key: value for key, value in block.items() if key != "cache_control"}
-    return _unmarked(plain(block, "block"))

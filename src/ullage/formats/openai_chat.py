@@ -2,6 +2,7 @@
 
 Leading system and developer messages are the head; later ones are ordinary messages. Tool
 results are messages of their own; their content is a string or text parts, never media (C8).
+Compatible servers take ``reasoning_content`` back: it is counted, and never edited.
 """
 
 from __future__ import annotations
@@ -13,13 +14,14 @@ from ullage.errors import FormatError
 from ullage.formats._base import (
     Change,
     Head,
+    MessageList,
     ToolSpec,
     as_json,
     field,
-    messages_of,
     plain,
     text_at,
     unknown_role,
+    unmarked,
 )
 from ullage.messages import (
     WHOLE,
@@ -28,6 +30,7 @@ from ullage.messages import (
     Message,
     Opaque,
     Part,
+    Reasoning,
     Role,
     Text,
     ToolCall,
@@ -47,14 +50,14 @@ _ROLES: dict[str, Role] = {
 }
 
 
-class OpenAIChat:
+class OpenAIChat(MessageList):
     """The Chat Completions format."""
 
     name = "openai-chat"
 
     def leading(self, request: Mapping[str, Any]) -> list[Any]:
         """See `Format.leading`."""
-        messages = messages_of(request)
+        messages = self.history(request)
         for index, raw in enumerate(messages):
             if field(raw, "role") not in ("system", "developer"):
                 return messages[:index]
@@ -67,7 +70,7 @@ class OpenAIChat:
         texts = [
             part.text for message in parsed for part in message.parts if isinstance(part, Text)
         ]
-        tools = request.get("tools") or ()
+        tools = self.tools(request)
         texts += [as_json(tool, f"tools[{index}]") for index, tool in enumerate(tools)]
         asked = request.get("max_completion_tokens") or request.get("max_tokens")
         names = tuple(self.tool_name(tool) for tool in tools)
@@ -94,6 +97,9 @@ class OpenAIChat:
         parts: list[Part] = list(self._content(content, f"{where}.content"))
         if role == "assistant":
             parts += self._calls(fields, where)
+            thought = fields.get("reasoning_content")
+            if isinstance(thought, str) and thought:
+                parts.append(Reasoning(thought, WHOLE))
         return Message(role, tuple(parts))
 
     def _content(self, content: Any, where: str) -> list[Content]:
@@ -119,14 +125,15 @@ class OpenAIChat:
                 return Text(text_at(part.get(kind), f"{where}.{kind}"), at)
             case "image_url":
                 url = field(part.get("image_url"), "url", "")
-                return Media("image", "", url if isinstance(url, str) else "", at)
+                return Media("image", "", str(url or ""), at, block=unmarked(part))
             case "input_audio":
                 sound = part.get("input_audio")
-                return Media("audio", field(sound, "format", ""), field(sound, "data", ""), at)
+                form, data = field(sound, "format", ""), field(sound, "data", "")
+                return Media("audio", form, data, at, block=unmarked(part))
             case "file":
                 file = part.get("file")
                 data = field(file, "file_data") or field(file, "file_id") or ""
-                return Media("document", "application/pdf", data, at)
+                return Media("document", "application/pdf", data, at, block=unmarked(part))
             case kind:
                 return Opaque(str(kind), as_json(part, where), at)
 
@@ -190,9 +197,12 @@ class OpenAIChat:
         """See `Format.call`."""
         return self._call(raw, WHOLE, "call")
 
-    def result(self, call: ToolCall, text: str, *, is_error: bool = False) -> dict[str, Any]:
-        """See `Format.result`. The wire has no error flag: the text says what went wrong."""
-        return {"role": "tool", "tool_call_id": call.id, "content": text}
+    def result(
+        self, call: ToolCall, text: str, *, is_error: bool = False, block: Any = None
+    ) -> dict[str, Any]:
+        """See `Format.result`. There is no error flag (the text tells) and only text (C8)."""
+        content = text if block is None else as_json(block, "block")
+        return {"role": "tool", "tool_call_id": call.id, "content": content}
 
     def usage(self, reply: Any) -> Usage | None:
         """See `Format.usage`. Cached and written tokens are inside ``prompt_tokens``."""

@@ -1,7 +1,8 @@
 """Replay one recorded run: at every call, what would the view have been, and was it right?
 
 Teacher-forced (`metrics` §0): before each recorded assistant message the session is given
-exactly what stood before it. It never sees what comes after, and makes no model call.
+exactly what stood before it. It never sees what comes after, and makes no model call. The
+usage it observes is the judge's count of its own view, as if the judge were the provider.
 """
 
 from __future__ import annotations
@@ -9,16 +10,20 @@ from __future__ import annotations
 import time
 from collections import Counter
 from collections.abc import Sequence
+from functools import partial
 from typing import Any
 
 from msgspec import Struct
 
+from ullage import canon
 from ullage.errors import OverLimitError
 from ullage.limits import Limits
-from ullage.replay.cache import CacheSimulator, Profile, head_of
+from ullage.recall.specs import specs
+from ullage.replay.cache import CacheSimulator, Profile, Totals, head_of, usd
 from ullage.replay.gates import GATES, Gates, Judge
 from ullage.replay.readers import Run
 from ullage.session import Session
+from ullage.usage import Usage
 
 __all__ = ["Replayed", "replay_run"]
 
@@ -28,18 +33,22 @@ _COLD_CHECKS = 4
 class Replayed(Struct, frozen=True, kw_only=True):
     """What replaying one run at one window showed.
 
-    Tokens are the judge's (o200k), not the session's own estimate.
+    Tokens are the judge's (o200k over the texts), not the session's own estimate. The cache
+    simulator counts messages as JSON, so only its shares are kept.
 
     Attributes:
         run: the run's id.
         window_tokens: the window it was kept in.
         calls: requests fitted.
-        raw_peak_tokens: the largest request without ullage.
+        raw_peak_tokens: the largest request without ullage, messages only.
         raw_tokens: all requests without ullage, summed.
         peak_tokens: the largest view.
         tokens: all views, summed.
-        raw_cached_tokens: of the raw requests, read from the provider's cache (simulated).
+        raw_cached_tokens: of the raw requests, read from the provider's cache (simulated,
+            in the simulator's tokens).
         cached_tokens: of the views.
+        raw_sent_tokens: all raw requests in the simulator's tokens.
+        sent_tokens: all views.
         raw_paid_tokens: raw input in units of the input price, cache terms applied.
         paid_tokens: the same of the views.
         breaks: views that rewrote something already sent.
@@ -58,6 +67,8 @@ class Replayed(Struct, frozen=True, kw_only=True):
     tokens: int
     raw_cached_tokens: int
     cached_tokens: int
+    raw_sent_tokens: int
+    sent_tokens: int
     raw_paid_tokens: float
     paid_tokens: float
     breaks: int
@@ -79,18 +90,13 @@ def replay_run(
         policy: name of the policy.
     """
     model = str(run.request.get("model") or _MODELS[run.format])
-    judge = Judge()
-
-    def new_session() -> Session:
-        limits = Limits(window_tokens=window_tokens)
-        return Session(model, policy=policy, limits=limits, format=run.format, recall=True)
-
-    session = new_session()
-    head = head_of(run.request)
-    gates = Gates(session, judge, judge.text(head))
-    raw_cache, view_cache = (CacheSimulator(profile, judge.text) for _ in range(2))
-    times: list[float] = []
-    over = raw_tokens = tokens = raw_peak = peak = 0
+    limits = Limits(window_tokens=window_tokens)
+    new_session = partial(
+        Session, model, policy=policy, limits=limits, format=run.format, recall=True
+    )
+    session, judge, head = new_session(), Judge(), head_of(run.request)
+    gates = Gates(session, judge, judge.text(head) + judge.text(_added_tools()))
+    tally = _Tally(judge, profile, head)
     lengths = _boundaries(run.messages)
     cold = set(lengths[:: max(len(lengths) // _COLD_CHECKS, 1)])
     for length in lengths:
@@ -100,33 +106,58 @@ def replay_run(
         try:
             view = session.fit(request)["messages"]
         except OverLimitError:
-            over += 1
+            tally.over_limit += 1
             continue
-        times.append((time.perf_counter() - started) * 1e3)
+        tally.fit_ms.append((time.perf_counter() - started) * 1e3)
         gates.check(history, view)
         if length in cold:
-            gates.same(new_session().fit(request)["messages"], view)
-        raw, shown = raw_cache.call(history, head), view_cache.call(view, head)
-        raw_tokens, tokens = raw_tokens + raw.prompt_tokens, tokens + shown.prompt_tokens
-        raw_peak, peak = max(raw_peak, raw.prompt_tokens), max(peak, shown.prompt_tokens)
-    return Replayed(
-        run=run.id,
-        window_tokens=window_tokens,
-        calls=len(lengths),
-        raw_peak_tokens=raw_peak,
-        raw_tokens=raw_tokens,
-        peak_tokens=peak,
-        tokens=tokens,
-        raw_cached_tokens=raw_cache.totals.cached_tokens,
-        cached_tokens=view_cache.totals.cached_tokens,
-        raw_paid_tokens=_paid(raw_cache, profile),
-        paid_tokens=_paid(view_cache, profile),
-        breaks=view_cache.totals.breaks,
-        events=dict(Counter(event.kind for event in session.events)),
-        broken={gate: gates.broken[gate] for gate in GATES if gates.broken[gate]},
-        over_limit=over,
-        fit_ms=sorted(times),
-    )
+            gates.same(new_session(state=session.state).fit(request)["messages"], view)
+        session.observe(Usage(fresh_tokens=gates.head_tokens + tally.add(history, view)))
+    return tally.result(run.id, session, gates, len(lengths))
+
+
+class _Tally:
+    """Sums up the requests of one run, as they were recorded and as they were shown."""
+
+    def __init__(self, judge: Judge, profile: Profile, head: str) -> None:
+        self.judge, self.profile, self.head = judge, profile, head
+        self.raw_cache, self.cache = (CacheSimulator(profile, judge.text) for _ in range(2))
+        self.raw_sizes: list[int] = []
+        self.sizes: list[int] = []
+        self.fit_ms: list[float] = []
+        self.over_limit = 0
+
+    def add(self, history: Sequence[Any], view: Sequence[Any]) -> int:
+        """Take in one call; the judge's tokens of the view's messages."""
+        self.raw_cache.call(history, self.head)
+        self.cache.call(view, self.head)
+        self.raw_sizes.append(self.judge.tokens(history))
+        self.sizes.append(self.judge.tokens(view))
+        return self.sizes[-1]
+
+    def result(self, name: str, session: Session, gates: Gates, calls: int) -> Replayed:
+        """What the whole run showed."""
+        raw, shown = self.raw_cache.totals, self.cache.totals
+        return Replayed(
+            run=name,
+            window_tokens=session.settings.limits.window_tokens if session.settings.limits else 0,
+            calls=calls,
+            raw_peak_tokens=max(self.raw_sizes, default=0),
+            raw_tokens=sum(self.raw_sizes),
+            peak_tokens=max(self.sizes, default=0),
+            tokens=sum(self.sizes),
+            raw_cached_tokens=raw.cached_tokens,
+            cached_tokens=shown.cached_tokens,
+            raw_sent_tokens=raw.prompt_tokens,
+            sent_tokens=shown.prompt_tokens,
+            raw_paid_tokens=_paid(raw),
+            paid_tokens=_paid(shown),
+            breaks=shown.breaks,
+            events=dict(Counter(event.kind for event in session.events)),
+            broken={gate: gates.broken[gate] for gate in GATES if gates.broken[gate]},
+            over_limit=self.over_limit,
+            fit_ms=sorted(self.fit_ms),
+        )
 
 
 _MODELS = {"openai-chat": "gpt-4.1", "anthropic": "claude-sonnet-4-5"}
@@ -137,7 +168,10 @@ def _boundaries(messages: Sequence[Any]) -> list[int]:
     return [i for i, message in enumerate(messages) if i and message["role"] == "assistant"]
 
 
-def _paid(cache: CacheSimulator, profile: Profile) -> float:
-    totals = cache.totals
-    written = profile.write * totals.written_tokens
-    return totals.fresh_tokens + written + profile.read * totals.cached_tokens
+def _added_tools() -> str:
+    return canon.canonical_json([[tool.description, tool.parameters] for tool in specs()])
+
+
+def _paid(totals: Totals) -> float:
+    """Input in units of the input price."""
+    return usd(totals, 1e6)

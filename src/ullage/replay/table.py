@@ -86,8 +86,10 @@ def _row(name: str, window: int, group: Sequence[Replayed]) -> Row:
         peak_tokens=max(r.peak_tokens for r in group),
         raw_tokens=raw,
         tokens=shown,
-        raw_cached_share=_share(sum(r.raw_cached_tokens for r in group), raw),
-        cached_share=_share(sum(r.cached_tokens for r in group), shown),
+        raw_cached_share=_share(
+            sum(r.raw_cached_tokens for r in group), sum(r.raw_sent_tokens for r in group)
+        ),
+        cached_share=_share(sum(r.cached_tokens for r in group), sum(r.sent_tokens for r in group)),
         cost_share=_share(sum(r.paid_tokens for r in group), raw_paid),
         breaks_per_100=100 * _share(sum(r.breaks for r in group), calls),
         events=_sum(r.events for r in group),

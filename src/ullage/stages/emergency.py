@@ -35,7 +35,7 @@ def emergency(
     window: Window,
     /,
     *,
-    start: float = 0.97,
+    start: float = 0.94,
     target: float = 0.50,
     keep_messages: int = 10,
     account_share: float = 0.15,
@@ -98,7 +98,7 @@ def _tail_start(window: Window, begin: int, target: int, keep: int, room_chars: 
         held += window.message_tokens(index)
         if best < window.size and (fixed + held > target or window.size - index > keep):
             break
-        if window.transcript.messages[index].role == "assistant":
+        if window.transcript.may_cut(index):
             best = index
     return best if best < window.size else floor
 
