@@ -133,6 +133,20 @@ def test_roots_chain_and_refs_of_version_1_are_pinned():
     assert canon.ref_of("\ud800") == "87f8beavv8cv3xs3"
 
 
+@pytest.mark.parametrize(
+    "block",
+    [
+        {"type": "\ud800"},
+        {"type": "image", "source": {"type": "base64", "media_type": "\ud800", "data": "\ud800"}},
+        USED | {"id": "\ud800", "name": "\ud800"},
+        USED | {"input": {"\ud800": 1}},
+        GAVE | {"tool_use_id": "\ud800"},
+    ],
+)
+def test_a_lone_surrogate_anywhere_has_a_digest(block):
+    assert len(digest({"role": "user", "content": [block]}, CLAUDE)) == 32
+
+
 def test_formats_and_tenants_have_chains_of_their_own():
     roots = {canon.root(f, t) for f in ("openai-chat", "anthropic") for t in ("", "a", "\ud800")}
     assert len(roots) == 6
