@@ -83,9 +83,14 @@ def _form(part: Part | Content) -> list[Any] | None:
             content = [form for item in part.content if (form := _form(item)) is not None]
             return ["r", _utf8(part.call_id), part.is_error, content]
         case Media(kind=kind, mime=mime, data=data):
-            return ["m", kind, mime, blake3(data.encode("utf-8", "surrogatepass")).digest(16)]
+            return [
+                "m",
+                kind,
+                _utf8(mime),
+                blake3(data.encode("utf-8", "surrogatepass")).digest(16),
+            ]
         case Opaque(kind=kind, text=text):
-            return ["o", kind, _utf8(text)]
+            return ["o", _utf8(kind), _utf8(text)]
         case _:
             return None
 

@@ -27,6 +27,7 @@ _ERROR_SHARE = 0.2
 _ERROR_LINE_CHARS = 300
 _NOTICE_ROOM_CHARS = 260
 _JOINER = "\u200d"
+_FLAG_HALVES = "".join(map(chr, range(0x1F1E6, 0x1F200)))
 
 _loads = msgspec.json.Decoder().decode
 
@@ -110,9 +111,13 @@ def _error_lines(text: str, start: int, stop: int, room: int) -> list[str]:
 def safe_cut(text: str, at: int) -> int:
     """The nearest index at or before ``at`` that does not part what is one character.
 
-    Combining marks, variation selectors, joined emoji, surrogate pairs and CR LF stay whole.
+    Combining marks, variation selectors, joined emoji, flags, surrogate pairs and CR LF stay
+    whole.
     """
     at = max(0, min(at, len(text)))
+    if 0 < at < len(text) and text[at] in _FLAG_HALVES:
+        before = text[max(0, at - 1_000) : at]
+        at -= (len(before) - len(before.rstrip(_FLAG_HALVES))) % 2
     floor = max(0, at - 32)
     while floor < at < len(text) and _joined(text[at - 1], text[at]):
         at -= 1

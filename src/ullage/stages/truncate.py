@@ -67,6 +67,6 @@ def _cut(
     shown = shorten(text, limit, ref, window.words, head_share=0.4 if kind == "shell" else 0.7)
     if shown is None:
         return None
-    why = f"{len(text):,} characters, over {limit:,} for a {kind} tool"
+    why = f"{len(text):,} characters, over {limit:,} for {kind} tools"
     place = window.transcript.place(spot)
     return Cut(Replace(place, ref, shown, "truncated", why), (Output(ref, text),))
