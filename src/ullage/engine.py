@@ -23,7 +23,7 @@ from collections.abc import Sequence
 
 from msgspec import Struct
 
-from ullage.edits import Batch, Cut, Drop, Edit, Replace
+from ullage.edits import Batch, Cut, Drop, Edit, Replace, storable
 from ullage.effects import Output, Record
 from ullage.errors import OverLimitError
 from ullage.events import Event, Kind
@@ -153,7 +153,7 @@ def _keep(
     if not cuts:
         return
     before = window.estimate
-    edits = tuple(cut.edit for cut in cuts)
+    edits = tuple(storable(cut.edit) for cut in cuts)
     _show(window, edits, fitted, tell=True)
     batch = Batch(stage, policy.name, edits, before, window.estimate)
     fitted.ledger, record = fitted.ledger.with_batch(key, batch)

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from ullage import canon
-from ullage.edits import Place
+from ullage.edits import Place, whole
 from ullage.effects import Output
 from ullage.messages import Content, Media, Message, Opaque, Part, Text, ToolCall, ToolResult
 
@@ -85,12 +85,14 @@ class Transcript:
             elif isinstance(part, ToolResult):
                 self._note("result", part.call_id, index, number)
                 self._open.discard(part.call_id)
-                times = self._times.get(("call", part.call_id), 0)
+                name = whole(part.call_id)
+                times = self._times.get(("call", name), 0)
                 if times:
-                    call = self._spots["call", part.call_id, times - 1]
+                    call = self._spots["call", name, times - 1]
                     self._answers[index, number] = call
 
     def _note(self, kind: str, name: str, index: int, number: int) -> None:
+        name = whole(name)
         ordinal = self._times.get((kind, name), 0)
         self._times[kind, name] = ordinal + 1
         self._spots[kind, name, ordinal] = (index, number)
@@ -151,8 +153,9 @@ class Transcript:
 
     def newest_result(self, call_id: str) -> Spot | None:
         """Where the newest result of a call id stands."""
-        times = self._times.get(("result", call_id), 0)
-        return (*self._spots["result", call_id, times - 1], 0) if times else None
+        name = whole(call_id)
+        times = self._times.get(("result", name), 0)
+        return (*self._spots["result", name, times - 1], 0) if times else None
 
     def locate(self, place: Place) -> Spot | None:
         """Where a place stands in this history, or None."""
@@ -177,9 +180,9 @@ class Transcript:
         index, number, item = spot
         part = self.messages[index].parts[number]
         if isinstance(part, ToolResult):
-            return Place("result", part.call_id, self._ordinals[index, number], item)
+            return Place("result", whole(part.call_id), self._ordinals[index, number], item)
         if isinstance(part, ToolCall):
-            return Place("call", part.id, self._ordinals[index, number])
+            return Place("call", whole(part.id), self._ordinals[index, number])
         digest = self.digests[index]
         return Place("text", digest.hex(), self.digests[:index].count(digest), number)
 

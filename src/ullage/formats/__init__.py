@@ -45,7 +45,8 @@ def recognise(request: Mapping[str, Any], model: str | None = None) -> Format:
 def _by_structure(request: Mapping[str, Any]) -> str | None:
     if "system" in request:
         return "anthropic"
-    for tool in request.get("tools") or ():
+    tools = request.get("tools")
+    for tool in tools if isinstance(tools, (list, tuple)) else ():
         if field(tool, "input_schema") is not None:
             return "anthropic"
         if field(tool, "function") is not None:
