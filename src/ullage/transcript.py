@@ -53,6 +53,7 @@ class Transcript:
         self._ordinals: dict[tuple[int, int], int] = {}
         self._times: dict[tuple[str, str], int] = {}
         self._answers: dict[tuple[int, int], tuple[int, int]] = {}
+        self._refs: dict[Spot, str] = {}
 
     def __len__(self) -> int:
         return len(self.messages)
@@ -85,6 +86,8 @@ class Transcript:
 
     def refresh(self, index: int, message: Message) -> None:
         """Take a message's new wording: same digest, but markers or reasoning differ."""
+        for number, item, _ in leaves_of(self.messages[index]):
+            self._refs.pop((index, number, item), None)
         self.messages[index] = message
         self.counts[index] = None
 
@@ -141,6 +144,13 @@ class Transcript:
         if isinstance(part, ToolResult):
             return part.content[item] if item < len(part.content) else None
         return part
+
+    def ref(self, spot: Spot, text: str) -> str:
+        """The ref of ``text``, which stands at ``spot``: worked out once."""
+        ref = self._refs.get(spot)
+        if ref is None:
+            ref = self._refs[spot] = canon.ref_of(text)
+        return ref
 
     def place(self, spot: Spot) -> Place:
         """The address of the leaf at a spot."""

@@ -13,7 +13,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 
-from ullage import canon
 from ullage.edits import Edit, Replace, Span
 from ullage.messages import Reasoning, Text, ToolCall, ToolResult
 from ullage.meter import Meter
@@ -98,7 +97,7 @@ class Window:
         if spot is None or spot[0] >= self.size:
             return None
         original = text_of(self.transcript.leaf(spot))
-        if original is None or canon.ref_of(original) != edit.ref:
+        if original is None or self.transcript.ref(spot, original) != edit.ref:
             return None
         index, number, item = spot
         before, after = self.leaf_tokens(spot), self.edit_tokens(edit)

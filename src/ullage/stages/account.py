@@ -13,7 +13,7 @@ from ullage import canon
 from ullage.effects import Output
 from ullage.messages import Content, Media, Opaque, Text, ToolCall, ToolResult
 from ullage.notices import Words
-from ullage.transcript import Transcript
+from ullage.transcript import Spot, Transcript
 
 __all__ = ["account", "index_of", "outputs_of"]
 
@@ -23,10 +23,10 @@ _CALL_CHARS = 140
 _GAVE_CHARS = 80
 
 
-def output_of(content: Content) -> Output:
+def output_of(transcript: Transcript, spot: Spot, content: Content) -> Output:
     """What a result's item is set aside as: its text, or its block as JSON text."""
     if isinstance(content, Text):
-        return Output(canon.ref_of(content.text), content.text)
+        return Output(transcript.ref(spot, content.text), content.text)
     if isinstance(content, Media):
         block = {"kind": content.kind, "mime": content.mime, "data": content.data}
         text = canon.canonical_json(block)
@@ -37,12 +37,19 @@ def output_of(content: Content) -> Output:
 
 def outputs_of(transcript: Transcript, start: int, stop: int) -> Iterator[Output]:
     """Every tool output and every image in a run of messages."""
-    for message in transcript.messages[start:stop]:
-        for part in message.parts:
+    for index in range(start, stop):
+        for number, part in enumerate(transcript.messages[index].parts):
             if isinstance(part, ToolResult):
-                yield from (output_of(content) for content in part.content)
+                yield from _outputs(transcript, index, number, part)
             elif isinstance(part, (Media, Opaque)):
-                yield output_of(part)
+                yield output_of(transcript, (index, number, 0), part)
+
+
+def _outputs(
+    transcript: Transcript, index: int, number: int, result: ToolResult
+) -> Iterator[Output]:
+    for item, content in enumerate(result.content):
+        yield output_of(transcript, (index, number, item), content)
 
 
 def index_of(transcript: Transcript, start: int, stop: int, words: Words) -> str:
@@ -62,12 +69,13 @@ def index_of(transcript: Transcript, start: int, stop: int, words: Words) -> str
                     lines.append(text)
                 case ToolCall(name=name, arguments=arguments):
                     lines.append(f"call {name} {arguments}")
-                case ToolResult(content=content):
+                case ToolResult():
                     call = transcript.call_for(index, number)
                     of = f" of {call.name} {_clip(call.arguments, _CALL_CHARS)}" if call else ""
-                    lines.extend(_listed(output_of(item)) + of for item in content)
+                    outputs = _outputs(transcript, index, number, part)
+                    lines.extend(_listed(output) + of for output in outputs)
                 case Media() | Opaque():
-                    lines.append(_listed(output_of(part)))
+                    lines.append(_listed(output_of(transcript, (index, number, 0), part)))
                 case _:
                     pass
     return "\n".join(lines)
@@ -128,22 +136,26 @@ def _bullets(transcript: Transcript, index: int) -> Iterator[tuple[str, str]]:
             case Text(text=text) if text.strip():
                 limit = _USER_CHARS if message.role == "user" else _SAID_CHARS
                 yield message.role, f"- {message.role}: {_clip(text, limit)}"
-            case ToolResult(content=content, is_error=failed):
+            case ToolResult(is_error=failed):
                 call = transcript.call_for(index, number)
                 what = f"{call.name} {_clip(call.arguments, _CALL_CHARS)}" if call else "a tool"
-                gave = "; ".join(_gave(item) for item in content) or "nothing"
-                yield "tool", f"- {what} → {'error: ' if failed else ''}{gave}"
+                gave = "; ".join(map(_gave, _outputs(transcript, index, number, part)))
+                yield "tool", f"- {what} → {'error: ' if failed else ''}{gave or 'nothing'}"
             case _:
                 pass
 
 
-def _gave(content: Content) -> str:
-    output = output_of(content)
-    if isinstance(content, Text) and len(output.text) <= _GAVE_CHARS and output.text.isprintable():
+def _gave(output: Output) -> str:
+    short = output.kind == "text" and len(output.text) <= _GAVE_CHARS
+    if short and output.text.isprintable():
         return output.text
     return f"{len(output.text):,} characters, ref={output.ref}"
 
 
 def _clip(text: str, chars: int) -> str:
+    if len(text) > 8 * chars:  # nearly always enough of it, and then the same
+        words = " ".join(text[: 4 * chars].split())
+        if len(words) > chars:
+            return f"{words[:chars]}…"
     words = " ".join(text.split())
     return words if len(words) <= chars else f"{words[:chars]}…"

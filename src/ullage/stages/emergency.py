@@ -147,7 +147,7 @@ def _cut_to(window: Window, spot: Spot, tokens: int, cap: int) -> Cut | None:
     leaf, original = window.transcript.leaf(spot), window.original(spot)
     edit = window.shown(spot[0]).get((spot[1], spot[2]))
     shown_chars = len(edit.text) if edit is not None else len(original)
-    ref, chars = canon.ref_of(original), shown_chars * cap // tokens
+    ref, chars = window.transcript.ref(spot, original), shown_chars * cap // tokens
     for _ in range(8):
         if isinstance(leaf, ToolCall):
             stub = {"_ullage": window.words.arguments(ref, len(original))}

@@ -116,7 +116,7 @@ def _placeholder(window: Window, spot: Spot) -> Cut | None:
     if not isinstance(leaf, Text):
         return None
     call = window.transcript.call_for(spot[0], spot[1])
-    ref = canon.ref_of(leaf.text)
+    ref = window.transcript.ref(spot, leaf.text)
     if call is not None and call.name.removeprefix(window.words.prefix) in RECALL_TOOLS:
         text = "[ullage: this page has left the window. Make the same call to read it again.]"
         return _cut(window, spot, leaf.text, ref, text, keep=False)
@@ -141,7 +141,7 @@ def _stub(window: Window, spot: Spot, call: ToolCall) -> Cut | None:
         return None
     if not isinstance(value, dict):
         return None
-    ref = canon.ref_of(call.arguments)
+    ref = window.transcript.ref(spot, call.arguments)
     stub = {key: _short(item) for key, item in value.items()}
     stub["_ullage"] = window.words.arguments(ref, len(call.arguments))
     text = canon.canonical_json(stub)

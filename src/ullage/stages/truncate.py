@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from ullage import canon
 from ullage.edits import Cut, Replace
 from ullage.effects import Output
 from ullage.messages import Text
@@ -63,7 +62,7 @@ def truncate(
 def _cut(
     window: Window, spot: tuple[int, int, int], text: str, kind: ToolKind, limit: int
 ) -> Cut | None:
-    ref = canon.ref_of(text)
+    ref = window.transcript.ref(spot, text)
     shown = shorten(text, limit, ref, window.words, head_share=0.4 if kind == "shell" else 0.7)
     if shown is None:
         return None
