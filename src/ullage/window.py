@@ -89,8 +89,14 @@ class Window:
         An edit is void where the history no longer holds what it replaces, or where its
         place is not shown.
         """
-        self._changed = None
         return self._condense(edit) if isinstance(edit, Span) else self._replace(edit)
+
+    def shows(self, edit: Edit) -> bool:
+        """Whether this very edit stands in its place, so that showing it would change nothing."""
+        if isinstance(edit, Span):
+            return self.span is not None and self.span[2] is edit
+        spot = self._spots.get(edit.ref)
+        return spot is not None and self.shown(spot[0]).get(spot[1:]) is edit
 
     def _replace(self, edit: Replace) -> tuple[int, int] | None:
         spot = self.transcript.locate(edit.place)
@@ -103,6 +109,8 @@ class Window:
         before, after = self.leaf_tokens(spot), self.edit_tokens(edit)
         self._shown.setdefault(index, {})[number, item] = edit
         self._spots[edit.ref] = spot
+        if self._changed is not None and not self.hidden(index):
+            self._changed[index] = _changes(self._shown[index])
         if self._tokens[index] < 0:
             self._bound += after - before
         else:
@@ -122,7 +130,7 @@ class Window:
         if self.span:
             old_start, old_stop, _ = self.span
             self._counted += sum(self._tokens[old_start:old_stop]) - self._span_tokens
-        self.span = (start, stop, edit)
+        self.span, self._changed = (start, stop, edit), None
         self._span_tokens = self.meter.message(edit.text)
         self._counted += self._span_tokens - sum(self._tokens[start:stop])
         return before, self.tokens
@@ -229,7 +237,7 @@ class Window:
         """Every edited message outside the span: part, item and new text of each edit."""
         if self._changed is None:
             self._changed = {
-                index: [(number, item, edit.text) for (number, item), edit in shown.items()]
+                index: _changes(shown)
                 for index, shown in self._shown.items()
                 if not self.hidden(index)
             }
@@ -297,3 +305,7 @@ class Window:
         """Name of the tool whose result stands at a spot, or ``""``."""
         call = self.transcript.call_for(spot[0], spot[1])
         return call.name if call else ""
+
+
+def _changes(shown: Shown) -> list[tuple[int, int, str]]:
+    return [(number, item, edit.text) for (number, item), edit in shown.items()]
