@@ -50,9 +50,11 @@ def prune(
     if window.within(int(limit * high)):
         return ()
     wanted = window.estimate - int(limit * low)
-    stop = window.tail(int(limit * protect))
+    spots = _large(window, window.tail(int(limit * protect)))
+    if sum(spots.values()) - _PLACEHOLDER_TOKENS * len(spots) < limit * least:
+        return ()
     cuts, won = [], 0
-    for spot, tokens in _candidates(window, stop):
+    for spot, tokens in _in_order(window, spots):
         cut = _placeholder(window, spot)
         if cut is not None:
             cuts.append(cut)
@@ -62,18 +64,19 @@ def prune(
     return cuts if won >= limit * least else ()
 
 
-def _candidates(window: Window, stop: int) -> Iterator[tuple[Spot, int]]:
-    """Spots that may leave the view, in the order in which they should."""
-    spots = [
-        (spot, tokens)
-        for spot in _spots(window, stop)
-        if (tokens := window.leaf_tokens(spot)) > SMALL_TOKENS
-    ]
+def _large(window: Window, stop: int) -> dict[Spot, int]:
+    """The tokens of each spot worth a placeholder, oldest first."""
+    spots = ((spot, window.leaf_tokens(spot)) for spot in _spots(window, stop))
+    return {spot: tokens for spot, tokens in spots if tokens > SMALL_TOKENS}
+
+
+def _in_order(window: Window, spots: dict[Spot, int]) -> Iterator[tuple[Spot, int]]:
+    """The spots in the order in which they should leave the view."""
     newest = _newest_of_each_call(window)
-    first = [pair for pair in spots if _superseded(window, pair[0], newest)]
-    gone = {spot for spot, _ in first}
-    yield from first
-    yield from (pair for pair in spots if pair[0] not in gone)
+    first = [spot for spot in spots if _superseded(window, spot, newest)]
+    yield from ((spot, spots[spot]) for spot in first)
+    gone = set(first)
+    yield from (pair for pair in spots.items() if pair[0] not in gone)
 
 
 def _spots(window: Window, stop: int) -> Iterator[Spot]:
