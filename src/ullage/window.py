@@ -57,6 +57,7 @@ class Window:
         self.calibration = Calibration(exact=meter.counter.exact)
         self._shown: dict[int, Shown] = {}
         self._spots: dict[str, Spot] = {}
+        self._edit_tokens: dict[Replace, int] = {}
         self._changed: dict[int, list[tuple[int, int, str]]] | None = None
         self._tokens: list[int] = []
         self._counted = 0
@@ -178,9 +179,12 @@ class Window:
         return 0
 
     def edit_tokens(self, edit: Replace) -> int:
-        """Tokens of what an edit shows."""
-        count = self.meter.arguments if edit.place.kind == "call" else self.meter.text
-        return count(edit.text)
+        """Tokens of what an edit shows, counted once."""
+        tokens = self._edit_tokens.get(edit)
+        if tokens is None:
+            count = self.meter.arguments if edit.place.kind == "call" else self.meter.text
+            tokens = self._edit_tokens[edit] = count(edit.text)
+        return tokens
 
     def message_tokens(self, index: int) -> int:
         """Tokens of a message as it is shown, its framing included."""
