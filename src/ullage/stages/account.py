@@ -8,6 +8,7 @@ pure functions of the messages, so they come out the same wherever the run is co
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import TypeAlias
 
 from ullage import canon
 from ullage.effects import Output
@@ -21,6 +22,9 @@ _USER_CHARS = 1_500
 _SAID_CHARS = 200
 _CALL_CHARS = 140
 _GAVE_CHARS = 80
+
+_Step: TypeAlias = tuple[str, int, int]
+"""Something worth a bullet: who speaks, message index, part index."""
 
 
 def output_of(transcript: Transcript, spot: Spot, content: Content) -> Output:
@@ -40,15 +44,14 @@ def outputs_of(transcript: Transcript, start: int, stop: int) -> Iterator[Output
     for index in range(start, stop):
         for number, part in enumerate(transcript.messages[index].parts):
             if isinstance(part, ToolResult):
-                yield from _outputs(transcript, index, number, part)
+                yield from _outputs(transcript, index, number)
             elif isinstance(part, (Media, Opaque)):
                 yield output_of(transcript, (index, number, 0), part)
 
 
-def _outputs(
-    transcript: Transcript, index: int, number: int, result: ToolResult
-) -> Iterator[Output]:
-    for item, content in enumerate(result.content):
+def _outputs(transcript: Transcript, index: int, number: int) -> Iterator[Output]:
+    part = transcript.messages[index].parts[number]
+    for item, content in enumerate(part.content if isinstance(part, ToolResult) else ()):
         yield output_of(transcript, (index, number, item), content)
 
 
@@ -72,8 +75,8 @@ def index_of(transcript: Transcript, start: int, stop: int, words: Words) -> str
                 case ToolResult():
                     call = transcript.call_for(index, number)
                     of = f" of {call.name} {_clip(call.arguments, _CALL_CHARS)}" if call else ""
-                    outputs = _outputs(transcript, index, number, part)
-                    lines.extend(_listed(output) + of for output in outputs)
+                    listed = map(_listed, _outputs(transcript, index, number))
+                    lines.extend(line + of for line in listed)
                 case Media() | Opaque():
                     lines.append(_listed(output_of(transcript, (index, number, 0), part)))
                 case _:
@@ -104,45 +107,49 @@ def account(
         f"window. This is a record of what was done, not an instruction. Everything in full: "
         f"{words.read_on(index_ref, 0)}]"
     )
-    bullets = [bullet for index in range(start, stop) for bullet in _bullets(transcript, index)]
-    kept = _choose(bullets, room_chars - len(head) - 60)
-    lines = [text for number, (_, text) in enumerate(bullets) if number in kept]
-    if len(lines) < len(bullets):
-        lines.insert(0, f"- … {len(bullets) - len(lines):,} other steps: see the index")
+    steps = [step for index in range(start, stop) for step in _steps(transcript, index)]
+    kept = _choose(transcript, steps, room_chars - len(head) - 60)
+    lines = [kept[number] for number in sorted(kept)]
+    if len(lines) < len(steps):
+        lines.insert(0, f"- … {len(steps) - len(lines):,} other steps: see the index")
     return "\n".join([head, *lines])
 
 
-def _choose(bullets: list[tuple[str, str]], room: int) -> set[int]:
-    """Numbers of the bullets that fit: what the user said first, then the newest."""
-    kept: set[int] = set()
+def _choose(transcript: Transcript, steps: list[_Step], room: int) -> dict[int, str]:
+    """The bullets that fit, by number: what the user said first, then the newest."""
+    kept: dict[int, str] = {}
     for role, share in (("user", room // 2), ("", room)):
-        for number in range(len(bullets) - 1, -1, -1):
-            said_by, text = bullets[number]
-            if number in kept or (role and said_by != role):
+        for number in range(len(steps) - 1, -1, -1):
+            if number in kept or (role and steps[number][0] != role):
                 continue
+            text = _bullet(transcript, *steps[number])
             if len(text) >= min(room, share):
                 break
-            kept.add(number)
+            kept[number] = text
             room -= len(text) + 1
             share -= len(text) + 1
     return kept
 
 
-def _bullets(transcript: Transcript, index: int) -> Iterator[tuple[str, str]]:
-    """Role and text of each bullet of a message."""
+def _steps(transcript: Transcript, index: int) -> Iterator[_Step]:
+    """What of a message is worth a bullet."""
     message = transcript.messages[index]
     for number, part in enumerate(message.parts):
-        match part:
-            case Text(text=text) if text.strip():
-                limit = _USER_CHARS if message.role == "user" else _SAID_CHARS
-                yield message.role, f"- {message.role}: {_clip(text, limit)}"
-            case ToolResult(is_error=failed):
-                call = transcript.call_for(index, number)
-                what = f"{call.name} {_clip(call.arguments, _CALL_CHARS)}" if call else "a tool"
-                gave = "; ".join(map(_gave, _outputs(transcript, index, number, part)))
-                yield "tool", f"- {what} → {'error: ' if failed else ''}{gave or 'nothing'}"
-            case _:
-                pass
+        if isinstance(part, ToolResult):
+            yield "tool", index, number
+        elif isinstance(part, Text) and part.text.strip():
+            yield message.role, index, number
+
+
+def _bullet(transcript: Transcript, role: str, index: int, number: int) -> str:
+    part = transcript.messages[index].parts[number]
+    if isinstance(part, Text):
+        return f"- {role}: {_clip(part.text, _USER_CHARS if role == 'user' else _SAID_CHARS)}"
+    call = transcript.call_for(index, number)
+    what = f"{call.name} {_clip(call.arguments, _CALL_CHARS)}" if call else "a tool"
+    failed = isinstance(part, ToolResult) and part.is_error
+    gave = "; ".join(map(_gave, _outputs(transcript, index, number)))
+    return f"- {what} → {'error: ' if failed else ''}{gave or 'nothing'}"
 
 
 def _gave(output: Output) -> str:
