@@ -31,8 +31,8 @@ from ullage.memo import Memo
 from ullage.notices import RECALL_TOOLS, Words
 from ullage.policy import Policy
 from ullage.recall.specs import specs
-from ullage.stages.account import index_of, outputs_of
-from ullage.transcript import Transcript, output_of
+from ullage.stages.account import index_of
+from ullage.transcript import Transcript
 from ullage.usage import Usage
 from ullage.window import Window
 
@@ -294,7 +294,7 @@ def find_in_history(window: Window, wanted: str, *, thorough: bool) -> Output | 
     transcript = window.transcript
     spot = window.spot_of(wanted) or transcript.newest_result(wanted)
     if spot is not None:
-        return output_of(transcript.leaf(spot))
+        return transcript.output(spot)
     if not thorough:
         return None
     for output in _everything(window):
@@ -309,9 +309,6 @@ def _everything(window: Window) -> Iterator[Output]:
     if window.span is not None:
         text = index_of(transcript, window.span[0], window.span[1], window.words)
         yield Output(canon.ref_of(text), text)
-    yield from outputs_of(transcript, 0, len(transcript))
-    for message in transcript.messages:
-        for part in message.parts:
-            output = output_of(part)
-            if output is not None:
-                yield output
+    for index, message in enumerate(transcript.messages):
+        for number in range(len(message.parts)):
+            yield from transcript.outputs(index, number)

@@ -20,8 +20,10 @@ from ullage.notices import Words
 __all__ = ["safe_cut", "shorten"]
 
 _ERRORS = re.compile(
-    r"\b(error|exception|traceback|failed|failure|fatal|panic|exit (code|status)|assert)\w*\b",
-    re.IGNORECASE,
+    r"[aefptAEFPT](?<=\b.)(?i:"  # a set of first letters comes first: the scan skips the rest
+    r"(?:(?<=e)(?:rror|xception|xit (?:code|status))|(?<=t)raceback|(?<=p)anic"
+    r"|(?<=f)(?:ailed|ailure|atal)|(?<=a)ssert))\w*\b",
+    re.DOTALL,
 )
 _ERROR_SHARE = 0.2
 _ERROR_LINE_CHARS = 300
