@@ -28,7 +28,6 @@ UNTESTED = {
     "ullage.cli.grep": "a command, loaded when called: tests/cli",
     "ullage.cli.read": "a command, loaded when called: tests/cli",
     "ullage.replay.gates": "checked with every replay: tests/replay, tests/cli",
-    "ullage.replay.table": "printed by every replay: tests/cli",
 }
 
 
