@@ -1,4 +1,4 @@
-"""Generated histories: what agents really produce, in both wire formats.
+"""Generated histories: what agents really produce, in every wire format.
 
 A history is drawn as a list of turns that know nothing of any format; `wire` writes it down
 in one. Parallel calls, errors, empty and huge outputs, unicode, repeated ids, duplicates.
@@ -83,11 +83,18 @@ histories = st.lists(turns, min_size=1, max_size=14)
 
 def wire(format, turns, *, reuse_ids=False, start=0):
     """The turns as wire messages of a format, each beginning with the user's task."""
-    write = _openai if format == "openai-chat" else _anthropic
-    messages = [] if start else [{"role": "user", "content": "Find out why the tests fail."}]
+    write = {"openai-chat": _openai, "anthropic": _anthropic, "gemini": _gemini}[format]
+    messages = [] if start else [user(format, "Find out why the tests fail.")]
     for number, turn in enumerate(turns, start):
         messages += write(turn, number, reuse_ids)
     return messages
+
+
+def user(format, text):
+    """What the user says."""
+    if format == "gemini":
+        return {"role": "user", "parts": [{"text": text}]}
+    return {"role": "user", "content": text}
 
 
 def _ids(turn, number, reuse):
@@ -144,8 +151,54 @@ def _anthropic_result(id, call):
     return block
 
 
+def _gemini(turn, number, reuse):
+    """Without ids where ids are reused, as older models and many clients write them.
+
+    A signature stands on the first call of a step; for a step without calls, on its text.
+    """
+    if turn.user is not None:
+        yield user("gemini", turn.user)
+    ids = [{} if reuse else {"id": id} for id in _ids(turn, number, False)]
+    parts = [{"text": "hm " * 50, "thought": True}] if turn.thought else []
+    if turn.said or not turn.calls:
+        parts.append({"text": turn.said or "done"})
+    parts += [
+        {"functionCall": {**id, "name": c.tool, "args": {"path": argument_of(c)}}}
+        for id, c in zip(ids, turn.calls, strict=True)
+    ]
+    if turn.thought:
+        signed = next((part for part in parts if "functionCall" in part), parts[-1])
+        signed["thoughtSignature"] = "c2lnbmVk"
+    yield {"role": "model", "parts": parts}
+    results = [_gemini_result(id, c) for id, c in zip(ids, turn.calls, strict=True)]
+    if results:
+        yield {"role": "user", "parts": results}
+
+
+def _gemini_result(id, call):
+    """A result as clients wrap it: an error, a text, a JSON value, or no wrapper at all."""
+    try:
+        value = json.loads(call.output)
+    except ValueError:
+        value = call.output
+    response = ({"result": call.output}, {"output": value}, {"found": value, "more": False})
+    given = {"error": call.output} if call.failed else response[call.items]
+    return {"functionResponse": {**id, "name": call.tool, "response": given}}
+
+
+MODEL = {
+    "openai-chat": "gpt-4.1",
+    "anthropic": "claude-sonnet-4-5",
+    "gemini": "gemini-2.5-pro",
+}
+
+
 def request(format, messages, **more):
     """A whole request around the messages."""
-    model = {"openai-chat": "gpt-4.1", "anthropic": "claude-sonnet-4-5"}[format]
+    if format == "gemini":
+        system = {"parts": [{"text": "You are an agent."}]}
+        head = {"systemInstruction": system, "generationConfig": {"maxOutputTokens": 1_000}}
+        return {"model": MODEL[format], **head, "contents": messages, **more}
+    model = MODEL[format]
     head = {"system": "You are an agent."} if format == "anthropic" else {}
     return {"model": model, **head, "max_tokens": 1_000, "messages": messages, **more}

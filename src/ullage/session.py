@@ -164,8 +164,13 @@ class _Coat:
         return FORMATS[name]
 
 
+_CALL_BODIES = ("function", "custom", "functionCall", "function_call")
+"""Where a format puts what a call says, if not in the call itself."""
+
+
 def _name_of(call: Any) -> str:
-    body = field(call, "function") or field(call, "custom") or call
+    bodies = (field(call, key) for key in _CALL_BODIES)
+    body = next((body for body in bodies if body), call)
     name = field(body, "name")
     return name if isinstance(name, str) else ""
 
