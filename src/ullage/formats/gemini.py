@@ -15,13 +15,11 @@ one loses the signature if it is ever cut: it is optional there, and valid for t
 
 from __future__ import annotations
 
-import inspect
 import json
 import re
 from base64 import b64encode
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from functools import lru_cache
 from typing import Any, Literal
 
 import msgspec
@@ -29,6 +27,18 @@ from msgspec.structs import replace
 
 from ullage.errors import FormatError
 from ullage.formats._base import Change, Head, ToolSpec, as_json, text_at, unknown_role
+from ullage.formats._gemini_fields import (
+    check_object,
+    get,
+    is_content,
+    is_sdk_call,
+    parts_of,
+    setting,
+    tool_list,
+    tool_text,
+    unsigned,
+    with_field,
+)
 from ullage.messages import (
     WHOLE,
     Content,
@@ -49,7 +59,6 @@ __all__ = ["Gemini"]
 _ROLES: dict[str, Role] = {"user": "user", "model": "assistant", "function": "tool"}
 _WRAPPERS = ("result", "output", "error")
 _OPAQUE = ("executableCode", "codeExecutionResult", "toolCall", "toolResponse")
-_REST = ("systemInstruction", "generationConfig", "tools", "toolConfig", "safetySettings")
 _loads = msgspec.json.Decoder().decode
 
 
@@ -79,8 +88,8 @@ class Gemini:
     def tools(self, request: Mapping[str, Any]) -> Sequence[Any]:
         """See `Format.tools`: function declarations, then whatever else a tool holds."""
         found: list[Any] = []
-        for tool in _tool_list(request):
-            declared = _get(tool, "functionDeclarations")
+        for tool in tool_list(request):
+            declared = get(tool, "functionDeclarations")
             found += declared or ()
             if declared is None:
                 found.append(tool)
@@ -95,23 +104,23 @@ class Gemini:
         new = {**request, self.key: messages[0] if alone else messages}
         if not tools:
             return new
-        if not _is_sdk_call(request):
+        if not is_sdk_call(request):
             added = {"functionDeclarations": list(tools)}
-            return {**new, "tools": [*_tool_list(request), added]}
+            return {**new, "tools": [*tool_list(request), added]}
         added = {"function_declarations": list(tools)}
         config = request.get("config")
-        every = [*_tool_list(request), added]
-        return {**new, "config": _with(config or {}, "tools", every)}
+        every = [*tool_list(request), added]
+        return {**new, "config": with_field(config or {}, "tools", every)}
 
     def head(self, request: Mapping[str, Any]) -> Head:
         """See `Format.head`."""
-        system = _setting(request, "systemInstruction")
-        parts = () if system is None else self._parts(_parts_of(system), "systemInstruction")
+        system = setting(request, "systemInstruction")
+        parts = () if system is None else self._parts(parts_of(system), "systemInstruction")
         texts = [part.text for part in parts if isinstance(part, Text)]
         tools = self.tools(request)
-        texts += [_tool_text(tool, f"tools[{index}]") for index, tool in enumerate(tools)]
-        generation = request.get("config") or _get(request, "generationConfig")
-        asked = _get(generation, "maxOutputTokens")
+        texts += [tool_text(tool, f"tools[{index}]") for index, tool in enumerate(tools)]
+        generation = request.get("config") or get(request, "generationConfig")
+        asked = get(generation, "maxOutputTokens")
         return Head(
             0,
             tuple(texts),
@@ -124,8 +133,8 @@ class Gemini:
 
     def parse(self, raw: Any, where: str) -> Message:
         """See `Format.parse`. A content without a role is the user's, as the API takes it."""
-        parts = self._parts(_parts_of(raw), where)
-        said = _get(raw, "role") if _is_content(raw) else None
+        parts = self._parts(parts_of(raw), where)
+        said = get(raw, "role") if is_content(raw) else None
         if said is None:
             calls = any(isinstance(part, ToolCall) for part in parts)
             return Message("assistant" if calls else "user", tuple(parts))
@@ -149,7 +158,7 @@ class Gemini:
             if isinstance(part, (ToolCall, ToolResult)):
                 numbers[type(part), part.name] += 1
                 part = _named(part, numbers[type(part), part.name])
-            if isinstance(part, ToolCall) and _get(raw, "thoughtSignature"):
+            if isinstance(part, ToolCall) and get(raw, "thoughtSignature"):
                 signed = True
             parts.append(part)
         if signed:  # at the end, so that no other part is numbered otherwise without it
@@ -159,60 +168,60 @@ class Gemini:
     def _part(self, raw: Any, at: int, where: str) -> Part:
         if isinstance(raw, str):
             return Text(raw, at)
-        _check_object(raw, where)
-        text = _get(raw, "text")
+        check_object(raw, where)
+        text = get(raw, "text")
         if text is not None:
             said = text_at(text, f"{where}.text")
-            return Reasoning(said, at) if _get(raw, "thought") else Text(said, at)
-        call = _get(raw, "functionCall")
+            return Reasoning(said, at) if get(raw, "thought") else Text(said, at)
+        call = get(raw, "functionCall")
         if call is not None:
             return self._call(call, at, f"{where}.functionCall")
-        response = _get(raw, "functionResponse")
+        response = get(raw, "functionResponse")
         if response is not None:
             return self._result(response, at, f"{where}.functionResponse")
         return self._content(raw, at, where)
 
     def _call(self, raw: Any, at: int, where: str) -> ToolCall:
-        name = text_at(_get(raw, "name"), f"{where}.name")
-        arguments = as_json(_get(raw, "args") or {}, f"{where}.args")
-        return ToolCall(str(_get(raw, "id") or ""), name, arguments, at)
+        name = text_at(get(raw, "name"), f"{where}.name")
+        arguments = as_json(get(raw, "args") or {}, f"{where}.args")
+        return ToolCall(str(get(raw, "id") or ""), name, arguments, at)
 
     def _result(self, raw: Any, at: int, where: str) -> ToolResult:
-        name = text_at(_get(raw, "name") or "", f"{where}.name")
-        response = _get(raw, "response")
+        name = text_at(get(raw, "name") or "", f"{where}.name")
+        response = get(raw, "response")
         wrapper, value = _unwrapped(response)
         content: list[Content] = []
         if response is not None:
             content.append(Text(_text(value, f"{where}.response")))
-        for index, part in enumerate(_get(raw, "parts") or ()):
+        for index, part in enumerate(get(raw, "parts") or ()):
             content.append(self._content(part, index, f"{where}.parts[{index}]"))
-        call_id = str(_get(raw, "id") or "")
+        call_id = str(get(raw, "id") or "")
         return ToolResult(call_id, tuple(content), wrapper == "error", at, name)
 
     def _content(self, raw: Any, at: int, where: str) -> Media | Opaque:
-        _check_object(raw, where)
-        inline, file = _get(raw, "inlineData"), _get(raw, "fileData")
+        check_object(raw, where)
+        inline, file = get(raw, "inlineData"), get(raw, "fileData")
         blob = file if inline is None else inline
         if blob is not None:
-            mime = str(_get(blob, "mimeType") or "")
-            data = _get(blob, "data" if inline is not None else "fileUri") or ""
+            mime = str(get(blob, "mimeType") or "")
+            data = get(blob, "data" if inline is not None else "fileUri") or ""
             if isinstance(data, bytes):
                 data = b64encode(data).decode()
             return Media(_kind(mime), mime, str(data), at)
-        kind = next((name for name in _OPAQUE if _get(raw, name) is not None), "part")
-        return Opaque(kind, as_json(_unsigned(raw), where), at)
+        kind = next((name for name in _OPAQUE if get(raw, name) is not None), "part")
+        return Opaque(kind, as_json(unsigned(raw), where), at)
 
     # ── edits ────────────────────────────────────────────────────────────────────────
 
     def edit(self, raw: Any, message: Message, changes: Sequence[Change]) -> Any:
         """See `Format.edit`. A string stays a string, an object an object of its type."""
-        parts = list(_parts_of(raw))
+        parts = list(parts_of(raw))
         for number, item, text in changes:
             part = message.parts[number]
             parts[part.at] = _edited(parts[part.at], part, item, text)
         if isinstance(raw, list):
             return parts
-        return _with(raw, "parts", parts) if _is_content(raw) else parts[0]
+        return with_field(raw, "parts", parts) if is_content(raw) else parts[0]
 
     def user(self, text: str) -> dict[str, Any]:
         """See `Format.user`."""
@@ -230,14 +239,14 @@ class Gemini:
 
     def tool_name(self, raw: Any) -> str:
         """See `Format.tool_name`."""
-        name = getattr(raw, "__name__", "") if callable(raw) else _get(raw, "name")
+        name = getattr(raw, "__name__", "") if callable(raw) else get(raw, "name")
         return name if isinstance(name, str) else ""
 
     def call(self, raw: Any) -> ToolCall:
         """See `Format.call`: a ``functionCall``, or the part that holds it."""
         if not isinstance(raw, str):
-            body = _get(raw, "functionCall") or raw
-            if isinstance(_get(body, "name"), str):
+            body = get(raw, "functionCall") or raw
+            if isinstance(get(body, "name"), str):
                 return self._call(body, WHOLE, "call")
         raise FormatError("call", "not a functionCall", "Give the part the model sent.")
 
@@ -253,10 +262,10 @@ class Gemini:
         Cached tokens are inside ``promptTokenCount``; thoughts are outside
         ``candidatesTokenCount``, and what tools of the server's brought in is outside both.
         """
-        counts = _get(reply, "usageMetadata")
+        counts = get(reply, "usageMetadata")
         if counts is None:
             return None
-        prompt, brought, read, said, thought = (_get(counts, name) or 0 for name in _COUNTS)
+        prompt, brought, read, said, thought = (get(counts, name) or 0 for name in _COUNTS)
         return Usage(
             fresh_tokens=max(prompt - read, 0) + brought,
             cache_read_tokens=read,
@@ -280,97 +289,6 @@ def _named(part: ToolCall | ToolResult, number: int) -> ToolCall | ToolResult:
     if isinstance(part, ToolCall):
         return part if part.id else replace(part, id=f"{part.name}#{number}")
     return part if part.call_id else replace(part, call_id=f"{part.name}#{number}")
-
-
-# ── either spelling, dict or object ──────────────────────────────────────────────────────
-
-
-@lru_cache(maxsize=128)
-def _snake(name: str) -> str:
-    return re.sub("[A-Z]", lambda letter: "_" + letter[0].lower(), name)
-
-
-def _get(value: Any, name: str) -> Any:
-    """A field by its camelCase name, in either spelling, of a dict or of an SDK object."""
-    if isinstance(value, Mapping):
-        found = value.get(name)
-        return value.get(_snake(name)) if found is None else found
-    return getattr(value, _snake(name), None)
-
-
-def _with(value: Any, name: str, new: Any) -> Any:
-    """A copy with one field set, in the spelling the field has there."""
-    if isinstance(value, Mapping):
-        snake = _snake(name)
-        return {**value, snake if snake in value and name not in value else name: new}
-    return value.model_copy(update={_snake(name): new})
-
-
-def _unsigned(raw: Any) -> Any:
-    """A part without its signature, as a dict in the spelling of the wire."""
-    if isinstance(raw, Mapping):
-        marks = ("thoughtSignature", "thought_signature")
-        return {key: value for key, value in raw.items() if key not in marks}
-    return _unsigned(raw.model_dump(mode="json", exclude_none=True, by_alias=True))
-
-
-def _check_object(raw: Any, where: str) -> None:
-    if not isinstance(raw, Mapping) and not hasattr(raw, "model_dump"):
-        raise FormatError(
-            where,
-            f"expected an object, got {type(raw).__name__}",
-            "Give a dict as sent on the wire, or the SDK's own object.",
-        )
-
-
-def _is_content(raw: Any) -> bool:
-    """Whether this is a content, and not a part that stands for one."""
-    if isinstance(raw, Mapping):
-        return "parts" in raw or "role" in raw
-    return hasattr(raw, "parts")
-
-
-def _parts_of(raw: Any) -> Any:
-    """The raw parts of a content, of a list of parts, or of a part that stands alone."""
-    if isinstance(raw, list):
-        return raw
-    return (_get(raw, "parts") or ()) if _is_content(raw) else (raw,)
-
-
-def _is_sdk_call(request: Mapping[str, Any]) -> bool:
-    """Whether the request is keyword arguments of the SDK and not the body of a REST call."""
-    if "config" in request:
-        return True
-    if any(_get(request, name) is not None for name in _REST):
-        return False
-    return "model" in request
-
-
-def _setting(request: Mapping[str, Any], name: str) -> Any:
-    return _get(request.get("config") or request, name)
-
-
-def _tool_list(request: Mapping[str, Any]) -> Sequence[Any]:
-    tools = _setting(request, "tools") or ()
-    return tools if isinstance(tools, (list, tuple)) else (tools,)
-
-
-def _tool_text(tool: Any, where: str) -> str:
-    """A tool as JSON text. Of a function, what its declaration will be made from."""
-    if inspect.isroutine(tool):
-        return as_json([tool.__name__, str(inspect.signature(tool)), tool.__doc__], where)
-    if isinstance(tool, Mapping):
-        return as_json(tool, where)
-    if hasattr(tool, "model_dump"):
-        return as_json(tool.model_dump(mode="json", exclude_none=True, by_alias=True), where)
-    return as_json({"type": type(tool).__name__}, where)
-
-
-def _kind(mime: str) -> Literal["image", "audio", "document"]:
-    """What a blob is counted as. A video is counted by its size, as a document is."""
-    if mime.startswith("image/"):
-        return "image"
-    return "audio" if mime.startswith("audio/") else "document"
 
 
 # ── results ──────────────────────────────────────────────────────────────────────────────
@@ -404,15 +322,17 @@ def _edited(raw: Any, part: Part, item: int, text: str) -> Any:
     if isinstance(raw, str):
         return text
     if isinstance(part, ToolCall):
-        call = _get(raw, "functionCall")
-        return _with(raw, "functionCall", _with(call, "args", _loads(text)))
+        call = get(raw, "functionCall")
+        return with_field(raw, "functionCall", with_field(call, "args", _loads(text)))
     if isinstance(part, ToolResult):
-        body = _get(raw, "functionResponse")
-        shown = _wrapped(_get(body, "response"), text)
-        return _with(raw, "functionResponse", _with(body, "response", shown))
-    if _get(raw, "thoughtSignature") is not None:
-        raw = _unsigned(raw) if isinstance(raw, Mapping) else _with(raw, "thoughtSignature", None)
-    return _with(raw, "text", text)
+        body = get(raw, "functionResponse")
+        shown = _wrapped(get(body, "response"), text)
+        return with_field(raw, "functionResponse", with_field(body, "response", shown))
+    if get(raw, "thoughtSignature") is not None:
+        raw = (
+            unsigned(raw) if isinstance(raw, Mapping) else with_field(raw, "thoughtSignature", None)
+        )
+    return with_field(raw, "text", text)
 
 
 def _wrapped(response: Any, text: str) -> Any:
@@ -437,3 +357,10 @@ def _like(old: Any, text: str) -> Any:
         return new if type(new) is type(old) and _dumps(new) == text else text
     except (ValueError, RecursionError):
         return text
+
+
+def _kind(mime: str) -> Literal["image", "audio", "document"]:
+    """What a blob is counted as. A video is counted by its size, as a document is."""
+    if mime.startswith("image/"):
+        return "image"
+    return "audio" if mime.startswith("audio/") else "document"
