@@ -5,7 +5,7 @@ VENV   := .venv
 BIN    := $(VENV)/bin
 READY  := $(VENV)/.ready
 
-.PHONY: help demo test check bench bench-tokens replay-all lock clean setup
+.PHONY: help fuzz demo test check bench bench-tokens replay-all lock clean setup
 
 help:
 	@echo "make demo                a long agent run kept inside a 64k window, live"
@@ -13,6 +13,7 @@ help:
 	@echo "make test                the tests"
 	@echo "make check               format, lint, types, import layers"
 	@echo "make bench               what a turn costs, in milliseconds"
+	@echo "make fuzz SECONDS=60     generated histories through every stage, judged by the rules"
 	@echo "make bench-tokens        how good the token estimates are"
 	@echo "make replay-all TRACES=… every recorded run at 16k, 32k, 64k and 128k"
 
@@ -47,6 +48,10 @@ bench-tokens: $(READY)
 TRACES ?= ../shared/traces
 replay-all: $(READY)
 	@$(BIN)/ullage replay $(TRACES) --window 16000 --window 32000 --window 64000 --window 128000
+
+SECONDS ?= 60
+fuzz: $(READY)
+	@$(BIN)/python -m fuzz --seconds $(SECONDS) $(if $(RESUME),--resume "$(RESUME)")
 
 lock:
 	uv pip compile --universal --generate-hashes --no-header --no-annotate --no-emit-index-url \

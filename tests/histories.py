@@ -77,6 +77,7 @@ turns = st.builds(
     user=st.one_of(st.none(), st.none(), st.text(min_size=1, max_size=60).map(lambda t: "u" + t)),
     said=st.sampled_from(("", "Let me look.", "I now know what is wrong: the cache.")),
     calls=st.lists(calls, max_size=3).map(tuple),
+    thought=st.booleans(),
 )
 histories = st.lists(turns, min_size=1, max_size=14)
 
@@ -129,7 +130,7 @@ def _anthropic(turn, number, reuse):
     ids = _ids(turn, number, False)
     blocks = []
     if turn.thought:
-        blocks.append({"type": "thinking", "thinking": "hm " * 50, "signature": "c2lnbmVk"})
+        blocks.append({"type": "thinking", "thinking": "hm " * 50, "signature": f"c2ln{number}"})
     if turn.said or not turn.calls:
         blocks.append({"type": "text", "text": turn.said or "done"})
     blocks += [

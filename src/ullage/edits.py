@@ -17,7 +17,7 @@ from msgspec import Struct
 
 from ullage.effects import Output
 
-__all__ = ["Batch", "Cut", "Edit", "Place", "Replace", "Span"]
+__all__ = ["Batch", "Cut", "Drop", "Edit", "Place", "Replace", "Span"]
 
 
 class Place(Struct, frozen=True, array_like=True):
@@ -73,7 +73,24 @@ class Span(Struct, frozen=True, tag="span"):
     why: str
 
 
-Edit: TypeAlias = Replace | Span
+class Drop(Struct, frozen=True, tag="drop"):
+    """Leave out the reasoning of a run of messages, which an earlier edit made invalid.
+
+    Since 2026 vendors bind reasoning to the exact messages before it (`provider-rules` §0):
+    kept behind an edit it is a 400. It is not set aside; it means nothing to any other reader.
+
+    Attributes:
+        after: the chain before the first message of the run, 16 bytes.
+        upto: the chain after its last message, 16 bytes.
+        why: what made it invalid.
+    """
+
+    after: bytes
+    upto: bytes
+    why: str
+
+
+Edit: TypeAlias = Replace | Span | Drop
 
 
 class Cut(NamedTuple):

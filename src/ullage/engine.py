@@ -23,7 +23,7 @@ from collections.abc import Sequence
 
 from msgspec import Struct
 
-from ullage.edits import Batch, Cut, Edit, Replace
+from ullage.edits import Batch, Cut, Drop, Edit, Replace
 from ullage.effects import Output, Record
 from ullage.errors import OverLimitError
 from ullage.events import Event, Kind
@@ -50,13 +50,15 @@ class Fitted(Struct):
     events: list[Event]
 
 
-def fit(window: Window, ledger: Ledger, policy: Policy) -> Fitted:
+def fit(window: Window, ledger: Ledger, policy: Policy, *, joined: bool = False) -> Fitted:
     """Walk the window to the end of its transcript.
 
     Args:
         window: where the last run left it, or a new one. It is moved forward.
         ledger: everything decided and observed so far.
         policy: the stages.
+        joined: the history was under way before ullage first saw it, so that what is cut at
+            first sight now may have been sent whole before.
 
     Raises:
         OverLimitError: the untouchable parts alone are over the limit.
@@ -73,6 +75,9 @@ def fit(window: Window, ledger: Ledger, policy: Policy) -> Fitted:
             _show(window, batch.edits, fitted, tell=False)
         if length > settled:
             _decide(window, policy, key, fitted)
+    if joined and window.changed:
+        cuts = _dropped(window, min(window.changed))
+        _keep(window, "joined", policy, transcript.decision_key(window.size), cuts, fitted)
     if not window.within(window.limit_tokens, surely=True):
         _refuse(window)
     return fitted
@@ -108,22 +113,59 @@ def _first_sight(window: Window, policy: Policy, fitted: Fitted) -> None:
 
 def _decide(window: Window, policy: Policy, key: bytes, fitted: Fitted) -> None:
     for stage in policy.under_pressure:
-        _batch(window, stage, policy, key, fitted)
+        cuts = stage(window)
+        if cuts and window.reasoning == "frozen" and window.bound_reasoning(window.turn_start):
+            fitted.events.append(_held(_name(stage)))
+            continue
+        _batch(window, _name(stage), policy, key, cuts, fitted)
     if policy.guard is not None:
-        _batch(window, policy.guard, policy, key, fitted)
+        _batch(window, _name(policy.guard), policy, key, policy.guard(window), fitted)
 
 
-def _batch(window: Window, stage: Stage, policy: Policy, key: bytes, fitted: Fitted) -> None:
-    cuts: Sequence[Cut] = stage(window)
+def _batch(
+    window: Window, stage: str, policy: Policy, key: bytes, cuts: Sequence[Cut], fitted: Fitted
+) -> None:
+    """Make one batch of cuts, and of the reasoning they make invalid."""
+    if not cuts:
+        return
+    first = min(_first(window, cut.edit) for cut in cuts)
+    _keep(window, stage, policy, key, [*cuts, *_dropped(window, first)], fitted)
+
+
+def _keep(
+    window: Window, stage: str, policy: Policy, key: bytes, cuts: Sequence[Cut], fitted: Fitted
+) -> None:
     if not cuts:
         return
     before = window.estimate
     edits = tuple(cut.edit for cut in cuts)
     _show(window, edits, fitted, tell=True)
-    batch = Batch(_name(stage), policy.name, edits, before, window.estimate)
+    batch = Batch(stage, policy.name, edits, before, window.estimate)
     fitted.ledger, record = fitted.ledger.with_batch(key, batch)
     fitted.records.append(record)
     fitted.outputs += [output for cut in cuts for output in cut.outputs]
+
+
+def _first(window: Window, edit: Edit) -> int:
+    """Index of the first message an edit changes."""
+    if isinstance(edit, Replace):
+        spot = window.transcript.locate(edit.place)
+        return spot[0] if spot else window.size
+    return window.transcript.chain.index(edit.after)
+
+
+def _dropped(window: Window, first: int) -> list[Cut]:
+    """The cut that leaves out reasoning bound to a history that an edit of ``first`` changes."""
+    if window.reasoning == "free" or not window.bound_reasoning(first + 1):
+        return []
+    chain = window.transcript.chain
+    why = f"it was bound to messages that an edit of message {first + 1} changed"
+    return [Cut(Drop(chain[first + 1], chain[window.size], why), ())]
+
+
+def _held(stage: str) -> Event:
+    why = "its reasoning must stay as it is while the turn is open (manual thinking)"
+    return Event(kind="held", where=f"stage {stage}", why=why)
 
 
 def _name(stage: Stage) -> str:
@@ -146,6 +188,8 @@ def _event(window: Window, edit: Edit, before: int, after: int) -> Event:
         what = window.tool_of(spot) if spot and edit.place.kind == "result" else edit.place.kind
         where = f"message {at}, {what or 'tool'} {'result' if edit.place.kind == 'result' else ''}"
         kind = edit.kind
+    elif isinstance(edit, Drop):
+        kind, where = "reasoning", "messages behind the edit"
     else:
         start, stop = window.span[:2] if window.span else (0, 0)
         where = f"messages {start + 1} to {stop}"
@@ -155,7 +199,7 @@ def _event(window: Window, edit: Edit, before: int, after: int) -> Event:
         why=edit.why,
         tokens_before=before,
         tokens_after=after,
-        ref=edit.ref,
+        ref=None if isinstance(edit, Drop) else edit.ref,
     )
 
 

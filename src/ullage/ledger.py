@@ -87,6 +87,9 @@ class Ledger(Struct, frozen=True):
 
     def with_records(self, records: Iterable[Record]) -> Ledger:
         """The ledger with records read from a store. A batch kept there wins over ours."""
+        records = tuple(records)
+        if not records:
+            return self
         entries = dict(self.entries)
         for record in records:
             entry = entries.get(record.key, _NOTHING)

@@ -11,7 +11,7 @@ reads it.
 
 from __future__ import annotations
 
-from typing import Literal, TypeAlias
+from typing import Any, Literal, TypeAlias
 
 from msgspec import Struct
 
@@ -23,6 +23,7 @@ __all__ = [
     "Opaque",
     "Part",
     "Reasoning",
+    "ReasoningRule",
     "Role",
     "Text",
     "ToolCall",
@@ -30,6 +31,10 @@ __all__ = [
 ]
 
 Role: TypeAlias = Literal["system", "user", "assistant", "tool"]
+
+ReasoningRule: TypeAlias = Literal["free", "strip", "frozen"]
+"""What an edit means for the reasoning behind it: nothing; it must be left out; or it must
+stay as it is while its turn is open, so that no batch may be made then."""
 
 WHOLE = -1
 """The part is the whole field, not an element of a list."""
@@ -54,7 +59,11 @@ class Reasoning(Struct, frozen=True, gc=False):
 
 
 class Media(Struct, frozen=True, gc=False):
-    """An image, document or sound. ``data`` is base64 text, a URL or a file id."""
+    """An image, document or sound. ``data`` is base64 text, a URL or a file id.
+
+    ``block`` is the wire's own block without its cache marker, so that what is set aside
+    comes back as what it was; its containers are copies, its strings the caller's.
+    """
 
     kind: Literal["image", "document", "audio"]
     mime: str
@@ -62,6 +71,7 @@ class Media(Struct, frozen=True, gc=False):
     at: int
     width: int = 0
     height: int = 0
+    block: Any = None
 
 
 class Opaque(Struct, frozen=True, gc=False):
@@ -104,11 +114,14 @@ Part: TypeAlias = Text | Reasoning | Media | Opaque | ToolCall | ToolResult
 
 
 class Message(Struct, frozen=True, gc=False):
-    """One message: who speaks, and the parts in wire order."""
+    """One message: who speaks, and its parts.
+
+    Parts are in wire order but for reasoning, which comes last, and empty text, which is
+    left out: callers drop both between two requests, and the number of a part is its address.
+    """
 
     role: Role
     parts: tuple[Part, ...]
-    extra_tokens: int = 0
 
     @property
     def calls(self) -> tuple[ToolCall, ...]:

@@ -64,6 +64,10 @@ class Words(Struct, frozen=True):
             f'begins "{first}". Read it: {self.read_on(ref, 0)}]'
         )
 
+    def media(self, ref: str, what: str) -> str:
+        """What stands in place of an image, document or sound."""
+        return f"[ullage: {what} set aside. See it again: {self.read_on(ref, 0)}]"
+
     def arguments(self, ref: str, chars: int) -> str:
         """What is added to call arguments whose long strings were left out."""
         return f"[{chars:,} characters of arguments set aside. Read: {self.read_on(ref, 0)}]"

@@ -151,7 +151,7 @@ class _Coat:
                 ref=given.ref,
             )
         )
-        return wire.result(parsed, given.text, is_error=given.is_error)
+        return wire.result(parsed, given.text, is_error=given.is_error, block=given.block)
 
     def _from_history(self, wanted: str, thorough: bool) -> Output | None:
         return find_in_history(self.window, wanted, thorough=thorough)

@@ -12,9 +12,10 @@ from collections.abc import Iterator
 
 from ullage import canon
 from ullage.edits import Place
-from ullage.messages import Content, Message, Part, Text, ToolCall, ToolResult
+from ullage.effects import Output
+from ullage.messages import Content, Media, Message, Opaque, Part, Text, ToolCall, ToolResult
 
-__all__ = ["Leaf", "Spot", "Transcript", "leaves_of", "text_of"]
+__all__ = ["Leaf", "Spot", "Transcript", "leaves_of", "output_of"]
 
 Spot = tuple[int, int, int]
 """Where a leaf stands: message index, part index, item index."""
@@ -184,12 +185,17 @@ class Transcript:
         return Place("text", digest.hex(), self.digests[:index].count(digest), number)
 
 
-def text_of(leaf: Part | Content | None) -> str | None:
-    """The text an edit of this leaf would set aside, or None where there is none."""
+def output_of(leaf: Part | Content | None) -> Output | None:
+    """What a leaf is set aside as: a text, or a block as JSON text. None if it may not be."""
     match leaf:
-        case Text(text=text):
-            return text
-        case ToolCall(arguments=arguments):
-            return arguments
+        case Text(text=text) | ToolCall(arguments=text):
+            return Output(canon.ref_of(text), text)
+        case Media(block=block) if block is not None:
+            text = canon.canonical_json(block)
+        case Media(kind=kind, mime=mime, data=data):
+            text = canon.canonical_json({"kind": kind, "mime": mime, "data": data})
+        case Opaque(text=text):
+            pass
         case _:
             return None
+    return Output(canon.ref_of(text, "block"), text, "block")

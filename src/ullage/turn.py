@@ -33,7 +33,7 @@ from ullage.notices import RECALL_TOOLS, Words
 from ullage.policy import Policy
 from ullage.recall.specs import specs
 from ullage.stages.account import index_of, outputs_of
-from ullage.transcript import Transcript, text_of
+from ullage.transcript import Transcript, output_of
 from ullage.usage import Usage
 from ullage.window import Window
 
@@ -130,7 +130,8 @@ def turn(request: Mapping[str, Any], state: State, memo: Memo, settings: Setting
         try:
             tools = _added_tools(request, wire, line.window.words)
             events += _measure(line.window, head, tools, model, settings, memo)
-            fitted = fit(line.window, state.ledger, settings.policy)
+            line.window.reasoning = wire.reasoning(request, model)
+            fitted = fit(line.window, state.ledger, settings.policy, joined=_is_joining(events))
             lost = yield from _keep(fitted, records)
         except BaseException:
             memo.forget(line)  # the window moved on, but what it decided was not kept
@@ -189,6 +190,10 @@ def _open(
     return replace(state, opened=opened, ledger=ledger), events, [record]
 
 
+def _is_joining(events: list[Event]) -> bool:
+    return any(event.kind == "joined" for event in events)
+
+
 def _joined(messages: int, recall: bool) -> Event:
     tools = "are offered" if recall else "are not offered; recall=True adds them"
     why = (
@@ -234,7 +239,11 @@ def _render(
     parsed = window.transcript.messages
     for index, changes in window.changed.items():
         at = index + head.leading
-        messages[at] = wire.edit(raws[at], parsed[index], changes)
+        messages[at] = wire.edit(raws[at], parsed[index], changes, silent=index in window.silent)
+    for index in window.silent:
+        if index not in window.changed and not window.hidden(index):
+            at = index + head.leading
+            messages[at] = wire.edit(raws[at], parsed[index], (), silent=True)
     if window.span is not None:
         start, stop, span = window.span
         messages[start + head.leading : stop + head.leading] = [wire.user(span.text)]
@@ -290,8 +299,7 @@ def find_in_history(window: Window, wanted: str, *, thorough: bool) -> Output | 
     transcript = window.transcript
     spot = window.spot_of(wanted) or transcript.newest_result(wanted)
     if spot is not None:
-        text = text_of(transcript.leaf(spot))
-        return None if text is None else Output(canon.ref_of(text), text)
+        return output_of(transcript.leaf(spot))
     if not thorough:
         return None
     for output in _everything(window):
@@ -309,6 +317,6 @@ def _everything(window: Window) -> Iterator[Output]:
     yield from outputs_of(transcript, 0, len(transcript))
     for message in transcript.messages:
         for part in message.parts:
-            text_or_none = text_of(part)
-            if text_or_none is not None:
-                yield Output(canon.ref_of(text_or_none), text_or_none)
+            output = output_of(part)
+            if output is not None:
+                yield output

@@ -11,15 +11,14 @@ of its tokens, so while the bound fits, nothing needs counting (`core-feasibilit
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence, Set
 
-from ullage import canon
-from ullage.edits import Edit, Replace, Span
-from ullage.messages import Reasoning, Text, ToolCall, ToolResult
+from ullage.edits import Drop, Edit, Replace, Span
+from ullage.messages import Media, Reasoning, ReasoningRule, Text, ToolCall, ToolResult
 from ullage.meter import Meter
 from ullage.notices import Words
 from ullage.tokens import Calibration
-from ullage.transcript import Spot, Transcript, leaves_of, text_of
+from ullage.transcript import Spot, Transcript, leaves_of, output_of
 
 __all__ = ["SMALL_TOKENS", "Shown", "Window"]
 
@@ -42,6 +41,7 @@ class Window:
         limit_tokens: the most the prompt may hold.
         head_tokens: tokens of what stands outside the messages (system text, tools).
         words: the wording of notices.
+        reasoning: what an edit does to the reasoning behind it, for this model.
         span: the run of messages shown as an account, with its edges, or None.
         calibration: what was learned from reported usage so far.
     """
@@ -54,6 +54,7 @@ class Window:
         self.fresh = 0
         self.limit_tokens = 0
         self.head_tokens = 0
+        self.reasoning: ReasoningRule = "free"
         self.span: tuple[int, int, Span] | None = None
         self.calibration = Calibration(exact=meter.counter.exact)
         self._shown: dict[int, Shown] = {}
@@ -63,6 +64,7 @@ class Window:
         self._counted = 0
         self._bound = 0
         self._uncounted: list[int] = []
+        self._silent: set[int] = set()
         self._span_tokens = 0
         self._cursor = 0
 
@@ -91,14 +93,16 @@ class Window:
         place is not shown.
         """
         self._changed = None
-        return self._condense(edit) if isinstance(edit, Span) else self._replace(edit)
+        if isinstance(edit, Span):
+            return self._condense(edit)
+        return self._drop(edit) if isinstance(edit, Drop) else self._replace(edit)
 
     def _replace(self, edit: Replace) -> tuple[int, int] | None:
         spot = self.transcript.locate(edit.place)
         if spot is None or spot[0] >= self.size:
             return None
-        original = text_of(self.transcript.leaf(spot))
-        if original is None or canon.ref_of(original) != edit.ref:
+        original = output_of(self.transcript.leaf(spot))
+        if original is None or original.ref != edit.ref:
             return None
         index, number, item = spot
         before, after = self.leaf_tokens(spot), self.edit_tokens(edit)
@@ -111,14 +115,32 @@ class Window:
             self._counted += 0 if self.hidden(index) else after - before
         return before, after
 
-    def _condense(self, edit: Span) -> tuple[int, int] | None:
+    def _drop(self, edit: Drop) -> tuple[int, int] | None:
+        run = self._run(edit)
+        if run is None:
+            return None
+        before = self.tokens
+        for index in range(*run):
+            parts = self.transcript.messages[index].parts
+            if any(isinstance(part, Reasoning) for part in parts):
+                self._silent.add(index)
+                self.refresh(index)
+        return before, self.tokens
+
+    def _run(self, edit: Span | Drop) -> tuple[int, int] | None:
+        """First message of a run and one past its last, or None if it is not here."""
         chain = self.transcript.chain
         try:
             start = chain.index(edit.after, 0, self.size + 1)
-            stop = chain.index(edit.upto, start, self.size + 1)
+            return start, chain.index(edit.upto, start, self.size + 1)
         except ValueError:
             return None
-        self.count()
+
+    def _condense(self, edit: Span) -> tuple[int, int] | None:
+        run = self._run(edit)
+        if run is None:
+            return None
+        start, stop = run
         before = self.tokens
         if self.span:
             old_start, old_stop, _ = self.span
@@ -141,12 +163,14 @@ class Window:
     def _count(self, index: int) -> int:
         counts = self.leaf_counts(index)
         total = self.meter.framing(self.transcript.messages[index]) + sum(counts)
-        shown = self._shown.get(index)
-        if shown:
+        shown, silent = self._shown.get(index, _WHOLE), index in self._silent
+        if shown or silent:
             leaves = leaves_of(self.transcript.messages[index])
-            for (number, item, _), tokens in zip(leaves, counts, strict=True):
+            for (number, item, leaf), tokens in zip(leaves, counts, strict=True):
                 if (number, item) in shown:
                     total += self.edit_tokens(shown[number, item]) - tokens
+                elif silent and isinstance(leaf, Reasoning):
+                    total -= tokens
         return total
 
     def leaf_counts(self, index: int) -> tuple[int, ...]:
@@ -236,6 +260,18 @@ class Window:
             }
         return self._changed
 
+    @property
+    def silent(self) -> Set[int]:
+        """Messages whose reasoning is left out."""
+        return self._silent
+
+    def bound_reasoning(self, start: int) -> bool:
+        """Whether reasoning bound to what is before it is shown at or after a message."""
+        return any(
+            self.signed(index) and index not in self._silent and not self.hidden(index)
+            for index in range(start, self.size)
+        )
+
     def signed(self, index: int) -> bool:
         """Whether a message holds signed reasoning, so that its calls must stay as they are."""
         parts = self.transcript.messages[index].parts
@@ -262,7 +298,7 @@ class Window:
             if tokens <= SMALL_TOKENS or (edit is not None and edit.kind != "truncated"):
                 continue
             part = self.transcript.messages[index].parts[number]
-            if isinstance(part, ToolResult) and isinstance(leaf, Text):
+            if isinstance(part, ToolResult) and isinstance(leaf, (Text, Media)):
                 return False
             if isinstance(part, ToolCall) and not signed:
                 return False
@@ -274,7 +310,8 @@ class Window:
 
     def original(self, spot: Spot) -> str:
         """The text that an edit of this leaf sets aside."""
-        return text_of(self.transcript.leaf(spot)) or ""
+        output = output_of(self.transcript.leaf(spot))
+        return output.text if output else ""
 
     def results(self, start: int, stop: int) -> Iterator[Spot]:
         """Every item of every visible tool result in a range of messages."""

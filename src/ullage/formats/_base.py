@@ -13,7 +13,7 @@ from msgspec import Struct
 
 from ullage import canon
 from ullage.errors import FormatError
-from ullage.messages import Message, ToolCall
+from ullage.messages import Message, Part, Reasoning, ReasoningRule, Text, ToolCall
 from ullage.usage import Usage
 
 __all__ = ["Change", "Format", "Head", "MessageList", "ToolSpec", "field", "plain"]
@@ -80,8 +80,16 @@ class Format(Protocol):
     def parse(self, raw: Any, where: str) -> Message:
         """One message. Raises FormatError naming the path below ``where``."""
 
-    def edit(self, raw: Any, message: Message, changes: Sequence[Change]) -> dict[str, Any]:
-        """A fresh message: ``raw`` with other texts in some places, all else as it was."""
+    def edit(
+        self, raw: Any, message: Message, changes: Sequence[Change], *, silent: bool = False
+    ) -> dict[str, Any]:
+        """A fresh message: ``raw`` with other texts in some places, all else as it was.
+
+        ``silent`` leaves its reasoning out.
+        """
+
+    def reasoning(self, request: Mapping[str, Any], model: str) -> ReasoningRule:
+        """What an edit means for the reasoning behind it, with this model and request."""
 
     def user(self, text: str) -> dict[str, Any]:
         """A user message."""
@@ -95,8 +103,14 @@ class Format(Protocol):
     def call(self, raw: Any) -> ToolCall:
         """A tool call as it stands in a reply. Raises FormatError."""
 
-    def result(self, call: ToolCall, text: str, *, is_error: bool = False) -> dict[str, Any]:
-        """The wire result of a call, ready to append."""
+    def result(
+        self, call: ToolCall, text: str, *, is_error: bool = False, block: Any = None
+    ) -> dict[str, Any]:
+        """The wire result of a call, ready to append.
+
+        ``block`` is a content block that was set aside. Where results can hold it, it is
+        given back as what it was; elsewhere as JSON text.
+        """
 
     def usage(self, reply: Any) -> Usage | None:
         """What a reply reports, or None if it reports nothing."""
@@ -151,6 +165,10 @@ class MessageList:
         """See `Format.tools`."""
         return request.get("tools") or ()
 
+    def reasoning(self, request: Mapping[str, Any], model: str) -> ReasoningRule:
+        """See `Format.reasoning`: this format carries none that is bound to what precedes it."""
+        return "free"
+
     def compose(
         self, request: Mapping[str, Any], messages: list[Any], tools: Sequence[dict[str, Any]]
     ) -> dict[str, Any]:
@@ -169,6 +187,15 @@ def as_json(value: Any, where: str) -> str:
         raise FormatError(where, f"not JSON ({error})", "Give plain JSON values.") from None
 
 
+def ordered(parts: Sequence[Part]) -> tuple[Part, ...]:
+    """Parts as a message holds them: reasoning last, empty text left out."""
+    said = [part for part in parts if not isinstance(part, Reasoning)]
+    kept = [part for part in said if not (isinstance(part, Text) and not part.text)]
+    if len(kept) == len(parts):
+        return tuple(parts)
+    return (*kept, *(part for part in parts if isinstance(part, Reasoning)))
+
+
 def text_at(value: Any, where: str) -> str:
     """``value`` if it is a string. Raises FormatError if not."""
     if isinstance(value, str):
@@ -183,3 +210,15 @@ def unknown_role(role: Any, where: str, known: Sequence[str]) -> FormatError:
     return FormatError(
         f"{where}.role", f"unknown role {role!r}", f"Roles here are {', '.join(known)}."
     )
+
+
+_MARKERS = frozenset(("cache_control", "prompt_cache_breakpoint"))
+
+
+def unmarked(value: Any) -> Any:
+    """A copy of a block's containers without cache markers, which have no say in identity."""
+    if isinstance(value, Mapping):
+        return {key: unmarked(item) for key, item in value.items() if key not in _MARKERS}
+    if isinstance(value, (list, tuple)):
+        return [unmarked(item) for item in value]
+    return unmarked(plain(value, "block")) if hasattr(value, "model_dump") else value

@@ -7,6 +7,7 @@ and thinking blocks are never edited: the API checks them byte for byte (A13).
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -20,9 +21,11 @@ from ullage.formats._base import (
     ToolSpec,
     as_json,
     field,
+    ordered,
     plain,
     text_at,
     unknown_role,
+    unmarked,
 )
 from ullage.messages import (
     WHOLE,
@@ -32,6 +35,7 @@ from ullage.messages import (
     Opaque,
     Part,
     Reasoning,
+    ReasoningRule,
     Role,
     Text,
     ToolCall,
@@ -43,6 +47,9 @@ __all__ = ["Anthropic"]
 
 _ROLES: dict[str, Role] = {"user": "user", "assistant": "assistant", "system": "system"}
 _loads = msgspec.json.Decoder().decode
+_BOUND_SINCE = (5, 1)
+_VERSION = re.compile(r"claude-(?:[a-z]+-)?(\d+)(?:[-.](\d{1,2}))?(?!\d)")
+_NO_REASONING = "[ullage: reasoning left out]"
 
 
 class Anthropic(MessageList):
@@ -60,7 +67,7 @@ class Anthropic(MessageList):
         blocks = [system] if isinstance(system, str) else system
         texts = [block if isinstance(block, str) else field(block, "text", "") for block in blocks]
         tools = self.tools(request)
-        texts += [as_json(_unmarked(tool), f"tools[{i}]") for i, tool in enumerate(tools)]
+        texts += [as_json(unmarked(tool), f"tools[{i}]") for i, tool in enumerate(tools)]
         asked = request.get("max_tokens")
         return Head(
             0,
@@ -79,7 +86,7 @@ class Anthropic(MessageList):
             raise unknown_role(said, where, tuple(_ROLES))
         content = fields.get("content")
         if type(content) is str:
-            return Message(role, (Text(content),))
+            return Message(role, (Text(content),) if content else ())
         if not isinstance(content, (list, tuple)):
             raise FormatError(
                 f"{where}.content",
@@ -87,7 +94,7 @@ class Anthropic(MessageList):
                 "Give content as the API takes it.",
             )
         parts = [self._block(b, i, f"{where}.content[{i}]") for i, b in enumerate(content)]
-        return Message(role, tuple(parts))
+        return Message(role, ordered(parts))
 
     def _block(self, raw: Any, at: int, where: str) -> Part:
         block = raw if type(raw) is dict else plain(raw, where)
@@ -128,10 +135,13 @@ class Anthropic(MessageList):
             source = block.get("source")
             if field(source, "type") in ("base64", "url", "file"):
                 data = field(source, "data") or field(source, "url") or field(source, "file_id")
-                return Media(kind, field(source, "media_type") or "", str(data or ""), at)
-        return Opaque(str(kind), as_json(_unmarked(block), where), at)
+                mime = field(source, "media_type") or ""
+                return Media(kind, mime, str(data or ""), at, block=unmarked(block))
+        return Opaque(str(kind), as_json(unmarked(block), where), at)
 
-    def edit(self, raw: Any, message: Message, changes: Sequence[Change]) -> dict[str, Any]:
+    def edit(
+        self, raw: Any, message: Message, changes: Sequence[Change], *, silent: bool = False
+    ) -> dict[str, Any]:
         """See `Format.edit`."""
         new = dict(raw if type(raw) is dict else plain(raw, "message"))
         if isinstance(new["content"], str):
@@ -149,7 +159,23 @@ class Anthropic(MessageList):
                 block["content"] = _item(block["content"], part.content[item], text)
             else:
                 block["text"] = text
+        if silent:
+            thoughts = {part.at for part in message.parts if isinstance(part, Reasoning)}
+            kept = [block for at, block in enumerate(blocks) if at not in thoughts]
+            new["content"] = kept or [{"type": "text", "text": _NO_REASONING}]
         return new
+
+    def reasoning(self, request: Mapping[str, Any], model: str) -> ReasoningRule:
+        """See `Format.reasoning`. From Claude 5.1 on, thinking is bound to what precedes it.
+
+        The API then answers 400 (A15) unless it was asked to drop the blocks itself. With
+        manual thinking the open turn must begin with its thinking (A14), so nothing may be
+        left out while it is open.
+        """
+        thinking = request.get("thinking") or {}
+        if _version(model) < _BOUND_SINCE or field(thinking, "block_binding"):
+            return "free"
+        return "frozen" if field(thinking, "type") == "enabled" else "strip"
 
     def user(self, text: str) -> dict[str, Any]:
         """See `Format.user`."""
@@ -174,10 +200,13 @@ class Anthropic(MessageList):
             return part
         raise FormatError("call", "not a tool_use block", "Give the block the model sent.")
 
-    def result(self, call: ToolCall, text: str, *, is_error: bool = False) -> dict[str, Any]:
+    def result(
+        self, call: ToolCall, text: str, *, is_error: bool = False, block: Any = None
+    ) -> dict[str, Any]:
         """See `Format.result`: a block, to stand first in the next user message (A5)."""
-        block = {"type": "tool_result", "tool_use_id": call.id, "content": text}
-        return {**block, "is_error": True} if is_error else block
+        content = text if block is None else [block]
+        result = {"type": "tool_result", "tool_use_id": call.id, "content": content}
+        return {**result, "is_error": True} if is_error else result
 
     def usage(self, reply: Any) -> Usage | None:
         """See `Format.usage`. Cached tokens are outside ``input_tokens``."""
@@ -194,6 +223,12 @@ class Anthropic(MessageList):
         )
 
 
+def _version(model: str) -> tuple[int, int]:
+    """The version in a model's name, such as (4, 5); (0, 0) if there is none."""
+    found = _VERSION.search(model)
+    return (int(found[1]), int(found[2] or 0)) if found else (0, 0)
+
+
 def _item(content: Any, leaf: Content, text: str) -> Any:
     """A result's content with one item shown otherwise; a cache marker on it stays."""
     if leaf.at == WHOLE:
@@ -205,10 +240,3 @@ def _item(content: Any, leaf: Content, text: str) -> Any:
     if marker is not None:
         items[leaf.at]["cache_control"] = marker
     return items
-
-
-def _unmarked(block: Any) -> Any:
-    """A block without its cache marker, which has no say in identity or in tokens."""
-    if isinstance(block, Mapping):
-        return {key: value for key, value in block.items() if key != "cache_control"}
-    return _unmarked(plain(block, "block"))

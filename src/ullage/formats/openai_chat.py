@@ -18,9 +18,11 @@ from ullage.formats._base import (
     ToolSpec,
     as_json,
     field,
+    ordered,
     plain,
     text_at,
     unknown_role,
+    unmarked,
 )
 from ullage.messages import (
     WHOLE,
@@ -99,7 +101,7 @@ class OpenAIChat(MessageList):
             thought = fields.get("reasoning_content")
             if isinstance(thought, str) and thought:
                 parts.append(Reasoning(thought, WHOLE))
-        return Message(role, tuple(parts))
+        return Message(role, ordered(parts))
 
     def _content(self, content: Any, where: str) -> list[Content]:
         if content is None:
@@ -124,14 +126,15 @@ class OpenAIChat(MessageList):
                 return Text(text_at(part.get(kind), f"{where}.{kind}"), at)
             case "image_url":
                 url = field(part.get("image_url"), "url", "")
-                return Media("image", "", url if isinstance(url, str) else "", at)
+                return Media("image", "", str(url or ""), at, block=unmarked(part))
             case "input_audio":
                 sound = part.get("input_audio")
-                return Media("audio", field(sound, "format", ""), field(sound, "data", ""), at)
+                form, data = field(sound, "format", ""), field(sound, "data", "")
+                return Media("audio", form, data, at, block=unmarked(part))
             case "file":
                 file = part.get("file")
                 data = field(file, "file_data") or field(file, "file_id") or ""
-                return Media("document", "application/pdf", data, at)
+                return Media("document", "application/pdf", data, at, block=unmarked(part))
             case kind:
                 return Opaque(str(kind), as_json(part, where), at)
 
@@ -156,9 +159,13 @@ class OpenAIChat(MessageList):
         name = text_at(field(body, "name"), f"{where}.{kind}.name")
         return ToolCall(str(call.get("id") or ""), name, arguments, at)
 
-    def edit(self, raw: Any, message: Message, changes: Sequence[Change]) -> dict[str, Any]:
+    def edit(
+        self, raw: Any, message: Message, changes: Sequence[Change], *, silent: bool = False
+    ) -> dict[str, Any]:
         """See `Format.edit`."""
         new = dict(raw if type(raw) is dict else plain(raw, "message"))
+        if silent:
+            new.pop("reasoning_content", None)
         for number, item, text in changes:
             part = message.parts[number]
             if isinstance(part, ToolCall):
@@ -195,9 +202,12 @@ class OpenAIChat(MessageList):
         """See `Format.call`."""
         return self._call(raw, WHOLE, "call")
 
-    def result(self, call: ToolCall, text: str, *, is_error: bool = False) -> dict[str, Any]:
-        """See `Format.result`. The wire has no error flag: the text says what went wrong."""
-        return {"role": "tool", "tool_call_id": call.id, "content": text}
+    def result(
+        self, call: ToolCall, text: str, *, is_error: bool = False, block: Any = None
+    ) -> dict[str, Any]:
+        """See `Format.result`. There is no error flag (the text tells) and only text (C8)."""
+        content = text if block is None else as_json(block, "block")
+        return {"role": "tool", "tool_call_id": call.id, "content": content}
 
     def usage(self, reply: Any) -> Usage | None:
         """See `Format.usage`. Cached and written tokens are inside ``prompt_tokens``."""

@@ -28,11 +28,13 @@ class Answer(msgspec.Struct, frozen=True):
         text: what the model reads.
         ref: the ref that was opened, or None if none was.
         is_error: whether the call could not be answered.
+        block: a content block to give back as what it was, or None.
     """
 
     text: str
     ref: str | None = None
     is_error: bool = False
+    block: Any = None
 
 
 def answer(
@@ -69,6 +71,10 @@ def answer(
 
 
 def _page(name: str, arguments: dict[str, Any], output: Output, words: Words) -> Answer:
+    if output.kind == "block" and name == CONTINUATION and not arguments.get("offset"):
+        block = _loads(output.text)
+        kind = block.get("type", "block") if isinstance(block, dict) else "block"
+        return Answer(f"[{kind} {output.ref}, complete]", output.ref, block=block)
     if name == CONTINUATION:
         offset = _integer(arguments.get("offset"), 0)
         return Answer(by_character(output.text, output.ref, offset, words), output.ref)

@@ -9,11 +9,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from ullage import canon
 from ullage.effects import Output
 from ullage.messages import Content, Media, Opaque, Text, ToolCall, ToolResult
 from ullage.notices import Words
-from ullage.transcript import Transcript
+from ullage.transcript import Transcript, leaves_of, output_of
 
 __all__ = ["account", "index_of", "outputs_of"]
 
@@ -23,26 +22,15 @@ _CALL_CHARS = 140
 _GAVE_CHARS = 80
 
 
-def output_of(content: Content) -> Output:
-    """What a result's item is set aside as: its text, or its block as JSON text."""
-    if isinstance(content, Text):
-        return Output(canon.ref_of(content.text), content.text)
-    if isinstance(content, Media):
-        block = {"kind": content.kind, "mime": content.mime, "data": content.data}
-        text = canon.canonical_json(block)
-    else:
-        text = content.text
-    return Output(canon.ref_of(text, "block"), text, "block")
-
-
 def outputs_of(transcript: Transcript, start: int, stop: int) -> Iterator[Output]:
     """Every tool output and every image in a run of messages."""
     for message in transcript.messages[start:stop]:
-        for part in message.parts:
-            if isinstance(part, ToolResult):
-                yield from (output_of(content) for content in part.content)
-            elif isinstance(part, (Media, Opaque)):
-                yield output_of(part)
+        for number, _, leaf in leaves_of(message):
+            part = message.parts[number]
+            if isinstance(part, (ToolResult, Media, Opaque)):
+                output = output_of(leaf)
+                if output is not None:
+                    yield output
 
 
 def index_of(transcript: Transcript, start: int, stop: int, words: Words) -> str:
@@ -65,15 +53,18 @@ def index_of(transcript: Transcript, start: int, stop: int, words: Words) -> str
                 case ToolResult(content=content):
                     call = transcript.call_for(index, number)
                     of = f" of {call.name} {_clip(call.arguments, _CALL_CHARS)}" if call else ""
-                    lines.extend(_listed(output_of(item)) + of for item in content)
+                    lines.extend(_listed(item) + of for item in content)
                 case Media() | Opaque():
-                    lines.append(_listed(output_of(part)))
+                    lines.append(_listed(part))
                 case _:
                     pass
     return "\n".join(lines)
 
 
-def _listed(output: Output) -> str:
+def _listed(content: Content) -> str:
+    output = output_of(content)
+    if output is None:
+        return "nothing"
     what = "output" if output.kind == "text" else "block"
     return f"{what} ref={output.ref} ({len(output.text):,} characters)"
 
@@ -138,10 +129,11 @@ def _bullets(transcript: Transcript, index: int) -> Iterator[tuple[str, str]]:
 
 
 def _gave(content: Content) -> str:
-    output = output_of(content)
-    if isinstance(content, Text) and len(output.text) <= _GAVE_CHARS and output.text.isprintable():
-        return output.text
-    return f"{len(output.text):,} characters, ref={output.ref}"
+    if isinstance(content, Text):
+        text = content.text
+        if len(text) <= _GAVE_CHARS and text.isprintable():
+            return text
+    return _listed(content)
 
 
 def _clip(text: str, chars: int) -> str:

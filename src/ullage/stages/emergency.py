@@ -6,6 +6,7 @@ bullets, with an index of everything it stands for. If what is kept is itself to
 largest texts are cut to size. The account is always made from the original messages, never
 from an earlier account, so nothing decays however often it happens (failure F51).
 
+If even that does not fit (signed calls may not be cut), the newest turn is condensed as well.
 For every history, and every limit above what stands outside the messages and a small floor,
 it returns cuts that fit (failure F39).
 """
@@ -13,6 +14,7 @@ it returns cuts that fit (failure F39).
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from typing import NamedTuple
 
 from ullage import canon
 from ullage.edits import Cut, Replace, Span
@@ -52,35 +54,59 @@ def emergency(
     limit = window.limit_tokens
     if window.within(int(limit * start), surely=True):
         return ()
-    room_chars = int(limit * account_share) * _CHARS_PER_TOKEN
-    cuts, begin, stop = _condense(window, int(limit * target), keep_messages, room_chars)
-    kept = [*range(begin), *range(stop, window.size)]
-    tokens = window.head_tokens + sum(window.message_tokens(index) for index in kept)
-    tokens += sum(window.meter.message(cut.edit.text) for cut in cuts)
-    allowed = window.allowed(int(limit * _CALM))
-    return [*cuts, *_shrink(window, kept, tokens - allowed)]
+    account_chars = int(limit * account_share) * _CHARS_PER_TOKEN
+    begin = window.span[0] if window.span else _first_user(window) + 1
+    tail = _tail_start(window, begin, window.allowed(int(limit * target)), keep_messages)
+    plan = _Plan((), 0)
+    for stop in dict.fromkeys((tail, window.size)):
+        # the newest turn is condensed too, but only if nothing else makes the view fit
+        plan = _plan(window, begin, stop, account_chars)
+        if plan.tokens <= window.allowed(int(limit * start)):
+            break
+    return plan.cuts
 
 
-def _condense(
-    window: Window, target: int, keep: int, room_chars: int
-) -> tuple[list[Cut], int, int]:
-    """The cut that condenses the middle, and its edges; no cut where there is no middle."""
-    begin = _first_user(window) + 1
-    if window.span:
-        begin = window.span[0]
-    stop = _tail_start(window, begin, window.allowed(target), keep, room_chars)
+class _Plan(NamedTuple):
+    """Cuts, and the uncalibrated tokens of the view they would leave."""
+
+    cuts: Sequence[Cut]
+    tokens: int
+
+
+def _plan(window: Window, begin: int, stop: int, account_chars: int) -> _Plan:
+    """Condense [begin, stop), and cut what is kept to size."""
+    span = _condense(window, begin, stop, account_chars)
+    hidden = range(begin, stop) if span else range(0)
+    kept = [i for i in range(window.size) if not window.hidden(i) and i not in hidden]
+    tokens = window.head_tokens + sum(map(window.message_tokens, kept))
+    if span is not None and isinstance(span.edit, Span):
+        tokens += window.meter.message(span.edit.text)
+    elif window.span is not None:
+        tokens += window.meter.message(window.span[2].text)
+    cuts = [] if span is None else [span]
+    for spot, cut in _shrink(
+        window, kept, tokens - window.allowed(int(window.limit_tokens * _CALM))
+    ):
+        cuts.append(cut)
+        if isinstance(cut.edit, Replace):
+            tokens += window.edit_tokens(cut.edit) - window.leaf_tokens(spot)
+    return _Plan(cuts, tokens)
+
+
+def _condense(window: Window, begin: int, stop: int, account_chars: int) -> Cut | None:
+    """The cut that condenses [begin, stop), or None if it would win nothing."""
     if stop <= begin:
-        return ([], window.size, window.size)
+        return None
     transcript, words = window.transcript, window.words
     index = index_of(transcript, begin, stop, words)
     ref = canon.ref_of(index)
-    text = account(transcript, begin, stop, words, ref, room_chars)
-    if window.meter.message(text) >= sum(map(window.message_tokens, range(begin, stop))):
-        return ([], window.size, window.size)
+    text = account(transcript, begin, stop, words, ref, account_chars)
+    shown = [i for i in range(begin, stop) if not window.hidden(i)]
+    if window.meter.message(text) >= sum(map(window.message_tokens, shown)):
+        return None
     why = f"the view was near its limit of {window.limit_tokens:,} tokens"
     span = Span(transcript.chain[begin], transcript.chain[stop], text, ref, why)
-    outputs = (*outputs_of(transcript, begin, stop), Output(ref, index))
-    return ([Cut(span, outputs)], begin, stop)
+    return Cut(span, (*outputs_of(transcript, begin, stop), Output(ref, index)))
 
 
 def _first_user(window: Window) -> int:
@@ -88,10 +114,9 @@ def _first_user(window: Window) -> int:
     return next((i for i in range(window.size) if messages[i].role == "user"), -1)
 
 
-def _tail_start(window: Window, begin: int, target: int, keep: int, room_chars: int) -> int:
-    """Where the kept tail begins: an assistant message, as early as the target allows."""
-    fixed = window.head_tokens + room_chars // _CHARS_PER_TOKEN
-    fixed += sum(window.message_tokens(index) for index in range(begin))
+def _tail_start(window: Window, begin: int, target: int, keep: int) -> int:
+    """Where the kept tail begins: at a reply of the model, as early as the target allows."""
+    fixed = window.head_tokens + sum(window.message_tokens(index) for index in range(begin))
     floor = window.span[1] if window.span else begin
     held, best = 0, window.size
     for index in range(window.size - 1, floor - 1, -1):
@@ -106,7 +131,7 @@ def _tail_start(window: Window, begin: int, target: int, keep: int, room_chars: 
 # ── what is kept is itself too large ─────────────────────────────────────────────────────
 
 
-def _shrink(window: Window, kept: Sequence[int], excess: int) -> Iterator[Cut]:
+def _shrink(window: Window, kept: Sequence[int], excess: int) -> Iterator[tuple[Spot, Cut]]:
     """Cuts of the largest texts among the kept messages that win ``excess`` tokens."""
     if excess <= 0:
         return
@@ -117,7 +142,7 @@ def _shrink(window: Window, kept: Sequence[int], excess: int) -> Iterator[Cut]:
             break
         cut = _cut_to(window, spot, tokens, cap)
         if cut is not None:
-            yield cut
+            yield spot, cut
 
 
 def _texts(window: Window, kept: Sequence[int]) -> Iterator[tuple[Spot, int]]:

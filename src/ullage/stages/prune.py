@@ -17,9 +17,9 @@ import msgspec
 from ullage import canon
 from ullage.edits import Cut, Replace
 from ullage.effects import Output
-from ullage.messages import Text, ToolCall
+from ullage.messages import Media, Text, ToolCall
 from ullage.notices import RECALL_TOOLS
-from ullage.transcript import Spot
+from ullage.transcript import Spot, output_of
 from ullage.window import SMALL_TOKENS, Window
 
 __all__ = ["prune"]
@@ -113,6 +113,8 @@ def _placeholder(window: Window, spot: Spot) -> Cut | None:
     leaf = window.transcript.leaf(spot)
     if isinstance(leaf, ToolCall):
         return _stub(window, spot, leaf)
+    if isinstance(leaf, Media):
+        return _without_media(window, spot, leaf)
     if not isinstance(leaf, Text):
         return None
     call = window.transcript.call_for(spot[0], spot[1])
@@ -123,6 +125,16 @@ def _placeholder(window: Window, spot: Spot) -> Cut | None:
     text = window.words.placeholder(ref, leaf.text)
     shown = edit.text if edit is not None else leaf.text
     return _cut(window, spot, leaf.text, ref, text) if len(text) < len(shown) else None
+
+
+def _without_media(window: Window, spot: Spot, media: Media) -> Cut | None:
+    output = output_of(media)
+    if output is None:
+        return None
+    text = window.words.media(output.ref, media.mime or media.kind)
+    why = "the window was over its high-water mark; an image or document set aside"
+    replace = Replace(window.transcript.place(spot), output.ref, text, "pruned", why)
+    return Cut(replace, (output,))
 
 
 def _cut(window: Window, spot: Spot, text: str, ref: str, shown: str, *, keep: bool = True) -> Cut:

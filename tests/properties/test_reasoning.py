@@ -1,0 +1,119 @@
+"""Reasoning that is bound to the messages before it (`provider-rules` A13 to A16).
+
+The judge here is a small stand-in for the provider: it remembers, for each thinking block it
+returned, what had been sent before it, and looks whether the same stands before it now.
+"""
+
+import json
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tests import histories
+from tests.properties.test_gates import boundaries
+from ullage import Limits, Session
+from ullage.formats.rules import problems_of
+
+BOUND, FREE = "claude-opus-5-5", "claude-sonnet-4-5"
+windows = st.sampled_from((4_000, 6_000, 12_000))
+
+
+def new_session(model, window, **more):
+    limits = Limits(window_tokens=window)
+    return Session(model, limits=limits, format="anthropic", recall=True, **more)
+
+
+def request(model, messages, **more):
+    return {**histories.request("anthropic", messages), "model": model, **more}
+
+
+def without_thinking(message):
+    if isinstance(message["content"], str):
+        return message
+    kept = [block for block in message["content"] if block["type"] != "thinking"]
+    return {**message, "content": kept}
+
+
+def signatures(messages):
+    """Each thinking block's signature, with what stands before its message."""
+    before = []
+    for message in messages:
+        for block in message["content"] if isinstance(message["content"], list) else ():
+            if block["type"] == "thinking":
+                yield block["signature"], json.dumps(before)
+        before.append(without_thinking(message))
+
+
+def thinking_of(message):
+    blocks = message["content"] if isinstance(message["content"], list) else ()
+    return [block["signature"] for block in blocks if block["type"] == "thinking"]
+
+
+@given(windows, histories.histories)
+def test_no_thinking_is_shown_behind_anything_that_was_changed(window, turns):
+    messages = histories.wire("anthropic", turns)
+    session, returned = new_session(BOUND, window), {}
+    for length in boundaries(messages):
+        view = session.fit(request(BOUND, messages[:length]))["messages"]
+        for signature, before in signatures(view):
+            assert returned[signature] == before
+        assert problems_of("anthropic", view) == []
+        if length < len(messages):
+            for signature in thinking_of(messages[length]):
+                returned[signature] = json.dumps([without_thinking(m) for m in view])
+
+
+@given(windows, histories.histories)
+def test_models_that_do_not_check_keep_their_thinking(window, turns):
+    messages = histories.wire("anthropic", turns)
+    session = new_session(FREE, window)
+    session.fit(request(FREE, messages))
+    assert not [event for event in session.events if event.kind == "reasoning"]
+
+
+def thoughtful(turns):
+    call = histories.Call("bash", "a.py", "a line of output\n" * 200)
+    return histories.wire("anthropic", [histories.Turn(calls=(call,), thought=True)] * turns)
+
+
+def lived(session, messages, **more):
+    for length in boundaries(messages):
+        view = session.fit(request(BOUND, messages[:length], **more))["messages"]
+    return view
+
+
+def test_a_batch_takes_the_thinking_behind_it_and_leaves_what_stands_before_it():
+    messages = thoughtful(30)
+    session = new_session(BOUND, 16_000)
+    view = lived(session, messages)
+    assert {"pruned", "reasoning"} <= {event.kind for event in session.events}
+    first = next(i for i, m in enumerate(view) if m is not messages[i])
+    assert all(thinking_of(m) for m in messages[1:first:2])
+    newest = [bool(thinking_of(m)) for m in view if m["role"] == "assistant"]
+    assert not all(newest)
+    assert newest[-1], "what was thought after the batch stays"
+
+
+def test_who_asked_the_provider_to_drop_blocks_keeps_them_all():
+    asked = {"type": "adaptive", "block_binding": {"prefix_mismatch_behavior": "drop_block"}}
+    view = lived(new_session(BOUND, 16_000), thoughtful(30), thinking=asked)
+    assert all(thinking_of(m) for m in view if m["role"] == "assistant")
+
+
+def test_manual_thinking_holds_a_batch_back_while_its_turn_is_open():
+    manual = {"type": "enabled", "budget_tokens": 1_024}
+    session = new_session(BOUND, 16_000)
+    lived(session, thoughtful(16), thinking=manual)
+    kinds = [event.kind for event in session.events]
+    assert "held" in kinds
+    assert "pruned" not in kinds
+
+
+def test_joining_half_way_treats_first_cuts_as_a_batch():
+    messages = thoughtful(6)
+    messages[2]["content"][0]["content"] = "a line of a log\n" * 2_000
+    session = Session(BOUND, limits=Limits(window_tokens=100_000))
+    view = session.fit(request(BOUND, messages))["messages"]
+    assert session.events[0].kind == "joined"
+    assert thinking_of(view[1])
+    assert not any(thinking_of(m) for m in view[3:])

@@ -1,0 +1,62 @@
+"""Replaying runs: our own small ones, and a fixed sample of recorded ones where they are."""
+
+import os
+from itertools import islice
+from pathlib import Path
+
+import pytest
+
+from tests import histories
+from ullage.replay.cache import PROFILES
+from ullage.replay.readers import Run, read
+from ullage.replay.run import replay_run
+from ullage.replay.table import rows_of
+
+TRACES = Path(os.environ.get("ULLAGE_TRACES", Path(__file__).parents[3] / "shared" / "traces"))
+KINDS = ("coding", "joined", "customer-service", "data-analysis", "records-api", "research-web")
+
+
+def small_run(format, turns=24):
+    call = histories.Call("bash", "a.py", "a line of output\n" * 300)
+    messages = histories.wire(format, [histories.Turn(said="next", calls=(call, call))] * turns)
+    request = {
+        key: value for key, value in histories.request(format, []).items() if key != "messages"
+    }
+    return Run("small", format, request, messages, {}, "written here", {})
+
+
+@pytest.mark.parametrize("format", ["openai-chat", "anthropic"])
+def test_a_run_larger_than_its_window_is_kept_within_it_and_loses_nothing(format):
+    replayed = replay_run(small_run(format), 16_000, profile=PROFILES["openai-5"])
+    assert replayed.broken == {}
+    assert replayed.over_limit == 0
+    assert replayed.raw_peak_tokens > 16_000 > replayed.peak_tokens
+    assert replayed.events["pruned"] > 0
+    assert 0 < replayed.paid_tokens < replayed.raw_paid_tokens
+
+
+def test_a_run_that_fits_costs_what_it_cost():
+    replayed = replay_run(small_run("openai-chat", 2), 64_000, profile=PROFILES["openai-5"])
+    assert replayed.tokens == replayed.raw_tokens
+    assert replayed.breaks == 0
+
+
+def test_rows_sum_runs_by_file_and_window():
+    replayed = replay_run(small_run("openai-chat", 4), 16_000, profile=PROFILES["none"])
+    rows = rows_of([("one", replayed), ("one", replayed), ("two", replayed)])
+    assert [(row.name, row.runs, row.calls) for row in rows] == [
+        ("one", 2, 8),
+        ("two", 1, 4),
+        ("all", 3, 12),
+    ]
+
+
+@pytest.mark.skipif(not TRACES.exists(), reason="the recorded runs are not here (ULLAGE_TRACES)")
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("window_tokens", [16_000, 64_000])
+def test_every_gate_holds_on_a_fixed_sample_of_recorded_runs(kind, window_tokens):
+    for run in islice(read(TRACES / f"{kind}.jsonl.gz"), 3):
+        replayed = replay_run(run, window_tokens, profile=PROFILES["anthropic-5m"])
+        assert replayed.broken == {}, run.id
+        assert replayed.over_limit == 0
+        assert replayed.peak_tokens <= window_tokens
