@@ -84,8 +84,10 @@ histories = st.lists(turns, min_size=1, max_size=14)
 
 def wire(format, turns, *, reuse_ids=False, start=0):
     """The turns as wire messages of a format, each beginning with the user's task."""
-    write = {"openai-chat": _openai, "anthropic": _anthropic, "gemini": _gemini}[format]
     messages = [] if start else [user(format, "Find out why the tests fail.")]
+    if format == "gemini":
+        return messages + _gemini_history(turns, reuse_ids, start)
+    write = _openai if format == "openai-chat" else _anthropic
     for number, turn in enumerate(turns, start):
         messages += write(turn, number, reuse_ids)
     return messages
@@ -152,10 +154,10 @@ def _anthropic_result(id, call):
     return block
 
 
-def _gemini(turn, number, reuse):
+def _gemini(turn, number, reuse, signed=False):
     """Without ids where ids are reused, as older models and many clients write them.
 
-    A signature stands on the first call of a step; for a step without calls, on its text.
+    Signed, the first call of a step carries a signature; without calls, the text does.
     """
     if turn.user is not None:
         yield user("gemini", turn.user)
@@ -167,13 +169,26 @@ def _gemini(turn, number, reuse):
         {"functionCall": {**id, "name": c.tool, "args": {"path": argument_of(c)}}}
         for id, c in zip(ids, turn.calls, strict=True)
     ]
-    if turn.thought:
-        signed = next((part for part in parts if "functionCall" in part), parts[-1])
-        signed["thoughtSignature"] = "c2lnbmVk"
+    if signed:
+        first = next((part for part in parts if "functionCall" in part), parts[-1])
+        first["thoughtSignature"] = f"c2ln{number:04}"
     yield {"role": "model", "parts": parts}
     results = [_gemini_result(id, c) for id, c in zip(ids, turn.calls, strict=True)]
     if results:
         yield {"role": "user", "parts": results}
+
+
+def _gemini_history(turns, reuse, start):
+    """Contents of the turns: signed all or none, and with the user between two replies (G4)."""
+    contents = []
+    for number, turn in enumerate(turns, start):
+        for content in _gemini(turn, number, reuse, signed=turns[0].thought):
+            if contents and contents[-1]["role"] == content["role"] == "model":
+                contents.append(user("gemini", "go on"))
+            contents.append(content)
+    if contents and contents[-1]["role"] == "model":
+        contents.append(user("gemini", "and now?"))
+    return contents
 
 
 def _gemini_result(id, call):

@@ -17,7 +17,7 @@ from __future__ import annotations
 
 import json
 import re
-from base64 import b64encode
+from base64 import b64decode, b64encode
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Any, Literal
@@ -26,7 +26,16 @@ import msgspec
 from msgspec.structs import replace
 
 from ullage.errors import FormatError
-from ullage.formats._base import Change, Head, ToolSpec, as_json, text_at, unknown_role
+from ullage.formats._base import (
+    Change,
+    Head,
+    ToolSpec,
+    as_json,
+    ordered,
+    text_at,
+    unknown_role,
+    unmarked,
+)
 from ullage.formats._gemini_fields import (
     check_object,
     get,
@@ -47,6 +56,7 @@ from ullage.messages import (
     Opaque,
     Part,
     Reasoning,
+    ReasoningRule,
     Role,
     Text,
     ToolCall,
@@ -161,9 +171,9 @@ class Gemini:
             if isinstance(part, ToolCall) and get(raw, "thoughtSignature"):
                 signed = True
             parts.append(part)
-        if signed:  # at the end, so that no other part is numbered otherwise without it
+        if signed:
             parts.append(Reasoning("", WHOLE, bound=True))
-        return parts
+        return list(ordered(parts))
 
     def _part(self, raw: Any, at: int, where: str) -> Part:
         if isinstance(raw, str):
@@ -194,12 +204,14 @@ class Gemini:
         if response is not None:
             content.append(Text(_text(value, f"{where}.response")))
         for index, part in enumerate(get(raw, "parts") or ()):
-            content.append(self._content(part, index, f"{where}.parts[{index}]"))
+            check_object(part, f"{where}.parts[{index}]")
+            item = self._content(part, index, f"{where}.parts[{index}]")
+            text = _plain_text(item) if isinstance(item, Media) else None
+            content.append(item if text is None else Text(text, index))
         call_id = str(get(raw, "id") or "")
         return ToolResult(call_id, tuple(content), wrapper == "error", at, name)
 
     def _content(self, raw: Any, at: int, where: str) -> Media | Opaque:
-        check_object(raw, where)
         inline, file = get(raw, "inlineData"), get(raw, "fileData")
         blob = file if inline is None else inline
         if blob is not None:
@@ -207,21 +219,31 @@ class Gemini:
             data = get(blob, "data" if inline is not None else "fileUri") or ""
             if isinstance(data, bytes):
                 data = b64encode(data).decode()
-            return Media(_kind(mime), mime, str(data), at)
+            return Media(_kind(mime), mime, str(data), at, block=_block(raw, str(data)))
         kind = next((name for name in _OPAQUE if get(raw, name) is not None), "part")
         return Opaque(kind, as_json(unsigned(raw), where), at)
 
     # ── edits ────────────────────────────────────────────────────────────────────────
 
-    def edit(self, raw: Any, message: Message, changes: Sequence[Change]) -> Any:
+    def edit(
+        self, raw: Any, message: Message, changes: Sequence[Change], *, silent: bool = False
+    ) -> Any:
         """See `Format.edit`. A string stays a string, an object an object of its type."""
         parts = list(parts_of(raw))
         for number, item, text in changes:
             part = message.parts[number]
             parts[part.at] = _edited(parts[part.at], part, item, text)
+        if silent:
+            thoughts = {part.at for part in message.parts if isinstance(part, Reasoning)}
+            kept = [part for at, part in enumerate(parts) if at not in thoughts]
+            parts = kept or [{"text": _NO_REASONING}]
         if isinstance(raw, list):
             return parts
         return with_field(raw, "parts", parts) if is_content(raw) else parts[0]
+
+    def reasoning(self, request: Mapping[str, Any], model: str) -> ReasoningRule:
+        """See `Format.reasoning`: signatures are not bound to what stands before them."""
+        return "free"
 
     def user(self, text: str) -> dict[str, Any]:
         """See `Format.user`."""
@@ -250,11 +272,20 @@ class Gemini:
                 return self._call(body, WHOLE, "call")
         raise FormatError("call", "not a functionCall", "Give the part the model sent.")
 
-    def result(self, call: ToolCall, text: str, *, is_error: bool = False) -> dict[str, Any]:
-        """See `Format.result`: a part, to stand with the other results of its step (G3)."""
+    def result(
+        self, call: ToolCall, text: str, *, is_error: bool = False, block: Any = None
+    ) -> dict[str, Any]:
+        """See `Format.result`: a part, to stand with the other results of its step (G3).
+
+        A response holds inline media beside its text (from Gemini 3 on), other blocks as JSON.
+        """
+        is_media = get(block, "inlineData") is not None
+        if block is not None and not is_media:
+            text = as_json(block, "block")
         response = {"error" if is_error else "output": text}
         known = {} if not call.id or _NAMELESS.search(call.id) else {"id": call.id}
-        return {"functionResponse": {**known, "name": call.name, "response": response}}
+        body = {**known, "name": call.name, "response": response}
+        return {"functionResponse": {**body, "parts": [block]} if is_media else body}
 
     def usage(self, reply: Any) -> Usage | None:
         """See `Format.usage`.
@@ -281,6 +312,8 @@ _COUNTS = (
     "candidatesTokenCount",
     "thoughtsTokenCount",
 )
+_PLAIN = "text/plain"
+_NO_REASONING = "[ullage: reasoning left out]"
 _NAMELESS = re.compile(r"#\d+\Z")
 
 
@@ -325,14 +358,47 @@ def _edited(raw: Any, part: Part, item: int, text: str) -> Any:
         call = get(raw, "functionCall")
         return with_field(raw, "functionCall", with_field(call, "args", _loads(text)))
     if isinstance(part, ToolResult):
-        body = get(raw, "functionResponse")
-        shown = _wrapped(get(body, "response"), text)
-        return with_field(raw, "functionResponse", with_field(body, "response", shown))
+        body = _answering(get(raw, "functionResponse"), part.content[item].at, text)
+        return with_field(raw, "functionResponse", body)
     if get(raw, "thoughtSignature") is not None:
         raw = (
             unsigned(raw) if isinstance(raw, Mapping) else with_field(raw, "thoughtSignature", None)
         )
     return with_field(raw, "text", text)
+
+
+def _answering(body: Any, at: int, text: str) -> Any:
+    """A functionResponse that shows ``text`` in its response, or in one of its parts.
+
+    Parts hold no text but as a file of plain text, so that is what a picture becomes.
+    """
+    if at == WHOLE:
+        return with_field(body, "response", _wrapped(get(body, "response"), text))
+    parts = list(get(body, "parts"))
+    data = b64encode(text.encode("utf-8", "surrogatepass")).decode()
+    blob = {"inlineData": {"mimeType": _PLAIN, "data": data}}
+    old = parts[at]
+    parts[at] = blob if isinstance(old, Mapping) else type(old).model_validate(blob)
+    return with_field(body, "parts", parts)
+
+
+def _plain_text(blob: Media) -> str | None:
+    """The text in a blob of plain text; None if it is another, or holds no UTF-8."""
+    if blob.mime != _PLAIN:
+        return None
+    try:
+        return b64decode(blob.data).decode()
+    except ValueError:
+        return None
+
+
+def _block(raw: Any, data: str) -> Any:
+    """A blob's part as it stands on the wire, in containers of its own."""
+    block = unmarked(unsigned(raw))
+    inline = get(block, "inlineData")
+    if inline is None:
+        return block
+    return with_field(block, "inlineData", with_field(inline, "data", data))
 
 
 def _wrapped(response: Any, text: str) -> Any:

@@ -6,6 +6,7 @@ and nothing of windows, ledgers or stores.
 
 from __future__ import annotations
 
+import base64
 import json
 import re
 from collections.abc import Iterator, Mapping, Sequence
@@ -66,7 +67,10 @@ def _responses(parts: Sequence[Wire]) -> Iterator[tuple[str, list[str]]]:
                 (value,) = value.values()
             if not isinstance(value, str):
                 value = json.dumps(value, ensure_ascii=False, separators=(",", ":"))
-            yield str(given.get("id") or given["name"]), [value]
+            blobs = [blob.get("inlineData", {}) for blob in given.get("parts", ())]
+            plain = [blob["data"] for blob in blobs if blob.get("mimeType") == "text/plain"]
+            texts = [value, *(base64.b64decode(data).decode() for data in plain)]
+            yield str(given.get("id") or given["name"]), texts
 
 
 def visible(messages: Sequence[Wire]) -> Iterator[str]:
