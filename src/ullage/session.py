@@ -260,9 +260,9 @@ class Session(_Coat):
             call: the tool call as it stands in the reply, a dict or the SDK's object.
 
         Returns:
-            The wire result, ready to append: a tool message (OpenAI) or a ``tool_result``
-            block for the next user message (Anthropic). What is wrong with the call is told
-            to the model in it.
+            The wire result, ready to append: a tool message (OpenAI), or a ``tool_result``
+            block (Anthropic) or ``functionResponse`` part (Gemini) for the next user message.
+            What is wrong with the call is told to the model in it.
 
         Raises:
             FormatError: this is not a tool call of the format.

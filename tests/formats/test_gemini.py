@@ -187,6 +187,11 @@ def test_results_find_their_calls_by_id_or_else_by_name_and_order(call_ids, resu
     assert pairs(contents) == (wanted, True)
 
 
+@pytest.mark.parametrize(("id", "wanted"), [(None, None), ("7", "7"), ("bash#x", "bash#x")])
+def test_a_result_has_the_id_that_came_with_its_call(id, wanted):
+    assert WIRE.result(part_of(call(id=id)), "ok")["functionResponse"].get("id") == wanted
+
+
 def test_an_id_goes_before_the_order():
     contents = [
         model(call(id="a", args={"at": "a"}), call(id="b", args={"at": "b"})),

@@ -119,6 +119,7 @@ ILLEGAL = [
     ("G6", [GO, model(call("a")), user(gave("b"))]),
     ("G6", [GO, model(call(id="1")), user(gave(id="2"))]),
     ("G6", [GO, model(call("a", id="1")), user(gave("b", id="1"))]),
+    ("G6", [GO, model(call(id="1"), call(id="2")), user(gave(id="1"), gave(id="1"))]),
     ("G6", [GO, model(call("a"), call("a")), user(gave("a"), gave("b"))]),
     ("G7", [GO, model(call(), call(signature="c2ln")), user(gave(), gave())]),
     ("G7", [GO, model(call(signature="c2l"), call(signature="c2ln")), user(gave(), gave())]),

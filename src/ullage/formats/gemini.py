@@ -283,7 +283,7 @@ class Gemini:
         if block is not None and not is_media:
             text = as_json(block, "block")
         response = {"error" if is_error else "output": text}
-        known = {} if not call.id or _NAMELESS.search(call.id) else {"id": call.id}
+        known = {"id": call.id} if _is_wire_id(call) else {}
         body = {**known, "name": call.name, "response": response}
         return {"functionResponse": {**body, "parts": [block]} if is_media else body}
 
@@ -314,7 +314,12 @@ _COUNTS = (
 )
 _PLAIN = "text/plain"
 _NO_REASONING = "[ullage: reasoning left out]"
-_NAMELESS = re.compile(r"#\d+\Z")
+
+
+def _is_wire_id(call: ToolCall) -> bool:
+    """Whether the id came with the call, and was not made here."""
+    made_up = re.fullmatch(r"#\d+", call.id.removeprefix(call.name))
+    return bool(call.id) and made_up is None
 
 
 def _named(part: ToolCall | ToolResult, number: int) -> ToolCall | ToolResult:
