@@ -15,14 +15,12 @@ one loses the signature if it is ever cut: it is optional there, and valid for t
 
 from __future__ import annotations
 
-import json
 import re
-from base64 import b64decode, b64encode
+from base64 import b64encode
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from typing import Any, Literal
+from typing import Any
 
-import msgspec
 from msgspec.structs import replace
 
 from ullage.errors import FormatError
@@ -34,7 +32,6 @@ from ullage.formats._base import (
     ordered,
     text_at,
     unknown_role,
-    unmarked,
 )
 from ullage.formats._gemini_fields import (
     check_object,
@@ -47,6 +44,14 @@ from ullage.formats._gemini_fields import (
     tool_text,
     unsigned,
     with_field,
+)
+from ullage.formats._gemini_results import (
+    block_of,
+    edited,
+    kind_of,
+    plain_text,
+    response_text,
+    unwrapped,
 )
 from ullage.messages import (
     WHOLE,
@@ -67,9 +72,7 @@ from ullage.usage import Usage
 __all__ = ["Gemini"]
 
 _ROLES: dict[str, Role] = {"user": "user", "model": "assistant", "function": "tool"}
-_WRAPPERS = ("result", "output", "error")
 _OPAQUE = ("executableCode", "codeExecutionResult", "toolCall", "toolResponse")
-_loads = msgspec.json.Decoder().decode
 
 
 class Gemini:
@@ -199,14 +202,14 @@ class Gemini:
     def _result(self, raw: Any, at: int, where: str) -> ToolResult:
         name = text_at(get(raw, "name") or "", f"{where}.name")
         response = get(raw, "response")
-        wrapper, value = _unwrapped(response)
+        wrapper, value = unwrapped(response)
         content: list[Content] = []
         if response is not None:
-            content.append(Text(_text(value, f"{where}.response")))
+            content.append(Text(response_text(value, f"{where}.response")))
         for index, part in enumerate(get(raw, "parts") or ()):
             check_object(part, f"{where}.parts[{index}]")
             item = self._content(part, index, f"{where}.parts[{index}]")
-            text = _plain_text(item) if isinstance(item, Media) else None
+            text = plain_text(item) if isinstance(item, Media) else None
             content.append(item if text is None else Text(text, index))
         call_id = str(get(raw, "id") or "")
         return ToolResult(call_id, tuple(content), wrapper == "error", at, name)
@@ -219,7 +222,7 @@ class Gemini:
             data = get(blob, "data" if inline is not None else "fileUri") or ""
             if isinstance(data, bytes):
                 data = b64encode(data).decode()
-            return Media(_kind(mime), mime, str(data), at, block=_block(raw, str(data)))
+            return Media(kind_of(mime), mime, str(data), at, block=block_of(raw, str(data)))
         kind = next((name for name in _OPAQUE if get(raw, name) is not None), "part")
         return Opaque(kind, as_json(unsigned(raw), where), at)
 
@@ -232,7 +235,7 @@ class Gemini:
         parts = list(parts_of(raw))
         for number, item, text in changes:
             part = message.parts[number]
-            parts[part.at] = _edited(parts[part.at], part, item, text)
+            parts[part.at] = edited(parts[part.at], part, item, text)
         if silent:
             thoughts = {part.at for part in message.parts if isinstance(part, Reasoning)}
             kept = [part for at, part in enumerate(parts) if at not in thoughts]
@@ -312,7 +315,6 @@ _COUNTS = (
     "candidatesTokenCount",
     "thoughtsTokenCount",
 )
-_PLAIN = "text/plain"
 _NO_REASONING = "[ullage: reasoning left out]"
 
 
@@ -327,111 +329,3 @@ def _named(part: ToolCall | ToolResult, number: int) -> ToolCall | ToolResult:
     if isinstance(part, ToolCall):
         return part if part.id else replace(part, id=f"{part.name}#{number}")
     return part if part.call_id else replace(part, call_id=f"{part.name}#{number}")
-
-
-# ── results ──────────────────────────────────────────────────────────────────────────────
-
-
-def _unwrapped(response: Any) -> tuple[str | None, Any]:
-    """What a tool gave, and the key it was wrapped in, if it was."""
-    if isinstance(response, Mapping) and len(response) == 1:
-        wrapper = next(iter(response))
-        if wrapper in _WRAPPERS:
-            return wrapper, response[wrapper]
-    return None, response
-
-
-def _text(value: Any, where: str) -> str:
-    """Text as it is, any other value as compact JSON in its own order of keys."""
-    if isinstance(value, str):
-        return value
-    try:
-        return _dumps(value)
-    except (TypeError, ValueError) as error:
-        raise FormatError(where, f"not JSON ({error})", "Give plain JSON values.") from None
-
-
-def _dumps(value: Any) -> str:
-    return json.dumps(value, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
-
-
-def _edited(raw: Any, part: Part, item: int, text: str) -> Any:
-    """A raw part that shows another text in one place."""
-    if isinstance(raw, str):
-        return text
-    if isinstance(part, ToolCall):
-        call = get(raw, "functionCall")
-        return with_field(raw, "functionCall", with_field(call, "args", _loads(text)))
-    if isinstance(part, ToolResult):
-        body = _answering(get(raw, "functionResponse"), part.content[item].at, text)
-        return with_field(raw, "functionResponse", body)
-    if get(raw, "thoughtSignature") is not None:
-        raw = (
-            unsigned(raw) if isinstance(raw, Mapping) else with_field(raw, "thoughtSignature", None)
-        )
-    return with_field(raw, "text", text)
-
-
-def _answering(body: Any, at: int, text: str) -> Any:
-    """A functionResponse that shows ``text`` in its response, or in one of its parts.
-
-    Parts hold no text but as a file of plain text, so that is what a picture becomes.
-    """
-    if at == WHOLE:
-        return with_field(body, "response", _wrapped(get(body, "response"), text))
-    parts = list(get(body, "parts"))
-    data = b64encode(text.encode("utf-8", "surrogatepass")).decode()
-    blob = {"inlineData": {"mimeType": _PLAIN, "data": data}}
-    old = parts[at]
-    parts[at] = blob if isinstance(old, Mapping) else type(old).model_validate(blob)
-    return with_field(body, "parts", parts)
-
-
-def _plain_text(blob: Media) -> str | None:
-    """The text in a blob of plain text; None if it is another, or holds no UTF-8."""
-    if blob.mime != _PLAIN:
-        return None
-    try:
-        return b64decode(blob.data).decode()
-    except ValueError:
-        return None
-
-
-def _block(raw: Any, data: str) -> Any:
-    """A blob's part as it stands on the wire, in containers of its own."""
-    block = unmarked(unsigned(raw))
-    inline = get(block, "inlineData")
-    if inline is None:
-        return block
-    return with_field(block, "inlineData", with_field(inline, "data", data))
-
-
-def _wrapped(response: Any, text: str) -> Any:
-    """``response`` with ``text`` for what the tool gave, so that it reads as ``text`` again.
-
-    JSON in place of a list or an object goes back as one; anything else as a string.
-    """
-    wrapper, old = _unwrapped(response)
-    new = _like(old, text)
-    if wrapper is not None:
-        return {wrapper: new}
-    if isinstance(response, Mapping) and not (type(new) is dict and _unwrapped(new)[0] is None):
-        return {"output": text}
-    return new
-
-
-def _like(old: Any, text: str) -> Any:
-    if not isinstance(old, (list, dict)) or text[:1] not in ("[", "{"):
-        return text
-    try:
-        new = json.loads(text)
-        return new if type(new) is type(old) and _dumps(new) == text else text
-    except (ValueError, RecursionError):
-        return text
-
-
-def _kind(mime: str) -> Literal["image", "audio", "document"]:
-    """What a blob is counted as. A video is counted by its size, as a document is."""
-    if mime.startswith("image/"):
-        return "image"
-    return "audio" if mime.startswith("audio/") else "document"
