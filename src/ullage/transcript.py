@@ -53,7 +53,7 @@ class Transcript:
         self._said: list[int] = [-1]
         self._turns: list[int] = [-1]
         self._legal: list[bool] = []
-        self._open: set[str] = set()
+        self._open: dict[str, str] = {}
         self._spots: dict[tuple[str, str, int], tuple[int, int]] = {}
         self._ordinals: dict[tuple[int, int], int] = {}
         self._times: dict[tuple[str, str], int] = {}
@@ -83,15 +83,25 @@ class Transcript:
         for number, part in enumerate(message.parts):
             if isinstance(part, ToolCall):
                 self._note("call", part.id, index, number)
-                self._open.add(part.id)
+                self._open[part.id] = part.name
             elif isinstance(part, ToolResult):
                 self._note("result", part.call_id, index, number)
-                self._open.discard(part.call_id)
-                name = whole(part.call_id)
+                call_id = self._answered(part)
+                self._open.pop(call_id, None)
+                name = whole(call_id)
                 times = self._times.get(("call", name), 0)
                 if times:
-                    call = self._spots["call", name, times - 1]
-                    self._answers[index, number] = call
+                    self._answers[index, number] = self._spots["call", name, times - 1]
+
+    def _answered(self, result: ToolResult) -> str:
+        """The id of the call a result answers: its own, else the first open one of its tool.
+
+        Where only one of the two has an id, name and order pair them (F09).
+        """
+        if result.call_id in self._open or not result.name:
+            return result.call_id
+        same = (call_id for call_id, name in self._open.items() if name == result.name)
+        return next(same, result.call_id)
 
     def _note(self, kind: str, name: str, index: int, number: int) -> None:
         name = whole(name)

@@ -25,6 +25,7 @@ from ullage.engine import Fitted, fit
 from ullage.errors import ConfigError, FormatError
 from ullage.events import Event
 from ullage.formats import FORMATS, Format, Head, recognise
+from ullage.formats._base import field
 from ullage.ledger import Ledger, Observed, Opened
 from ullage.limits import Limits
 from ullage.memo import Memo
@@ -41,7 +42,12 @@ __all__ = ["Settings", "State", "Turned", "find_in_history", "observe", "turn"]
 _CLASH_PREFIX = "ullage_"
 Tools: TypeAlias = tuple[dict[str, Any], ...]
 
-_HELD_ELSEWHERE = ("previous_response_id", "conversation", "cachedContent")
+_HELD_ELSEWHERE = (
+    "previous_response_id",
+    "conversation",
+    "cachedContent",
+    "cached_content",
+)
 
 
 class Settings(Struct, frozen=True, kw_only=True):
@@ -140,10 +146,10 @@ def turn(request: Mapping[str, Any], state: State, memo: Memo, settings: Setting
 
 
 def _format(request: Mapping[str, Any], state: State, settings: Settings) -> Format:
-    for field in _HELD_ELSEWHERE:
-        if request.get(field):
+    for key in _HELD_ELSEWHERE:
+        if request.get(key) or field(request.get("config"), key):
             raise FormatError(
-                field,
+                key,
                 "the history is held by the provider, not in this request",
                 "Send the whole history in the request, or send this request unfitted.",
             )
