@@ -16,13 +16,22 @@ from ullage.replay import reading
 
 formats = st.sampled_from(sorted(FORMATS))
 windows = st.sampled_from((4_000, 6_000, 12_000, 40_000))
-MODEL = {"openai-chat": "gpt-4.1", "anthropic": "claude-sonnet-4-5"}
+MODEL = histories.MODELS
 
 
-def boundaries(messages):
-    """The lengths at which a loop sends a request."""
-    lengths = [i for i, m in enumerate(messages) if i and m["role"] == "assistant"]
+def boundaries(format, messages):
+    """The lengths at which a loop sends a request: before each reply, and at the end."""
+    roles = [FORMATS[format].parse(message, "").role for message in messages]
+    lengths = [
+        i
+        for i in range(1, len(roles))
+        if roles[i] == "assistant" and (format != "openai-responses" or roles[i - 1] != roles[i])
+    ]
     return [*lengths, len(messages)]
+
+
+def shown_by(format, view):
+    return view[FORMATS[format].key]
 
 
 def new_session(format, window, **more):
@@ -34,7 +43,8 @@ def new_session(format, window, **more):
 def live_through(session, format, messages):
     """Every view of a session that lived through the history turn by turn."""
     return [
-        session.fit(histories.request(format, messages[:length])) for length in boundaries(messages)
+        session.fit(histories.request(format, messages[:length]))
+        for length in boundaries(format, messages)
     ]
 
 
@@ -43,14 +53,15 @@ def test_every_view_fits_and_grows_no_message(format, window, turns, reuse):
     """G2 and G6: within the limit by a fresh count, and no message longer than it was."""
     messages = histories.wire(format, turns, reuse_ids=reuse)
     session = new_session(format, window)
-    for length in boundaries(messages):
+    for length in boundaries(format, messages):
         view = session.fit(histories.request(format, messages[:length]))
         assert recount(session, view) == session.window.tokens
         assert session.window.estimate <= session.window.limit_tokens
-        if len(view["messages"]) == length:
-            for shown, raw in zip(view["messages"], messages[:length], strict=True):
+        view = shown_by(format, view)
+        if len(view) == length:
+            for shown, raw in zip(view, messages[:length], strict=True):
                 assert size(shown) <= size(raw)
-        assert size(view["messages"]) <= size(messages[:length])
+        assert size(view) <= size(messages[:length])
 
 
 def size(value):
@@ -61,7 +72,7 @@ def recount(session, view):
     """Tokens of a view, counted from its own bytes."""
     window, wire = session.window, FORMATS[session.state.format]
     meter, total = window.meter, window.head_tokens
-    for raw in view["messages"]:
+    for raw in view[wire.key]:
         message = wire.parse(raw, "view")
         total += meter.framing(message)
         for part in message.parts:
@@ -76,7 +87,7 @@ def test_a_cold_start_arrives_where_a_warm_session_is(format, window, turns, reu
     messages = histories.wire(format, turns, reuse_ids=reuse)
     warm = new_session(format, window)
     views = live_through(warm, format, messages)
-    for length, view in zip(boundaries(messages), views, strict=True):
+    for length, view in zip(boundaries(format, messages), views, strict=True):
         whole = histories.request(format, messages[:length])
         assert new_session(format, window).fit(whole) == view
     again = histories.request(format, messages)
@@ -97,7 +108,7 @@ def test_everything_can_be_read_back_from_the_visible_notices(format, window, tu
     session = new_session(format, window)
     view = live_through(session, format, messages)[-1]
     opened = {}
-    texts = list(reading.visible(view["messages"]))
+    texts = list(reading.visible(shown_by(format, view)))
     reading.reachable(session, texts, opened)
     reachable, shown = {*texts, *opened.values()}, "\n".join(texts)
     for message in messages:
@@ -112,7 +123,7 @@ def test_a_notice_says_truly_how_much_it_shows(format, window, turns):
     messages = histories.wire(format, turns)
     session = new_session(format, window)
     view = live_through(session, format, messages)[-1]
-    for message in view["messages"]:
+    for message in shown_by(format, view):
         for _, texts in reading.results(message):
             for text in texts:
                 for pointer in pointers(text)[-1:]:
@@ -127,16 +138,20 @@ def test_what_the_user_and_the_system_said_stays_or_is_told_of(format, window, t
     session = new_session(format, window)
     view = live_through(session, format, messages)[-1]
     told = {event.kind for event in session.events} & {"condensed", "cut"}
-    shown = [text for m in view["messages"] if m["role"] == "user" for text in texts(m)]
+    shown = [text for m in shown_by(format, view) for text in texts(m) if is_user(m)]
     for message in messages:
-        if message["role"] == "user" and not told:
+        if is_user(message) and not told:
             assert all(text in shown for text in texts(message))
     if format == "anthropic":
         assert view["system"] == "You are an agent."
 
 
 def texts(message):
-    return reading.texts_of(message["content"])
+    return reading.texts_of(message.get("content"))
+
+
+def is_user(message):
+    return message.get("role") == "user"
 
 
 @given(formats, windows, histories.histories)
@@ -149,7 +164,7 @@ def test_the_caller_keeps_what_is_his(format, window, turns):
     assert messages == before
     mine = {id(message) for message in messages}
     if session.window.span is None:
-        for index, shown in enumerate(view["messages"]):
+        for index, shown in enumerate(shown_by(format, view)):
             if index not in session.window.changed:
                 assert id(shown) in mine
 
@@ -162,4 +177,4 @@ def test_a_view_of_a_short_history_is_the_history(format):
     view = Session(MODEL[format], recall=False).fit(request)
     assert view == request
     assert view is not request
-    assert all(a is b for a, b in zip(view["messages"], messages, strict=True))
+    assert all(a is b for a, b in zip(shown_by(format, view), messages, strict=True))

@@ -1,7 +1,8 @@
 """The wire formats, one file each, and how a request's format is recognised.
 
-    openai_chat    OpenAI Chat Completions
-    anthropic      Anthropic Messages
+    openai_chat        OpenAI Chat Completions
+    openai_responses   OpenAI Responses
+    anthropic          Anthropic Messages
 
 A new format is a new file and one line in `FORMATS`.
 """
@@ -15,14 +16,18 @@ from ullage.errors import FormatError
 from ullage.formats._base import Change, Format, Head, ToolSpec, field
 from ullage.formats.anthropic import Anthropic
 from ullage.formats.openai_chat import OpenAIChat
+from ullage.formats.openai_responses import OpenAIResponses
 
 __all__ = ["FORMATS", "Change", "Format", "Head", "ToolSpec", "recognise"]
 
-FORMATS: Mapping[str, Format] = {format.name: format for format in (OpenAIChat(), Anthropic())}
+FORMATS: Mapping[str, Format] = {
+    format.name: format for format in (OpenAIChat(), OpenAIResponses(), Anthropic())
+}
 
 _ANTHROPIC_BLOCKS = frozenset(
     ("tool_use", "tool_result", "thinking", "redacted_thinking", "server_tool_use", "document")
 )
+_RESPONSES = frozenset(("input", "instructions", "max_output_tokens"))
 _OPENAI_FAMILIES = ("gpt", "o1", "o3", "o4", "chatgpt", "codex", "deepseek", "qwen", "grok")
 
 
@@ -43,6 +48,8 @@ def recognise(request: Mapping[str, Any], model: str | None = None) -> Format:
 
 
 def _by_structure(request: Mapping[str, Any]) -> str | None:
+    if "messages" not in request and not _RESPONSES.isdisjoint(request):
+        return "openai-responses"
     if "system" in request:
         return "anthropic"
     for tool in request.get("tools") or ():

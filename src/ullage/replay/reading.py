@@ -23,6 +23,7 @@ _MORE = re.compile(
     r'\w*get_continuation\(tool_call_id="([0-9a-z]{16})", offset=(\d+)\)\]\Z'
 )
 _INDEX = "Index of messages"
+_TEXTS = ("text", "input_text", "output_text")
 
 
 def texts_of(content: Any) -> list[str]:
@@ -30,12 +31,14 @@ def texts_of(content: Any) -> list[str]:
     if isinstance(content, str):
         return [content]
     blocks = content if isinstance(content, list) else ()
-    return [block["text"] for block in blocks if block.get("type") == "text"]
+    return [block["text"] for block in blocks if block.get("type") in _TEXTS]
 
 
 def results(message: Wire) -> Iterator[tuple[str, list[str]]]:
-    """Call id and texts of every tool result in a message of either format."""
-    if message["role"] == "tool":
+    """Call id and texts of every tool result in a message of any format."""
+    if str(message.get("type")).endswith("_call_output"):
+        yield str(message.get("call_id")), texts_of(message.get("output"))
+    elif message.get("role") == "tool":
         yield str(message.get("tool_call_id")), texts_of(message.get("content"))
     elif isinstance(message.get("content"), list):
         for block in message["content"]:
@@ -49,12 +52,14 @@ def visible(messages: Sequence[Wire]) -> Iterator[str]:
         yield from texts_of(message.get("content"))
         for call in message.get("tool_calls") or ():
             yield str(call.get("function", {}).get("arguments", ""))
+        if message.get("type") in ("function_call", "custom_tool_call"):
+            yield str(message.get("arguments") or message.get("input") or "")
         blocks = message["content"] if isinstance(message.get("content"), list) else ()
         for block in blocks:
             if block.get("type") == "tool_use":
                 yield json.dumps(block["input"], ensure_ascii=False)
         for _, texts in results(message):
-            if message["role"] != "tool":
+            if message.get("role") != "tool":
                 yield from texts
 
 
@@ -66,9 +71,12 @@ def ask(session: Session, tool: str, arguments: Wire) -> str:
     """
     if session.state.format == "anthropic":
         call = {"type": "tool_use", "id": "toolu_read", "name": tool, "input": dict(arguments)}
-    else:
-        body = {"name": tool, "arguments": json.dumps(arguments)}
-        call = {"id": "call_read", "type": "function", "function": body}
+        return str(session.recall(call)["content"])
+    body = {"name": tool, "arguments": json.dumps(arguments)}
+    if session.state.format == "openai-responses":
+        call = {"type": "function_call", "call_id": "call_read", **body}
+        return str(session.recall(call)["output"])
+    call = {"id": "call_read", "type": "function", "function": body}
     return str(session.recall(call)["content"])
 
 

@@ -1,7 +1,7 @@
 """Emergency: whatever it takes to fit the hard limit, and never an illegal view.
 
 What is kept whole: what stands outside the messages, everything up to the first user
-message, the newest messages. What is between becomes an account: one user message of
+message and up to what the provider itself compacted, the newest messages. What is between becomes an account: one user message of
 bullets, with an index of everything it stands for. If what is kept is itself too large, its
 largest texts are cut to size. The account is always made from the original messages, never
 from an earlier account, so nothing decays however often it happens (failure F51).
@@ -17,7 +17,7 @@ from collections.abc import Iterator, Sequence
 from ullage import canon
 from ullage.edits import Cut, Replace, Span
 from ullage.effects import Output
-from ullage.messages import Text, ToolCall
+from ullage.messages import Message, Opaque, Text, ToolCall
 from ullage.stages.account import account, index_of, outputs_of
 from ullage.stages.shorten import shorten
 from ullage.transcript import Spot, leaves_of
@@ -65,9 +65,7 @@ def _condense(
     window: Window, target: int, keep: int, room_chars: int
 ) -> tuple[list[Cut], int, int]:
     """The cut that condenses the middle, and its edges; no cut where there is no middle."""
-    begin = _first_user(window) + 1
-    if window.span:
-        begin = window.span[0]
+    begin = window.span[0] if window.span else _begin(window)
     stop = _tail_start(window, begin, window.allowed(target), keep, room_chars)
     if stop <= begin:
         return ([], window.size, window.size)
@@ -83,9 +81,24 @@ def _condense(
     return ([Cut(span, outputs)], begin, stop)
 
 
-def _first_user(window: Window) -> int:
-    messages = window.transcript.messages
-    return next((i for i in range(window.size) if messages[i].role == "user"), -1)
+def _begin(window: Window) -> int:
+    """The first message that may be condensed.
+
+    It stands behind the first user message, and behind the newest compaction of the provider:
+    that holds what was before it, and nobody but the provider can read it.
+    """
+    transcript = window.transcript
+    messages = transcript.messages
+    first = next((i for i in range(window.size) if messages[i].role == "user"), -1)
+    begin = next((i for i in range(window.size - 1, first, -1) if _compacted(messages[i])), first)
+    begin += 1
+    while begin < window.size and not transcript.seam(begin):
+        begin += 1
+    return begin
+
+
+def _compacted(message: Message) -> bool:
+    return any(isinstance(part, Opaque) and part.kind == "compaction" for part in message.parts)
 
 
 def _tail_start(window: Window, begin: int, target: int, keep: int, room_chars: int) -> int:

@@ -26,29 +26,50 @@ OpenAI Chat Completions (§1.B)
     C3   nothing between a batch and its results           C8   only text in tool messages
     C4   tool_calls is not empty                           C10  stream_options with stream
 
+OpenAI Responses (§1.C)
+
+    R0   item types and the fields each needs              R6   no item twice
+    R1   every call answered behind it                     R7   nothing held by the server alone
+    R2   every output behind its call                      R8   encrypted_content as returned
+    R3   reasoning with the item it was made with          R10  one way of holding history
+    R4   and no such item without its reasoning            R14  a compaction_trigger is last
+    R5   ids fit the type and have no odd characters
+
 A history with an open call at its end is not legal: it cannot be sent. Consecutive messages
 of one role are legal (A2, C9), a tool_result without content is (A10), reuse of a call id in
-a later turn of Chat Completions is taken as legal. A13 needs to know what was returned:
-give the full history as ``history``. A missing prefill check (A11, A12) and everything that
+a later turn of Chat Completions or Responses is taken as legal, and so are a second output of
+one call and an asynchronous call without any in Responses. A13, R4, R8 and half of R3 need to
+know what was returned: give the full history as ``history``. A missing prefill check (A11, A12) and everything that
 depends on the model is left to the provider.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from typing import Any, TypeAlias
 
 from ullage.errors import ConfigError
-from ullage.formats.rules import _anthropic, _openai_chat
+from ullage.formats.rules import _anthropic, _openai_chat, _openai_responses
 from ullage.formats.rules._problem import Problem, plain, plain_message
 
 __all__ = ["Checker", "Problem", "problems", "problems_of"]
 
-_CHECKS: dict[str, Callable[[], _anthropic.Check | _openai_chat.Check]] = {
+_Check: TypeAlias = _anthropic.Check | _openai_chat.Check | _openai_responses.Check
+_CHECKS: dict[str, Callable[[], _Check]] = {
     "anthropic": _anthropic.Check,
     "openai-chat": _openai_chat.Check,
+    "openai-responses": _openai_responses.Check,
 }
-_HEADS = {"anthropic": _anthropic.head_problems, "openai-chat": _openai_chat.head_problems}
+_HEADS = {
+    "anthropic": _anthropic.head_problems,
+    "openai-chat": _openai_chat.head_problems,
+    "openai-responses": _openai_responses.head_problems,
+}
+_AS_RETURNED = {
+    "anthropic": _anthropic.thinking_problems,
+    "openai-responses": _openai_responses.returned_problems,
+}
+_KEYS = {"openai-responses": "input"}
 
 
 class Checker:
@@ -82,11 +103,11 @@ def problems(format: str, request: Any, *, history: Sequence[Any] | None = None)
     """Every rule that a request breaks.
 
     Args:
-        format: ``"anthropic"`` or ``"openai-chat"``.
+        format: ``"anthropic"``, ``"openai-chat"`` or ``"openai-responses"``.
         request: the request as a dict, or an object with ``model_dump``; objects may stand
             anywhere inside. It is not changed.
         history: the messages as the provider returned them, if known: then thinking blocks
-            are compared with it (A13).
+            (A13) and reasoning items (R3, R4, R8) are compared with it.
 
     Raises:
         ConfigError: no rules are known for ``format``.
@@ -94,9 +115,13 @@ def problems(format: str, request: Any, *, history: Sequence[Any] | None = None)
     body = request if isinstance(request, Mapping) else plain(request)
     if not isinstance(body, Mapping):
         body = {}
-    found = problems_of(format, body.get("messages"), history=history)
-    head = {key: plain(value) for key, value in body.items() if key != "messages"}
-    return _HEADS[format](head, body.get("messages")) + found
+    where = _KEYS.get(format, "messages")
+    messages = body.get(where)
+    if where == "input" and type(messages) is str:
+        messages = [{"role": "user", "content": messages}]
+    found = problems_of(format, messages, history=history)
+    head = {key: plain(value) for key, value in body.items() if key != where}
+    return _HEADS[format](head, messages) + found
 
 
 def problems_of(
@@ -107,6 +132,6 @@ def problems_of(
     for message in messages if isinstance(messages, (list, tuple)) else ():
         checker.feed(message)
     found = checker.problems()
-    if history is not None and format == "anthropic":
-        found += _anthropic.thinking_problems(messages, history)
+    if history is not None and format in _AS_RETURNED:
+        found += _AS_RETURNED[format](messages, history)
     return found
