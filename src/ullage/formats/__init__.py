@@ -37,6 +37,8 @@ def recognise(request: Mapping[str, Any], model: str | None = None) -> Format:
     Raises:
         FormatError: neither decides; the remedy names ``format=``.
     """
+    if "messages" not in request and not _RESPONSES.isdisjoint(request):
+        return FORMATS["openai-responses"]
     name = _by_structure(request) or _by_model(str(request.get("model") or model or ""))
     if name is None:
         raise FormatError(
@@ -48,8 +50,6 @@ def recognise(request: Mapping[str, Any], model: str | None = None) -> Format:
 
 
 def _by_structure(request: Mapping[str, Any]) -> str | None:
-    if "messages" not in request and not _RESPONSES.isdisjoint(request):
-        return "openai-responses"
     if "system" in request:
         return "anthropic"
     for tool in request.get("tools") or ():

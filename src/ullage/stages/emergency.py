@@ -1,10 +1,11 @@
 """Emergency: whatever it takes to fit the hard limit, and never an illegal view.
 
 What is kept whole: what stands outside the messages, everything up to the first user
-message and up to what the provider itself compacted, the newest messages. What is between becomes an account: one user message of
-bullets, with an index of everything it stands for. If what is kept is itself too large, its
-largest texts are cut to size. The account is always made from the original messages, never
-from an earlier account, so nothing decays however often it happens (failure F51).
+message and up to what the provider itself compacted, the newest messages. What is between
+becomes an account: one user message of bullets, with an index of everything it stands for.
+If what is kept is itself too large, its largest texts are cut to size. The account is always
+made from the original messages, never from an earlier account, so nothing decays however
+often it happens (failure F51).
 
 For every history, and every limit above what stands outside the messages and a small floor,
 it returns cuts that fit (failure F39).

@@ -39,8 +39,8 @@ A history with an open call at its end is not legal: it cannot be sent. Consecut
 of one role are legal (A2, C9), a tool_result without content is (A10), reuse of a call id in
 a later turn of Chat Completions or Responses is taken as legal, and so are a second output of
 one call and an asynchronous call without any in Responses. A13, R4, R8 and half of R3 need to
-know what was returned: give the full history as ``history``. A missing prefill check (A11, A12) and everything that
-depends on the model is left to the provider.
+know what was returned: give the full history as ``history``. A missing prefill check (A11,
+A12) and everything that depends on the model is left to the provider.
 """
 
 from __future__ import annotations

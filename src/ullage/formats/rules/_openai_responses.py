@@ -13,11 +13,14 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, TypeAlias
 
 from ullage.formats.rules._problem import Problem, Report, Wire, kind_of, name_in, plain
 
 __all__ = ["Check", "head_problems", "returned_problems"]
+
+_Group: TypeAlias = tuple[Wire, list[str], set[str]]
+"""An item as returned, the ids of the reasoning it needs, and the names of what follows it."""
 
 REMEDIES = {
     "C0": "Send the item in the shape the API documents.",
@@ -278,11 +281,11 @@ def returned_problems(items: Any, history: Sequence[Any]) -> list[Problem]:
     groups = _groups([plain(item) for item in history])
     present: set[str] = set()
     for at, item in enumerate(sent):
-        mine = groups.get(_key(item))
+        mine = groups.get(_id_of(item))
         if mine is not None:
             _judge(item, at, sent, mine, present, report)
         if _type(item) == "reasoning":
-            present.add(_key(item))
+            present.add(_id_of(item))
     return report.found
 
 
@@ -290,7 +293,7 @@ def _judge(
     item: Wire,
     at: int,
     sent: list[Any],
-    mine: tuple[Wire, list[str], str],
+    mine: _Group,
     present: set[str],
     report: Report,
 ) -> None:
@@ -298,8 +301,8 @@ def _judge(
     if item.get("encrypted_content") != returned.get("encrypted_content"):
         report.add("R8", f"input[{at}].encrypted_content", "it is not as it was returned")
     if _type(item) == "reasoning":
-        after = _key(sent[at + 1]) if at + 1 < len(sent) else ""
-        if follower and after != follower:
+        after = _names(sent, at + 1)
+        if follower and not follower & after:
             report.add("R3", f"input[{at}]", "the item this reasoning was made with is missing")
     elif item.get("id") is not None:
         for name in reasoning:
@@ -308,9 +311,9 @@ def _judge(
                 report.add("R4", f"input[{at}]", sentence)
 
 
-def _groups(history: list[Any]) -> dict[str, tuple[Wire, list[str], str]]:
-    """Each item of the model: itself, the reasoning it needs, the key of what follows it."""
-    found: dict[str, tuple[Wire, list[str], str]] = {}
+def _groups(history: list[Any]) -> dict[str, _Group]:
+    """Each item of the model by its id: itself, the reasoning it needs, what follows it."""
+    found: dict[str, _Group] = {}
     reasoning: list[str] = []
     fresh = False
     for at, item in enumerate(history):
@@ -319,18 +322,21 @@ def _groups(history: list[Any]) -> dict[str, tuple[Wire, list[str], str]]:
             reasoning, fresh = [], False
             continue
         if kind == "reasoning":
-            reasoning, fresh = [*(reasoning if fresh else ()), _key(item)], True
+            reasoning, fresh = [*(reasoning if fresh else ()), _id_of(item)], True
         else:
             fresh = False
-        follower = _key(history[at + 1]) if kind == "reasoning" and at + 1 < len(history) else ""
-        if _key(item):
-            found[_key(item)] = (item, reasoning, follower)
+        follower = _names(history, at + 1) if kind == "reasoning" else set()
+        if _id_of(item):
+            found[_id_of(item)] = (item, reasoning, follower)
     return found
 
 
-def _key(item: Any) -> str:
-    """What names an item of the model: its id, or the call_id of a call."""
-    if type(item) is not dict:
-        return ""
-    call = item.get("call_id") if _type(item) in _CALLS else None
-    return str(call or item.get("id") or "")
+def _id_of(item: Any) -> str:
+    return name_in(item, "id") or ""
+
+
+def _names(items: list[Any], at: int) -> set[str]:
+    """What an item may be known by: its id, and the call_id of a call."""
+    item = items[at] if at < len(items) else None
+    call = name_in(item, "call_id") if _type(item) in _CALLS else None
+    return {name for name in (name_in(item, "id"), call) if name}
