@@ -20,12 +20,13 @@ MODEL = histories.MODELS
 
 
 def boundaries(format, messages):
-    """The lengths at which a loop sends a request: before each reply, and at the end."""
+    """The lengths at which a loop sends a request: before each reply, and at the end.
+
+    A reply may be several assistant messages in a row.
+    """
     roles = [FORMATS[format].parse(message, "").role for message in messages]
     lengths = [
-        i
-        for i in range(1, len(roles))
-        if roles[i] == "assistant" and (format != "openai-responses" or roles[i - 1] != roles[i])
+        i for i in range(1, len(roles)) if roles[i] == "assistant" and roles[i - 1] != "assistant"
     ]
     return [*lengths, len(messages)]
 
