@@ -341,26 +341,12 @@ def test_every_view_is_legal_and_parts_no_reasoning_from_its_items(turns, window
         assert problems(NAME, view, history=items[:length]) == []
 
 
-@given(histories.histories)
-def test_calls_of_a_reply_with_sealed_reasoning_stay_as_they_are(turns):
-    items = histories.wire(NAME, turns)
-    session = Session("gpt-5.6", limits=Limits(window_tokens=4_000), recall=True)
-    session.fit(histories.request(NAME, items))
-    sealed = {turn for turn in range(len(turns)) if turns[turn].thought}
-    view = session.fit(histories.request(NAME, items))["input"]
-    given_calls = {item["id"]: item for item in items if item.get("type") == "function_call"}
-    for item in view:
-        if item.get("type") == "function_call" and int(item["id"].split("_")[1]) in sealed:
-            assert item is given_calls[item["id"]]
-
-
 def big_turns(count, thought):
     calls = tuple(histories.Call("bash", histories.HUGE, "") for _ in range(2))
     return [histories.Turn(calls=calls, thought=thought) for _ in range(count)]
 
 
-def test_arguments_without_sealed_reasoning_do_shrink():
-    """The other side of the property above: it is the reasoning that protects them."""
+def test_calls_beside_sealed_reasoning_stay_as_they_are_and_others_shrink():
     for sealed, stubbed in ((False, True), (True, False)):
         items = histories.wire(NAME, big_turns(12, sealed))
         session = Session("gpt-5.6", limits=Limits(window_tokens=24_000), recall=True)
