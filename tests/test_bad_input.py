@@ -591,19 +591,47 @@ def test_a_report_that_cannot_be_true_does_not_end_the_session(format, reported)
 
 @pytest.mark.parametrize("format", FORMAT_NAMES)
 @pytest.mark.parametrize("goes_on", ["assistant", "user"])
-def test_a_decision_in_the_middle_of_a_turn_is_found_by_a_cold_start(format, goes_on):
-    """A view ended with a reply that went on; the longer history has no boundary there."""
-    messages = long_history(format, 6)
-    if goes_on == "assistant":
-        messages.append({"role": "assistant", "content": "Wait."})
-    else:
-        messages = [{"role": "user", "content": "all work and no play\n" * 4_000}]
+def test_a_decision_in_the_middle_of_a_turn_stands(format, goes_on):
+    """A view ended with a reply, or a user, that went on: no boundary is there any more."""
+    messages = [TASK, {"role": goes_on, "content": "all work and no play\n" * 4_000}]
     session = new_session(format)
-    session.fit(request(format, messages))
-    messages.append({"role": goes_on, "content": "And so on."})
-    messages.append({"role": "user", "content": "Go on."})
     view = session.fit(request(format, messages))
-    assert new_session(format, state=session.state).fit(request(format, messages)) == view
+    assert view["messages"][1] != messages[1]
+    longer = [*messages, {"role": goes_on, "content": "And so on."}, TASK]
+    roomy = new_session(format, limits=Limits(window_tokens=100_000), state=session.state)
+    again = roomy.fit(request(format, longer))
+    assert again["messages"] == [*view["messages"], *longer[2:]]
+
+
+@pytest.mark.parametrize("format", FORMAT_NAMES)
+def test_a_decision_at_the_end_settles_what_is_before_it(format):
+    """A longer answer is asked for: one batch, at the end. A cold start makes no other."""
+    messages, limits = long_history(format, 30), Limits(window_tokens=64_000)
+    session = new_session(format, limits=limits)
+    for length in [at for at, m in enumerate(messages) if at and m["role"] == "assistant"]:
+        assert session.fit(request(format, messages[:length]))["messages"] == messages[:length]
+    whole = {**request(format, messages), "max_tokens": 32_000}
+    view = session.fit(whole)
+    assert {event.kind for event in session.events} == {"pruned"}
+    assert new_session(format, limits=limits, state=session.state).fit(whole) == view
+
+
+@pytest.mark.parametrize("format", FORMAT_NAMES)
+def test_a_branch_takes_over_messages_as_they_are_worded_now(format):
+    """One message is respelt and a later one rewritten between two turns."""
+    write = histories.Call("write_file", histories.HUGE, "done")
+    messages = histories.wire(format, [histories.Turn(said="I write.", calls=(write,))] * 4)
+    session = new_session(format, limits=Limits(window_tokens=64_000))
+    session.fit(request(format, messages))
+    if format == "anthropic":
+        thought = {"type": "thinking", "thinking": "hm " * 500, "signature": "c2ln"}
+        messages[1]["content"].insert(0, thought)
+    else:
+        body = messages[1]["tool_calls"][0]["function"]
+        body["arguments"] = body["arguments"].replace(" ", " " * 500)
+    messages[-1] = histories.wire(format, [turn("other")] * 4)[-1]
+    view = session.fit(request(format, messages))
+    assert recount(session, view) == session.window.tokens
 
 
 def test_arguments_spelt_otherwise_keep_their_edit():
