@@ -613,7 +613,9 @@ def test_a_decision_at_the_end_settles_what_is_before_it(format):
     whole = {**request(format, messages), "max_tokens": 32_000}
     view = session.fit(whole)
     assert {event.kind for event in session.events} == {"pruned"}
-    assert new_session(format, limits=limits, state=session.state).fit(whole) == view
+    cold = new_session(format, limits=limits, state=session.state)
+    assert cold.fit(whole) == view
+    assert cold.state.ledger == session.state.ledger
 
 
 @pytest.mark.parametrize("format", FORMAT_NAMES)
@@ -653,11 +655,12 @@ def test_arguments_spelt_otherwise_keep_their_edit():
 def test_a_branch_does_not_outlive_what_was_observed_behind_it():
     """Both branches passed one place before a report came in there: the memo may not differ."""
     session, messages = new_session("openai-chat"), long_history("openai-chat", 4)
-    one = [*messages, {"role": "assistant", "content": "One."}, TASK]
+    one, two = ([*messages, {"role": "assistant", "content": n}, TASK] for n in ("One.", "Two."))
     session.fit(request("openai-chat", messages))
     session.fit(request("openai-chat", one))
     session.fit(request("openai-chat", messages))
     session.observe(Usage(fresh_tokens=session.window.tokens * 2))
+    session.fit(request("openai-chat", two))
     view = session.fit(request("openai-chat", one))
     cold = new_session("openai-chat", state=session.state)
     assert cold.fit(request("openai-chat", one)) == view
