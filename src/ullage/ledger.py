@@ -6,6 +6,7 @@ in the history and yet has a say in the view is in here, and nowhere else.
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable, Mapping
 
 import msgspec
@@ -54,7 +55,7 @@ class Entry(Struct, frozen=True):
 
 _NOTHING = Entry()
 _encode = msgspec.msgpack.Encoder().encode
-_batch = msgspec.msgpack.Decoder(Batch).decode
+_packed_batch = msgspec.msgpack.Decoder(Batch).decode
 _observed = msgspec.msgpack.Decoder(Observed).decode
 _opened = msgspec.msgpack.Decoder(Opened).decode
 
@@ -74,7 +75,7 @@ class Ledger(Struct, frozen=True):
     def with_batch(self, key: bytes, batch: Batch) -> tuple[Ledger, Record]:
         """The ledger with one more batch under ``key``, and the record that keeps it."""
         entry = self.at(key)
-        record = Record(key, "batch", len(entry.batches), _encode(batch))
+        record = Record(key, "batch", len(entry.batches), _batch_data(batch))
         return self._put(key, batches=(*entry.batches, batch)), record
 
     def with_observed(self, key: bytes, observed: Observed) -> tuple[Ledger, Record]:
@@ -99,6 +100,18 @@ class Ledger(Struct, frozen=True):
     def _put(self, key: bytes, **fields: object) -> Ledger:
         entry = replace(self.at(key), **fields)
         return Ledger({**self.entries, key: entry})
+
+
+def _batch_data(batch: Batch) -> bytes:
+    """A batch as MessagePack; as JSON if a lone surrogate in it has no UTF-8."""
+    try:
+        return _encode(batch)
+    except UnicodeEncodeError:
+        return json.dumps(msgspec.to_builtins(batch)).encode()
+
+
+def _batch(data: bytes) -> Batch:
+    return msgspec.convert(json.loads(data), Batch) if data[:1] == b"{" else _packed_batch(data)
 
 
 def _with_record(entry: Entry, record: Record) -> Entry:

@@ -13,6 +13,7 @@ from collections.abc import Sequence
 
 import click
 
+from ullage import __version__
 from ullage.errors import UllageError
 
 __all__ = ["main"]
@@ -40,7 +41,7 @@ class _Commands(click.Group):
 
 
 @click.group(cls=_Commands)
-@click.version_option(package_name="ullage")
+@click.version_option(__version__)
 def _cli() -> None:
     """Keeps room in the context window of tool-using agents; nothing that leaves it is lost."""
 

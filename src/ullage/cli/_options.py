@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import json
 import os
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any, TypeVar
 
 import click
 import msgspec
 
+from ullage.errors import ConfigError
 from ullage.stores import SqliteStore
 
 __all__ = ["json_option", "open_kept", "print_json", "store_options"]
@@ -31,10 +34,19 @@ def store_options(command: F) -> F:
 
 
 def open_kept(path: str | os.PathLike[str] | None) -> SqliteStore:
-    """The SQLite store at a path, or at the platform's place for it."""
+    """The SQLite store at a path, or at the platform's place for it.
+
+    Raises:
+        ConfigError: there is no file at the path; reading must not make one.
+    """
+    if path is not None and not Path(path).exists():
+        raise ConfigError("store", "there is no file at this path", "Give the path fit was given.")
     return SqliteStore(path)
 
 
 def print_json(value: object) -> None:
-    """One JSON document on standard output."""
-    click.echo(msgspec.json.format(msgspec.json.encode(value)).decode())
+    """One JSON document on standard output; lone surrogates in it are escaped."""
+    try:
+        click.echo(msgspec.json.format(msgspec.json.encode(value)))
+    except UnicodeEncodeError:
+        click.echo(json.dumps(msgspec.to_builtins(value), indent=2))

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+import json
 from typing import BinaryIO
 
 import click
-import msgspec
 
 from ullage.cli._options import json_option, print_json, store_options
 from ullage.errors import FormatError
@@ -40,12 +40,12 @@ def command(
     comes with everything that happened to it.
     """
     try:
-        request = msgspec.json.decode(file.read())
-    except msgspec.DecodeError as error:
+        request = json.loads(file.read())  # unlike msgspec, it takes lone surrogates
+    except (ValueError, RecursionError) as error:
         raise FormatError("the file", f"not JSON ({error})", "Give one request.") from None
     session = Session(
         model,
-        limits=Limits(window_tokens=window) if window else None,
+        limits=Limits(window_tokens=window) if window is not None else None,
         format=wire,
         store=store or "sqlite",
         tenant=tenant,

@@ -57,5 +57,6 @@ def command(
         print_json(found)
     for ref, hits in () if as_json else found.items():
         for line in hits.lines:
-            click.echo(f"{ref}:{line.number}:{line.text}")
+            shown = f"{ref}:{line.number}:{line.text}"
+            click.echo(shown.encode("utf-8", "surrogatepass"))
     sys.exit(0 if found else 1)

@@ -23,6 +23,9 @@ from ullage.replay.table import Row, rows_of, table_of
 
 __all__ = ["command"]
 
+_REMEDY = "Give trajectories, provider requests or session logs, or a lower --least."
+_LEAST_WIDTH = 160
+
 
 @click.command("replay")
 @click.argument("paths", nargs=-1, required=True, type=click.Path(exists=True, path_type=Path))
@@ -53,7 +56,8 @@ def command(
     """Replay recorded runs call by call, without any model, and print what came out.
 
     PATHS are files or folders: trajectories, provider requests, Claude Code session logs;
-    JSON or JSON Lines, compressed or not. The status is 1 if any gate was broken.
+    JSON or JSON Lines, compressed or not. The status is 1 if any gate was broken, or if
+    there was no run.
     """
     console = Console(stderr=True)
     damage: list[Damage] = []
@@ -66,11 +70,14 @@ def command(
             progress.update(task, completed=done, runs=len(found))
     for broken in damage:
         console.print(f"skipped {broken.file} line {broken.line}: {broken.problem}", style="yellow")
+    if not found:
+        raise FormatError("the paths", "they hold no run to replay", _REMEDY)
     rows = rows_of(found, each=each)
     if as_json:
         print_json({"cache": profile, "rows": rows, "skipped": damage})
     else:
-        Console().print(table_of(rows, profile))
+        width = max(Console().width, _LEAST_WIDTH)  # a pipe counts as 80: too narrow to read
+        Console(width=width).print(table_of(rows, profile))
     sys.exit(1 if _is_broken(rows) else 0)
 
 

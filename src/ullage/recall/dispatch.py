@@ -125,7 +125,9 @@ def _arguments(text: str) -> dict[str, Any] | None:
 
 
 def _integer(value: Any, default: int) -> int:
-    """A number as models write it: 4000, 4000.0 or "4000"."""
+    """A number as models write it: 4000, 4000.0, "4000", "4,000" or "4000.0"."""
+    if isinstance(value, str):
+        value = value.replace(",", "").removesuffix(".0")
     try:
         return int(value)
     except (TypeError, ValueError, OverflowError):

@@ -20,13 +20,16 @@ from ullage.notices import Words
 __all__ = ["safe_cut", "shorten"]
 
 _ERRORS = re.compile(
-    r"\b(error|exception|traceback|failed|failure|fatal|panic|exit (code|status)|assert)\w*\b",
-    re.IGNORECASE,
+    r"[aefptAEFPT](?<=\b.)(?i:"  # a set of first letters comes first: the scan skips the rest
+    r"(?:(?<=e)(?:rror|xception|xit (?:code|status))|(?<=t)raceback|(?<=p)anic"
+    r"|(?<=f)(?:ailed|ailure|atal)|(?<=a)ssert))\w*\b",
+    re.DOTALL,
 )
 _ERROR_SHARE = 0.2
 _ERROR_LINE_CHARS = 300
 _NOTICE_ROOM_CHARS = 260
 _JOINER = "\u200d"
+_FLAG_HALVES = "".join(map(chr, range(0x1F1E6, 0x1F200)))
 
 _loads = msgspec.json.Decoder().decode
 
@@ -110,9 +113,13 @@ def _error_lines(text: str, start: int, stop: int, room: int) -> list[str]:
 def safe_cut(text: str, at: int) -> int:
     """The nearest index at or before ``at`` that does not part what is one character.
 
-    Combining marks, variation selectors, joined emoji, surrogate pairs and CR LF stay whole.
+    Combining marks, variation selectors, joined emoji, flags, surrogate pairs and CR LF stay
+    whole.
     """
     at = max(0, min(at, len(text)))
+    if 0 < at < len(text) and text[at] in _FLAG_HALVES:
+        before = text[max(0, at - 1_000) : at]
+        at -= (len(before) - len(before.rstrip(_FLAG_HALVES))) % 2
     floor = max(0, at - 32)
     while floor < at < len(text) and _joined(text[at - 1], text[at]):
         at -= 1
@@ -148,6 +155,10 @@ def _json(text: str, room: int, ref: str, words: Words) -> str | None:
         if len(shown) <= room + _NOTICE_ROOM_CHARS:
             return shown
         items, chars = items * 2 // 3, max(chars * 2 // 3, 40)
+    for items in (12, 4, 1, 0):
+        shown = _with_notice(_outline(value, items), text, ref, words)
+        if len(shown) <= room + _NOTICE_ROOM_CHARS:
+            return shown
     return None
 
 
@@ -177,3 +188,20 @@ def _thin(value: Any, items: int, chars: int) -> Any:
             thin["…"] = f"{len(value) - len(kept):,} of {len(value):,} keys left out"
         return thin
     return value
+
+
+def _outline(value: Any, items: int) -> Any:
+    """The first ``items`` of a document, and of what is nested in them only how much it is."""
+    if isinstance(value, list):
+        left = [f"[… {len(value) - items:,} of {len(value):,} items …]"]
+        return [*map(_size_of, value[:items]), *(left if len(value) > items else ())]
+    kept = {key: _size_of(value[key]) for key in list(value)[:items]}
+    if len(value) > items:
+        kept["…"] = f"{len(value) - items:,} of {len(value):,} keys left out"
+    return kept
+
+
+def _size_of(value: Any) -> Any:
+    if isinstance(value, (list, dict)):
+        return f"[… {len(value):,} {'items' if isinstance(value, list) else 'keys'} …]"
+    return _thin(value, 1, 40)

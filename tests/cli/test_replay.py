@@ -1,0 +1,142 @@
+"""`ullage replay` on small recordings written here: gzip or plain, misnamed, damaged."""
+
+import gzip
+import json
+
+import pytest
+
+from tests.cli.terminal import conversation, told, ullage
+from ullage.cli import main, replay
+from ullage.replay.run import Replayed
+
+
+def trajectory(name, steps, lines=300):
+    """A run of the recorder's own kind: ``steps`` calls with long outputs."""
+    messages = [{"role": "user", "content": "Mend the build."}]
+    for step in range(steps):
+        id = f"call_{step}"
+        call = {"name": "bash", "arguments": json.dumps({"command": f"make {step}"})}
+        output = "".join(f"{step} {line} the tide came in\n" for line in range(lines))
+        messages += [
+            {"role": "assistant", "tool_calls": [{"id": id, "type": "function", "function": call}]},
+            {"role": "tool", "tool_call_id": id, "content": output},
+        ]
+    messages.append({"role": "assistant", "content": "It is mended."})
+    return {"id": name, "format": "openai-chat", "model": "gpt-4.1", "messages": messages}
+
+
+def lines_of(*values):
+    return "".join(json.dumps(value) + "\n" for value in values).encode()
+
+
+@pytest.fixture(scope="module")
+def recordings(tmp_path_factory):
+    """A folder of three readable files and one that is none."""
+    folder = tmp_path_factory.mktemp("recordings")
+    (folder / "b").mkdir()
+    packed = gzip.compress(lines_of(trajectory("one", 8), trajectory("two", 3)))
+    (folder / "a.jsonl.gz").write_bytes(packed)
+    damaged = b'{"half": \n' + lines_of(trajectory("three", 2)) + b"\xff\xfe\x00\n7\n"
+    (folder / "b" / "damaged.jsonl").write_bytes(damaged)
+    request = conversation("all is well") | {
+        "response": {"choices": [{"message": {"role": "assistant", "content": "Fine."}}]}
+    }
+    misnamed = json.dumps(request, indent=1).encode()
+    (folder / "b" / "misnamed.txt").write_bytes(gzip.compress(misnamed))
+    (folder / "notes.md").write_text("# Nothing to replay\n")
+    return folder
+
+
+@pytest.fixture(scope="module")
+def as_json(recordings):
+    return ullage("replay", recordings, "--window", 16_000, "--json", "--jobs", 1)
+
+
+def row(ran, name):
+    return next(row for row in ran.json["rows"] if row["name"] == name)
+
+
+def test_a_folder_is_replayed_file_by_file_and_summed_up(as_json):
+    assert as_json.status == 0
+    names = [row["name"] for row in as_json.json["rows"]]
+    assert names == ["a.jsonl.gz", "damaged.jsonl", "misnamed.txt", "all"]
+    every = row(as_json, "all")
+    assert (every["runs"], every["calls"]) == (4, 9 + 4 + 3 + 2)
+    assert all(row["window_tokens"] == 16_000 for row in as_json.json["rows"])
+
+
+def test_what_a_policy_would_have_done_is_counted(as_json):
+    packed = row(as_json, "a.jsonl.gz")
+    assert packed["over_window"] == 1
+    assert packed["peak_tokens"] < 16_000 < packed["raw_peak_tokens"]
+    assert packed["events"]["truncated"] == 11
+    assert packed["tokens"] < packed["raw_tokens"]
+    assert packed["broken"] == {}
+    assert packed["over_limit"] == 0
+    assert 0 < packed["cost_share"] < 1
+
+
+def test_what_cannot_be_read_is_told_and_skipped(as_json):
+    skipped = [(damage["file"], damage["line"]) for damage in as_json.json["skipped"]]
+    assert {file for file, _ in skipped} == {"damaged.jsonl", "notes.md"}
+    assert {line for file, line in skipped if file == "damaged.jsonl"} == {1, 3, 4}
+    assert "skipped damaged.jsonl line 1" in as_json.err
+    assert "half" not in as_json.err
+
+
+def test_the_table_is_for_people(recordings, tmp_path):
+    plain = tmp_path / "plain.jsonl"
+    plain.write_bytes(gzip.decompress((recordings / "a.jsonl.gz").read_bytes()))
+    windows = ("--window", 16_000, "--window", 64_000)
+    ran = ullage("replay", plain, *windows, "--runs", "--jobs", 1, env={"COLUMNS": "80"})
+    assert ran.status == 0
+    table = [line.split() for line in ran.text.splitlines()]
+    rows = [(line[1], line[3]) for line in table if len(line) > 6 and "k" in line[3]]
+    assert rows == [
+        *(("one", "16k"), ("one", "64k"), ("two", "16k"), ("two", "64k")),
+        *(("all", "16k"), ("all", "64k")),
+    ]
+    assert ran.text.count("kept") == 6
+    assert "…" not in ran.text
+    assert "simulated as anthropic-5m" in ran.text
+
+
+def test_short_runs_can_be_left_out_and_many_be_cut(recordings):
+    ran = ullage("replay", recordings, "--least", 8, "--most", 1, "--json", "--jobs", 1)
+    assert [(row["name"], row["runs"], row["calls"]) for row in ran.json["rows"]] == [
+        ("a.jsonl.gz", 1, 9)
+    ]
+
+
+def test_a_broken_gate_is_a_status_of_its_own(recordings, monkeypatch, capsys):
+    bare = dict.fromkeys(Replayed.__struct_fields__, 0)
+    lists = {"run": "one", "events": {}, "fit_ms": [1.0]}
+    broken = Replayed(**(bare | lists | {"broken": {"G4": 2}}))
+    monkeypatch.setattr(replay, "_replay", lambda *_: iter([("a.jsonl.gz", broken, 1)]))
+    with pytest.raises(SystemExit) as ended:
+        main(["replay", str(recordings)])
+    assert ended.value.code == 1
+    assert "G4" in capsys.readouterr().out
+
+
+def test_a_path_that_is_not_there_is_told_in_one_line(tmp_path):
+    ran = ullage("replay", tmp_path / "nothing.jsonl")
+    assert ran.status == 2
+    assert "does not exist" in told(ran)
+
+
+def test_nothing_but_damage_is_no_table_and_no_success(tmp_path):
+    (tmp_path / "notes.md").write_text("# Nothing to replay\n")
+    ran = ullage("replay", tmp_path)
+    assert ran.status == 1
+    assert ran.out == b""
+    assert ran.err.endswith(
+        "Error: the paths: they hold no run to replay. "
+        "Give trajectories, provider requests or session logs, or a lower --least.\n"
+    )
+
+
+def test_recordings_are_only_read(as_json, recordings):
+    assert sorted(file.name for file in recordings.rglob("*") if file.is_file()) == [
+        *("a.jsonl.gz", "damaged.jsonl", "misnamed.txt", "notes.md")
+    ]

@@ -1,0 +1,258 @@
+"""The house itself: what its rules say of its own files."""
+
+import ast
+import importlib
+import re
+import subprocess
+import sys
+import tomllib
+from pathlib import Path
+
+import pytest
+
+import ullage
+from ullage import errors
+
+ROOT = Path(__file__).parents[2]
+SRC = ROOT / "src" / "ullage"
+FILES = sorted(SRC.rglob("*.py"))
+FILE_LINES, FORMAT_LINES, FUNCTION_LINES = 400, 500, 50
+
+UNDOCUMENTED = {
+    "stores/_base.py AsyncStore": "one line says it all: the same contract for an event loop",
+    "replay/readers/_claude_code_build.py LogLine": "fields of a log line, named as in the log",
+    "replay/readers/_files.py Lines.readline": "the method of every file object",
+}
+UNTESTED = {
+    "ullage.cli.fit": "a command, loaded when called: tests/cli",
+    "ullage.cli.grep": "a command, loaded when called: tests/cli",
+    "ullage.cli.read": "a command, loaded when called: tests/cli",
+    "ullage.formats.gemini": "reached through FORMATS: tests/formats",
+    "ullage.replay.gates": "checked with every replay: tests/replay, tests/cli",
+}
+
+
+def name_of(file):
+    return file.relative_to(SRC).as_posix()
+
+
+def module_of(file):
+    parts = file.relative_to(SRC.parent).with_suffix("").parts
+    return ".".join(parts).removesuffix(".__init__")
+
+
+def functions(tree):
+    kinds = (ast.FunctionDef, ast.AsyncFunctionDef)
+    return (node for node in ast.walk(tree) if isinstance(node, kinds))
+
+
+def public(tree, path=""):
+    """Every public class and function of a module, by its path in it."""
+    for node in tree.body:
+        if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)):
+            if node.name.startswith("_"):
+                continue
+            yield f"{path}{node.name}", node
+            if isinstance(node, ast.ClassDef):
+                yield from public(node, f"{path}{node.name}.")
+
+
+# The public surface
+
+
+def test_the_public_surface_is_sorted_complete_and_importable():
+    assert list(ullage.__all__) == sorted(set(ullage.__all__))
+    tree = ast.parse((SRC / "__init__.py").read_text(encoding="utf-8"))
+    bound = {
+        alias.name
+        for node in tree.body
+        if isinstance(node, ast.ImportFrom) and node.module != "__future__"
+        for alias in node.names
+    }
+    assert set(ullage.__all__) == bound | {"__version__"}
+    assert all(hasattr(ullage, name) for name in ullage.__all__)
+
+
+@pytest.mark.parametrize("file", FILES, ids=name_of)
+def test_what_a_module_lists_it_has(file):
+    module = importlib.import_module(module_of(file))
+    listed = getattr(module, "__all__", [])
+    assert [name for name in listed if not hasattr(module, name)] == []
+    assert len(listed) == len(set(listed))
+
+
+def test_the_version_is_told_once():
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    assert project["version"] == ullage.__version__
+
+
+# What is written down
+
+
+@pytest.mark.parametrize("file", FILES, ids=name_of)
+def test_every_module_says_what_it_is(file):
+    text = file.read_text(encoding="utf-8")
+    assert not text or ast.get_docstring(ast.parse(text)), "only an empty package marker may not"
+
+
+@pytest.mark.parametrize("file", FILES, ids=name_of)
+def test_everything_public_is_documented(file):
+    tree = ast.parse(file.read_text(encoding="utf-8"))
+    bare = {f"{name_of(file)} {path}" for path, node in public(tree) if not ast.get_docstring(node)}
+    assert {path for path in bare if not path.startswith(tuple(UNDOCUMENTED))} == set()
+
+
+def test_the_errors_are_those_of_the_drawing():
+    drawn, above = {}, []
+    for line in errors.__doc__.splitlines():
+        found = re.match(r"    ([ │├└─]*)(\w+)", line)
+        if found and issubclass(getattr(errors, found[2], int), errors.UllageError):
+            depth = len(found[1]) // 4
+            above = [*above[:depth], found[2]]
+            drawn[found[2]] = above[depth - 1] if depth else "Exception"
+    real = {name: getattr(errors, name).__base__.__name__ for name in errors.__all__}
+    assert drawn == real
+    assert {name for name in ullage.__all__ if name in real} == set(real)
+
+
+# One sitting
+
+
+@pytest.mark.parametrize("file", FILES, ids=name_of)
+def test_a_file_is_read_in_one_sitting(file):
+    lines = file.read_text(encoding="utf-8").splitlines()
+    assert len(lines) <= (FORMAT_LINES if "formats" in file.parts else FILE_LINES)
+
+
+@pytest.mark.parametrize("file", FILES, ids=name_of)
+def test_a_function_is_seen_at_once(file):
+    for node in functions(ast.parse(file.read_text(encoding="utf-8"))):
+        first = node.body[0]
+        told = first.end_lineno - first.lineno + 1 if ast.get_docstring(node) else 0
+        assert node.end_lineno - node.lineno + 1 - told <= FUNCTION_LINES, node.name
+
+
+# Modules and their tests
+
+
+def test_every_module_has_a_test_that_imports_it():
+    tested = set()
+    for file in (ROOT / "tests").rglob("*.py"):
+        for node in ast.walk(ast.parse(file.read_text(encoding="utf-8"))):
+            tested.update(_imported(node))
+    wanted = {module_of(file) for file in FILES if file.read_text(encoding="utf-8")}
+    private = {name for name in wanted if name.rpartition(".")[2].startswith("_")}
+    assert wanted - private - tested == set(UNTESTED)
+    for name in private:
+        package = name.rpartition(".")[0]
+        assert package in tested | set(UNTESTED), f"{name} is reached through nothing tested"
+
+
+def _imported(node):
+    """The modules of ours that an import reaches: by name, or where a name comes from."""
+    if isinstance(node, ast.Import):
+        yield from (alias.name for alias in node.names if alias.name.startswith("ullage"))
+    elif isinstance(node, ast.ImportFrom) and (node.module or "").split(".")[0] == "ullage":
+        yield node.module
+        module = importlib.import_module(node.module)
+        for alias in node.names:
+            value = getattr(module, alias.name, None)
+            yield getattr(value, "__module__", None) or f"{node.module}.{alias.name}"
+            yield getattr(value, "__name__", "")
+
+
+# Importing
+
+
+WATCHED = """
+import sys
+seen = []
+def watch(event, args):
+    if event.startswith(("socket.", "sqlite3.")) or event in ("os.mkdir", "os.rename", "os.remove"):
+        seen.append(event)
+    if event == "open" and isinstance(args[1], str) and set(args[1]) & set("wax+"):
+        seen.append(f"open {args[0]}")
+sys.addaudithook(watch)
+import ullage
+print(seen)
+print(sorted({name.split(".")[0] for name in sys.modules}))
+"""
+HEAVY = {
+    *("toktok", "genai_prices", "rich", "click", "pydantic", "httpx", "httpx2", "aiohttp"),
+    *("anthropic", "openai", "numpy", "requests"),
+}
+
+
+def _bare_python(code):
+    return subprocess.run(
+        [sys.executable, "-B", "-c", code], capture_output=True, text=True, check=True, timeout=60
+    ).stdout
+
+
+def test_importing_loads_nothing_heavy_and_touches_nothing():
+    seen, modules = map(ast.literal_eval, _bare_python(WATCHED).splitlines())
+    assert seen == []
+    assert HEAVY & set(modules) == set()
+
+
+def test_the_time_of_an_import_is_told(capsys, record_property):
+    """Told and not asserted: it depends on the machine and on who else is at work on it."""
+    code = "import time; t = time.perf_counter(); {}; print((time.perf_counter() - t) * 1e3)"
+    times = sorted(float(_bare_python(code.format("import ullage"))) for _ in range(5))
+    record_property("import_ms", times[2])
+    with capsys.disabled():
+        sys.stdout.write(f"\nimport ullage: {times[2]:.0f} ms over bare Python (median of 5)\n")
+
+
+# What is handed out
+
+
+def committed():
+    """The text files that git would hand out; all but build products where git is not there."""
+    git = ["git", "-C", str(ROOT), "ls-files", "-z"]
+    try:
+        names = subprocess.run(git, capture_output=True, check=True, timeout=60).stdout.split(b"\0")
+        files = [ROOT / name.decode() for name in names if name]
+    except (OSError, subprocess.CalledProcessError):
+        tops = ("src", "tests", "docs", "demo", "bench")
+        files = [file for top in tops for file in (ROOT / top).rglob("*")]
+        files += [file for file in ROOT.iterdir() if not file.name.startswith(".")]
+    return [file for file in files if file.is_file() and "__pycache__" not in file.parts]
+
+
+def text_of(file):
+    try:
+        return file.read_text(encoding="utf-8")
+    except UnicodeDecodeError:
+        return ""
+
+
+def test_the_lock_has_a_hash_for_every_entry_and_no_address():
+    text = (ROOT / "requirements.lock").read_text(encoding="utf-8")
+    assert "://" not in text
+    assert " @ " not in text
+    assert not re.search(r"(?m)^-", text)
+    entries = re.split(r"(?m)^(?=\S)", text.replace("\\\n", " "))
+    named = [entry for entry in entries if entry.strip() and not entry.startswith("#")]
+    assert len(named) > 20
+    for entry in named:
+        assert re.match(
+            r"[\w.\-]+(\[[\w,]+\])?==\S+ .*--hash=sha256:[0-9a-f]{64}", entry, re.DOTALL
+        )
+
+
+@pytest.mark.parametrize(
+    "secret",
+    [
+        r"/(home|Users)/\w+/",
+        r"(?<![\w.])/root/",
+        r"[A-Z]:\\+Users\\",
+        r"--(extra-)?index-url",
+        r"https?://[^\s)\"']*/simple\b",
+        "files\\.python" + "hosted",
+    ],
+)
+def test_no_file_tells_of_a_machine_or_an_index(secret):
+    here = Path(__file__)
+    telling = [file for file in committed() if file != here and re.search(secret, text_of(file))]
+    assert [file.relative_to(ROOT).as_posix() for file in telling] == []

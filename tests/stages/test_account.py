@@ -1,0 +1,57 @@
+import pytest
+from hypothesis import given
+
+from tests import histories
+from tests.stages.conversations import cases, check
+from ullage import canon
+from ullage.formats import FORMATS
+from ullage.notices import Words
+from ullage.stages.account import account, index_of, outputs_of
+from ullage.transcript import Transcript
+
+REF = "0123456789abcdef"
+
+
+@pytest.mark.parametrize("case", cases("account"), ids=lambda case: case.title)
+def test_the_conversation_comes_out_as_written(case):
+    check(case)
+
+
+def transcript_of(messages):
+    transcript = Transcript(canon.root("anthropic", ""))
+    for raw in messages:
+        message = FORMATS["anthropic"].parse(raw, "")
+        transcript.append(message, canon.digest_of(message))
+    return transcript
+
+
+@given(histories.histories)
+def test_the_index_names_everything_in_the_run(turns):
+    transcript = transcript_of(histories.wire("anthropic", turns))
+    index = index_of(transcript, 1, len(transcript), Words())
+    for output in outputs_of(transcript, 1, len(transcript)):
+        assert f"ref={output.ref}" in index
+    for message in transcript.messages[1:]:
+        assert all(f"call {call.name} {call.arguments}" in index for call in message.calls)
+
+
+@given(histories.histories)
+def test_an_account_keeps_to_its_room(turns):
+    transcript = transcript_of(histories.wire("anthropic", turns))
+    for room in (600, 2_000, 20_000):
+        text = account(transcript, 1, len(transcript), Words(), REF, room)
+        assert len(text) <= room
+        assert REF in text
+
+
+def test_users_come_before_steps_and_new_steps_before_old():
+    turns = [
+        histories.Turn(calls=(histories.Call("bash", f"step {n}", "x" * 90),)) for n in range(9)
+    ]
+    turns.insert(1, histories.Turn(user="Never use sudo.", said="Good."))
+    transcript = transcript_of(histories.wire("anthropic", turns))
+    text = account(transcript, 1, len(transcript), Words(), REF, 600)
+    assert "- user: Never use sudo." in text
+    assert "step 8" in text
+    assert "step 0" not in text
+    assert "other steps: see the index" in text

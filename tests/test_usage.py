@@ -1,0 +1,46 @@
+from hypothesis import given
+from hypothesis import strategies as st
+
+from ullage import Usage
+from ullage.formats import FORMATS
+
+counts = st.integers(0, 10**7)
+usages = st.builds(
+    Usage,
+    fresh_tokens=counts,
+    cache_read_tokens=counts,
+    cache_write_tokens=counts,
+    output_tokens=counts,
+    reasoning_tokens=counts,
+)
+
+
+def test_the_whole_prompt_is_counted_once():
+    usage = Usage(
+        fresh_tokens=1, cache_read_tokens=20, cache_write_tokens=300, output_tokens=4_000,
+        reasoning_tokens=3_999,
+    )  # fmt: skip
+    assert usage.input_tokens == 321
+    assert usage.total_tokens == 4_321
+
+
+@given(st.lists(usages))
+def test_a_sum_of_replies_is_the_sum_of_their_counts(replies):
+    total = sum(replies, Usage())
+    assert total.input_tokens == sum(usage.input_tokens for usage in replies)
+    assert total.total_tokens == sum(usage.total_tokens for usage in replies)
+    assert total.reasoning_tokens == sum(usage.reasoning_tokens for usage in replies)
+
+
+def test_the_same_tokens_reported_by_two_vendors_are_the_same_usage():
+    """Cached tokens stand inside OpenAI's count and outside Anthropic's."""
+    chat = {
+        "prompt_tokens": 1_000,
+        "completion_tokens": 50,
+        "prompt_tokens_details": {"cached_tokens": 900},
+    }
+    claude = {"input_tokens": 100, "cache_read_input_tokens": 900, "output_tokens": 50}
+    ours = Usage(fresh_tokens=100, cache_read_tokens=900, output_tokens=50)
+    assert FORMATS["openai-chat"].usage({"usage": chat}) == ours
+    assert FORMATS["anthropic"].usage({"usage": claude}) == ours
+    assert FORMATS["anthropic"].usage({"content": []}) is None
