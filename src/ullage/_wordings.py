@@ -33,7 +33,7 @@ EXACT: tuple[Row, ...] = (
     ("tokens", "gemini", r"input token count is {size} but (?:the )?model only supports up to"
                          r" {limit}"),
     ("tokens", "vllm", r"context length is {limit} tokens…you requested {output} output tokens"
-                       r" and your prompt contains (?:{input}|at least [0-9]+) input tokens"),
+                       r" and your prompt contains (?:{input}|at least [0-9]+) input"),
     ("tokens", "vllm", r"is too large: {output}…maximum context length is {limit} tokens and your"
                        r" request has {input} input tokens"),
     ("tokens", "vllm", r"context length is {limit} tokens…your request has {size} input tokens"),
@@ -42,8 +42,8 @@ EXACT: tuple[Row, ...] = (
     ("tokens", "vllm", r"context length is only {limit} tokens"),
     ("tokens", "vllm", r"prompt \(length {size}\) is longer than the maximum model length of"
                        r" {limit}"),
-    ("tokens", "openrouter", r"endpoint\W{1,2}s maximum context length is {limit} tokens…you requested"
-                             r" about {size} tokens(?:…\b{output} in the output)?"),
+    ("tokens", "openrouter", r"endpoint\W{1,2}s maximum context length is {limit} tokens…you"
+                             r" requested about {size} tokens(?:…\b{output} in the output)?"),
     ("tokens", "", r"context length is {limit} tokens…you requested (?:about )?{size} tokens"
                    r"(?:…\b{output} (?:in|for) the completion)?"),
     ("tokens", "", r"context length is {limit} tokens…your (?:messages|prompt|input) resulted in"
@@ -53,8 +53,8 @@ EXACT: tuple[Row, ...] = (
     ("tokens", "sglang", r"input length \({size}\) exceeds model\W{1,2}s maximum context length"
                          r" \({limit}\)"),
     ("tokens", "", r"input length {size} exceeds the maximum allowed input length of {limit}"),
-    ("tokens", "together", r"input \({size} tokens\) is longer than the model\W{0,2}s context length"
-                           r" \({limit} tokens\)"),
+    ("tokens", "together", r"input \({size} tokens\) is longer than the model\W{0,2}s context"
+                           r" length \({limit} tokens\)"),
     ("tokens", "together", r"inputs.? tokens \+ .?max_new_tokens.? must be <= {limit}\."
                            r" Given: {input} .?inputs.? tokens and {output} .?max_new_tokens"),
     ("tokens", "together", r"inputs.? must have less than {limit} tokens\. Given: {size}"),

@@ -15,8 +15,9 @@ from ullage.errors import FormatError
 from ullage.formats._base import Change, Format, Head, ToolSpec, field
 from ullage.formats.anthropic import Anthropic
 from ullage.formats.openai_chat import OpenAIChat
+from ullage.formats.streams import usage_of_stream
 
-__all__ = ["FORMATS", "Change", "Format", "Head", "ToolSpec", "recognise"]
+__all__ = ["FORMATS", "Change", "Format", "Head", "ToolSpec", "recognise", "usage_of_stream"]
 
 FORMATS: Mapping[str, Format] = {format.name: format for format in (OpenAIChat(), Anthropic())}
 
