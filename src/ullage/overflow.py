@@ -18,6 +18,7 @@ sees it and the size as it counts.
 from __future__ import annotations
 
 import re
+from functools import cache
 from typing import Any, Literal, TypeAlias
 
 from msgspec import Struct
@@ -50,6 +51,7 @@ class Overflow(Struct, frozen=True):
 
 _MOST_LAYERS = 32
 _OTHER: Literal["other"] = "other"
+_Table: TypeAlias = tuple[tuple[Meaning, str, re.Pattern[str]], ...]
 _Verdict: TypeAlias = Overflow | Literal["other"] | None
 
 _NUMBER = (  # with or without separators; never the 128 of "128K"
@@ -61,7 +63,7 @@ _CUT_SHORT = re.compile(r"context[ _](?:window|length)[ _]exceeded", re.IGNORECA
 _OTHER_STATUSES = frozenset((401, 402, 403, 404, 408, 409, 429, 529))
 
 
-def _compiled(rows: tuple[Row, ...]) -> tuple[tuple[Meaning, str, re.Pattern[str]], ...]:
+def _compiled(rows: tuple[Row, ...]) -> _Table:
     flags = re.IGNORECASE | re.DOTALL
     return tuple(
         (meaning, provider, re.compile(_pattern(wording), flags))
@@ -73,7 +75,10 @@ def _pattern(wording: str) -> str:
     return _NAMED.sub(lambda m: _NUMBER.format(m[1]), wording.replace("…", ".{,90}?"))
 
 
-_CERTAIN, _NOT, _LIKELY = _compiled(EXACT), _compiled(LOOKALIKES), _compiled(LOOSE)
+@cache
+def _tables() -> tuple[_Table, _Table, _Table]:
+    """The table in its three parts, compiled when the first error comes."""
+    return _compiled(EXACT), _compiled(LOOKALIKES), _compiled(LOOSE)
 
 
 def is_overflow(error: Any) -> Overflow | None:
@@ -114,20 +119,19 @@ def _judge(evidence: Evidence) -> _Verdict:
     if any(_CUT_SHORT.search(stop) for stop in evidence.stops):
         return Overflow(_provider("", evidence), by="after_output")
     text = "\n".join(evidence.texts)
-    verdict = _first(_CERTAIN, text, evidence) or _first(_NOT, text, evidence)
+    certain, lookalikes, likely = _tables()
+    verdict = _first(certain, text, evidence) or _first(lookalikes, text, evidence)
     if verdict is not None:
         return verdict
     if evidence.statuses & _OTHER_STATUSES:
         return _OTHER
-    verdict = _first(_LIKELY, text, evidence)
+    verdict = _first(likely, text, evidence)
     if verdict is None and 413 in evidence.statuses:
         return Overflow(_provider("", evidence), by="bytes")
     return verdict
 
 
-def _first(
-    rows: tuple[tuple[Meaning, str, re.Pattern[str]], ...], text: str, evidence: Evidence
-) -> _Verdict:
+def _first(rows: _Table, text: str, evidence: Evidence) -> _Verdict:
     """What the first row says whose pattern is found."""
     for meaning, provider, pattern in rows:
         if match := pattern.search(text):
