@@ -21,6 +21,7 @@ from ullage.errors import (
 )
 from ullage.events import Event
 from ullage.limits import Limits
+from ullage.overflow import Overflow, is_overflow
 from ullage.policy import Policy, Stage
 from ullage.session import AsyncSession, Session, fit
 from ullage.stores import AsyncStore, MemoryStore, SqliteStore, Store
@@ -44,6 +45,7 @@ __all__ = [
     "MemoryStore",
     "Output",
     "OverLimitError",
+    "Overflow",
     "Place",
     "Policy",
     "Record",
@@ -63,4 +65,5 @@ __all__ = [
     "Window",
     "__version__",
     "fit",
+    "is_overflow",
 ]

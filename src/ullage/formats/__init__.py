@@ -19,8 +19,9 @@ from ullage.formats.anthropic import Anthropic
 from ullage.formats.gemini import Gemini
 from ullage.formats.openai_chat import OpenAIChat
 from ullage.formats.openai_responses import OpenAIResponses
+from ullage.formats.streams import usage_of_stream
 
-__all__ = ["FORMATS", "Change", "Format", "Head", "ToolSpec", "recognise"]
+__all__ = ["FORMATS", "Change", "Format", "Head", "ToolSpec", "recognise", "usage_of_stream"]
 
 FORMATS: Mapping[str, Format] = {
     format.name: format for format in (OpenAIChat(), OpenAIResponses(), Anthropic(), Gemini())
