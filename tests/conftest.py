@@ -7,9 +7,15 @@ import pytest
 from hypothesis import HealthCheck, settings
 
 settings.register_profile(
-    "quick", max_examples=50, deadline=None, suppress_health_check=[HealthCheck.too_slow]
+    "quick",
+    max_examples=50,
+    deadline=None,
+    derandomize=True,  # the same examples everywhere: a test that fails, fails for everybody
+    suppress_health_check=[HealthCheck.too_slow],
 )
-settings.register_profile("deep", parent=settings.get_profile("quick"), max_examples=2_000)
+settings.register_profile(
+    "deep", parent=settings.get_profile("quick"), max_examples=2_000, derandomize=False
+)
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "quick"))
 
 

@@ -1,6 +1,6 @@
 """Sessions: the coat over a turn that most users meet.
 
-    client, session = anthropic.Anthropic(), ullage.Session(model="claude-sonnet-4-5")
+    client, session = anthropic.Anthropic(), ullage.Session(model="claude-opus-4-8")
     reply = client.messages.create(**session.fit(request))
     session.observe(reply)
 
