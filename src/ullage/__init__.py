@@ -20,6 +20,8 @@ from ullage.errors import (
     UnsupportedPart,
 )
 from ullage.events import Event
+from ullage.formats.judge import problems
+from ullage.formats.rules import Problem
 from ullage.limits import Limits
 from ullage.policy import Policy, Stage
 from ullage.session import AsyncSession, Session, fit
@@ -46,6 +48,7 @@ __all__ = [
     "OverLimitError",
     "Place",
     "Policy",
+    "Problem",
     "Record",
     "RefNotFound",
     "Replace",
@@ -63,4 +66,5 @@ __all__ = [
     "Window",
     "__version__",
     "fit",
+    "problems",
 ]
