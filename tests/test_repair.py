@@ -24,9 +24,9 @@ def calls(count, output):
     return [turn] * count
 
 
-def broken(format, *, lose):
+def broken(format, *, lose, output=LOG):
     """Six calls, and what is left when the results of some are lost; they come back too."""
-    whole = histories.wire(format, calls(6, LOG))
+    whole = histories.wire(format, calls(6, output))
     lost = [whole[2 * n] for n in lose]
     return [message for message in whole if message not in lost], lost
 
@@ -114,3 +114,26 @@ def test_a_mended_request_goes_to_another_process_as_it_is():
     store = ullage.MemoryStore()
     one, two = (Session("claude-sonnet-4-5", store=store, repair=True) for _ in range(2))
     assert one.fit(request("anthropic", messages)) == two.fit(request("anthropic", messages))
+
+
+def thinking(number):
+    return {"type": "thinking", "thinking": "hm", "signature": f"c2ln{number}"}
+
+
+@pytest.mark.parametrize(("model", "kept"), [("claude-fable-5-2", 2), ("claude-sonnet-4-5", 3)])
+def test_reasoning_bound_to_our_own_result_goes_when_the_late_one_comes(model, kept):
+    messages, (late,) = broken("anthropic", lose=[3], output="ok")
+    for number in (3, 8):
+        messages[number]["content"].insert(0, thinking(number))
+    answer = {"role": "assistant", "content": [thinking(9), {"type": "text", "text": "I see."}]}
+    # message 5 calls and is answered at the end: what 8 thought is bound to our own result
+    session = Session(model, repair=True)
+    early = session.fit({**request("anthropic", messages), "model": model})
+    assert str(early).count("c2ln") == 2
+    later = [*messages, late, answer, {"role": "user", "content": "go on"}]
+    for _ in range(2):
+        view = session.fit({**request("anthropic", later), "model": model})
+        assert str(view).count("c2ln") == kept
+        assert problems("anthropic", view) == []
+    told = [event.where for event in session.events if event.kind == "reasoning"]
+    assert len(told) == 3 - kept

@@ -76,7 +76,7 @@ class Memo:
         told, kept = self.mended
         outputs = tuple(output for output in mended.outputs if output.ref not in kept)
         events = tuple(event for event in mended.events if event not in told)
-        return Mended(mended.messages, outputs, events)
+        return Mended(mended.messages, outputs, events, mended.stale)
 
     def take(self, mended: Mended) -> None:
         """Remember that this was told of and kept."""

@@ -29,6 +29,7 @@ from ullage.formats.repair import Mended, mend
 from ullage.ledger import Ledger, Observed, Opened
 from ullage.limits import Limits
 from ullage.memo import Memo
+from ullage.messages import Reasoning
 from ullage.notices import RECALL_TOOLS, Words
 from ullage.policy import Policy
 from ullage.recall.specs import specs
@@ -168,9 +169,24 @@ def _mended(
         return request, Mended(())
     raws = wire.history(request)
     mended = mend(wire.name, raws)
-    if mended.messages is not raws:
-        request = wire.compose(request, list(mended.messages), ())
-    return request, memo.news(mended)
+    if mended.messages is raws:
+        return request, Mended(raws)
+    messages = list(mended.messages)
+    if wire.reasoning(request, memo.meter.model) == "strip":
+        mended = _silenced(mended, messages, wire)
+    return wire.compose(request, messages, ()), memo.news(mended)
+
+
+def _silenced(mended: Mended, messages: list[Any], wire: Format) -> Mended:
+    """Leave out the reasoning that is bound to a result which a late one has replaced."""
+    told = []
+    for at in mended.stale:
+        message = wire.parse(messages[at], f"{wire.key}[{at}]")
+        if any(isinstance(part, Reasoning) and part.bound for part in message.parts):
+            messages[at] = wire.edit(messages[at], message, (), silent=True)
+            why = "it was bound to a result in whose place a late one stands now"
+            told.append(Event(kind="reasoning", where=f"message {at + 1}", why=why))
+    return replace(mended, events=(*mended.events, *told))
 
 
 def _look_up(transcript: Transcript, state: State) -> Steps[State]:

@@ -4,13 +4,16 @@ import copy
 import json
 
 import pytest
+from anthropic.types import ToolUseBlock
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from openai.types.chat import ChatCompletionMessage
 
 from tests import histories
 from ullage import canon
 from ullage.errors import FormatError
 from ullage.formats import FORMATS
+from ullage.formats._base import field
 from ullage.formats.repair import INTERRUPTED, mend, mends
 from ullage.formats.rules import problems_of
 from ullage.notices import pointers
@@ -244,6 +247,24 @@ def test_events_tell_the_place_and_hold_no_content():
         ("repaired", "message 5", "a tool result without its call was set aside"),
     ]
     assert mended.events[-1].ref == canon.ref_of("swordfish")
+
+
+def test_objects_of_an_sdk_are_mended_too_and_not_changed():
+    block = ToolUseBlock(id="x", name="bash", input={}, type="tool_use")
+    reply = {"role": "assistant", "content": [block, block]}
+    mended = mend("anthropic", [{"role": "user", "content": "do"}, reply]).messages
+    assert problems_of("anthropic", mended) == []
+    assert mended[1]["content"][0] is block
+    assert [field(b, "id") for b in mended[1]["content"]] == ["x", "x_2"]
+    assert block.id == "x"
+    fields = {"role": "assistant", "tool_calls": [chat_call("y"), chat_call("y")]}
+    said = ChatCompletionMessage.model_validate(fields)
+    mended = mend("openai-chat", [said]).messages
+    assert problems_of("openai-chat", mended) == []
+    assert [message["tool_call_id"] for message in mended[1:]] == ["y", "y_2"]
+    assert [call.id for call in said.tool_calls] == ["y", "y"]
+    one = ChatCompletionMessage.model_validate({"role": "assistant", "content": "hi"})
+    assert mend("openai-chat", [one]).messages[0] is one
 
 
 def test_a_format_without_a_mender_is_given_back():

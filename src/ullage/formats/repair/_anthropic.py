@@ -88,8 +88,12 @@ class _History:
         """Every message as it is to be sent, but for the first and for system messages."""
         made: list[Any] = []
         hosts: dict[int, int] = {}
+        stale = self._stale()
         for at, batch in enumerate(self.batches):
-            made += self._content(at, hosts.get(at))
+            content = self._content(at, hosts.get(at))
+            made += content
+            if at in stale:
+                self.bench.stale += content
             if not batch:
                 continue
             if self._is_host(at + 1, at):
@@ -97,6 +101,14 @@ class _History:
             else:
                 made.append({"role": "user", "content": self._answers(at)})
         return made
+
+    def _stale(self) -> set[int]:
+        """Messages of the assistant between a call and its late result."""
+        late = [
+            (call[0], spot[0]) for spot, call in self.pairs.calls.items() if self._is_late(spot)
+        ]
+        between = {at for first, last in late for at in range(first + 1, last)}
+        return {at for at in between if self.roles[at] == "assistant"}
 
     def _is_host(self, at: int, caller: int) -> bool:
         """Whether a message stands right behind a batch and holds some of its results."""

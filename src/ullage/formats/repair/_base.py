@@ -47,11 +47,15 @@ class Mended(Struct, frozen=True):
             whole is the caller's own sequence if nothing was mended.
         outputs: what was set aside, to be kept under its ref.
         events: what was mended, in order of place, one event a thing.
+        stale: indices of the messages of the assistant that were made while our own result
+            stood where a late one stands now: reasoning bound to what precedes it is
+            bound to that.
     """
 
     messages: Sequence[Any]
     outputs: tuple[Output, ...] = ()
     events: tuple[Event, ...] = ()
+    stale: tuple[int, ...] = ()
 
 
 class Pairs:
@@ -104,6 +108,7 @@ class Bench:
     def __init__(self) -> None:
         self.outputs: dict[str, Output] = {}
         self.told: list[tuple[int, Event]] = []
+        self.stale: list[Any] = []
 
     def tell(self, at: int, why: str, ref: str | None = None, *, where: str = "") -> None:
         """Tell of one thing mended at a message."""
@@ -123,7 +128,9 @@ class Bench:
         same = len(messages) == len(raws) and all(map(_is, messages, raws))
         told = dict.fromkeys(sorted(self.told, key=lambda pair: pair[0]))
         outputs, events = tuple(self.outputs.values()), tuple(event for _, event in told)
-        return Mended(raws if same else messages, outputs, events)
+        stale = {id(message) for message in self.stale}
+        places = tuple(at for at, message in enumerate(messages) if id(message) in stale)
+        return Mended(raws if same else messages, outputs, events, places)
 
 
 def _is(one: Any, other: Any) -> bool:
