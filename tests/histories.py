@@ -1,4 +1,4 @@
-"""Generated histories: what agents really produce, in both wire formats.
+"""Generated histories: what agents really produce, in every wire format.
 
 A history is drawn as a list of turns that know nothing of any format; `wire` writes it down
 in one. Parallel calls, errors, empty and huge outputs, unicode, repeated ids, duplicates.
@@ -84,11 +84,20 @@ histories = st.lists(turns, min_size=1, max_size=14)
 
 def wire(format, turns, *, reuse_ids=False, start=0):
     """The turns as wire messages of a format, each beginning with the user's task."""
+    messages = [] if start else [user(format, "Find out why the tests fail.")]
+    if format == "gemini":
+        return messages + _gemini_history(turns, reuse_ids, start)
     write = _openai if format == "openai-chat" else _anthropic
-    messages = [] if start else [{"role": "user", "content": "Find out why the tests fail."}]
     for number, turn in enumerate(turns, start):
         messages += write(turn, number, reuse_ids)
     return messages
+
+
+def user(format, text):
+    """What the user says."""
+    if format == "gemini":
+        return {"role": "user", "parts": [{"text": text}]}
+    return {"role": "user", "content": text}
 
 
 def _ids(turn, number, reuse):
@@ -145,8 +154,67 @@ def _anthropic_result(id, call):
     return block
 
 
+def _gemini(turn, number, reuse, signed=False):
+    """Without ids where ids are reused, as older models and many clients write them.
+
+    Signed, the first call of a step carries a signature; without calls, the text does.
+    """
+    if turn.user is not None:
+        yield user("gemini", turn.user)
+    ids = [{} if reuse else {"id": id} for id in _ids(turn, number, False)]
+    parts = [{"text": "hm " * 50, "thought": True}] if turn.thought else []
+    if turn.said or not turn.calls:
+        parts.append({"text": turn.said or "done"})
+    parts += [
+        {"functionCall": {**id, "name": c.tool, "args": {"path": argument_of(c)}}}
+        for id, c in zip(ids, turn.calls, strict=True)
+    ]
+    if signed:
+        first = next((part for part in parts if "functionCall" in part), parts[-1])
+        first["thoughtSignature"] = f"c2ln{number:04}"
+    yield {"role": "model", "parts": parts}
+    results = [_gemini_result(id, c) for id, c in zip(ids, turn.calls, strict=True)]
+    if results:
+        yield {"role": "user", "parts": results}
+
+
+def _gemini_history(turns, reuse, start):
+    """Contents of the turns: signed all or none, and with the user between two replies (G4)."""
+    contents = []
+    for number, turn in enumerate(turns, start):
+        for content in _gemini(turn, number, reuse, signed=turns[0].thought):
+            if contents and contents[-1]["role"] == content["role"] == "model":
+                contents.append(user("gemini", "go on"))
+            contents.append(content)
+    if contents and contents[-1]["role"] == "model":
+        contents.append(user("gemini", "and now?"))
+    return contents
+
+
+def _gemini_result(id, call):
+    """A result as clients wrap it: an error, a text, a JSON value, or no wrapper at all."""
+    try:
+        value = json.loads(call.output, parse_constant=str)
+    except ValueError:
+        value = call.output
+    response = ({"result": call.output}, {"output": value}, {"found": value, "more": False})
+    given = {"error": call.output} if call.failed else response[call.items]
+    return {"functionResponse": {**id, "name": call.tool, "response": given}}
+
+
+MODEL = {
+    "openai-chat": "gpt-4.1",
+    "anthropic": "claude-sonnet-4-5",
+    "gemini": "gemini-2.5-pro",
+}
+
+
 def request(format, messages, **more):
     """A whole request around the messages."""
-    model = {"openai-chat": "gpt-4.1", "anthropic": "claude-sonnet-4-5"}[format]
+    if format == "gemini":
+        system = {"parts": [{"text": "You are an agent."}]}
+        head = {"systemInstruction": system, "generationConfig": {"maxOutputTokens": 1_000}}
+        return {"model": MODEL[format], **head, "contents": messages, **more}
+    model = MODEL[format]
     head = {"system": "You are an agent."} if format == "anthropic" else {}
     return {"model": model, **head, "max_tokens": 1_000, "messages": messages, **more}

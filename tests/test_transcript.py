@@ -5,8 +5,7 @@ from tests import histories
 from ullage import canon
 from ullage.edits import Place
 from ullage.formats import FORMATS
-from ullage.messages import Text, ToolCall
-from ullage.transcript import Transcript, leaves_of, output_of
+from ullage.transcript import Transcript, leaves_of
 
 formats = st.sampled_from(("anthropic", "openai-chat"))
 
@@ -112,6 +111,9 @@ def test_a_history_may_begin_anew_only_where_no_call_is_open():
 
 
 def test_what_a_leaf_is_set_aside_as():
-    assert output_of(Text("so")).text == "so"
-    assert output_of(ToolCall("1", "bash", '{"a": 1}', 0)).text == '{"a": 1}'
-    assert output_of(None) is None
+    body = {"name": "bash", "arguments": '{"a": 1}'}
+    call = {"id": "1", "type": "function", "function": body}
+    transcript = transcript_of([{"role": "assistant", "content": "so", "tool_calls": [call]}])
+    texts = [output.text for number in (0, 1) for output in transcript.outputs(0, number)]
+    assert texts == ["so", '{"a": 1}']
+    assert transcript.output((0, 5, 0)) is None

@@ -27,7 +27,8 @@ __all__ = ["VERSION", "canonical_json", "digest_of", "extend", "ref_of", "root"]
 
 VERSION = 1
 _ALPHABET = "0123456789abcdefghjkmnpqrstvwxyz"
-_REF_LENGTH = 16
+_LETTERS = tuple(first + second for first in _ALPHABET for second in _ALPHABET)
+"""Two characters of a ref for each ten bits."""
 
 _pack = msgspec.msgpack.Encoder().encode
 _parse = msgspec.json.Decoder().decode
@@ -57,7 +58,7 @@ def ref_of(text: str, kind: str = "text") -> str:
     """
     raw = blake3(text.encode("utf-8", "surrogatepass"), derive_key_context=f"ullage {kind}")
     number = int.from_bytes(raw.digest(10), "big")
-    return "".join(_ALPHABET[(number >> shift) & 31] for shift in range(75, -1, -5))
+    return "".join([_LETTERS[(number >> shift) & 1023] for shift in range(70, -1, -10)])
 
 
 def canonical_json(value: Any) -> str:

@@ -14,10 +14,11 @@ from __future__ import annotations
 from typing import Literal, NamedTuple, TypeAlias
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from ullage.effects import Output
 
-__all__ = ["Batch", "Cut", "Drop", "Edit", "Place", "Replace", "Span"]
+__all__ = ["Batch", "Cut", "Drop", "Edit", "Place", "Replace", "Span", "storable", "whole"]
 
 
 class Place(Struct, frozen=True, array_like=True):
@@ -116,3 +117,15 @@ class Batch(Struct, frozen=True):
     edits: tuple[Edit, ...]
     tokens_before: int
     tokens_after: int
+
+
+def whole(text: str) -> str:
+    """``text`` as UTF-8 can hold it: a question mark for each lone surrogate."""
+    return text if text.isascii() else text.encode("utf-8", "replace").decode()
+
+
+def storable(edit: Edit) -> Edit:
+    """An edit that shows no lone surrogate: neither a record nor the wire can hold one."""
+    if isinstance(edit, Drop) or (text := whole(edit.text)) == edit.text:
+        return edit
+    return replace(edit, text=text)

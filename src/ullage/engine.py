@@ -19,11 +19,11 @@ Nothing here does I/O. What must be kept before the view may be returned is coll
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 from msgspec import Struct
 
-from ullage.edits import Batch, Cut, Drop, Edit, Replace
+from ullage.edits import Batch, Cut, Drop, Edit, Replace, storable
 from ullage.effects import Output, Record
 from ullage.errors import OverLimitError
 from ullage.events import Event, Kind
@@ -73,7 +73,8 @@ def fit(window: Window, ledger: Ledger, policy: Policy, *, joined: bool = False)
         _first_sight(window, policy, fitted)
         for key in keys:
             for batch in fitted.ledger.at(key).batches:
-                _show(window, batch.edits, fitted, tell=False)
+                missing = (edit for edit in batch.edits if not window.shows(edit))
+                _show(window, missing, fitted, tell=False)
         if length > settled:
             _decide(window, policy, keys[-1], fitted)
     if joined and window.changed:
@@ -153,7 +154,7 @@ def _keep(
     if not cuts:
         return
     before = window.estimate
-    edits = tuple(cut.edit for cut in cuts)
+    edits = tuple(storable(cut.edit) for cut in cuts)
     _show(window, edits, fitted, tell=True)
     batch = Batch(stage, policy.name, edits, before, window.estimate)
     fitted.ledger, record = fitted.ledger.with_batch(key, batch)
@@ -187,7 +188,7 @@ def _name(stage: Stage) -> str:
     return str(getattr(getattr(stage, "func", stage), "__name__", "stage"))
 
 
-def _show(window: Window, edits: Sequence[Edit], fitted: Fitted, *, tell: bool) -> None:
+def _show(window: Window, edits: Iterable[Edit], fitted: Fitted, *, tell: bool) -> None:
     """Apply edits and tell of each that took effect."""
     for edit in edits:
         tokens = window.apply(edit)

@@ -196,9 +196,11 @@ def snapshot(value: Any) -> Any:
     if kind in _LEAVES:
         return value
     if kind is dict:
-        return {
-            key: item if type(item) in _LEAVES else snapshot(item) for key, item in value.items()
-        }
+        copy = value.copy()
+        for key, item in value.items():
+            if type(item) not in _LEAVES:
+                copy[key] = snapshot(item)
+        return copy
     if kind is list:
         return [item if type(item) in _LEAVES else snapshot(item) for item in value]
     if kind is tuple:

@@ -98,12 +98,16 @@ class ToolCall(Struct, frozen=True, gc=False):
 
 
 class ToolResult(Struct, frozen=True, gc=False):
-    """What a tool answered. ``content`` is one Text when the wire held a string."""
+    """What a tool answered. ``content`` is one Text when the wire held a string.
+
+    ``name`` is the tool's, where the wire says it beside the result; else ``""``.
+    """
 
     call_id: str
     content: tuple[Content, ...]
     is_error: bool
     at: int
+    name: str = ""
 
 
 Part: TypeAlias = Text | Reasoning | Media | Opaque | ToolCall | ToolResult

@@ -168,8 +168,13 @@ class _Coat:
         return FORMATS[name]
 
 
+_CALL_BODIES = ("function", "custom", "functionCall", "function_call")
+"""Where a format puts what a call says, if not in the call itself."""
+
+
 def _name_of(call: Any) -> str:
-    body = field(call, "function") or field(call, "custom") or call
+    bodies = (field(call, key) for key in _CALL_BODIES)
+    body = next((body for body in bodies if body), call)
     name = field(body, "name")
     return name if isinstance(name, str) else ""
 
@@ -263,9 +268,9 @@ class Session(_Coat):
             call: the tool call as it stands in the reply, a dict or the SDK's object.
 
         Returns:
-            The wire result, ready to append: a tool message (OpenAI) or a ``tool_result``
-            block for the next user message (Anthropic). What is wrong with the call is told
-            to the model in it.
+            The wire result, ready to append: a tool message (OpenAI), or a ``tool_result``
+            block (Anthropic) or ``functionResponse`` part (Gemini) for the next user message.
+            What is wrong with the call is told to the model in it.
 
         Raises:
             FormatError: this is not a tool call of the format.
@@ -387,14 +392,8 @@ def fit(
     Raises:
         FormatError, OverLimitError, StoreError: see `Session.fit`.
     """
-    name = str(request.get("model") or model or "")
+    llm = str(request.get("model") or model or "")
     session = Session(
-        name,
-        policy=policy,
-        limits=limits,
-        format=format,
-        store=store,
-        recall=recall,
-        repair=repair,
+        llm, policy=policy, limits=limits, format=format, store=store, recall=recall, repair=repair
     )
     return session.fit(request)

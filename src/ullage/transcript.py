@@ -9,13 +9,14 @@ gets a new one, which takes over everything up to the change.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import Literal
 
 from ullage import canon
-from ullage.edits import Place
+from ullage.edits import Place, whole
 from ullage.effects import Output
 from ullage.messages import Content, Media, Message, Opaque, Part, Text, ToolCall, ToolResult
 
-__all__ = ["Leaf", "Spot", "Transcript", "leaves_of", "output_of"]
+__all__ = ["Leaf", "Spot", "Transcript", "leaves_of"]
 
 Spot = tuple[int, int, int]
 """Where a leaf stands: message index, part index, item index."""
@@ -52,11 +53,12 @@ class Transcript:
         self._said: list[int] = [-1]
         self._turns: list[int] = [-1]
         self._legal: list[bool] = []
-        self._open: set[str] = set()
+        self._open: dict[str, str] = {}
         self._spots: dict[tuple[str, str, int], tuple[int, int]] = {}
         self._ordinals: dict[tuple[int, int], int] = {}
         self._times: dict[tuple[str, str], int] = {}
         self._answers: dict[tuple[int, int], tuple[int, int]] = {}
+        self._refs: dict[Spot, str] = {}
 
     def __len__(self) -> int:
         return len(self.messages)
@@ -81,16 +83,28 @@ class Transcript:
         for number, part in enumerate(message.parts):
             if isinstance(part, ToolCall):
                 self._note("call", part.id, index, number)
-                self._open.add(part.id)
+                self._open[part.id] = part.name
             elif isinstance(part, ToolResult):
                 self._note("result", part.call_id, index, number)
-                self._open.discard(part.call_id)
-                times = self._times.get(("call", part.call_id), 0)
+                call_id = self._answered(part)
+                self._open.pop(call_id, None)
+                name = whole(call_id)
+                times = self._times.get(("call", name), 0)
                 if times:
-                    call = self._spots["call", part.call_id, times - 1]
-                    self._answers[index, number] = call
+                    self._answers[index, number] = self._spots["call", name, times - 1]
+
+    def _answered(self, result: ToolResult) -> str:
+        """The id of the call a result answers: its own, else the first open one of its tool.
+
+        Where only one of the two has an id, name and order pair them (F09).
+        """
+        if result.call_id in self._open or not result.name:
+            return result.call_id
+        same = (call_id for call_id, name in self._open.items() if name == result.name)
+        return next(same, result.call_id)
 
     def _note(self, kind: str, name: str, index: int, number: int) -> None:
+        name = whole(name)
         ordinal = self._times.get((kind, name), 0)
         self._times[kind, name] = ordinal + 1
         self._spots[kind, name, ordinal] = (index, number)
@@ -98,6 +112,8 @@ class Transcript:
 
     def refresh(self, index: int, message: Message) -> None:
         """Take a message's new wording: same digest, but markers or reasoning differ."""
+        for number, item, _ in leaves_of(self.messages[index]):
+            self._refs.pop((index, number, item), None)
         self.messages[index] = message
         self.counts[index] = None
 
@@ -151,8 +167,9 @@ class Transcript:
 
     def newest_result(self, call_id: str) -> Spot | None:
         """Where the newest result of a call id stands."""
-        times = self._times.get(("result", call_id), 0)
-        return (*self._spots["result", call_id, times - 1], 0) if times else None
+        name = whole(call_id)
+        times = self._times.get(("result", name), 0)
+        return (*self._spots["result", name, times - 1], 0) if times else None
 
     def locate(self, place: Place) -> Spot | None:
         """Where a place stands in this history, or None."""
@@ -172,29 +189,46 @@ class Transcript:
             return part.content[item] if item < len(part.content) else None
         return part
 
+    def output(self, spot: Spot) -> Output | None:
+        """What the leaf at a spot is set aside as, or None. Its ref is worked out once."""
+        kept = _set_aside(self.leaf(spot))
+        if kept is None:
+            return None
+        ref = self._refs.get(spot)
+        if ref is None:
+            ref = self._refs[spot] = canon.ref_of(*kept)
+        return Output(ref, *kept)
+
+    def outputs(self, index: int, number: int) -> Iterator[Output]:
+        """What the leaves of a part are set aside as."""
+        part = self.messages[index].parts[number]
+        for item in range(len(part.content) if isinstance(part, ToolResult) else 1):
+            output = self.output((index, number, item))
+            if output is not None:
+                yield output
+
     def place(self, spot: Spot) -> Place:
         """The address of the leaf at a spot."""
         index, number, item = spot
         part = self.messages[index].parts[number]
         if isinstance(part, ToolResult):
-            return Place("result", part.call_id, self._ordinals[index, number], item)
+            return Place("result", whole(part.call_id), self._ordinals[index, number], item)
         if isinstance(part, ToolCall):
-            return Place("call", part.id, self._ordinals[index, number])
+            return Place("call", whole(part.id), self._ordinals[index, number])
         digest = self.digests[index]
         return Place("text", digest.hex(), self.digests[:index].count(digest), number)
 
 
-def output_of(leaf: Part | Content | None) -> Output | None:
-    """What a leaf is set aside as: a text, or a block as JSON text. None if it may not be."""
+def _set_aside(leaf: Part | Content | None) -> tuple[str, Literal["text", "block"]] | None:
+    """The text a leaf is kept as, and of what kind; None if it may not be set aside."""
     match leaf:
         case Text(text=text) | ToolCall(arguments=text):
-            return Output(canon.ref_of(text), text)
+            return text, "text"
         case Media(block=block) if block is not None:
-            text = canon.canonical_json(block)
+            return canon.canonical_json(block), "block"
         case Media(kind=kind, mime=mime, data=data):
-            text = canon.canonical_json({"kind": kind, "mime": mime, "data": data})
+            return canon.canonical_json({"kind": kind, "mime": mime, "data": data}), "block"
         case Opaque(text=text):
-            pass
+            return text, "block"
         case _:
             return None
-    return Output(canon.ref_of(text, "block"), text, "block")

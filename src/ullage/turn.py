@@ -25,6 +25,7 @@ from ullage.engine import Fitted, fit
 from ullage.errors import ConfigError, FormatError
 from ullage.events import Event
 from ullage.formats import FORMATS, Format, Head, recognise
+from ullage.formats._base import field
 from ullage.formats.repair import Mended, mend
 from ullage.ledger import Ledger, Observed, Opened
 from ullage.limits import Limits
@@ -33,8 +34,8 @@ from ullage.messages import Reasoning
 from ullage.notices import RECALL_TOOLS, Words
 from ullage.policy import Policy
 from ullage.recall.specs import specs
-from ullage.stages.account import index_of, outputs_of
-from ullage.transcript import Transcript, output_of
+from ullage.stages.account import index_of
+from ullage.transcript import Transcript
 from ullage.usage import Usage
 from ullage.window import Window
 
@@ -43,7 +44,12 @@ __all__ = ["Settings", "State", "Turned", "find_in_history", "observe", "turn"]
 _CLASH_PREFIX = "ullage_"
 Tools: TypeAlias = tuple[dict[str, Any], ...]
 
-_HELD_ELSEWHERE = ("previous_response_id", "conversation", "cachedContent")
+_HELD_ELSEWHERE = (
+    "previous_response_id",
+    "conversation",
+    "cachedContent",
+    "cached_content",
+)
 
 
 class Settings(Struct, frozen=True, kw_only=True):
@@ -146,10 +152,10 @@ def turn(request: Mapping[str, Any], state: State, memo: Memo, settings: Setting
 
 
 def _format(request: Mapping[str, Any], state: State, settings: Settings) -> Format:
-    for field in _HELD_ELSEWHERE:
-        if request.get(field):
+    for key in _HELD_ELSEWHERE:
+        if request.get(key) or field(request.get("config"), key):
             raise FormatError(
-                field,
+                key,
                 "the history is held by the provider, not in this request",
                 "Send the whole history in the request, or send this request unfitted.",
             )
@@ -328,7 +334,7 @@ def find_in_history(window: Window, wanted: str, *, thorough: bool) -> Output | 
     transcript = window.transcript
     spot = window.spot_of(wanted) or transcript.newest_result(wanted)
     if spot is not None:
-        return output_of(transcript.leaf(spot))
+        return transcript.output(spot)
     if not thorough:
         return None
     for output in _everything(window):
@@ -343,9 +349,6 @@ def _everything(window: Window) -> Iterator[Output]:
     if window.span is not None:
         text = index_of(transcript, window.span[0], window.span[1], window.words)
         yield Output(canon.ref_of(text), text)
-    yield from outputs_of(transcript, 0, len(transcript))
-    for message in transcript.messages:
-        for part in message.parts:
-            output = output_of(part)
-            if output is not None:
-                yield output
+    for index, message in enumerate(transcript.messages):
+        for number in range(len(message.parts)):
+            yield from transcript.outputs(index, number)

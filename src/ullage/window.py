@@ -18,7 +18,7 @@ from ullage.messages import Media, Reasoning, ReasoningRule, Text, ToolCall, Too
 from ullage.meter import Meter
 from ullage.notices import Words
 from ullage.tokens import Calibration
-from ullage.transcript import Spot, Transcript, leaves_of, output_of
+from ullage.transcript import Spot, Transcript, leaves_of
 
 __all__ = ["SMALL_TOKENS", "Shown", "Window"]
 
@@ -59,6 +59,7 @@ class Window:
         self.calibration = Calibration(exact=meter.counter.exact)
         self._shown: dict[int, Shown] = {}
         self._spots: dict[str, Spot] = {}
+        self._edit_tokens: dict[Replace, int] = {}
         self._changed: dict[int, list[tuple[int, int, str]]] | None = None
         self._tokens: list[int] = []
         self._counted = 0
@@ -92,22 +93,32 @@ class Window:
         An edit is void where the history no longer holds what it replaces, or where its
         place is not shown.
         """
-        self._changed = None
         if isinstance(edit, Span):
             return self._condense(edit)
         return self._drop(edit) if isinstance(edit, Drop) else self._replace(edit)
+
+    def shows(self, edit: Edit) -> bool:
+        """Whether this very edit stands in its place, so that showing it would change nothing."""
+        if isinstance(edit, Span):
+            return self.span is not None and self.span[2] is edit
+        if isinstance(edit, Drop):
+            return False
+        spot = self._spots.get(edit.ref)
+        return spot is not None and self.shown(spot[0]).get(spot[1:]) is edit
 
     def _replace(self, edit: Replace) -> tuple[int, int] | None:
         spot = self.transcript.locate(edit.place)
         if spot is None or spot[0] >= self.size:
             return None
-        original = output_of(self.transcript.leaf(spot))
+        original = self.transcript.output(spot)
         if original is None or not _is_of(edit, original.ref):
             return None
         index, number, item = spot
         before, after = self.leaf_tokens(spot), self.edit_tokens(edit)
         self._shown.setdefault(index, {})[number, item] = edit
         self._spots[edit.ref] = spot
+        if self._changed is not None and not self.hidden(index):
+            self._changed[index] = _changes(self._shown[index])
         if self._tokens[index] < 0:
             self._bound += after - before
         else:
@@ -145,7 +156,7 @@ class Window:
         if self.span:
             old_start, old_stop, _ = self.span
             self._counted += sum(self._tokens[old_start:old_stop]) - self._span_tokens
-        self.span = (start, stop, edit)
+        self.span, self._changed = (start, stop, edit), None
         self._span_tokens = self.meter.message(edit.text)
         self._counted += self._span_tokens - sum(self._tokens[start:stop])
         return before, self.tokens
@@ -195,9 +206,12 @@ class Window:
         return 0
 
     def edit_tokens(self, edit: Replace) -> int:
-        """Tokens of what an edit shows."""
-        count = self.meter.arguments if edit.place.kind == "call" else self.meter.text
-        return count(edit.text)
+        """Tokens of what an edit shows, counted once."""
+        tokens = self._edit_tokens.get(edit)
+        if tokens is None:
+            count = self.meter.arguments if edit.place.kind == "call" else self.meter.text
+            tokens = self._edit_tokens[edit] = count(edit.text)
+        return tokens
 
     def message_tokens(self, index: int) -> int:
         """Tokens of a message as it is shown, its framing included."""
@@ -254,7 +268,7 @@ class Window:
         """Every edited message outside the span: part, item and new text of each edit."""
         if self._changed is None:
             self._changed = {
-                index: [(number, item, edit.text) for (number, item), edit in shown.items()]
+                index: _changes(shown)
                 for index, shown in self._shown.items()
                 if not self.hidden(index)
             }
@@ -310,7 +324,7 @@ class Window:
 
     def original(self, spot: Spot) -> str:
         """The text that an edit of this leaf sets aside."""
-        output = output_of(self.transcript.leaf(spot))
+        output = self.transcript.output(spot)
         return output.text if output else ""
 
     def results(self, start: int, stop: int) -> Iterator[Spot]:
@@ -335,6 +349,10 @@ class Window:
         """Name of the tool whose result stands at a spot, or ``""``."""
         call = self.transcript.call_for(spot[0], spot[1])
         return call.name if call else ""
+
+
+def _changes(shown: Shown) -> list[tuple[int, int, str]]:
+    return [(number, item, edit.text) for (number, item), edit in shown.items()]
 
 
 def _is_of(edit: Replace, ref: str) -> bool:

@@ -439,7 +439,7 @@ def test_nothing_is_changed():
 
 
 def test_an_unknown_format_says_which_are_known():
-    with pytest.raises(ConfigError, match="'anthropic', 'openai-chat'"):
+    with pytest.raises(ConfigError, match="'anthropic', 'openai-chat', 'gemini'"):
         problems("telex", {"messages": []})
 
 

@@ -16,12 +16,13 @@ from ullage.replay import reading
 
 formats = st.sampled_from(sorted(FORMATS))
 windows = st.sampled_from((4_000, 6_000, 12_000, 40_000))
-MODEL = {"openai-chat": "gpt-4.1", "anthropic": "claude-sonnet-4-5"}
+MODEL = histories.MODEL
+KEY = {name: wire.key for name, wire in FORMATS.items()}
 
 
 def boundaries(messages):
     """The lengths at which a loop sends a request."""
-    lengths = [i for i, m in enumerate(messages) if i and m["role"] == "assistant"]
+    lengths = [i for i, m in enumerate(messages) if i and m["role"] in ("assistant", "model")]
     return [*lengths, len(messages)]
 
 
@@ -47,10 +48,10 @@ def test_every_view_fits_and_grows_no_message(format, window, turns, reuse):
         view = session.fit(histories.request(format, messages[:length]))
         assert recount(session, view) == session.window.tokens
         assert session.window.estimate <= session.window.limit_tokens
-        if len(view["messages"]) == length:
-            for shown, raw in zip(view["messages"], messages[:length], strict=True):
+        if len(view[KEY[format]]) == length:
+            for shown, raw in zip(view[KEY[format]], messages[:length], strict=True):
                 assert size(shown) <= size(raw)
-        assert size(view["messages"]) <= size(messages[:length])
+        assert size(view[KEY[format]]) <= size(messages[:length])
 
 
 def size(value):
@@ -59,9 +60,10 @@ def size(value):
 
 def recount(session, view):
     """Tokens of a view, counted from its own bytes."""
-    window, wire = session.window, FORMATS[session.state.format]
+    format = session.state.format
+    window, wire = session.window, FORMATS[format]
     meter, total = window.meter, window.head_tokens
-    for raw in view["messages"]:
+    for raw in view[KEY[format]]:
         message = wire.parse(raw, "view")
         total += meter.framing(message)
         for part in message.parts:
@@ -97,7 +99,7 @@ def test_everything_can_be_read_back_from_the_visible_notices(format, window, tu
     session = new_session(format, window)
     view = live_through(session, format, messages)[-1]
     opened = {}
-    texts = list(reading.visible(view["messages"]))
+    texts = list(reading.visible(view[KEY[format]]))
     reading.reachable(session, texts, opened)
     reachable, shown = {*texts, *opened.values()}, "\n".join(texts)
     for message in messages:
@@ -112,7 +114,7 @@ def test_a_notice_says_truly_how_much_it_shows(format, window, turns):
     messages = histories.wire(format, turns)
     session = new_session(format, window)
     view = live_through(session, format, messages)[-1]
-    for message in view["messages"]:
+    for message in view[KEY[format]]:
         for _, texts in reading.results(message):
             for text in texts:
                 for pointer in pointers(text)[-1:]:
@@ -127,7 +129,7 @@ def test_what_the_user_and_the_system_said_stays_or_is_told_of(format, window, t
     session = new_session(format, window)
     view = live_through(session, format, messages)[-1]
     told = {event.kind for event in session.events} & {"condensed", "cut"}
-    shown = [text for m in view["messages"] if m["role"] == "user" for text in texts(m)]
+    shown = [text for m in view[KEY[format]] if m["role"] == "user" for text in texts(m)]
     for message in messages:
         if message["role"] == "user" and not told:
             assert all(text in shown for text in texts(message))
@@ -136,7 +138,7 @@ def test_what_the_user_and_the_system_said_stays_or_is_told_of(format, window, t
 
 
 def texts(message):
-    return reading.texts_of(message["content"])
+    return reading.texts_of(reading.content_of(message))
 
 
 @given(formats, windows, histories.histories)
@@ -149,7 +151,7 @@ def test_the_caller_keeps_what_is_his(format, window, turns):
     assert messages == before
     mine = {id(message) for message in messages}
     if session.window.span is None:
-        for index, shown in enumerate(view["messages"]):
+        for index, shown in enumerate(view[KEY[format]]):
             if index not in session.window.changed:
                 assert id(shown) in mine
 
@@ -162,4 +164,4 @@ def test_a_view_of_a_short_history_is_the_history(format):
     view = Session(MODEL[format], recall=False).fit(request)
     assert view == request
     assert view is not request
-    assert all(a is b for a, b in zip(view["messages"], messages, strict=True))
+    assert all(a is b for a, b in zip(view[KEY[format]], messages, strict=True))

@@ -63,4 +63,4 @@ def test_every_view_is_that_of_a_session_without_memory(format, window, seed):
             world.rewind(20)
         world.fit()
     assert {"append", "rewind", "branch", "rewrite"} <= done.keys()
-    assert world.kinds >= {"truncated", "pruned"}
+    assert "pruned" in world.kinds

@@ -62,13 +62,13 @@ values = st.recursive(
     lambda inner: st.one_of(
         st.lists(inner, max_size=30), st.dictionaries(st.text(max_size=8), inner, max_size=12)
     ),
-    max_leaves=40,
+    max_leaves=20,
 )
 
 
 @given(st.one_of(st.lists(values, min_size=1), st.dictionaries(st.text(), values, min_size=1)))
 def test_json_stays_json_of_the_same_kind(value):
-    text = json.dumps([value] * 40 if isinstance(value, list) else value | {"more": [value] * 40})
+    text = json.dumps([value] * 20 if isinstance(value, list) else value | {"more": [value] * 20})
     shown = shorten(text, 4_000, REF, Words())
     if shown is not None and len(text) > 4_000:
         assert type(json.loads(shown)) is type(json.loads(text))

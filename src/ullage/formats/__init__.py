@@ -2,6 +2,7 @@
 
     openai_chat    OpenAI Chat Completions
     anthropic      Anthropic Messages
+    gemini         Google Gemini generateContent
 
 A new format is a new file and one line in `FORMATS`.
 """
@@ -14,12 +15,16 @@ from typing import Any
 from ullage.errors import FormatError
 from ullage.formats._base import Change, Format, Head, ToolSpec, field
 from ullage.formats.anthropic import Anthropic
+from ullage.formats.gemini import Gemini
 from ullage.formats.openai_chat import OpenAIChat
 
 __all__ = ["FORMATS", "Change", "Format", "Head", "ToolSpec", "recognise"]
 
-FORMATS: Mapping[str, Format] = {format.name: format for format in (OpenAIChat(), Anthropic())}
+FORMATS: Mapping[str, Format] = {
+    format.name: format for format in (OpenAIChat(), Anthropic(), Gemini())
+}
 
+_KEYS = {"contents": "gemini", "system": "anthropic"}
 _ANTHROPIC_BLOCKS = frozenset(
     ("tool_use", "tool_result", "thinking", "redacted_thinking", "server_tool_use", "document")
 )
@@ -32,7 +37,9 @@ def recognise(request: Mapping[str, Any], model: str | None = None) -> Format:
     Raises:
         FormatError: neither decides; the remedy names ``format=``.
     """
-    name = _by_structure(request) or _by_model(str(request.get("model") or model or ""))
+    told = (name for key, name in _KEYS.items() if key in request)
+    name = next(told, None) or _by_structure(request)
+    name = name or _by_model(str(request.get("model") or model or ""))
     if name is None:
         raise FormatError(
             "request",
@@ -43,9 +50,8 @@ def recognise(request: Mapping[str, Any], model: str | None = None) -> Format:
 
 
 def _by_structure(request: Mapping[str, Any]) -> str | None:
-    if "system" in request:
-        return "anthropic"
-    for tool in request.get("tools") or ():
+    tools = request.get("tools")
+    for tool in tools if isinstance(tools, (list, tuple)) else ():
         if field(tool, "input_schema") is not None:
             return "anthropic"
         if field(tool, "function") is not None:

@@ -163,7 +163,7 @@ class MessageList:
 
     def tools(self, request: Mapping[str, Any]) -> Sequence[Any]:
         """See `Format.tools`."""
-        return request.get("tools") or ()
+        return list_at(request.get("tools"), "tools")
 
     def reasoning(self, request: Mapping[str, Any], model: str) -> ReasoningRule:
         """See `Format.reasoning`: this format carries none that is bound to what precedes it."""
@@ -194,6 +194,15 @@ def ordered(parts: Sequence[Part]) -> tuple[Part, ...]:
     if len(kept) == len(parts):
         return tuple(parts)
     return (*kept, *(part for part in parts if isinstance(part, Reasoning)))
+
+
+def list_at(value: Any, where: str) -> Sequence[Any]:
+    """``value`` if it is a list, nothing if it is None. Raises FormatError if it is neither."""
+    if value is None or isinstance(value, (list, tuple)):
+        return value or ()
+    raise FormatError(
+        where, f"expected a list, got {type(value).__name__}", "Give a list, or leave it out."
+    )
 
 
 def text_at(value: Any, where: str) -> str:

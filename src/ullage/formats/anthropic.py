@@ -21,6 +21,7 @@ from ullage.formats._base import (
     ToolSpec,
     as_json,
     field,
+    list_at,
     ordered,
     plain,
     text_at,
@@ -63,9 +64,12 @@ class Anthropic(MessageList):
 
     def head(self, request: Mapping[str, Any]) -> Head:
         """See `Format.head`."""
-        system = request.get("system") or ()
-        blocks = [system] if isinstance(system, str) else system
-        texts = [block if isinstance(block, str) else field(block, "text", "") for block in blocks]
+        system = request.get("system")
+        blocks = [{"text": system}] if isinstance(system, str) else list_at(system, "system")
+        texts = [
+            text_at(block if isinstance(block, str) else field(block, "text", ""), f"system[{i}]")
+            for i, block in enumerate(blocks)
+        ]
         tools = self.tools(request)
         texts += [as_json(unmarked(tool), f"tools[{i}]") for i, tool in enumerate(tools)]
         asked = request.get("max_tokens")
@@ -124,7 +128,7 @@ class Anthropic(MessageList):
             Text(item, index)
             if type(item) is str
             else self._content(plain(item, f"{where}[{index}]"), index, f"{where}[{index}]")
-            for index, item in enumerate(content)
+            for index, item in enumerate(list_at(content, where))
         )
 
     def _content(self, block: Mapping[str, Any], at: int, where: str) -> Content:

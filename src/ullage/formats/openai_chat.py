@@ -18,6 +18,7 @@ from ullage.formats._base import (
     ToolSpec,
     as_json,
     field,
+    list_at,
     ordered,
     plain,
     text_at,
@@ -92,7 +93,7 @@ class OpenAIChat(MessageList):
             raise unknown_role(said, where, tuple(_ROLES))
         content = fields.get("content")
         if role == "tool":
-            call_id = fields.get("tool_call_id") or fields.get("name") or ""
+            call_id = str(fields.get("tool_call_id") or fields.get("name") or "")
             items = tuple(self._content(content, f"{where}.content"))
             return Message(role, (ToolResult(call_id, items, False, WHOLE),))
         parts: list[Part] = list(self._content(content, f"{where}.content"))
@@ -140,7 +141,7 @@ class OpenAIChat(MessageList):
 
     def _calls(self, fields: Mapping[str, Any], where: str) -> list[Part]:
         calls: list[Part] = []
-        for index, raw in enumerate(fields.get("tool_calls") or ()):
+        for index, raw in enumerate(list_at(fields.get("tool_calls"), f"{where}.tool_calls")):
             calls.append(self._call(raw, index, f"{where}.tool_calls[{index}]"))
         if fields.get("function_call"):
             text = as_json(fields["function_call"], f"{where}.function_call")

@@ -18,7 +18,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from ullage.formats.rules import problems_of
-from ullage.replay.reading import reachable, results, texts_of
+from ullage.replay.reading import content_of, reachable, results, texts_of
 from ullage.session import Session
 from ullage.tokens import Counter as TokenCounter
 from ullage.tokens import exact
@@ -116,9 +116,9 @@ class Gates:
         start, stop = self._edges(len(raw), len(view))
         if span is not None and span[2] is not self._span:
             self._span = span[2]
-            self._open(texts_of(view[start].get("content")))
+            self._open(texts_of(content_of(view[start])))
             hidden = [text for message in raw[start:stop] for text in _result_texts(message)]
-            shown = view[start].get("content")
+            shown = content_of(view[start])
             lines = "\n".join(texts_of(shown))
             self._count("G4", any(t not in self._texts and t not in lines for t in hidden))
         for before, after in (
@@ -163,7 +163,7 @@ class Gates:
             return
         for before, after in zip(raw, view, strict=True):
             if before is not after and before["role"] in ("user", "system", "developer"):
-                said, shown = texts_of(before.get("content")), texts_of(after.get("content"))
+                said, shown = texts_of(content_of(before)), texts_of(content_of(after))
                 self._count("G5", said != shown)
 
 

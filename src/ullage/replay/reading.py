@@ -6,6 +6,7 @@ and nothing of windows, ledgers or stores.
 
 from __future__ import annotations
 
+import base64
 import json
 import re
 from collections.abc import Iterator, Mapping, Sequence
@@ -14,7 +15,7 @@ from typing import Any
 from ullage.notices import CONTINUATION, pointers
 from ullage.session import Session
 
-__all__ = ["ask", "follow", "reachable", "results", "texts_of", "visible"]
+__all__ = ["ask", "content_of", "follow", "reachable", "results", "texts_of", "visible"]
 
 Wire = Mapping[str, Any]
 
@@ -25,17 +26,30 @@ _MORE = re.compile(
 _INDEX = "Index of messages"
 
 
+def content_of(message: Wire) -> Any:
+    """What a message says: its content, or its parts."""
+    return message["parts"] if "parts" in message else message.get("content")
+
+
 def texts_of(content: Any) -> list[str]:
     """The texts of a message's or of a result's content."""
     if isinstance(content, str):
         return [content]
     blocks = content if isinstance(content, list) else ()
-    return [block["text"] for block in blocks if block.get("type") == "text"]
+    return [block["text"] for block in blocks if _is_text(block)]
+
+
+def _is_text(block: Wire) -> bool:
+    if "type" in block:
+        return bool(block["type"] == "text")
+    return isinstance(block.get("text"), str) and not block.get("thought")
 
 
 def results(message: Wire) -> Iterator[tuple[str, list[str]]]:
-    """Call id and texts of every tool result in a message of either format."""
-    if message["role"] == "tool":
+    """Call id and texts of every tool result in a message of any format."""
+    if "parts" in message:
+        yield from _responses(message["parts"])
+    elif message["role"] == "tool":
         yield str(message.get("tool_call_id")), texts_of(message.get("content"))
     elif isinstance(message.get("content"), list):
         for block in message["content"]:
@@ -43,10 +57,29 @@ def results(message: Wire) -> Iterator[tuple[str, list[str]]]:
                 yield str(block["tool_use_id"]), texts_of(block.get("content"))
 
 
+def _responses(parts: Sequence[Wire]) -> Iterator[tuple[str, list[str]]]:
+    """Id (or name) and text of each functionResponse: what its wrapper holds, as text."""
+    for part in parts:
+        given = part.get("functionResponse")
+        if given is not None:
+            value = given["response"]
+            if len(value) == 1 and set(value) <= {"result", "output", "error"}:
+                (value,) = value.values()
+            if not isinstance(value, str):
+                value = json.dumps(value, ensure_ascii=False, separators=(",", ":"))
+            blobs = [blob.get("inlineData", {}) for blob in given.get("parts", ())]
+            plain = [blob["data"] for blob in blobs if blob.get("mimeType") == "text/plain"]
+            texts = [value, *(base64.b64decode(data).decode() for data in plain)]
+            yield str(given.get("id") or given["name"]), texts
+
+
 def visible(messages: Sequence[Wire]) -> Iterator[str]:
     """Every text a model sees, call arguments included."""
     for message in messages:
-        yield from texts_of(message.get("content"))
+        yield from texts_of(content_of(message))
+        for part in message.get("parts", ()):
+            if "functionCall" in part:
+                yield json.dumps(part["functionCall"].get("args"), ensure_ascii=False)
         for call in message.get("tool_calls") or ():
             yield str(call.get("function", {}).get("arguments", ""))
         blocks = message["content"] if isinstance(message.get("content"), list) else ()
@@ -64,6 +97,11 @@ def ask(session: Session, tool: str, arguments: Wire) -> str:
     Returns:
         The text that comes back.
     """
+    call: dict[str, Any]
+    if session.state.format == "gemini":
+        call = {"functionCall": {"name": tool, "args": dict(arguments)}}
+        (text,) = session.recall(call)["functionResponse"]["response"].values()
+        return str(text)
     if session.state.format == "anthropic":
         call = {"type": "tool_use", "id": "toolu_read", "name": tool, "input": dict(arguments)}
     else:

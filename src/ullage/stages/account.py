@@ -8,11 +8,12 @@ pure functions of the messages, so they come out the same wherever the run is co
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import TypeAlias
 
 from ullage.effects import Output
-from ullage.messages import Content, Media, Opaque, Text, ToolCall, ToolResult
+from ullage.messages import Media, Opaque, Text, ToolCall, ToolResult
 from ullage.notices import Words
-from ullage.transcript import Transcript, leaves_of, output_of
+from ullage.transcript import Transcript
 
 __all__ = ["account", "index_of", "outputs_of"]
 
@@ -21,16 +22,16 @@ _SAID_CHARS = 200
 _CALL_CHARS = 140
 _GAVE_CHARS = 80
 
+_Step: TypeAlias = tuple[str, int, int]
+"""Something worth a bullet: who speaks, message index, part index."""
+
 
 def outputs_of(transcript: Transcript, start: int, stop: int) -> Iterator[Output]:
     """Every tool output and every image in a run of messages."""
-    for message in transcript.messages[start:stop]:
-        for number, _, leaf in leaves_of(message):
-            part = message.parts[number]
+    for index in range(start, stop):
+        for number, part in enumerate(transcript.messages[index].parts):
             if isinstance(part, (ToolResult, Media, Opaque)):
-                output = output_of(leaf)
-                if output is not None:
-                    yield output
+                yield from transcript.outputs(index, number)
 
 
 def index_of(transcript: Transcript, start: int, stop: int, words: Words) -> str:
@@ -50,21 +51,19 @@ def index_of(transcript: Transcript, start: int, stop: int, words: Words) -> str
                     lines.append(text)
                 case ToolCall(name=name, arguments=arguments):
                     lines.append(f"call {name} {arguments}")
-                case ToolResult(content=content):
+                case ToolResult():
                     call = transcript.call_for(index, number)
                     of = f" of {call.name} {_clip(call.arguments, _CALL_CHARS)}" if call else ""
-                    lines.extend(_listed(item) + of for item in content)
+                    listed = map(_listed, transcript.outputs(index, number))
+                    lines.extend(line + of for line in listed)
                 case Media() | Opaque():
-                    lines.append(_listed(part))
+                    lines.extend(map(_listed, transcript.outputs(index, number)))
                 case _:
                     pass
     return "\n".join(lines)
 
 
-def _listed(content: Content) -> str:
-    output = output_of(content)
-    if output is None:
-        return "nothing"
+def _listed(output: Output) -> str:
     what = "output" if output.kind == "text" else "block"
     return f"{what} ref={output.ref} ({len(output.text):,} characters)"
 
@@ -87,55 +86,62 @@ def account(
         f"window. This is a record of what was done, not an instruction. Everything in full: "
         f"{words.read_on(index_ref, 0)}]"
     )
-    bullets = [bullet for index in range(start, stop) for bullet in _bullets(transcript, index)]
-    kept = _choose(bullets, room_chars - len(head) - 60)
-    lines = [text for number, (_, text) in enumerate(bullets) if number in kept]
-    if len(lines) < len(bullets):
-        lines.insert(0, f"- … {len(bullets) - len(lines):,} other steps: see the index")
+    steps = [step for index in range(start, stop) for step in _steps(transcript, index)]
+    kept = _choose(transcript, steps, room_chars - len(head) - 60)
+    lines = [kept[number] for number in sorted(kept)]
+    if len(lines) < len(steps):
+        lines.insert(0, f"- … {len(steps) - len(lines):,} other steps: see the index")
     return "\n".join([head, *lines])
 
 
-def _choose(bullets: list[tuple[str, str]], room: int) -> set[int]:
-    """Numbers of the bullets that fit: what the user said first, then the newest."""
-    kept: set[int] = set()
+def _choose(transcript: Transcript, steps: list[_Step], room: int) -> dict[int, str]:
+    """The bullets that fit, by number: what the user said first, then the newest."""
+    kept: dict[int, str] = {}
     for role, share in (("user", room // 2), ("", room)):
-        for number in range(len(bullets) - 1, -1, -1):
-            said_by, text = bullets[number]
-            if number in kept or (role and said_by != role):
+        for number in range(len(steps) - 1, -1, -1):
+            if number in kept or (role and steps[number][0] != role):
                 continue
+            text = _bullet(transcript, *steps[number])
             if len(text) >= min(room, share):
                 break
-            kept.add(number)
+            kept[number] = text
             room -= len(text) + 1
             share -= len(text) + 1
     return kept
 
 
-def _bullets(transcript: Transcript, index: int) -> Iterator[tuple[str, str]]:
-    """Role and text of each bullet of a message."""
+def _steps(transcript: Transcript, index: int) -> Iterator[_Step]:
+    """What of a message is worth a bullet."""
     message = transcript.messages[index]
     for number, part in enumerate(message.parts):
-        match part:
-            case Text(text=text) if text.strip():
-                limit = _USER_CHARS if message.role == "user" else _SAID_CHARS
-                yield message.role, f"- {message.role}: {_clip(text, limit)}"
-            case ToolResult(content=content, is_error=failed):
-                call = transcript.call_for(index, number)
-                what = f"{call.name} {_clip(call.arguments, _CALL_CHARS)}" if call else "a tool"
-                gave = "; ".join(_gave(item) for item in content) or "nothing"
-                yield "tool", f"- {what} → {'error: ' if failed else ''}{gave}"
-            case _:
-                pass
+        if isinstance(part, ToolResult):
+            yield "tool", index, number
+        elif isinstance(part, Text) and part.text.strip():
+            yield message.role, index, number
 
 
-def _gave(content: Content) -> str:
-    if isinstance(content, Text):
-        text = content.text
-        if len(text) <= _GAVE_CHARS and text.isprintable():
-            return text
-    return _listed(content)
+def _bullet(transcript: Transcript, role: str, index: int, number: int) -> str:
+    part = transcript.messages[index].parts[number]
+    if isinstance(part, Text):
+        return f"- {role}: {_clip(part.text, _USER_CHARS if role == 'user' else _SAID_CHARS)}"
+    call = transcript.call_for(index, number)
+    what = f"{call.name} {_clip(call.arguments, _CALL_CHARS)}" if call else "a tool"
+    failed = isinstance(part, ToolResult) and part.is_error
+    gave = "; ".join(map(_gave, transcript.outputs(index, number)))
+    return f"- {what} → {'error: ' if failed else ''}{gave or 'nothing'}"
+
+
+def _gave(output: Output) -> str:
+    short = output.kind == "text" and len(output.text) <= _GAVE_CHARS
+    if short and output.text.isprintable():
+        return output.text
+    return f"{len(output.text):,} characters, ref={output.ref}"
 
 
 def _clip(text: str, chars: int) -> str:
+    if len(text) > 8 * chars:  # nearly always enough of it, and then the same
+        words = " ".join(text[: 4 * chars].split())
+        if len(words) > chars:
+            return f"{words[:chars]}…"
     words = " ".join(text.split())
     return words if len(words) <= chars else f"{words[:chars]}…"

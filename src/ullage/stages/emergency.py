@@ -169,10 +169,13 @@ def _cap(tokens: Sequence[int], excess: int) -> int:
 
 def _cut_to(window: Window, spot: Spot, tokens: int, cap: int) -> Cut | None:
     """A cut of one text to at most ``cap`` tokens."""
-    leaf, original = window.transcript.leaf(spot), window.original(spot)
+    leaf, output = window.transcript.leaf(spot), window.transcript.output(spot)
+    if output is None:
+        return None
+    original = output.text
     edit = window.shown(spot[0]).get((spot[1], spot[2]))
     shown_chars = len(edit.text) if edit is not None else len(original)
-    ref, chars = canon.ref_of(original), shown_chars * cap // tokens
+    ref, chars = output.ref, shown_chars * cap // tokens
     for _ in range(8):
         if isinstance(leaf, ToolCall):
             stub = {"_ullage": window.words.arguments(ref, len(original))}
@@ -186,4 +189,4 @@ def _cut_to(window: Window, spot: Spot, tokens: int, cap: int) -> Cut | None:
         return None
     why = f"{tokens:,} tokens in one text; the view was over its hard limit"
     replace = Replace(window.transcript.place(spot), ref, text, "cut", why)
-    return Cut(replace, (Output(ref, original),))
+    return Cut(replace, (output,))

@@ -19,12 +19,13 @@ from ullage.edits import Cut, Replace
 from ullage.effects import Output
 from ullage.messages import Media, Text, ToolCall
 from ullage.notices import RECALL_TOOLS
-from ullage.transcript import Spot, output_of
+from ullage.transcript import Spot
 from ullage.window import SMALL_TOKENS, Window
 
 __all__ = ["prune"]
 
 _PLACEHOLDER_TOKENS = 70
+_PAGE_GONE = "[ullage: this page has left the window. Make the same call to read it again.]"
 _loads = msgspec.json.Decoder().decode
 
 
@@ -50,9 +51,11 @@ def prune(
     if window.within(int(limit * high)):
         return ()
     wanted = window.estimate - int(limit * low)
-    stop = window.tail(int(limit * protect))
+    spots = _large(window, window.tail(int(limit * protect)))
+    if sum(spots.values()) - _PLACEHOLDER_TOKENS * len(spots) < limit * least:
+        return ()
     cuts, won = [], 0
-    for spot, tokens in _candidates(window, stop):
+    for spot, tokens in _in_order(window, spots):
         cut = _placeholder(window, spot)
         if cut is not None:
             cuts.append(cut)
@@ -62,18 +65,19 @@ def prune(
     return cuts if won >= limit * least else ()
 
 
-def _candidates(window: Window, stop: int) -> Iterator[tuple[Spot, int]]:
-    """Spots that may leave the view, in the order in which they should."""
-    spots = [
-        (spot, tokens)
-        for spot in _spots(window, stop)
-        if (tokens := window.leaf_tokens(spot)) > SMALL_TOKENS
-    ]
+def _large(window: Window, stop: int) -> dict[Spot, int]:
+    """The tokens of each spot worth a placeholder, oldest first."""
+    spots = ((spot, window.leaf_tokens(spot)) for spot in _spots(window, stop))
+    return {spot: tokens for spot, tokens in spots if tokens > SMALL_TOKENS}
+
+
+def _in_order(window: Window, spots: dict[Spot, int]) -> Iterator[tuple[Spot, int]]:
+    """The spots in the order in which they should leave the view."""
     newest = _newest_of_each_call(window)
-    first = [pair for pair in spots if _superseded(window, pair[0], newest)]
-    gone = {spot for spot, _ in first}
-    yield from first
-    yield from (pair for pair in spots if pair[0] not in gone)
+    first = [spot for spot in spots if _superseded(window, spot, newest)]
+    yield from ((spot, spots[spot]) for spot in first)
+    gone = set(first)
+    yield from (pair for pair in spots.items() if pair[0] not in gone)
 
 
 def _spots(window: Window, stop: int) -> Iterator[Spot]:
@@ -110,40 +114,33 @@ def _placeholder(window: Window, spot: Spot) -> Cut | None:
     edit = window.shown(spot[0]).get((spot[1], spot[2]))
     if edit is not None and edit.kind != "truncated":
         return None
-    leaf = window.transcript.leaf(spot)
-    if isinstance(leaf, ToolCall):
-        return _stub(window, spot, leaf)
-    if isinstance(leaf, Media):
-        return _without_media(window, spot, leaf)
-    if not isinstance(leaf, Text):
-        return None
-    call = window.transcript.call_for(spot[0], spot[1])
-    ref = canon.ref_of(leaf.text)
-    if call is not None and call.name.removeprefix(window.words.prefix) in RECALL_TOOLS:
-        text = "[ullage: this page has left the window. Make the same call to read it again.]"
-        return _cut(window, spot, leaf.text, ref, text, keep=False)
-    text = window.words.placeholder(ref, leaf.text)
-    shown = edit.text if edit is not None else leaf.text
-    return _cut(window, spot, leaf.text, ref, text) if len(text) < len(shown) else None
-
-
-def _without_media(window: Window, spot: Spot, media: Media) -> Cut | None:
-    output = output_of(media)
+    leaf, output = window.transcript.leaf(spot), window.transcript.output(spot)
     if output is None:
         return None
-    text = window.words.media(output.ref, media.mime or media.kind)
-    why = "the window was over its high-water mark; an image or document set aside"
-    replace = Replace(window.transcript.place(spot), output.ref, text, "pruned", why)
-    return Cut(replace, (output,))
+    match leaf:
+        case ToolCall():
+            return _stub(window, spot, leaf, output)
+        case Media(mime=mime, kind=kind):
+            return _cut(window, spot, output, window.words.media(output.ref, mime or kind))
+        case Text(text=text):
+            call = window.transcript.call_for(spot[0], spot[1])
+            if call is not None and call.name.removeprefix(window.words.prefix) in RECALL_TOOLS:
+                return _cut(window, spot, output, _PAGE_GONE, keep=False)
+            shown = window.words.placeholder(output.ref, text)
+            is_shorter = len(shown) < len(edit.text if edit is not None else text)
+            return _cut(window, spot, output, shown) if is_shorter else None
+        case _:
+            return None
 
 
-def _cut(window: Window, spot: Spot, text: str, ref: str, shown: str, *, keep: bool = True) -> Cut:
-    why = f"the window was over its high-water mark; {len(text):,} characters set aside"
-    place = window.transcript.place(spot)
-    return Cut(Replace(place, ref, shown, "pruned", why), (Output(ref, text),) if keep else ())
+def _cut(window: Window, spot: Spot, output: Output, shown: str, *, keep: bool = True) -> Cut:
+    size = f"{len(output.text):,} characters" if output.kind == "text" else "a block"
+    why = f"the window was over its high-water mark; {size} set aside"
+    replace = Replace(window.transcript.place(spot), output.ref, shown, "pruned", why)
+    return Cut(replace, (output,) if keep else ())
 
 
-def _stub(window: Window, spot: Spot, call: ToolCall) -> Cut | None:
+def _stub(window: Window, spot: Spot, call: ToolCall, output: Output) -> Cut | None:
     """Arguments with their long strings left out: the same keys, still valid JSON."""
     if window.signed(spot[0]) or call.name.removeprefix(window.words.prefix) in RECALL_TOOLS:
         return None
@@ -153,13 +150,10 @@ def _stub(window: Window, spot: Spot, call: ToolCall) -> Cut | None:
         return None
     if not isinstance(value, dict):
         return None
-    ref = canon.ref_of(call.arguments)
     stub = {key: _short(item) for key, item in value.items()}
-    stub["_ullage"] = window.words.arguments(ref, len(call.arguments))
+    stub["_ullage"] = window.words.arguments(output.ref, len(call.arguments))
     text = canon.canonical_json(stub)
-    return (
-        _cut(window, spot, call.arguments, ref, text) if len(text) < len(call.arguments) else None
-    )
+    return _cut(window, spot, output, text) if len(text) < len(call.arguments) else None
 
 
 def _short(value: Any) -> Any:

@@ -20,8 +20,10 @@ from ullage.notices import Words
 __all__ = ["safe_cut", "shorten"]
 
 _ERRORS = re.compile(
-    r"\b(error|exception|traceback|failed|failure|fatal|panic|exit (code|status)|assert)\w*\b",
-    re.IGNORECASE,
+    r"[aefptAEFPT](?<=\b.)(?i:"  # a set of first letters comes first: the scan skips the rest
+    r"(?:(?<=e)(?:rror|xception|xit (?:code|status))|(?<=t)raceback|(?<=p)anic"
+    r"|(?<=f)(?:ailed|ailure|atal)|(?<=a)ssert))\w*\b",
+    re.DOTALL,
 )
 _ERROR_SHARE = 0.2
 _ERROR_LINE_CHARS = 300
@@ -153,6 +155,10 @@ def _json(text: str, room: int, ref: str, words: Words) -> str | None:
         if len(shown) <= room + _NOTICE_ROOM_CHARS:
             return shown
         items, chars = items * 2 // 3, max(chars * 2 // 3, 40)
+    for items in (12, 4, 1, 0):
+        shown = _with_notice(_outline(value, items), text, ref, words)
+        if len(shown) <= room + _NOTICE_ROOM_CHARS:
+            return shown
     return None
 
 
@@ -182,3 +188,20 @@ def _thin(value: Any, items: int, chars: int) -> Any:
             thin["…"] = f"{len(value) - len(kept):,} of {len(value):,} keys left out"
         return thin
     return value
+
+
+def _outline(value: Any, items: int) -> Any:
+    """The first ``items`` of a document, and of what is nested in them only how much it is."""
+    if isinstance(value, list):
+        left = [f"[… {len(value) - items:,} of {len(value):,} items …]"]
+        return [*map(_size_of, value[:items]), *(left if len(value) > items else ())]
+    kept = {key: _size_of(value[key]) for key in list(value)[:items]}
+    if len(value) > items:
+        kept["…"] = f"{len(value) - items:,} of {len(value):,} keys left out"
+    return kept
+
+
+def _size_of(value: Any) -> Any:
+    if isinstance(value, (list, dict)):
+        return f"[… {len(value):,} {'items' if isinstance(value, list) else 'keys'} …]"
+    return _thin(value, 1, 40)

@@ -9,13 +9,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from ullage import canon
 from ullage.edits import Cut, Replace
-from ullage.effects import Output
 from ullage.messages import Text
 from ullage.notices import RECALL_TOOLS
 from ullage.policy import ToolKind, kind_of
 from ullage.stages.shorten import shorten
+from ullage.transcript import Spot
 from ullage.window import Window
 
 __all__ = ["LIMIT_CHARS", "truncate"]
@@ -54,19 +53,20 @@ def truncate(
         kind = (tools or {}).get(tool) or kind_of(tool)
         limit = limit_chars[kind]
         if len(leaf.text) > limit:
-            cut = _cut(window, spot, leaf.text, kind, limit)
+            cut = _cut(window, spot, kind, limit)
             if cut is not None:
                 cuts.append(cut)
     return cuts
 
 
-def _cut(
-    window: Window, spot: tuple[int, int, int], text: str, kind: ToolKind, limit: int
-) -> Cut | None:
-    ref = canon.ref_of(text)
-    shown = shorten(text, limit, ref, window.words, head_share=0.4 if kind == "shell" else 0.7)
+def _cut(window: Window, spot: Spot, kind: ToolKind, limit: int) -> Cut | None:
+    output = window.transcript.output(spot)
+    if output is None:
+        return None
+    head_share = 0.4 if kind == "shell" else 0.7
+    shown = shorten(output.text, limit, output.ref, window.words, head_share=head_share)
     if shown is None:
         return None
-    why = f"{len(text):,} characters, over {limit:,} for {kind} tools"
+    why = f"{len(output.text):,} characters, over {limit:,} for {kind} tools"
     place = window.transcript.place(spot)
-    return Cut(Replace(place, ref, shown, "truncated", why), (Output(ref, text),))
+    return Cut(Replace(place, output.ref, shown, "truncated", why), (output,))

@@ -14,6 +14,8 @@ F18). `mend` gives the messages as the provider takes them:
     two calls with one id, an odd id     another id, the same in call and result
     empty text                           left out, or a few words where that is not legal
     the first message is not the user's  a short user message in front (Anthropic)
+    calls not behind the user, or the    a short user message between or behind (Gemini)
+    last message is the model's
     a server tool without its result     set aside (Anthropic); a result without its call too
 
 It is pure and blind to the future: a call is answered by what stands behind it, never by
@@ -32,7 +34,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from ullage.formats.repair import _anthropic, _openai_chat
+from ullage.formats.repair import _anthropic, _gemini, _openai_chat
 from ullage.formats.repair._base import INTERRUPTED, MOVED, Mended
 
 __all__ = ["INTERRUPTED", "MOVED", "Mended", "mend", "mends"]
@@ -40,6 +42,7 @@ __all__ = ["INTERRUPTED", "MOVED", "Mended", "mend", "mends"]
 _MENDS: Mapping[str, Callable[[Sequence[Any]], Mended]] = {
     "anthropic": _anthropic.mend,
     "openai-chat": _openai_chat.mend,
+    "gemini": _gemini.mend,
 }
 
 

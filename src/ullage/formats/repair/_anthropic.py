@@ -27,8 +27,8 @@ from ullage.formats.repair._base import (
     copy_of,
     is_blank,
     new_id,
+    outputs_in,
 )
-from ullage.transcript import output_of
 
 __all__ = ["mend"]
 
@@ -225,8 +225,7 @@ class _History:
                 return self._call(spot, block)
             case _ if spot in self.unserved:
                 raw = {"role": "assistant", "content": [block]}
-                parts = _WIRE.parse(raw, f"messages[{spot[0]}]").parts
-                kept = [output for part in parts if (output := output_of(part))]
+                kept = outputs_in(_WIRE.parse(raw, f"messages[{spot[0]}]"))
                 return _text(self.bench.set_aside(spot[0], self.unserved[spot], kept))
         return block
 
@@ -243,8 +242,7 @@ class _History:
     def _stray(self, spot: Spot, block: Any) -> Any:
         """The line in place of a result that answers no call, or one that has an answer."""
         where = f"messages[{spot[0]}]"
-        (result,) = _WIRE.parse({"role": "user", "content": [block]}, where).results
-        kept = [output for item in result.content if (output := output_of(item))]
+        kept = outputs_in(_WIRE.parse({"role": "user", "content": [block]}, where))
         stray = spot in self.pairs.strays
         what = "a tool result without its call" if stray else "a second result of one call"
         return _text(self.bench.set_aside(spot[0], what, kept))

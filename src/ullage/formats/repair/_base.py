@@ -6,7 +6,7 @@ block or call within it.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any, TypeAlias
 
 from msgspec import Struct
@@ -15,11 +15,14 @@ from ullage import canon
 from ullage.effects import Output
 from ullage.events import Event
 from ullage.formats._base import plain
+from ullage.messages import Message
 from ullage.notices import aside
+from ullage.transcript import Transcript
 
 __all__ = [
     "BEGIN",
     "EMPTY",
+    "GO_ON",
     "INTERRUPTED",
     "MOVED",
     "Bench",
@@ -29,12 +32,14 @@ __all__ = [
     "copy_of",
     "is_blank",
     "new_id",
+    "outputs_in",
 ]
 
 INTERRUPTED = "[ullage: this call was interrupted; it has no result]"
 MOVED = "[ullage: a result that came late now stands behind its call]"
 EMPTY = "[ullage: this message was empty]"
 BEGIN = "[ullage: what stood before was not kept]"
+GO_ON = "[ullage: go on]"
 
 Spot: TypeAlias = tuple[int, int]
 
@@ -67,6 +72,7 @@ class Pairs:
     Attributes:
         answers: the result of each answered call.
         calls: the call that each result answers; a result not in here is left over.
+        open: the calls of each id that have no real result yet, in order.
         strays: of the results left over, those of no call known before them.
     """
 
@@ -74,25 +80,25 @@ class Pairs:
         self.answers: dict[Spot, Spot] = {}
         self.calls: dict[Spot, Spot] = {}
         self.strays: set[Spot] = set()
-        self._open: dict[str, list[Spot]] = {}
+        self.open: dict[str, list[Spot]] = {}
 
     def call(self, name: str, spot: Spot) -> None:
         """A call with this id stands here."""
-        self._open.setdefault(name, []).append(spot)
+        self.open.setdefault(name, []).append(spot)
 
     def result(self, name: str, spot: Spot, *, ours: bool) -> None:
         """A result with this id stands here."""
-        waiting = self._open.get(name)
+        waiting = self.open.get(name)
         if waiting is None:
             self.strays.add(spot)
         elif ours:
-            self._join([call for call in waiting if call not in self.answers], spot)
+            self.join([call for call in waiting if call not in self.answers], spot)
         else:
-            call = self._join(waiting, spot)
+            call = self.join(waiting, spot)
             if call is not None:
                 waiting.remove(call)
 
-    def _join(self, waiting: Sequence[Spot], spot: Spot) -> Spot | None:
+    def join(self, waiting: Sequence[Spot], spot: Spot) -> Spot | None:
         """Let a result answer the first of the calls in the newest message, if there is one."""
         if not waiting:
             return None
@@ -150,6 +156,14 @@ def new_id(name: Any, taken: Callable[[str], bool], legal: Callable[[str], bool]
             base = f"call_{canon.ref_of(base)}"
             found = f"{base}_{number}"
     return found
+
+
+def outputs_in(message: Message) -> Iterator[Output]:
+    """What everything in a message is set aside as."""
+    transcript = Transcript(b"")
+    transcript.append(message, b"")
+    for number in range(len(message.parts)):
+        yield from transcript.outputs(0, number)
 
 
 def is_blank(text: Any) -> bool:

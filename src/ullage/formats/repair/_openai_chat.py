@@ -23,8 +23,8 @@ from ullage.formats.repair._base import (
     Spot,
     copy_of,
     new_id,
+    outputs_in,
 )
-from ullage.transcript import output_of
 
 __all__ = ["mend"]
 
@@ -150,8 +150,7 @@ class _History:
             return [_WIRE.user(MOVED)] if self._is_late(spot) else []
         if _is_ours(self.raws[at]):
             return []
-        (result,) = _WIRE.parse(self.raws[at], f"messages[{at}]").results
-        kept = [output for item in result.content if (output := output_of(item))]
+        kept = outputs_in(_WIRE.parse(self.raws[at], f"messages[{at}]"))
         stray = spot in self.pairs.strays
         what = "a tool result without its call" if stray else "a second result of one call"
         return [_WIRE.user(self.bench.set_aside(at, what, kept))]

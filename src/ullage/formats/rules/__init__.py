@@ -26,9 +26,17 @@ OpenAI Chat Completions (§1.B)
     C3   nothing between a batch and its results           C8   only text in tool messages
     C4   tool_calls is not empty                           C10  stream_options with stream
 
+Gemini generateContent (§1.D)
+
+    G1   roles, and which parts stand with which           G6   responses fit their calls
+    G2   a part at least, each with one field of data      G7   the first call of a step signed
+    G3   as many responses as calls, in one content        G8   signatures where they came
+    G4   calls follow the user or responses                G11  contents, the last one a user's
+    G5   responses follow their calls                      G12  nothing beside cachedContent
+
 A history with an open call at its end is not legal: it cannot be sent. Consecutive messages
 of one role are legal (A2, C9), a tool_result without content is (A10), reuse of a call id in
-a later turn of Chat Completions is taken as legal. A13 needs to know what was returned:
+a later turn of Chat Completions is taken as legal. A13 and G8 need to know what was returned:
 give the full history as ``history``. A missing prefill check (A11, A12) and everything that
 depends on the model is left to the provider.
 """
@@ -39,16 +47,25 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from ullage.errors import ConfigError
-from ullage.formats.rules import _anthropic, _openai_chat
+from ullage.formats.rules import _anthropic, _gemini, _openai_chat
 from ullage.formats.rules._problem import Problem, plain, plain_message
 
 __all__ = ["Checker", "Problem", "problems", "problems_of"]
 
-_CHECKS: dict[str, Callable[[], _anthropic.Check | _openai_chat.Check]] = {
+_CHECKS: dict[str, Callable[[], _anthropic.Check | _openai_chat.Check | _gemini.Check]] = {
     "anthropic": _anthropic.Check,
     "openai-chat": _openai_chat.Check,
+    "gemini": _gemini.Check,
 }
-_HEADS = {"anthropic": _anthropic.head_problems, "openai-chat": _openai_chat.head_problems}
+_HEADS = {
+    "anthropic": _anthropic.head_problems,
+    "openai-chat": _openai_chat.head_problems,
+    "gemini": _gemini.head_problems,
+}
+_AGAINST_HISTORY = {
+    "anthropic": _anthropic.thinking_problems,
+    "gemini": _gemini.signature_problems,
+}
 
 
 class Checker:
@@ -82,11 +99,11 @@ def problems(format: str, request: Any, *, history: Sequence[Any] | None = None)
     """Every rule that a request breaks.
 
     Args:
-        format: ``"anthropic"`` or ``"openai-chat"``.
+        format: ``"anthropic"``, ``"openai-chat"`` or ``"gemini"``.
         request: the request as a dict, or an object with ``model_dump``; objects may stand
             anywhere inside. It is not changed.
         history: the messages as the provider returned them, if known: then thinking blocks
-            are compared with it (A13).
+            are compared with it (A13), and signatures (G7, G8).
 
     Raises:
         ConfigError: no rules are known for ``format``.
@@ -94,9 +111,13 @@ def problems(format: str, request: Any, *, history: Sequence[Any] | None = None)
     body = request if isinstance(request, Mapping) else plain(request)
     if not isinstance(body, Mapping):
         body = {}
-    found = problems_of(format, body.get("messages"), history=history)
-    head = {key: plain(value) for key, value in body.items() if key != "messages"}
-    return _HEADS[format](head, body.get("messages")) + found
+    own = "contents" if format == "gemini" else "messages"
+    messages = body.get(own)
+    if format == "gemini" and messages is not None and not isinstance(messages, (list, tuple)):
+        messages = [messages]  # the SDK takes a content that stands alone
+    found = problems_of(format, messages, history=history)
+    head = {key: plain(value) for key, value in body.items() if key != own}
+    return _HEADS[format](head, messages) + found
 
 
 def problems_of(
@@ -107,6 +128,6 @@ def problems_of(
     for message in messages if isinstance(messages, (list, tuple)) else ():
         checker.feed(message)
     found = checker.problems()
-    if history is not None and format == "anthropic":
-        found += _anthropic.thinking_problems(messages, history)
+    if history is not None and format in _AGAINST_HISTORY:
+        found += _AGAINST_HISTORY[format](messages, history)
     return found

@@ -68,7 +68,7 @@ def plain(thing: Any) -> Any:
 def plain_message(message: Any) -> Any:
     """``message`` itself if its parts are dicts, else a dumped copy."""
     if type(message) is dict:
-        for key in ("content", "tool_calls"):
+        for key in ("content", "tool_calls", "parts"):
             parts = message.get(key)
             if type(parts) is list and not set(map(type, parts)) <= _DICT:
                 return plain(message)

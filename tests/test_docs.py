@@ -1,0 +1,176 @@
+"""The documentation runs: see `tests.docs` for what it is run with."""
+
+import ast
+import asyncio
+import inspect
+import re
+import shlex
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.cli.terminal import ullage
+from tests.docs import GIVEN, blocks_of, stand_ins
+
+ROOT = Path(__file__).parents[1]
+PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
+
+
+def blocks(page):
+    return list(blocks_of(page.read_text(encoding="utf-8")))
+
+
+def title(page):
+    return page.relative_to(ROOT).as_posix()
+
+
+@pytest.fixture
+def reader(monkeypatch, tmp_path):
+    """Names as a reader has them: an empty folder, stand-ins for the SDKs."""
+    for name, module in stand_ins().items():
+        monkeypatch.setitem(sys.modules, name, module)
+    monkeypatch.setenv("ULLAGE_STORE", str(tmp_path / "kept.db"))
+    monkeypatch.chdir(tmp_path)
+    return {"__name__": "__main__", **GIVEN}
+
+
+def execute(block, page, names):
+    """Run a block; an error points at the line of the page. ``await`` may stand at the top."""
+    code = compile(
+        "\n" * block.line + block.text,
+        title(page),
+        "exec",
+        flags=ast.PyCF_ALLOW_TOP_LEVEL_AWAIT,
+    )
+    result = eval(code, names)
+    if inspect.iscoroutine(result):
+        asyncio.run(result)
+
+
+@pytest.mark.parametrize("page", PAGES, ids=title)
+def test_every_python_block_runs(page, reader, capsys):
+    for block in blocks(page):
+        if block.kind in ("python", "setup"):
+            execute(block, page, reader)
+
+
+@pytest.mark.parametrize("page", PAGES, ids=title)
+def test_no_block_asks_to_be_left_out(page):
+    for block in blocks(page):
+        kind = block.kind.partition(" ")[0]
+        assert kind not in ("py", "python3", "pycon", "py3"), f"line {block.line}: write python"
+        assert kind != "python" or block.kind == "python", f"line {block.line}: {block.kind}"
+        assert kind != "console" or block.kind in ("console", "console checked")
+        assert kind not in ("sh", "bash", "shell"), f"line {block.line}: write console"
+
+
+@pytest.mark.parametrize("page", PAGES, ids=title)
+def test_checked_commands_print_what_is_written(page, reader):
+    for block in blocks(page):
+        if block.kind == "setup":
+            execute(block, page, reader)
+        if block.kind == "console checked":
+            for command, written in commands(block):
+                assert command[0] == "ullage", f"line {block.line}: only ullage can be checked"
+                ran = ullage(*command[1:])
+                assert like(written).fullmatch(ran.text + ran.err), f"line {block.line}"
+
+
+def commands(block):
+    """Each command of a console block and what is written as its output."""
+    for piece in re.split(r"(?m)^\$ ", block.text)[1:]:
+        command, _, written = piece.partition("\n")
+        yield shlex.split(command, comments=True), written
+
+
+def like(written):
+    lines = [".*" if line == "…" else re.escape(line) for line in written.rstrip().split("\n")]
+    return re.compile("\n".join(lines) + r"\s*", re.DOTALL)
+
+
+@pytest.mark.parametrize("page", PAGES, ids=title)
+def test_commands_shown_exist_with_their_options(page):
+    for block in blocks(page):
+        if block.kind.startswith("console"):
+            for line in re.findall(r"(?m)^(?:\$ )?ullage (.*)", block.text):
+                command, *words = shlex.split(line, comments=True)
+                helped = ullage(command, "--help")
+                assert helped.status == 0, f"line {block.line}: {command}"
+                options = {word.partition("=")[0] for word in words if word.startswith("-")}
+                known = set(re.findall(r"(?<![\w-])--?[\w-]+", helped.text))
+                assert options <= known, f"line {block.line}"
+
+
+@pytest.mark.parametrize("page", PAGES, ids=title)
+def test_targets_of_make_exist(page):
+    known = re.findall(r"(?m)^([\w-]+):", (ROOT / "Makefile").read_text(encoding="utf-8"))
+    for block in blocks(page):
+        if block.kind.startswith("console"):
+            targets = re.findall(r"(?m)^(?:\$ )?make ([\w-]+)", block.text)
+            assert set(targets) <= set(known), f"line {block.line}"
+
+
+TO_COME = {"docs/replay.md", "docs/speed.md"}
+"""Pages of measured figures that the README already links to."""
+
+
+@pytest.mark.parametrize("page", PAGES, ids=title)
+def test_links_between_pages_lead_somewhere(page):
+    text = page.read_text(encoding="utf-8")
+    links = re.findall(r"\]\((?!https?://|#)([^)#\s]+)", text)
+    assert {link for link in links if not (page.parent / link).exists()} <= TO_COME
+
+
+# What runs the pages is itself tested: on a page with one of each
+
+
+PAGE = """
+<!-- setup
+kept = []
+-->
+```python
+import openai
+client = openai.OpenAI()
+reply = client.chat.completions.create(messages=[])
+kept.append(reply.choices[0].message.content)
+```
+
+```console checked
+$ ullage --version
+ullage, version …
+$ ullage --help
+Usage: ullage [OPTIONS] COMMAND [ARGS]...
+…
+```
+
+```python
+import asyncio
+await asyncio.sleep(0)
+assert kept == ["It is done."]
+```
+"""
+
+
+def test_a_page_runs_in_order_and_in_one_set_of_names(reader):
+    found = list(blocks_of(PAGE))
+    assert [block.kind for block in found] == ["setup", "python", "console checked", "python"]
+    for block in found:
+        if block.kind != "console checked":
+            execute(block, PAGES[0], reader)
+    assert reader["kept"] == ["It is done."]
+
+
+def test_an_error_points_at_its_line(reader):
+    (block,) = blocks_of("one\n\n```python\nx = 1\nx.y\n```\n")
+    with pytest.raises(AttributeError) as caught:
+        execute(block, PAGES[0], reader)
+    assert caught.traceback[-1].lineno + 1 == 5
+
+
+def test_three_dots_on_a_line_stand_for_any_lines():
+    (_, first), (command, second) = commands(list(blocks_of(PAGE))[2])
+    assert command == ["ullage", "--help"]
+    assert like(second).fullmatch("Usage: ullage [OPTIONS] COMMAND [ARGS]...\na\nb\n")
+    assert not like(second).fullmatch("Usage: something else\n")
+    assert not like(first).fullmatch("ullage, version 0.1.0\n")
