@@ -129,7 +129,7 @@ class _History:
     def _content(self, at: int, step: int | None) -> list[Any]:
         """A content without what may not stand there; none if nothing of it is left."""
         raw, old = self.raws[at], self.parts[at]
-        if not _is_readable(raw):
+        if not _is_readable(raw) or self.roles[at] not in ("user", "model", "function"):
             return [raw]
         moved = [self._is_moved((at, number), step) for number in range(len(old))]
         said = [self._part((at, n), part) for n, part in enumerate(old) if not moved[n]]
