@@ -331,6 +331,38 @@ def test_objects_of_an_sdk_are_mended_too_and_not_changed():
     assert mend("openai-chat", [one]).messages[0] is one
 
 
+def test_only_the_first_call_of_a_step_keeps_a_signature():
+    contents = gemini("u:do a?x?y x=out+y=two")
+    for part in contents[1]["parts"]:
+        part["thoughtSignature"] = "c2ln"
+    first, second = mend("gemini", contents).messages[1]["parts"]
+    assert first is contents[1]["parts"][0]
+    assert second == {"functionCall": contents[1]["parts"][1]["functionCall"]}
+
+
+@pytest.mark.parametrize("alone", ["do", [{"text": "do"}], {"text": "do"}])
+def test_contents_in_the_sdks_short_forms_stay_as_they_are(alone):
+    call = {"functionCall": {"id": "x", "name": "bash", "args": {}}}
+    assert mend("gemini", [alone]).messages[0] is alone
+    mended = mend("gemini", [alone, call]).messages
+    assert mended[:2] == [alone, call]
+    assert problems_of("gemini", mended) == []
+
+
+def test_gemini_objects_of_the_sdk_are_mended_too():
+    types = pytest.importorskip("google.genai.types")
+    calls = [types.FunctionCall(id=name, name="bash", args={}) for name in "xy"]
+    asked = types.Content(role="model", parts=[types.Part(function_call=c) for c in calls])
+    answer = types.FunctionResponse(id="y", name="bash", response={"output": "two"})
+    given = types.Content(role="user", parts=[types.Part(function_response=answer)])
+    raws = ["do", asked, given, types.Content(role="user", parts=[types.Part(text="on")])]
+    mended = mend("gemini", raws).messages
+    assert problems_of("gemini", mended) == []
+    assert (mended[0], mended[1], mended[3]) == (raws[0], raws[1], raws[3])
+    assert types.Content.model_validate(mended[2]).parts[1].function_response == answer
+    assert len(given.parts) == 1
+
+
 def test_a_format_without_a_mender_is_given_back():
     raws = [{"anything": 1}]
     assert not mends("of tomorrow")
@@ -411,7 +443,7 @@ def inside(data, messages, at):
         return
     number = data.draw(st.integers(0, len(blocks) - 1))
     way = data.draw(st.sampled_from(("delete", "double", "move")))
-    if way == "double":
+    if way == "double" or "thoughtSignature" in blocks[number]:  # G7 is the caller's
         blocks.append(copy.deepcopy(blocks[number]))
         return
     block = blocks.pop(number)

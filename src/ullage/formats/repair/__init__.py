@@ -23,8 +23,8 @@ what stands before it, and what was mended once is mended so in every longer his
 a late result takes its place. Messages it does not touch are the caller's own objects.
 
 Consecutive messages of one role are legal and stay (A2). Shapes the API does not know (A0,
-A23, C0), names of tools (A8) and cache markers (A21) are not history gone wrong but a
-caller's mistake: `ullage.problems` tells of them, nobody guesses.
+A23, C0, G1), names of tools (A8), cache markers (A21) and lost signatures (G7, G8) are not
+history gone wrong but a caller's mistake: `ullage.problems` tells of them, nobody guesses.
 
 A new format is a new module here and one line in `_MENDS`.
 """
