@@ -8,6 +8,7 @@ import json
 
 from hypothesis import strategies as st
 from msgspec import Struct
+from msgspec.structs import replace
 
 TOOLS = ("read_file", "bash", "grep", "web_fetch", "lookup")
 SEEDS = (
@@ -21,12 +22,15 @@ SEEDS = (
 )
 
 
-HUGE = "(a huge argument)"
-"""Stands for 3,000 characters of argument, so that a failing example can be read."""
+HUGE, LARGE = "(a huge argument)", "(a large argument)"
+"""Stand for 3,000 and 900 characters of argument, so that a failing example can be read."""
 
 
 def argument_of(call):
-    return "new text\n" * 340 if call.argument == HUGE else call.argument
+    return "new text\n" * _LINES[call.argument] if call.argument in _LINES else call.argument
+
+
+_LINES = {HUGE: 340, LARGE: 100}
 
 
 class Call(Struct, frozen=True):
@@ -72,13 +76,28 @@ calls = st.builds(
     failed=st.booleans(),
     items=st.sampled_from((0, 0, 0, 1, 2)),
 )
+
+
+def sendable(turn):
+    """The turn, its signed arguments no larger than the smallest window holds.
+
+    What was signed may not be shortened; too much of it is `OverLimitError`.
+    """
+    if not turn.thought:
+        return turn
+    shorter = [
+        replace(call, argument=LARGE) if call.argument == HUGE else call for call in turn.calls
+    ]
+    return replace(turn, calls=tuple(shorter))
+
+
 turns = st.builds(
     Turn,
     user=st.one_of(st.none(), st.none(), st.text(min_size=1, max_size=60).map(lambda t: "u" + t)),
     said=st.sampled_from(("", "Let me look.", "I now know what is wrong: the cache.")),
     calls=st.lists(calls, max_size=3).map(tuple),
     thought=st.booleans(),
-)
+).map(sendable)
 histories = st.lists(turns, min_size=1, max_size=14)
 
 
@@ -87,8 +106,11 @@ def wire(format, turns, *, reuse_ids=False, start=0):
     messages = [] if start else [user(format, "Find out why the tests fail.")]
     if format == "gemini":
         return messages + _gemini_history(turns, reuse_ids, start)
-    write = _openai if format == "openai-chat" else _anthropic
+    write = WRITERS[format]
     for number, turn in enumerate(turns, start):
+        answered = number > start and not turns[number - start - 1].calls
+        if format == "openai-responses" and answered and turn.user is None:
+            turn = replace(turn, user="Go on.")  # else its items are one reply with those before
         messages += write(turn, number, reuse_ids)
     return messages
 
@@ -124,6 +146,44 @@ def _openai(turn, number, reuse):
         if call.items and call.output:
             content = [{"type": "text", "text": call.output}] * call.items
         yield {"role": "tool", "tool_call_id": id, "content": content}
+
+
+def _responses(turn, number, reuse):
+    """One item after the other, with the ids that the server gave them."""
+    if turn.user is not None:
+        yield {"role": "user", "content": turn.user}
+    if turn.thought:
+        sealed = "gAAAAA" + f"{number:04}" * 300
+        yield {
+            "type": "reasoning",
+            "id": f"rs_{number}",
+            "summary": [{"type": "summary_text", "text": "hm"}],
+            "encrypted_content": sealed,
+        }
+    if turn.said or not turn.calls:
+        part = {"type": "output_text", "text": turn.said or "done", "annotations": []}
+        yield {
+            "type": "message",
+            "role": "assistant",
+            "id": f"msg_{number}",
+            "status": "completed",
+            "content": [part],
+        }
+    ids = _ids(turn, number, reuse)
+    for n, (id, call) in enumerate(zip(ids, turn.calls, strict=True)):
+        yield {
+            "type": "function_call",
+            "id": f"fc_{number}_{n}",
+            "call_id": id,
+            "name": call.tool,
+            "arguments": json.dumps({"path": argument_of(call)}),
+            "status": "completed",
+        }
+    for id, call in zip(ids, turn.calls, strict=True):
+        output = call.output
+        if call.items and call.output:
+            output = [{"type": "input_text", "text": call.output}] * call.items
+        yield {"type": "function_call_output", "call_id": id, "output": output}
 
 
 def _anthropic(turn, number, reuse):
@@ -204,6 +264,7 @@ def _gemini_result(id, call):
 
 MODEL = {
     "openai-chat": "gpt-4.1",
+    "openai-responses": "gpt-5.6",
     "anthropic": "claude-sonnet-4-5",
     "gemini": "gemini-2.5-pro",
 }
@@ -215,6 +276,11 @@ def request(format, messages, **more):
         system = {"parts": [{"text": "You are an agent."}]}
         head = {"systemInstruction": system, "generationConfig": {"maxOutputTokens": 1_000}}
         return {"model": MODEL[format], **head, "contents": messages, **more}
-    model = MODEL[format]
+    if format == "openai-responses":
+        head = {"instructions": "You are an agent.", "max_output_tokens": 1_000, "store": False}
+        return {"model": MODEL[format], **head, "input": messages, **more}
     head = {"system": "You are an agent."} if format == "anthropic" else {}
-    return {"model": model, **head, "max_tokens": 1_000, "messages": messages, **more}
+    return {"model": MODEL[format], **head, "max_tokens": 1_000, "messages": messages, **more}
+
+
+WRITERS = {"openai-chat": _openai, "openai-responses": _responses, "anthropic": _anthropic}

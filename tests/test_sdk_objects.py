@@ -2,6 +2,7 @@
 
 import copy
 import json
+import re
 import threading
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
@@ -248,8 +249,6 @@ class Provider(BaseHTTPRequestHandler):
 
 @pytest.fixture(params=CHOSEN)
 def provider(request):
-    import re
-
     with ThreadingHTTPServer(("127.0.0.1", 0), Provider) as server:
         server.format, server.found, server.bodies = request.param, [], []
         server.notice = re.compile(r'tool_call_id=\\*"([0-9a-z]{16})')

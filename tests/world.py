@@ -220,11 +220,15 @@ class World:
         return view
 
     def matches_sessions_without_memory(self, request, known, view):
-        """The same view from the ledger as it was before, and as it is now."""
-        for what, state in (("before", known), ("after", self.session.state)):
-            fresh = self.new_session(store=MemoryStore(), state=state)
-            again = fresh.fit(request)
-            assert as_bytes(again) == as_bytes(view), f"with the ledger {what}, otherwise cold"
+        """The same view from the ledger as it was before and as it is now, or from the file."""
+        cold = {"the ledger after": {"store": MemoryStore(), "state": self.session.state}}
+        if self.path is None:
+            cold["the ledger before"] = {"store": MemoryStore(), "state": known}
+        else:
+            cold["the file alone"] = {"store": self.path}
+        for what, more in cold.items():
+            with self.new_session(**more) as fresh:
+                assert as_bytes(fresh.fit(request)) == as_bytes(view), f"cold, with {what}"
         assert as_bytes(self.session.fit(request)) == as_bytes(view), "called again, unchanged"
 
     def is_legal(self, request, view):
@@ -269,7 +273,7 @@ class World:
 
     def read_everything_back(self):
         """Each tool result is in the view, or comes back by following what is visible."""
-        view, opened = self.session.fit(self.request()), {}
+        view, opened = self.fit(), {}
         texts = list(reading.visible(view["messages"]))
         reading.reachable(self.session, texts, opened)
         reachable, shown = {*texts, *opened.values()}, "\n".join(texts)

@@ -23,6 +23,7 @@ from ullage.events import Event
 from ullage.formats.judge import problems
 from ullage.formats.rules import Problem
 from ullage.limits import Limits
+from ullage.overflow import Overflow, is_overflow
 from ullage.policy import Policy, Stage
 from ullage.session import AsyncSession, Session, fit
 from ullage.stores import AsyncStore, MemoryStore, SqliteStore, Store
@@ -46,6 +47,7 @@ __all__ = [
     "MemoryStore",
     "Output",
     "OverLimitError",
+    "Overflow",
     "Place",
     "Policy",
     "Problem",
@@ -66,5 +68,6 @@ __all__ = [
     "Window",
     "__version__",
     "fit",
+    "is_overflow",
     "problems",
 ]

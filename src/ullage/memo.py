@@ -116,7 +116,7 @@ class Memo:
         Raises:
             FormatError: a message is not what its format says it is.
         """
-        best, best_shared = None, 0
+        best, best_shared, anew = None, 0, dict[int, Message]()
         for line in self.lines:
             shared, reworded = _shared(line, raws, leading, wire)
             if shared == len(line.copies) and line.transcript.chain[0] == root:
@@ -127,10 +127,12 @@ class Memo:
                 _append(line, raws, leading, wire)
                 return line, False
             if shared > best_shared:
-                best, best_shared = line, shared
+                best, best_shared, anew = line, shared, dict(reworded)
         line = Line(Transcript(root))
         if best is not None:
-            _take_over(line, best, best_shared)
+            _take_over(line, best, best_shared, anew)
+            for index in anew:
+                line.copies[index] = snapshot(raws[index + leading])
         _append(line, raws, leading, wire)
         return line, True
 
@@ -168,13 +170,13 @@ def _shared(
     return min(len(line.copies), len(ours)), reworded
 
 
-def _take_over(line: Line, old: Line, shared: int) -> None:
-    """Take what was worked out for the shared part of another line."""
+def _take_over(line: Line, old: Line, shared: int, anew: Mapping[int, Message]) -> None:
+    """Take what was worked out for the shared part of another line, but for what is anew."""
     transcript = old.transcript
     for index in range(shared):
-        line.transcript.append(
-            transcript.messages[index], transcript.digests[index], transcript.counts[index]
-        )
+        message = anew.get(index, transcript.messages[index])
+        counts = None if index in anew else transcript.counts[index]
+        line.transcript.append(message, transcript.digests[index], counts)
         line.copies.append(old.copies[index])
 
 

@@ -50,12 +50,14 @@ class Text(Struct, frozen=True, gc=False):
 class Reasoning(Struct, frozen=True, gc=False):
     """What the model thought. Signed and encrypted forms are left in the raw message.
 
-    ``bound`` says that a signature ties it to the exact messages before it.
+    ``bound`` says that a signature ties it to the exact messages before it. ``tokens`` is
+    what it costs where it is sealed and its text does not tell.
     """
 
     text: str
     at: int
     bound: bool = False
+    tokens: int | None = None
 
 
 class Media(Struct, frozen=True, gc=False):
@@ -77,24 +79,30 @@ class Media(Struct, frozen=True, gc=False):
 class Opaque(Struct, frozen=True, gc=False):
     """Something we do not look into: carried through untouched.
 
-    ``text`` is its canonical JSON, used for identity and for counting.
+    ``text`` is its canonical JSON, used for identity and for counting. ``tokens`` is what it
+    costs where it is sealed and its text does not tell.
     """
 
     kind: str
     text: str
     at: int
+    tokens: int | None = None
 
 
 Content: TypeAlias = Text | Media | Opaque
 
 
 class ToolCall(Struct, frozen=True, gc=False):
-    """The model asks for a tool. ``arguments`` is JSON text (as sent, or canonical)."""
+    """The model asks for a tool. ``arguments`` is JSON text (as sent, or canonical).
+
+    ``late`` says that the result may come in any later turn (an asynchronous call).
+    """
 
     id: str
     name: str
     arguments: str
     at: int
+    late: bool = False
 
 
 class ToolResult(Struct, frozen=True, gc=False):
@@ -132,3 +140,8 @@ class Message(Struct, frozen=True, gc=False):
     def results(self) -> tuple[ToolResult, ...]:
         """The tool results of this message, in order."""
         return tuple(part for part in self.parts if isinstance(part, ToolResult))
+
+    @property
+    def only_thought(self) -> bool:
+        """Whether this is reasoning and nothing else."""
+        return bool(self.parts) and all(isinstance(part, Reasoning) for part in self.parts)

@@ -39,6 +39,8 @@ class Meter:
     def leaf(self, leaf: Part | Content) -> int:
         """Tokens of one leaf, without the framing of its message."""
         match leaf:
+            case Opaque(tokens=int(tokens)) | Reasoning(tokens=int(tokens)):
+                return tokens
             case Text(text=text) | Opaque(text=text) | Reasoning(text=text):
                 return self.text(text) if text else 0
             case ToolCall(arguments=arguments):
@@ -91,6 +93,8 @@ class Meter:
 
 def _bound(leaf: Part | Content, bound: Callable[[str], int]) -> int:
     match leaf:
+        case Opaque(tokens=int(tokens)) | Reasoning(tokens=int(tokens)):
+            return tokens
         case Text(text=text) | Opaque(text=text) | Reasoning(text=text):
             return bound(text)
         case ToolCall(arguments=arguments):

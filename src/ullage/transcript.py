@@ -41,7 +41,8 @@ class Transcript:
     Attributes:
         messages: the parsed messages.
         digests: the digest of each, 16 bytes.
-        chain: one longer: ``chain[i]`` is the chain before message ``i``.
+        chain: one longer: ``chain[i]`` is the chain before message ``i``. A message that is
+            nothing but reasoning leaves it as it was: clients drop such messages.
         counts: tokens of each leaf of each message, None until counted.
     """
 
@@ -52,8 +53,8 @@ class Transcript:
         self.counts: list[tuple[int, ...] | None] = []
         self._said: list[int] = [-1]
         self._turns: list[int] = [-1]
-        self._legal: list[bool] = []
-        self._open: dict[str, str] = {}
+        self._seams: list[bool] = []
+        self._open: dict[str, ToolCall] = {}
         self._spots: dict[tuple[str, str, int], tuple[int, int]] = {}
         self._ordinals: dict[tuple[int, int], int] = {}
         self._times: dict[tuple[str, str], int] = {}
@@ -71,19 +72,21 @@ class Transcript:
         self.messages.append(message)
         self.digests.append(digest)
         self.counts.append(counts)
-        self.chain.append(canon.extend(self.chain[-1], digest))
+        last = self.chain[-1]
+        self.chain.append(last if message.only_thought else canon.extend(last, digest))
         speaks = message.role == "assistant"
         before = self.messages[index - 1].role if index else ""
         starts = index if speaks and before != "assistant" else self._turns[-1]
         self._turns.append(starts)
         self._said.append(index if speaks else self._said[-1])
-        self._legal.append(starts == index and not self._open)
+        self._seams.append(not self._open and (starts == index or not speaks))
         if starts == index:
-            self._open.clear()  # a call never answered must not block every later cut (F06)
+            # A call never answered must not block every later cut (F06), unless it may yet be.
+            self._open = {name: call for name, call in self._open.items() if call.late}
         for number, part in enumerate(message.parts):
             if isinstance(part, ToolCall):
                 self._note("call", part.id, index, number)
-                self._open[part.id] = part.name
+                self._open[part.id] = part
             elif isinstance(part, ToolResult):
                 self._note("result", part.call_id, index, number)
                 call_id = self._answered(part)
@@ -100,7 +103,7 @@ class Transcript:
         """
         if result.call_id in self._open or not result.name:
             return result.call_id
-        same = (call_id for call_id, name in self._open.items() if name == result.name)
+        same = (call_id for call_id, call in self._open.items() if call.name == result.name)
         return next(same, result.call_id)
 
     def _note(self, kind: str, name: str, index: int, number: int) -> None:
@@ -155,7 +158,23 @@ class Transcript:
 
     def may_cut(self, index: int) -> bool:
         """Whether a history may begin anew here: a reply begins, and no call is open."""
-        return self._legal[index]
+        return self._seams[index] and self.starts_turn(index)
+
+    def seam(self, index: int) -> bool:
+        """Whether what stands before this message may be parted from it.
+
+        It may not within a reply, nor between a call and its result.
+        """
+        return self._seams[index]
+
+    def reply(self, index: int, stop: int) -> range:
+        """The messages below ``stop`` of the reply that an assistant message is part of."""
+        if self.messages[index].role != "assistant":
+            return range(index, index + 1)
+        end = index + 1
+        while end < stop and self.messages[end].role == "assistant":
+            end += 1
+        return range(self._turns[index + 1], end)
 
     def call_for(self, index: int, number: int) -> ToolCall | None:
         """The call that the result at (message, part) answers: the newest with its id."""

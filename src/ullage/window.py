@@ -287,9 +287,17 @@ class Window:
         )
 
     def signed(self, index: int) -> bool:
-        """Whether a message holds signed reasoning, so that its calls must stay as they are."""
-        parts = self.transcript.messages[index].parts
-        return any(isinstance(part, Reasoning) and part.bound for part in parts)
+        """Whether signed reasoning stands by a message, so that its calls must stay as they are.
+
+        It stands in the message itself, or in one of its own of the same reply.
+        """
+        messages = self.transcript.messages
+        return any(
+            isinstance(part, Reasoning) and part.bound
+            for at in self.transcript.reply(index, self.size)
+            if at == index or messages[at].only_thought
+            for part in messages[at].parts
+        )
 
     def settled_to(self, stop: int) -> int:
         """The first message below ``stop`` that has not been pruned through.

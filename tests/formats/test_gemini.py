@@ -295,7 +295,7 @@ def test_no_edit_breaks_a_rule(turns, window, reuse):
     """Signed steps of parallel calls: every view legal, every signature where it came."""
     contents = histories.wire("gemini", turns, reuse_ids=reuse)
     session = new_session("gemini", window)
-    for length in boundaries(contents):
+    for length in boundaries("gemini", contents):
         whole = histories.request("gemini", contents[:length], model="gemini-3-pro-preview")
         view = session.fit(whole)
         assert problems("gemini", view, history=contents) == []
@@ -308,7 +308,7 @@ def test_no_edit_breaks_a_rule_that_held(turns, window, reuse):
     """Any history: a view breaks no rule more often than the history does."""
     contents = histories.wire("gemini", turns, reuse_ids=reuse)
     session = new_session("gemini", window)
-    for length in boundaries(contents):
+    for length in boundaries("gemini", contents):
         view = session.fit(histories.request("gemini", contents[:length]))["contents"]
         own = [p.rule for p in problems_of("gemini", contents[:length])]
         for problem in problems_of("gemini", view, history=contents):
@@ -464,7 +464,7 @@ def test_objects_give_the_view_that_dicts_give(turns):
     objects = as_objects(genai.types, contents)
     before = copy.deepcopy(objects)
     rest, sdk = new_session("gemini", 4_000), new_session("gemini", 4_000)
-    for length in boundaries(contents):
+    for length in boundaries("gemini", contents):
         config = genai.types.GenerateContentConfig(
             system_instruction="You are an agent.", max_output_tokens=1_000
         )

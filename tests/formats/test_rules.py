@@ -439,7 +439,9 @@ def test_nothing_is_changed():
 
 
 def test_an_unknown_format_says_which_are_known():
-    with pytest.raises(ConfigError, match="'anthropic', 'openai-chat', 'gemini'"):
+    with pytest.raises(
+        ConfigError, match="'anthropic', 'openai-chat', 'openai-responses', 'gemini'"
+    ):
         problems("telex", {"messages": []})
 
 

@@ -29,6 +29,7 @@ UNTESTED = {
     "ullage.cli.grep": "a command, loaded when called: tests/cli",
     "ullage.cli.read": "a command, loaded when called: tests/cli",
     "ullage.formats.gemini": "reached through FORMATS: tests/formats",
+    "ullage.formats.openai_responses": "reached through FORMATS: tests/formats",
     "ullage.replay.gates": "checked with every replay: tests/replay, tests/cli",
 }
 

@@ -17,13 +17,22 @@ from ullage.replay import reading
 formats = st.sampled_from(sorted(FORMATS))
 windows = st.sampled_from((4_000, 6_000, 12_000, 40_000))
 MODEL = histories.MODEL
-KEY = {name: wire.key for name, wire in FORMATS.items()}
 
 
-def boundaries(messages):
-    """The lengths at which a loop sends a request."""
-    lengths = [i for i, m in enumerate(messages) if i and m["role"] in ("assistant", "model")]
+def boundaries(format, messages):
+    """The lengths at which a loop sends a request: before each reply, and at the end.
+
+    A reply may be several assistant messages in a row.
+    """
+    roles = [FORMATS[format].parse(message, "").role for message in messages]
+    lengths = [
+        i for i in range(1, len(roles)) if roles[i] == "assistant" and roles[i - 1] != "assistant"
+    ]
     return [*lengths, len(messages)]
+
+
+def shown_by(format, view):
+    return view[FORMATS[format].key]
 
 
 def new_session(format, window, **more):
@@ -35,7 +44,8 @@ def new_session(format, window, **more):
 def live_through(session, format, messages):
     """Every view of a session that lived through the history turn by turn."""
     return [
-        session.fit(histories.request(format, messages[:length])) for length in boundaries(messages)
+        session.fit(histories.request(format, messages[:length]))
+        for length in boundaries(format, messages)
     ]
 
 
@@ -44,14 +54,15 @@ def test_every_view_fits_and_grows_no_message(format, window, turns, reuse):
     """G2 and G6: within the limit by a fresh count, and no message longer than it was."""
     messages = histories.wire(format, turns, reuse_ids=reuse)
     session = new_session(format, window)
-    for length in boundaries(messages):
+    for length in boundaries(format, messages):
         view = session.fit(histories.request(format, messages[:length]))
         assert recount(session, view) == session.window.tokens
         assert session.window.estimate <= session.window.limit_tokens
-        if len(view[KEY[format]]) == length:
-            for shown, raw in zip(view[KEY[format]], messages[:length], strict=True):
+        view = shown_by(format, view)
+        if len(view) == length:
+            for shown, raw in zip(view, messages[:length], strict=True):
                 assert size(shown) <= size(raw)
-        assert size(view[KEY[format]]) <= size(messages[:length])
+        assert size(view) <= size(messages[:length])
 
 
 def size(value):
@@ -63,7 +74,7 @@ def recount(session, view):
     format = session.state.format
     window, wire = session.window, FORMATS[format]
     meter, total = window.meter, window.head_tokens
-    for raw in view[KEY[format]]:
+    for raw in view[wire.key]:
         message = wire.parse(raw, "view")
         total += meter.framing(message)
         for part in message.parts:
@@ -78,7 +89,7 @@ def test_a_cold_start_arrives_where_a_warm_session_is(format, window, turns, reu
     messages = histories.wire(format, turns, reuse_ids=reuse)
     warm = new_session(format, window)
     views = live_through(warm, format, messages)
-    for length, view in zip(boundaries(messages), views, strict=True):
+    for length, view in zip(boundaries(format, messages), views, strict=True):
         whole = histories.request(format, messages[:length])
         assert new_session(format, window).fit(whole) == view
     again = histories.request(format, messages)
@@ -99,7 +110,7 @@ def test_everything_can_be_read_back_from_the_visible_notices(format, window, tu
     session = new_session(format, window)
     view = live_through(session, format, messages)[-1]
     opened = {}
-    texts = list(reading.visible(view[KEY[format]]))
+    texts = list(reading.visible(shown_by(format, view)))
     reading.reachable(session, texts, opened)
     reachable, shown = {*texts, *opened.values()}, "\n".join(texts)
     for message in messages:
@@ -114,7 +125,7 @@ def test_a_notice_says_truly_how_much_it_shows(format, window, turns):
     messages = histories.wire(format, turns)
     session = new_session(format, window)
     view = live_through(session, format, messages)[-1]
-    for message in view[KEY[format]]:
+    for message in shown_by(format, view):
         for _, texts in reading.results(message):
             for text in texts:
                 for pointer in pointers(text)[-1:]:
@@ -129,9 +140,9 @@ def test_what_the_user_and_the_system_said_stays_or_is_told_of(format, window, t
     session = new_session(format, window)
     view = live_through(session, format, messages)[-1]
     told = {event.kind for event in session.events} & {"condensed", "cut"}
-    shown = [text for m in view[KEY[format]] if m["role"] == "user" for text in texts(m)]
+    shown = [text for m in shown_by(format, view) for text in texts(m) if is_user(m)]
     for message in messages:
-        if message["role"] == "user" and not told:
+        if is_user(message) and not told:
             assert all(text in shown for text in texts(message))
     if format == "anthropic":
         assert view["system"] == "You are an agent."
@@ -139,6 +150,10 @@ def test_what_the_user_and_the_system_said_stays_or_is_told_of(format, window, t
 
 def texts(message):
     return reading.texts_of(reading.content_of(message))
+
+
+def is_user(message):
+    return message.get("role") == "user"
 
 
 @given(formats, windows, histories.histories)
@@ -151,7 +166,7 @@ def test_the_caller_keeps_what_is_his(format, window, turns):
     assert messages == before
     mine = {id(message) for message in messages}
     if session.window.span is None:
-        for index, shown in enumerate(view[KEY[format]]):
+        for index, shown in enumerate(shown_by(format, view)):
             if index not in session.window.changed:
                 assert id(shown) in mine
 
@@ -164,4 +179,4 @@ def test_a_view_of_a_short_history_is_the_history(format):
     view = Session(MODEL[format], recall=False).fit(request)
     assert view == request
     assert view is not request
-    assert all(a is b for a, b in zip(view[KEY[format]], messages, strict=True))
+    assert all(a is b for a, b in zip(shown_by(format, view), messages, strict=True))

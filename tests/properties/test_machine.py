@@ -113,5 +113,5 @@ class OneSession(RuleBasedStateMachine):
         self.folder.cleanup()
 
 
-OneSession.TestCase.settings = settings(max_examples=15, stateful_step_count=20, deadline=None)
+OneSession.TestCase.settings = settings(max_examples=30, stateful_step_count=20, deadline=None)
 test_one_session = OneSession.TestCase

@@ -53,14 +53,17 @@ def thinking_of(message):
 def test_no_thinking_is_shown_behind_anything_that_was_changed(window, turns):
     messages = histories.wire("anthropic", turns)
     session, returned = new_session(BOUND, window), {}
-    for length in boundaries(messages):
+    for length in boundaries("anthropic", messages):
         view = session.fit(request(BOUND, messages[:length]))["messages"]
         for signature, before in signatures(view):
             assert returned[signature] == before
         assert problems_of("anthropic", view) == []
-        if length < len(messages):
-            for signature in thinking_of(messages[length]):
-                returned[signature] = json.dumps([without_thinking(m) for m in view])
+        before = [without_thinking(m) for m in view]
+        for message in messages[length:]:
+            if message["role"] != "assistant":
+                break
+            returned |= dict.fromkeys(thinking_of(message), json.dumps(before))
+            before.append(without_thinking(message))
 
 
 @given(windows, histories.histories)
@@ -77,7 +80,7 @@ def thoughtful(turns):
 
 
 def lived(session, messages, **more):
-    for length in boundaries(messages):
+    for length in boundaries("anthropic", messages):
         view = session.fit(request(BOUND, messages[:length], **more))["messages"]
     return view
 

@@ -1,8 +1,9 @@
 """The wire formats, one file each, and how a request's format is recognised.
 
-    openai_chat    OpenAI Chat Completions
-    anthropic      Anthropic Messages
-    gemini         Google Gemini generateContent
+    openai_chat        OpenAI Chat Completions
+    openai_responses   OpenAI Responses
+    anthropic          Anthropic Messages
+    gemini             Google Gemini generateContent
 
 A new format is a new file and one line in `FORMATS`.
 """
@@ -17,17 +18,20 @@ from ullage.formats._base import Change, Format, Head, ToolSpec, field
 from ullage.formats.anthropic import Anthropic
 from ullage.formats.gemini import Gemini
 from ullage.formats.openai_chat import OpenAIChat
+from ullage.formats.openai_responses import OpenAIResponses
+from ullage.formats.streams import usage_of_stream
 
-__all__ = ["FORMATS", "Change", "Format", "Head", "ToolSpec", "recognise"]
+__all__ = ["FORMATS", "Change", "Format", "Head", "ToolSpec", "recognise", "usage_of_stream"]
 
 FORMATS: Mapping[str, Format] = {
-    format.name: format for format in (OpenAIChat(), Anthropic(), Gemini())
+    format.name: format for format in (OpenAIChat(), OpenAIResponses(), Anthropic(), Gemini())
 }
 
 _KEYS = {"contents": "gemini", "system": "anthropic"}
 _ANTHROPIC_BLOCKS = frozenset(
     ("tool_use", "tool_result", "thinking", "redacted_thinking", "server_tool_use", "document")
 )
+_RESPONSES = frozenset(("input", "instructions", "max_output_tokens"))
 _OPENAI_FAMILIES = ("gpt", "o1", "o3", "o4", "chatgpt", "codex", "deepseek", "qwen", "grok")
 
 
@@ -37,6 +41,8 @@ def recognise(request: Mapping[str, Any], model: str | None = None) -> Format:
     Raises:
         FormatError: neither decides; the remedy names ``format=``.
     """
+    if "messages" not in request and not _RESPONSES.isdisjoint(request):
+        return FORMATS["openai-responses"]
     told = (name for key, name in _KEYS.items() if key in request)
     name = next(told, None) or _by_structure(request)
     name = name or _by_model(str(request.get("model") or model or ""))

@@ -126,7 +126,7 @@ def plain(value: Any, where: str) -> Mapping[str, Any]:
         return value
     dump = getattr(value, "model_dump", None)
     if dump is not None:
-        fields: Mapping[str, Any] = dump(mode="json", exclude_none=True)
+        fields: Mapping[str, Any] = dump(mode="json", by_alias=True, exclude_none=True)
         return fields
     raise FormatError(
         where,

@@ -24,6 +24,7 @@ _MORE = re.compile(
     r'\w*get_continuation\(tool_call_id="([0-9a-z]{16})", offset=(\d+)\)\]\Z'
 )
 _INDEX = "Index of messages"
+_TEXTS = ("text", "input_text", "output_text")
 
 
 def content_of(message: Wire) -> Any:
@@ -41,7 +42,7 @@ def texts_of(content: Any) -> list[str]:
 
 def _is_text(block: Wire) -> bool:
     if "type" in block:
-        return bool(block["type"] == "text")
+        return block["type"] in _TEXTS
     return isinstance(block.get("text"), str) and not block.get("thought")
 
 
@@ -49,7 +50,9 @@ def results(message: Wire) -> Iterator[tuple[str, list[str]]]:
     """Call id and texts of every tool result in a message of any format."""
     if "parts" in message:
         yield from _responses(message["parts"])
-    elif message["role"] == "tool":
+    elif str(message.get("type")).endswith("_call_output"):
+        yield str(message.get("call_id")), texts_of(message.get("output"))
+    elif message.get("role") == "tool":
         yield str(message.get("tool_call_id")), texts_of(message.get("content"))
     elif isinstance(message.get("content"), list):
         for block in message["content"]:
@@ -82,12 +85,14 @@ def visible(messages: Sequence[Wire]) -> Iterator[str]:
                 yield json.dumps(part["functionCall"].get("args"), ensure_ascii=False)
         for call in message.get("tool_calls") or ():
             yield str(call.get("function", {}).get("arguments", ""))
+        if message.get("type") in ("function_call", "custom_tool_call"):
+            yield str(message.get("arguments") or message.get("input") or "")
         blocks = message["content"] if isinstance(message.get("content"), list) else ()
         for block in blocks:
             if block.get("type") == "tool_use":
                 yield json.dumps(block["input"], ensure_ascii=False)
         for _, texts in results(message):
-            if message["role"] != "tool":
+            if message.get("role") != "tool":
                 yield from texts
 
 
@@ -104,9 +109,12 @@ def ask(session: Session, tool: str, arguments: Wire) -> str:
         return str(text)
     if session.state.format == "anthropic":
         call = {"type": "tool_use", "id": "toolu_read", "name": tool, "input": dict(arguments)}
-    else:
-        body = {"name": tool, "arguments": json.dumps(arguments)}
-        call = {"id": "call_read", "type": "function", "function": body}
+        return str(session.recall(call)["content"])
+    body = {"name": tool, "arguments": json.dumps(arguments)}
+    if session.state.format == "openai-responses":
+        call = {"type": "function_call", "call_id": "call_read", **body}
+        return str(session.recall(call)["output"])
+    call = {"id": "call_read", "type": "function", "function": body}
     return str(session.recall(call)["content"])
 
 

@@ -1,10 +1,11 @@
 """Emergency: whatever it takes to fit the hard limit, and never an illegal view.
 
 What is kept whole: what stands outside the messages, everything up to the first user
-message, the newest messages. What is between becomes an account: one user message of
-bullets, with an index of everything it stands for. If what is kept is itself too large, its
-largest texts are cut to size. The account is always made from the original messages, never
-from an earlier account, so nothing decays however often it happens (failure F51).
+message and up to what the provider itself compacted, the newest messages. What is between
+becomes an account: one user message of bullets, with an index of everything it stands for.
+If what is kept is itself too large, its largest texts are cut to size. The account is always
+made from the original messages, never from an earlier account, so nothing decays however
+often it happens (failure F51).
 
 If even that does not fit (signed calls may not be cut), the newest turn is condensed as well.
 For every history, and every limit above what stands outside the messages and a small floor,
@@ -19,7 +20,7 @@ from typing import NamedTuple
 from ullage import canon
 from ullage.edits import Cut, Replace, Span
 from ullage.effects import Output
-from ullage.messages import Text, ToolCall
+from ullage.messages import Message, Opaque, Text, ToolCall
 from ullage.stages.account import account, index_of, outputs_of
 from ullage.stages.shorten import shorten
 from ullage.transcript import Spot, leaves_of
@@ -55,15 +56,23 @@ def emergency(
     if window.within(int(limit * start), surely=True):
         return ()
     account_chars = int(limit * account_share) * _CHARS_PER_TOKEN
-    begin = window.span[0] if window.span else _first_user(window) + 1
+    begin = window.span[0] if window.span else _begin(window)
     tail = _tail_start(window, begin, window.allowed(int(limit * target)), keep_messages)
     plan = _Plan((), 0)
-    for stop in dict.fromkeys((tail, window.size)):
+    stops = (tail, window.size) if _is_closed(window, begin) else (tail,)
+    for stop in dict.fromkeys(stops):
         # the newest turn is condensed too, but only if nothing else makes the view fit
         plan = _plan(window, begin, stop, account_chars)
         if plan.tokens <= window.allowed(int(limit * start)):
             break
     return plan.cuts
+
+
+def _is_closed(window: Window, begin: int) -> bool:
+    """Whether no call from here on may still be answered later (asynchronous calls, R2)."""
+    messages = window.transcript.messages[begin : window.size]
+    answered = {result.call_id for message in messages for result in message.results}
+    return all(call.id in answered for message in messages for call in message.calls if call.late)
 
 
 class _Plan(NamedTuple):
@@ -109,9 +118,24 @@ def _condense(window: Window, begin: int, stop: int, account_chars: int) -> Cut 
     return Cut(span, (*outputs_of(transcript, begin, stop), Output(ref, index)))
 
 
-def _first_user(window: Window) -> int:
-    messages = window.transcript.messages
-    return next((i for i in range(window.size) if messages[i].role == "user"), -1)
+def _begin(window: Window) -> int:
+    """The first message that may be condensed.
+
+    It stands behind the first user message, and behind the newest compaction of the provider:
+    that holds what was before it, and nobody but the provider can read it.
+    """
+    transcript = window.transcript
+    messages = transcript.messages
+    first = next((i for i in range(window.size) if messages[i].role == "user"), -1)
+    begin = next((i for i in range(window.size - 1, first, -1) if _compacted(messages[i])), first)
+    begin += 1
+    while begin < window.size and not transcript.seam(begin):
+        begin += 1
+    return begin
+
+
+def _compacted(message: Message) -> bool:
+    return any(isinstance(part, Opaque) and part.kind == "compaction" for part in message.parts)
 
 
 def _tail_start(window: Window, begin: int, target: int, keep: int) -> int:

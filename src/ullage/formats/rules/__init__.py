@@ -26,6 +26,15 @@ OpenAI Chat Completions (§1.B)
     C3   nothing between a batch and its results           C8   only text in tool messages
     C4   tool_calls is not empty                           C10  stream_options with stream
 
+OpenAI Responses (§1.C)
+
+    R0   item types and the fields each needs              R6   no item twice
+    R1   every call answered behind it                     R7   nothing held by the server alone
+    R2   every output behind its call                      R8   encrypted_content as returned
+    R3   reasoning with the item it was made with          R10  one way of holding history
+    R4   and no such item without its reasoning            R14  a compaction_trigger is last
+    R5   ids fit the type and have no odd characters
+
 Gemini generateContent (§1.D)
 
     G1   roles, and which parts stand with which           G6   responses fit their calls
@@ -36,36 +45,42 @@ Gemini generateContent (§1.D)
 
 A history with an open call at its end is not legal: it cannot be sent. Consecutive messages
 of one role are legal (A2, C9), a tool_result without content is (A10), reuse of a call id in
-a later turn of Chat Completions is taken as legal. A13 and G8 need to know what was returned:
-give the full history as ``history``. A missing prefill check (A11, A12) and everything that
-depends on the model is left to the provider.
+a later turn of Chat Completions or Responses is taken as legal, and so are a second output of
+one call and an asynchronous call without any in Responses. A13, R4, R8, half of R3 and G8 need
+to know what was returned: give the full history as ``history``. A missing prefill check (A11,
+A12) and everything that depends on the model is left to the provider.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from typing import Any, TypeAlias
 
 from ullage.errors import ConfigError
-from ullage.formats.rules import _anthropic, _gemini, _openai_chat
+from ullage.formats.rules import _anthropic, _gemini, _openai_chat, _openai_responses
 from ullage.formats.rules._problem import Problem, plain, plain_message
 
 __all__ = ["Checker", "Problem", "problems", "problems_of"]
 
-_CHECKS: dict[str, Callable[[], _anthropic.Check | _openai_chat.Check | _gemini.Check]] = {
+_Check: TypeAlias = _anthropic.Check | _openai_chat.Check | _openai_responses.Check | _gemini.Check
+_CHECKS: dict[str, Callable[[], _Check]] = {
     "anthropic": _anthropic.Check,
     "openai-chat": _openai_chat.Check,
+    "openai-responses": _openai_responses.Check,
     "gemini": _gemini.Check,
 }
 _HEADS = {
     "anthropic": _anthropic.head_problems,
     "openai-chat": _openai_chat.head_problems,
+    "openai-responses": _openai_responses.head_problems,
     "gemini": _gemini.head_problems,
 }
-_AGAINST_HISTORY = {
+_AS_RETURNED = {
     "anthropic": _anthropic.thinking_problems,
+    "openai-responses": _openai_responses.returned_problems,
     "gemini": _gemini.signature_problems,
 }
+_KEYS = {"openai-responses": "input", "gemini": "contents"}
 
 
 class Checker:
@@ -99,11 +114,11 @@ def problems(format: str, request: Any, *, history: Sequence[Any] | None = None)
     """Every rule that a request breaks.
 
     Args:
-        format: ``"anthropic"``, ``"openai-chat"`` or ``"gemini"``.
+        format: ``"anthropic"``, ``"openai-chat"``, ``"openai-responses"`` or ``"gemini"``.
         request: the request as a dict, or an object with ``model_dump``; objects may stand
             anywhere inside. It is not changed.
         history: the messages as the provider returned them, if known: then thinking blocks
-            are compared with it (A13), and signatures (G7, G8).
+            (A13), reasoning items (R3, R4, R8) and signatures (G7, G8) are compared with it.
 
     Raises:
         ConfigError: no rules are known for ``format``.
@@ -111,12 +126,14 @@ def problems(format: str, request: Any, *, history: Sequence[Any] | None = None)
     body = request if isinstance(request, Mapping) else plain(request)
     if not isinstance(body, Mapping):
         body = {}
-    own = "contents" if format == "gemini" else "messages"
-    messages = body.get(own)
+    where = _KEYS.get(format, "messages")
+    messages = body.get(where)
+    if where == "input" and type(messages) is str:
+        messages = [{"role": "user", "content": messages}]
     if format == "gemini" and messages is not None and not isinstance(messages, (list, tuple)):
         messages = [messages]  # the SDK takes a content that stands alone
     found = problems_of(format, messages, history=history)
-    head = {key: plain(value) for key, value in body.items() if key != own}
+    head = {key: plain(value) for key, value in body.items() if key != where}
     return _HEADS[format](head, messages) + found
 
 
@@ -128,6 +145,6 @@ def problems_of(
     for message in messages if isinstance(messages, (list, tuple)) else ():
         checker.feed(message)
     found = checker.problems()
-    if history is not None and format in _AGAINST_HISTORY:
-        found += _AGAINST_HISTORY[format](messages, history)
+    if history is not None and format in _AS_RETURNED:
+        found += _AS_RETURNED[format](messages, history)
     return found

@@ -62,7 +62,7 @@ def plain(thing: Any) -> Any:
     if type(thing) is list or type(thing) is tuple:
         return [plain(value) for value in thing]
     dump = getattr(thing, "model_dump", None)
-    return thing if dump is None else dump(mode="json", exclude_unset=True)
+    return thing if dump is None else dump(mode="json", by_alias=True, exclude_unset=True)
 
 
 def plain_message(message: Any) -> Any:

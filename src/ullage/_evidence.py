@@ -1,0 +1,187 @@
+"""What an error says, gathered from whatever carries it.
+
+The same refusal reaches a caller as an exception of a vendor's SDK, as one of a gateway's
+that wraps it, as a response, a body, an event of a stream or a line of a log. Nothing here
+imports any of them: fields are read by name, of dicts and of objects alike.
+
+Only fields that carry errors are read. What a model wrote is never looked at: an answer
+*about* overflow is none. So a body that is JSON is taken apart, and only text that is not
+JSON is taken whole.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any
+
+import msgspec
+
+__all__ = ["Evidence", "causes", "gather"]
+
+_MOST_CHARS = 8_000
+_MOST_VALUES = 200
+_MOST_DEPTH = 8
+_MOST_EVENTS = 50
+
+_FIELDS = (
+    "message", "error", "errors", "detail", "details", "description", "msg", "title",
+    "error_message", "errorMessage", "status_msg", "base_resp", "innererror", "metadata", "raw",
+    "code", "type", "__type", "status", "error_code", "body", "response", "delta", "choices",
+    "incomplete_details", "response_metadata", "text",
+)  # fmt: skip
+"""Fields that may carry an error, or lead to one."""
+
+_STOPS = ("stop_reason", "finish_reason", "native_finish_reason", "reason")
+_STATUSES = ("status_code", "http_status", "StatusCode", "status", "code")
+_COUNTS = ("n_prompt_tokens", "n_ctx")
+_WRAPPED = ("__cause__", "original_exception", "original_error", "inner_exception")
+_UNREACHED = ("timeout", "connect", "cancelled", "readerror", "protocolerror")
+_decode = msgspec.json.Decoder().decode
+
+
+class Evidence:
+    """What one layer of an error says.
+
+    Attributes:
+        texts: messages, codes, class names and counts (``"n_ctx": 4096``), in order.
+        stops: why a reply ended, where it is one.
+        statuses: the HTTP statuses it names; a gateway's may hide another in the body.
+        makers: who a gateway says the provider is.
+        hosts: the addresses it was sent to.
+        packages: where the class of the error comes from.
+    """
+
+    def __init__(self) -> None:
+        self.texts: list[str] = []
+        self.stops: list[str] = []
+        self.statuses: set[int] = set()
+        self.makers: list[str] = []
+        self.hosts: list[str] = []
+        self.packages: list[str] = []
+        self._seen: set[int] = set()
+
+    def read(self, value: Any, depth: int = 0) -> None:
+        """Take in a value: text, JSON, an object with fields, or a list of them."""
+        if depth > _MOST_DEPTH or len(self._seen) > _MOST_VALUES or value is None:
+            return
+        if is_a(value, str, bytes, bytearray):
+            self._read_text(value, depth)
+        elif is_a(value, list, tuple):
+            for item in (*value[:_MOST_EVENTS], *value[_MOST_EVENTS:][-_MOST_EVENTS:]):
+                if not is_a(item, str):
+                    self.read(item, depth + 1)
+        elif not is_a(value, int, float, complex) and not callable(value):
+            self._read_object(value, depth)
+
+    def _read_text(self, value: Any, depth: int) -> None:
+        text = value if is_a(value, str) else bytes(value).decode("utf-8", "replace")
+        found = list(_values_in(text))
+        for item in found:
+            self.read(item, depth + 1)
+        if not found and text.strip():
+            half = _MOST_CHARS // 2
+            self.texts.append(text if len(text) <= _MOST_CHARS else text[:half] + text[-half:])
+
+    def _read_object(self, value: Any, depth: int) -> None:
+        if id(value) in self._seen:
+            return
+        self._seen.add(id(value))
+        if is_a(value, BaseException):
+            self.texts += [_text_of(value), type(value).__name__]
+        self._read_status(value)
+        self.stops += [stop for name in _STOPS if is_a(stop := get(value, name), str)]
+        for name in _FIELDS:
+            found = get(value, name)
+            if not (name in ("delta", "text") and self._is_said(value, name, found)):
+                self.read(found, depth + 1)
+        for name in _COUNTS:
+            if is_a(count := get(value, name), int):
+                self.texts.append(f'"{name}": {count}')
+
+    def _is_said(self, value: Any, name: str, found: Any) -> bool:
+        """Whether a text is what a model said: any but the body of an HTTP response."""
+        return is_a(found, str) and (name == "delta" or get(value, "headers") is None)
+
+    def _read_status(self, value: Any) -> None:
+        for name in _STATUSES:
+            number = get(value, name)
+            if is_a(number, int) and 100 <= number < 600:
+                self.statuses.add(int(number))
+        for holder in (value, get(value, "request")):
+            url = get(holder, "url")
+            if url is not None and not callable(url):
+                self.hosts += _host_of(_text_of(url))
+        if is_a(maker := get(value, "llm_provider"), str):
+            self.makers.append(maker)
+
+
+def gather(error: Any) -> Evidence:
+    """What this layer says, without what it was raised from."""
+    evidence = Evidence()
+    evidence.read(error)
+    if is_a(module := get(type(error), "__module__"), str):
+        evidence.packages.append(module.partition(".")[0])
+    return evidence
+
+
+def causes(error: Any) -> Iterator[Any]:
+    """What this error was made from.
+
+    A stated cause is always followed. A mere context is not where the error is an answer of
+    its own (it has a status) or says that there was none: a rate limit met while an overflow
+    was being handled is no overflow.
+    """
+    for name in _WRAPPED:
+        yield get(error, name)
+    group = get(error, "exceptions")
+    yield from group[:_MOST_EVENTS] if is_a(group, list, tuple) else ()
+    own = get(error, "status_code") is not None
+    kind = type(error).__name__.lower()
+    if not own and not any(word in kind for word in _UNREACHED):
+        hidden = get(error, "__suppress_context__")
+        yield None if hidden else get(error, "__context__")
+
+
+def is_a(value: Any, *kinds: type) -> bool:
+    """``isinstance`` without asking the value, whose ``__class__`` may be a property."""
+    return issubclass(type(value), kinds)
+
+
+def get(value: Any, name: str) -> Any:
+    """A field of a dict or of an object; None where there is none or it cannot be read."""
+    try:
+        return value.get(name) if is_a(value, Mapping) else getattr(value, name, None)
+    except Exception:  # noqa: BLE001 - a foreign property may raise what it likes
+        return None
+
+
+def _text_of(value: Any) -> str:
+    try:
+        return str(value)[:_MOST_CHARS]
+    except Exception:  # noqa: BLE001 - so may a foreign __str__
+        return ""
+
+
+def _host_of(url: str) -> list[str]:
+    host = url.partition("://")[2].partition("/")[0]
+    return [host] if host else []
+
+
+def _values_in(text: str) -> Iterator[Any]:
+    """The objects in a text that is JSON, or a stream of server-sent events."""
+    start = text.lstrip()[:6]
+    if start[:1] in ("{", "["):
+        yield from _parsed([text])
+    elif start.startswith(("data:", "event:")):
+        lines = [line[5:] for line in text.splitlines() if line.startswith("data:")]
+        yield from _parsed(lines[-_MOST_EVENTS:])
+
+
+def _parsed(texts: Iterable[str]) -> Iterator[Any]:
+    for text in texts:
+        try:
+            value = _decode(text)
+        except (msgspec.DecodeError, UnicodeEncodeError, RecursionError):
+            continue
+        if is_a(value, dict, list):
+            yield value

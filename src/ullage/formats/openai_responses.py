@@ -1,0 +1,381 @@
+"""OpenAI Responses: ``POST /v1/responses`` (`provider-rules` §1.C).
+
+The history is ``input``: a string, or a list of items, and one item is one message here. A
+reply of the model is therefore several messages in a row, its reasoning in an item of its
+own. What the model or the provider's own tools made speaks as the assistant, what the caller's
+tools answered as a tool. ``instructions`` and leading system and developer messages are the
+head.
+
+Items that hold nothing we edit (server tools, compaction, references, programs) are carried
+through untouched. Ids and status stay on every item and have no say in identity: an item sent
+with its id needs the reasoning it was made with (R4), and no edit removes either.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from ullage.errors import FormatError
+from ullage.formats._base import (
+    Change,
+    Head,
+    MessageList,
+    ToolSpec,
+    as_json,
+    field,
+    plain,
+    text_at,
+    unknown_role,
+    unmarked,
+)
+from ullage.messages import (
+    WHOLE,
+    Content,
+    Media,
+    Message,
+    Opaque,
+    Reasoning,
+    Role,
+    Text,
+    ToolCall,
+    ToolResult,
+)
+from ullage.usage import Usage
+
+__all__ = ["OpenAIResponses"]
+
+_ROLES: dict[str, Role] = {
+    "user": "user",
+    "assistant": "assistant",
+    "system": "system",
+    "developer": "system",
+}
+_CALLS = {"function_call": "arguments", "custom_tool_call": "input"}
+_OUTPUTS = frozenset(
+    (
+        "function_call_output",
+        "custom_tool_call_output",
+        "computer_call_output",
+        "local_shell_call_output",
+        "shell_call_output",
+        "apply_patch_call_output",
+    )
+)
+_OTHERS: dict[str, Role] = {
+    "additional_tools": "system",
+    "configuration_update": "system",
+    "mcp_approval_response": "user",
+    "compaction_trigger": "user",
+}
+"""Who speaks in an item that is none of the above; the assistant in any other."""
+
+_NAMELESS = frozenset(("id", "status", "created_by"))
+"""Fields of an item that have no say in what it is."""
+
+_STREAMS = ("stdout", "stderr", "outcome")
+_SEALED_BYTES = 650
+_BYTES_PER_TOKEN = 4
+
+
+_SCREENSHOT_TOKENS = 1_500
+"""A screenshot of 1,280 by 800, as tiles or patches, rounded up."""
+
+
+class OpenAIResponses(MessageList):
+    """The Responses format."""
+
+    name = "openai-responses"
+    key = "input"
+
+    def history(self, request: Mapping[str, Any]) -> list[Any]:
+        """See `Format.history`. A string is one user message."""
+        given = request.get("input")
+        return [self.user(given)] if isinstance(given, str) else super().history(request)
+
+    def compose(
+        self, request: Mapping[str, Any], messages: list[Any], tools: Sequence[dict[str, Any]]
+    ) -> dict[str, Any]:
+        """See `Format.compose`. A string that was not edited stays a string."""
+        new = super().compose(request, messages, tools)
+        given = request["input"]
+        if isinstance(given, str) and messages == [self.user(given)]:
+            new["input"] = given
+        return new
+
+    def leading(self, request: Mapping[str, Any]) -> list[Any]:
+        """See `Format.leading`."""
+        messages = self.history(request)
+        for index, raw in enumerate(messages):
+            if field(raw, "role") not in ("system", "developer") or not _is_message(raw):
+                return messages[:index]
+        return list(messages)
+
+    def head(self, request: Mapping[str, Any]) -> Head:
+        """See `Format.head`."""
+        instructions = request.get("instructions")
+        texts = [instructions] if isinstance(instructions, str) else []
+        leading = self.leading(request)
+        for index, raw in enumerate(leading):
+            parts = self.parse(raw, f"input[{index}]").parts
+            texts += [part.text for part in parts if isinstance(part, Text)]
+        tools = self.tools(request)
+        texts += [as_json(plain(tool, "tool"), f"tools[{i}]") for i, tool in enumerate(tools)]
+        asked = request.get("max_output_tokens")
+        return Head(
+            len(leading),
+            tuple(texts),
+            tuple(self.tool_name(tool) for tool in tools),
+            asked if isinstance(asked, int) else None,
+            request.get("model"),
+        )
+
+    # ── reading ──────────────────────────────────────────────────────────────────────
+
+    def parse(self, raw: Any, where: str) -> Message:
+        """See `Format.parse`."""
+        item = raw if type(raw) is dict else plain(raw, where)
+        kind = _kind_of(item, where)
+        if kind == "message":
+            return self._message(item, where)
+        if kind == "reasoning":
+            return _reasoning(item, where)
+        if kind in _CALLS:
+            return Message("assistant", (_call(item, kind, where),))
+        if kind in _OUTPUTS:
+            content = tuple(self._output(item, kind, f"{where}.output"))
+            name = item.get("call_id") or item.get("id") or item.get("name") or ""
+            return Message("tool", (ToolResult(str(name), content, False, WHOLE),))
+        return _other(item, kind, where)
+
+    def _message(self, item: Mapping[str, Any], where: str) -> Message:
+        said = item.get("role")
+        role = _ROLES.get(said) if isinstance(said, str) else None
+        if role is None:
+            raise unknown_role(said, where, tuple(_ROLES))
+        content = item.get("content")
+        if type(content) is str:
+            return Message(role, (Text(content),))
+        if not isinstance(content, (list, tuple)):
+            raise _not_content(content, f"{where}.content")
+        return Message(role, tuple(self._parts(content, f"{where}.content")))
+
+    def _output(self, item: Mapping[str, Any], kind: str, where: str) -> Iterator[Content]:
+        """What a tool answered: text, a list of parts, chunks of a shell, or a screenshot."""
+        output = item.get("output")
+        if type(output) is str:
+            yield Text(output)
+        elif isinstance(output, (list, tuple)):
+            streams = kind == "shell_call_output"
+            yield from _streams(output, where) if streams else self._parts(output, where)
+        elif output is not None:
+            yield self._part(plain(output, where), WHOLE, where)
+
+    def _parts(self, content: Sequence[Any], where: str) -> Iterator[Content]:
+        for at, raw in enumerate(content):
+            if type(raw) is str:
+                yield Text(raw, at)
+            else:
+                part = raw if type(raw) is dict else plain(raw, f"{where}[{at}]")
+                yield self._part(part, at, f"{where}[{at}]")
+
+    def _part(self, part: Mapping[str, Any], at: int, where: str) -> Content:
+        match part.get("type"):
+            case "input_text" | "output_text" | "text":
+                return Text(text_at(part.get("text"), f"{where}.text"), at)
+            case "refusal":
+                return Text(text_at(part.get("refusal"), f"{where}.refusal"), at)
+            case "computer_screenshot":  # nothing else may stand there: never edited
+                return Opaque("computer_screenshot", as_json(part, where), at, _SCREENSHOT_TOKENS)
+            case "input_image":
+                data = _first(part, "image_url", "file_id")
+                return Media("image", "", data, at, block=unmarked(part))
+            case "input_file":
+                data = _first(part, "file_data", "file_url", "file_id")
+                return Media("document", "application/pdf", data, at, block=unmarked(part))
+            case "input_audio":
+                sound = part.get("input_audio")
+                form, data = field(sound, "format", ""), field(sound, "data", "")
+                return Media("audio", form, data, at, block=unmarked(part))
+            case kind:
+                return Opaque(str(kind), as_json(part, where), at)
+
+    # ── writing ──────────────────────────────────────────────────────────────────────
+
+    def edit(
+        self, raw: Any, message: Message, changes: Sequence[Change], *, silent: bool = False
+    ) -> dict[str, Any]:
+        """See `Format.edit`. Reasoning is an item of its own here; it is never left out."""
+        new = dict(raw if type(raw) is dict else plain(raw, "item"))
+        for number, item, text in changes:
+            part = message.parts[number]
+            if isinstance(part, ToolCall):
+                new[_CALLS[new["type"]]] = text
+            elif not isinstance(part, ToolResult):
+                new["content"] = _with(new["content"], part.at, text)
+            elif new["type"] == "shell_call_output":
+                new["output"] = _with_stream(new["output"], part.content[item].at, text)
+            else:
+                new["output"] = _with(new["output"], part.content[item].at, text)
+        return new
+
+    def user(self, text: str) -> dict[str, Any]:
+        """See `Format.user`."""
+        return {"role": "user", "content": text}
+
+    def tool(self, spec: ToolSpec) -> dict[str, Any]:
+        """See `Format.tool`."""
+        return {
+            "type": "function",
+            "name": spec.name,
+            "description": spec.description,
+            "parameters": dict(spec.parameters),
+            "strict": None,
+        }
+
+    def tool_name(self, raw: Any) -> str:
+        """See `Format.tool_name`."""
+        return str(field(raw, "name") or "")
+
+    def call(self, raw: Any) -> ToolCall:
+        """See `Format.call`."""
+        calls = self.parse(raw, "call").calls
+        if calls:
+            return calls[0]
+        raise FormatError("call", "not a function_call item", "Give the item the model sent.")
+
+    def result(
+        self, call: ToolCall, text: str, *, is_error: bool = False, block: Any = None
+    ) -> dict[str, Any]:
+        """See `Format.result`. The wire has no error flag: the text says what went wrong."""
+        output = text if block is None else [block]
+        return {"type": "function_call_output", "call_id": call.id, "output": output}
+
+    def usage(self, reply: Any) -> Usage | None:
+        """See `Format.usage`. Cached and written tokens are inside ``input_tokens``."""
+        usage = field(reply, "usage")
+        if usage is None:
+            return None
+        prompt, details = field(usage, "input_tokens") or 0, field(usage, "input_tokens_details")
+        read = (field(details, "cached_tokens") or 0) if details else 0
+        written = (field(details, "cache_write_tokens") or 0) if details else 0
+        thought = field(usage, "output_tokens_details")
+        return Usage(
+            fresh_tokens=max(prompt - read - written, 0),
+            cache_read_tokens=read,
+            cache_write_tokens=written,
+            output_tokens=field(usage, "output_tokens") or 0,
+            reasoning_tokens=(field(thought, "reasoning_tokens") or 0) if thought else 0,
+        )
+
+
+# ── the items ────────────────────────────────────────────────────────────────────────────
+
+
+def _is_message(raw: Any) -> bool:
+    return field(raw, "type") in (None, "message")
+
+
+def _kind_of(item: Mapping[str, Any], where: str) -> str:
+    """The type of an item; it may be left out of messages and of references."""
+    kind = item.get("type")
+    if kind is None and ("role" in item or "id" in item):
+        return "message" if "role" in item else "item_reference"
+    if isinstance(kind, str):
+        return kind
+    raise FormatError(f"{where}.type", f"unknown type {kind!r}", "Give items as the API does.")
+
+
+def _not_content(content: Any, where: str) -> FormatError:
+    return FormatError(
+        where,
+        f"expected a string or a list of parts, got {type(content).__name__}",
+        "Give content as the API takes it.",
+    )
+
+
+def _reasoning(item: Mapping[str, Any], where: str) -> Message:
+    """What the model thought: in the open, or sealed; then its size is all that is known."""
+    sealed = item.get("encrypted_content")
+    if isinstance(sealed, str) and sealed:
+        part = Reasoning("", WHOLE, bound=True, tokens=_sealed_tokens(sealed))
+        return Message("assistant", (part,))
+    shown = item.get("content") or item.get("summary") or ()
+    if not isinstance(shown, (list, tuple)):
+        raise _not_content(shown, f"{where}.summary")
+    texts = [str(field(part, "text") or "") for part in shown]
+    return Message("assistant", (Reasoning("\n".join(texts), WHOLE),))
+
+
+def _sealed_tokens(sealed: str) -> int:
+    """About how many tokens are behind an encrypted text: four of its bytes each.
+
+    It is base64 with a constant part around what was encrypted (about 650 bytes, as measured
+    by OpenAI's own coding agent, which counts so too).
+    """
+    return max(len(sealed) * 3 // 4 - _SEALED_BYTES, 0) // _BYTES_PER_TOKEN + 1
+
+
+def _call(item: Mapping[str, Any], kind: str, where: str) -> ToolCall:
+    arguments = item.get(_CALLS[kind])
+    if not isinstance(arguments, str):
+        arguments = as_json(arguments, f"{where}.{_CALLS[kind]}")
+    name = text_at(item.get("name"), f"{where}.name")
+    late = bool(item.get("async"))
+    return ToolCall(str(item.get("call_id") or ""), name, arguments, WHOLE, late=late)
+
+
+def _other(item: Mapping[str, Any], kind: str, where: str) -> Message:
+    """An item that is carried through untouched."""
+    role = _OTHERS.get(kind, "assistant")
+    if kind == "tool_search_output" and item.get("execution") == "client":
+        role = "tool"
+    if kind == "image_generation_call" and isinstance(item.get("result"), str):
+        return Message(role, (Media("image", "", item["result"], WHOLE),))
+    nameless = () if kind == "item_reference" else _NAMELESS
+    known = {key: value for key, value in item.items() if key not in nameless}
+    sealed = known.get("encrypted_content")
+    tokens = _sealed_tokens(sealed) if isinstance(sealed, str) else None
+    return Message(role, (Opaque(kind, as_json(known, where), WHOLE, tokens),))
+
+
+def _streams(chunks: Sequence[Any], where: str) -> Iterator[Content]:
+    """The chunks of a shell's output: what it printed, its errors and how it ended."""
+    for index, raw in enumerate(chunks):
+        chunk = plain(raw, f"{where}[{index}]")
+        for offset, name in enumerate(_STREAMS):
+            at, given = index * len(_STREAMS) + offset, chunk.get(name)
+            if isinstance(given, str):
+                yield Text(given, at)
+            elif given is not None:
+                yield Opaque(name, as_json(given, f"{where}[{index}].{name}"), at)
+
+
+def _with_stream(chunks: Sequence[Any], at: int, text: str) -> list[Any]:
+    new = list(chunks)
+    index, offset = divmod(at, len(_STREAMS))
+    new[index] = {**plain(new[index], "chunk"), _STREAMS[offset]: text}
+    return new
+
+
+def _with(content: Any, at: int, text: str) -> Any:
+    """Content with one text shown otherwise; what a part carries beside it stays.
+
+    Annotations and log probabilities point into the old text, so they go.
+    """
+    if at == WHOLE:
+        return text
+    new = list(content)
+    if isinstance(new[at], str):
+        new[at] = text
+        return new
+    part = {key: value for key, value in plain(new[at], "part").items() if key != "logprobs"}
+    if part.get("annotations"):
+        part["annotations"] = []
+    new[at] = {**part, "refusal" if part.get("type") == "refusal" else "text": text}
+    return new
+
+
+def _first(part: Mapping[str, Any], *names: str) -> str:
+    """The first of these fields that holds text."""
+    return next((part[name] for name in names if isinstance(part.get(name), str)), "")

@@ -1,0 +1,181 @@
+"""The usage of a streamed reply, from its events (`provider-rules` §4.1 to §4.5).
+
+A stream tells it in pieces, and each API in its own place:
+
+    openai-chat        the last chunk with ``usage`` (asked for by ``include_usage``)
+    openai-responses   the reply inside ``response.completed``, ``.incomplete`` or ``.failed``
+    anthropic          ``message_start``, overlaid by each ``message_delta``: its counts are
+                       cumulative, and what it leaves out stays as it was
+    gemini             the last chunk with ``usageMetadata``
+
+A whole reply is read as well, as a stream of one event. What comes out is what is paid for,
+each token in one class. At Anthropic that is more than the sums at the top: tokens of a
+compaction on the server are listed under ``iterations`` only, and are added here. So it is a
+bill, and where a server ran several iterations it is not the size of the context (F64).
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from functools import lru_cache
+from typing import Any
+
+from ullage.errors import FormatError
+from ullage.formats._base import field
+from ullage.usage import Usage
+
+__all__ = ["usage_of_stream"]
+
+
+def usage_of_stream(format_name: str, events: Iterable[Any]) -> Usage | None:
+    """What a stream reports, or None if it reports nothing (F63).
+
+    Args:
+        format_name: ``"openai-chat"``, ``"openai-responses"``, ``"anthropic"`` or
+            ``"gemini"``.
+        events: the events of one reply in order, dicts or SDK objects. A stream that broke
+            off gives what it had told by then. Events of other kinds are passed over.
+
+    Returns:
+        Tokens by class. Reasoning is inside the output; cached tokens are outside the fresh.
+
+    Raises:
+        FormatError: there is no format of that name.
+    """
+    reader = _READERS.get(format_name)
+    if reader is None:
+        raise FormatError(
+            "format_name",
+            f"unknown format {format_name!r}",
+            f"Formats with streams are {', '.join(_READERS)}.",
+        )
+    return reader(events)
+
+
+# -- one reader a format --------------------------------------------------------------------
+
+
+def _chat(events: Iterable[Any]) -> Usage | None:
+    found = _last(field(event, "usage") for event in events)
+    return None if found is None else _inclusive(found, "prompt", "completion")
+
+
+def _responses(events: Iterable[Any]) -> Usage | None:
+    found = _last(field(_response(event), "usage") for event in events)
+    return None if found is None else _inclusive(found, "input", "output")
+
+
+def _response(event: Any) -> Any:
+    """The reply a closing event carries, or the event if it is a reply itself."""
+    if field(event, "type") in ("response.completed", "response.incomplete", "response.failed"):
+        return field(event, "response")
+    return event if field(event, "object") == "response" else None
+
+
+def _inclusive(usage: Any, prompt: str, output: str) -> Usage:
+    """OpenAI's way: cached and written tokens are inside the prompt's."""
+    details = field(usage, f"{prompt}_tokens_details")
+    read, written = _count(details, "cached_tokens"), _count(details, "cache_write_tokens")
+    return Usage(
+        fresh_tokens=max(_count(usage, f"{prompt}_tokens") - read - written, 0),
+        cache_read_tokens=read,
+        cache_write_tokens=written,
+        output_tokens=_count(usage, f"{output}_tokens"),
+        reasoning_tokens=_count(field(usage, f"{output}_tokens_details"), "reasoning_tokens"),
+    )
+
+
+_ANTHROPIC = (
+    "input_tokens",
+    "cache_read_input_tokens",
+    "cache_creation_input_tokens",
+    "output_tokens",
+    "output_tokens_details",
+    "iterations",
+)
+
+
+def _anthropic(events: Iterable[Any]) -> Usage | None:
+    known: dict[str, Any] = {}
+    for event in events:
+        match field(event, "type"):
+            case "message_start":
+                usage = field(field(event, "message"), "usage")
+            case "message_delta" | "message":
+                usage = field(event, "usage")
+            case _:
+                continue
+        told = {name: field(usage, name) for name in _ANTHROPIC}
+        known |= {name: value for name, value in told.items() if value is not None}
+    if not known:
+        return None
+    iterations = known.get("iterations")
+    total = _exclusive(known)
+    for iteration in iterations if isinstance(iterations, (list, tuple)) else ():
+        if field(iteration, "type") == "compaction":
+            total += _exclusive(iteration)
+    return total
+
+
+def _exclusive(usage: Any) -> Usage:
+    """Anthropic's way: cached and written tokens are beside the input's."""
+    return Usage(
+        fresh_tokens=_count(usage, "input_tokens"),
+        cache_read_tokens=_count(usage, "cache_read_input_tokens"),
+        cache_write_tokens=_count(usage, "cache_creation_input_tokens"),
+        output_tokens=_count(usage, "output_tokens"),
+        reasoning_tokens=_count(field(usage, "output_tokens_details"), "thinking_tokens"),
+    )
+
+
+def _gemini(events: Iterable[Any]) -> Usage | None:
+    """Cached tokens are inside the prompt's; thoughts are beside the candidates'."""
+    found = _last(_either(event, "usageMetadata") for event in events)
+    if found is None:
+        return None
+    read = _count(found, "cachedContentTokenCount")
+    thought = _count(found, "thoughtsTokenCount")
+    prompt = max(_count(found, "promptTokenCount") - read, 0)
+    return Usage(
+        fresh_tokens=prompt + _count(found, "toolUsePromptTokenCount"),
+        cache_read_tokens=read,
+        output_tokens=_count(found, "candidatesTokenCount") + thought,
+        reasoning_tokens=thought,
+    )
+
+
+_READERS = {
+    "openai-chat": _chat,
+    "openai-responses": _responses,
+    "anthropic": _anthropic,
+    "gemini": _gemini,
+}
+
+
+# -- fields ---------------------------------------------------------------------------------
+
+
+def _last(values: Iterable[Any]) -> Any:
+    """The last value that is not None."""
+    found = None
+    for value in values:
+        found = found if value is None else value
+    return found
+
+
+def _count(value: Any, name: str) -> int:
+    """A count; 0 where there is none, or none that could be one."""
+    found = _either(value, name)
+    return found if isinstance(found, int) and found > 0 else 0
+
+
+def _either(value: Any, name: str) -> Any:
+    """A field by its name on the wire, or as an SDK for Python spells it."""
+    found = field(value, name)
+    return field(value, _snake(name)) if found is None else found
+
+
+@lru_cache(maxsize=128)
+def _snake(name: str) -> str:
+    return re.sub("[A-Z]", lambda letter: "_" + letter[0].lower(), name)
