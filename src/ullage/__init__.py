@@ -20,6 +20,8 @@ from ullage.errors import (
     UnsupportedPart,
 )
 from ullage.events import Event
+from ullage.formats.judge import problems
+from ullage.formats.rules import Problem
 from ullage.limits import Limits
 from ullage.overflow import Overflow, is_overflow
 from ullage.policy import Policy, Stage
@@ -48,6 +50,7 @@ __all__ = [
     "Overflow",
     "Place",
     "Policy",
+    "Problem",
     "Record",
     "RefNotFound",
     "Replace",
@@ -66,4 +69,5 @@ __all__ = [
     "__version__",
     "fit",
     "is_overflow",
+    "problems",
 ]

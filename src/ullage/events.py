@@ -19,6 +19,7 @@ Kind: TypeAlias = Literal[
     "branched",  # the caller changed something earlier; edits after it no longer apply
     "observed",  # a reply's usage was taken in
     "recalled",  # something set aside was opened again
+    "repaired",  # something the provider would refuse was mended
     "unknown_model",  # no window is known for the model; a default is used
 ]
 

@@ -17,7 +17,10 @@ from operator import ne
 from typing import Any
 
 from ullage import canon
+from ullage.effects import Output
+from ullage.events import Event
 from ullage.formats import Format, Head
+from ullage.formats.repair import Mended
 from ullage.messages import Message
 from ullage.meter import Meter
 from ullage.transcript import Transcript
@@ -50,12 +53,14 @@ class Memo:
         lines: lines of history.
         meter: what counts for the model of the newest turn.
         unknown_models: models whose unknown window has been told of.
+        mended: what has been told of mended history, and is kept of it, by ref.
     """
 
     def __init__(self) -> None:
         self.lines: list[Line] = []
         self.meter = Meter("")
         self.unknown_models: set[str] = set()
+        self.mended: tuple[set[Event], dict[str, Output]] = (set(), {})
         self._head: tuple[Any, Any, Head] | None = None
         self._head_tokens: tuple[Head, tuple[dict[str, Any], ...], int] | None = None
 
@@ -65,6 +70,19 @@ class Memo:
             self.meter = Meter(model)
             self.lines.clear()
             self._head_tokens = None
+
+    def news(self, mended: Mended) -> Mended:
+        """What of a mended history was not told of and kept before."""
+        told, kept = self.mended
+        outputs = tuple(output for output in mended.outputs if output.ref not in kept)
+        events = tuple(event for event in mended.events if event not in told)
+        return Mended(mended.messages, outputs, events, mended.stale)
+
+    def take(self, mended: Mended) -> None:
+        """Remember that this was told of and kept."""
+        told, kept = self.mended
+        told.update(mended.events)
+        kept.update((output.ref, output) for output in mended.outputs)
 
     def head(self, request: Mapping[str, Any], wire: Format) -> Head:
         """What stands outside the messages, worked out anew only if it changed."""

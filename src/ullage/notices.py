@@ -9,10 +9,11 @@ because some text names it (DESIGN §6).
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 
 from msgspec import Struct
 
-__all__ = ["Pointer", "Words", "pointers"]
+__all__ = ["Pointer", "Words", "aside", "pointers"]
 
 CONTINUATION = "get_continuation"
 READ = "tool_output_cache"
@@ -77,6 +78,15 @@ class Words(Struct, frozen=True):
         return (
             f"[characters {start:,} to {stop:,} of {total:,}. Read on: {self.read_on(ref, stop)}]"
         )
+
+
+def aside(what: str, kept: Sequence[tuple[str, int]]) -> str:
+    """The line in place of something that may not stand in the view: its refs and lengths.
+
+    It names refs alone, so that it reads the same with the recall tools and without.
+    """
+    listed = " and ".join(f"ref={ref} ({chars:,} characters)" for ref, chars in kept)
+    return f"[ullage: {what} was set aside: {listed or 'it was empty'}]"
 
 
 def pointers(text: str) -> list[Pointer]:

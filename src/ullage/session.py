@@ -51,6 +51,7 @@ class _Coat:
         format: str | None = None,
         tenant: str = "",
         recall: bool | Literal["auto"] = "auto",
+        repair: bool = False,
         state: State | None = None,
     ) -> None:
         if isinstance(policy, str) and policy not in POLICIES:
@@ -68,6 +69,7 @@ class _Coat:
             format=format,
             tenant=tenant,
             recall=recall,
+            repair=repair,
         )
         self.state = state or State()
         self.events: list[Event] = []
@@ -155,7 +157,8 @@ class _Coat:
         return wire.result(parsed, given.text, is_error=given.is_error, block=given.block)
 
     def _from_history(self, wanted: str, thorough: bool) -> Output | None:
-        return find_in_history(self.window, wanted, thorough=thorough)
+        found = find_in_history(self.window, wanted, thorough=thorough)
+        return found or (self._memo.mended[1].get(wanted) if thorough else None)
 
     @property
     def _wire(self) -> Format:
@@ -189,6 +192,8 @@ class Session(_Coat):
         tenant: whose content this is; a ref opens only what the same tenant put there.
         recall: whether requests offer the recall tools; ``"auto"``: if the session is there
             from the start.
+        repair: mend a history that the provider would refuse (interrupted calls, results
+            that come late, twice or without a call, empty text), and tell of it.
         state: the state of an earlier session, to go on from.
 
     Attributes:
@@ -211,6 +216,7 @@ class Session(_Coat):
         store: str | os.PathLike[str] | Store | None = None,
         tenant: str = "",
         recall: bool | Literal["auto"] = "auto",
+        repair: bool = False,
         state: State | None = None,
     ) -> None:
         super().__init__(
@@ -220,6 +226,7 @@ class Session(_Coat):
             format=format,
             tenant=tenant,
             recall=recall,
+            repair=repair,
             state=state,
         )
         self.store = open_store(store)
@@ -308,6 +315,7 @@ class AsyncSession(_Coat):
         store: str | os.PathLike[str] | Store | AsyncStore | None = None,
         tenant: str = "",
         recall: bool | Literal["auto"] = "auto",
+        repair: bool = False,
         state: State | None = None,
     ) -> None:
         super().__init__(
@@ -317,6 +325,7 @@ class AsyncSession(_Coat):
             format=format,
             tenant=tenant,
             recall=recall,
+            repair=repair,
             state=state,
         )
         self.store: AsyncStore = _as_async(store)
@@ -374,6 +383,7 @@ def fit(
     format: str | None = None,
     store: str | os.PathLike[str] | Store | None = None,
     recall: bool | Literal["auto"] = "auto",
+    repair: bool = False,
 ) -> dict[str, Any]:
     """Make one request fit, without a session. See `Session` for the arguments.
 
@@ -382,6 +392,8 @@ def fit(
     Raises:
         FormatError, OverLimitError, StoreError: see `Session.fit`.
     """
-    name = str(request.get("model") or model or "")
-    session = Session(name, policy=policy, limits=limits, format=format, store=store, recall=recall)
+    llm = str(request.get("model") or model or "")
+    session = Session(
+        llm, policy=policy, limits=limits, format=format, store=store, recall=recall, repair=repair
+    )
     return session.fit(request)

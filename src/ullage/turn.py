@@ -26,9 +26,11 @@ from ullage.errors import ConfigError, FormatError
 from ullage.events import Event
 from ullage.formats import FORMATS, Format, Head, recognise
 from ullage.formats._base import field
+from ullage.formats.repair import Mended, mend
 from ullage.ledger import Ledger, Observed, Opened
 from ullage.limits import Limits
 from ullage.memo import Memo
+from ullage.messages import Reasoning
 from ullage.notices import RECALL_TOOLS, Words
 from ullage.policy import Policy
 from ullage.recall.specs import specs
@@ -59,6 +61,7 @@ class Settings(Struct, frozen=True, kw_only=True):
     format: str | None = None
     tenant: str = ""
     recall: bool | Literal["auto"] = "auto"
+    repair: bool = False
 
 
 class State(Struct, frozen=True, kw_only=True):
@@ -112,6 +115,7 @@ def turn(request: Mapping[str, Any], state: State, memo: Memo, settings: Setting
     wire = _format(request, state, settings)
     model = str(request.get("model") or settings.model)
     memo.meter_for(model)
+    request, mended = _mended(request, wire, memo, settings)
     raws = wire.history(request)
     head = memo.head(request, wire)
     lost: tuple[Record, ...] = ()
@@ -132,16 +136,18 @@ def turn(request: Mapping[str, Any], state: State, memo: Memo, settings: Setting
             events += _measure(line.window, head, tools, model, settings, memo)
             line.window.reasoning = wire.reasoning(request, model)
             fitted = fit(line.window, state.ledger, settings.policy, joined=_is_joining(events))
-            lost = yield from _keep(fitted, records)
+            lost = yield from _keep(fitted, records, mended)
         except BaseException:
             memo.forget(line)  # the window moved on, but what it decided was not kept
             raise
         if not lost:
             memo.keep(line)
+            memo.take(mended)
             memo.outdate(line.window, (record.key for record in fitted.records))
             state = replace(state, ledger=fitted.ledger)
             rendered = _render(request, head, tools, line.window, wire)
-            return Turned(rendered, state, (*events, *fitted.events), line.window)
+            told = (*mended.events, *events, *fitted.events)
+            return Turned(rendered, state, told, line.window)
         memo.forget(line)
 
 
@@ -159,6 +165,34 @@ def _format(request: Mapping[str, Any], state: State, settings: Settings) -> For
     if name not in FORMATS:
         raise ConfigError("format", f"{name!r} is not known", f"Use one of {', '.join(FORMATS)}.")
     return FORMATS[name]
+
+
+def _mended(
+    request: Mapping[str, Any], wire: Format, memo: Memo, settings: Settings
+) -> tuple[Mapping[str, Any], Mended]:
+    """The request with a legal history, and what is new about it: for it, and to be kept."""
+    if not settings.repair:
+        return request, Mended(())
+    raws = wire.history(request)
+    mended = mend(wire.name, raws)
+    if mended.messages is raws:
+        return request, Mended(raws)
+    messages = list(mended.messages)
+    if wire.reasoning(request, memo.meter.model) == "strip":
+        mended = _silenced(mended, messages, wire)
+    return wire.compose(request, messages, ()), memo.news(mended)
+
+
+def _silenced(mended: Mended, messages: list[Any], wire: Format) -> Mended:
+    """Leave out the reasoning that is bound to a result which a late one has replaced."""
+    told = []
+    for at in mended.stale:
+        message = wire.parse(messages[at], f"{wire.key}[{at}]")
+        if any(isinstance(part, Reasoning) and part.bound for part in message.parts):
+            messages[at] = wire.edit(messages[at], message, (), silent=True)
+            why = "it was bound to a result in whose place a late one stands now"
+            told.append(Event(kind="reasoning", where=f"message {at + 1}", why=why))
+    return replace(mended, events=(*mended.events, *told))
 
 
 def _look_up(transcript: Transcript, state: State) -> Steps[State]:
@@ -222,12 +256,12 @@ def _measure(
     return events
 
 
-def _keep(fitted: Fitted, opened: list[Record]) -> Steps[tuple[Record, ...]]:
+def _keep(fitted: Fitted, opened: list[Record], mended: Mended) -> Steps[tuple[Record, ...]]:
     """Commit what was set aside and decided; returns the records that stand in our place."""
-    records = (*opened, *fitted.records)
-    if not fitted.outputs and not records:
+    records, outputs = (*opened, *fitted.records), (*mended.outputs, *fitted.outputs)
+    if not outputs and not records:
         return ()
-    lost: tuple[Record, ...] = yield Commit(tuple(fitted.outputs), records)
+    lost: tuple[Record, ...] = yield Commit(outputs, records)
     return lost
 
 

@@ -12,11 +12,17 @@ def test_help_lists_the_commands():
     ran = ullage("--help")
     assert ran.status == 0
     commands = ran.text.partition("Commands:")[2].split("\n")[1:]
-    assert [line.split()[0] for line in commands if line] == ["fit", "grep", "read", "replay"]
+    assert [line.split()[0] for line in commands if line] == [
+        "check",
+        "fit",
+        "grep",
+        "read",
+        "replay",
+    ]
     assert all(len(line.split()) > 4 for line in commands if line)
 
 
-@pytest.mark.parametrize("command", ["fit", "grep", "read", "replay"])
+@pytest.mark.parametrize("command", ["check", "fit", "grep", "read", "replay"])
 def test_every_command_has_help_for_every_option(command):
     ran = ullage(command, "--help")
     assert ran.status == 0

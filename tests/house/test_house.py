@@ -24,6 +24,7 @@ UNDOCUMENTED = {
     "replay/readers/_files.py Lines.readline": "the method of every file object",
 }
 UNTESTED = {
+    "ullage.cli.check": "a command, loaded when called: tests/cli",
     "ullage.cli.fit": "a command, loaded when called: tests/cli",
     "ullage.cli.grep": "a command, loaded when called: tests/cli",
     "ullage.cli.read": "a command, loaded when called: tests/cli",

@@ -2,6 +2,7 @@
 
 ullage replay PATH…    what would a policy have done to these recorded runs
 ullage fit FILE        make one request fit
+ullage check FILE      is this request legal, by its provider's rules
 ullage read REF        open what was set aside
 ullage grep PATTERN    search what was set aside
 """
@@ -18,7 +19,7 @@ from ullage.errors import UllageError
 
 __all__ = ["main"]
 
-_COMMANDS = ("fit", "grep", "read", "replay")
+_COMMANDS = ("check", "fit", "grep", "read", "replay")
 
 
 class _Commands(click.Group):

@@ -22,6 +22,7 @@ __all__ = ["command"]
 @click.option("--window", type=int, help="The context window in tokens. Default: the model's.")
 @click.option("--format", "wire", type=click.Choice(sorted(FORMATS)), help="The wire format.")
 @click.option("--recall/--no-recall", default=None, help="Offer the recall tools. Default: auto.")
+@click.option("--repair", is_flag=True, help="Mend a history the provider would refuse.")
 @store_options
 @json_option
 def command(
@@ -30,6 +31,7 @@ def command(
     window: int | None,
     wire: str | None,
     recall: bool | None,
+    repair: bool,
     store: str | None,
     tenant: str,
     as_json: bool,
@@ -50,6 +52,7 @@ def command(
         store=store or "sqlite",
         tenant=tenant,
         recall="auto" if recall is None else recall,
+        repair=repair,
     )
     with session:
         fitted = session.fit(request)

@@ -1,0 +1,37 @@
+"""What a request breaks, whatever its format: the front door of `ullage.formats.rules`."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from ullage.formats import FORMATS, recognise
+from ullage.formats._base import plain
+from ullage.formats.rules import Problem
+from ullage.formats.rules import problems as judge
+
+__all__ = ["problems"]
+
+
+def problems(request: Any, format: str | None = None) -> list[Problem]:
+    """Every rule of its provider that a request breaks, in the order found.
+
+    Args:
+        request: the keyword arguments of the provider call, with the whole history: a dict,
+            or an object with ``model_dump``; objects may stand anywhere inside. Not changed.
+        format: the wire format. None: recognised from the request.
+
+    Returns:
+        Of each broken rule its name, its place as a JSON path, a sentence and a remedy;
+        none if the request is legal. What depends on the model is left to the provider.
+
+    Raises:
+        FormatError: the request is no object, its format cannot be told, or it holds no
+            history where its format has it.
+        ConfigError: no rules are known for ``format``.
+    """
+    body: Mapping[str, Any] = plain(request, "request")
+    name = recognise(body).name if format is None else format
+    if name in FORMATS:
+        FORMATS[name].history(body)
+    return judge(name, body)

@@ -1,0 +1,65 @@
+"""Make a broken history legal without losing any of it.
+
+Agents are interrupted, results come late or twice, stores reorder messages, tools answer
+nothing. Each of these is a 400 on every later request (failures F04, F05, F10, F11, F17,
+F18). `mend` gives the messages as the provider takes them:
+
+    broken                               mended
+    ------                               ------
+    a call without a result              one result behind it that says so, constant bytes
+    a result that comes later            stands behind its call, in place of that one
+    a result parted from its call        stands behind its call
+    a result without a call              set aside; a line of user text names its ref
+    a second result                      the first real one stays, the others are set aside
+    two calls with one id, an odd id     another id, the same in call and result
+    empty text                           left out, or a few words where that is not legal
+    the first message is not the user's  a short user message in front (Anthropic)
+    calls not behind the user, or the    a short user message between or behind (Gemini)
+    last message is the model's
+    a server tool without its result     set aside (Anthropic); a result without its call too
+
+It is pure and blind to the future: a call is answered by what stands behind it, never by
+what stands before it, and what was mended once is mended so in every longer history, unless
+a late result takes its place. Messages it does not touch are the caller's own objects.
+
+Consecutive messages of one role are legal and stay (A2). Shapes the API does not know (A0,
+A23, C0, G1), names of tools (A8), cache markers (A21) and lost signatures (G7, G8) are not
+history gone wrong but a caller's mistake: `ullage.problems` tells of them, nobody guesses.
+
+A new format is a new module here and one line in `_MENDS`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from ullage.formats.repair import _anthropic, _gemini, _openai_chat
+from ullage.formats.repair._base import INTERRUPTED, MOVED, Mended
+
+__all__ = ["INTERRUPTED", "MOVED", "Mended", "mend", "mends"]
+
+_MENDS: Mapping[str, Callable[[Sequence[Any]], Mended]] = {
+    "anthropic": _anthropic.mend,
+    "openai-chat": _openai_chat.mend,
+    "gemini": _gemini.mend,
+}
+
+
+def mends(format_name: str) -> bool:
+    """Whether histories of this format can be mended."""
+    return format_name in _MENDS
+
+
+def mend(format_name: str, raws: Sequence[Any]) -> Mended:
+    """The messages of a history as the provider takes them.
+
+    Args:
+        format_name: one of those that `mends` knows; any other is given back as it is.
+        raws: the raw messages, dicts or SDK objects. They are not changed.
+
+    Raises:
+        FormatError: what is to be set aside is not what its format says it is.
+    """
+    known = _MENDS.get(format_name)
+    return known(raws) if known is not None else Mended(raws)
