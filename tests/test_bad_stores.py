@@ -11,7 +11,7 @@ from ullage import (
     MemoryStore,
     StoreError,
 )
-from ullage.stores import Threaded
+from ullage.stores.threaded import Threaded
 
 
 class Failing(MemoryStore):

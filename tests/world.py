@@ -15,7 +15,7 @@ from ullage.formats import FORMATS
 from ullage.formats.rules import problems_of
 from ullage.memo import Memo
 from ullage.replay import reading
-from ullage.stores import Threaded
+from ullage.stores.threaded import Threaded
 
 FORMAT_NAMES = ("anthropic", "openai-chat")
 MODEL = {"openai-chat": "gpt-4.1", "anthropic": "claude-sonnet-4-5"}

@@ -6,6 +6,8 @@ back, byte for byte; every token is accounted for. Start with `Session`.
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING, Any
+
 from ullage.edits import Batch, Cut, Edit, Place, Replace, Span
 from ullage.effects import Output, Record
 from ullage.errors import (
@@ -25,7 +27,7 @@ from ullage.formats.rules import Problem
 from ullage.limits import Limits
 from ullage.overflow import Overflow, is_overflow
 from ullage.policy import Policy, Stage
-from ullage.session import AsyncSession, Session, fit
+from ullage.session import Session, fit
 from ullage.stores import AsyncStore, MemoryStore, SqliteStore, Store
 from ullage.turn import State
 from ullage.usage import Usage
@@ -71,3 +73,15 @@ __all__ = [
     "is_overflow",
     "problems",
 ]
+
+if TYPE_CHECKING:
+    from ullage.aio import AsyncSession
+
+
+def __getattr__(name: str) -> Any:
+    """``ullage.AsyncSession``, loaded when it is first asked for."""
+    if name == "AsyncSession":
+        from ullage.aio import AsyncSession
+
+        return AsyncSession
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

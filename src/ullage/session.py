@@ -4,19 +4,18 @@
     reply = client.messages.create(**session.fit(request))
     session.observe(reply)
 
-`Session` and `AsyncSession` differ in nothing but ``await``.
+`Session` and `ullage.aio.AsyncSession` differ in nothing but ``await``.
 """
 
 from __future__ import annotations
 
-import asyncio
 import os
 import threading
 from collections.abc import Mapping
 from types import TracebackType
 from typing import Any, Literal, Self
 
-from ullage.drivers import arun, run
+from ullage.drivers import run
 from ullage.effects import Output, Steps
 from ullage.errors import ConfigError, FormatError
 from ullage.events import Event
@@ -28,19 +27,22 @@ from ullage.notices import RECALL_TOOLS
 from ullage.policy import Policy
 from ullage.recall.dispatch import Answer, answer
 from ullage.stages import DEFAULT
-from ullage.stores import AsyncStore, Store, Threaded, open_store
+from ullage.stores import AsyncStore, Store, open_store
 from ullage.tokens import preload
 from ullage.turn import Settings, State, Turned, find_in_history, observe, turn
 from ullage.usage import Usage
 from ullage.window import Window
 
-__all__ = ["AsyncSession", "Session", "fit"]
+__all__ = ["Coat", "Session", "fit"]
 
 POLICIES: Mapping[str, Policy] = {"default": DEFAULT}
 
 
-class _Coat:
-    """What both sessions share: settings, state, and everything that needs no store."""
+class Coat:
+    """What both sessions share: settings, state, and everything that does no I/O.
+
+    The arguments are those of `Session`.
+    """
 
     def __init__(
         self,
@@ -49,6 +51,7 @@ class _Coat:
         policy: str | Policy = "default",
         limits: Limits | None = None,
         format: str | None = None,
+        store: str | os.PathLike[str] | Store | AsyncStore | None = None,
         tenant: str = "",
         recall: bool | Literal["auto"] = "auto",
         repair: bool = False,
@@ -75,7 +78,12 @@ class _Coat:
         self.events: list[Event] = []
         self._memo = Memo()
         self._window: Window | None = None
+        self._hold(store)
         preload(model)
+
+    def _hold(self, store: Any) -> None:
+        """Open the store and make the lock; each session its own kind."""
+        raise NotImplementedError
 
     @property
     def usage(self) -> Usage:
@@ -179,7 +187,7 @@ def _name_of(call: Any) -> str:
     return name if isinstance(name, str) else ""
 
 
-class Session(_Coat):
+class Session(Coat):
     """Keeps one conversation within its window.
 
     Args:
@@ -206,29 +214,9 @@ class Session(_Coat):
     A session may be used from several threads; its turns run one at a time.
     """
 
-    def __init__(
-        self,
-        model: str,
-        *,
-        policy: str | Policy = "default",
-        limits: Limits | None = None,
-        format: str | None = None,
-        store: str | os.PathLike[str] | Store | None = None,
-        tenant: str = "",
-        recall: bool | Literal["auto"] = "auto",
-        repair: bool = False,
-        state: State | None = None,
-    ) -> None:
-        super().__init__(
-            model,
-            policy=policy,
-            limits=limits,
-            format=format,
-            tenant=tenant,
-            recall=recall,
-            repair=repair,
-            state=state,
-        )
+    store: Store
+
+    def _hold(self, store: Any) -> None:
         self.store = open_store(store)
         self._lock = threading.Lock()
 
@@ -297,81 +285,6 @@ class Session(_Coat):
         at: TracebackType | None,
     ) -> None:
         self.close()
-
-
-class AsyncSession(_Coat):
-    """`Session` for an event loop: the same settings, the same views, awaited.
-
-    ``store`` may also be an `AsyncStore`; a sync store other than memory runs in a thread.
-    """
-
-    def __init__(
-        self,
-        model: str,
-        *,
-        policy: str | Policy = "default",
-        limits: Limits | None = None,
-        format: str | None = None,
-        store: str | os.PathLike[str] | Store | AsyncStore | None = None,
-        tenant: str = "",
-        recall: bool | Literal["auto"] = "auto",
-        repair: bool = False,
-        state: State | None = None,
-    ) -> None:
-        super().__init__(
-            model,
-            policy=policy,
-            limits=limits,
-            format=format,
-            tenant=tenant,
-            recall=recall,
-            repair=repair,
-            state=state,
-        )
-        self.store: AsyncStore = _as_async(store)
-        self._lock = asyncio.Lock()
-
-    async def fit(self, request: Mapping[str, Any]) -> dict[str, Any]:
-        """See `Session.fit`."""
-        async with self._lock:
-            return self._turned(await self._run(self._turn(request)))
-
-    async def observe(self, reply: Any) -> None:
-        """See `Session.observe`."""
-        async with self._lock:
-            steps = self._observe(reply)
-            if steps is not None:
-                self._observed(await self._run(steps))
-
-    async def recall(self, call: Any) -> dict[str, Any]:
-        """See `Session.recall`."""
-        async with self._lock:
-            result: dict[str, Any] = await self._run(self._recall(call))
-            return result
-
-    async def close(self) -> None:
-        """Close the store."""
-        await self.store.close()
-
-    async def _run(self, steps: Steps[Any]) -> Any:
-        return await arun(steps, self.store, self.settings.tenant)
-
-    async def __aenter__(self) -> Self:
-        return self
-
-    async def __aexit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        at: TracebackType | None,
-    ) -> None:
-        await self.close()
-
-
-def _as_async(store: str | os.PathLike[str] | Store | AsyncStore | None) -> AsyncStore:
-    if store is not None and asyncio.iscoroutinefunction(getattr(store, "commit", None)):
-        return store  # type: ignore[return-value]
-    return Threaded(open_store(store))  # type: ignore[arg-type]
 
 
 def fit(

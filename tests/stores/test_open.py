@@ -1,7 +1,8 @@
 import pytest
 
 from ullage.errors import ConfigError
-from ullage.stores import MemoryStore, SqliteStore, Threaded, open_store
+from ullage.stores import MemoryStore, SqliteStore, open_store
+from ullage.stores.threaded import Threaded
 
 
 @pytest.mark.parametrize("spec", [None, "memory"])

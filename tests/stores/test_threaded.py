@@ -6,7 +6,8 @@ import pytest
 
 from tests.stores.contract import Contract, batch, output
 from ullage.errors import RefNotFound
-from ullage.stores import MemoryStore, SqliteStore, Threaded
+from ullage.stores import MemoryStore, SqliteStore
+from ullage.stores.threaded import Threaded
 
 
 class Driven:

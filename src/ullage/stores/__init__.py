@@ -4,6 +4,5 @@ from ullage.stores._base import AsyncStore, Store
 from ullage.stores._open import open_store
 from ullage.stores.memory import MemoryStore
 from ullage.stores.sqlite import SqliteStore
-from ullage.stores.threaded import Threaded
 
-__all__ = ["AsyncStore", "MemoryStore", "SqliteStore", "Store", "Threaded", "open_store"]
+__all__ = ["AsyncStore", "MemoryStore", "SqliteStore", "Store", "open_store"]
