@@ -49,7 +49,7 @@ WARM_TARGET_MS = {
 
 
 def measure() -> Iterator[Figure]:
-    """Every figure, group by group; about a minute and a half."""
+    """Every figure, group by group; one to two minutes."""
     material = Material()
     for format in FORMATS:
         counter_for(MODELS[format]).count("load the vocabulary")
