@@ -19,6 +19,7 @@ class Figure(Struct, frozen=True):
         group: the table it stands in.
         what: what was measured.
         median: the median, or the one value.
+        least: the least of them, nearest to what the code costs on a machine left alone.
         p90: of ten calls, nine took no longer; None for one value.
         p99: None where there were fewer than fifty calls.
         unit: of all of them.
@@ -29,6 +30,7 @@ class Figure(Struct, frozen=True):
     group: str
     what: str
     median: float
+    least: float | None = None
     p90: float | None = None
     p99: float | None = None
     unit: str = "ms"
@@ -52,6 +54,7 @@ def of_times(
         group,
         what,
         median(times_ms),
+        min(times_ms),
         cuts[89] if cuts and len(times_ms) >= 5 else None,
         cuts[98] if cuts and len(times_ms) >= 50 else None,
         calls=len(times_ms),
@@ -63,12 +66,12 @@ def table(group: str, figures: Sequence[Figure]) -> Table:
     """The figures of one group, with a mark on each that has a target."""
     shown = Table(title=group, title_justify="left", min_width=110)
     shown.add_column("", ratio=1)
-    for heading in ("median", "p90", "p99", "unit", "target", "calls"):
+    for heading in ("median", "least", "p90", "p99", "unit", "target", "calls"):
         shown.add_column(heading, justify="left" if heading == "unit" else "right", no_wrap=True)
     for figure in figures:
         shown.add_row(
             figure.what,
-            *(_number(value) for value in (figure.median, figure.p90, figure.p99)),
+            *(_number(value) for value in (figure.median, figure.least, figure.p90, figure.p99)),
             figure.unit,
             _verdict(figure),
             f"{figure.calls:,}",
