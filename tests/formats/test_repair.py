@@ -18,12 +18,11 @@ from ullage.formats.repair import INTERRUPTED, mend, mends
 from ullage.formats.rules import problems_of
 from ullage.notices import pointers
 
-ALL = ("anthropic", "gemini", "openai-chat")
+ALL = ("anthropic", "gemini", "openai-chat", "openai-responses")
 MOVED = "[ullage: a result that came late now stands behind its call]"
 EMPTY = "[ullage: this message was empty]"
 BEGIN = "[ullage: what stood before was not kept]"
 GO_ON = "[ullage: go on]"
-SPEAKS = ("assistant", "model")
 
 
 # A shorthand that a person can read. One word a message, or a block of it:
@@ -223,6 +222,105 @@ GEMINI = {
     "empty texts": ("u:_ a:_ a:_+a:ok u:_+u:on", "u:EMPTY a:ok u:on"),
     "nothing": ("", "u:BEGIN"),
 }
+
+
+def responses(text):
+    """As above; r is reasoning, and an item may carry an id: a.1:hi, r.2, a.3?x."""
+    return [item for word in text.split() for item in responses_items(word)]
+
+
+def responses_items(word):
+    if "=" in word:
+        name, _, out = word.partition("=")
+        yield {"type": "function_call_output", "call_id": name, "output": said(out)}
+    elif word[0] == "r":
+        yield {"type": "reasoning", "summary": [], **id_of(word, "rs")}
+    elif "?" in word:
+        for name in word.split("?")[1:]:
+            call = {"type": "function_call", "call_id": name, "name": "bash", "arguments": "{}"}
+            yield call | id_of(word, "fc")
+    else:
+        role = {"u": "user", "a": "assistant", "s": "developer"}[word[0]]
+        yield {"role": role, "content": said(word.partition(":")[2]), **id_of(word, "msg")}
+
+
+def id_of(word, prefix):
+    return {"id": f"{prefix}_{word[2]}"} if word[1:2] == "." else {}
+
+
+RESPONSES = {
+    "an interrupted call": ("u:do a?x", "u:do a?x x=INTERRUPTED"),
+    "and the user went on": ("u:do a?x u:stop", "u:do a?x x=INTERRUPTED u:stop"),
+    "one of two": ("u:do a?x?y y=out u:on", "u:do a?x x=INTERRUPTED a?y y=out u:on"),
+    "the model went on": ("u:do a?x a:ok", "u:do a?x x=INTERRUPTED a:ok"),
+    "a late result": ("u:do a?x u:hm a:well x=out", "u:do a?x x=out u:hm a:well u:MOVED"),
+    "a late result takes the place of ours": (
+        "u:do a?x x=INTERRUPTED u:hm a:well x=out",
+        "u:do a?x x=out u:hm a:well u:MOVED",
+    ),
+    "user text between is legal": ("u:do a?x u:hm x=out", "u:do a?x u:hm x=out"),
+    "a result without a call": ("u:do x=out a:ok", "u:do u:STRAY a:ok"),
+    "two results": ("u:do a?x x=one x=two", "u:do a?x x=one u:SECOND"),
+    "two calls, one id": ("u:do a?x?x x=one x=two", "u:do a?x?x_2 x=one x_2=two"),
+    "an id again in a later turn": ("u:do a?x x=out a?x x=two", "u:do a?x x=out a?x x=two"),
+    "reasoning at the end": ("u:do r.1", "u:do"),
+    "reasoning before the user": ("u:do r.1 u:stop a.1:ok", "u:do u:stop a:ok"),
+    "reasoning with its call": ("u:do r.1 a.1?x x=out", "u:do r.1 a.1?x x=out"),
+    "a result within a reply": (
+        "u:do a?x u:on r.1 x=out a.1:ok",
+        "u:do a?x x=out u:on r.1 a.1:ok u:MOVED",
+    ),
+    "an item twice": ("u:do a.1:ok u:on a.1:ok", "u:do a.1:ok u:on a:ok"),
+    "reasoning twice": ("u:do r.1 a.1:ok r.1 a.2:so", "u:do r.1 a.1:ok a.2:so"),
+    "empty texts are legal": ("u:_ a:_ u:SP", "u:_ a:_ u:SP"),
+    "nothing": ("", "u:BEGIN"),
+}
+
+
+@pytest.mark.parametrize(("before", "after"), RESPONSES.values(), ids=RESPONSES)
+def test_openai_responses(before, after):
+    check("openai-responses", responses(before), responses(after))
+
+
+@pytest.mark.parametrize(
+    ("kind", "more"),
+    [
+        ("custom_tool_call", {"name": "bash", "input": ""}),
+        ("shell_call", {"action": {"commands": ["ls"]}}),
+        ("local_shell_call", {"action": {"type": "exec", "command": ["ls"], "env": {}}}),
+        ("apply_patch_call", {"operation": {"type": "delete_file", "path": "a"}}),
+        ("computer_call", {"action": {"type": "wait"}, "pending_safety_checks": []}),
+    ],
+)
+def test_every_kind_of_call_in_responses_can_be_interrupted(kind, more):
+    items = [*responses("u:do r.1"), {"type": kind, "call_id": "x", **more}]
+    mended = mend("openai-responses", items)
+    assert problems_of("openai-responses", mended.messages) == []
+    assert mend("openai-responses", mended.messages).messages is mended.messages
+    if kind == "computer_call":  # its output would have to be a picture
+        assert json.loads(mended.outputs[0].text)["call_id"] == "x"
+    else:
+        assert INTERRUPTED in json.dumps(mended.messages[-1])
+
+
+def test_what_may_be_answered_elsewhere_is_left_alone():
+    late = {**responses("a?x")[0], "async": True}
+    for items in (
+        [*responses("u:do"), late, *responses("u:on a:ok")],
+        [*responses("u:do"), late, *responses("u:on a:ok x=out u:so")],
+        [*responses("u:do"), {"type": "item_reference", "id": "fc_1"}, *responses("z=out")],
+        [*responses("u:do"), {"type": "function_call_output", "output": "out"}],
+    ):
+        assert problems_of("openai-responses", items) == []
+        assert mend("openai-responses", items).messages is items
+
+
+def test_a_trigger_that_is_not_the_last_is_left_out():
+    trigger = {"type": "compaction_trigger"}
+    assert mend("openai-responses", [trigger]).messages == [trigger]
+    assert list(mend("openai-responses", [trigger, *responses("u:hi")]).messages) == responses(
+        "u:hi"
+    )
 
 
 @pytest.mark.parametrize(("before", "after"), GEMINI.values(), ids=GEMINI)
@@ -427,7 +525,7 @@ def emptied(message, blank):
         parts = message["parts"]
         return {**message, "parts": [p | ({"text": ""} if "text" in p else {}) for p in parts]}
     content = message.get("content")
-    if message["role"] == "tool" or content is None:
+    if message.get("role") == "tool" or content is None:
         return message
     if isinstance(content, str):
         return {**message, "content": blank}
@@ -437,7 +535,7 @@ def emptied(message, blank):
 def inside(data, messages, at):
     """Delete, double or move a block or call of a message to another message."""
     held = ("tool_calls", "parts", "content")
-    field = next(name for name in held if messages[at].get(name) is not None)
+    field = next((name for name in held if messages[at].get(name) is not None), "")
     blocks = messages[at].get(field)
     if not isinstance(blocks, list) or not blocks:
         return
@@ -447,7 +545,7 @@ def inside(data, messages, at):
         blocks.append(copy.deepcopy(blocks[number]))
         return
     block = blocks.pop(number)
-    same = [m for m in messages if m["role"] == messages[at]["role"]]
+    same = [m for m in messages if m.get("role") == messages[at]["role"]]
     others = [m[field] for m in same if isinstance(m.get(field), list)]
     if way == "move" and others:
         others[data.draw(st.integers(0, len(others) - 1))].insert(0, block)
@@ -476,10 +574,10 @@ def test_a_broken_history_is_made_legal_and_stays_so(format, data):
     again = mend(format, mended.messages)
     assert again.messages is mended.messages
     assert again.events == again.outputs == ()
-    if not problems_of(format, messages):
-        assert mended.messages is messages
-    else:
+    if problems_of(format, messages):
         assert mended.events
+    elif format != "openai-responses":  # there more is legal than is left as it is
+        assert mended.messages is messages
 
 
 @given(formats, st.data())
@@ -510,8 +608,7 @@ def test_what_was_mended_once_stays_so_as_the_history_grows(format, data):
     whole = mend(format, messages)
     late = any(event.why == "a result came late" for event in whole.events)
     for length in range(1, len(messages)):
-        before, after = messages[length - 1]["role"], messages[length]["role"]
-        if before in SPEAKS or after not in SPEAKS:
+        if speaks(messages[length - 1]) or not speaks(messages[length]):
             continue  # no request was sent here
         part = mend(format, messages[:length]).messages
         pairs = list(zip(part, whole.messages, strict=False))
@@ -519,3 +616,10 @@ def test_what_was_mended_once_stays_so_as_the_history_grows(format, data):
         changed = [old for old, new in pairs if old != new]
         assert all(INTERRUPTED in json.dumps(old) for old in changed)
         assert late or not changed
+
+
+def speaks(message):
+    """Whether this is the model's."""
+    if "role" in message:
+        return message["role"] in ("assistant", "model")
+    return not message["type"].endswith("_output")

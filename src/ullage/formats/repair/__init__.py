@@ -16,6 +16,8 @@ F18). `mend` gives the messages as the provider takes them:
     the first message is not the user's  a short user message in front (Anthropic)
     calls not behind the user, or the    a short user message between or behind (Gemini)
     last message is the model's
+    reasoning without what it was for    left out (Responses)
+    an item id twice or of another type  left out (Responses)
     a server tool without its result     set aside (Anthropic); a result without its call too
 
 It is pure and blind to the future: a call is answered by what stands behind it, never by
@@ -26,6 +28,9 @@ Consecutive messages of one role are legal and stay (A2). Shapes the API does no
 A23, C0, G1), names of tools (A8), cache markers (A21) and lost signatures (G7, G8) are not
 history gone wrong but a caller's mistake: `ullage.problems` tells of them, nobody guesses.
 
+In Responses a late output and a second one are taken as legal by the judge and mended all the
+same: a request that was sent with our own result must not show another in its place.
+
 A new format is a new module here and one line in `_MENDS`.
 """
 
@@ -34,7 +39,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from ullage.formats.repair import _anthropic, _gemini, _openai_chat
+from ullage.formats.repair import _anthropic, _gemini, _openai_chat, _openai_responses
 from ullage.formats.repair._base import INTERRUPTED, MOVED, Mended
 
 __all__ = ["INTERRUPTED", "MOVED", "Mended", "mend", "mends"]
@@ -42,6 +47,7 @@ __all__ = ["INTERRUPTED", "MOVED", "Mended", "mend", "mends"]
 _MENDS: Mapping[str, Callable[[Sequence[Any]], Mended]] = {
     "anthropic": _anthropic.mend,
     "openai-chat": _openai_chat.mend,
+    "openai-responses": _openai_responses.mend,
     "gemini": _gemini.mend,
 }
 

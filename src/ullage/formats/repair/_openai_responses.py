@@ -1,0 +1,299 @@
+"""Mending OpenAI Responses: R1 to R3, R5, R6 and R14 (`provider-rules` §1.C).
+
+A reply is a run of items of the model, and where one ends and the next begins is not written
+down: so what a call lacks stands directly behind it. An output may stand anywhere behind its
+call and is moved only if the model spoke again, after somebody else, before it came. An
+asynchronous call may stay open, and a reference may stand for any call: both are left alone.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from typing import Any
+
+from ullage.formats._base import as_json, field
+from ullage.formats.openai_responses import OpenAIResponses
+from ullage.formats.repair._base import (
+    BEGIN,
+    INTERRUPTED,
+    MOVED,
+    Bench,
+    Mended,
+    Pairs,
+    Spot,
+    copy_of,
+    new_id,
+    outputs_in,
+)
+
+__all__ = ["mend"]
+
+_WIRE = OpenAIResponses()
+_ID_LENGTH = 64
+_legal_id = re.compile(r"[a-zA-Z0-9_-]+\Z").match
+_TEXTS = {"function_call": "arguments", "custom_tool_call": "input"}
+_CALLS = (*_TEXTS, "shell_call", "local_shell_call", "apply_patch_call", "computer_call")
+_OUTPUTS = tuple(f"{kind}_output" for kind in _CALLS)
+_CALLERS = (
+    *_OUTPUTS,
+    "mcp_approval_response",
+    "configuration_update",
+    "additional_tools",
+    "compaction_trigger",
+)
+_PREFIXES = {
+    "message": "msg",
+    "reasoning": "rs",
+    "function_call": "fc",
+    "custom_tool_call": "ctc",
+}
+
+
+def mend(raws: Sequence[Any]) -> Mended:
+    """See `ullage.formats.repair.mend`."""
+    history = _History(raws)
+    return history.bench.done(raws, _reasoned(history.items(), history.bench))
+
+
+class _History:
+    """A history with its calls paired, and the items that come of it."""
+
+    def __init__(self, raws: Sequence[Any]) -> None:
+        self.raws = raws
+        self.bench = Bench()
+        self.pairs = Pairs()
+        self.kinds = [_kind(raw) for raw in raws]
+        self.runs: list[int] = []
+        self.names: dict[Spot, str] = {}
+        self.alone: set[Spot] = set()
+        self._pair()
+
+    def _pair(self) -> None:
+        taken: set[str] = set()
+        referred = False
+        for at, raw in enumerate(self.raws):
+            kind = self.kinds[at]
+            speaks = _is_models(raw, kind)
+            begins = speaks and not (at and _is_models(self.raws[at - 1], self.kinds[at - 1]))
+            self.runs.append((self.runs[-1] if at else 0) + begins)
+            referred = referred or kind == "item_reference"
+            spot = self._spot(at)
+            if begins:
+                taken = set()
+            if kind in _CALLS:
+                self._name(raw, spot, taken)
+            elif kind in _OUTPUTS:
+                self._answer(raw, spot, referred=referred)
+
+    def _spot(self, at: int) -> Spot:
+        """Where an item stands: its reply, and its own index."""
+        return self.runs[at], at
+
+    def _name(self, raw: Any, spot: Spot, taken: set[str]) -> None:
+        name = field(raw, "call_id")
+        own = new_id(name, taken.__contains__, lambda text: 0 < len(text) <= _ID_LENGTH)
+        taken.add(own)
+        self.names[spot] = own
+        self.pairs.call(str(name or ""), spot)
+        if own != name:
+            self.bench.tell(spot[1], "a call had an id that is not legal or not its own")
+
+    def _answer(self, raw: Any, spot: Spot, *, referred: bool) -> None:
+        local = self.kinds[spot[1]] == "local_shell_call_output"
+        asked = field(raw, "call_id") or (field(raw, "id") if local else None)
+        if asked is None and self.kinds[spot[1]] == "function_call_output":
+            self.alone.add(spot)
+            return
+        self.pairs.result(str(asked or ""), spot, ours=_is_ours(raw))
+        if spot in self.pairs.strays and (referred or local):
+            self.alone.add(spot)
+
+    # ── the items ────────────────────────────────────────────────────────────────────
+
+    def items(self) -> list[Any]:
+        """Every item as it is to be sent, but for reasoning that nothing follows."""
+        made: list[Any] = []
+        lines: list[Any] = []
+        ids: set[str] = set()
+        for at, kind in enumerate(self.kinds):
+            if kind in _OUTPUTS and self._is_moved(self._spot(at)):
+                lines += self._left(at)
+            elif kind == "computer_call" and self._spot(at) not in self.pairs.answers:
+                lines.append(self._aside(at, "an interrupted call of the computer"))
+            else:
+                made += self._item(at, ids)
+                made += self._answer_to(at) if kind in _CALLS else []
+            if not made or _kind(made[-1]) != "reasoning":
+                made += lines  # not between reasoning and what it was made with
+                lines = []
+        made += lines
+        if not made:
+            self.bench.tell(0, "there was no item")
+            made.append(_WIRE.user(BEGIN))
+        return made
+
+    def _item(self, at: int, ids: set[str]) -> list[Any]:
+        """An item under ids of its own; none if it may not stand there."""
+        raw, kind = self.raws[at], self.kinds[at]
+        new: dict[str, Any] = {}
+        if kind == "compaction_trigger" and at < len(self.raws) - 1:
+            self.bench.tell(at, "a compaction_trigger was not the last")
+            return []
+        name = field(raw, "id")
+        own = kind != "message" or field(raw, "role") == "assistant"
+        if own and name is not None and not self._is_free(name, kind, ids):
+            if kind in ("reasoning", "item_reference") and name in ids:
+                self.bench.tell(at, f"the same {kind} stood twice")
+                self._keep(at)
+                return []
+            self.bench.tell(at, "an item had an id that is not legal or not its own")
+            new["id"] = None
+        if own and isinstance(name, str):
+            ids.add(name)
+        new.update(self._called(at))
+        if not new:
+            return [raw]
+        kept = {**copy_of(raw), **new}
+        return [{key: value for key, value in kept.items() if key != "id" or value is not None}]
+
+    def _is_free(self, name: Any, kind: str, ids: set[str]) -> bool:
+        fits = isinstance(name, str) and _legal_id(name) and name not in ids
+        return bool(fits) and name.startswith(_PREFIXES.get(kind, ""))
+
+    def _called(self, at: int) -> dict[str, Any]:
+        """What must be set in a call or output: the id of the call, arguments as text."""
+        raw, kind, spot = self.raws[at], self.kinds[at], self._spot(at)
+        call = spot if kind in _CALLS else self.pairs.calls.get(spot)
+        new: dict[str, Any] = {}
+        if call is not None and self.names[call] != (field(raw, "call_id") or field(raw, "id")):
+            new["call_id"] = self.names[call]
+        if kind in _TEXTS and not isinstance(field(raw, _TEXTS[kind]), str):
+            given = field(raw, _TEXTS[kind])
+            self.bench.tell(at, "the arguments of a call were not text")
+            new[_TEXTS[kind]] = "" if given is None else as_json(given, f"input[{at}]")
+        texts = ("function_call_output", "custom_tool_call_output", "local_shell_call_output")
+        if kind in texts and field(raw, "output") is None:
+            self.bench.tell(at, "a result had no output")
+            new["output"] = ""
+        return new
+
+    def _keep(self, at: int) -> None:
+        """Keep an item that is left out without a line."""
+        for output in outputs_in(_WIRE.parse(self.raws[at], f"input[{at}]")):
+            self.bench.outputs[output.ref] = output
+
+    # ── outputs ──────────────────────────────────────────────────────────────────────
+
+    def _is_moved(self, spot: Spot) -> bool:
+        """Whether an output does not stay where it stands."""
+        return spot not in self.alone and (spot not in self.pairs.calls or self._is_late(spot))
+
+    def _is_late(self, spot: Spot) -> bool:
+        """Whether the model spoke between a call that must be answered and this output."""
+        call = self.pairs.calls[spot]
+        return spot[0] > call[0] and not _is_async(self.raws[call[1]])
+
+    def _left(self, at: int) -> list[Any]:
+        """The line in place of an output that does not stay."""
+        spot = self._spot(at)
+        if spot in self.pairs.calls:
+            return [_WIRE.user(MOVED)]
+        if _is_ours(self.raws[at]):
+            return []
+        stray = spot in self.pairs.strays
+        what = "a tool result without its call" if stray else "a second result of one call"
+        return [self._aside(at, what)]
+
+    def _aside(self, at: int, what: str) -> dict[str, Any]:
+        kept = outputs_in(_WIRE.parse(self.raws[at], f"input[{at}]"))
+        return _WIRE.user(self.bench.set_aside(at, what, kept))
+
+    def _answer_to(self, at: int) -> list[Any]:
+        """The output of a call, if it has none where one may stand."""
+        raw, call = self.raws[at], self._spot(at)
+        spot = self.pairs.answers.get(call)
+        tool = str(field(raw, "name") or self.kinds[at])
+        if spot is None:
+            if _is_async(raw):
+                return []
+            self.bench.tell(at, "a call had no result", where=tool)
+            return [_interrupted(self.kinds[at], self.names[call])]
+        if not self._is_late(spot):
+            return []
+        self.bench.tell(spot[1], "a result came late", where=f"{tool} result")
+        late, new = self.raws[spot[1]], self._called(spot[1])
+        return [{**copy_of(late), **new} if new else late]
+
+
+def _reasoned(items: list[Any], bench: Bench) -> list[Any]:
+    """The items without reasoning that nothing of the model follows (R3).
+
+    What follows it all the same further on is sent without its id, which would ask for the
+    reasoning (R4).
+    """
+    made: list[Any] = []
+    waiting: list[Any] = []
+    bare = False
+    for at, item in enumerate(items):
+        kind = _kind(item)
+        speaks = _is_models(item, kind)
+        if kind == "reasoning":
+            waiting.append(item)
+            continue
+        if waiting and not speaks:
+            bench.tell(at, "reasoning stood without what it was made with")
+        elif waiting:
+            made += waiting
+        if waiting:
+            waiting, bare = [], not speaks
+        elif bare and not speaks and made and _is_models(made[-1], _kind(made[-1])):
+            bare = False  # that reply is over
+        if bare and speaks and kind in _PREFIXES and field(item, "id") is not None:
+            item = {key: value for key, value in copy_of(item).items() if key != "id"}
+        made.append(item)
+    if waiting:
+        bench.tell(len(items), "reasoning stood without what it was made with")
+    return made
+
+
+def _kind(raw: Any) -> str:
+    kind = field(raw, "type")
+    if isinstance(kind, str):
+        return kind
+    if field(raw, "role") is not None:
+        return "message"
+    return "item_reference" if field(raw, "id") is not None else ""
+
+
+def _is_models(raw: Any, kind: str) -> bool:
+    """Whether an item was made by the model or by a tool of the provider."""
+    if kind == "message":
+        return bool(field(raw, "role") == "assistant")
+    if kind == "tool_search_output":
+        return bool(field(raw, "execution") != "client")
+    return kind not in _CALLERS
+
+
+def _is_async(raw: Any) -> bool:
+    return bool(field(raw, "async") or field(raw, "async_"))
+
+
+def _interrupted(kind: str, name: str) -> dict[str, Any]:
+    """The output of a call that has none: the same bytes every time."""
+    output: dict[str, Any] = {"type": f"{kind}_output", "call_id": name, "output": INTERRUPTED}
+    if kind == "shell_call":
+        outcome = {"type": "exit", "exit_code": 1}
+        output["output"] = [{"stdout": "", "stderr": INTERRUPTED, "outcome": outcome}]
+    elif kind == "apply_patch_call":
+        output["status"] = "failed"
+    elif kind == "local_shell_call":
+        output["id"] = output.pop("call_id")
+    return output
+
+
+def _is_ours(raw: Any) -> bool:
+    given = field(raw, "output")
+    if isinstance(given, list) and len(given) == 1:
+        given = field(given[0], "stderr") or field(given[0], "text")
+    return isinstance(given, str) and given == INTERRUPTED
