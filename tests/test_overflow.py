@@ -12,8 +12,8 @@ from openai.types.chat import ChatCompletion
 from openai.types.responses import Response
 
 from ullage import overflow
-from ullage._evidence import gather
 from ullage.overflow import Overflow, is_overflow
+from ullage.overflow._evidence import gather
 
 CODE = "context_length_exceeded"
 

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import os
 import threading
+from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from types import TracebackType
 from typing import Any, Literal, Self
@@ -38,7 +39,7 @@ __all__ = ["Coat", "Session", "fit"]
 POLICIES: Mapping[str, Policy] = {"default": DEFAULT}
 
 
-class Coat:
+class Coat(ABC):
     """What both sessions share: settings, state, and everything that does no I/O.
 
     The arguments are those of `Session`.
@@ -81,9 +82,9 @@ class Coat:
         self._hold(store)
         preload(model)
 
+    @abstractmethod
     def _hold(self, store: Any) -> None:
         """Open the store and make the lock; each session its own kind."""
-        raise NotImplementedError
 
     @property
     def usage(self) -> Usage:

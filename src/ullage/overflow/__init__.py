@@ -23,8 +23,8 @@ from typing import Any, Literal, TypeAlias
 
 from msgspec import Struct
 
-from ullage._evidence import Evidence, causes, gather
-from ullage._wordings import EXACT, LOOKALIKES, LOOSE, PROVIDERS, By, Meaning, Row
+from ullage.overflow._evidence import Evidence, causes, gather
+from ullage.overflow._wordings import EXACT, LOOKALIKES, LOOSE, PROVIDERS, By, Meaning, Row
 
 __all__ = ["By", "Overflow", "is_overflow"]
 
