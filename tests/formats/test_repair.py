@@ -252,6 +252,7 @@ RESPONSES = {
     "an interrupted call": ("u:do a?x", "u:do a?x x=INTERRUPTED"),
     "and the user went on": ("u:do a?x u:stop", "u:do a?x x=INTERRUPTED u:stop"),
     "one of two": ("u:do a?x?y y=out u:on", "u:do a?x x=INTERRUPTED a?y y=out u:on"),
+    "the middle one of three": ("u:do a?x?y?z z=3 x=1", "u:do a?x x=1 a?y y=INTERRUPTED a?z z=3"),
     "the model went on": ("u:do a?x a:ok", "u:do a?x x=INTERRUPTED a:ok"),
     "a late result": ("u:do a?x u:hm a:well x=out", "u:do a?x x=out u:hm a:well u:MOVED"),
     "a late result takes the place of ours": (
@@ -268,7 +269,7 @@ RESPONSES = {
     "reasoning with its call": ("u:do r.1 a.1?x x=out", "u:do r.1 a.1?x x=out"),
     "a result within a reply": (
         "u:do a?x u:on r.1 x=out a.1:ok",
-        "u:do a?x x=out u:on r.1 a.1:ok u:MOVED",
+        "u:do a?x x=out u:on u:MOVED a:ok",
     ),
     "an item twice": ("u:do a.1:ok u:on a.1:ok", "u:do a.1:ok u:on a:ok"),
     "reasoning twice": ("u:do r.1 a.1:ok r.1 a.2:so", "u:do r.1 a.1:ok a.2:so"),
@@ -301,6 +302,13 @@ def test_every_kind_of_call_in_responses_can_be_interrupted(kind, more):
         assert json.loads(mended.outputs[0].text)["call_id"] == "x"
     else:
         assert INTERRUPTED in json.dumps(mended.messages[-1])
+
+
+def test_reasoning_that_leaves_is_kept_and_only_its_event_says_where():
+    mended = mend("openai-responses", responses("u:do r.1"))
+    (output,), (event,) = mended.outputs, mended.events
+    assert json.loads(output.text) == responses("r.1")[0]
+    assert event.ref == output.ref
 
 
 def test_what_may_be_answered_elsewhere_is_left_alone():
@@ -586,6 +594,8 @@ def test_no_result_and_no_text_is_lost(format, data):
     messages = break_up(data, format, data.draw(legal(format)))
     mended = mend(format, messages)
     kept = {output.text for output in mended.outputs}
+    for output in mended.outputs:
+        kept.update(texts(json.loads(output.text)) if output.kind == "block" else ())
     shown = set(texts(list(mended.messages)))
     for text in texts(messages):
         assert not text.strip() or text in shown | kept

@@ -58,7 +58,7 @@ class _History:
         self.batches: list[list[Spot]] = [[] for _ in raws]
         self.spoken: list[int] = []
         self._pair()
-        self.unserved = turns.unserved(self.roles, self.blocks, self.pairs.calls)
+        self.unserved = turns.unserved(self.roles, self.blocks, self.pairs.calls, self.batches)
 
     def _pair(self) -> None:
         taken: set[str] = set()

@@ -77,6 +77,7 @@ def unserved(
     roles: Sequence[Any],
     blocks: Sequence[list[Any] | None],
     answered: Mapping[Spot, Spot],
+    batches: Sequence[Sequence[Spot]],
 ) -> Mapping[Spot, str]:
     """The blocks of server tools that may not stand where they are, and what each is.
 
@@ -84,6 +85,7 @@ def unserved(
         roles: the role of each message.
         blocks: the blocks of each, None where its content is a string.
         answered: the call that each result of the client's tools answers.
+        batches: the calls of the client's tools in each message.
     """
     found: dict[Spot, str] = {}
     carried: dict[str, Spot] = {}
@@ -94,6 +96,10 @@ def unserved(
             found.update(dict.fromkeys(carried.values(), _UNSERVED))
             found.update(dict.fromkeys(strays, _STRAY))
             carried, caller = here, at
+        elif roles[at] == "system":
+            if caller == at - 1 and not batches[caller]:  # one of the user will stand between
+                found.update(dict.fromkeys(carried.values(), _UNSERVED))
+                carried = {}
         elif roles[at] == "user" and not _only_answers(at, content, caller, answered):
             found.update(dict.fromkeys(carried.values(), _UNSERVED))
             carried = {}

@@ -14,7 +14,7 @@ from msgspec import Struct
 from ullage import canon
 from ullage.effects import Output
 from ullage.events import Event
-from ullage.formats._base import plain
+from ullage.formats._base import plain, unmarked
 from ullage.messages import Message
 from ullage.notices import aside
 from ullage.transcript import Transcript
@@ -120,6 +120,15 @@ class Bench:
         """Tell of one thing mended at a message."""
         place = f"message {at + 1}{where and ', '}{where}"
         self.told.append((at, Event(kind="repaired", where=place, why=why, ref=ref)))
+
+    def put_by(self, at: int, why: str, raws: Iterable[Any]) -> None:
+        """Keep raw things that leave no line in the view: only the event names their ref."""
+        refs = []
+        for raw in raws:
+            text = canon.canonical_json(unmarked(raw))
+            refs.append(canon.ref_of(text, "block"))
+            self.outputs[refs[-1]] = Output(refs[-1], text, "block")
+        self.tell(at, why, refs[0] if refs else None)
 
     def set_aside(self, at: int, what: str, outputs: Iterable[Output]) -> str:
         """Keep something that may not stand in the view; returns the line that names it."""

@@ -1,9 +1,10 @@
 """Mending OpenAI Responses: R1 to R3, R5, R6 and R14 (`provider-rules` §1.C).
 
 A reply is a run of items of the model, and where one ends and the next begins is not written
-down: so what a call lacks stands directly behind it. An output may stand anywhere behind its
-call and is moved only if the model spoke again, after somebody else, before it came. An
-asynchronous call may stay open, and a reference may stand for any call: both are left alone.
+down: so where a call lacks its output, each output of that run stands directly behind its
+call. An output may stand anywhere behind its call and counts as late only if the model spoke
+again, after somebody else, before it came. An asynchronous call may stay open, and a
+reference may stand for any call: both are left alone.
 """
 
 from __future__ import annotations
@@ -49,11 +50,17 @@ _PREFIXES = {
     "custom_tool_call": "ctc",
 }
 
+_BARE = "reasoning stood without what it was made with"
+
 
 def mend(raws: Sequence[Any]) -> Mended:
     """See `ullage.formats.repair.mend`."""
     history = _History(raws)
-    return history.bench.done(raws, _reasoned(history.items(), history.bench))
+    items = _reasoned(history.items(), history.bench)
+    if not items:
+        history.bench.tell(0, "there was no item")
+        items = [_WIRE.user(BEGIN)]
+    return history.bench.done(raws, items)
 
 
 class _History:
@@ -68,6 +75,8 @@ class _History:
         self.names: dict[Spot, str] = {}
         self.alone: set[Spot] = set()
         self._pair()
+        self.bare, self.nameless = _bare(raws)
+        self.mended = {call[0] for call in self.names if self._lacks(call)}
 
     def _pair(self) -> None:
         taken: set[str] = set()
@@ -109,28 +118,29 @@ class _History:
         if spot in self.pairs.strays and (referred or local):
             self.alone.add(spot)
 
+    def _lacks(self, call: Spot) -> bool:
+        """Whether a call that must be answered is not, or late."""
+        spot = self.pairs.answers.get(call)
+        if spot is None:
+            return self.kinds[call[1]] != "computer_call" and not _is_async(self.raws[call[1]])
+        return self._is_late(spot)
+
     # ── the items ────────────────────────────────────────────────────────────────────
 
     def items(self) -> list[Any]:
         """Every item as it is to be sent, but for reasoning that nothing follows."""
         made: list[Any] = []
-        lines: list[Any] = []
         ids: set[str] = set()
         for at, kind in enumerate(self.kinds):
-            if kind in _OUTPUTS and self._is_moved(self._spot(at)):
-                lines += self._left(at)
+            if at in self.bare:
+                self.bench.put_by(at, _BARE, [self.raws[at]])
+            elif kind in _OUTPUTS and self._is_moved(self._spot(at)):
+                made += self._left(at)
             elif kind == "computer_call" and self._spot(at) not in self.pairs.answers:
-                lines.append(self._aside(at, "an interrupted call of the computer"))
+                made.append(self._aside(at, "an interrupted call of the computer"))
             else:
                 made += self._item(at, ids)
                 made += self._answer_to(at) if kind in _CALLS else []
-            if not made or _kind(made[-1]) != "reasoning":
-                made += lines  # not between reasoning and what it was made with
-                lines = []
-        made += lines
-        if not made:
-            self.bench.tell(0, "there was no item")
-            made.append(_WIRE.user(BEGIN))
         return made
 
     def _item(self, at: int, ids: set[str]) -> list[Any]:
@@ -144,12 +154,13 @@ class _History:
         own = kind != "message" or field(raw, "role") == "assistant"
         if own and name is not None and not self._is_free(name, kind, ids):
             if kind in ("reasoning", "item_reference") and name in ids:
-                self.bench.tell(at, f"the same {kind} stood twice")
-                self._keep(at)
+                self.bench.put_by(at, f"the same {kind} stood twice", [raw])
                 return []
             self.bench.tell(at, "an item had an id that is not legal or not its own")
             new["id"] = None
-        if own and isinstance(name, str):
+        if at in self.nameless:
+            new["id"] = None
+        elif own and isinstance(name, str):
             ids.add(name)
         new.update(self._called(at))
         if not new:
@@ -178,16 +189,14 @@ class _History:
             new["output"] = ""
         return new
 
-    def _keep(self, at: int) -> None:
-        """Keep an item that is left out without a line."""
-        for output in outputs_in(_WIRE.parse(self.raws[at], f"input[{at}]")):
-            self.bench.outputs[output.ref] = output
-
     # ── outputs ──────────────────────────────────────────────────────────────────────
 
     def _is_moved(self, spot: Spot) -> bool:
         """Whether an output does not stay where it stands."""
-        return spot not in self.alone and (spot not in self.pairs.calls or self._is_late(spot))
+        call = self.pairs.calls.get(spot)
+        if call is None:
+            return spot not in self.alone
+        return call[0] in self.mended and not _is_async(self.raws[call[1]])
 
     def _is_late(self, spot: Spot) -> bool:
         """Whether the model spoke between a call that must be answered and this output."""
@@ -198,7 +207,7 @@ class _History:
         """The line in place of an output that does not stay."""
         spot = self._spot(at)
         if spot in self.pairs.calls:
-            return [_WIRE.user(MOVED)]
+            return [_WIRE.user(MOVED)] if self._is_late(spot) else []
         if _is_ours(self.raws[at]):
             return []
         stray = spot in self.pairs.strays
@@ -210,51 +219,60 @@ class _History:
         return _WIRE.user(self.bench.set_aside(at, what, kept))
 
     def _answer_to(self, at: int) -> list[Any]:
-        """The output of a call, if it has none where one may stand."""
+        """What stands directly behind a call: its output, if its reply had to be mended."""
         raw, call = self.raws[at], self._spot(at)
         spot = self.pairs.answers.get(call)
         tool = str(field(raw, "name") or self.kinds[at])
         if spot is None:
-            if _is_async(raw):
+            if not self._lacks(call):
                 return []
             self.bench.tell(at, "a call had no result", where=tool)
             return [_interrupted(self.kinds[at], self.names[call])]
-        if not self._is_late(spot):
+        if not self._is_moved(spot):
             return []
-        self.bench.tell(spot[1], "a result came late", where=f"{tool} result")
+        if self._is_late(spot):
+            self.bench.tell(spot[1], "a result came late", where=f"{tool} result")
         late, new = self.raws[spot[1]], self._called(spot[1])
         return [{**copy_of(late), **new} if new else late]
 
 
 def _reasoned(items: list[Any], bench: Bench) -> list[Any]:
-    """The items without reasoning that nothing of the model follows (R3).
+    """The items without reasoning whose follower was left out in mending."""
+    bare, nameless = _bare(items)
+    made = []
+    for at, item in enumerate(items):
+        if at in bare:
+            bench.put_by(at, _BARE, [item])
+        elif at in nameless:
+            made.append({key: value for key, value in copy_of(item).items() if key != "id"})
+        else:
+            made.append(item)
+    return made
 
-    What follows it all the same further on is sent without its id, which would ask for the
-    reasoning (R4).
+
+def _bare(items: Sequence[Any]) -> tuple[set[int], set[int]]:
+    """Reasoning that nothing of the model follows (R3), and what is then sent without its id.
+
+    That is the rest of the reply: with its id it would ask for the reasoning (R4).
     """
-    made: list[Any] = []
-    waiting: list[Any] = []
-    bare = False
+    bare: set[int] = set()
+    nameless: set[int] = set()
+    waiting: list[int] = []
+    cut = False
     for at, item in enumerate(items):
         kind = _kind(item)
-        speaks = _is_models(item, kind)
         if kind == "reasoning":
-            waiting.append(item)
+            waiting.append(at)
             continue
-        if waiting and not speaks:
-            bench.tell(at, "reasoning stood without what it was made with")
-        elif waiting:
-            made += waiting
+        speaks = _is_models(item, kind)
         if waiting:
-            waiting, bare = [], not speaks
-        elif bare and not speaks and made and _is_models(made[-1], _kind(made[-1])):
-            bare = False  # that reply is over
-        if bare and speaks and kind in _PREFIXES and field(item, "id") is not None:
-            item = {key: value for key, value in copy_of(item).items() if key != "id"}
-        made.append(item)
-    if waiting:
-        bench.tell(len(items), "reasoning stood without what it was made with")
-    return made
+            bare.update(() if speaks else waiting)
+            waiting, cut = [], not speaks
+        elif cut and not speaks and _is_models(items[at - 1], _kind(items[at - 1])):
+            cut = False  # that reply is over
+        if cut and speaks and kind in _PREFIXES and field(item, "id") is not None:
+            nameless.add(at)
+    return bare | set(waiting), nameless
 
 
 def _kind(raw: Any) -> str:
