@@ -633,3 +633,33 @@ def speaks(message):
     if "role" in message:
         return message["role"] in ("assistant", "model")
     return not message["type"].endswith("_output")
+
+
+# Any short history at all, in the shorthand of the tables: examples a person can read
+
+WRITERS = {
+    "openai-chat": (chat, "u:hi a:ok a: a?x a?y a?x?y a?x?x x=1 y=2 s:be"),
+    "openai-responses": (responses, "u:hi a.1:ok a.2:ok r.1 r.2 a?x a?y a?x?y x=1 y=2"),
+    "anthropic": (
+        anthropic,
+        "u:hi a:ok a?x a?x?y a:ok+a?y x=1 y=2 x=1+y=2 x=1+u:so u:hm+x=1 u~_ s:be a/s a//s+a:ok",
+    ),
+    "gemini": (gemini, "u:hi a:ok a?x a?x?y a?F a:ok+a?y x=1 y=2 F=3 x=1+y=2 x=1+u:so u:_"),
+}
+
+
+@given(formats, st.data())
+def test_whatever_a_short_history_holds(format, data):
+    write, words = WRITERS[format]
+    drawn = data.draw(st.lists(st.sampled_from(words.split()), max_size=8))
+    messages = write(" ".join(drawn))
+    whole = mend(format, messages)
+    assert problems_of(format, whole.messages) == []
+    assert mend(format, whole.messages).messages is whole.messages
+    assert bool(whole.events) == (whole.messages is not messages)
+    for length in range(1, len(messages)):
+        if speaks(messages[length - 1]) or not speaks(messages[length]):
+            continue
+        pairs = zip(mend(format, messages[:length]).messages, whole.messages, strict=False)
+        for old in [json.dumps(old) for old, new in pairs if old != new]:
+            assert INTERRUPTED in old or "server_tool_use" in old  # that one may yet be answered
