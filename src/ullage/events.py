@@ -20,6 +20,7 @@ Kind: TypeAlias = Literal[
     "observed",  # a reply's usage was taken in
     "recalled",  # something set aside was opened again
     "repaired",  # something the provider would refuse was mended
+    "diagnostic",  # what a policy wants told on stderr
     "unknown_model",  # no window is known for the model; a default is used
 ]
 

@@ -40,6 +40,8 @@ class Window:
         fresh: index of the first message that was not there at the last boundary.
         limit_tokens: the most the prompt may hold.
         head_tokens: tokens of what stands outside the messages (system text, tools).
+        reported_tokens: what the provider reported for the request at the last boundary, or
+            None if nobody told.
         words: the wording of notices.
         reasoning: what an edit does to the reasoning behind it, for this model.
         span: the run of messages shown as an account, with its edges, or None.
@@ -54,6 +56,7 @@ class Window:
         self.fresh = 0
         self.limit_tokens = 0
         self.head_tokens = 0
+        self.reported_tokens: int | None = None
         self.reasoning: ReasoningRule = "free"
         self.span: tuple[int, int, Span] | None = None
         self.calibration = Calibration(exact=meter.counter.exact)

@@ -4,10 +4,11 @@ import pytest
 
 from ullage import Limits, Session
 from ullage.canon import ref_of
+from ullage.desk import CONTINUATION, GREP, READ
 from ullage.drivers import run
 from ullage.effects import Output
 from ullage.messages import ToolCall
-from ullage.notices import CONTINUATION, GREP, READ, Words
+from ullage.notices import Words
 from ullage.recall.dispatch import answer
 from ullage.stores import MemoryStore
 
