@@ -255,8 +255,10 @@ def _measure(
             memo.unknown_models.add(model)
             why = f"no window is known for {model!r}; {window_tokens:,} tokens are assumed"
             events = [Event(kind="unknown_model", where="model", why=why)]
+    window.context_tokens = limits.window_tokens
     window.limit_tokens = limits.prompt_tokens(head.asked_output_tokens)
     window.head_tokens = memo.head_tokens(head, tools)
+    window.head_texts = head.texts
     return events
 
 

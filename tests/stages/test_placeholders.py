@@ -22,7 +22,7 @@ def cut(output, retain_chars=100, items=0):
 
 def test_the_head_the_ref_and_the_marker():
     made = cut("x" * 5_000)
-    head, ref, marker = made.edit.text.split("\n")
+    head, _, ref, marker = made.edit.text.split("\n")
     assert (head, marker) == ("x" * 100, MARKER)
     assert pointers(ref)[0].ref == made.edit.ref == made.outputs[0].ref
     assert made.outputs[0].text == "x" * 5_000
