@@ -53,7 +53,7 @@ def test_the_cache_reads_lines_with_numbers():
     "1.8 Deployment (tool_output_cache)",
     "Prepare `tool_output_cache_grep` for search purposes (see tools spec).",
     lives="ullage.recall.grep",
-    see="ullage grep PATTERN --ref REF",
+    see="ullage grep PATTERN REF",
 )
 def test_grep_gives_matching_lines_and_says_how_many_there_are():
     text, ref, failed = asked(GREP, ref_id=REF, pattern="^0199[89]")
