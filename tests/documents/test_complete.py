@@ -32,20 +32,27 @@ def text(request):
     return found
 
 
+def none(faults):
+    """Fail with every fault on its own line, if there are any."""
+    if found := list(faults):
+        pytest.fail("\n".join(found), pytrace=False)
+
+
 def test_every_quote_is_in_its_document(text, marks):
-    assert list(wrong_quotes(text, [mark for mark in marks if mark.document == text.name])) == []
+    none(wrong_quotes(text, [mark for mark in marks if mark.document == text.name]))
 
 
 def test_every_entry_of_a_data_file_is_in_its_document(text):
     _, lost = classed(text, KNOWN[text.name])
-    assert lost == []
+    none(lost)
 
 
 def test_nothing_is_open_in_a_document_that_is_complete(text, marks):
     """What is open in one that is not: ``python -m tests.documents open``."""
+    inventory = KNOWN[text.name]
     mine = [mark for mark in marks if mark.document == text.name]
-    left = open_units(text, KNOWN[text.name], mine)
-    assert not KNOWN[text.name].complete or [f"{unit.line}: {unit.text}" for unit in left] == []
+    left = open_units(text, inventory, mine) if inventory.complete else ()
+    none(f"no test proves line {unit.line}, {unit.section!r}: {unit.text}" for unit in left)
 
 
 def test_every_mark_is_of_a_document_there_is(marks):
@@ -78,4 +85,4 @@ def test_the_pages_are_those_of_the_marks():
         for path, text in pages.written().items()
         if pages.as_it_stands(path) != text
     ]
-    assert stale == [], "write them anew: make documents"
+    none(f"{page} is stale: make documents" for page in stale)
