@@ -1,5 +1,6 @@
 import re
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -100,6 +101,14 @@ def test_numbered_pages_join_to_the_lines_of_the_original(text, limit):
     )
 
 
+@pytest.mark.says(
+    "output-cache-and-compaction",
+    "1.8 Deployment (tool_output_cache)",
+    "`offset/limit` is handled on a row basis. "
+    "The return value is text with line numbers equivalent to `read`.",
+    lives="ullage.recall.read.by_line",
+    see="ullage read REF --lines",
+)
 def test_numbers_start_at_one_and_offset_skips_lines():
     assert by_line("a\nb\nc\nd", REF, 1, 2, WORDS) == (
         "     2\tb\n     3\tc\n[lines 2 to 3 of 4. Next: offset=3]"
