@@ -16,6 +16,9 @@ from collections.abc import Mapping
 from types import TracebackType
 from typing import Any, Literal, Self
 
+from ullage.budget import Budget, Claim
+from ullage.calls import Call
+from ullage.catalog import lookup
 from ullage.drivers import run
 from ullage.effects import Output, Steps
 from ullage.errors import ConfigError, FormatError
@@ -57,6 +60,8 @@ class Coat(ABC):
         recall: bool | Literal["auto"] = "auto",
         repair: bool = False,
         state: State | None = None,
+        budget: Budget | None = None,
+        agent: str = "",
     ) -> None:
         if isinstance(policy, str) and policy not in POLICIES:
             raise ConfigError(
@@ -77,6 +82,9 @@ class Coat(ABC):
         )
         self.state = state or State()
         self.events: list[Event] = []
+        self.budget = Budget(tokens=0) if budget is None else budget
+        self._payer = self.budget.join(agent, self.events.append)
+        self._heard: tuple[str, Usage] | None = None
         self._memo = Memo()
         self._window: Window | None = None
         self._hold(store)
@@ -95,6 +103,15 @@ class Coat(ABC):
     def cost_usd(self) -> float | None:
         """What the reported usage cost at list price, or None if a price is not known."""
         return self.state.cost_usd
+
+    @property
+    def calls(self) -> tuple[Call, ...]:
+        """Every call that was observed: its tokens, its cost, what the budget had spent then."""
+        return tuple(self._payer.calls)
+
+    def release(self) -> None:
+        """The call that the last view was for was not made: give back what it had reserved."""
+        self.budget.release(self._payer)
 
     @property
     def window(self) -> Window:
@@ -121,14 +138,35 @@ class Coat(ABC):
         name = _name_of(call)
         return name.startswith(opened.prefix) and (name.removeprefix(opened.prefix) in RECALL_TOOLS)
 
-    def _turn(self, request: Mapping[str, Any]) -> Steps[Turned]:
+    def _fit(self, request: Mapping[str, Any]) -> Steps[dict[str, Any]]:
+        """A view the budget allows; once that is spent, the view with the request to sum up."""
+        self._heard = None
+        self.budget.begin(self._payer)
+        view = self._turned((yield from self._turn(request)))
+        if self.budget.claim(self._payer, self._most):
+            return view
+        words = self.budget.allowance.words
+        added_tokens = self._memo.meter.message(words)
+        view = self._turned((yield from self._turn(request, added_tokens)))
+        self.budget.claim_wrap_up(self._payer, self._most(), added_tokens)
+        return self._wire.wrap_up(view, words)
+
+    def _most(self) -> Claim:
+        """The most that the call of the newest view can come to."""
+        window, info = self.window, lookup(self.window.meter.model)
+        limits = self.settings.limits or Limits(window_tokens=info.window_tokens)
+        reserve = limits.window_tokens - window.limit_tokens
+        output = min(reserve, info.max_output_tokens or reserve)
+        return self.budget.most(window.calibration.upper(window.tokens), output, info.id)
+
+    def _turn(self, request: Mapping[str, Any], added_tokens: int = 0) -> Steps[Turned]:
         if not isinstance(request, Mapping):
             raise FormatError(
                 "request",
                 f"expected a dict, got {type(request).__name__}",
                 "Give the keyword arguments of the provider call as one dict.",
             )
-        return turn(request, self.state, self._memo, self.settings)
+        return turn(request, self.state, self._memo, self.settings, added_tokens)
 
     def _turned(self, turned: Turned) -> dict[str, Any]:
         self.state = turned.state
@@ -138,7 +176,16 @@ class Coat(ABC):
 
     def _observe(self, reply: Any) -> Steps[State] | None:
         usage = reply if isinstance(reply, Usage) else self._wire.usage(reply)
-        return observe(usage, self.state, self.window) if usage is not None else None
+        window = self.window
+        if usage is None:
+            self.budget.leave_unreported(self._payer, window.meter.model, window.estimate)
+            return None
+        heard = _id_of(reply)
+        if heard and self._heard == (heard, usage):
+            return None  # the very reply that was observed before (F104)
+        self._heard = (heard, usage)
+        self.budget.settle(self._payer, usage, window.meter.model, window.estimate)
+        return observe(usage, self.state, window)
 
     def _observed(self, state: State) -> None:
         usage = state.usage.input_tokens - self.state.usage.input_tokens
@@ -177,6 +224,12 @@ class Coat(ABC):
         return FORMATS[name]
 
 
+def _id_of(reply: Any) -> str:
+    """The name a provider gave its reply, ``""`` if it has none."""
+    names = (field(reply, key) for key in ("id", "responseId", "response_id"))
+    return next((name for name in names if isinstance(name, str)), "")
+
+
 _CALL_BODIES = ("function", "custom", "functionCall", "function_call")
 """Where a format puts what a call says, if not in the call itself."""
 
@@ -204,6 +257,9 @@ class Session(Coat):
         repair: mend a history that the provider would refuse (interrupted calls, results
             that come late, twice or without a call, empty text), and tell of it.
         state: the state of an earlier session, to go on from.
+        budget: what it may spend together with all sessions of the same budget. None: no
+            limit; its calls are kept account of all the same.
+        agent: the name its calls are listed under.
 
     Attributes:
         events: everything that happened so far, in order.
@@ -235,9 +291,12 @@ class Session(Coat):
             FormatError: the request is not what its format says it is.
             OverLimitError: what may not be touched is over the limit.
             StoreError: what is set aside could not be kept.
+            BudgetExceeded: the budget is spent, and the model has been asked to sum up.
+            ConfigError: the budget is in money, and the model's prices are not known.
         """
         with self._lock:
-            return self._turned(self._run(self._turn(request)))
+            view: dict[str, Any] = self._run(self._fit(request))
+            return view
 
     def observe(self, reply: Any) -> None:
         """Take in a reply: its usage calibrates the estimate and adds to the totals.
@@ -270,7 +329,8 @@ class Session(Coat):
             return result
 
     def close(self) -> None:
-        """Close the store."""
+        """Close the store, and give back what is reserved of the budget."""
+        self.budget.end(self._payer)
         self.store.close()
 
     def _run(self, steps: Steps[Any]) -> Any:
