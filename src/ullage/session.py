@@ -16,7 +16,8 @@ from collections.abc import Mapping
 from types import TracebackType
 from typing import Any, Literal, Self
 
-from ullage.budget import Budget, Claim
+from ullage.allowance import Claim
+from ullage.budget import Budget
 from ullage.calls import Call
 from ullage.catalog import lookup
 from ullage.drivers import run
@@ -24,7 +25,7 @@ from ullage.effects import Output, Steps
 from ullage.errors import ConfigError, FormatError
 from ullage.events import Event
 from ullage.formats import FORMATS, Format
-from ullage.formats._base import field
+from ullage.formats._base import field, reply_id
 from ullage.limits import Limits
 from ullage.memo import Memo
 from ullage.notices import RECALL_TOOLS
@@ -180,7 +181,7 @@ class Coat(ABC):
         if usage is None:
             self.budget.leave_unreported(self._payer, window.meter.model, window.estimate)
             return None
-        heard = _id_of(reply)
+        heard = reply_id(reply)
         if heard and self._heard == (heard, usage):
             return None  # the very reply that was observed before (F104)
         self._heard = (heard, usage)
@@ -222,12 +223,6 @@ class Coat(ABC):
         if name is None:
             raise ConfigError("session", "nothing was fitted yet", "Call fit(request) first.")
         return FORMATS[name]
-
-
-def _id_of(reply: Any) -> str:
-    """The name a provider gave its reply, ``""`` if it has none."""
-    names = (field(reply, key) for key in ("id", "responseId", "response_id"))
-    return next((name for name in names if isinstance(name, str)), "")
 
 
 _CALL_BODIES = ("function", "custom", "functionCall", "function_call")

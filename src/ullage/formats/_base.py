@@ -145,6 +145,12 @@ def field(value: Any, name: str, default: Any = None) -> Any:
     return getattr(value, name, default)
 
 
+def reply_id(reply: Any) -> str:
+    """The id a provider gave its reply, ``""`` if it has none."""
+    found = (field(reply, name) for name in ("id", "responseId", "response_id"))
+    return next((name for name in found if isinstance(name, str)), "")
+
+
 class MessageList:
     """What the formats share whose history is a list under one key, and tools another.
 
