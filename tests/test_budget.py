@@ -18,6 +18,7 @@ from tests.spending import (
 )
 from ullage import Budget, BudgetExceeded, ConfigError, Session, Spent, Usage
 from ullage.allowance import WRAP_UP, Allowance, Claim
+from ullage.catalog import lookup
 
 
 def told(session, kind):
@@ -71,6 +72,18 @@ def test_the_same_for_an_event_loop():
             assert is_wrap_up(await session.fit(request()))
             with pytest.raises(BudgetExceeded):
                 await session.fit(request())
+
+    asyncio.run(lived())
+
+
+def test_a_session_of_an_event_loop_gives_back_as_well():
+    async def lived():
+        budget = Budget(tokens=5_000)
+        async with new_async_session(budget=budget) as session:
+            await session.fit(request())
+            assert budget.reserved.tokens == most_of(session)
+        assert budget.reserved == Claim()
+        assert session.calls == ()
 
     asyncio.run(lived())
 
@@ -179,6 +192,14 @@ def test_a_wrap_up_that_was_released_is_given_again():
     session.release()
     with pytest.raises(BudgetExceeded):
         session.fit(request())
+
+
+def test_no_more_is_claimed_than_the_model_can_say():
+    budget = Budget(tokens=500_000)
+    session = Session("gpt-4.1", budget=budget)
+    session.fit({**request(), "max_tokens": 100_000})
+    longest = lookup("gpt-4.1").max_output_tokens
+    assert budget.reserved.tokens == most_of(session) - 1_000 + longest
 
 
 # What is counted

@@ -5,6 +5,7 @@ The provider here uses all that a call may use, and no call ends before all have
 """
 
 import asyncio
+import sys
 import threading
 from concurrent.futures import ThreadPoolExecutor
 
@@ -67,6 +68,29 @@ def test_threads_do_not_overspend_together(mode, most):
     assert budget.spent.tokens <= budget.allowance.tokens + (1 + sum(wrap_ups)) * most
     assert wrap_ups == [1 if mode == "wrap_up" else 0] * AGENTS
     assert budget.reserved == Claim()
+
+
+@pytest.fixture
+def restless():
+    """Threads take turns as often as they can."""
+    before = sys.getswitchinterval()
+    sys.setswitchinterval(1e-6)
+    yield
+    sys.setswitchinterval(before)
+
+
+def test_a_claim_is_checked_and_made_in_one_step(restless):
+    for _ in range(20):
+        budget, ready = Budget(tokens=100, on_exceeded="wrap_up"), threading.Barrier(8)
+
+        def claim(payers, budget=budget, ready=ready):
+            ready.wait()
+            return [budget.claim(payer, lambda: Claim(1)) for payer in payers]
+
+        payers = [[budget.join("", print) for _ in range(25)] for _ in range(8)]
+        with ThreadPoolExecutor(8) as pool:
+            granted = [each for some in pool.map(claim, payers) for each in some]
+        assert granted.count(True) == budget.reserved.tokens == 100
 
 
 async def task(budget, together):
