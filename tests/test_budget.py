@@ -34,6 +34,12 @@ def call(session, prompt=1_000, output=100):
 # The conversation of a session whose budget is used up
 
 
+@pytest.mark.says(
+    "multi-stage-strategy",
+    "3. Usage & Cost Tracking",
+    "A session-wide token budget can be enforced via `SRE_AGENT_TOKEN_BUDGET`",
+    lives="ullage.budget",
+)
 def test_a_session_is_let_go_on_until_the_allowance_is_used_up():
     session = new_session(budget=Budget(tokens=3_000))
     for _ in range(3):
@@ -42,6 +48,12 @@ def test_a_session_is_let_go_on_until_the_allowance_is_used_up():
     assert is_wrap_up(session.fit(request()))
 
 
+@pytest.mark.says(
+    "multi-stage-strategy",
+    "3. Usage & Cost Tracking",
+    "the agent will pause and ask to summarize findings with available data.",
+    lives="ullage.budget",
+)
 def test_then_it_is_asked_once_to_sum_up_and_after_that_refused():
     session = new_session(budget=Budget(tokens=1_000))
     call(session, 900, 300)
@@ -388,6 +400,12 @@ def test_the_budget_of_the_environment(monkeypatch, text, tokens):
     assert Budget.from_env().allowance == Allowance(tokens=tokens)
 
 
+@pytest.mark.says(
+    "multi-stage-strategy",
+    "Configuration",
+    "`SRE_AGENT_TOKEN_BUDGET` | `0` (unlimited) | Max total tokens per session before halting.",
+    lives="ullage.budget",
+)
 def test_no_variable_means_no_limit(monkeypatch):
     monkeypatch.delenv("SRE_AGENT_TOKEN_BUDGET", raising=False)
     session = new_session(budget=Budget.from_env())

@@ -16,6 +16,12 @@ from ullage.catalog import lookup
 from ullage.cost import cost_usd, worst_usd
 
 
+@pytest.mark.says(
+    "multi-stage-strategy",
+    "3. Usage & Cost Tracking",
+    "Exact prompt and candidate token counts are recorded via `UsageTracker`.",
+    lives="ullage.calls",
+)
 @pytest.mark.parametrize("format", FORMAT_NAMES)
 def test_every_call_is_listed_with_its_exact_tokens(format):
     session = new_session(format, agent="scout")
@@ -91,6 +97,12 @@ def by_hand(model, fresh, read, output):
     return float(total / 1_000_000)
 
 
+@pytest.mark.says(
+    "multi-stage-strategy",
+    "3. Usage & Cost Tracking",
+    "Real-time USD cost estimation based on Gemini 2.5 Flash/Pro pricing.",
+    lives="ullage.cost",
+)
 @pytest.mark.parametrize("model", ["gemini-2.5-flash", "gemini-2.5-pro"])
 @pytest.mark.parametrize("prompt", [1_000, 200_000, 200_001, 850_000])
 def test_a_call_of_gemini_costs_what_the_price_list_says(model, prompt):

@@ -22,6 +22,7 @@ Kind: TypeAlias = Literal[
     "repaired",  # something the provider would refuse was mended
     "warned",  # a budget is nearly spent, or is spent and everything goes on all the same
     "wrapped_up",  # a budget is spent, and the model was asked to sum up
+    "diagnostic",  # what a policy wants told on stderr
     "unknown_model",  # no window is known for the model; a default is used
 ]
 

@@ -10,6 +10,7 @@
 from __future__ import annotations
 
 import os
+import sys
 import threading
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
@@ -28,10 +29,10 @@ from ullage.formats import FORMATS, Format
 from ullage.formats._base import field, reply_id
 from ullage.limits import Limits
 from ullage.memo import Memo
-from ullage.notices import RECALL_TOOLS
+from ullage.notices import Words
 from ullage.policy import Policy
+from ullage.presets import preset
 from ullage.recall.dispatch import Answer, answer
-from ullage.stages import DEFAULT
 from ullage.stores import AsyncStore, Store, open_store
 from ullage.tokens import preload
 from ullage.turn import Settings, State, Turned, find_in_history, observe, turn
@@ -39,8 +40,6 @@ from ullage.usage import Usage
 from ullage.window import Window
 
 __all__ = ["Coat", "Session", "fit"]
-
-POLICIES: Mapping[str, Policy] = {"default": DEFAULT}
 
 
 class Coat(ABC):
@@ -64,17 +63,13 @@ class Coat(ABC):
         budget: Budget | None = None,
         agent: str = "",
     ) -> None:
-        if isinstance(policy, str) and policy not in POLICIES:
-            raise ConfigError(
-                "policy", f"{policy!r} is not known", f"Use one of {', '.join(POLICIES)}."
-            )
         if format is not None and format not in FORMATS:
             raise ConfigError(
                 "format", f"{format!r} is not known", f"Use one of {', '.join(FORMATS)}."
             )
         self.settings = Settings(
             model=model,
-            policy=POLICIES[policy] if isinstance(policy, str) else policy,
+            policy=preset(policy) if isinstance(policy, str) else policy,
             limits=limits,
             format=format,
             tenant=tenant,
@@ -137,7 +132,7 @@ class Coat(ABC):
         if opened is None or not opened.recall:
             return False
         name = _name_of(call)
-        return name.startswith(opened.prefix) and (name.removeprefix(opened.prefix) in RECALL_TOOLS)
+        return Words(True, opened.prefix, self.settings.policy.desk).is_recall(name)
 
     def _fit(self, request: Mapping[str, Any]) -> Steps[dict[str, Any]]:
         """A view the budget allows; once that is spent, the view with the request to sum up."""
@@ -173,6 +168,9 @@ class Coat(ABC):
         self.state = turned.state
         self._window = turned.window
         self.events += turned.events
+        for event in turned.events:
+            if event.kind == "diagnostic":
+                sys.stderr.write(f"{event.why}\n")
         return turned.request
 
     def _observe(self, reply: Any) -> Steps[State] | None:

@@ -12,6 +12,7 @@ from typing import Any, Protocol, TypeAlias
 from msgspec import Struct
 
 from ullage import canon
+from ullage.desk import ToolSpec
 from ullage.errors import FormatError
 from ullage.messages import Message, Part, Reasoning, ReasoningRule, Text, ToolCall
 from ullage.usage import Usage
@@ -39,14 +40,6 @@ class Head(Struct, frozen=True):
 
 Change: TypeAlias = tuple[int, int, str]
 """A leaf of a message by part and item index, and the text to show there."""
-
-
-class ToolSpec(Struct, frozen=True):
-    """A tool, before a format gives it its wire form."""
-
-    name: str
-    description: str
-    parameters: Mapping[str, Any]
 
 
 class Format(Protocol):

@@ -16,9 +16,9 @@ from typing import Any
 from msgspec import Struct
 
 from ullage import canon
+from ullage.desk import OURS
 from ullage.errors import OverLimitError
 from ullage.limits import Limits
-from ullage.recall.specs import specs
 from ullage.replay.cache import CacheSimulator, Profile, Totals, head_of, usd
 from ullage.replay.gates import GATES, Gates, Judge
 from ullage.replay.readers import Run
@@ -169,7 +169,7 @@ def _boundaries(messages: Sequence[Any]) -> list[int]:
 
 
 def _added_tools() -> str:
-    return canon.canonical_json([[tool.description, tool.parameters] for tool in specs()])
+    return canon.canonical_json([[tool.description, tool.parameters] for tool in OURS.tools])
 
 
 def _paid(totals: Totals) -> float:

@@ -57,13 +57,13 @@ def emergency(
         return ()
     account_chars = int(limit * account_share) * _CHARS_PER_TOKEN
     begin = window.span[0] if window.span else _begin(window)
-    tail = _tail_start(window, begin, window.allowed(int(limit * target)), keep_messages)
+    tail = _tail_start(window, begin, window.calibration.most(int(limit * target)), keep_messages)
     plan = _Plan((), 0)
     stops = (tail, window.size) if _is_closed(window, begin) else (tail,)
     for stop in dict.fromkeys(stops):
         # the newest turn is condensed too, but only if nothing else makes the view fit
         plan = _plan(window, begin, stop, account_chars)
-        if plan.tokens <= window.allowed(int(limit * start)):
+        if plan.tokens <= window.calibration.most(int(limit * start)):
             break
     return plan.cuts
 
@@ -94,7 +94,7 @@ def _plan(window: Window, begin: int, stop: int, account_chars: int) -> _Plan:
         tokens += window.meter.message(window.span[2].text)
     cuts = [] if span is None else [span]
     for spot, cut in _shrink(
-        window, kept, tokens - window.allowed(int(window.limit_tokens * _CALM))
+        window, kept, tokens - window.calibration.most(int(window.limit_tokens * _CALM))
     ):
         cuts.append(cut)
         if isinstance(cut.edit, Replace):
