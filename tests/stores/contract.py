@@ -13,7 +13,8 @@ from hypothesis import strategies as st
 from ullage.canon import ref_of
 from ullage.effects import Output, Record
 from ullage.errors import RefNotFound, StoreError
-from ullage.stores import Store
+from ullage.stores import Bounds, Store
+from ullage.stores._chunks import CHUNK_CHARS
 
 ODD = (
     "",
@@ -25,6 +26,10 @@ ODD = (
     "\r\n\u2028\x85",
     "x" * 70_000,
 )
+
+# Chunk edges fall within a CR LF, a joined emoji and a pair of surrogates.
+HUGE = "".join(("x\n" * CHUNK_CHARS)[: CHUNK_CHARS - 2] + edge for edge in ("ab", "a\r", "\n👩"))
+HUGE += ("\u200d👧" + "é" * CHUNK_CHARS)[: CHUNK_CHARS - 1] + "\ud83d\ude00"
 
 
 def output(text: str, kind: str = "text") -> Output:
@@ -116,13 +121,35 @@ class Contract:
             store.commit("t", [output(text, kind)], [])
             assert store.get("t", ref_of(text, kind)) == output(text, kind)
 
+    @pytest.mark.parametrize("text", [*ODD, HUGE], ids=[*map(str, range(len(ODD))), "huge"])
+    @pytest.mark.parametrize("kind", ["text", "block"])
+    def test_its_chunks_join_to_the_text_and_are_what_the_shape_says(self, text, kind):
+        out = output(text, kind)
+        with self.opened() as store:
+            store.commit("t", [out], [])
+            shape = store.look("t", out.ref)
+            chunks = [store.chunk("t", out.ref, n) for n in range(len(shape.chunks))]
+            assert "".join(chunks) == text
+            assert (shape.ref, shape.kind, shape.chars) == (out.ref, kind, len(text))
+            at = 0
+            for chunk, extent in zip(chunks, shape.chunks, strict=True):
+                assert extent.chars == len(chunk)
+                assert extent.size_bytes == len(chunk.encode("utf-8", "surrogatepass"))
+                assert extent.newlines == chunk.count("\n")
+                assert extent.crlf == ("\r\n" in text[at : at + len(chunk) + 1])
+                at += len(chunk)
+            for beyond in (-1, len(chunks)):
+                with pytest.raises(RefNotFound):
+                    store.chunk("t", out.ref, beyond)
+
     @pytest.mark.parametrize("ref", ["", "../../etc/passwd", "a\x00b", "\ud800", "x" * 300, "Ａ"])
     def test_an_unknown_ref_is_not_found_whatever_it_looks_like(self, ref):
         with self.opened() as store:
             store.commit("t", [output("kept")], [])
-            with pytest.raises(RefNotFound) as caught:
-                store.get("t", ref)
-            assert caught.value.ref == ref
+            for read in (store.get, store.look, lambda t, r: store.chunk(t, r, 0)):
+                with pytest.raises(RefNotFound) as caught:
+                    read("t", ref)
+                assert caught.value.ref == ref
 
     def test_a_tenant_reads_only_what_it_put_itself(self):
         shared, own = output("both hold this"), output("only one holds this")
@@ -134,6 +161,10 @@ class Contract:
             assert store.find("two", [b"k"]) == (batch(b"k", 0, b"two"),)
             with pytest.raises(RefNotFound):
                 store.get("two", own.ref)
+            with pytest.raises(RefNotFound):
+                store.look("two", own.ref)
+            with pytest.raises(RefNotFound):
+                store.chunk("two", own.ref, 0)
 
     def test_a_lost_race_keeps_the_outputs_and_none_of_the_records(self):
         with self.opened() as store:
@@ -222,7 +253,10 @@ class Contract:
                 lambda: store.commit("t", [], []),
                 lambda: store.find("t", [b"k"]),
                 lambda: store.get("t", "r"),
+                lambda: store.look("t", "r"),
+                lambda: store.chunk("t", "r", 0),
                 lambda: store.refs("t"),
+                lambda: store.collect("t", Bounds()),
             ):
                 with pytest.raises(StoreError, match="closed"):
                     call()
