@@ -8,12 +8,13 @@ from typing import Any
 
 import msgspec
 
-from ullage.effects import Get, Output, Steps
+from ullage.effects import Get, Look, Output, Shape, Steps
 from ullage.errors import RefNotFound
 from ullage.messages import ToolCall
 from ullage.notices import CONTINUATION, READ, RECALL_TOOLS, Words
-from ullage.recall.grep import Grep, PatternError, grep
-from ullage.recall.read import by_character, by_line
+from ullage.recall.grep import Grep, PatternError, search
+from ullage.recall.read import characters, lines
+from ullage.recall.source import Source
 from ullage.recall.specs import MATCHES, PAGE_LINES
 
 __all__ = ["Answer", "answer"]
@@ -56,42 +57,52 @@ def answer(
     if not isinstance(wanted, str) or not wanted:
         missing = "tool_call_id" if name == CONTINUATION else "ref_id"
         return _error(f"{missing} is missing", "Give the ref that the notice names.")
-    output = from_history(wanted, False)
-    if output is None:
+    found: Output | Shape | None = from_history(wanted, False)
+    if found is None:
         try:
-            output = yield Get(wanted)
+            found = yield Look(wanted)
         except RefNotFound:
-            output = from_history(wanted, True)
-    if output is None:
+            found = from_history(wanted, True)
+    if found is None:
         return _error(
             f"nothing is kept under {wanted[:80]!r}",
             "Copy the ref from the notice exactly; it has 16 characters.",
         )
-    return _page(name, arguments, output, words)
+    if found.kind == "block" and name == CONTINUATION and not arguments.get("offset"):
+        output = found if isinstance(found, Output) else (yield Get(found.ref))
+        return _whole(output)
+    source = Source(found) if isinstance(found, Shape) else Source.of(found)
+    given: Answer = yield from _page(name, arguments, source, words)
+    return given
 
 
-def _page(name: str, arguments: dict[str, Any], output: Output, words: Words) -> Answer:
-    if output.kind == "block" and name == CONTINUATION and not arguments.get("offset"):
-        block = _loads(output.text)
-        kind = block.get("type", "block") if isinstance(block, dict) else "block"
-        return Answer(f"[{kind} {output.ref}, complete]", output.ref, block=block)
+def _whole(output: Output) -> Answer:
+    block = _loads(output.text)
+    kind = block.get("type", "block") if isinstance(block, dict) else "block"
+    return Answer(f"[{kind} {output.ref}, complete]", output.ref, block=block)
+
+
+def _page(name: str, arguments: dict[str, Any], source: Source, words: Words) -> Steps[Answer]:
     if name == CONTINUATION:
         offset = _integer(arguments.get("offset"), 0)
-        return Answer(by_character(output.text, output.ref, offset, words), output.ref)
+        page = yield from characters(source, offset, words)
+        return Answer(page, source.ref)
     if name == READ:
         offset = _integer(arguments.get("offset"), 0)
         limit = _integer(arguments.get("limit"), PAGE_LINES)
-        return Answer(by_line(output.text, output.ref, offset, limit, words), output.ref)
-    return _search(arguments, output)
+        page = yield from lines(source, offset, limit, words)
+        return Answer(page, source.ref)
+    given = yield from _search(arguments, source)
+    return given
 
 
-def _search(arguments: dict[str, Any], output: Output) -> Answer:
+def _search(arguments: dict[str, Any], source: Source) -> Steps[Answer]:
     pattern = arguments.get("pattern")
     if not isinstance(pattern, str) or not pattern:
         return _error("pattern is missing", "Give a regular expression in RE2 syntax.")
     try:
-        found = grep(
-            output.text,
+        found = yield from search(
+            source,
             pattern,
             ignore_case=bool(arguments.get("ignore_case")),
             context_lines=min(max(_integer(arguments.get("context_lines"), 0), 0), 5),
@@ -99,7 +110,7 @@ def _search(arguments: dict[str, Any], output: Output) -> Answer:
         )
     except PatternError as error:
         return _error(str(error), "Change the pattern.")
-    return Answer(_found(found, len(output.text)), output.ref)
+    return Answer(_found(found, source.chars), source.ref)
 
 
 def _found(found: Grep, chars: int) -> str:
