@@ -38,7 +38,9 @@ class TestSqlite(Contract):
     @contextmanager
     def opened(self):
         self.count += 1
-        store = SqliteStore(self.folder / f"{self.count}.db", synchronous="NORMAL")
+        store = SqliteStore(
+            self.folder / f"{self.count}.db", synchronous="NORMAL", clock=self.clock
+        )
         yield store
         store.close()
 

@@ -143,13 +143,14 @@ class SqliteStore:
             StoreError: the store failed, or what is kept there is damaged.
         """
         with self._file.transaction("get", "BEGIN") as db:
-            digest, kind, *_ = self._granted(db, tenant, ref)
+            digest, kind, _, _, used_s = self._granted(db, tenant, ref)
             rows = db.execute(
                 "SELECT coding, body, size_bytes FROM chunks WHERE digest = ? ORDER BY n", (digest,)
             ).fetchall()
         text = _joined(rows)
         if text is None or content_digest(text, kind) != digest:
             raise self._damaged("get", ref)
+        self._mark("grants", "ref", _utf8(tenant), {_utf8(ref): used_s})
         return Output(ref, text, kind)
 
     def look(self, tenant: str, ref: str) -> Shape:
