@@ -27,7 +27,6 @@ import sqlite3
 import time
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from contextlib import suppress
-from pathlib import Path
 from typing import Any, TypeVar
 
 from msgspec import Struct
@@ -40,6 +39,7 @@ from ullage.stores import _sqlite_clean
 from ullage.stores._clean import DAY_S, Bounds, Collected
 from ullage.stores._file import PrivateFile
 from ullage.stores._pack import seal, unpack
+from ullage.stores._place import absolute, default_path
 from ullage.stores._refusals import refuse_contradictions, taken
 from ullage.stores._schema import Row, insert_content, rows_of
 
@@ -86,7 +86,7 @@ class SqliteStore:
             )
         self._clock = clock
         self._file = PrivateFile(
-            _default_path() if path is None else _absolute(path),
+            default_path() if path is None else absolute(path),
             own_folder=path is None,
             synchronous=synchronous,
             busy_timeout_s=busy_timeout_s,
@@ -387,21 +387,3 @@ def _sum(rows: Iterable[tuple[Any, ...]], column: int) -> int | None:
 
 def _marks(values: Sequence[Any]) -> str:
     return ",".join("?" * len(values))
-
-
-def _default_path() -> Path:
-    """``ullage.db`` where the platform keeps the data of users."""
-    from platformdirs import user_data_dir  # 10 ms that no other path needs
-
-    return Path(user_data_dir("ullage", appauthor=False)) / "ullage.db"
-
-
-def _absolute(path: str | os.PathLike[str]) -> Path:
-    """The path, independent of the working folder."""
-    given = os.fspath(path)
-    if not given or "\0" in given or given == ":memory:":
-        raise ConfigError("store", "this is no path of a file", 'Name a file, or use "memory"')
-    try:
-        return Path(given).expanduser().absolute()
-    except RuntimeError as error:
-        raise ConfigError("store", "no home folder is known for ~", "Write it out") from error
