@@ -26,6 +26,7 @@ UNDOCUMENTED = {
 UNTESTED = {
     "ullage.cli.check": "a command, loaded when called: tests/cli",
     "ullage.cli.fit": "a command, loaded when called: tests/cli",
+    "ullage.cli.gc": "a command, loaded when called: tests/cli",
     "ullage.cli.grep": "a command, loaded when called: tests/cli",
     "ullage.cli.read": "a command, loaded when called: tests/cli",
     "ullage.formats.gemini": "reached through FORMATS: tests/formats",
