@@ -126,7 +126,8 @@ def plain(value: Any, where: str) -> Mapping[str, Any]:
         return value
     dump = getattr(value, "model_dump", None)
     if dump is not None:
-        fields: Mapping[str, Any] = dump(mode="json", by_alias=True, exclude_none=True)
+        # As the vendors' own clients write it: a null they were given is a null they send.
+        fields: Mapping[str, Any] = dump(mode="json", by_alias=True, exclude_unset=True)
         return fields
     raise FormatError(
         where,
@@ -185,6 +186,20 @@ def as_json(value: Any, where: str) -> str:
         return canon.canonical_json(value)
     except (TypeError, ValueError) as error:
         raise FormatError(where, f"not JSON ({error})", "Give plain JSON values.") from None
+
+
+def opaque_json(value: Any, where: str) -> str:
+    """What says which block this is: canonical JSON without cache markers and nulls.
+
+    Clients move the first and drop the second. Raises FormatError if it is not JSON.
+    """
+    return as_json(_without_nulls(unmarked(value)), where)
+
+
+def _without_nulls(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {key: _without_nulls(item) for key, item in value.items() if item is not None}
+    return [_without_nulls(item) for item in value] if isinstance(value, list) else value
 
 
 def ordered(parts: Sequence[Part]) -> tuple[Part, ...]:

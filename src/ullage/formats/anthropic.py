@@ -22,6 +22,7 @@ from ullage.formats._base import (
     as_json,
     field,
     list_at,
+    opaque_json,
     ordered,
     plain,
     text_at,
@@ -141,7 +142,7 @@ class Anthropic(MessageList):
                 data = field(source, "data") or field(source, "url") or field(source, "file_id")
                 mime = field(source, "media_type") or ""
                 return Media(kind, mime, str(data or ""), at, block=unmarked(block))
-        return Opaque(str(kind), as_json(unmarked(block), where), at)
+        return Opaque(str(kind), opaque_json(block, where), at)
 
     def edit(
         self, raw: Any, message: Message, changes: Sequence[Change], *, silent: bool = False
@@ -149,7 +150,8 @@ class Anthropic(MessageList):
         """See `Format.edit`."""
         new = dict(raw if type(raw) is dict else plain(raw, "message"))
         if isinstance(new["content"], str):
-            new["content"] = changes[-1][2]
+            for _, _, text in changes:
+                new["content"] = text
             return new
         blocks = new["content"] = list(new["content"])
         for number, item, text in changes:

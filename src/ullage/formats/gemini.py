@@ -29,6 +29,7 @@ from ullage.formats._base import (
     Head,
     ToolSpec,
     as_json,
+    opaque_json,
     ordered,
     text_at,
     unknown_role,
@@ -224,7 +225,7 @@ class Gemini:
                 data = b64encode(data).decode()
             return Media(kind_of(mime), mime, str(data), at, block=block_of(raw, str(data)))
         kind = next((name for name in _OPAQUE if get(raw, name) is not None), "part")
-        return Opaque(kind, as_json(unsigned(raw), where), at)
+        return Opaque(kind, opaque_json(unsigned(raw), where), at)
 
     # ── edits ────────────────────────────────────────────────────────────────────────
 

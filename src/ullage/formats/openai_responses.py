@@ -24,6 +24,7 @@ from ullage.formats._base import (
     ToolSpec,
     as_json,
     field,
+    opaque_json,
     plain,
     text_at,
     unknown_role,
@@ -186,7 +187,9 @@ class OpenAIResponses(MessageList):
             case "refusal":
                 return Text(text_at(part.get("refusal"), f"{where}.refusal"), at)
             case "computer_screenshot":  # nothing else may stand there: never edited
-                return Opaque("computer_screenshot", as_json(part, where), at, _SCREENSHOT_TOKENS)
+                return Opaque(
+                    "computer_screenshot", opaque_json(part, where), at, _SCREENSHOT_TOKENS
+                )
             case "input_image":
                 data = _first(part, "image_url", "file_id")
                 return Media("image", "", data, at, block=unmarked(part))
@@ -198,7 +201,7 @@ class OpenAIResponses(MessageList):
                 form, data = field(sound, "format", ""), field(sound, "data", "")
                 return Media("audio", form, data, at, block=unmarked(part))
             case kind:
-                return Opaque(str(kind), as_json(part, where), at)
+                return Opaque(str(kind), opaque_json(part, where), at)
 
     # ── writing ──────────────────────────────────────────────────────────────────────
 
@@ -336,7 +339,7 @@ def _other(item: Mapping[str, Any], kind: str, where: str) -> Message:
     known = {key: value for key, value in item.items() if key not in nameless}
     sealed = known.get("encrypted_content")
     tokens = _sealed_tokens(sealed) if isinstance(sealed, str) else None
-    return Message(role, (Opaque(kind, as_json(known, where), WHOLE, tokens),))
+    return Message(role, (Opaque(kind, opaque_json(known, where), WHOLE, tokens),))
 
 
 def _streams(chunks: Sequence[Any], where: str) -> Iterator[Content]:
@@ -348,7 +351,7 @@ def _streams(chunks: Sequence[Any], where: str) -> Iterator[Content]:
             if isinstance(given, str):
                 yield Text(given, at)
             elif given is not None:
-                yield Opaque(name, as_json(given, f"{where}[{index}].{name}"), at)
+                yield Opaque(name, opaque_json(given, f"{where}[{index}].{name}"), at)
 
 
 def _with_stream(chunks: Sequence[Any], at: int, text: str) -> list[Any]:
