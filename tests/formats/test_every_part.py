@@ -12,6 +12,7 @@ from anthropic.types import beta
 from google.genai import types as genai
 from openai.types import chat, responses
 
+from tests.formats.table import NAMES, PAGE, table
 from tests.wire import examples, found_in, history
 from ullage import Session, canon, problems
 from ullage.formats import FORMATS
@@ -136,9 +137,7 @@ def test_every_block_that_anthropics_sdk_knows_has_an_example():
 
 def test_every_item_that_openais_sdk_knows_has_an_example():
     items = types_in(responses.ResponseInputItemParam) - {"message"}
-    outputs = {"local_shell_call_output", "shell_call_output", "apply_patch_call_output"}
-    behind = outputs | {"computer_call_output"}
-    assert items - behind - known("openai-responses") == set()
+    assert items - known("openai-responses") == set()
     parts = types_in(responses.ResponseInputContentParam)
     assert parts - known("openai-responses") == set()
 
@@ -148,3 +147,9 @@ def test_every_part_that_googles_sdk_knows_has_an_example():
     beside = {name for name in aliases if name.endswith(("Metadata", "Processing"))}
     beside |= {"thought", "thoughtSignature", "mediaResolution", "audioTranscription"}
     assert aliases - beside - known("gemini") == set()
+
+
+@pytest.mark.parametrize("format", FORMATS)
+def test_the_page_says_what_each_type_is_taken_for(format):
+    """Else `python -m tests.formats.table`."""
+    assert f"### {NAMES[format]}\n\n{table(format)}\n" in PAGE.read_text(encoding="utf-8")

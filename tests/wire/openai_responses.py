@@ -58,6 +58,35 @@ def _alone(type, speaker="assistant", /, **fields):
     return Example(type, "Opaque", [{"type": type, **fields}], speaker)
 
 
+def _hosted(kind, number):
+    """A tool that is run by the caller and known to the model: its call, and its result."""
+    first, second = _pair(kind, number), _pair(kind, number + 1)
+    yield Example(kind, "Opaque", first)
+    yield Example(f"{kind}_output", "ToolResult", second, "tool")
+
+
+def _pair(kind, number):
+    known = {"type": kind, "id": f"{kind[:2]}_{number}", "call_id": f"call_{number}"}
+    answer = {"type": f"{kind}_output", "call_id": f"call_{number}"}
+    match kind:
+        case "computer_call":
+            click = {"type": "click", "button": "left", "x": 1, "y": 2}
+            call = {**known, "action": click, "pending_safety_checks": [], **_DONE}
+            shot = {"type": "computer_screenshot", "image_url": _IMAGE["image_url"]}
+            return [call, {**answer, "output": shot, "acknowledged_safety_checks": []}]
+        case "local_shell_call":
+            action = {"type": "exec", "command": ["ls"], "env": {}}
+            answer = {"type": f"{kind}_output", "id": f"call_{number}", "output": "a.py\n"}
+            return [{**known, "action": action, **_DONE}, answer]
+        case "shell_call":
+            ended = {"type": "exit", "exit_code": 0}
+            printed = {"stdout": "a.py\n", "stderr": "", "outcome": ended}
+            action = {"commands": ["ls"], "timeout_ms": None}
+            return [{**known, "action": action, **_DONE}, {**answer, "output": [printed]}]
+    operation = {"type": "delete_file", "path": "a.py"}
+    return [{**known, "operation": operation, **_DONE}, {**answer, **_DONE}]
+
+
 EXAMPLES = (
     Example(
         "input_text",
@@ -163,29 +192,6 @@ EXAMPLES = (
         "tool",
     ),
     Example(
-        "computer_call",
-        "Opaque",
-        [
-            {
-                "type": "computer_call",
-                "id": "cu_1",
-                "call_id": "call_8",
-                "action": {"type": "click", "button": "left", "x": 1, "y": 2},
-                "pending_safety_checks": [],
-                **_DONE,
-            },
-            {
-                "type": "computer_call_output",
-                "call_id": "call_8",
-                "output": {
-                    "type": "computer_screenshot",
-                    "image_url": f"data:image/png;base64,{PNG}",
-                },
-                "acknowledged_safety_checks": [],
-            },
-        ],
-    ),
-    Example(
         "computer_screenshot",
         "Opaque",
         [
@@ -206,58 +212,10 @@ EXAMPLES = (
         "tool",
         inside=True,
     ),
-    Example(
-        "local_shell_call",
-        "Opaque",
-        [
-            {
-                "type": "local_shell_call",
-                "id": "lsh_1",
-                "call_id": "call_10",
-                "action": {"type": "exec", "command": ["ls"], "env": {}},
-                **_DONE,
-            },
-            {"type": "local_shell_call_output", "id": "call_10", "output": "a.py\n"},
-        ],
-    ),
-    Example(
-        "shell_call",
-        "Opaque",
-        [
-            {
-                "type": "shell_call",
-                "id": "sh_1",
-                "call_id": "call_11",
-                "action": {"commands": ["ls"], "timeout_ms": None},
-                **_DONE,
-            },
-            {
-                "type": "shell_call_output",
-                "call_id": "call_11",
-                "output": [
-                    {
-                        "stdout": "a.py\n",
-                        "stderr": "",
-                        "outcome": {"type": "exit", "exit_code": 0},
-                    }
-                ],
-            },
-        ],
-    ),
-    Example(
-        "apply_patch_call",
-        "Opaque",
-        [
-            {
-                "type": "apply_patch_call",
-                "id": "apc_1",
-                "call_id": "call_12",
-                "operation": {"type": "delete_file", "path": "a.py"},
-                **_DONE,
-            },
-            {"type": "apply_patch_call_output", "call_id": "call_12", "status": "completed"},
-        ],
-    ),
+    *_hosted("computer_call", 10),
+    *_hosted("local_shell_call", 12),
+    *_hosted("shell_call", 14),
+    *_hosted("apply_patch_call", 16),
     _alone("web_search_call", id="ws_1", action={"type": "search", "query": "well"}, **_DONE),
     _alone("file_search_call", id="fs_1", queries=["well"], results=None, **_DONE),
     _alone(
@@ -288,8 +246,8 @@ EXAMPLES = (
     _alone("mcp_call", id="mcp_1", server_label="x", name="ask", arguments="{}", output="one"),
     _alone("mcp_approval_request", id="mcpr_1", server_label="x", name="ask", arguments="{}"),
     _alone("mcp_approval_response", "user", approval_request_id="mcpr_1", approve=True),
-    _alone("program", id="prog_1", call_id="call_13", code="f()", fingerprint=SEALED),
-    _alone("program_output", id="progo_1", call_id="call_13", result="1", **_DONE),
+    _alone("program", id="prog_1", call_id="call_20", code="f()", fingerprint=SEALED),
+    _alone("program_output", id="progo_1", call_id="call_20", result="1", **_DONE),
     _alone("additional_tools", "system", role="developer", tools=[_TOOL]),
     _alone("configuration_update", "system", reasoning={"effort": "low"}),
     _alone("compaction", id="cmp_1", encrypted_content=SEALED),
