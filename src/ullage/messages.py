@@ -145,3 +145,12 @@ class Message(Struct, frozen=True, gc=False):
     def only_thought(self) -> bool:
         """Whether this is reasoning and nothing else."""
         return bool(self.parts) and all(isinstance(part, Reasoning) for part in self.parts)
+
+    @property
+    def stands(self) -> bool:
+        """Whether nothing may take its place: what the system says holds for all behind it.
+
+        Instructions, tools that were added and settings that were changed are in force until
+        the system says otherwise.
+        """
+        return self.role == "system"

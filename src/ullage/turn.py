@@ -281,7 +281,13 @@ def _render(
             messages[at] = wire.edit(raws[at], parsed[index], (), silent=True)
     if window.span is not None:
         start, stop, span = window.span
-        messages[start + head.leading : stop + head.leading] = [wire.user(span.text)]
+        standing = [
+            messages[index + head.leading]
+            for index in range(start, stop)
+            if not window.hidden(index)
+        ]
+        account = [wire.user(span.text), *standing]
+        messages[start + head.leading : stop + head.leading] = account
     return wire.compose(request, messages, tools)
 
 
