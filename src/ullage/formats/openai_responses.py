@@ -74,6 +74,22 @@ _OTHERS: dict[str, Role] = {
 _NAMELESS = frozenset(("id", "status", "created_by"))
 """Fields of an item that have no say in what it is."""
 
+_OPENS = {
+    "computer_call": "call_id",
+    "local_shell_call": "call_id",
+    "shell_call": "call_id",
+    "apply_patch_call": "call_id",
+    "tool_search_call": "call_id",
+    "program": "call_id",
+    "mcp_approval_request": "id",
+}
+_CLOSES = {
+    "tool_search_output": "call_id",
+    "program_output": "call_id",
+    "mcp_approval_response": "approval_request_id",
+}
+"""Items that belong to one another though neither is a call that we know: the field that tells."""
+
 _STREAMS = ("stdout", "stderr", "outcome")
 _SEALED_BYTES = 650
 _BYTES_PER_TOKEN = 4
@@ -339,7 +355,9 @@ def _other(item: Mapping[str, Any], kind: str, where: str) -> Message:
     known = {key: value for key, value in item.items() if key not in nameless}
     sealed = known.get("encrypted_content")
     tokens = _sealed_tokens(sealed) if isinstance(sealed, str) else None
-    return Message(role, (Opaque(kind, opaque_json(known, where), WHOLE, tokens),))
+    opens, closes = (str(item.get(of.get(kind, "")) or "") for of in (_OPENS, _CLOSES))
+    part = Opaque(kind, opaque_json(known, where), WHOLE, tokens, opens, closes)
+    return Message(role, (part,))
 
 
 def _streams(chunks: Sequence[Any], where: str) -> Iterator[Content]:

@@ -1,8 +1,9 @@
 """Emergency: whatever it takes to fit the hard limit, and never an illegal view.
 
 What is kept whole: what stands outside the messages, everything up to the first user
-message and up to what the provider itself compacted, what the system says, the newest messages. What is between
-becomes an account: one user message of bullets, with an index of everything it stands for.
+message and up to what the provider itself compacted, what the system says, the newest
+messages. What is between becomes an account: one user message of bullets, with an index of
+everything it stands for.
 If what is kept is itself too large, its largest texts are cut to size. The account is always
 made from the original messages, never from an earlier account, so nothing decays however
 often it happens (failure F51).
