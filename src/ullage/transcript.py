@@ -188,6 +188,11 @@ class Transcript:
         part = self.messages[found[0]].parts[found[1]]
         return part if isinstance(part, ToolCall) else None
 
+    def home(self, index: int, number: int) -> int | None:
+        """The message of the call that the result at (message, part) answers."""
+        found = self._answers.get((index, number))
+        return None if found is None else found[0]
+
     def newest_result(self, call_id: str) -> Spot | None:
         """Where the newest result of a call id stands."""
         name = whole(call_id)

@@ -279,6 +279,8 @@ def _render(
         if index not in window.changed and not window.hidden(index):
             at = index + head.leading
             messages[at] = wire.edit(raws[at], parsed[index], (), silent=True)
+    for index in window.parted():
+        messages[index + head.leading] = wire.apart(messages[index + head.leading])
     if window.span is not None:
         start, stop, span = window.span
         standing = [

@@ -264,6 +264,18 @@ class Window:
         within = span is not None and span[0] <= index < span[1]
         return within and not self.transcript.messages[index].stands
 
+    def parted(self) -> Iterator[int]:
+        """The shown messages with a result whose call is in the account: it came late.
+
+        It could not be known when the call was condensed, and nothing may be left out now.
+        """
+        for index in range(self.span[1], self.size) if self.span else ():
+            for number, part in enumerate(self.transcript.messages[index].parts):
+                home = self.transcript.home(index, number)
+                if isinstance(part, ToolResult) and home is not None and self.hidden(home):
+                    yield index
+                    break
+
     def shown(self, index: int) -> Shown:
         """What replaces the leaves of a message."""
         return self._shown.get(index, _WHOLE)

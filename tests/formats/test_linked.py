@@ -95,3 +95,27 @@ def _call(number):
     call = {"type": "function_call", "call_id": f"call_{number}", "name": "note"}
     output = {"type": "function_call_output", "call_id": f"call_{number}", "output": "noted\n" * 90}
     return {**call, "arguments": "{}"}, output
+
+
+def test_a_second_output_after_its_call_was_condensed_is_handed_in_by_the_user():
+    """R2: an output stands behind its call, and what is new is never left out."""
+    messages = histories.wire("openai-responses", [_read(number) for number in range(60)])
+    first = [{"type": "function_call", "call_id": "x", "name": "bash", "arguments": "{}"}]
+    first.append({"type": "function_call_output", "call_id": "x", "output": "at once"})
+    second = {"type": "function_call_output", "call_id": "x", "output": "a minute later"}
+    items = [*messages[:4], *first, *messages[4:91], second, *messages[91:]]
+    session = Session("gpt-5.6", limits=Limits(window_tokens=6_000), format="openai-responses")
+    handed_in = 0
+    for stop in range(1, len(items) + 1):
+        request = histories.request("openai-responses", items[:stop])
+        if not problems(request, "openai-responses"):
+            view = session.fit(request)["input"]
+            assert problems({**request, "input": view}, "openai-responses") == []
+            handed_in += any("a minute later" in str(item) for item in view)
+            assert stop != 94 or "a minute later" in str(view)
+    assert handed_in
+
+
+def _read(number):
+    call = histories.Call("read_file", f"{number}.log", f"line {number}\n" * 300)
+    return histories.Turn(said="Let me look.", calls=(call,))

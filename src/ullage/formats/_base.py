@@ -88,6 +88,9 @@ class Format(Protocol):
         ``silent`` leaves its reasoning out.
         """
 
+    def apart(self, raw: Any) -> Any:
+        """A message of results to stand without its call, which an account stands for."""
+
     def reasoning(self, request: Mapping[str, Any], model: str) -> ReasoningRule:
         """What an edit means for the reasoning behind it, with this model and request."""
 
@@ -169,6 +172,10 @@ class MessageList:
     def reasoning(self, request: Mapping[str, Any], model: str) -> ReasoningRule:
         """See `Format.reasoning`: this format carries none that is bound to what precedes it."""
         return "free"
+
+    def apart(self, raw: Any) -> Any:
+        """See `Format.apart`. A result follows its call at once here, and goes where it goes."""
+        return raw
 
     def compose(
         self, request: Mapping[str, Any], messages: list[Any], tools: Sequence[dict[str, Any]]

@@ -245,6 +245,10 @@ class Gemini:
             return parts
         return with_field(raw, "parts", parts) if is_content(raw) else parts[0]
 
+    def apart(self, raw: Any) -> Any:
+        """See `Format.apart`. A result follows its call at once here, and goes where it goes."""
+        return raw
+
     def reasoning(self, request: Mapping[str, Any], model: str) -> ReasoningRule:
         """See `Format.reasoning`: signatures are not bound to what stands before them."""
         return "free"

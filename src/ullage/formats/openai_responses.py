@@ -90,6 +90,7 @@ _CLOSES = {
 }
 """Items that belong to one another though neither is a call that we know: the field that tells."""
 
+_APART = "[ullage: one more result of a call that the account above stands for]"
 _STREAMS = ("stdout", "stderr", "outcome")
 _SEALED_BYTES = 650
 _BYTES_PER_TOKEN = 4
@@ -237,6 +238,12 @@ class OpenAIResponses(MessageList):
             else:
                 new["output"] = _with(new["output"], part.content[item].at, text)
         return new
+
+    def apart(self, raw: Any) -> dict[str, Any]:
+        """See `Format.apart`. A second output may come any time: then the user hands it in."""
+        output = field(raw, "output")
+        parts = [{"type": "input_text", "text": output}] if isinstance(output, str) else output
+        return {"role": "user", "content": [{"type": "input_text", "text": _APART}, *parts]}
 
     def user(self, text: str) -> dict[str, Any]:
         """See `Format.user`."""
