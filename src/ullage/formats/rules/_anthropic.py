@@ -11,7 +11,6 @@ import re
 from typing import Any
 
 from ullage.formats.rules._anthropic_extras import (
-    REMEDIES,
     Markers,
     ServerTools,
     head_markers,
@@ -71,7 +70,7 @@ class Check:
     """
 
     def __init__(self) -> None:
-        self._report = Report(REMEDIES)
+        self._report = Report()
         self._count = 0
         self._role: str | None = None
         self._open: dict[str, str] = {}
@@ -108,7 +107,7 @@ class Check:
 
     def close(self) -> list[Problem]:
         """Everything found, and the calls still open; may be asked at any point."""
-        end = Report(REMEDIES)
+        end = Report()
         if not self._count:
             end.add("A1", "messages", "at least one message is asked for")
         self._missed(end)
@@ -207,7 +206,7 @@ class Check:
             self._report.add("A0", _path(at, index), sentence)
         for name, wanted in needed:
             if not isinstance(block.get(name), wanted):
-                self._report.fields(block, needed, _path(at, index))
+                self._report.fields("A0", block, needed, _path(at, index))
                 return
 
     def _text(self, text: Any, at: int, index: int) -> None:
@@ -258,7 +257,7 @@ class Check:
                 sentence = "a block of this type may not stand in a tool_result"
                 self._report.add("A0", f"{where}[{inner}]", sentence)
             elif kind in _BLOCKS:
-                self._report.fields(block, _BLOCKS[kind][1], f"{where}[{inner}]")
+                self._report.fields("A0", block, _BLOCKS[kind][1], f"{where}[{inner}]")
                 if not block.keys() <= _ALLOWED[kind]:
                     self._unknown(block, _ALLOWED[kind], f"{where}[{inner}]")
             if type(block) is dict and block.get("cache_control") is not None:
@@ -271,7 +270,7 @@ class Check:
 
 def head_problems(body: Wire, messages: Any) -> list[Problem]:
     """The rules about the head: its texts (A9), tool names (A8), all cache markers (A21)."""
-    report = Report(REMEDIES)
+    report = Report()
     system = body.get("system")
     if system is not None and not isinstance(system, (str, list)):
         report.add("A0", "system", f"text or a list, and it is {kind_of(system)}")

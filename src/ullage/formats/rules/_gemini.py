@@ -20,18 +20,6 @@ from ullage.formats.rules._problem import Problem, Report, Wire, kind_of, plain_
 
 __all__ = ["Check", "head_problems", "signature_problems"]
 
-REMEDIES = {
-    "G1": "Use the roles user and model; calls stand with model, responses with user.",
-    "G2": "Give every content a part and every part exactly one field with data in it.",
-    "G3": "Answer every call of a step in the one content that follows it.",
-    "G4": "Let a user content or the function responses stand directly before the calls.",
-    "G5": "Put the responses directly after the content that holds their calls.",
-    "G6": "Give each response the id of its call, or its name where there are no ids.",
-    "G7": "Send the first call of each step of this turn with the signature it came with.",
-    "G8": "Send a signature only on the very part it came with, both unchanged.",
-    "G11": "End the contents with a user content or with function responses.",
-    "G12": "Put system instruction and tools into the cache, or do without the cache.",
-}
 SENTINELS = frozenset(("skip_thought_signature_validator", "context_engineering_is_the_way_to_go"))
 
 _DATA = (
@@ -69,7 +57,7 @@ class Check:
     """
 
     def __init__(self) -> None:
-        self._report = Report(REMEDIES)
+        self._report = Report()
         self._count = 0
         self._role: str | None = None
         self._asked: list[_Asked] = []
@@ -97,7 +85,7 @@ class Check:
 
     def close(self) -> list[Problem]:
         """Everything found, and what a request that ends here lacks; may be asked anytime."""
-        end = Report(REMEDIES)
+        end = Report()
         if not self._count:
             end.add("G11", "contents", "at least one content is asked for")
         if self._asked:
@@ -195,7 +183,7 @@ class Check:
 
 def head_problems(body: Wire, contents: Any) -> list[Problem]:
     """The rules about everything but the contents: G12, and what the model asks of G7."""
-    report = Report(REMEDIES)
+    report = Report()
     config = body.get("config")
     outside = {**body, **(config if type(config) is dict else {})}
     if _get(outside, "cachedContent"):
@@ -216,7 +204,7 @@ def signature_problems(contents: Any, history: Sequence[Any]) -> list[Problem]:
 
     A signature is compared as bytes: the SDK writes it in another alphabet of base64.
     """
-    report = Report(REMEDIES)
+    report = Report()
     came = [(_without(part), _signature(part)) for _, part in _signed_parts(history)]
     signatures = {signature for _, signature in came}
     for where, part in _signed_parts(contents):

@@ -8,18 +8,6 @@ from ullage.formats.rules._problem import Problem, Report, Wire, kind_of, name_i
 
 __all__ = ["Check", "head_problems"]
 
-REMEDIES = {
-    "C0": "Send the message in the shape the API documents.",
-    "C1": "Put one tool message per call directly after the assistant message, or drop both.",
-    "C2": "Drop the tool message, or send the call it answers too.",
-    "C3": "Move the tool message up, directly after the message that holds its call.",
-    "C4": "Leave tool_calls out when there are none.",
-    "C5": "Give the message content, or drop it.",
-    "C6": "Shorten the id in the call and in its result alike.",
-    "C7": "Send the arguments as JSON text.",
-    "C8": "Put the media into a user message after the results.",
-    "C10": "Set stream to true or leave stream_options out.",
-}
 ID_LENGTH = 40
 
 _PARTS: dict[str, dict[Any, tuple[str, type]]] = {
@@ -45,7 +33,7 @@ class Check:
     """
 
     def __init__(self) -> None:
-        self._report = Report(REMEDIES)
+        self._report = Report()
         self._count = 0
         self._open: dict[str, str] = {}
         self._late: set[str] = set()
@@ -66,7 +54,7 @@ class Check:
                 self._assistant(message, at)
                 return
             if role == "function":
-                self._report.fields(message, [("name", str)], f"messages[{at}]")
+                self._report.fields("C0", message, [("name", str)], f"messages[{at}]")
                 return
             if role not in _PARTS:
                 self._report.add("C0", f"messages[{at}].role", "no such role in this format")
@@ -79,7 +67,7 @@ class Check:
         """Everything found, and the calls still open; may be asked at any point."""
         if self._count and not self._open:
             return list(self._report.found)
-        end = Report(REMEDIES)
+        end = Report()
         if not self._count:
             end.add("C0", "messages", "at least one message is asked for")
         self._missed(end, "at the end")
@@ -155,7 +143,7 @@ class Check:
         for index, part in enumerate(content):
             kind = name_in(part, "type")
             if kind in allowed:
-                self._report.fields(part, [allowed[kind]], f"{where}[{index}]")
+                self._report.fields("C0", part, [allowed[kind]], f"{where}[{index}]")
             else:
                 rule = "C8" if role == "tool" else "C0"
                 sentence = f"a part of this type may not stand in a {role} message"
@@ -164,9 +152,9 @@ class Check:
 
 def head_problems(body: Wire, messages: Any) -> list[Problem]:
     """The rules about everything but the messages: C10, and that tools are a list."""
-    report = Report(REMEDIES)
+    report = Report()
     if body.get("stream_options") is not None and not body.get("stream"):
         report.add("C10", "stream_options", "stream_options is set and stream is not")
     if body.get("tools") is not None:
-        report.fields(body, [("tools", list)], "tools")
+        report.fields("C0", body, [("tools", list)], "tools")
     return report.found
