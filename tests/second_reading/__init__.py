@@ -12,8 +12,8 @@ from tests.second_reading import anthropic, chat, gemini, responses
 
 READINGS: dict[str, Callable[[dict[str, Any]], set[str]]] = {
     "anthropic": anthropic.broken,
-    "openai_chat": chat.broken,
-    "openai_responses": responses.broken,
+    "openai-chat": chat.broken,
+    "openai-responses": responses.broken,
     "gemini": gemini.broken,
 }
 

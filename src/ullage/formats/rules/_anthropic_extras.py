@@ -8,14 +8,16 @@ say so: those of this message, and those carried over from the one before.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Sequence
 from typing import Any
 
 from ullage.formats.rules._problem import Problem, Report, Wire, plain_message
 
-__all__ = ["Markers", "ServerTools", "thinking_problems"]
+__all__ = ["Markers", "ServerTools", "head_markers", "is_tool_name", "thinking_problems"]
 
 MARKERS = 4
+_NAME = re.compile(r"[a-zA-Z0-9_-]{1,128}\Z").match
 _THINKING = ("thinking", "redacted_thinking")
 _SERVER_CALLS = ("server_tool_use", "mcp_tool_use")
 
@@ -91,6 +93,11 @@ class Markers:
         self._ttls.append(ttl)
         if len(self._ttls) == MARKERS + 1:
             self._report.add("A21", where, f"more than {MARKERS} cache markers")
+
+
+def is_tool_name(name: str) -> bool:
+    """Whether a tool may be called so (A8)."""
+    return _NAME(name) is not None
 
 
 def head_markers(body: Wire, messages: Any) -> list[Problem]:

@@ -1,4 +1,4 @@
-"""The rules of Gemini generateContent, G1 to G8, G11 and G12 (`provider-rules` §1.D).
+"""The rules of Gemini generateContent, G0 to G8, G11 and G12 (`provider-rules` §1.D).
 
 Field names are read in both spellings: the wire's (functionCall) and the SDK's
 (function_call). A string, or a part that stands alone, is a content, as the SDK takes it.
@@ -16,6 +16,7 @@ from typing import Any
 
 from msgspec import Struct
 
+from ullage.formats.rules._models import signs_calls
 from ullage.formats.rules._problem import Problem, Report, Wire, kind_of, plain_message
 
 __all__ = ["Check", "head_problems", "signature_problems"]
@@ -37,7 +38,6 @@ _MODIFIERS = frozenset(
     ("thought", "thoughtSignature", "videoMetadata", "mediaResolution", "partMetadata")
 )
 _ROLES = ("user", "model", "function")
-_SIGNING = re.compile(r"gemini-(?:[3-9]|\d\d)")
 _NOT_BESIDE_A_CACHE = ("systemInstruction", "tools", "toolConfig")
 
 
@@ -53,7 +53,8 @@ class Check:
     """One pass over the contents.
 
     The state: the calls of the content before, if it held any; the role before; and the
-    steps of the current turn, each as (where its first call stands, whether it is signed).
+    steps of the current turn, each as (where its first call stands, whether it is signed), and
+    where a later call of a step is signed too. Earlier turns are not validated.
     """
 
     def __init__(self) -> None:
@@ -62,6 +63,7 @@ class Check:
         self._role: str | None = None
         self._asked: list[_Asked] = []
         self.steps: list[tuple[str, bool]] = []
+        self._oversigned: list[str] = []
 
     def feed(self, message: Any) -> None:
         """Judge the next content."""
@@ -80,7 +82,7 @@ class Check:
         if role == "model":
             self._calls(called, where)
         elif not answered:
-            self.steps = []
+            self.steps, self._oversigned = [], []
         self._role = role
 
     def close(self) -> list[Problem]:
@@ -94,13 +96,15 @@ class Check:
             end.add("G11", f"contents[{self._count - 1}]", "the last content is the model's")
         if any(signed for _, signed in self.steps):
             _need_signatures(self.steps, end)
+        for where in self._oversigned:
+            end.add("G7", where, "only the first call of a step carries a signature")
         return self._report.found + end.found
 
     # -- within a content -----------------------------------------------------------------
 
     def _part(self, part: Any, role: str, where: str) -> None:
         if type(part) is not dict:
-            self._report.add("G2", where, f"a part is an object, and it is {kind_of(part)}")
+            self._report.add("G0", where, f"a part is an object, and it is {kind_of(part)}")
             return
         data = [name for name in _DATA if _get(part, name) is not None]
         unknown = [key for key in part if _camel(key) not in _MODIFIERS | set(_DATA)]
@@ -119,23 +123,23 @@ class Check:
     def _text(self, part: Wire, where: str) -> None:
         text = part["text"]
         if not isinstance(text, str):
-            self._report.add("G2", where, f"text is a string, and it is {kind_of(text)}")
+            self._report.add("G0", where, f"text is a string, and it is {kind_of(text)}")
         elif not text and not _get(part, "thoughtSignature"):
             self._report.add("G2", where, "text must not be empty")
 
     def _body(self, body: Any, kind: str, where: str) -> None:
         if type(body) is not dict:
-            self._report.add("G2", where, f"{kind} is an object, and it is {kind_of(body)}")
+            self._report.add("G0", where, f"{kind} is an object, and it is {kind_of(body)}")
             return
         fields = {"functionCall": "args", "functionResponse": "response"}
         if kind in fields:
             name = body.get("name")
             held = body.get(fields[kind], {} if kind == "functionCall" else None)
             if not isinstance(name, str) or not name:
-                self._report.add("G2", where, f"{kind} names its function")
+                self._report.add("G0", where, f"{kind} names its function")
             if type(held) is not dict:
                 sentence = f"{fields[kind]} is an object, and it is {kind_of(held)}"
-                self._report.add("G2", where, sentence)
+                self._report.add("G0", where, sentence)
 
     # -- between contents -----------------------------------------------------------------
 
@@ -172,9 +176,8 @@ class Check:
         if self._role not in ("user", "function"):
             self._report.add("G4", where, "no user content stands directly before these calls")
         first, *siblings = called
-        if any(_signature(part) for part in siblings):
-            self._report.add("G7", where, "only the first call of a step carries a signature")
         self.steps.append((where, bool(_signature(first))))
+        self._oversigned += [where] if any(_signature(part) for part in siblings) else []
         for part in called:
             body = _get(part, "functionCall")
             fields = body if type(body) is dict else {}
@@ -190,7 +193,7 @@ def head_problems(body: Wire, contents: Any) -> list[Problem]:
         for name in _NOT_BESIDE_A_CACHE:
             if _get(outside, name):
                 report.add("G12", name, f"{name} and cachedContent exclude each other")
-    if _SIGNING.search(str(body.get("model") or "")):
+    if signs_calls(body.get("model")):
         check = Check()
         for content in contents if isinstance(contents, (list, tuple)) else ():
             check.feed(plain_message(content))

@@ -126,7 +126,7 @@ class Check:
 
     def _id(self, item: Wire, kind: str, where: str) -> None:
         name = item.get("id")
-        if name is None or (kind == "message" and item.get("role") != "assistant"):
+        if name is None:
             return
         if type(name) is not str or not _ID(name):
             self._report.add("R5", f"{where}.id", "the id has characters not allowed in it")
@@ -145,7 +145,7 @@ class Check:
             return
         if len(call_id) > CALL_ID_LENGTH:
             sentence = f"{len(call_id)} characters, {CALL_ID_LENGTH} are allowed"
-            self._report.add("R0", f"{where}.call_id", sentence)
+            self._report.add("C6", f"{where}.call_id", sentence)
         if call_id in self._open:
             self._report.add("R1", where, "a call with this call_id is still open")
         self._asked.add(call_id)
