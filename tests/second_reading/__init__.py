@@ -2,7 +2,8 @@
 
 Whoever wrote it had not seen `ullage.formats.rules`, and it imports nothing from there.
 One file a format; `broken` gives the ids of the rules a request breaks (A.., C.., R.., G..).
-Where the text can be read in two ways, both readings stand beside the code that takes one.
+Where the text can be read in two ways, both readings stand beside the code that takes one;
+what was settled later, between the two checkers, is in docs/validator.md.
 """
 
 from collections.abc import Callable

@@ -42,6 +42,7 @@ def broken(request: dict[str, Any]) -> set[str]:
         | pairs(messages)
         | names(request, messages)
         | texts(messages)
+        | system_texts(request)
         | last(request, messages)
         | open_loop(request, messages)
         | server_tools(request, messages)
@@ -75,37 +76,58 @@ def first(messages: list[Message]) -> set[str]:
     """A1."""
     if not messages:
         return {"A1"}
+    if messages[0]["role"] == "system":
+        return set()  # A20 names this case, so it alone is reported
     begins = blocks(messages[0])[:1]
     compacted = bool(begins) and begins[0].get("type") == "compaction"
     return set() if messages[0]["role"] == "user" or compacted else {"A1"}
 
 
 def pairs(messages: list[Message]) -> set[str]:
-    """A3 to A7, over merged turns.
+    """A3 to A7.
 
-    A3 says "the immediately next message"; with A2 that is the next turn. The doubts at the end
-    of the document agree: results split over two user messages break A6, not A3. The other
-    reading, message by message, would add A3 and A4 there.
+    A3 says "the immediately next message", and A2 merges what one role says in a row. So the
+    next message is the next *user turn*: the doubts at the end of the document agree that
+    results split over two user messages break A6, not A3. But "which must be `user`" is taken
+    by its letter: another assistant message behind the calls breaks A3.
+    "That user message" of A5 and A6 is the one that answers; a result that answers nothing
+    breaks A4 or A7 alone.
     """
     found: set[str] = set()
     calls = [b["id"] for m in messages for b in of(m, "tool_use")]
     results = [b["tool_use_id"] for m in messages for b in of(m, "tool_result")]
     if len(set(calls)) < len(calls) or len(set(results)) < len(results):
         found.add("A7")
-    merged = [*turns(messages), ("", [])]
-    for (role, run), (next_role, next_run) in itertools.pairwise([("", []), *merged]):
-        here = [b["id"] for m in run for b in of(m, "tool_use")] if role == "assistant" else []
-        answers = [b["tool_use_id"] for m in next_run for b in of(m, "tool_result")]
-        if set(here) - (set(answers) if next_role == "user" else set()):
-            found.add("A3")
-        if set(answers) - set(here):
-            found.add("A4")
-        if sum(1 for m in next_run if of(m, "tool_result")) > 1:
-            found.add("A6")
-        kinds = [b.get("type") == "tool_result" for m in next_run for b in blocks(m)]
-        if kinds != sorted(kinds, reverse=True):
-            found.add("A5")
+    spoken = [m for m in messages if m["role"] != "system"]  # A20 alone says where those stand
+    for at, message in enumerate(spoken):
+        if message["role"] == "user" and at and spoken[at - 1]["role"] == "user":
+            continue  # a later part of a turn
+        before = spoken[at - 1] if at else {"role": "user"}
+        calling = of(before, "tool_use") if before["role"] == "assistant" else []
+        asked = {b["id"] for b in calling}
+        run = spoken[at:] if message["role"] == "user" else []
+        found |= answers(asked, list(itertools.takewhile(lambda m: m["role"] == "user", run)))
+    if spoken and spoken[-1]["role"] == "assistant" and of(spoken[-1], "tool_use"):
+        found.add("A3")
     return found
+
+
+def answers(asked: set[str], turn: list[Message]) -> set[str]:
+    """A3 to A6 for the calls of one assistant message and the user turn behind it."""
+    found: set[str] = set()
+    open_calls = set(asked)
+    pure = True
+    for at, message in enumerate(turn):
+        for block in blocks(message):
+            if block.get("type") != "tool_result":
+                pure = False
+            elif block["tool_use_id"] in open_calls:
+                open_calls.remove(block["tool_use_id"])
+                found |= set() if pure else {"A5"}
+                found |= {"A6"} if pure and at else set()
+            elif block["tool_use_id"] not in asked:
+                found.add("A4")
+    return found | ({"A3"} if open_calls else set())
 
 
 def names(request: dict[str, Any], messages: list[Message]) -> set[str]:
@@ -120,8 +142,7 @@ def names(request: dict[str, Any], messages: list[Message]) -> set[str]:
 
 
 def texts(messages: list[Message]) -> set[str]:
-    """A9. Texts inside a `tool_result` are not settled, so they are left alone; the text of
-    top-level `system` is not named, so it is left alone too."""
+    """A9. Texts inside a `tool_result` are not settled, so they are left alone."""
     for at, message in enumerate(messages):
         final = at == len(messages) - 1 and message["role"] == "assistant"
         if not message.get("content"):
@@ -130,6 +151,13 @@ def texts(messages: list[Message]) -> set[str]:
         elif any(not b["text"].strip() for b in of(message, "text")):
             return {"A9"}
     return set()
+
+
+def system_texts(request: dict[str, Any]) -> set[str]:
+    """A9 for the top-level `system`: its blocks are text blocks too."""
+    system = request.get("system")
+    given = system if isinstance(system, list) else []
+    return {"A9"} if any(not b["text"].strip() for b in given) else set()
 
 
 def version(request: dict[str, Any]) -> tuple[str, float] | None:
@@ -174,58 +202,62 @@ def is_result(block: Block) -> bool:
 
 
 def server_tools(request: dict[str, Any], messages: list[Message]) -> set[str]:
-    """A18 and A19.
+    """A18 and A19, over merged turns.
 
-    An unanswered `server_tool_use` is open in the last assistant message, or where client calls
-    stand beside it: its result then stands in the next assistant message, for good.
+    An unanswered `server_tool_use` is open while nobody speaks after it, or where client calls
+    stand beside it: its result then stands in the next assistant turn, for good.
     `mcp_tool_use` is not named in A18; its pairs are read the same way.
     """
     found: set[str] = set()
-    said = [m for m in messages if m["role"] == "assistant"]
+    merged = turns(messages)
     owed: set[str] = set()
-    for message in said:
+    for at, (role, run) in enumerate(merged):
+        if role != "assistant":
+            continue
+        here = [b for m in run for b in blocks(m)]
         calls: set[str] = set(owed)
         answered: set[str] = set()
-        for block in blocks(message):
+        for block in here:
             if block.get("type") in ("server_tool_use", "mcp_tool_use"):
                 calls.add(block["id"])
-            elif is_result(block):
-                found |= set() if block["tool_use_id"] in calls else {"A18"}
+            elif is_result(block) and block.get("type") != "tool_result":
+                found |= set() if block["tool_use_id"] in calls - answered else {"A18"}
                 answered.add(block["tool_use_id"])
-        if owed - answered:
-            found.add("A18")
+        found |= {"A18"} if owed - answered else set()
         owed = calls - answered - owed
-        if owed and not of(message, "tool_use") and message is not said[-1]:
+        waits = any(b.get("type") == "tool_use" for b in here)
+        if owed and waits:
+            found |= mixed(request, here, merged[at + 1 :], owed)
+        elif owed and at < len(merged) - 1:
             found.add("A18")
             owed = set()
-        if owed and of(message, "tool_use"):
-            found |= mixed(request, messages, message, owed)
     return found
 
 
 def mixed(
-    request: dict[str, Any], messages: list[Message], message: Message, owed: set[str]
+    request: dict[str, Any],
+    here: list[Block],
+    after: list[tuple[str, list[Message]]],
+    owed: set[str],
 ) -> set[str]:
-    """A19: what follows a message with client calls and unfinished server calls.
+    """A19: what follows a turn with client calls and unfinished server calls.
 
     "The same tools": only seen when `tools` are sent at all; a bare history says nothing.
     """
-    at = next(n for n, m in enumerate(messages) if m is message)
-    after = messages[at + 1 :]
-    follow = list(itertools.takewhile(lambda m: m["role"] == "user", after))
+    follow = after[0][1] if after and after[0][0] == "user" else []
     if any(b.get("type") != "tool_result" for m in follow for b in blocks(m)):
         return {"A19"}
-    need = {b["name"] for b in of(message, "server_tool_use") if b["id"] in owed}
-    closed = any(m["role"] == "assistant" for m in after)
-    if "tools" in request and not closed:
+    need = {b["name"] for b in here if b.get("type") == "server_tool_use" and b["id"] in owed}
+    closed = any(role == "assistant" for role, _ in after)
+    if "tools" in request and follow and not closed:
         have = {t.get("name") for t in request["tools"] or []}
         return {"A19"} if need - have else set()
     return set()
 
 
 def system_messages(messages: list[Message]) -> set[str]:
-    """A20. One that stands first also breaks A1, one between a call and its result A3 and A4:
-    the sentences are independent, so all that hold are reported."""
+    """A20. One that stands first is not A1 as well, one that parts a call from its result not
+    A3 and A4: the rule that names the case goes before those that hold in general."""
     merged = turns(messages)
     for at, (role, _) in enumerate(merged):
         if role != "system":
@@ -281,7 +313,11 @@ def compactions(messages: list[Message]) -> set[str]:
 
 
 def fields(messages: list[Message]) -> set[str]:
-    """A23, for the types whose fields the table gives."""
+    """A23, for the types whose fields the table gives, and for the messages themselves."""
+    for message in messages:
+        extra = {"clear_at", "output_config"} if message["role"] == "system" else set()
+        if set(message) - {"role", "content"} - extra:
+            return {"A23"}
     for block in walk([blocks(m) for m in messages]):
         known = FIELDS.get(block.get("type", ""))
         if known is not None and set(block) - known - {"type"}:

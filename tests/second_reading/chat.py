@@ -3,7 +3,6 @@
 C9 only permits, so it is not here.
 """
 
-import itertools
 import re
 from typing import Any
 
@@ -22,38 +21,53 @@ def broken(request: dict[str, Any]) -> set[str]:
     return found
 
 
+def asked(message: Message) -> list[Message]:
+    """The calls of an assistant message; the field means nothing in others."""
+    return list(message.get("tool_calls") or []) if message["role"] == "assistant" else []
+
+
 def pairs(messages: list[Message]) -> set[str]:
     """C1, C2 and C3.
 
     A result that never comes breaks C1. One that comes after another role breaks C3, which is
     C1 said again with its own number; a strict reader reports C1 there as well.
-    C2 asks for *a* preceding message with the call, so a late result, or a second one, does
-    not break it; a strict reader wants the call in the batch just before.
+    A call has one result: a second one belongs to no call any more, and breaks C2. Nor is an
+    id asked twice while it is open: one of the two calls stays without a result of its own.
     """
     found: set[str] = set()
-    known: set[str] = set()
-    for at, message in enumerate(messages):
+    waiting: list[str] = []
+    late: list[str] = []
+    for message in messages:
         if message["role"] == "tool":
-            found |= set() if message["tool_call_id"] in known else {"C2"}
-        ids = [call["id"] for call in message.get("tool_calls") or []]
-        known |= set(ids)
-        after = messages[at + 1 :]
-        batch = list(itertools.takewhile(lambda m: m["role"] == "tool", after))
-        missing = set(ids) - {m["tool_call_id"] for m in batch}
-        later = {m["tool_call_id"] for m in after if m["role"] == "tool"}
-        found |= {"C3" if one in later else "C1" for one in missing}
-    return found
+            one = message["tool_call_id"]
+            if one in waiting:
+                waiting.remove(one)
+            elif one in late:
+                late.remove(one)
+                found.add("C3")
+            else:
+                found.add("C2")
+            continue
+        late += waiting
+        waiting = []
+        for call in asked(message):
+            if call["id"] in waiting + late:
+                found.add("C1")
+                late = [one for one in late if one != call["id"]]
+            if call["id"] not in waiting:
+                waiting.append(call["id"])
+    return found | ({"C1"} if waiting + late else set())
 
 
 def calls(messages: list[Message]) -> set[str]:
     """C4, C6 and C7."""
     found: set[str] = set()
     for message in messages:
-        if message.get("tool_calls") == []:
+        if message["role"] == "assistant" and message.get("tool_calls") == []:
             found.add("C4")
-        if len(message.get("tool_call_id") or "") > 40:
+        if message["role"] == "tool" and len(message["tool_call_id"]) > 40:
             found.add("C6")
-        for call in message.get("tool_calls") or []:
+        for call in asked(message):
             if len(call["id"]) > 40:
                 found.add("C6")
             if "function" in call and not isinstance(call["function"].get("arguments"), str):
@@ -84,7 +98,7 @@ def signatures(request: dict[str, Any], messages: list[Message]) -> set[str]:
         return set()
     starts = [n for n, m in enumerate(messages) if m["role"] == "user"]
     for message in messages[starts[-1] if starts else 0 :]:
-        for call in (message.get("tool_calls") or [])[:1]:
+        for call in asked(message)[:1]:
             extra = (call.get("extra_content") or {}).get("google") or {}
             if not extra.get("thought_signature"):
                 return {"C12"}

@@ -4,6 +4,7 @@ Not here: R4, R8, R9 and R13 need what was received; R11 and R12 are accepted wi
 R15 and R16 only describe.
 """
 
+import itertools
 import re
 from typing import Any
 
@@ -13,6 +14,7 @@ ID = re.compile(r"[a-zA-Z0-9_-]+")
 PREFIX = {"function_call": "fc", "message": "msg", "reasoning": "rs", "custom_tool_call": "ctc"}
 """The four that R5 names; it also says "...", so the others are left alone."""
 
+OPEN = {"function_call", "custom_tool_call", "shell_call", "apply_patch_call", "computer_call"}
 OURS = {"compaction_trigger", "configuration_update", "additional_tools", "mcp_approval_response"}
 
 
@@ -37,7 +39,9 @@ def pairs(request: dict[str, Any], items: list[Item]) -> set[str]:
     """R1, R2 and C6.
 
     R1 asks for the output "somewhere after", so where it stands among later items is free.
-    R2 does not speak of order: an output in front of its call breaks R1 only.
+    R2 does not speak of order; since outputs stand after, one in front of its call breaks it.
+    R1 names two types; the other calls that clients run are read the same way. An id asked
+    twice while it is open leaves one of the calls without an output of its own.
     Calls marked `async`, and outputs without `call_id`, are too open to judge. What a server
     holds, or an `item_reference` names, may be the call of any output.
     """
@@ -48,14 +52,18 @@ def pairs(request: dict[str, Any], items: list[Item]) -> set[str]:
         name, call = kind(item), item.get("call_id")
         if len(call or "") > 64:
             found.add("C6")
-        if name in ("function_call", "custom_tool_call") and not item.get("async"):
-            outputs = [kind(i) for i in items[at + 1 :] if i.get("call_id") == call]
-            found |= set() if f"{name}_output" in outputs else {"R1"}
-        if name.endswith("_output") and call and not elsewhere:
-            stem = name.removesuffix("_output")
-            calls = [kind(i) for i in items if i.get("call_id") == call]
-            found |= set() if {stem, f"{stem}_call"} & set(calls) else {"R2"}
+        if name in OPEN and call and not item.get("async"):
+            found |= set() if f"{name}_output" in until_again(items[at + 1 :], call) else {"R1"}
+        if name.removesuffix("_output") in OPEN and name not in OPEN and call and not elsewhere:
+            calls = [kind(i) for i in items[:at] if i.get("call_id") == call]
+            found |= set() if name.removesuffix("_output") in calls else {"R2"}
     return found
+
+
+def until_again(items: list[Item], call: str) -> list[str]:
+    """The types of the items with this `call_id`, up to a call that uses it again."""
+    types = [kind(i) for i in items if i.get("call_id") == call]
+    return list(itertools.takewhile(lambda name: name.endswith("_output"), types))
 
 
 def reasoning(items: list[Item]) -> set[str]:

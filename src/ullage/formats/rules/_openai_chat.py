@@ -86,7 +86,9 @@ class Check:
         call_id = message.get("tool_call_id")
         if type(call_id) is not str:
             self._report.add("C0", f"messages[{at}]", "a tool message names its tool_call_id")
-        elif self._open.pop(call_id, None) is not None:
+            return
+        self._length(call_id, f"messages[{at}].tool_call_id")
+        if self._open.pop(call_id, None) is not None:
             pass
         elif call_id in self._late:
             del self._late[call_id]
@@ -129,14 +131,16 @@ class Check:
         if type(call_id) is not str or not call_id:
             self._report.add("C0", f"{where}.id", "a call has an id")
             return
-        if len(call_id) > ID_LENGTH:
-            sentence = f"an id of {len(call_id)} characters, {ID_LENGTH} are allowed"
-            self._report.add("C6", f"{where}.id", sentence)
+        self._length(call_id, f"{where}.id")
         if call_id in self._open:
             self._report.add("C1", f"{where}.id", "two calls of one message share an id")
         self._open[call_id] = where
         if call_id in self._late:
             self._report.add("C1", self._late.pop(call_id), "the call has no tool message")
+
+    def _length(self, call_id: str, where: str) -> None:
+        sentence = f"an id of {len(call_id)} characters, {ID_LENGTH} are allowed"
+        self._report.need(len(call_id) <= ID_LENGTH, "C6", where, sentence)
 
     def _content(self, content: Any, role: str, at: int) -> None:
         """Content that is not a string: a list of parts this role may hold."""
