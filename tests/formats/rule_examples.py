@@ -166,8 +166,14 @@ def mused(id="rs_1", sealed="gAAAA"):
 
 
 def said(**more):
-    part = {"type": "output_text", "text": "done"}
-    return {"type": "message", "role": "assistant", "content": [part], **more}
+    part = {"type": "output_text", "text": "done", "annotations": []}
+    return {
+        "type": "message",
+        "role": "assistant",
+        "content": [part],
+        "status": "completed",
+        **more,
+    }
 
 
 REFERENCE = {"type": "item_reference", "id": "msg_1"}
@@ -179,7 +185,7 @@ OPENAI_RESPONSES = {
     "R1": (items(GO, asked("a"), asked("b"), put("a")),
            items(GO, asked("a"), asked("b", **{"async": True}), put("a"))),
     "R2": (items(GO, put()), items(GO, put(), previous_response_id="resp_1")),
-    "R3": (items(GO, mused(), NEXT), items(GO, mused(), mused("rs_2"), said(), NEXT)),
+    "R3": (items(GO, mused(), NEXT), items(GO, mused(), mused("rs_2"), said(id="msg_1"), NEXT)),
     "R4": (items(GO, asked(id="fc_1"), put(), NEXT), items(GO, asked(), put(), NEXT), CAME),
     "R5": (items(asked(id="msg_1"), put()), items(asked(id="fc_1"), put())),
     "R6": (items(GO, said(id="msg_1"), NEXT, said(id="msg_1")),
