@@ -53,6 +53,7 @@ from ullage.formats._gemini_results import (
     response_text,
     unwrapped,
 )
+from ullage.formats.families import family_of
 from ullage.messages import (
     WHOLE,
     Content,
@@ -245,8 +246,8 @@ class Gemini:
         return with_field(raw, "parts", parts) if is_content(raw) else parts[0]
 
     def reasoning(self, request: Mapping[str, Any], model: str) -> ReasoningRule:
-        """See `Format.reasoning`: signatures are not bound to what stands before them."""
-        return "free"
+        """See `Format.reasoning`: as the model's family has it."""
+        return family_of(self.name, model).rule
 
     def user(self, text: str) -> dict[str, Any]:
         """See `Format.user`."""
