@@ -144,7 +144,8 @@ def setting(name, keys, values):
 
 def rename(draw, messages):
     """One id becomes another, perhaps one that is in use."""
-    places = having(messages, "id", "tool_use_id", "tool_call_id", "call_id")
+    keys = ("id", "tool_use_id", "tool_call_id", "call_id")
+    places = [(t, key) for t, key in having(messages, *keys) if isinstance(t[key], str)]
     if places:
         thing, key = draw(st.sampled_from(places))
         used = [other[name] for other, name in places]

@@ -75,7 +75,7 @@ def order(contents: list[Content]) -> set[str]:
     found: set[str] = set()
     for before, here in itertools.pairwise([{}, *contents, {}]):
         asks = before.get("role") == "model"
-        follows = before and before.get("role", "user") in ("user", "function")
+        follows = before and not asks
         calls = of(before, "functionCall") if asks else []
         results = of(here, "functionResponse")
         if calls and len(calls) != len(results):

@@ -281,9 +281,9 @@ class Gemini:
     ) -> dict[str, Any]:
         """See `Format.result`: a part, to stand with the other results of its step (G3).
 
-        A response holds inline media beside its text (from Gemini 3 on), other blocks as JSON.
+        A response holds media beside its text (from Gemini 3 on), other blocks as JSON.
         """
-        is_media = get(block, "inlineData") is not None
+        is_media = any(get(block, name) is not None for name in ("inlineData", "fileData"))
         if block is not None and not is_media:
             text = as_json(block, "block")
         response = {"error" if is_error else "output": text}

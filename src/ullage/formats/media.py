@@ -10,7 +10,9 @@ from typing import Literal, TypeAlias
 
 from msgspec import Struct
 
-__all__ = ["MEDIA", "MediaLimits"]
+from ullage.messages import Content, Media
+
+__all__ = ["MEDIA", "MediaLimits", "without_medium"]
 
 Kind: TypeAlias = Literal["image", "document", "audio"]
 
@@ -68,3 +70,25 @@ MEDIA = {
     "gemini": MediaLimits(from_user=_ALL, in_results=_ALL, source="§1.D functionResponse.parts"),
 }
 """The limits by format."""
+
+
+def without_medium(format: str, content: Content, text: str) -> str | None:
+    """What the result of a tool says instead of a medium that it may not hold.
+
+    Args:
+        format: the wire format of the result.
+        content: what was recalled.
+        text: what the result says beside it.
+
+    Returns:
+        ``text`` and why the medium is not there; None if it is none, or may stand there.
+    """
+    if not isinstance(content, Media) or content.kind in MEDIA[format].in_results:
+        return None
+    return (
+        f"{text}\n[not shown: a tool result of this format cannot hold {_NAMES[content.kind]}. "
+        "It is whole in the caller's history and can be sent in a user message.]"
+    )
+
+
+_NAMES = {"image": "an image", "document": "a document", "audio": "a sound"}

@@ -230,7 +230,7 @@ class Check:
         call_id = block.get("tool_use_id")
         if type(call_id) is not str or role != "user":
             return
-        if call_id in self._answered and call_id not in self._open:
+        if call_id in self._answered:
             self._report.add("A7", _path(at, index), "this call already has a result")
         self._answered.add(call_id)
         if self._open.pop(call_id, None) is None:

@@ -72,7 +72,7 @@ class Check:
         role, parts = _opened(message)
         if role not in _ROLES:
             self._report.add("G1", f"{where}.role", "no such role in this format")
-            return
+            role = "user"  # for every other rule, so that one mistake is told once
         if not parts:
             self._report.add("G2", f"{where}.parts", "a content has at least one part")
         for index, part in enumerate(parts):

@@ -143,14 +143,16 @@ class Check:
         if type(call_id) is not str or not call_id:
             self._report.add("R0", f"{where}.call_id", "a call names its call_id")
             return
-        if len(call_id) > CALL_ID_LENGTH:
-            sentence = f"{len(call_id)} characters, {CALL_ID_LENGTH} are allowed"
-            self._report.add("C6", f"{where}.call_id", sentence)
+        self._length(call_id, where)
         if call_id in self._open:
             self._report.add("R1", where, "a call with this call_id is still open")
         self._asked.add(call_id)
         if not (item.get("async") or item.get("async_")):
             self._open[call_id] = where
+
+    def _length(self, call_id: str, where: str) -> None:
+        sentence = f"{len(call_id)} characters, {CALL_ID_LENGTH} are allowed"
+        self._report.need(len(call_id) <= CALL_ID_LENGTH, "C6", f"{where}.call_id", sentence)
 
     def _answer(self, item: Wire, where: str) -> None:
         local = item.get("type") == "local_shell_call_output"
@@ -159,7 +161,9 @@ class Check:
             return
         if type(call_id) is not str:
             self._report.add("R0", f"{where}.call_id", "an output names the call_id it answers")
-        elif call_id in self._asked:
+            return
+        self._length(call_id, where)
+        if call_id in self._asked:
             self._open.pop(call_id, None)
         elif not self._references and not local:
             self._report.add("R2", where, f"no call {call_id[:64]!r} stands before this output")
