@@ -165,7 +165,8 @@ def _images(body: Wire, messages: list[Wire], report: Report) -> None:
 def _size(data: str, side: int, where: str, report: Report) -> None:
     longest = max(image_size(data))
     report.need(longest <= side, "A25", where, f"{longest} pixels a side, {side} are allowed")
-    most, size = _LIMITS.image_bytes or 0, len(data) * 3 // 4
+    most = _LIMITS.image_bytes or 0
+    size = (len(data) - data[-2:].count("=")) * 3 // 4
     report.need(size <= most, "A25", where, f"{size} bytes, {most} are allowed")
 
 
