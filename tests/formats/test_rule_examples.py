@@ -5,7 +5,8 @@ import pytest
 from tests.formats.rule_examples import EXAMPLES
 from tests.formats.test_second_reading import SHAPE
 from tests.second_reading import broken
-from ullage.formats.rules import RULES, problems
+from ullage.formats.rules import problems
+from ullage.formats.rules.table import RULES
 
 ROWS = [
     pytest.param(format, rule, *row, *[None] * (3 - len(row)), id=f"{format} {rule}")
