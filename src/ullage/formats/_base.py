@@ -14,6 +14,7 @@ from msgspec import Struct
 from ullage import canon
 from ullage.desk import ToolSpec
 from ullage.errors import FormatError
+from ullage.formats.families import family_of
 from ullage.messages import Message, Part, Reasoning, ReasoningRule, Text, ToolCall
 from ullage.usage import Usage
 
@@ -154,6 +155,7 @@ class MessageList:
     A format inherits it for these four methods and nothing else.
     """
 
+    name: str
     key = "messages"
 
     def history(self, request: Mapping[str, Any]) -> list[Any]:
@@ -172,8 +174,8 @@ class MessageList:
         return list_at(request.get("tools"), "tools")
 
     def reasoning(self, request: Mapping[str, Any], model: str) -> ReasoningRule:
-        """See `Format.reasoning`: this format carries none that is bound to what precedes it."""
-        return "free"
+        """See `Format.reasoning`: as the model's family has it."""
+        return family_of(self.name, model).rule
 
     def apart(self, raw: Any) -> Any:
         """See `Format.apart`. A result follows its call at once here, and goes where it goes."""

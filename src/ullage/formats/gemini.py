@@ -54,6 +54,7 @@ from ullage.formats._gemini_results import (
     response_text,
     unwrapped,
 )
+from ullage.formats.families import family_of
 from ullage.messages import (
     WHOLE,
     Content,
@@ -250,8 +251,8 @@ class Gemini:
         return raw
 
     def reasoning(self, request: Mapping[str, Any], model: str) -> ReasoningRule:
-        """See `Format.reasoning`: signatures are not bound to what stands before them."""
-        return "free"
+        """See `Format.reasoning`: as the model's family has it."""
+        return family_of(self.name, model).rule
 
     def user(self, text: str) -> dict[str, Any]:
         """See `Format.user`."""
@@ -297,9 +298,9 @@ class Gemini:
     ) -> dict[str, Any]:
         """See `Format.result`: a part, to stand with the other results of its step (G3).
 
-        A response holds inline media beside its text (from Gemini 3 on), other blocks as JSON.
+        A response holds media beside its text (from Gemini 3 on), other blocks as JSON.
         """
-        is_media = get(block, "inlineData") is not None
+        is_media = any(get(block, name) is not None for name in ("inlineData", "fileData"))
         if block is not None and not is_media:
             text = as_json(block, "block")
         response = {"error" if is_error else "output": text}

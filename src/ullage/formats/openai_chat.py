@@ -26,6 +26,7 @@ from ullage.formats._base import (
     unknown_role,
     unmarked,
 )
+from ullage.formats.media import without_medium
 from ullage.messages import (
     WHOLE,
     Content,
@@ -219,8 +220,14 @@ class OpenAIChat(MessageList):
     def result(
         self, call: ToolCall, text: str, *, is_error: bool = False, block: Any = None
     ) -> dict[str, Any]:
-        """See `Format.result`. There is no error flag (the text tells) and only text (C8)."""
-        content = text if block is None else as_json(block, "block")
+        """See `Format.result`. There is no error flag (the text tells) and only text (C8).
+
+        So a medium does not come back: the text says why. Other blocks come as JSON.
+        """
+        content = text
+        if block is not None:
+            told = without_medium(self.name, self._part(block, 0, "block"), text)
+            content = as_json(block, "block") if told is None else told
         return {"role": "tool", "tool_call_id": call.id, "content": content}
 
     def usage(self, reply: Any) -> Usage | None:

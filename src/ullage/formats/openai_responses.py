@@ -31,6 +31,7 @@ from ullage.formats._base import (
     unknown_role,
     unmarked,
 )
+from ullage.formats.media import without_medium
 from ullage.messages import (
     WHOLE,
     Content,
@@ -286,8 +287,14 @@ class OpenAIResponses(MessageList):
     def result(
         self, call: ToolCall, text: str, *, is_error: bool = False, block: Any = None
     ) -> dict[str, Any]:
-        """See `Format.result`. The wire has no error flag: the text says what went wrong."""
-        output = text if block is None else [block]
+        """See `Format.result`. The wire has no error flag: the text says what went wrong.
+
+        Images and files come back as what they were; an output holds no sound.
+        """
+        output: Any = text
+        if block is not None:
+            told = without_medium(self.name, self._part(block, 0, "block"), text)
+            output = [block] if told is None else told
         return {"type": "function_call_output", "call_id": call.id, "output": output}
 
     def usage(self, reply: Any) -> Usage | None:
