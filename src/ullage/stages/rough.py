@@ -12,8 +12,9 @@ from collections.abc import Mapping
 from ullage.edits import Replace
 from ullage.messages import Message, Opaque, Reasoning, Text, ToolCall
 from ullage.transcript import leaves_of
+from ullage.window import Window
 
-__all__ = ["CHARS_PER_TOKEN", "MESSAGE_TOKENS", "message_tokens", "text_tokens"]
+__all__ = ["CHARS_PER_TOKEN", "MESSAGE_TOKENS", "message_tokens", "text_tokens", "view_tokens"]
 
 CHARS_PER_TOKEN = 4
 MESSAGE_TOKENS = 4
@@ -45,3 +46,14 @@ def message_tokens(
         elif isinstance(leaf, (Text, Opaque)) or (isinstance(leaf, Reasoning) and not silent):
             total += text_tokens(leaf.text)
     return total
+
+
+def view_tokens(window: Window) -> int:
+    """Tokens of the whole view: system text, tools, and the messages as they are shown."""
+    total = window.total(_at) + sum(map(text_tokens, window.head_texts))
+    return total if window.span is None else total + text_tokens(window.span[2].text)
+
+
+def _at(window: Window, index: int) -> int:
+    message, silent = window.transcript.messages[index], index in window.silent
+    return message_tokens(message, window.shown(index), silent=silent)
