@@ -6,6 +6,7 @@ back, byte for byte; every token is accounted for. Start with `Session`.
 
 from __future__ import annotations
 
+from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from ullage.edits import Batch, Cut, Edit, Place, Replace, Span
@@ -79,9 +80,11 @@ if TYPE_CHECKING:
 
 
 def __getattr__(name: str) -> Any:
-    """``ullage.AsyncSession``, loaded when it is first asked for."""
+    """``ullage.AsyncSession`` and ``ullage.loop``, loaded when they are first asked for."""
     if name == "AsyncSession":
         from ullage.aio import AsyncSession
 
         return AsyncSession
+    if name == "loop":
+        return import_module("ullage.loop")
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

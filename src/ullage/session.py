@@ -16,6 +16,9 @@ from collections.abc import Mapping
 from types import TracebackType
 from typing import Any, Literal, Self
 
+from msgspec.structs import replace
+
+from ullage.catalog import lookup
 from ullage.drivers import run
 from ullage.effects import Output, Steps
 from ullage.errors import ConfigError, FormatError
@@ -25,6 +28,7 @@ from ullage.formats._base import field
 from ullage.limits import Limits
 from ullage.memo import Memo
 from ullage.notices import RECALL_TOOLS
+from ullage.overflow import Overflow, is_overflow
 from ullage.policy import Policy
 from ullage.recall.dispatch import Answer, answer
 from ullage.stages import DEFAULT
@@ -79,6 +83,8 @@ class Coat(ABC):
         self.events: list[Event] = []
         self._memo = Memo()
         self._window: Window | None = None
+        self._learned: dict[str, Limits] = {}
+        self._retry: dict[str, Limits] = {}
         self._hold(store)
         preload(model)
 
@@ -121,6 +127,36 @@ class Coat(ABC):
         name = _name_of(call)
         return name.startswith(opened.prefix) and (name.removeprefix(opened.prefix) in RECALL_TOOLS)
 
+    def refused(self, error: Any) -> Overflow | None:
+        """Take in that the provider refused the newest view because it was too long.
+
+        The next `fit` cuts deeper, until a reply reports usage. A window that the provider
+        names and that is smaller than ours holds from now on, for this model. Nothing of
+        this is kept in the ledger: what the next `fit` decides is.
+
+        Args:
+            error: what the provider call raised, or a reply that says so.
+
+        Returns:
+            What was too long, or None if the error says anything else: then raise it.
+
+        Raises:
+            ConfigError: nothing was fitted yet.
+        """
+        found = is_overflow(error)
+        if found is None:
+            return None
+        window, model = self.window, self.window.meter.model
+        shown = window.estimate
+        room = found.room_tokens(shown)
+        self._retry[model] = Limits(window_tokens=room, output_reserve_tokens=0)
+        limits = self._learned.get(model) or self.settings.limits
+        known = limits.window_tokens if limits else lookup(model).window_tokens
+        if found.by == "tokens" and found.limit_tokens and found.limit_tokens < known:
+            self._learned[model] = Limits(window_tokens=found.limit_tokens)
+        self.events.append(_refused(found, shown, room))
+        return found
+
     def _turn(self, request: Mapping[str, Any]) -> Steps[Turned]:
         if not isinstance(request, Mapping):
             raise FormatError(
@@ -128,7 +164,9 @@ class Coat(ABC):
                 f"expected a dict, got {type(request).__name__}",
                 "Give the keyword arguments of the provider call as one dict.",
             )
-        return turn(request, self.state, self._memo, self.settings)
+        model = str(request.get("model") or self.settings.model)
+        limits = self._retry.get(model) or self._learned.get(model) or self.settings.limits
+        return turn(request, self.state, self._memo, replace(self.settings, limits=limits))
 
     def _turned(self, turned: Turned) -> dict[str, Any]:
         self.state = turned.state
@@ -148,6 +186,7 @@ class Coat(ABC):
         )
         self._memo.outdate(self.window, (self.window.transcript.decision_key(self.window.size),))
         self.state = state
+        self._retry.clear()
 
     def _recall(self, call: Any) -> Steps[dict[str, Any]]:
         wire = self._wire
@@ -175,6 +214,13 @@ class Coat(ABC):
         if name is None:
             raise ConfigError("session", "nothing was fitted yet", "Call fit(request) first.")
         return FORMATS[name]
+
+
+def _refused(found: Overflow, shown: int, room: int) -> Event:
+    size = "a size it does not tell" if found.size_tokens is None else f"{found.size_tokens:,}"
+    limit = "" if found.limit_tokens is None else f" for a limit of {found.limit_tokens:,}"
+    why = f"the provider refused the request as too long: {size}{limit}, by its own count"
+    return Event(kind="refused", where="request", why=why, tokens_before=shown, tokens_after=room)
 
 
 _CALL_BODIES = ("function", "custom", "functionCall", "function_call")

@@ -112,6 +112,15 @@ class Format(Protocol):
         given back as what it was; elsewhere as JSON text.
         """
 
+    def results(self, results: Sequence[Any]) -> list[Any]:
+        """The raw messages that carry these wire results, ready to append to the history."""
+
+    def reply(self, reply: Any) -> list[Any]:
+        """The raw messages a reply consists of, ready to append; none if it says nothing."""
+
+    def calls(self, raw: Any) -> list[Any]:
+        """The tool calls in a raw message of the model, each as `call` takes it."""
+
     def usage(self, reply: Any) -> Usage | None:
         """What a reply reports, or None if it reports nothing."""
 
@@ -145,7 +154,7 @@ def field(value: Any, name: str, default: Any = None) -> Any:
 class MessageList:
     """What the formats share whose history is a list under one key, and tools another.
 
-    A format inherits it for these four methods and nothing else.
+    A format inherits it for these methods and nothing else.
     """
 
     key = "messages"
@@ -177,6 +186,10 @@ class MessageList:
         if tools:
             new["tools"] = [*(request.get("tools") or ()), *tools]
         return new
+
+    def results(self, results: Sequence[Any]) -> list[Any]:
+        """See `Format.results`: each result is a message of its own."""
+        return list(results)
 
 
 def as_json(value: Any, where: str) -> str:

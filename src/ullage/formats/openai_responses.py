@@ -24,6 +24,7 @@ from ullage.formats._base import (
     ToolSpec,
     as_json,
     field,
+    list_at,
     plain,
     text_at,
     unknown_role,
@@ -250,6 +251,14 @@ class OpenAIResponses(MessageList):
         """See `Format.result`. The wire has no error flag: the text says what went wrong."""
         output = text if block is None else [block]
         return {"type": "function_call_output", "call_id": call.id, "output": output}
+
+    def reply(self, reply: Any) -> list[Any]:
+        """See `Format.reply`: every item, reasoning and the server's own tools included."""
+        return list(list_at(field(reply, "output"), "output"))
+
+    def calls(self, raw: Any) -> list[Any]:
+        """See `Format.calls`. The item is the call."""
+        return [raw] if field(raw, "type") in _CALLS else []
 
     def usage(self, reply: Any) -> Usage | None:
         """See `Format.usage`. Cached and written tokens are inside ``input_tokens``."""
