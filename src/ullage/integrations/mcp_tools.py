@@ -51,8 +51,15 @@ async def amcp_tools(
         env=None if env is None else dict(env),
         cwd=None if cwd is None else os.fspath(cwd),
     )
+    raised: BaseException | None = None
     async with Client(server, read_timeout_seconds=timeout_s) as client:
-        yield await _tools_of(client)
+        tools = await _tools_of(client)
+        try:
+            yield tools
+        except BaseException as error:  # noqa: BLE001
+            raised = error  # past the SDK's task groups, which would wrap it in a group
+    if raised is not None:
+        raise raised
 
 
 @contextmanager

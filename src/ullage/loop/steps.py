@@ -228,6 +228,8 @@ class _Turn:
         name = self.wire.call(call).name
         if self.session.owns(call):
             name = name.removeprefix(self.session.window.words.prefix)
+        elif name in RECALL_TOOLS:
+            return False  # a tool of the caller's own, or of nobody
         return name in self.limit.uncounted_tools
 
     def _action(self, call: Any) -> Callable[[], Any]:
