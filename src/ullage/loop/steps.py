@@ -70,7 +70,7 @@ class Outcome(Struct, frozen=True, kw_only=True):
     """How a turn ended.
 
     Attributes:
-        text: what the model said last.
+        text: what the model's last reply said.
         history: the caller's own list, with everything that was said and done.
         why: ``"answered"``: the model asked for no tool; ``"empty"``: its last reply said
             nothing; ``"iteration_cap"`` or ``"uncounted_ceiling"``: it was stopped. A turn that
@@ -118,8 +118,8 @@ def steps(
     said = turn.open_reply()
     if said:
         turn.close(turn.calls_of(said), ())
-    if said and not turn.calls_of(said):
-        return turn.outcome("answered")
+        if not turn.calls_of(said):
+            return turn.outcome("answered", said)
     while (why := turn.stopped()) is None:
         said, reply = yield from turn.ask()
         if not said:
@@ -130,7 +130,7 @@ def steps(
             why = "answered"
             break
     yield from turn.settle()
-    return turn.outcome(why)
+    return turn.outcome(why, said)
 
 
 class _Turn:
@@ -262,10 +262,10 @@ class _Turn:
         except (OverLimitError, BudgetExceeded):
             return
 
-    def outcome(self, why: Why) -> Outcome:
-        """How it ended."""
+    def outcome(self, why: Why, said: Sequence[Any]) -> Outcome:
+        """How it ended, and with which reply."""
         return Outcome(
-            text=_text_of(self.wire, self.history),
+            text=_text_of(self.wire, said),
             history=self.history,
             why=why,
             iterations=self.iterations,
@@ -298,13 +298,7 @@ def _unknown(name: str, tools: Mapping[str, Tool]) -> Callable[[], Returned]:
     return lambda: Returned(f"no tool is called {name!r}; there are: {there_are}", is_error=True)
 
 
-def _text_of(wire: Format, history: Sequence[Any]) -> str:
-    """What the model said last."""
-    said: list[str] = []
-    for raw in reversed(history):
-        message = wire.parse(raw, wire.key)
-        if message.role == "assistant":
-            said.insert(0, "".join(part.text for part in message.parts if isinstance(part, Text)))
-        elif said:
-            break
-    return "".join(said)
+def _text_of(wire: Format, said: Sequence[Any]) -> str:
+    """The text of a reply."""
+    parts = [part for raw in said for part in wire.parse(raw, wire.key).parts]
+    return "".join(part.text for part in parts if isinstance(part, Text))
