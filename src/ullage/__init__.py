@@ -6,7 +6,7 @@ back, byte for byte; every token is accounted for. Start with `Session`.
 
 from __future__ import annotations
 
-from importlib import import_module
+import importlib
 from typing import TYPE_CHECKING, Any
 
 from ullage.edits import Batch, Cut, Edit, Place, Replace, Span
@@ -86,5 +86,5 @@ def __getattr__(name: str) -> Any:
 
         return AsyncSession
     if name == "loop":
-        return import_module("ullage.loop")
+        return importlib.import_module("ullage.loop")
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
