@@ -5,13 +5,14 @@ VENV   := .venv
 BIN    := $(VENV)/bin
 READY  := $(VENV)/.ready
 
-.PHONY: help fuzz demo test check bench bench-tokens replay-all lock clean setup
+.PHONY: help fuzz demo test check documents bench bench-tokens replay-all lock clean setup
 
 help:
 	@echo "make demo                a long agent run kept inside a 64k window, live"
 	@echo "make demo RUN=path       the same for a recorded run of yours"
 	@echo "make test                the tests"
 	@echo "make check               format, lint, types, import layers"
+	@echo "make documents           docs/documents anew, from the marks of the tests"
 	@echo "make bench               what a turn costs, in milliseconds"
 	@echo "make fuzz SECONDS=60     generated histories through every stage, judged by the rules"
 	@echo "make bench-tokens        how good the token estimates are"
@@ -38,6 +39,9 @@ check: $(READY)
 	@$(BIN)/ruff check .
 	@$(BIN)/mypy
 	@$(BIN)/lint-imports
+
+documents: $(READY)
+	@$(BIN)/python -m tests.documents write
 
 bench: $(READY)
 	@$(BIN)/python -m bench.turns

@@ -17,8 +17,8 @@ from ullage.loop import Outcome, Tool, run_turn
 
 __all__ = ["INSTRUCTIONS", "MEETING_SERVER", "POLICY", "agent_turn", "new_session"]
 
-POLICY = "default"
-"""How much of a result is shown at first, and what happens when the window fills."""
+POLICY = "continuation"
+"""`tool-result-continuation.md`: 4,000 characters of a result are shown at first."""
 
 MEETING_SERVER = (sys.executable, str(Path(__file__).with_name("meeting_server.py")))
 """The command that starts the MCP server."""

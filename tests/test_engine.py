@@ -12,6 +12,7 @@ from ullage.engine import fit
 from ullage.ledger import Ledger
 from ullage.memo import Memo
 from ullage.stages import DEFAULT, emergency, prune, truncate
+from ullage.stages.pressure import over_share
 from ullage.turn import Settings, State, turn
 
 CALL = histories.Call("bash", "a.py", "a line of output\n" * 400)
@@ -75,7 +76,10 @@ def test_whoever_was_first_to_decide_wins():
 
 def test_a_settled_place_is_not_decided_again_under_another_policy():
     _, turned = step(MESSAGES)
-    eager = Policy(name="eager", under_pressure=(partial(prune, high=0.2, low=0.05),))
+    eager = Policy(
+        name="eager",
+        under_pressure=(partial(prune, wanted=partial(over_share, high=0.2, low=0.05)),),
+    )
     _, again = step(MESSAGES, state=turned.state, policy=eager)
     for key, entry in turned.state.ledger.entries.items():
         assert again.state.ledger.at(key).batches[: len(entry.batches)] == entry.batches

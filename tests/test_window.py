@@ -32,7 +32,9 @@ def history(*outputs):
 
 def replace(window, index, text, kind="pruned"):
     spot = (index, 0, 0)
-    return Replace(window.transcript.place(spot), ref_of(window.original(spot)), text, kind, "so")
+    return Replace(
+        window.transcript.place(spot), window.transcript.output(spot).ref, text, kind, "so"
+    )
 
 
 @given(st.sampled_from(("anthropic", "openai-chat")), histories.histories)
@@ -85,13 +87,6 @@ def test_a_span_hides_its_messages_and_a_wider_one_takes_its_place():
     assert sum(window.hidden(index) for index in range(7)) == 4
     kept = sum(window.message_tokens(index) for index in (0, 5, 6))
     assert window.tokens == kept + METER.message("an account")
-
-
-def test_the_tail_is_widened_to_whole_turns():
-    window = window_of(history("tide " * 400, "ebb " * 400))
-    assert window.tail(1) == 3
-    assert window.tail(500) == 1
-    assert window.tail(10**6) == 0
 
 
 def test_the_fresh_ones_are_those_new_at_this_boundary():

@@ -91,11 +91,12 @@ def _learn(window: Window, ledger: Ledger) -> None:
     Not a report by which what we do not see is over the limit by itself: nothing would ever
     fit again, and so no better report could come (usage summed over a turn reads so, F64).
     """
-    size = window.size
+    size, window.reported_tokens = window.size, None
     if 0 < size < len(window.transcript) and window.transcript.starts_turn(size):
         observed = ledger.at(window.transcript.decision_key(size)).observed
         if observed is None:
             return
+        window.reported_tokens = observed.reported_tokens
         unseen_tokens = observed.reported_tokens - observed.estimated_tokens
         if unseen_tokens < window.limit_tokens:
             window.calibration = window.calibration.observe(
@@ -133,6 +134,8 @@ def _decide(window: Window, policy: Policy, key: bytes, fitted: Fitted) -> None:
         if cuts and window.reasoning == "frozen" and window.bound_reasoning(window.turn_start):
             fitted.events.append(_held(_name(stage)))
             continue
+        if cuts and policy.diagnostic is not None:
+            fitted.events.append(_diagnosed(policy.diagnostic, window, len(cuts)))
         _batch(window, _name(stage), policy, key, cuts, fitted)
     if policy.guard is not None:
         _batch(window, _name(policy.guard), policy, key, policy.guard(window), fitted)
@@ -182,6 +185,12 @@ def _dropped(window: Window, first: int) -> list[Cut]:
 def _held(stage: str) -> Event:
     why = "its reasoning must stay as it is while the turn is open (manual thinking)"
     return Event(kind="held", where=f"stage {stage}", why=why)
+
+
+def _diagnosed(diagnostic: str, window: Window, count: int) -> Event:
+    reported = window.estimate if window.reported_tokens is None else window.reported_tokens
+    why = diagnostic.format(count=count, reported_tokens=reported)
+    return Event(kind="diagnostic", where="the whole view", why=why)
 
 
 def _name(stage: Stage) -> str:

@@ -10,18 +10,18 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from functools import lru_cache
 
 from msgspec import Struct
 
-__all__ = ["Pointer", "Words", "aside", "pointers"]
+from ullage.desk import CONTINUATION, GREP, OURS, READ, Desk
 
-CONTINUATION = "get_continuation"
-READ = "tool_output_cache"
-GREP = "tool_output_cache_grep"
-RECALL_TOOLS = frozenset((CONTINUATION, READ, GREP))
+__all__ = ["Pointer", "Words", "aside", "next_offset", "pointers", "ref_line"]
 
 _CALL = re.compile(r'get_continuation\(tool_call_id=\\?"([0-9a-z]{16})\\?", offset=(\d+)\)')
-_REF = re.compile(r"\bref[ =]\\?\"?([0-9a-z]{16})\b")
+_REF = re.compile(r"\bref(?:[ =]|_id=)\\?\"?([0-9a-z]{16})\b")
+_FILE = re.compile(r"\b([0-9a-z]{16})\.txt\b")
+_FIELD = re.compile(r"\\\{(\w+)(?::,)?\\\}")
 
 
 class Pointer(Struct, frozen=True):
@@ -32,29 +32,39 @@ class Pointer(Struct, frozen=True):
 
 
 class Words(Struct, frozen=True):
-    """The wording of one session: the names of its recall tools, or none of them.
+    """The wording of one session: its recall desk, and whether that is open.
 
     Attributes:
         recall: whether the request holds the recall tools; without them a notice names the
             ref alone (failure F80: never a hint at a tool that is not there).
         prefix: what stands before the tools' names after a clash with the caller's own.
+        desk: the tools and their words.
     """
 
     recall: bool = True
     prefix: str = ""
+    desk: Desk = OURS
+
+    def is_recall(self, tool: str) -> bool:
+        """Whether a tool of this name is one of the recall tools of this session."""
+        return tool.startswith(self.prefix) and tool[len(self.prefix) :] in self.desk.names
 
     def read_on(self, ref: str, offset: int) -> str:
         """The call that reads on from ``offset``, or the bare ref without recall tools."""
-        if not self.recall:
-            return f"ref={ref}, from character {offset:,}"
-        return f'{self.prefix}{CONTINUATION}(tool_call_id="{ref}", offset={offset})'
+        if self.recall and CONTINUATION in self.desk.names:
+            return f'{self.prefix}{CONTINUATION}(tool_call_id="{ref}", offset={offset})'
+        if self.recall and READ in self.desk.names:
+            return f'{self.prefix}{READ}(ref_id="{ref}")'
+        return f"ref={ref}, from character {offset:,}"
 
     def cut(self, ref: str, shown: int, total: int, offset: int) -> str:
         """The notice at the end of a result that is shown in part."""
-        search = f'; search it: {self.prefix}{GREP}(ref_id="{ref}", pattern="…")'
+        search = ""
+        if self.recall and GREP in self.desk.names:
+            search = f'; search it: {self.prefix}{GREP}(ref_id="{ref}", pattern="…")'
         return (
             f"[ullage: {shown:,} of {total:,} characters shown. "
-            f"Read on: {self.read_on(ref, offset)}{search if self.recall else ''}]"
+            f"Read on: {self.read_on(ref, offset)}{search}]"
         )
 
     def placeholder(self, ref: str, text: str) -> str:
@@ -73,11 +83,21 @@ class Words(Struct, frozen=True):
         """What is added to call arguments whose long strings were left out."""
         return f"[{chars:,} characters of arguments set aside. Read: {self.read_on(ref, 0)}]"
 
-    def more(self, ref: str, start: int, stop: int, total: int) -> str:
+    def more(self, ref: str, start: int, stop: int, total: int, asked: str | None = None) -> str:
         """The last line of a page that is not the last page."""
-        return (
-            f"[characters {start:,} to {stop:,} of {total:,}. Read on: {self.read_on(ref, stop)}]"
+        return self.desk.next_page.format(
+            start=start,
+            stop=stop,
+            total=total,
+            asked=asked or ref,
+            prefix=self.prefix,
+            read_on=self.read_on(ref, stop),
         )
+
+
+def ref_line(ref: str, chars: int) -> str:
+    """The line that names the ref where a document's marker names none (DESIGN §10)."""
+    return f"[ref={ref}, {chars:,} characters in all]"
 
 
 def aside(what: str, kept: Sequence[tuple[str, int]]) -> str:
@@ -92,5 +112,30 @@ def aside(what: str, kept: Sequence[tuple[str, int]]) -> str:
 def pointers(text: str) -> list[Pointer]:
     """Every ref that a visible text names, as a model would read it, in order."""
     found = [(m.start(), Pointer(m[1], int(m[2]))) for m in _CALL.finditer(text)]
-    found += [(m.start(), Pointer(m[1], 0)) for m in _REF.finditer(text)]
+    for bare in (_REF, _FILE):
+        found += [(m.start(), Pointer(m[1], 0)) for m in bare.finditer(text)]
     return [pointer for _, pointer in sorted(found, key=lambda pair: pair[0])]
+
+
+def next_offset(page: str, desk: Desk) -> tuple[str, int] | None:
+    """A page without the line that says where to read on, and that offset in characters.
+
+    None if the page is the last one.
+    """
+    found = _end_of_page(desk.next_page).search(page)
+    return (page[: found.start()], int(found["stop"].replace(",", ""))) if found else None
+
+
+@lru_cache(maxsize=8)
+def _end_of_page(template: str) -> re.Pattern[str]:
+    """The pattern of a page's last line, made from what it is written with."""
+    kinds = {"start": r"[\d,]+", "stop": r"(?P<stop>[\d,]+)", "total": r"[\d,]+", "prefix": r"\w*"}
+    seen: set[str] = set()
+
+    def group(match: re.Match[str]) -> str:
+        name = match[1]
+        is_again = name == "stop" and name in seen
+        seen.add(name)
+        return "(?P=stop)" if is_again else kinds.get(name, r"[^\n]+?")
+
+    return re.compile(r"\n" + _FIELD.sub(group, re.escape(template)) + r"\Z")

@@ -1,4 +1,4 @@
-"""A policy is data: which stages run at which moment, under which name.
+"""A policy is data: which stages run at which moment, with which settings and words.
 
 A stage is a plain function from a window to cuts. Its settings are keyword-only and bound
 once with `functools.partial`. There are three moments (DESIGN §1): at first sight, before a
@@ -13,6 +13,7 @@ from typing import Literal, Protocol, TypeAlias
 
 from msgspec import Struct
 
+from ullage.desk import OURS, Desk
 from ullage.edits import Cut
 from ullage.window import Window
 
@@ -45,12 +46,24 @@ class Policy(Struct, frozen=True, kw_only=True):
         under_pressure: stages asked in order at every boundary; each has its own trigger.
         guard: the stage behind every policy that makes the view fit, or None to have
             `OverLimitError` instead.
+        desk: the recall tools and their words.
+        unknown_model: what is done about a model whose window is not known: ``"warn"``
+            assumes a cautious window and tells of it, ``"error"`` raises, a number is taken
+            as the window in tokens.
+        diagnostic: what a batch made under pressure is told as on stderr, or None. Fields:
+            ``count`` (results cut) and ``reported_tokens``.
+        spill_directory: the directory in which every output set aside is also kept as a
+            file that the agent's own tools can read, or None.
     """
 
     name: str
     at_first_sight: tuple[Stage, ...] = ()
     under_pressure: tuple[Stage, ...] = ()
     guard: Stage | None = None
+    desk: Desk = OURS
+    unknown_model: Literal["warn", "error"] | int = "warn"
+    diagnostic: str | None = None
+    spill_directory: str | None = None
 
 
 def kind_of(tool: str) -> ToolKind:

@@ -10,6 +10,7 @@
 from __future__ import annotations
 
 import os
+import sys
 import threading
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
@@ -18,20 +19,23 @@ from typing import Any, Literal, Self
 
 from msgspec.structs import replace
 
+from ullage.allowance import Claim
+from ullage.budget import Budget
+from ullage.calls import Call
 from ullage.catalog import lookup
 from ullage.drivers import run
 from ullage.effects import Output, Steps
 from ullage.errors import ConfigError, FormatError
 from ullage.events import Event
 from ullage.formats import FORMATS, Format
-from ullage.formats._base import field
+from ullage.formats._base import field, reply_id
 from ullage.limits import Limits
 from ullage.memo import Memo
-from ullage.notices import RECALL_TOOLS
+from ullage.notices import Words
 from ullage.overflow import Overflow, is_overflow
 from ullage.policy import Policy
+from ullage.presets import preset
 from ullage.recall.dispatch import Answer, answer
-from ullage.stages import DEFAULT
 from ullage.stores import AsyncStore, Store, open_store
 from ullage.tokens import preload
 from ullage.turn import Settings, State, Turned, find_in_history, observe, turn
@@ -39,8 +43,6 @@ from ullage.usage import Usage
 from ullage.window import Window
 
 __all__ = ["Coat", "Session", "fit"]
-
-POLICIES: Mapping[str, Policy] = {"default": DEFAULT}
 
 
 class Coat(ABC):
@@ -61,18 +63,16 @@ class Coat(ABC):
         recall: bool | Literal["auto"] = "auto",
         repair: bool = False,
         state: State | None = None,
+        budget: Budget | None = None,
+        agent: str = "",
     ) -> None:
-        if isinstance(policy, str) and policy not in POLICIES:
-            raise ConfigError(
-                "policy", f"{policy!r} is not known", f"Use one of {', '.join(POLICIES)}."
-            )
         if format is not None and format not in FORMATS:
             raise ConfigError(
                 "format", f"{format!r} is not known", f"Use one of {', '.join(FORMATS)}."
             )
         self.settings = Settings(
             model=model,
-            policy=POLICIES[policy] if isinstance(policy, str) else policy,
+            policy=preset(policy) if isinstance(policy, str) else policy,
             limits=limits,
             format=format,
             tenant=tenant,
@@ -81,6 +81,9 @@ class Coat(ABC):
         )
         self.state = state or State()
         self.events: list[Event] = []
+        self.budget = Budget(tokens=0) if budget is None else budget
+        self._payer = self.budget.join(agent, self.events.append)
+        self._heard: tuple[str, Usage] | None = None
         self._memo = Memo()
         self._window: Window | None = None
         self._learned: dict[str, Limits] = {}
@@ -101,6 +104,15 @@ class Coat(ABC):
     def cost_usd(self) -> float | None:
         """What the reported usage cost at list price, or None if a price is not known."""
         return self.state.cost_usd
+
+    @property
+    def calls(self) -> tuple[Call, ...]:
+        """Every call that was observed: its tokens, its cost, what the budget had spent then."""
+        return tuple(self._payer.calls)
+
+    def release(self) -> None:
+        """The call that the last view was for was not made: give back what it had reserved."""
+        self.budget.release(self._payer)
 
     @property
     def window(self) -> Window:
@@ -125,14 +137,15 @@ class Coat(ABC):
         if opened is None or not opened.recall:
             return False
         name = _name_of(call)
-        return name.startswith(opened.prefix) and (name.removeprefix(opened.prefix) in RECALL_TOOLS)
+        return Words(True, opened.prefix, self.settings.policy.desk).is_recall(name)
 
     def refused(self, error: Any) -> Overflow | None:
         """Take in that the provider refused the newest view because it was too long.
 
         The next `fit` cuts deeper, until a reply reports usage. A window that the provider
         names and that is smaller than ours holds from now on, for this model. Nothing of
-        this is kept in the ledger: what the next `fit` decides is.
+        this is kept in the ledger: what the next `fit` decides is. What the call had claimed
+        of a budget is given back.
 
         Args:
             error: what the provider call raised, or a reply that says so.
@@ -150,14 +163,39 @@ class Coat(ABC):
         shown = window.estimate
         room = found.room_tokens(shown)
         self._retry[model] = Limits(window_tokens=room, output_reserve_tokens=0)
-        limits = self._learned.get(model) or self.settings.limits
-        known = limits.window_tokens if limits else lookup(model).window_tokens
+        known = self._limits(model).window_tokens
         if found.by == "tokens" and found.limit_tokens and found.limit_tokens < known:
             self._learned[model] = Limits(window_tokens=found.limit_tokens)
         self.events.append(_refused(found, shown, room))
+        self.release()
         return found
 
-    def _turn(self, request: Mapping[str, Any]) -> Steps[Turned]:
+    def _fit(self, request: Mapping[str, Any]) -> Steps[dict[str, Any]]:
+        """A view the budget allows; once that is spent, the view with the request to sum up."""
+        self._heard = None
+        self.budget.begin(self._payer)
+        view = self._turned((yield from self._turn(request)))
+        if self.budget.claim(self._payer, self._most):
+            return view
+        words = self.budget.allowance.words
+        added_tokens = self._memo.meter.message(words)
+        view = self._turned((yield from self._turn(request, added_tokens)))
+        self.budget.claim_wrap_up(self._payer, self._most(), added_tokens)
+        return self._wire.wrap_up(view, words)
+
+    def _most(self) -> Claim:
+        """The most that the call of the newest view can come to."""
+        window, info = self.window, lookup(self.window.meter.model)
+        reserve = self._limits(window.meter.model).window_tokens - window.limit_tokens
+        output = min(reserve, info.max_output_tokens or reserve)
+        return self.budget.most(window.calibration.upper(window.tokens), output, info.id)
+
+    def _limits(self, model: str) -> Limits:
+        """The window of a model: as a provider named it, as was given, or as is known."""
+        given = self._learned.get(model) or self.settings.limits
+        return given or Limits(window_tokens=lookup(model).window_tokens)
+
+    def _turn(self, request: Mapping[str, Any], added_tokens: int = 0) -> Steps[Turned]:
         if not isinstance(request, Mapping):
             raise FormatError(
                 "request",
@@ -166,17 +204,30 @@ class Coat(ABC):
             )
         model = str(request.get("model") or self.settings.model)
         limits = self._retry.get(model) or self._learned.get(model) or self.settings.limits
-        return turn(request, self.state, self._memo, replace(self.settings, limits=limits))
+        settings = replace(self.settings, limits=limits)
+        return turn(request, self.state, self._memo, settings, added_tokens)
 
     def _turned(self, turned: Turned) -> dict[str, Any]:
         self.state = turned.state
         self._window = turned.window
         self.events += turned.events
+        for event in turned.events:
+            if event.kind == "diagnostic":
+                sys.stderr.write(f"{event.why}\n")
         return turned.request
 
     def _observe(self, reply: Any) -> Steps[State] | None:
         usage = reply if isinstance(reply, Usage) else self._wire.usage(reply)
-        return observe(usage, self.state, self.window) if usage is not None else None
+        window = self.window
+        if usage is None:
+            self.budget.leave_unreported(self._payer, window.meter.model, window.estimate)
+            return None
+        heard = reply_id(reply)
+        if heard and self._heard == (heard, usage):
+            return None  # the very reply that was observed before (F104)
+        self._heard = (heard, usage)
+        self.budget.settle(self._payer, usage, window.meter.model, window.estimate)
+        return observe(usage, self.state, window)
 
     def _observed(self, state: State) -> None:
         usage = state.usage.input_tokens - self.state.usage.input_tokens
@@ -250,6 +301,9 @@ class Session(Coat):
         repair: mend a history that the provider would refuse (interrupted calls, results
             that come late, twice or without a call, empty text), and tell of it.
         state: the state of an earlier session, to go on from.
+        budget: what it may spend together with all sessions of the same budget. None: no
+            limit; its calls are kept account of all the same.
+        agent: the name its calls are listed under.
 
     Attributes:
         events: everything that happened so far, in order.
@@ -281,9 +335,27 @@ class Session(Coat):
             FormatError: the request is not what its format says it is.
             OverLimitError: what may not be touched is over the limit.
             StoreError: what is set aside could not be kept.
+            BudgetExceeded: the budget is spent, and the model has been asked to sum up.
+            ConfigError: the budget is in money, and the model's prices are not known.
         """
         with self._lock:
-            return self._turned(self._run(self._turn(request)))
+            view: dict[str, Any] = self._run(self._fit(request))
+            return view
+
+    def settle(self, request: Mapping[str, Any]) -> None:
+        """Decide now what the next `fit` of this history would decide; nothing is to be sent.
+
+        For the end of an agent's turn: what the answer has made necessary is done and kept
+        before the conversation rests. No budget is asked.
+
+        Args:
+            request: as for `fit`, the answer at the end of its history.
+
+        Raises:
+            FormatError, OverLimitError, StoreError: see `fit`.
+        """
+        with self._lock:
+            self._turned(self._run(self._turn(request)))
 
     def observe(self, reply: Any) -> None:
         """Take in a reply: its usage calibrates the estimate and adds to the totals.
@@ -316,7 +388,8 @@ class Session(Coat):
             return result
 
     def close(self) -> None:
-        """Close the store."""
+        """Close the store, and give back what is reserved of the budget."""
+        self.budget.end(self._payer)
         self.store.close()
 
     def _run(self, steps: Steps[Any]) -> Any:

@@ -20,6 +20,7 @@ from msgspec.structs import replace
 from ullage import canon
 from ullage.catalog import lookup
 from ullage.cost import cost_usd
+from ullage.desk import RECALL_TOOLS, Desk
 from ullage.effects import Commit, Find, Output, Record, Steps
 from ullage.engine import Fitted, fit
 from ullage.errors import ConfigError, FormatError
@@ -31,9 +32,8 @@ from ullage.ledger import Ledger, Observed, Opened
 from ullage.limits import Limits
 from ullage.memo import Memo
 from ullage.messages import Reasoning
-from ullage.notices import RECALL_TOOLS, Words
+from ullage.notices import Words
 from ullage.policy import Policy
-from ullage.recall.specs import specs
 from ullage.stages.account import index_of
 from ullage.transcript import Transcript
 from ullage.usage import Usage
@@ -98,7 +98,13 @@ class Turned(Struct, frozen=True):
     window: Window
 
 
-def turn(request: Mapping[str, Any], state: State, memo: Memo, settings: Settings) -> Steps[Turned]:
+def turn(
+    request: Mapping[str, Any],
+    state: State,
+    memo: Memo,
+    settings: Settings,
+    added_tokens: int = 0,
+) -> Steps[Turned]:
     """Make a request fit.
 
     Args:
@@ -106,6 +112,7 @@ def turn(request: Mapping[str, Any], state: State, memo: Memo, settings: Setting
         state: what the last turn left.
         memo: what is remembered for speed.
         settings: how the session is to behave.
+        added_tokens: room to leave for what will be added to the view.
 
     Raises:
         FormatError: the request is not what its format says it is.
@@ -129,11 +136,12 @@ def turn(request: Mapping[str, Any], state: State, memo: Memo, settings: Setting
             state = yield from _look_up(line.transcript, state)
             state, events, records = _open(line.transcript, state, request, settings)
             opened = state.opened or Opened("", recall=False)
-            words = Words(recall=opened.recall, prefix=opened.prefix)
+            words = Words(opened.recall, opened.prefix, settings.policy.desk)
             line.window = Window(line.transcript, memo.meter, words)
         try:
             tools = _added_tools(request, wire, line.window.words)
             events += _measure(line.window, head, tools, model, settings, memo)
+            line.window.head_tokens += added_tokens
             line.window.reasoning = wire.reasoning(request, model)
             fitted = fit(line.window, state.ledger, settings.policy, joined=_is_joining(events))
             lost = yield from _keep(fitted, records, mended)
@@ -213,12 +221,13 @@ def _open(
         return replace(state, opened=found), [], []
     wire = FORMATS[str(state.format)]
     tools = wire.tools(request)
-    present = all(tool in tools for tool in recall_tools(wire, ""))
+    desk = settings.policy.desk
+    present = all(tool in tools for tool in recall_tools(wire, "", desk))
     clash = not present and any(wire.tool_name(tool) in RECALL_TOOLS for tool in tools)
     under_way = any(message.role == "assistant" for message in transcript.messages)
     recall = settings.recall
     if recall == "auto":
-        recall = present or not under_way
+        recall = present or (desk.offered and not under_way)
     opened = Opened(settings.policy.name, recall, _CLASH_PREFIX if clash else "")
     ledger, record = state.ledger.with_opened(transcript.chain[-1], opened)
     events = [_joined(len(transcript), recall)] if under_way else []
@@ -246,14 +255,28 @@ def _measure(
     limits = settings.limits
     if limits is None:
         info = lookup(model)
-        limits = Limits(window_tokens=info.window_tokens)
+        window_tokens = info.window_tokens
+        if not info.known:
+            window_tokens = _assumed(model, settings.policy.unknown_model, info.window_tokens)
+        limits = Limits(window_tokens=window_tokens)
         if not info.known and model not in memo.unknown_models:
             memo.unknown_models.add(model)
-            why = f"no window is known for {model!r}; {info.window_tokens:,} tokens are assumed"
+            why = f"no window is known for {model!r}; {window_tokens:,} tokens are assumed"
             events = [Event(kind="unknown_model", where="model", why=why)]
+    window.context_tokens = limits.window_tokens
     window.limit_tokens = limits.prompt_tokens(head.asked_output_tokens)
     window.head_tokens = memo.head_tokens(head, tools)
+    window.head_texts = head.texts
     return events
+
+
+def _assumed(model: str, rule: Literal["warn", "error"] | int, cautious_tokens: int) -> int:
+    """The window of a model nobody knows, as the policy wants it."""
+    if rule == "error":
+        raise ConfigError(
+            "model", f"no window is known for {model!r}", "Give limits=Limits(window_tokens=…)."
+        )
+    return cautious_tokens if rule == "warn" else rule
 
 
 def _keep(fitted: Fitted, opened: list[Record], mended: Mended) -> Steps[tuple[Record, ...]]:
@@ -289,18 +312,19 @@ def _added_tools(request: Mapping[str, Any], wire: Format, words: Words) -> Tool
     """The recall tools, unless they are not offered or the request holds them already."""
     if not words.recall:
         return ()
-    ours, present = recall_tools(wire, words.prefix), wire.tools(request)
+    ours, present = recall_tools(wire, words.prefix, words.desk), wire.tools(request)
     return () if all(tool in present for tool in ours) else ours
 
 
-def recall_tools(wire: Format, prefix: str) -> Tools:
-    """The recall tools in the wire form of a format; constant within a session."""
-    return _definitions(wire.name, prefix)
+def recall_tools(wire: Format, prefix: str, desk: Desk) -> Tools:
+    """The tools of a desk in the wire form of a format; constant within a session."""
+    return _definitions(wire.name, prefix, desk)
 
 
-@lru_cache(maxsize=16)
-def _definitions(format_name: str, prefix: str) -> Tools:
-    return tuple(FORMATS[format_name].tool(spec) for spec in specs(prefix))
+@lru_cache(maxsize=32)
+def _definitions(format_name: str, prefix: str, desk: Desk) -> Tools:
+    wire = FORMATS[format_name]
+    return tuple(wire.tool(replace(spec, name=prefix + spec.name)) for spec in desk.tools)
 
 
 def observe(usage: Usage, state: State, window: Window) -> Steps[State]:

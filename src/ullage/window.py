@@ -13,10 +13,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence, Set
 
+from ullage import rough
 from ullage.edits import Drop, Edit, Replace, Span
 from ullage.messages import Media, Reasoning, ReasoningRule, Text, ToolCall, ToolResult
 from ullage.meter import Meter
 from ullage.notices import Words
+from ullage.tally import Tally
 from ullage.tokens import Calibration
 from ullage.transcript import Spot, Transcript, leaves_of
 
@@ -39,7 +41,11 @@ class Window:
         size: how many messages are taken in.
         fresh: index of the first message that was not there at the last boundary.
         limit_tokens: the most the prompt may hold.
+        context_tokens: the model's whole context window, prompt and answer together.
         head_tokens: tokens of what stands outside the messages (system text, tools).
+        head_texts: the same as text: system text, and each tool as JSON.
+        reported_tokens: what the provider reported for the request at the last boundary, or
+            None if nobody told.
         words: the wording of notices.
         reasoning: what an edit does to the reasoning behind it, for this model.
         span: the run of messages shown as an account, with its edges, or None.
@@ -53,7 +59,10 @@ class Window:
         self.size = 0
         self.fresh = 0
         self.limit_tokens = 0
+        self.context_tokens = 0
         self.head_tokens = 0
+        self.head_texts: Sequence[str] = ()
+        self.reported_tokens: int | None = None
         self.reasoning: ReasoningRule = "free"
         self.span: tuple[int, int, Span] | None = None
         self.calibration = Calibration(exact=meter.counter.exact)
@@ -68,6 +77,8 @@ class Window:
         self._silent: set[int] = set()
         self._span_tokens = 0
         self._cursor = 0
+        self._rough = Tally(self._roughly)
+        self._output = Tally(self._in_outputs)
 
     # ── growing ──────────────────────────────────────────────────────────────────────
 
@@ -82,6 +93,7 @@ class Window:
 
     def refresh(self, index: int) -> None:
         """A message was worded anew by the caller (same digest): count it again."""
+        self._outdate(index)
         if index < self.size and self._tokens[index] >= 0 and not self.hidden(index):
             self._counted -= self._tokens[index]
             self._tokens[index] = self._count(index)
@@ -117,6 +129,7 @@ class Window:
         before, after = self.leaf_tokens(spot), self.edit_tokens(edit)
         self._shown.setdefault(index, {})[number, item] = edit
         self._spots[edit.ref] = spot
+        self._outdate(index)
         if self._changed is not None and not self.hidden(index):
             self._changed[index] = _changes(self._shown[index])
         if self._tokens[index] < 0:
@@ -229,6 +242,38 @@ class Window:
         """Calibrated tokens of the whole view: what the provider would report."""
         return self.calibration.apply(self.tokens)
 
+    @property
+    def rough_tokens(self) -> int:
+        """The whole view at four characters a token (`ullage.rough`), for a document's trigger."""
+        total = self._rough.total(self.size) + sum(map(rough.text_tokens, self.head_texts))
+        if self.span is None:
+            return total
+        start, stop, span = self.span
+        return total + rough.text_tokens(span.text) - self._rough.of_run(start, stop)
+
+    @property
+    def output_tokens(self) -> int:
+        """Tokens of every tool output as it is shown, placeholders included."""
+        total = self._output.total(self.size)
+        return total if self.span is None else total - self._output.of_run(*self.span[:2])
+
+    def _roughly(self, index: int) -> int:
+        message = self.transcript.messages[index]
+        return rough.message_tokens(message, self.shown(index), silent=index in self._silent)
+
+    def _in_outputs(self, index: int) -> int:
+        parts = self.transcript.messages[index].parts
+        return sum(
+            self.leaf_tokens((index, number, item))
+            for number, part in enumerate(parts)
+            if isinstance(part, ToolResult)
+            for item in range(len(part.content))
+        )
+
+    def _outdate(self, index: int) -> None:
+        self._rough.outdate(index)
+        self._output.outdate(index)
+
     def within(self, limit_tokens: int, *, surely: bool = False) -> bool:
         """Whether the view fits a limit; ``surely`` asks it of the upper bound (F58)."""
         apply = self.calibration.upper if surely else self.calibration.apply
@@ -236,17 +281,6 @@ class Window:
         if self._uncounted and apply(bound) <= limit_tokens:
             return True
         return apply(self.tokens) <= limit_tokens
-
-    def allowed(self, limit_tokens: int) -> int:
-        """The most uncalibrated tokens whose upper bound is within a limit."""
-        low, high = 0, 3 * limit_tokens
-        while low < high:
-            middle = (low + high + 1) // 2
-            if self.calibration.upper(middle) <= limit_tokens:
-                low = middle
-            else:
-                high = middle - 1
-        return low
 
     # ── reading ──────────────────────────────────────────────────────────────────────
 
@@ -330,11 +364,6 @@ class Window:
         """The leaf that an edit made so far set aside under this ref."""
         return self._spots.get(ref)
 
-    def original(self, spot: Spot) -> str:
-        """The text that an edit of this leaf sets aside."""
-        output = self.transcript.output(spot)
-        return output.text if output else ""
-
     def results(self, start: int, stop: int) -> Iterator[Spot]:
         """Every item of every visible tool result in a range of messages."""
         for index in range(start, stop):
@@ -344,14 +373,6 @@ class Window:
                 if isinstance(part, ToolResult):
                     for item in range(len(part.content)):
                         yield index, number, item
-
-    def tail(self, tokens: int) -> int:
-        """Index where the newest ``tokens`` begin, widened to whole turns."""
-        index, held = self.size, 0
-        while index > 0 and held < tokens and not self.hidden(index - 1):
-            index -= 1
-            held += self.message_tokens(index)
-        return self.transcript.turn_start(min(index + 1, self.size))
 
     def tool_of(self, spot: Spot) -> str:
         """Name of the tool whose result stands at a spot, or ``""``."""

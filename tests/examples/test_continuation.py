@@ -15,8 +15,11 @@ from examples.meeting_server import TRANSCRIPT_CHARS, transcript
 from tests.loop.server import calling, saying, serving
 
 ROOT = Path(__file__).parents[2]
-READ_ON = re.compile(r'get_continuation\(tool_call_id="(\w+)", offset=(\d+)\)')
-PAGE_END = re.compile(r"\n\[characters [^\n]*\]$")
+NOTICE = re.compile(
+    r"\n(?:\[ref=\w+, [\d,]+ characters in all\]\n)?"
+    r"\[truncated — showing [-\d]+/(?P<total>\d+) chars\. Call get_continuation with "
+    r'tool_call_id="(?P<id>\w+)"(?: and offset=(?P<offset>\d+))? to read more\]$'
+)
 DECISIONS = [line for line in transcript().splitlines() if line.startswith("Decision: ")]
 
 
@@ -28,19 +31,19 @@ def secretary(body):
         return saying("You are welcome.")
     if not results:
         return calling(0, "transcribe_audio", path="meeting.wav")
-    found = READ_ON.search(results[-1]["content"])
+    found = NOTICE.search(results[-1]["content"])
     if found and len(results) < 20:
-        ref, offset = found[1], int(found[2])
-        return calling(len(results), "get_continuation", tool_call_id=ref, offset=offset)
+        asked = {"tool_call_id": found["id"]}
+        if found["offset"]:
+            asked["offset"] = int(found["offset"])
+        return calling(len(results), "get_continuation", **asked)
     lines = rebuilt([result["content"] for result in results]).splitlines()
     return saying("\n".join(line for line in lines if line.startswith("Decision: ")))
 
 
 def rebuilt(shown):
     """The whole transcript, from nothing but what was shown."""
-    first, *pages = shown
-    beginning = first[: int(READ_ON.search(first)[2])]
-    return "".join((beginning, *(PAGE_END.sub("", page) for page in pages)))
+    return "".join(NOTICE.sub("", page) for page in shown)
 
 
 def environment(url):
@@ -72,11 +75,12 @@ def test_on_the_command_line(tmp_path):
         )
     assert done.stdout.splitlines() == DECISIONS
     told = re.search(r"\[answered; 2 calls of the model, and (\d+) to read on", done.stderr)
-    assert int(told[1]) == len(bodies) - 2 > 0
+    assert int(told[1]) == len(bodies) - 2 == 6
     assert bodies[-1]["messages"][1]["content"] == question
     first = next(m for m in bodies[1]["messages"] if m["role"] == "tool")
-    assert len(first["content"]) < TRANSCRIPT_CHARS / 2
-    assert all(decision not in first["content"] for decision in DECISIONS[1:4])
+    assert first["content"].startswith(transcript()[:4_000])
+    assert NOTICE.search(first["content"])["total"] == str(TRANSCRIPT_CHARS)
+    assert "Decision: " not in first["content"]
     shown = [m["content"] for m in bodies[-1]["messages"] if m["role"] == "tool"]
     assert rebuilt(shown) == transcript(), "byte for byte"
 

@@ -4,10 +4,11 @@ import pytest
 
 from ullage import Limits, Session
 from ullage.canon import ref_of
+from ullage.desk import CONTINUATION, GREP, READ
 from ullage.drivers import run
 from ullage.effects import Output
 from ullage.messages import ToolCall
-from ullage.notices import CONTINUATION, GREP, READ, Words
+from ullage.notices import Words
 from ullage.recall.dispatch import answer
 from ullage.stores import MemoryStore
 
@@ -35,12 +36,26 @@ def test_continuation_reads_on_from_a_character():
     assert (ref, failed) == (REF, False)
 
 
+@pytest.mark.says(
+    "output-cache-and-compaction",
+    "1.8 Deployment (tool_output_cache)",
+    "tool_output_cache({ ref_id, offset?, limit? })",
+    lives="ullage.recall.dispatch",
+    see="ullage read REF --lines",
+)
 def test_the_cache_reads_lines_with_numbers():
     text, ref, failed = asked(READ, ref_id=REF, offset=1_998, limit=5)
     assert text == "  1999\t01999 the tide came in\n  2000\t02000 the tide came in\n  2001\t"
     assert (ref, failed) == (REF, False)
 
 
+@pytest.mark.says(
+    "output-cache-and-compaction",
+    "1.8 Deployment (tool_output_cache)",
+    "Prepare `tool_output_cache_grep` for search purposes (see tools spec).",
+    lives="ullage.recall.grep",
+    see="ullage grep PATTERN REF",
+)
 def test_grep_gives_matching_lines_and_says_how_many_there_are():
     text, ref, failed = asked(GREP, ref_id=REF, pattern="^0199[89]")
     assert text == (

@@ -1,12 +1,12 @@
 import re
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ullage.notices import Words
+from ullage.desk import OURS
+from ullage.notices import Words, next_offset
 from ullage.recall.read import LINE_CHARS, by_character, by_line
-from ullage.recall.specs import PAGE_CHARS
-from ullage.replay.reading import _MORE
 
 REF = "0123456789abcdef"
 WORDS = Words()
@@ -24,13 +24,12 @@ def pages_of(text, page_chars):
     offset, pages = 0, []
     while True:
         page = by_character(text, REF, offset, WORDS, page_chars)
-        more = _MORE.search(page)
-        pages.append((offset, page[: more.start()] if more else page))
+        more = next_offset(page, WORDS.desk)
+        pages.append((offset, more[0] if more else page))
         if more is None:
             return pages
-        assert more[1] == REF
-        assert int(more[2]) > offset
-        offset = int(more[2])
+        assert more[1] > offset
+        offset = more[1]
 
 
 # By character
@@ -56,7 +55,7 @@ def test_a_page_may_begin_anywhere(text, offset):
 def test_the_last_line_of_a_page_says_what_it_holds_of_how_much():
     page = by_character("x" * 20_000, REF, 4_000, WORDS)
     body, last = page.rsplit("\n", 1)
-    assert len(body) == PAGE_CHARS == 8_000
+    assert len(body) == OURS.page_chars == 8_000
     assert last == (
         "[characters 4,000 to 12,000 of 20,000. Read on: "
         f'get_continuation(tool_call_id="{REF}", offset=12000)]'
@@ -102,6 +101,14 @@ def test_numbered_pages_join_to_the_lines_of_the_original(text, limit):
     )
 
 
+@pytest.mark.says(
+    "output-cache-and-compaction",
+    "1.8 Deployment (tool_output_cache)",
+    "`offset/limit` is handled on a row basis. "
+    "The return value is text with line numbers equivalent to `read`.",
+    lives="ullage.recall.read.by_line",
+    see="ullage read REF --lines",
+)
 def test_numbers_start_at_one_and_offset_skips_lines():
     assert by_line("a\nb\nc\nd", REF, 1, 2, WORDS) == (
         "     2\tb\n     3\tc\n[lines 2 to 3 of 4. Next: offset=3]"
@@ -121,7 +128,7 @@ def test_a_long_line_is_cut_and_says_how_to_read_it_whole():
 
 def test_a_page_of_lines_is_bounded():
     page = by_line("x" * 99 + "\n" + ("y" * 99 + "\n") * 500, REF, 0, 10_000, WORDS)
-    assert len(page) <= PAGE_CHARS + 60
+    assert len(page) <= OURS.page_chars + 60
     assert re.search(r"\[lines 1 to \d+ of 502\. Next: offset=\d+\]\Z", page)
 
 

@@ -7,16 +7,15 @@ from pathlib import Path
 import pytest
 
 from ullage import Session
+from ullage.desk import OURS, RECALL_TOOLS
 from ullage.formats import FORMATS
-from ullage.notices import RECALL_TOOLS
-from ullage.recall.specs import specs
 from ullage.turn import recall_tools
 
 GOLDEN = Path(__file__).parents[1] / "fixtures" / "recall"
 
 
 def written(format, prefix=""):
-    tools = recall_tools(FORMATS[format], prefix)
+    tools = recall_tools(FORMATS[format], prefix, OURS)
     return json.dumps(tools, indent=1, ensure_ascii=False) + "\n"
 
 
@@ -32,8 +31,7 @@ def test_the_definitions_are_byte_for_byte_those_of_last_time(format):
 @pytest.mark.parametrize("format", sorted(FORMATS))
 def test_a_prefix_leads_each_name_and_changes_nothing_else(format):
     assert written(format, "ullage_").replace('"name": "ullage_', '"name": "') == written(format)
-    assert [spec.name for spec in specs("ullage_")] == [f"ullage_{spec.name}" for spec in specs()]
-    assert {spec.name for spec in specs()} == RECALL_TOOLS
+    assert OURS.names == RECALL_TOOLS
 
 
 def test_they_stand_at_the_end_of_the_tools_in_every_request_and_once():
@@ -41,7 +39,7 @@ def test_they_stand_at_the_end_of_the_tools_in_every_request_and_once():
     messages = [{"role": "user", "content": "Hello."}]
     session = Session("gpt-4.1")
     first = session.fit({"messages": messages, "tools": [mine]})
-    assert first["tools"] == [mine, *recall_tools(FORMATS["openai-chat"], "")]
+    assert first["tools"] == [mine, *recall_tools(FORMATS["openai-chat"], "", OURS)]
     second = session.fit({"messages": messages, "tools": first["tools"]})
     assert second["tools"] == first["tools"]
 
@@ -53,7 +51,7 @@ def test_a_tool_of_the_callers_with_one_of_our_names_makes_ours_give_way():
     view = session.fit(request)
     names = [tool["function"]["name"] for tool in view["tools"]]
     assert names[0] == "get_continuation"
-    assert names[1:] == [f"ullage_{spec.name}" for spec in specs()]
+    assert names[1:] == [f"ullage_{spec.name}" for spec in OURS.tools]
     their_call = {"id": "1", "type": "function", "function": {"name": "get_continuation"}}
     assert not session.owns(their_call)
 

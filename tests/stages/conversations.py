@@ -33,6 +33,8 @@ from ullage import Limits, Policy, Session
 from ullage.formats.rules import problems_of
 from ullage.replay import reading
 from ullage.stages import emergency, prune, truncate
+from ullage.stages.pressure import newest_share, over_share
+from ullage.stages.truncate import LIMIT_CHARS, by_kind
 
 FOLDER = Path(__file__).parents[1] / "fixtures" / "stages"
 MODELS = {"openai-chat": "gpt-4.1", "anthropic": "claude-sonnet-4-5"}
@@ -224,7 +226,7 @@ def policy_of(settings):
         if name in settings:
             pairs = (pair.split("=") for pair in settings[name].split())
             numbers = {key: float(n) if "." in n else int(n) for key, n in pairs}
-            bound[name] = partial(stage, **_limits(name, numbers))
+            bound[name] = partial(stage, **_settings(name, numbers))
     return Policy(
         name="fixture",
         at_first_sight=tuple(bound[name] for name in ("truncate",) if name in bound),
@@ -233,11 +235,19 @@ def policy_of(settings):
     )
 
 
-def _limits(name, numbers):
-    if name != "truncate":
-        return numbers
-    most = max(numbers.values())
-    return {"limit_chars": dict.fromkeys(truncate.__kwdefaults__["limit_chars"], most) | numbers}
+def _settings(name, numbers):
+    """A stage's settings by the short names that the fixtures use."""
+    if name == "truncate":
+        limits = dict.fromkeys(LIMIT_CHARS, max(numbers.values())) | numbers
+        return {"shape": partial(by_kind, limit_chars=limits)}
+    if name == "prune":
+        marks = {key: numbers.get(key, usual) for key, usual in (("high", 0.75), ("low", 0.4))}
+        return {
+            "wanted": partial(over_share, **marks),
+            "protected": partial(newest_share, share=numbers.get("protect", 0.12)),
+            "least_share": numbers.get("least", 0.1),
+        }
+    return numbers
 
 
 class Played(Struct):

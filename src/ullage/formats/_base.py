@@ -6,12 +6,13 @@ policies or stores. What it gives back for an untouched message is the caller's 
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Protocol, TypeAlias
 
 from msgspec import Struct
 
 from ullage import canon
+from ullage.desk import ToolSpec
 from ullage.errors import FormatError
 from ullage.messages import Message, Part, Reasoning, ReasoningRule, Text, ToolCall
 from ullage.usage import Usage
@@ -39,14 +40,6 @@ class Head(Struct, frozen=True):
 
 Change: TypeAlias = tuple[int, int, str]
 """A leaf of a message by part and item index, and the text to show there."""
-
-
-class ToolSpec(Struct, frozen=True):
-    """A tool, before a format gives it its wire form."""
-
-    name: str
-    description: str
-    parameters: Mapping[str, Any]
 
 
 class Format(Protocol):
@@ -93,6 +86,9 @@ class Format(Protocol):
 
     def user(self, text: str) -> dict[str, Any]:
         """A user message."""
+
+    def wrap_up(self, request: Mapping[str, Any], text: str) -> dict[str, Any]:
+        """The request with one more user message, and the model told to call no tools."""
 
     def tool(self, spec: ToolSpec) -> dict[str, Any]:
         """A tool definition."""
@@ -151,6 +147,12 @@ def field(value: Any, name: str, default: Any = None) -> Any:
     return getattr(value, name, default)
 
 
+def reply_id(reply: Any) -> str:
+    """The id a provider gave its reply, ``""`` if it has none."""
+    found = (field(reply, name) for name in ("id", "responseId", "response_id"))
+    return next((name for name in found if isinstance(name, str)), "")
+
+
 class MessageList:
     """What the formats share whose history is a list under one key, and tools another.
 
@@ -190,6 +192,16 @@ class MessageList:
     def results(self, results: Sequence[Any]) -> list[Any]:
         """See `Format.results`: each result is a message of its own."""
         return list(results)
+
+
+def before_last(
+    messages: Sequence[Any], message: Any, stays_last: Callable[[Any], bool]
+) -> list[Any]:
+    """The messages with one more at their end, but before those that must be the last."""
+    at = len(messages)
+    while at and stays_last(messages[at - 1]):
+        at -= 1
+    return [*messages[:at], message, *messages[at:]]
 
 
 def as_json(value: Any, where: str) -> str:

@@ -56,6 +56,7 @@ def run_turn(
         ConfigError: two tools have one name, or a tool has no schema or must be awaited.
         FormatError: the format is not recognised, or the history is not a list.
         OverLimitError: what may not be cut is over the limit.
+        BudgetExceeded: the session's budget is spent.
         Exception: what ``call`` raises, unless it says that the request was too long. The
             history is legal then, and so it is after ``KeyboardInterrupt``.
     """

@@ -7,7 +7,7 @@
 It yields what is to be done (`Together`) and finds there what came of it. Where the layers
 act: what a tool returned is cut, old results are pruned and spans compacted by the `fit`
 *after the tools*; what a reply reported is taken in *after the call* and judged by that same
-`fit`; and one more `fit` *before the final return* leaves a history that has been seen to.
+`fit`; and `settle` *before the final return* leaves a history that has been seen to.
 
 The history is legal at every moment at which something else runs, but between a reply and its
 results; an interruption there closes it: what has finished stands with its result, the rest
@@ -24,11 +24,11 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 import msgspec
 from msgspec import Struct
 
-from ullage.errors import BudgetExceeded, FormatError, OverLimitError
+from ullage.desk import RECALL_TOOLS
+from ullage.errors import FormatError, OverLimitError
 from ullage.formats import FORMATS, Format, ToolSpec, recognise
 from ullage.loop.tools import Returned, Tool, outcome_of
 from ullage.messages import Text, ToolCall
-from ullage.notices import RECALL_TOOLS
 from ullage.usage import Usage
 
 if TYPE_CHECKING:
@@ -122,12 +122,9 @@ def steps(
             return turn.outcome("answered", said)
     while (why := turn.stopped()) is None:
         said, reply = yield from turn.ask()
-        if not said:
-            why = "empty"
-            break
         yield from turn.act(said, reply)
         if not turn.calls_of(said):
-            why = "answered"
+            why = "answered" if said else "empty"
             break
     yield from turn.settle()
     return turn.outcome(why, said)
@@ -183,8 +180,10 @@ class _Turn:
             can_retry = refusals < self.limit.refusals
             try:
                 reply = yield from _one(partial(self.call, **view))
-            except Exception as error:
-                if not can_retry or self.session.refused(error) is None:
+            except BaseException as error:
+                self.session.release()  # what the call had claimed of a budget
+                known = can_retry and isinstance(error, Exception)
+                if not known or self.session.refused(error) is None:
                     raise
             else:
                 said = self.wire.reply(reply)  # some say "too long" with HTTP 200
@@ -254,12 +253,11 @@ class _Turn:
     def settle(self) -> Generator[Together, None, None]:
         """The last pass before the final return (`output-cache-and-compaction` §2.8).
 
-        It sends nothing, so a history that no longer fits, or an allowance that is spent, is
-        left for the next turn to tell.
+        It sends nothing, so a history that no longer fits is left for the next turn to tell.
         """
         try:
-            yield from _one(partial(self.session.fit, self.request))
-        except (OverLimitError, BudgetExceeded):
+            yield from _one(partial(self.session.settle, self.request))
+        except OverLimitError:
             return
 
     def outcome(self, why: Why, said: Sequence[Any]) -> Outcome:

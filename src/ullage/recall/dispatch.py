@@ -8,13 +8,13 @@ from typing import Any
 
 import msgspec
 
+from ullage.desk import CONTINUATION, READ
 from ullage.effects import Get, Output, Steps
 from ullage.errors import RefNotFound
 from ullage.messages import ToolCall
-from ullage.notices import CONTINUATION, READ, RECALL_TOOLS, Words
+from ullage.notices import Words
 from ullage.recall.grep import Grep, PatternError, grep
 from ullage.recall.read import by_character, by_line
-from ullage.recall.specs import MATCHES, PAGE_LINES
 
 __all__ = ["Answer", "answer"]
 
@@ -50,7 +50,7 @@ def answer(
     """
     name = call.name.removeprefix(words.prefix)
     arguments = _arguments(call.arguments)
-    if name not in RECALL_TOOLS or arguments is None:
+    if name not in words.desk.names or arguments is None:
         return _error("the arguments are not a JSON object", "Send the call again.")
     wanted = arguments.get("tool_call_id" if name == CONTINUATION else "ref_id")
     if not isinstance(wanted, str) or not wanted:
@@ -63,29 +63,33 @@ def answer(
         except RefNotFound:
             output = from_history(wanted, True)
     if output is None:
+        if words.desk.unknown is not None:
+            asked = json.dumps(wanted[:80])[1:-1]
+            return Answer(words.desk.unknown.format(asked=asked), is_error=True)
         return _error(
             f"nothing is kept under {wanted[:80]!r}",
             "Copy the ref from the notice exactly; it has 16 characters.",
         )
-    return _page(name, arguments, output, words)
+    return _page(name, arguments, output, words, wanted)
 
 
-def _page(name: str, arguments: dict[str, Any], output: Output, words: Words) -> Answer:
+def _page(name: str, arguments: dict[str, Any], output: Output, words: Words, asked: str) -> Answer:
     if output.kind == "block" and name == CONTINUATION and not arguments.get("offset"):
         block = _loads(output.text)
         kind = block.get("type", "block") if isinstance(block, dict) else "block"
         return Answer(f"[{kind} {output.ref}, complete]", output.ref, block=block)
     if name == CONTINUATION:
-        offset = _integer(arguments.get("offset"), 0)
-        return Answer(by_character(output.text, output.ref, offset, words), output.ref)
+        offset = _integer(arguments.get("offset"), words.desk.first_offset)
+        page = by_character(output.text, output.ref, offset, words, words.desk.page_chars, asked)
+        return Answer(page, output.ref)
     if name == READ:
         offset = _integer(arguments.get("offset"), 0)
-        limit = _integer(arguments.get("limit"), PAGE_LINES)
+        limit = _integer(arguments.get("limit"), words.desk.page_lines)
         return Answer(by_line(output.text, output.ref, offset, limit, words), output.ref)
-    return _search(arguments, output)
+    return _search(arguments, output, words)
 
 
-def _search(arguments: dict[str, Any], output: Output) -> Answer:
+def _search(arguments: dict[str, Any], output: Output, words: Words) -> Answer:
     pattern = arguments.get("pattern")
     if not isinstance(pattern, str) or not pattern:
         return _error("pattern is missing", "Give a regular expression in RE2 syntax.")
@@ -95,7 +99,7 @@ def _search(arguments: dict[str, Any], output: Output) -> Answer:
             pattern,
             ignore_case=bool(arguments.get("ignore_case")),
             context_lines=min(max(_integer(arguments.get("context_lines"), 0), 0), 5),
-            max_matches=MATCHES,
+            max_matches=words.desk.matches,
         )
     except PatternError as error:
         return _error(str(error), "Change the pattern.")

@@ -6,8 +6,8 @@ place of its text: joined in order, the pages are the original (failures F77, F7
 
 from __future__ import annotations
 
+from ullage.desk import OURS
 from ullage.notices import Words
-from ullage.recall.specs import PAGE_CHARS
 from ullage.stages.shorten import safe_cut
 
 __all__ = ["by_character", "by_line"]
@@ -16,11 +16,17 @@ LINE_CHARS = 2_000
 
 
 def by_character(
-    text: str, ref: str, offset: int, words: Words, page_chars: int = PAGE_CHARS
+    text: str,
+    ref: str,
+    offset: int,
+    words: Words,
+    page_chars: int = OURS.page_chars,
+    asked: str | None = None,
 ) -> str:
     """The page that begins at character ``offset``; its last line says where to read on.
 
-    The last page has no such line. ``offset`` beyond the end gives a sentence that says so.
+    ``asked`` is what the call named, if not the ref. The last page has no such line.
+    ``offset`` beyond the end gives a sentence that says so.
     """
     offset = max(offset, 0)
     if offset >= len(text) > 0:
@@ -29,7 +35,7 @@ def by_character(
     stop = stop if stop > offset else min(offset + page_chars, len(text))
     if stop >= len(text):
         return text[offset:]
-    return f"{text[offset:stop]}\n{words.more(ref, offset, stop, len(text))}"
+    return f"{text[offset:stop]}\n{words.more(ref, offset, stop, len(text), asked)}"
 
 
 def by_line(text: str, ref: str, offset: int, limit: int, words: Words) -> str:
@@ -45,7 +51,7 @@ def by_line(text: str, ref: str, offset: int, limit: int, words: Words) -> str:
         return f"[no line {start + 1:,}: the output has {len(lines):,} lines]"
     at = sum(len(line) + 1 for line in lines[:start])
     shown: list[str] = []
-    room = PAGE_CHARS
+    room = words.desk.page_chars
     for number, line in enumerate(wanted, start + 1):
         page = f"{number:>6}\t{_clipped(line, ref, at, words)}"
         room -= len(page) + 1

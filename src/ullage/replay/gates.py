@@ -162,7 +162,7 @@ class Gates:
         if told or self.session.window.span is not None:
             return
         for before, after in zip(raw, view, strict=True):
-            if before is not after and before["role"] in ("user", "system", "developer"):
+            if before is not after and before.get("role") in ("user", "system", "developer"):
                 said, shown = texts_of(content_of(before)), texts_of(content_of(after))
                 self._count("G5", said != shown)
 

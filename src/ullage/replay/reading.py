@@ -8,21 +8,17 @@ from __future__ import annotations
 
 import base64
 import json
-import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from ullage.notices import CONTINUATION, pointers
+from ullage.desk import CONTINUATION
+from ullage.notices import next_offset, pointers
 from ullage.session import Session
 
 __all__ = ["ask", "content_of", "follow", "reachable", "results", "texts_of", "visible"]
 
 Wire = Mapping[str, Any]
 
-_MORE = re.compile(
-    r"\n\[characters [\d,]+ to [\d,]+ of [\d,]+\. Read on: "
-    r'\w*get_continuation\(tool_call_id="([0-9a-z]{16})", offset=(\d+)\)\]\Z'
-)
 _INDEX = "Index of messages"
 _TEXTS = ("text", "input_text", "output_text")
 
@@ -124,17 +120,18 @@ def follow(session: Session, ref: str, offset: int = 0) -> str:
     Raises:
         ValueError: a page says to read on from where it began.
     """
-    tool = session.window.words.prefix + CONTINUATION
-    pages: list[str] = []
+    words, pages = session.window.words, list[str]()
     while True:
-        text = ask(session, tool, {"tool_call_id": ref, "offset": offset})
-        more = _MORE.search(text)
+        arguments = {"tool_call_id": ref, "offset": offset}
+        text = ask(session, words.prefix + CONTINUATION, arguments)
+        more = next_offset(text, words.desk)
         if more is None:
             return "".join([*pages, text])
-        if int(more[2]) <= offset:
+        page, following = more
+        if following <= offset:
             raise ValueError(f"paging of {ref!r} stands still at character {offset:,}")
-        pages.append(text[: more.start()])
-        ref, offset = more[1], int(more[2])
+        pages.append(page)
+        offset = following
 
 
 def reachable(session: Session, texts: Sequence[str], opened: dict[str, str]) -> None:

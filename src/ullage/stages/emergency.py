@@ -39,6 +39,7 @@ def emergency(
     /,
     *,
     start: float = 0.94,
+    start_tokens: int | None = None,
     target: float = 0.50,
     keep_messages: int = 10,
     account_share: float = 0.15,
@@ -48,22 +49,25 @@ def emergency(
     Args:
         window: the window at the boundary at hand.
         start: act when the upper bound of the view is above this share of the limit.
+        start_tokens: act also when the view is over this many tokens (multi-stage §1, the
+            brake); None for never.
         target: condense down to this share where the kept messages allow it.
         keep_messages: how many of the newest messages stay whole, widened to whole turns.
         account_share: the account may take this share of the limit.
     """
     limit = window.limit_tokens
-    if window.within(int(limit * start), surely=True):
+    calm = start_tokens is None or window.within(start_tokens)
+    if calm and window.within(int(limit * start), surely=True):
         return ()
     account_chars = int(limit * account_share) * _CHARS_PER_TOKEN
     begin = window.span[0] if window.span else _begin(window)
-    tail = _tail_start(window, begin, window.allowed(int(limit * target)), keep_messages)
+    tail = _tail_start(window, begin, window.calibration.most(int(limit * target)), keep_messages)
     plan = _Plan((), 0)
     stops = (tail, window.size) if _is_closed(window, begin) else (tail,)
     for stop in dict.fromkeys(stops):
         # the newest turn is condensed too, but only if nothing else makes the view fit
         plan = _plan(window, begin, stop, account_chars)
-        if plan.tokens <= window.allowed(int(limit * start)):
+        if plan.tokens <= window.calibration.most(int(limit * start)):
             break
     return plan.cuts
 
@@ -94,7 +98,7 @@ def _plan(window: Window, begin: int, stop: int, account_chars: int) -> _Plan:
         tokens += window.meter.message(window.span[2].text)
     cuts = [] if span is None else [span]
     for spot, cut in _shrink(
-        window, kept, tokens - window.allowed(int(window.limit_tokens * _CALM))
+        window, kept, tokens - window.calibration.most(int(window.limit_tokens * _CALM))
     ):
         cuts.append(cut)
         if isinstance(cut.edit, Replace):

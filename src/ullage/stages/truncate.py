@@ -1,23 +1,25 @@
-"""Truncate: a tool result too large for its kind is shown in part, before it is first sent.
+"""Truncate: a tool result too large is shown in part, before it is first sent.
 
-The cut is a pure function of the result's text, its tool and the settings, so it comes out
-the same in every session and needs no record (DESIGN §10). Limits are generous and by kind
-of tool (`frontier`: flat limits lose the lines an agent quotes from files).
+What the part looks like is the business of a *shape*: a pure function of the result's text,
+its tool and its settings, so that it comes out the same in every session and needs no record
+(DESIGN §10). Ours is `by_kind`; the documents' are in `ullage.stages.shapes`.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from typing import NamedTuple, Protocol
 
+from ullage import canon
 from ullage.edits import Cut, Replace
-from ullage.messages import Text
-from ullage.notices import RECALL_TOOLS
+from ullage.messages import Text, ToolResult
+from ullage.notices import Words
 from ullage.policy import ToolKind, kind_of
 from ullage.stages.shorten import shorten
 from ullage.transcript import Spot
 from ullage.window import Window
 
-__all__ = ["LIMIT_CHARS", "truncate"]
+__all__ = ["LIMIT_CHARS", "Shape", "Shown", "Source", "by_kind", "truncate"]
 
 LIMIT_CHARS: Mapping[ToolKind, int] = {
     "shell": 6_000,
@@ -28,45 +30,84 @@ LIMIT_CHARS: Mapping[ToolKind, int] = {
 }
 
 
-def truncate(
-    window: Window,
+class Source(NamedTuple):
+    """A result as a shape sees it: its text, its tool's name and its call's id."""
+
+    text: str
+    tool: str = ""
+    call_id: str = ""
+
+    @property
+    def ref(self) -> str:
+        """What opens the original."""
+        return canon.ref_of(self.text)
+
+
+class Shown(NamedTuple):
+    """What is shown in a result's place, and why, with its numbers."""
+
+    text: str
+    why: str
+
+
+class Shape(Protocol):
+    """Says what is shown of a result."""
+
+    def __call__(self, source: Source, words: Words, /) -> Shown | None:
+        """What is shown in its place; None if it may stay whole."""
+
+
+def by_kind(
+    source: Source,
+    words: Words,
     /,
     *,
     limit_chars: Mapping[ToolKind, int] = LIMIT_CHARS,
     tools: Mapping[str, ToolKind] | None = None,
-) -> Sequence[Cut]:
-    """Cuts for every fresh result that is over the limit of its kind.
+) -> Shown | None:
+    """Our own shape: head, tail and error lines, or smaller JSON, by kind of tool.
+
+    Limits are generous, for flat ones lose the lines an agent quotes from files (`frontier`).
 
     Args:
-        window: the window, extended to the boundary at hand.
+        source: the result.
+        words: the wording of the session.
         limit_chars: the most characters shown, by kind of tool.
         tools: the kind of a tool whose name does not tell it.
     """
-    cuts = []
-    for spot in window.results(window.fresh, window.size):
-        leaf = window.transcript.leaf(spot)
-        if not isinstance(leaf, Text) or len(leaf.text) <= min(limit_chars.values()):
-            continue
-        tool = window.tool_of(spot)
-        if tool.removeprefix(window.words.prefix) in RECALL_TOOLS:
-            continue  # what was called back is bounded, and never set aside again (F78)
-        kind = (tools or {}).get(tool) or kind_of(tool)
-        limit = limit_chars[kind]
-        if len(leaf.text) > limit:
-            cut = _cut(window, spot, kind, limit)
-            if cut is not None:
-                cuts.append(cut)
-    return cuts
-
-
-def _cut(window: Window, spot: Spot, kind: ToolKind, limit: int) -> Cut | None:
-    output = window.transcript.output(spot)
-    if output is None:
+    chars = len(source.text)
+    if chars <= min(limit_chars.values()):
+        return None
+    kind = (tools or {}).get(source.tool) or kind_of(source.tool)
+    limit = limit_chars[kind]
+    if chars <= limit:
         return None
     head_share = 0.4 if kind == "shell" else 0.7
-    shown = shorten(output.text, limit, output.ref, window.words, head_share=head_share)
-    if shown is None:
+    shown = shorten(source.text, limit, source.ref, words, head_share=head_share)
+    why = f"{chars:,} characters, over {limit:,} for {kind} tools"
+    return None if shown is None else Shown(shown, why)
+
+
+def truncate(window: Window, /, *, shape: Shape = by_kind) -> Sequence[Cut]:
+    """Cuts for every fresh result that its shape does not leave whole.
+
+    Args:
+        window: the window, extended to the boundary at hand.
+        shape: says what is shown of a result.
+    """
+    cuts = (_cut(window, spot, shape) for spot in window.results(window.fresh, window.size))
+    return [cut for cut in cuts if cut is not None]
+
+
+def _cut(window: Window, spot: Spot, shape: Shape) -> Cut | None:
+    leaf, tool = window.transcript.leaf(spot), window.tool_of(spot)
+    if not isinstance(leaf, Text) or window.words.is_recall(tool):
+        return None  # what was called back is bounded, and never set aside again (F78)
+    part = window.transcript.messages[spot[0]].parts[spot[1]]
+    call_id = part.call_id if isinstance(part, ToolResult) else ""
+    shown = shape(Source(leaf.text, tool, call_id), window.words)
+    output = window.transcript.output(spot) if shown else None
+    if shown is None or output is None:
         return None
-    why = f"{len(output.text):,} characters, over {limit:,} for {kind} tools"
     place = window.transcript.place(spot)
-    return Cut(Replace(place, output.ref, shown, "truncated", why), (output,))
+    return Cut(Replace(place, output.ref, shown.text, "truncated", shown.why), (output,))

@@ -99,6 +99,17 @@ class Calibration(Struct, frozen=True):
         margin = share * abs(estimated - self.estimated_tokens)
         return self.apply(estimated) + round(margin + _SHARE_OF_REPORT * self.reported_tokens)
 
+    def most(self, limit_tokens: int) -> int:
+        """The most that may be estimated so that `upper` of it is within a limit."""
+        low, high = 0, 3 * limit_tokens
+        while low < high:
+            middle = (low + high + 1) // 2
+            if self.upper(middle) <= limit_tokens:
+                low = middle
+            else:
+                high = middle - 1
+        return low
+
     def _with_slope(self, change_reported: int, estimated: int) -> tuple[Slope, ...]:
         """The slopes kept, with the one of this report if enough has changed to tell."""
         change = estimated - self.estimated_tokens

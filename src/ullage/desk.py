@@ -1,0 +1,128 @@
+"""The recall desk: which tools a model is given to read on with, and what they say.
+
+A desk is data. The default has three tools; a policy may bring one of its own, with other
+tools, other page sizes and other words. The bytes of a desk's tools are constant within a
+session: they stand at the head of every request.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from msgspec import Struct
+
+__all__ = ["CONTINUATION", "GREP", "OURS", "READ", "RECALL_TOOLS", "Desk", "ToolSpec"]
+
+CONTINUATION = "get_continuation"
+READ = "tool_output_cache"
+GREP = "tool_output_cache_grep"
+RECALL_TOOLS = frozenset((CONTINUATION, READ, GREP))
+
+
+class ToolSpec(Struct, frozen=True, eq=False):
+    """A tool, before a format gives it its wire form.
+
+    Attributes:
+        name: its name.
+        description: what the model is told of it.
+        parameters: the JSON schema of its arguments.
+    """
+
+    name: str
+    description: str
+    parameters: Mapping[str, Any]
+
+
+class Desk(Struct, frozen=True, eq=False, kw_only=True):
+    """The tools that are offered, their page sizes, and their words.
+
+    Attributes:
+        tools: some of the recall tools, in the order in which they are offered.
+        offered: whether a session that was there from the start offers them unasked.
+        page_chars: the most characters of a page of text.
+        page_lines: the lines of a page where the call names no limit.
+        matches: the most matching lines a search shows.
+        first_offset: where `CONTINUATION` begins where the call names no offset.
+        next_page: the last line of a page that is not the last. Fields: ``start``, ``stop``
+            and ``total`` in characters, ``asked`` (what the call named), ``prefix`` (of the
+            tools' names), ``read_on``.
+        unknown: what an unknown ref or call id is answered with, or None for our own words.
+            Field: ``asked``, as it stands within a JSON string.
+    """
+
+    tools: tuple[ToolSpec, ...]
+    offered: bool = True
+    page_chars: int = 8_000
+    page_lines: int = 200
+    matches: int = 50
+    first_offset: int = 0
+    next_page: str = "[characters {start:,} to {stop:,} of {total:,}. Read on: {read_on}]"
+    unknown: str | None = None
+
+    @property
+    def names(self) -> frozenset[str]:
+        """The names of its tools."""
+        return frozenset(tool.name for tool in self.tools)
+
+
+_REF = {"type": "string", "description": "The ref from the notice"}
+
+OURS = Desk(
+    tools=(
+        ToolSpec(
+            CONTINUATION,
+            "Read on in a tool output that was shown in part or set aside. Returns the next "
+            "8,000 characters, and says where to read on.",
+            {
+                "type": "object",
+                "properties": {
+                    "tool_call_id": {
+                        "type": "string",
+                        "description": "The ref from the notice, or the id of the tool call",
+                    },
+                    "offset": {
+                        "type": "integer",
+                        "description": "Character offset to read from (default: 0)",
+                    },
+                },
+                "required": ["tool_call_id"],
+            },
+        ),
+        ToolSpec(
+            READ,
+            "Read a tool output that was set aside, by line. Lines are numbered from 1.",
+            {
+                "type": "object",
+                "properties": {
+                    "ref_id": _REF,
+                    "offset": {"type": "integer", "description": "Lines to skip (default: 0)"},
+                    "limit": {
+                        "type": "integer",
+                        "description": "Lines to return (default: 200)",
+                    },
+                },
+                "required": ["ref_id"],
+            },
+        ),
+        ToolSpec(
+            GREP,
+            "Search a tool output that was set aside for a regular expression (RE2 syntax). "
+            "Returns the matching lines with their numbers.",
+            {
+                "type": "object",
+                "properties": {
+                    "ref_id": _REF,
+                    "pattern": {"type": "string", "description": "Regular expression, RE2 syntax"},
+                    "ignore_case": {"type": "boolean", "description": "Default: false"},
+                    "context_lines": {
+                        "type": "integer",
+                        "description": "Lines around each match, 0 to 5 (default: 0)",
+                    },
+                },
+                "required": ["ref_id", "pattern"],
+            },
+        ),
+    )
+)
+"""The three tools of the default policy."""

@@ -1,0 +1,74 @@
+"""How a document's settings are read: its own keys, checked, with errors that help."""
+
+from __future__ import annotations
+
+import json
+import os
+import tomllib
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, ClassVar, TypeVar
+
+import msgspec
+from msgspec import Struct
+
+from ullage.errors import ConfigError
+
+__all__ = ["Settings", "at_least", "read"]
+
+S = TypeVar("S", bound="Settings")
+
+
+class Settings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """The settings of one document. Python names; ``rename`` gives the document's keys.
+
+    Attributes:
+        section: the key under which an application's file holds them, or None for the top.
+        environment: the environment variables the document names, by Python name.
+    """
+
+    section: ClassVar[str | None] = None
+    environment: ClassVar[Mapping[str, str]] = {}
+
+
+def at_least(least: float, **settings: float | None) -> None:
+    """Check that numbers are no smaller than ``least``. Raises ConfigError."""
+    for name, value in settings.items():
+        if value is not None and not value >= least:
+            raise ConfigError(name, f"{value} is under {least}", f"Give {least} or more.")
+
+
+def read(of: type[S], source: str | os.PathLike[str] | Mapping[str, Any]) -> S:
+    """Settings from a TOML or JSON file or a mapping, under the document's keys.
+
+    Raises:
+        ConfigError: what cannot be read, a key that is not known, a value that is wrong.
+    """
+    values = source if isinstance(source, Mapping) else _parsed(Path(source))
+    if of.section is not None and of.section in values:
+        values = values[of.section]
+    try:
+        return msgspec.convert(values, of)
+    except msgspec.ValidationError as error:
+        if isinstance(error.__cause__, ConfigError):
+            raise error.__cause__ from None
+        keys = ", ".join(field.encode_name for field in msgspec.structs.fields(of))
+        raise ConfigError(
+            of.section or "settings", str(error).rstrip("."), f"The keys are {keys}."
+        ) from None
+
+
+def _parsed(path: Path) -> Mapping[str, Any]:
+    try:
+        text = path.read_text(encoding="utf-8-sig")
+    except (OSError, UnicodeDecodeError) as error:
+        reason = getattr(error, "strerror", None) or "it is not UTF-8 text"
+        raise ConfigError("settings", f"the file cannot be read: {reason}", "Check it.") from None
+    try:
+        value = tomllib.loads(text) if path.suffix == ".toml" else json.loads(text)
+    except ValueError as error:
+        kind = "TOML" if path.suffix == ".toml" else "JSON"
+        raise ConfigError("settings", f"not {kind}: {error}", "Mend the file.") from None
+    if not isinstance(value, Mapping):
+        raise ConfigError("settings", "the file holds no object", "Give keys and values.")
+    return value

@@ -1,0 +1,89 @@
+"""`tool-result-continuation.md`: 4,000 characters of a result, and a tool that reads on."""
+
+from __future__ import annotations
+
+from functools import partial
+
+from ullage.desk import CONTINUATION, Desk, ToolSpec
+from ullage.policy import Policy
+from ullage.presets._settings import Settings, at_least
+from ullage.stages import emergency, truncate
+from ullage.stages.shapes import head_chars
+
+__all__ = ["MAX_TOOL_RESULT_CHARS", "ContinuationSettings", "continuation"]
+
+MAX_TOOL_RESULT_CHARS = 4_000
+_MARKER = (
+    "[truncated — showing {shown}/{total} chars. Call {prefix}get_continuation with "
+    'tool_call_id="{call_id}" to read more]'
+)
+_NEXT = (
+    "[truncated — showing {start}-{stop}/{total} chars. Call {prefix}get_continuation with "
+    'tool_call_id="{asked}" and offset={stop} to read more]'
+)
+_BARE = "[truncated — showing {shown}/{total} chars]"
+_UNKNOWN = (
+    '{{"error": "No truncated result found for tool_call_id \'{asked}\'", '
+    '"remedy": "Copy the tool_call_id from the truncation message."}}'
+)
+
+
+class ContinuationSettings(Settings, frozen=True):
+    """The document's one constant, under its own name.
+
+    Raises:
+        ConfigError: it is under 1.
+    """
+
+    MAX_TOOL_RESULT_CHARS: int = MAX_TOOL_RESULT_CHARS
+
+    def __post_init__(self) -> None:
+        at_least(1, MAX_TOOL_RESULT_CHARS=self.MAX_TOOL_RESULT_CHARS)
+
+
+_DEFAULTS = ContinuationSettings()
+
+
+def continuation(settings: ContinuationSettings = _DEFAULTS) -> Policy:
+    """The policy of the document."""
+    limit = settings.MAX_TOOL_RESULT_CHARS
+    shape = partial(head_chars, limit_chars=limit, marker=_MARKER, bare=_BARE)
+    return Policy(
+        name="continuation-1",
+        at_first_sight=(partial(truncate, shape=shape),),
+        guard=partial(emergency),
+        desk=_desk(limit),
+    )
+
+
+def _desk(limit: int) -> Desk:
+    return Desk(
+        tools=(ToolSpec(CONTINUATION, _DESCRIPTION, _parameters(limit)),),
+        page_chars=limit,
+        first_offset=limit,
+        next_page=_NEXT,
+        unknown=_UNKNOWN,
+    )
+
+
+_DESCRIPTION = (
+    "Retrieve the next chunk of a truncated tool result. Use when a previous tool result "
+    "shows [truncated]."
+)
+
+
+def _parameters(limit: int) -> dict[str, object]:
+    return {
+        "type": "object",
+        "properties": {
+            "tool_call_id": {
+                "type": "string",
+                "description": "The tool_call_id from the truncation message",
+            },
+            "offset": {
+                "type": "integer",
+                "description": f"Character offset to read from (default: {limit})",
+            },
+        },
+        "required": ["tool_call_id"],
+    }

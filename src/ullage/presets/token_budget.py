@@ -1,0 +1,76 @@
+"""`token-budget-compaction.md`: over a token budget, old results keep 500 characters.
+
+The trigger is what the provider reported for the last request. Every tool result but those
+of the newest batch is cut to its first characters and a marker; nothing else is touched, and
+no other call is ever made.
+"""
+
+from __future__ import annotations
+
+from functools import partial
+
+from msgspec.structs import replace
+
+from ullage.desk import OURS
+from ullage.policy import Policy
+from ullage.presets._settings import Settings, at_least
+from ullage.stages import emergency, prune
+from ullage.stages.placeholders import head_and_marker
+from ullage.stages.pressure import newest_batch, over_reported
+from ullage.stages.prune import results_only
+
+__all__ = ["MARKER", "TokenBudgetSettings", "token_budget"]
+
+MARKER = "[truncated for context management]"
+_NOTE = (
+    "Note: Compacted {{count}} old tool result(s) — input tokens ({{reported_tokens:,}}) "
+    "exceeded budget ({budget:,})"
+)
+
+
+class TokenBudgetSettings(Settings, frozen=True, rename="pascal"):
+    """The document's table of settings.
+
+    Attributes:
+        input_token_budget: input tokens, as reported, over which old results are cut; 0
+            switches it off.
+        tool_result_retention_chars: characters kept of each.
+
+    Raises:
+        ConfigError: a number is negative.
+    """
+
+    input_token_budget: int = 40_000
+    tool_result_retention_chars: int = 500
+
+    def __post_init__(self) -> None:
+        at_least(0, InputTokenBudget=self.input_token_budget)
+        at_least(0, ToolResultRetentionChars=self.tool_result_retention_chars)
+
+
+_DEFAULTS = TokenBudgetSettings()
+
+
+def token_budget(settings: TokenBudgetSettings = _DEFAULTS) -> Policy:
+    """The policy of the document. Recall tools are not offered unless asked for."""
+    budget = settings.input_token_budget
+    stage = partial(
+        prune,
+        wanted=partial(over_reported, budget_tokens=budget),
+        protected=newest_batch,
+        candidates=results_only,
+        show=partial(
+            head_and_marker,
+            retain_chars=settings.tool_result_retention_chars,
+            marker=MARKER,
+            why=f"input tokens were over the budget of {budget:,}",
+        ),
+        least_share=0.0,
+    )
+    return Policy(
+        name="token_budget-1",
+        under_pressure=(stage,),
+        guard=partial(emergency),
+        desk=replace(OURS, offered=False),
+        diagnostic=_NOTE.format(budget=budget),
+    )

@@ -1,0 +1,131 @@
+"""Placeholders: what stands where an old output or old arguments left the view."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+
+from ullage import canon
+from ullage.edits import Cut, Replace
+from ullage.effects import Output
+from ullage.messages import Media, Text, ToolCall
+from ullage.notices import ref_line
+from ullage.stages.shorten import safe_cut
+from ullage.transcript import Spot
+from ullage.window import Window
+
+__all__ = ["bare_placeholder", "head_and_marker", "placeholder"]
+
+_PAGE_GONE = "[ullage: this page has left the window. Make the same call to read it again.]"
+_loads = msgspec.json.Decoder().decode
+
+
+def placeholder(window: Window, spot: Spot, /) -> Cut | None:
+    """Ours: a few words and the ref; of arguments, a stub that is still valid JSON."""
+    edit = window.shown(spot[0]).get((spot[1], spot[2]))
+    if edit is not None and edit.kind != "truncated":
+        return None
+    leaf, output = window.transcript.leaf(spot), window.transcript.output(spot)
+    if output is None:
+        return None
+    match leaf:
+        case ToolCall():
+            return _stub(window, spot, leaf, output)
+        case Media(mime=mime, kind=kind):
+            return _cut(window, spot, output, window.words.media(output.ref, mime or kind))
+        case Text(text=text):
+            if window.words.is_recall(window.tool_of(spot)):
+                return _cut(window, spot, output, _PAGE_GONE, keep=False)
+            shown = window.words.placeholder(output.ref, text)
+            is_shorter = len(shown) < len(edit.text if edit is not None else text)
+            return _cut(window, spot, output, shown) if is_shorter else None
+        case _:
+            return None
+
+
+def head_and_marker(
+    window: Window, spot: Spot, /, *, retain_chars: int, marker: str, why: str
+) -> Cut | None:
+    """A document's: the first characters, the ref where the marker names none, the marker.
+
+    Left alone is what is not text, what already ends in the marker, and what would not
+    become shorter.
+
+    Args:
+        window: the window at the boundary at hand.
+        spot: the result.
+        retain_chars: how many characters of the original stay.
+        marker: the last characters of what is shown.
+        why: the reason, as events tell it.
+    """
+    leaf, output = window.transcript.leaf(spot), window.transcript.output(spot)
+    if not isinstance(leaf, Text) or output is None:
+        return None
+    edit = window.shown(spot[0]).get((spot[1], spot[2]))
+    seen = edit.text if edit is not None else leaf.text
+    if len(seen) <= retain_chars or seen.endswith(marker):
+        return None
+    head = leaf.text[: safe_cut(leaf.text, retain_chars)]
+    shown = f"{head}\n\n{ref_line(output.ref, len(leaf.text))}\n{marker}"
+    if len(shown) >= len(seen):
+        return None
+    keep = not window.words.is_recall(window.tool_of(spot))
+    return _cut(window, spot, output, shown, keep=keep, why=why)
+
+
+def bare_placeholder(window: Window, spot: Spot, /, *, words: str) -> Cut | None:
+    """A document's: one line with the ref, in place of the whole output.
+
+    Args:
+        window: the window at the boundary at hand.
+        spot: the result.
+        words: the line. Field: ``ref``.
+    """
+    edit = window.shown(spot[0]).get((spot[1], spot[2]))
+    output = window.transcript.output(spot)
+    if output is None or (edit is not None and edit.kind != "truncated"):
+        return None
+    shown = words.format(ref=output.ref)
+    seen = edit.text if edit is not None else output.text
+    keep = not window.words.is_recall(window.tool_of(spot))
+    why = "all outputs together were over their budget"
+    return _cut(window, spot, output, shown, keep=keep, why=why) if len(shown) < len(seen) else None
+
+
+_WHY = "the window was over its high-water mark"
+
+
+def _cut(
+    window: Window, spot: Spot, output: Output, shown: str, *, keep: bool = True, why: str = _WHY
+) -> Cut:
+    """A cut; without ``keep`` nothing is put away, for a page of recall can be made again."""
+    size = f"{len(output.text):,} characters" if output.kind == "text" else "a block"
+    why = f"{why}; {size} set aside"
+    replace = Replace(window.transcript.place(spot), output.ref, shown, "pruned", why)
+    return Cut(replace, (output,) if keep else ())
+
+
+def _stub(window: Window, spot: Spot, call: ToolCall, output: Output) -> Cut | None:
+    """Arguments with their long strings left out: the same keys, still valid JSON."""
+    if window.signed(spot[0]) or window.words.is_recall(call.name):
+        return None
+    try:
+        value = _loads(call.arguments)
+    except (msgspec.DecodeError, UnicodeError, RecursionError):
+        return None
+    if not isinstance(value, dict):
+        return None
+    stub = {key: _short(item) for key, item in value.items()}
+    stub["_ullage"] = window.words.arguments(output.ref, len(call.arguments))
+    text = canon.canonical_json(stub)
+    return _cut(window, spot, output, text) if len(text) < len(call.arguments) else None
+
+
+def _short(value: Any) -> Any:
+    if isinstance(value, str):
+        return value if len(value) <= 160 else f"{value[:80]}[… {len(value) - 80:,} characters …]"
+    if isinstance(value, (dict, list)):
+        text = canon.canonical_json(value)
+        return value if len(text) <= 160 else f"[… {len(text):,} characters of JSON …]"
+    return value

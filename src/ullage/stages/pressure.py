@@ -1,0 +1,116 @@
+"""Pressure: when a batch is made, how much it should win, and what it must leave alone.
+
+Each function here answers one question of `ullage.stages.prune.prune`. Figures in tokens.
+"""
+
+from __future__ import annotations
+
+from ullage import rough
+from ullage.messages import Message, ToolResult
+from ullage.window import Window
+
+__all__ = [
+    "newest_batch",
+    "newest_rough",
+    "newest_share",
+    "outputs_over",
+    "over_reported",
+    "over_share",
+    "rough_over",
+]
+
+EVERYTHING = 1 << 62
+"""More than any window holds: go on to the last candidate."""
+
+
+def over_share(window: Window, *, high: float, low: float) -> int | None:
+    """Over ``high`` of the limit: what brings the view down to ``low`` of it."""
+    limit = window.limit_tokens
+    if window.within(int(limit * high)):
+        return None
+    return window.estimate - int(limit * low)
+
+
+def over_reported(window: Window, *, budget_tokens: int) -> int | None:
+    """Over a budget by what the provider reported for the last request: everything.
+
+    Without a report (nobody called ``observe``) the estimate of the view stands in for it.
+    """
+    if budget_tokens <= 0:
+        return None
+    if window.reported_tokens is not None:
+        return EVERYTHING if window.reported_tokens > budget_tokens else None
+    return None if window.within(budget_tokens) else EVERYTHING
+
+
+def rough_over(
+    window: Window, *, share: float, reserve_tokens: int, least_tokens: int, minimum_tokens: int
+) -> int | None:
+    """By the rough estimate over a share of the context, or into what is kept for the answer.
+
+    Args:
+        window: the window at the boundary at hand.
+        share: of the whole context.
+        reserve_tokens: what is kept for the answer.
+        least_tokens: under this there is never pressure.
+        minimum_tokens: what is wanted then.
+    """
+    context, held = window.context_tokens, window.rough_tokens
+    pressed = held > context * share or held >= context - reserve_tokens
+    return minimum_tokens if pressed and held >= least_tokens else None
+
+
+def outputs_over(window: Window, *, budget_tokens: int | None) -> int | None:
+    """What all tool outputs together have over their budget.
+
+    ``budget_tokens`` None: a quarter of the context, from 20,000 to 60,000.
+    """
+    budget = budget_tokens
+    if budget is None:
+        budget = int(min(max(window.context_tokens * 0.25, 20_000), 60_000))
+    over = window.output_tokens - budget
+    return over if over > 0 else None
+
+
+def newest_share(window: Window, *, share: float) -> tuple[int, int]:
+    """The newest share of the limit stays, widened to whole turns."""
+    index, held = window.size, 0
+    while index > 0 and held < window.limit_tokens * share and not window.hidden(index - 1):
+        index -= 1
+        held += window.message_tokens(index)
+    return window.transcript.turn_start(min(index + 1, window.size)), 0
+
+
+def newest_rough(window: Window, *, tokens: int) -> tuple[int, int]:
+    """The newest parts stay that together are no more than ``tokens`` by the rough estimate."""
+    held, messages = 0, window.transcript.messages
+    for index in range(window.size - 1, -1, -1):
+        for number in range(len(messages[index].parts) - 1, -1, -1):
+            held += _rough_part(window, index, number)
+            if held > tokens:
+                return index, number + 1
+    return 0, 0
+
+
+def _rough_part(window: Window, index: int, number: int) -> int:
+    """The rough estimate of one part as it is shown."""
+    part = window.transcript.messages[index].parts[number]
+    kept = {
+        (0, place[1]): edit for place, edit in window.shown(index).items() if place[0] == number
+    }
+    return rough.message_tokens(Message("tool", (part,)), kept) - rough.MESSAGE_TOKENS
+
+
+def newest_batch(window: Window) -> tuple[int, int]:
+    """The newest results stay: those of one assistant message, in one message or several."""
+    messages = window.transcript.messages
+    index = window.size - 1
+    while index >= 0 and not _has_results(messages[index].parts):
+        index -= 1
+    while index > 0 and _has_results(messages[index - 1].parts):
+        index -= 1
+    return max(index, 0), 0
+
+
+def _has_results(parts: tuple[object, ...]) -> bool:
+    return any(isinstance(part, ToolResult) for part in parts)

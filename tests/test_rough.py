@@ -1,0 +1,39 @@
+"""Four characters are one token, and the sum kept by the window is that of what is shown."""
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tests import histories
+from tests.test_window import history, window_of
+from ullage import Replace, Span, rough
+from ullage.messages import Message, Text, ToolCall
+
+
+def test_each_text_is_rounded_up_by_itself():
+    assert [rough.text_tokens("x" * n) for n in (0, 1, 4, 5)] == [0, 1, 1, 2]
+    said, call = Text("x" * 5), ToolCall("1", "grep", '{"a": "bc"}', 0)
+    assert rough.message_tokens(Message("assistant", (said, call)), {}) == 4 + 2 + 1 + 3
+
+
+@given(histories.histories, st.integers(0, 40))
+def test_the_windows_sum_follows_what_is_shown(turns, pick):
+    window = window_of(histories.wire("openai-chat", turns))
+    before = window.rough_tokens
+    assert before == sum(
+        rough.message_tokens(message, {}) for message in window.transcript.messages
+    )
+    spots = list(window.results(0, window.size))
+    if spots:
+        spot = spots[pick % len(spots)]
+        place, output = window.transcript.place(spot), window.transcript.output(spot)
+        window.apply(Replace(place, output.ref, "gone", "pruned", "test"))
+        assert window.rough_tokens == before - rough.text_tokens(output.text) + 1
+
+
+def test_a_condensed_run_counts_as_its_account():
+    window = window_of(history("x" * 400, "y" * 400))
+    whole = window.rough_tokens
+    chain = window.transcript.chain
+    window.apply(Span(chain[1], chain[3], "account", "0" * 16, "test"))
+    run = [rough.message_tokens(window.transcript.messages[n], {}) for n in (1, 2)]
+    assert window.rough_tokens == whole - sum(run) + rough.text_tokens("account")
