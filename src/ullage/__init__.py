@@ -19,6 +19,7 @@ from ullage.errors import (
     FormatError,
     OverLimitError,
     RefNotFound,
+    SpillNotFound,
     StoreError,
     SummaryError,
     UllageError,
@@ -64,6 +65,7 @@ __all__ = [
     "Session",
     "Span",
     "Spent",
+    "SpillNotFound",
     "SqliteStore",
     "Stage",
     "State",
@@ -75,6 +77,7 @@ __all__ = [
     "Usage",
     "Window",
     "__version__",
+    "convert",
     "fit",
     "is_overflow",
     "problems",
@@ -82,14 +85,19 @@ __all__ = [
 
 if TYPE_CHECKING:
     from ullage.aio import AsyncSession
+    from ullage.formats.convert import convert
 
 
 def __getattr__(name: str) -> Any:
-    """``ullage.AsyncSession`` and ``ullage.loop``, loaded when they are first asked for."""
+    """``AsyncSession``, ``convert`` and ``ullage.loop``, loaded when first asked for."""
     if name == "AsyncSession":
         from ullage.aio import AsyncSession
 
         return AsyncSession
     if name == "loop":
         return importlib.import_module("ullage.loop")
+    if name == "convert":
+        from ullage.formats.convert import convert
+
+        return convert
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -28,7 +28,7 @@ from ullage.effects import Output, Steps
 from ullage.errors import ConfigError, FormatError
 from ullage.events import Event
 from ullage.formats import FORMATS, Format
-from ullage.formats._base import field, reply_id
+from ullage.formats._base import name_of_call, reply_id
 from ullage.limits import Limits
 from ullage.memo import Memo
 from ullage.notices import Words
@@ -36,6 +36,7 @@ from ullage.overflow import Overflow, is_overflow
 from ullage.policy import Policy
 from ullage.presets import preset
 from ullage.recall.dispatch import Answer, answer
+from ullage.refusals import Refusals
 from ullage.stores import AsyncStore, Store, open_store
 from ullage.tokens import preload
 from ullage.turn import Settings, State, Turned, find_in_history, observe, turn
@@ -86,8 +87,7 @@ class Coat(ABC):
         self._heard: tuple[str, Usage] | None = None
         self._memo = Memo()
         self._window: Window | None = None
-        self._learned: dict[str, Limits] = {}
-        self._retry: dict[str, Limits] = {}
+        self._refusals = Refusals(limits)
         self._hold(store)
         preload(model)
 
@@ -136,16 +136,14 @@ class Coat(ABC):
         opened = self.state.opened
         if opened is None or not opened.recall:
             return False
-        name = _name_of(call)
+        name = name_of_call(call)
         return Words(True, opened.prefix, self.settings.policy.desk).is_recall(name)
 
     def refused(self, error: Any) -> Overflow | None:
         """Take in that the provider refused the newest view because it was too long.
 
-        The next `fit` cuts deeper, until a reply reports usage. A window that the provider
-        names and that is smaller than ours holds from now on, for this model. Nothing of
-        this is kept in the ledger: what the next `fit` decides is. What the call had claimed
-        of a budget is given back.
+        The next `fit` cuts deeper, until a reply reports usage. A smaller window that the
+        provider names holds from now on. What the call had claimed of a budget is given back.
 
         Args:
             error: what the provider call raised, or a reply that says so.
@@ -159,14 +157,8 @@ class Coat(ABC):
         found = is_overflow(error)
         if found is None:
             return None
-        window, model = self.window, self.window.meter.model
-        shown = window.estimate
-        room = found.room_tokens(shown)
-        self._retry[model] = Limits(window_tokens=room, output_reserve_tokens=0)
-        known = self._limits(model).window_tokens
-        if found.by == "tokens" and found.limit_tokens and found.limit_tokens < known:
-            self._learned[model] = Limits(window_tokens=found.limit_tokens)
-        self.events.append(_refused(found, shown, room))
+        model, shown = self.window.meter.model, self.window.estimate
+        self.events.append(self._refusals.take(found, model, shown))
         self.release()
         return found
 
@@ -186,14 +178,9 @@ class Coat(ABC):
     def _most(self) -> Claim:
         """The most that the call of the newest view can come to."""
         window, info = self.window, lookup(self.window.meter.model)
-        reserve = self._limits(window.meter.model).window_tokens - window.limit_tokens
+        reserve = self._refusals.limits(window.meter.model).window_tokens - window.limit_tokens
         output = min(reserve, info.max_output_tokens or reserve)
         return self.budget.most(window.calibration.upper(window.tokens), output, info.id)
-
-    def _limits(self, model: str) -> Limits:
-        """The window of a model: as a provider named it, as was given, or as is known."""
-        given = self._learned.get(model) or self.settings.limits
-        return given or Limits(window_tokens=lookup(model).window_tokens)
 
     def _turn(self, request: Mapping[str, Any], added_tokens: int = 0) -> Steps[Turned]:
         if not isinstance(request, Mapping):
@@ -203,8 +190,7 @@ class Coat(ABC):
                 "Give the keyword arguments of the provider call as one dict.",
             )
         model = str(request.get("model") or self.settings.model)
-        limits = self._retry.get(model) or self._learned.get(model) or self.settings.limits
-        settings = replace(self.settings, limits=limits)
+        settings = replace(self.settings, limits=self._refusals.next_limits(model))
         return turn(request, self.state, self._memo, settings, added_tokens)
 
     def _turned(self, turned: Turned) -> dict[str, Any]:
@@ -237,7 +223,7 @@ class Coat(ABC):
         )
         self._memo.outdate(self.window, (self.window.transcript.decision_key(self.window.size),))
         self.state = state
-        self._retry.clear()
+        self._refusals.reported()
 
     def _recall(self, call: Any) -> Steps[dict[str, Any]]:
         wire = self._wire
@@ -265,24 +251,6 @@ class Coat(ABC):
         if name is None:
             raise ConfigError("session", "nothing was fitted yet", "Call fit(request) first.")
         return FORMATS[name]
-
-
-def _refused(found: Overflow, shown: int, room: int) -> Event:
-    size = "a size it does not tell" if found.size_tokens is None else f"{found.size_tokens:,}"
-    limit = "" if found.limit_tokens is None else f" for a limit of {found.limit_tokens:,}"
-    why = f"the provider refused the request as too long: {size}{limit}, by its own count"
-    return Event(kind="refused", where="request", why=why, tokens_before=shown, tokens_after=room)
-
-
-_CALL_BODIES = ("function", "custom", "functionCall", "function_call")
-"""Where a format puts what a call says, if not in the call itself."""
-
-
-def _name_of(call: Any) -> str:
-    bodies = (field(call, key) for key in _CALL_BODIES)
-    body = next((body for body in bodies if body), call)
-    name = field(body, "name")
-    return name if isinstance(name, str) else ""
 
 
 class Session(Coat):

@@ -110,7 +110,7 @@ def test_short_runs_can_be_left_out_and_many_be_cut(recordings):
 
 def test_a_broken_gate_is_a_status_of_its_own(recordings, monkeypatch, capsys):
     bare = dict.fromkeys(Replayed.__struct_fields__, 0)
-    lists = {"run": "one", "events": {}, "fit_ms": [1.0]}
+    lists = {"run": "one", "policy": "default", "events": {}, "fit_ms": [1.0]}
     broken = Replayed(**(bare | lists | {"broken": {"G4": 2}}))
     monkeypatch.setattr(replay, "_replay", lambda *_: iter([("a.jsonl.gz", broken, 1)]))
     with pytest.raises(SystemExit) as ended:

@@ -12,6 +12,7 @@ from tests.loop.test_turn import new_session, read_log
 from ullage import AsyncSession, Limits, OverLimitError
 from ullage.loop import arun_turn, run_turn
 from ullage.overflow import Overflow
+from ullage.refusals import Refusals
 
 formats = pytest.mark.parametrize("format", FORMAT_NAMES)
 LIMITS = Limits(window_tokens=16_000, output_reserve_tokens=1_000)
@@ -215,3 +216,14 @@ def test_an_sdk_over_a_socket_is_recovered_from():
 )
 def test_the_next_request_is_always_smaller(found, room):
     assert found.room_tokens(1_000) == room
+
+
+def test_a_retry_keeps_to_less_until_a_reply_reports_and_a_named_window_stays():
+    refusals = Refusals(None)
+    assert refusals.next_limits("gpt-4.1") is None
+    refusals.take(Overflow(limit_tokens=5_000, size_tokens=10_000), "gpt-4.1", 8_000)
+    assert refusals.next_limits("gpt-4.1").prompt_tokens(1_000) == 3_800
+    assert refusals.limits("gpt-4.1").window_tokens == 5_000
+    refusals.reported()
+    assert refusals.next_limits("gpt-4.1").window_tokens == 5_000
+    assert refusals.next_limits("gpt-4o") is None

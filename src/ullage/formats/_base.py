@@ -14,6 +14,7 @@ from msgspec import Struct
 from ullage import canon
 from ullage.desk import ToolSpec
 from ullage.errors import FormatError
+from ullage.formats.families import family_of
 from ullage.messages import Message, Part, Reasoning, ReasoningRule, Text, ToolCall
 from ullage.usage import Usage
 
@@ -81,6 +82,9 @@ class Format(Protocol):
         ``silent`` leaves its reasoning out.
         """
 
+    def apart(self, raw: Any) -> Any:
+        """A message of results to stand without its call, which an account stands for."""
+
     def reasoning(self, request: Mapping[str, Any], model: str) -> ReasoningRule:
         """What an edit means for the reasoning behind it, with this model and request."""
 
@@ -131,7 +135,8 @@ def plain(value: Any, where: str) -> Mapping[str, Any]:
         return value
     dump = getattr(value, "model_dump", None)
     if dump is not None:
-        fields: Mapping[str, Any] = dump(mode="json", by_alias=True, exclude_none=True)
+        # As the vendors' own clients write it: a null they were given is a null they send.
+        fields: Mapping[str, Any] = dump(mode="json", by_alias=True, exclude_unset=True)
         return fields
     raise FormatError(
         where,
@@ -153,12 +158,25 @@ def reply_id(reply: Any) -> str:
     return next((name for name in found if isinstance(name, str)), "")
 
 
+_CALL_BODIES = ("function", "custom", "functionCall", "function_call")
+"""Where a format puts what a call says, if not in the call itself."""
+
+
+def name_of_call(call: Any) -> str:
+    """The tool that a raw call of any format is for; ``""`` if it does not tell."""
+    bodies = (field(call, key) for key in _CALL_BODIES)
+    body = next((body for body in bodies if body), call)
+    name = field(body, "name")
+    return name if isinstance(name, str) else ""
+
+
 class MessageList:
     """What the formats share whose history is a list under one key, and tools another.
 
     A format inherits it for these methods and nothing else.
     """
 
+    name: str
     key = "messages"
 
     def history(self, request: Mapping[str, Any]) -> list[Any]:
@@ -177,8 +195,12 @@ class MessageList:
         return list_at(request.get("tools"), "tools")
 
     def reasoning(self, request: Mapping[str, Any], model: str) -> ReasoningRule:
-        """See `Format.reasoning`: this format carries none that is bound to what precedes it."""
-        return "free"
+        """See `Format.reasoning`: as the model's family has it."""
+        return family_of(self.name, model).rule
+
+    def apart(self, raw: Any) -> Any:
+        """See `Format.apart`. A result follows its call at once here, and goes where it goes."""
+        return raw
 
     def compose(
         self, request: Mapping[str, Any], messages: list[Any], tools: Sequence[dict[str, Any]]
@@ -210,6 +232,20 @@ def as_json(value: Any, where: str) -> str:
         return canon.canonical_json(value)
     except (TypeError, ValueError) as error:
         raise FormatError(where, f"not JSON ({error})", "Give plain JSON values.") from None
+
+
+def opaque_json(value: Any, where: str) -> str:
+    """What says which block this is: canonical JSON without cache markers and nulls.
+
+    Clients move the first and drop the second. Raises FormatError if it is not JSON.
+    """
+    return as_json(_without_nulls(unmarked(value)), where)
+
+
+def _without_nulls(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {key: _without_nulls(item) for key, item in value.items() if item is not None}
+    return [_without_nulls(item) for item in value] if isinstance(value, list) else value
 
 
 def ordered(parts: Sequence[Part]) -> tuple[Part, ...]:
