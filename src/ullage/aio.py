@@ -35,6 +35,11 @@ class AsyncSession(Coat):
             view: dict[str, Any] = await self._run(self._fit(request))
             return view
 
+    async def settle(self, request: Mapping[str, Any]) -> None:
+        """See `Session.settle`."""
+        async with self._lock:
+            self._turned(await self._run(self._turn(request)))
+
     async def observe(self, reply: Any) -> None:
         """See `Session.observe`."""
         async with self._lock:

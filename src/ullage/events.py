@@ -18,6 +18,7 @@ Kind: TypeAlias = Literal[
     "joined",  # the history was already under way when the session first saw it
     "branched",  # the caller changed something earlier; edits after it no longer apply
     "observed",  # a reply's usage was taken in
+    "refused",  # the provider called the request too long; the next one is smaller
     "recalled",  # something set aside was opened again
     "repaired",  # something the provider would refuse was mended
     "warned",  # a budget is nearly spent, or is spent and everything goes on all the same

@@ -17,6 +17,8 @@ from collections.abc import Mapping
 from types import TracebackType
 from typing import Any, Literal, Self
 
+from msgspec.structs import replace
+
 from ullage.allowance import Claim
 from ullage.budget import Budget
 from ullage.calls import Call
@@ -26,13 +28,15 @@ from ullage.effects import Output, Steps
 from ullage.errors import ConfigError, FormatError
 from ullage.events import Event
 from ullage.formats import FORMATS, Format
-from ullage.formats._base import field, reply_id
+from ullage.formats._base import name_of_call, reply_id
 from ullage.limits import Limits
 from ullage.memo import Memo
 from ullage.notices import Words
+from ullage.overflow import Overflow, is_overflow
 from ullage.policy import Policy
 from ullage.presets import preset
 from ullage.recall.dispatch import Answer, answer
+from ullage.refusals import Refusals
 from ullage.stores import AsyncStore, Store, open_store
 from ullage.tokens import preload
 from ullage.turn import Settings, State, Turned, find_in_history, observe, turn
@@ -83,6 +87,7 @@ class Coat(ABC):
         self._heard: tuple[str, Usage] | None = None
         self._memo = Memo()
         self._window: Window | None = None
+        self._refusals = Refusals(limits)
         self._hold(store)
         preload(model)
 
@@ -131,8 +136,31 @@ class Coat(ABC):
         opened = self.state.opened
         if opened is None or not opened.recall:
             return False
-        name = _name_of(call)
+        name = name_of_call(call)
         return Words(True, opened.prefix, self.settings.policy.desk).is_recall(name)
+
+    def refused(self, error: Any) -> Overflow | None:
+        """Take in that the provider refused the newest view because it was too long.
+
+        The next `fit` cuts deeper, until a reply reports usage. A smaller window that the
+        provider names holds from now on. What the call had claimed of a budget is given back.
+
+        Args:
+            error: what the provider call raised, or a reply that says so.
+
+        Returns:
+            What was too long, or None if the error says anything else: then raise it.
+
+        Raises:
+            ConfigError: nothing was fitted yet.
+        """
+        found = is_overflow(error)
+        if found is None:
+            return None
+        model, shown = self.window.meter.model, self.window.estimate
+        self.events.append(self._refusals.take(found, model, shown))
+        self.release()
+        return found
 
     def _fit(self, request: Mapping[str, Any]) -> Steps[dict[str, Any]]:
         """A view the budget allows; once that is spent, the view with the request to sum up."""
@@ -150,8 +178,7 @@ class Coat(ABC):
     def _most(self) -> Claim:
         """The most that the call of the newest view can come to."""
         window, info = self.window, lookup(self.window.meter.model)
-        limits = self.settings.limits or Limits(window_tokens=info.window_tokens)
-        reserve = limits.window_tokens - window.limit_tokens
+        reserve = self._refusals.limits(window.meter.model).window_tokens - window.limit_tokens
         output = min(reserve, info.max_output_tokens or reserve)
         return self.budget.most(window.calibration.upper(window.tokens), output, info.id)
 
@@ -162,7 +189,9 @@ class Coat(ABC):
                 f"expected a dict, got {type(request).__name__}",
                 "Give the keyword arguments of the provider call as one dict.",
             )
-        return turn(request, self.state, self._memo, self.settings, added_tokens)
+        model = str(request.get("model") or self.settings.model)
+        settings = replace(self.settings, limits=self._refusals.next_limits(model))
+        return turn(request, self.state, self._memo, settings, added_tokens)
 
     def _turned(self, turned: Turned) -> dict[str, Any]:
         self.state = turned.state
@@ -194,6 +223,7 @@ class Coat(ABC):
         )
         self._memo.outdate(self.window, (self.window.transcript.decision_key(self.window.size),))
         self.state = state
+        self._refusals.reported()
 
     def _recall(self, call: Any) -> Steps[dict[str, Any]]:
         wire = self._wire
@@ -221,17 +251,6 @@ class Coat(ABC):
         if name is None:
             raise ConfigError("session", "nothing was fitted yet", "Call fit(request) first.")
         return FORMATS[name]
-
-
-_CALL_BODIES = ("function", "custom", "functionCall", "function_call")
-"""Where a format puts what a call says, if not in the call itself."""
-
-
-def _name_of(call: Any) -> str:
-    bodies = (field(call, key) for key in _CALL_BODIES)
-    body = next((body for body in bodies if body), call)
-    name = field(body, "name")
-    return name if isinstance(name, str) else ""
 
 
 class Session(Coat):
@@ -290,6 +309,21 @@ class Session(Coat):
         with self._lock:
             view: dict[str, Any] = self._run(self._fit(request))
             return view
+
+    def settle(self, request: Mapping[str, Any]) -> None:
+        """Decide now what the next `fit` of this history would decide; nothing is to be sent.
+
+        For the end of an agent's turn: what the answer has made necessary is done and kept
+        before the conversation rests. No budget is asked.
+
+        Args:
+            request: as for `fit`, the answer at the end of its history.
+
+        Raises:
+            FormatError, OverLimitError, StoreError: see `fit`.
+        """
+        with self._lock:
+            self._turned(self._run(self._turn(request)))
 
     def observe(self, reply: Any) -> None:
         """Take in a reply: its usage calibrates the estimate and adds to the totals.
