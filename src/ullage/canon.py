@@ -23,9 +23,10 @@ from blake3 import blake3
 
 from ullage.messages import Content, Media, Message, Opaque, Part, Text, ToolCall, ToolResult
 
-__all__ = ["VERSION", "canonical_json", "digest_of", "extend", "ref_of", "root"]
+__all__ = ["VERSION", "canonical_json", "content_digest", "digest_of", "extend", "ref_of", "root"]
 
 VERSION = 1
+_SLICE_CHARS = 1 << 20
 _ALPHABET = "0123456789abcdefghjkmnpqrstvwxyz"
 _LETTERS = tuple(first + second for first in _ALPHABET for second in _ALPHABET)
 """Two characters of a ref for each ten bits."""
@@ -56,9 +57,19 @@ def ref_of(text: str, kind: str = "text") -> str:
 
     A pure function of the content, so that the same output has the same ref everywhere.
     """
-    raw = blake3(text.encode("utf-8", "surrogatepass"), derive_key_context=f"ullage {kind}")
-    number = int.from_bytes(raw.digest(10), "big")
+    number = int.from_bytes(content_digest(text, kind)[:10], "big")
     return "".join([_LETTERS[(number >> shift) & 1023] for shift in range(70, -1, -10)])
+
+
+def content_digest(text: str, kind: str = "text") -> bytes:
+    """All 256 bits of the hash whose first 80 are the ref.
+
+    Encodes a slice at a time, so that a huge text is never held twice.
+    """
+    raw = blake3(derive_key_context=f"ullage {kind}")
+    for start in range(0, len(text), _SLICE_CHARS):
+        raw.update(text[start : start + _SLICE_CHARS].encode("utf-8", "surrogatepass"))
+    return raw.digest()
 
 
 def canonical_json(value: Any) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, TypeVar
 
-from ullage.effects import Commit, Effect, Find, Get, Steps
+from ullage.effects import Chunk, Commit, Effect, Find, Get, Look, Steps
 from ullage.errors import UllageError
 from ullage.stores import AsyncStore, Store
 
@@ -52,3 +52,7 @@ def _do(effect: Effect, store: Store | AsyncStore, tenant: str) -> Any:
             return store.find(tenant, keys)
         case Get(ref=ref):
             return store.get(tenant, ref)
+        case Look(ref=ref):
+            return store.look(tenant, ref)
+        case Chunk(ref=ref, n=n):
+            return store.chunk(tenant, ref, n)

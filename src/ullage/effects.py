@@ -8,6 +8,8 @@ the reply back. Nothing else in the core touches a store, a clock or a network.
     Find       the records kept under these keys, oldest first
     Commit     the records already kept in the place of ours (a race we lost); () if none
     Get        the Output kept under a ref; raises RefNotFound into the generator
+    Look       the Shape of what is kept under a ref: how much of it, in which chunks
+    Chunk      the text of one of these chunks, so that a huge output is never held whole
 """
 
 from __future__ import annotations
@@ -17,7 +19,19 @@ from typing import Any, Literal, TypeAlias, TypeVar
 
 from msgspec import Struct
 
-__all__ = ["Commit", "Effect", "Find", "Get", "Output", "Record", "Steps"]
+__all__ = [
+    "Chunk",
+    "Commit",
+    "Effect",
+    "Extent",
+    "Find",
+    "Get",
+    "Look",
+    "Output",
+    "Record",
+    "Shape",
+    "Steps",
+]
 
 T = TypeVar("T")
 
@@ -53,6 +67,46 @@ class Record(Struct, frozen=True, gc=False):
     data: bytes
 
 
+class Extent(Struct, frozen=True, gc=False):
+    r"""How much one chunk of an output holds.
+
+    Attributes:
+        chars: its length in characters.
+        size_bytes: its length in UTF-8, lone surrogates taking three bytes each.
+        newlines: how many "\n" are in it.
+        crlf: whether a "\r\n" begins in it; its second half may be the next chunk's.
+    """
+
+    chars: int
+    size_bytes: int
+    newlines: int
+    crlf: bool
+
+
+class Shape(Struct, frozen=True):
+    """What there is under a ref, without its text.
+
+    Attributes:
+        ref: the ref.
+        kind: as of `Output`.
+        chunks: the extent of each chunk, in order; empty for an empty output.
+    """
+
+    ref: str
+    kind: Literal["text", "block"]
+    chunks: tuple[Extent, ...]
+
+    @property
+    def chars(self) -> int:
+        """The length of the whole in characters."""
+        return sum(extent.chars for extent in self.chunks)
+
+    @property
+    def size_bytes(self) -> int:
+        """The length of the whole in UTF-8."""
+        return sum(extent.size_bytes for extent in self.chunks)
+
+
 class Find(Struct, frozen=True):
     """Ask for every record kept under any of these keys."""
 
@@ -72,5 +126,18 @@ class Get(Struct, frozen=True):
     ref: str
 
 
-Effect: TypeAlias = Find | Commit | Get
+class Look(Struct, frozen=True):
+    """Ask how much is kept under a ref, and in which chunks."""
+
+    ref: str
+
+
+class Chunk(Struct, frozen=True):
+    """Ask for one chunk, numbered from 0, of what is kept under a ref."""
+
+    ref: str
+    n: int
+
+
+Effect: TypeAlias = Find | Commit | Get | Look | Chunk
 Steps: TypeAlias = Generator[Effect, Any, T]

@@ -7,6 +7,7 @@
     ├── BudgetExceeded         an allowance is spent
     ├── StoreError             a store failed
     │   └── RefNotFound        nothing is kept under this ref
+    │       └── SpillNotFound  no spill file has this name
     ├── SummaryError           the summarising model failed or answered nothing
     └── ConfigError            settings contradict one another
 
@@ -24,6 +25,7 @@ __all__ = [
     "FormatError",
     "OverLimitError",
     "RefNotFound",
+    "SpillNotFound",
     "StoreError",
     "SummaryError",
     "UllageError",
@@ -125,6 +127,18 @@ class RefNotFound(StoreError):
             ref,
         )
         self.ref = ref
+
+
+class SpillNotFound(RefNotFound):
+    """No spill file has this name: it was never written, or it was cleaned up."""
+
+    def __init__(self, store: str, name: str) -> None:
+        super().__init__(store, name)
+        self.operation = "retrieve"
+        self.args = (
+            f"Spill file not found: {name[:80]}. Give the path as the notice names it; if it "
+            "was cleaned up, make the call again that the output came from",
+        )
 
 
 class SummaryError(UllageError):

@@ -15,6 +15,7 @@ def test_help_lists_the_commands():
     assert [line.split()[0] for line in commands if line] == [
         "check",
         "fit",
+        "gc",
         "grep",
         "read",
         "replay",
@@ -22,7 +23,7 @@ def test_help_lists_the_commands():
     assert all(len(line.split()) > 4 for line in commands if line)
 
 
-@pytest.mark.parametrize("command", ["check", "fit", "grep", "read", "replay"])
+@pytest.mark.parametrize("command", ["check", "fit", "gc", "grep", "read", "replay"])
 def test_every_command_has_help_for_every_option(command):
     ran = ullage(command, "--help")
     assert ran.status == 0

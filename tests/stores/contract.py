@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -11,9 +12,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ullage.canon import ref_of
+from ullage.edits import Batch, Place, Replace, Span
 from ullage.effects import Output, Record
 from ullage.errors import RefNotFound, StoreError
-from ullage.stores import Store
+from ullage.ledger import Ledger
+from ullage.stores import Bounds, Store
+from ullage.stores._chunks import CHUNK_CHARS
+from ullage.stores._clean import DAY_S
 
 ODD = (
     "",
@@ -25,6 +30,10 @@ ODD = (
     "\r\n\u2028\x85",
     "x" * 70_000,
 )
+
+# Chunk edges fall within a CR LF, a joined emoji and a pair of surrogates.
+HUGE = "".join(("x\n" * CHUNK_CHARS)[: CHUNK_CHARS - 2] + edge for edge in ("ab", "a\r", "\n👩"))
+HUGE += ("\u200d👧" + "é" * CHUNK_CHARS)[: CHUNK_CHARS - 1] + "\ud83d\ude00"
 
 
 def output(text: str, kind: str = "text") -> Output:
@@ -82,8 +91,40 @@ commits = st.tuples(
 )
 
 
+def decided(key: bytes, *edits, n: int = 0) -> Record:
+    """The record of a real batch, as a session writes it."""
+    data = Batch("prune", "default", edits, 100, 10)
+    record = Ledger().with_batch(key, data)[1]
+    return Record(key, "batch", n, record.data)
+
+
+def replaced(ref: str) -> Replace:
+    return Replace(Place("result", "call", 0), ref, "[cut]", "pruned", "why")
+
+
+class Clock:
+    """A time that passes when told."""
+
+    def __init__(self) -> None:
+        self.now_s = 1_800_000_000.0
+
+    def __call__(self) -> float:
+        return self.now_s
+
+    def days_pass(self, days: float) -> None:
+        self.now_s += days * DAY_S
+
+
+AGED = Bounds(older_than_s=30 * DAY_S)
+
+
 class Contract:
-    """Every promise of `ullage.stores.Store`."""
+    """Every promise of `ullage.stores.Store`.
+
+    What `opened` opens must take its time from ``clock``.
+    """
+
+    clock = Clock()
 
     @contextmanager
     def opened(self) -> Iterator[Store]:
@@ -116,13 +157,35 @@ class Contract:
             store.commit("t", [output(text, kind)], [])
             assert store.get("t", ref_of(text, kind)) == output(text, kind)
 
+    @pytest.mark.parametrize("text", [*ODD, HUGE], ids=[*map(str, range(len(ODD))), "huge"])
+    @pytest.mark.parametrize("kind", ["text", "block"])
+    def test_its_chunks_join_to_the_text_and_are_what_the_shape_says(self, text, kind):
+        out = output(text, kind)
+        with self.opened() as store:
+            store.commit("t", [out], [])
+            shape = store.look("t", out.ref)
+            chunks = [store.chunk("t", out.ref, n) for n in range(len(shape.chunks))]
+            assert "".join(chunks) == text
+            assert (shape.ref, shape.kind, shape.chars) == (out.ref, kind, len(text))
+            at = 0
+            for chunk, extent in zip(chunks, shape.chunks, strict=True):
+                assert extent.chars == len(chunk)
+                assert extent.size_bytes == len(chunk.encode("utf-8", "surrogatepass"))
+                assert extent.newlines == chunk.count("\n")
+                assert extent.crlf == ("\r\n" in text[at : at + len(chunk) + 1])
+                at += len(chunk)
+            for beyond in (-1, len(chunks)):
+                with pytest.raises(RefNotFound):
+                    store.chunk("t", out.ref, beyond)
+
     @pytest.mark.parametrize("ref", ["", "../../etc/passwd", "a\x00b", "\ud800", "x" * 300, "Ａ"])
     def test_an_unknown_ref_is_not_found_whatever_it_looks_like(self, ref):
         with self.opened() as store:
             store.commit("t", [output("kept")], [])
-            with pytest.raises(RefNotFound) as caught:
-                store.get("t", ref)
-            assert caught.value.ref == ref
+            for read in (store.get, store.look, lambda t, r: store.chunk(t, r, 0)):
+                with pytest.raises(RefNotFound) as caught:
+                    read("t", ref)
+                assert caught.value.ref == ref
 
     def test_a_tenant_reads_only_what_it_put_itself(self):
         shared, own = output("both hold this"), output("only one holds this")
@@ -134,6 +197,10 @@ class Contract:
             assert store.find("two", [b"k"]) == (batch(b"k", 0, b"two"),)
             with pytest.raises(RefNotFound):
                 store.get("two", own.ref)
+            with pytest.raises(RefNotFound):
+                store.look("two", own.ref)
+            with pytest.raises(RefNotFound):
+                store.chunk("two", own.ref, 0)
 
     def test_a_lost_race_keeps_the_outputs_and_none_of_the_records(self):
         with self.opened() as store:
@@ -188,6 +255,124 @@ class Contract:
             store.commit("t", [], both)
             assert store.find("t", [b"k"]) == (both[1], Record(b"k", "opened", 0, b"1"))
 
+    # Clean-up
+
+    def test_without_bounds_nothing_goes(self):
+        with self.opened() as store:
+            store.commit("t", [output("x")], [batch(b"k", 0, b"d")])
+            self.clock.days_pass(10_000)
+            done = store.collect("t", Bounds())
+            assert (done.removed, done.records) == ((), 0)
+            assert store.refs("t") == (output("x").ref,)
+
+    def test_what_was_not_used_for_long_goes_and_says_so(self):
+        old, read, looked, again, new = map(output, "abcde")
+        with self.opened() as store:
+            store.commit("t", [old, read, looked, again], [batch(b"old", 0, b"d")])
+            store.commit("t", [], [batch(b"found", 0, b"d"), batch(b"more", 0, b"d")])
+            self.clock.days_pass(29)
+            store.get("t", read.ref)
+            store.look("t", looked.ref)
+            store.commit("t", [again, new], [batch(b"more", 1, b"e")])
+            store.find("t", [b"found"])
+            self.clock.days_pass(2)
+            done = store.collect("t", AGED)
+            assert [gone.ref for gone in done.removed] == [old.ref]
+            assert (done.removed[0].tenant, done.removed[0].needed) == ("t", False)
+            assert done.records == 1
+            assert store.refs("t") == (read.ref, looked.ref, again.ref, new.ref)
+            assert done.held == set(store.refs("t"))
+            assert [r.key for r in store.find("t", [b"old", b"found"])] == [b"found"]
+            assert len(store.find("t", [b"more"])) == 2
+            with pytest.raises(RefNotFound):
+                store.get("t", old.ref)
+            store.commit("t", [old], [])
+            assert store.get("t", old.ref) == old
+
+    def test_what_a_live_ledger_names_stays_until_the_ledger_goes(self):
+        named, listed, free = output("named"), output("listed"), output("free")
+        index = output(f"Index of messages\noutput ref={listed.ref} (6 characters)")
+        span = Span(b"a" * 16, b"b" * 16, "[condensed]", index.ref, "why")
+        with self.opened() as store:
+            records = [decided(b"k", replaced(named.ref)), decided(b"s", span)]
+            store.commit("t", [named, listed, free, index], records)
+            for _ in range(3):
+                self.clock.days_pass(20)
+                store.find("t", [b"k", b"s"])
+            done = store.collect("t", AGED)
+            assert [gone.ref for gone in done.removed] == [free.ref]
+            assert store.refs("t") == (named.ref, listed.ref, index.ref)
+            self.clock.days_pass(40)
+            assert store.collect("t", AGED).records == 2
+            assert store.refs("t") == ()
+
+    def test_the_ledger_of_one_tenant_keeps_nothing_of_another(self):
+        one = output("both hold it")
+        with self.opened() as store:
+            store.commit("a", [one], [decided(b"k", replaced(one.ref))])
+            store.commit("b", [one], [])
+            self.clock.days_pass(40)
+            store.find("a", [b"k"])
+            done = store.collect(None, AGED)
+            assert [(gone.tenant, gone.ref) for gone in done.removed] == [("b", one.ref)]
+            assert done.held == {one.ref}
+            assert store.get("a", one.ref) == one
+
+    def test_over_its_size_the_longest_unused_go_first_and_what_is_needed_last(self):
+        texts = [f"{n} " + random.Random(n).randbytes(5_000).hex() for n in range(6)]
+        first, *rest = map(output, texts)
+        with self.opened() as store:
+            store.commit("t", [first], [decided(b"k", replaced(first.ref))])
+            for out in rest:
+                self.clock.days_pass(2)
+                store.commit("t", [out], [])
+            self.clock.days_pass(2)
+            store.get("t", rest[0].ref)
+            size = store.collect("t", Bounds(), dry_run=True).left_bytes
+            done = store.collect("t", Bounds(max_bytes=size // 2))
+            assert [gone.ref for gone in done.removed] == [out.ref for out in rest[1:4]]
+            assert done.left_bytes <= size // 2
+            done = store.collect("t", Bounds(max_bytes=0), keep={rest[4].ref})
+            assert [gone.ref for gone in done.removed] == [rest[0].ref]
+            assert store.refs("t") == (first.ref, rest[4].ref)
+            done = store.collect("t", Bounds(max_bytes=0, even_needed=True))
+            assert [(g.ref, g.needed) for g in done.removed] == [
+                (rest[4].ref, False),
+                (first.ref, True),
+            ]
+            assert (done.left_bytes, store.refs("t")) == (0, ())
+
+    def test_a_dry_run_says_the_same_and_does_nothing(self):
+        with self.opened() as store:
+            store.commit("t", [output("x")], [batch(b"k", 0, b"d")])
+            self.clock.days_pass(40)
+            told = store.collect("t", AGED, dry_run=True)
+            assert store.refs("t") == (output("x").ref,)
+            done = store.collect("t", AGED)
+            assert (told.removed, told.records) == (done.removed, done.records) != ((), 0)
+
+    def test_one_tenant_is_cleaned_and_the_others_are_not(self):
+        with self.opened() as store:
+            for tenant in ("", "a", "\ud800"):
+                store.commit(tenant, [output("shared")], [batch(b"k", 0, b"d")])
+            self.clock.days_pass(40)
+            assert len(store.collect("a", AGED).removed) == 1
+            assert store.collect("never", AGED).removed == ()
+            assert [store.refs(t) != () for t in ("", "a", "\ud800")] == [True, False, True]
+            assert {gone.tenant for gone in store.collect(None, AGED).removed} == {"", "\ud800"}
+
+    def test_it_is_done_again_only_after_a_while_and_of_each_tenant(self):
+        daily = Bounds(older_than_s=0, every_s=DAY_S)
+        with self.opened() as store:
+            assert store.collect("t", daily, dry_run=True) is not None
+            assert store.collect("t", daily) is not None
+            self.clock.days_pass(0.9)
+            assert store.collect("t", daily) is None
+            assert store.collect("u", daily) is not None
+            assert store.collect(None, daily) is not None
+            self.clock.days_pass(0.2)
+            assert store.collect("t", daily) is not None
+
     def test_many_keys_come_back_in_the_order_asked(self):
         wanted = [n.to_bytes(16, "big") for n in range(2_500)]
         with self.opened() as store:
@@ -222,7 +407,10 @@ class Contract:
                 lambda: store.commit("t", [], []),
                 lambda: store.find("t", [b"k"]),
                 lambda: store.get("t", "r"),
+                lambda: store.look("t", "r"),
+                lambda: store.chunk("t", "r", 0),
                 lambda: store.refs("t"),
+                lambda: store.collect("t", Bounds()),
             ):
                 with pytest.raises(StoreError, match="closed"):
                     call()

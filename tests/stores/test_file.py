@@ -9,7 +9,7 @@ import pytest
 from tests.stores.contract import batch, output
 from ullage.errors import StoreError
 from ullage.stores import SqliteStore
-from ullage.stores._file import APPLICATION_ID, MIGRATIONS
+from ullage.stores._schema import APPLICATION_ID, MIGRATIONS
 
 
 @pytest.fixture

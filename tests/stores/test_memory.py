@@ -7,7 +7,7 @@ from ullage.stores import MemoryStore
 class TestMemory(Contract):
     @contextmanager
     def opened(self):
-        store = MemoryStore()
+        store = MemoryStore(clock=self.clock)
         yield store
         store.close()
 

@@ -15,6 +15,7 @@ import pytest
 from tests.stores.contract import Contract, batch, output
 from ullage.errors import ConfigError, RefNotFound, StoreError
 from ullage.stores import SqliteStore
+from ullage.stores._chunks import CHUNK_CHARS
 
 LOG = "2026-01-01 12:00:00 INFO the same words again\n" * 500
 
@@ -37,7 +38,9 @@ class TestSqlite(Contract):
     @contextmanager
     def opened(self):
         self.count += 1
-        store = SqliteStore(self.folder / f"{self.count}.db", synchronous="NORMAL")
+        store = SqliteStore(
+            self.folder / f"{self.count}.db", synchronous="NORMAL", clock=self.clock
+        )
         yield store
         store.close()
 
@@ -60,7 +63,7 @@ def test_content_is_kept_once_for_all_tenants_and_compressed_if_smaller(path):
         for tenant in ("a", "b", "c"):
             store.commit(tenant, [output(LOG), output(noise)], [])
     with raw(path) as db:
-        rows = db.execute("SELECT coding, size_bytes, length(body) FROM blobs").fetchall()
+        rows = db.execute("SELECT coding, size_bytes, length(body) FROM chunks").fetchall()
     assert [row[0] for row in rows] == ["zstd", "raw"]
     assert rows[0][1] == len(LOG) > 20 * rows[0][2]
     assert rows[1][1] == rows[1][2] == len(noise)
@@ -69,7 +72,7 @@ def test_content_is_kept_once_for_all_tenants_and_compressed_if_smaller(path):
 def test_what_is_there_is_not_compressed_again(path, monkeypatch):
     with closing(SqliteStore(path)) as store:
         store.commit("a", [output(LOG)], [])
-        monkeypatch.setattr("ullage.stores.sqlite.zstd", None)
+        monkeypatch.setattr("ullage.stores._pack.zstd", None)
         store.commit("a", [output(LOG)], [])
         store.commit("b", [output(LOG)], [])
         assert store.refs("b") == store.refs("a")
@@ -83,8 +86,8 @@ def test_a_blob_cleaned_up_before_the_transaction_is_written_again(path):
     def cleaned_up_meanwhile(outputs):
         ready = parcels(outputs)
         with raw(path) as db:
-            db.execute("DELETE FROM grants")
-            db.execute("DELETE FROM blobs")
+            for table in ("grants", "blobs", "chunks"):
+                db.execute(f"DELETE FROM {table}")
         return ready
 
     store._parcels = cleaned_up_meanwhile
@@ -102,40 +105,80 @@ def test_a_blob_cleaned_up_before_the_transaction_is_written_again(path):
         "body = 'text'",
         "body = zeroblob(900000), coding = 'raw'",
         "coding = 'raw'",
-        "kind = 'block'",
-        "kind = 7",
         "size_bytes = 3",
         "size_bytes = -1",
         "size_bytes = 'many'",
-        "digest = zeroblob(32)",
     ],
 )
-def test_damage_is_noticed_and_names_the_ref(path, tampering):
+@pytest.mark.parametrize("how", ["get", "chunk"])
+def test_damage_is_noticed_and_names_the_ref(path, tampering, how):
+    ref = output(LOG).ref
     with closing(SqliteStore(path)) as store:
         store.commit("t", [output(LOG)], [])
         with raw(path) as db:
-            db.execute(f"UPDATE blobs SET {tampering}")
+            db.execute(f"UPDATE chunks SET {tampering}")
         with pytest.raises(StoreError, match="damaged") as caught:
-            store.get("t", output(LOG).ref)
-        assert caught.value.key == output(LOG).ref
+            store.get("t", ref) if how == "get" else store.chunk("t", ref, 0)
+        assert caught.value.key == ref
         assert not isinstance(caught.value, RefNotFound)
+
+
+SWAPPED = """UPDATE chunks SET (coding, body, size_bytes, chars, newlines, seal) =
+    (SELECT coding, body, size_bytes, chars, newlines, seal FROM chunks WHERE n = 0) WHERE n = 1"""
+
+
+@pytest.mark.parametrize(
+    ("how", "tampering"),
+    [
+        ("get", "UPDATE blobs SET kind = 'block'"),
+        ("get", "UPDATE blobs SET kind = 7"),
+        ("get", "UPDATE blobs SET digest = zeroblob(32)"),
+        ("get", "DELETE FROM blobs"),
+        ("get", "DELETE FROM chunks"),
+        ("look", "DELETE FROM blobs"),
+        ("look", "DELETE FROM chunks WHERE n = 1"),
+        ("look", "UPDATE blobs SET size_bytes = 3"),
+        ("look", "UPDATE chunks SET size_bytes = 'many' WHERE n = 0"),
+        ("chunk", "DELETE FROM chunks WHERE n = 1"),
+        ("chunk", "UPDATE chunks SET newlines = 7"),
+        ("chunk", "UPDATE chunks SET chars = 7"),
+        ("chunk", SWAPPED),
+        ("chunk", "UPDATE chunks SET seal = zeroblob(32)"),
+    ],
+)
+def test_damage_to_what_is_known_of_a_content_is_noticed(path, how, tampering):
+    big = output("0123456789\n" * (5 * CHUNK_CHARS // 22))
+    with closing(SqliteStore(path)) as store:
+        store.commit("t", [big], [])
+        with raw(path) as db:
+            db.execute(tampering)
+        with pytest.raises(StoreError, match="damaged") as caught:
+            store.chunk("t", big.ref, 1) if how == "chunk" else getattr(store, how)("t", big.ref)
+        assert caught.value.key == big.ref
+
+
+def test_damage_in_one_chunk_leaves_the_others_readable(path):
+    text = "".join(f"{n}\n" for n in range(600_000))
+    with closing(SqliteStore(path)) as store:
+        store.commit("t", [output(text)], [])
+        with raw(path) as db:
+            db.execute("UPDATE chunks SET body = zeroblob(9) WHERE n = 1")
+        ref = output(text).ref
+        shape = store.look("t", ref)
+        assert [extent.chars for extent in shape.chunks[:-1]] == [CHUNK_CHARS] * 3
+        assert store.chunk("t", ref, 0) == text[:CHUNK_CHARS]
+        assert store.chunk("t", ref, 3) == text[3 * CHUNK_CHARS :]
+        for broken in (lambda: store.chunk("t", ref, 1), lambda: store.get("t", ref)):
+            with pytest.raises(StoreError, match="damaged"):
+                broken()
 
 
 def test_a_swapped_body_is_noticed(path):
     with closing(SqliteStore(path)) as store:
         store.commit("t", [output("one"), output("two")], [])
         with raw(path) as db:
-            db.execute("UPDATE blobs SET body = CAST('eno' AS BLOB) WHERE body = x'6f6e65'")
+            db.execute("UPDATE chunks SET body = CAST('eno' AS BLOB) WHERE body = x'6f6e65'")
         assert store.get("t", output("two").ref).text == "two"
-        with pytest.raises(StoreError, match="damaged"):
-            store.get("t", output("one").ref)
-
-
-def test_a_lost_body_is_damage_not_absence(path):
-    with closing(SqliteStore(path)) as store:
-        store.commit("t", [output("one")], [])
-        with raw(path) as db:
-            db.execute("DELETE FROM blobs")
         with pytest.raises(StoreError, match="damaged"):
             store.get("t", output("one").ref)
 
@@ -266,6 +309,7 @@ VICTIM = """
 import sys
 from tests.stores.contract import batch, output
 from ullage.stores import SqliteStore
+from ullage.stores._chunks import CHUNK_CHARS
 store = SqliteStore(sys.argv[1])
 for n in range(100_000):
     pair = [output(f"{n} {side} " * 3_000) for side in ("left", "right")]

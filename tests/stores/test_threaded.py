@@ -20,9 +20,9 @@ class Driven:
     def __getattr__(self, name):
         method = getattr(self.store, name)
 
-        def call(*args):
+        def call(*args, **options):
             async def one():
-                return await method(*args)
+                return await method(*args, **options)
 
             return asyncio.run(one())
 
@@ -32,7 +32,7 @@ class Driven:
 class TestThreadedMemory(Contract):
     @contextmanager
     def opened(self):
-        store = MemoryStore()
+        store = MemoryStore(clock=self.clock)
         yield Driven(Threaded(store))
         store.close()
 
@@ -46,7 +46,7 @@ class TestThreadedSqlite(Contract):
     @contextmanager
     def opened(self):
         self.count += 1
-        store = SqliteStore(self.folder / f"{self.count}.db")
+        store = SqliteStore(self.folder / f"{self.count}.db", clock=self.clock)
         yield Driven(Threaded(store))
         store.close()
 

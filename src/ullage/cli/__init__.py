@@ -5,6 +5,7 @@ ullage fit FILE        make one request fit
 ullage check FILE      is this request legal, by its provider's rules
 ullage read REF        open what was set aside
 ullage grep PATTERN    search what was set aside
+ullage gc              let go of what was set aside long ago
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ from ullage.errors import UllageError
 
 __all__ = ["main"]
 
-_COMMANDS = ("check", "fit", "grep", "read", "replay")
+_COMMANDS = ("check", "fit", "gc", "grep", "read", "replay")
 
 
 class _Commands(click.Group):

@@ -14,23 +14,25 @@ import msgspec
 from ullage.errors import ConfigError
 from ullage.stores import SqliteStore
 
-__all__ = ["json_option", "open_kept", "print_json", "store_options"]
+__all__ = ["json_option", "open_kept", "print_json", "store_option", "store_options"]
 
 F = TypeVar("F", bound=Callable[..., Any])
 
 json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 
 
+store_option = click.option(
+    "--store",
+    envvar="ULLAGE_STORE",
+    metavar="PATH",
+    help="The SQLite file. Default: the platform's place for it.",
+)
+
+
 def store_options(command: F) -> F:
     """``--store`` and ``--tenant``."""
-    where = click.option(
-        "--store",
-        envvar="ULLAGE_STORE",
-        metavar="PATH",
-        help="The SQLite file. Default: the platform's place for it.",
-    )
     whose = click.option("--tenant", default="", help="Whose content. Default: the unnamed tenant.")
-    return where(whose(command))
+    return store_option(whose(command))
 
 
 def open_kept(path: str | os.PathLike[str] | None) -> SqliteStore:

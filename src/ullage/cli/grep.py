@@ -7,7 +7,9 @@ import sys
 import click
 
 from ullage.cli._options import json_option, open_kept, print_json, store_options
-from ullage.recall.grep import Grep, PatternError, grep
+from ullage.drivers import run
+from ullage.recall.grep import Grep, PatternError, search
+from ullage.recall.source import Source
 
 __all__ = ["command"]
 
@@ -38,15 +40,15 @@ def command(
     found: dict[str, Grep] = {}
     try:
         for ref in refs or kept.refs(tenant):
-            text = kept.get(tenant, ref).text
-            hits = grep(
-                text,
+            steps = search(
+                Source(kept.look(tenant, ref)),
                 pattern,
                 ignore_case=ignore_case,
                 context_lines=context,
                 max_matches=most,
                 max_chars=1_000_000,
             )
+            hits = run(steps, kept, tenant)
             if hits.total:
                 found[ref] = hits
     except PatternError as error:

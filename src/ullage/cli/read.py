@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Iterator
 
 import click
 
 from ullage.cli._options import json_option, open_kept, print_json, store_options
+from ullage.drivers import run
 from ullage.notices import Words
-from ullage.recall.read import by_line
+from ullage.recall.read import lines as numbered
+from ullage.recall.source import Source
 
 __all__ = ["command"]
 
@@ -26,13 +29,16 @@ def command(
     """Print the original kept under REF, byte for byte."""
     kept = open_kept(store)
     try:
-        output = kept.get(tenant, ref)
+        shape = kept.look(tenant, ref)
+        chunks: Iterator[str] = (kept.chunk(tenant, ref, n) for n in range(len(shape.chunks)))
+        if lines:
+            steps = numbered(Source(shape), offset, limit, Words(recall=False))
+            chunks = iter((run(steps, kept, tenant), "\n"))
+        if as_json:
+            text = "".join(chunks)
+            print_json({"ref": ref, "kind": shape.kind, "characters": shape.chars, "text": text})
+            return
+        for chunk in chunks:
+            sys.stdout.buffer.write(chunk.encode("utf-8", "surrogatepass"))
     finally:
         kept.close()
-    text = output.text
-    if lines:
-        text = by_line(text, ref, offset, limit, Words(recall=False)) + "\n"
-    if as_json:
-        print_json({"ref": ref, "kind": output.kind, "characters": len(output.text), "text": text})
-    else:
-        sys.stdout.buffer.write(text.encode("utf-8", "surrogatepass"))

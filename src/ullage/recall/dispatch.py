@@ -9,12 +9,13 @@ from typing import Any
 import msgspec
 
 from ullage.desk import CONTINUATION, READ
-from ullage.effects import Get, Output, Steps
+from ullage.effects import Get, Look, Output, Shape, Steps
 from ullage.errors import RefNotFound
 from ullage.messages import ToolCall
 from ullage.notices import Words
-from ullage.recall.grep import Grep, PatternError, grep
-from ullage.recall.read import by_character, by_line
+from ullage.recall.grep import Grep, PatternError, search
+from ullage.recall.read import characters, lines
+from ullage.recall.source import Source
 
 __all__ = ["Answer", "answer"]
 
@@ -56,13 +57,13 @@ def answer(
     if not isinstance(wanted, str) or not wanted:
         missing = "tool_call_id" if name == CONTINUATION else "ref_id"
         return _error(f"{missing} is missing", "Give the ref that the notice names.")
-    output = from_history(wanted, False)
-    if output is None:
+    found: Output | Shape | None = from_history(wanted, False)
+    if found is None:
         try:
-            output = yield Get(wanted)
+            found = yield Look(wanted)
         except RefNotFound:
-            output = from_history(wanted, True)
-    if output is None:
+            found = from_history(wanted, True)
+    if found is None:
         if words.desk.unknown is not None:
             asked = json.dumps(wanted[:80])[1:-1]
             return Answer(words.desk.unknown.format(asked=asked), is_error=True)
@@ -70,32 +71,44 @@ def answer(
             f"nothing is kept under {wanted[:80]!r}",
             "Copy the ref from the notice exactly; it has 16 characters.",
         )
-    return _page(name, arguments, output, words, wanted)
+    if found.kind == "block" and name == CONTINUATION and not arguments.get("offset"):
+        output = found if isinstance(found, Output) else (yield Get(found.ref))
+        return _whole(output)
+    source = Source(found) if isinstance(found, Shape) else Source.of(found)
+    given: Answer = yield from _page(name, arguments, source, words, wanted)
+    return given
 
 
-def _page(name: str, arguments: dict[str, Any], output: Output, words: Words, asked: str) -> Answer:
-    if output.kind == "block" and name == CONTINUATION and not arguments.get("offset"):
-        block = _loads(output.text)
-        kind = block.get("type", "block") if isinstance(block, dict) else "block"
-        return Answer(f"[{kind} {output.ref}, complete]", output.ref, block=block)
+def _whole(output: Output) -> Answer:
+    block = _loads(output.text)
+    kind = block.get("type", "block") if isinstance(block, dict) else "block"
+    return Answer(f"[{kind} {output.ref}, complete]", output.ref, block=block)
+
+
+def _page(
+    name: str, arguments: dict[str, Any], source: Source, words: Words, asked: str
+) -> Steps[Answer]:
+    desk = words.desk
     if name == CONTINUATION:
-        offset = _integer(arguments.get("offset"), words.desk.first_offset)
-        page = by_character(output.text, output.ref, offset, words, words.desk.page_chars, asked)
-        return Answer(page, output.ref)
+        offset = _integer(arguments.get("offset"), desk.first_offset)
+        page = yield from characters(source, offset, words, desk.page_chars, asked)
+        return Answer(page, source.ref)
     if name == READ:
         offset = _integer(arguments.get("offset"), 0)
-        limit = _integer(arguments.get("limit"), words.desk.page_lines)
-        return Answer(by_line(output.text, output.ref, offset, limit, words), output.ref)
-    return _search(arguments, output, words)
+        limit = _integer(arguments.get("limit"), desk.page_lines)
+        page = yield from lines(source, offset, limit, words, desk.page_chars)
+        return Answer(page, source.ref)
+    given = yield from _search(arguments, source, words)
+    return given
 
 
-def _search(arguments: dict[str, Any], output: Output, words: Words) -> Answer:
+def _search(arguments: dict[str, Any], source: Source, words: Words) -> Steps[Answer]:
     pattern = arguments.get("pattern")
     if not isinstance(pattern, str) or not pattern:
         return _error("pattern is missing", "Give a regular expression in RE2 syntax.")
     try:
-        found = grep(
-            output.text,
+        found = yield from search(
+            source,
             pattern,
             ignore_case=bool(arguments.get("ignore_case")),
             context_lines=min(max(_integer(arguments.get("context_lines"), 0), 0), 5),
@@ -103,7 +116,7 @@ def _search(arguments: dict[str, Any], output: Output, words: Words) -> Answer:
         )
     except PatternError as error:
         return _error(str(error), "Change the pattern.")
-    return Answer(_found(found, len(output.text)), output.ref)
+    return Answer(_found(found, source.chars), source.ref)
 
 
 def _found(found: Grep, chars: int) -> str:

@@ -1,14 +1,14 @@
-r"""Search one text with a pattern that a model wrote.
+r"""Search one output with a pattern that a model wrote.
 
-The engine is RE2: time linear in the text, bounded memory, whatever the pattern
-(`dependencies.md` §2: the standard library's engine hangs on five of nine hostile ones). It
-runs over the bytes of the whole text, and the ends of a line are looked for only around a
-hit; going line by line is forty times slower.
+*A match is a line* the pattern is found in, as with grep. RE2 runs over the bytes of many lines
+at once, and the ends of a line are looked for only around a hit; going line by line is forty
+times slower. A search ends where its line ends, so all of them together are linear too; without
+that, a pattern such as ``(?s)a.*b|a`` reads on to the end of the text at every hit. ``^`` and
+``$`` are the ends of a line; ``$`` also stands before the "\r" of "\r\n".
 
-*A match is a line* the pattern is found in, as with grep. The engine is told never to match a
-newline, so one search ends where its line ends, and all of them together are linear too;
-without that, a pattern such as ``(?s)a.*b|a`` reads on to the end of the text at every hit.
-``^`` and ``$`` are the ends of a line; ``$`` also stands before the "\r" of "\r\n".
+*A huge output is searched chunk by chunk*: the whole lines of a chunk at once, and the line
+that it breaks off together with the next. A line of over `LONG_CHARS` characters is searched in
+parts that overlap by `OVERLAP_CHARS`: there, a match longer than that may be missed.
 
 *Numbers and places are those of the text given*: lines are parted by "\n" alone and counted
 from 1 (a newline at the very end opens no further line), places are characters from 0.
@@ -17,14 +17,27 @@ from 1 (a newline at the very end opens no further line), places are characters 
 
 from __future__ import annotations
 
-import re
-from functools import lru_cache
+from functools import partial
 from typing import Any
 
-import re2
 from msgspec import Struct
 
-__all__ = ["CLIP_CHARS", "COUNT_LINES", "PATTERN_CHARS", "Grep", "Line", "PatternError", "grep"]
+from ullage.effects import Output, Steps
+from ullage.recall.pattern import PATTERN_CHARS, PatternError, encoded, engine
+from ullage.recall.source import Source, at_hand
+
+__all__ = [
+    "CLIP_CHARS",
+    "COUNT_LINES",
+    "LONG_CHARS",
+    "OVERLAP_CHARS",
+    "PATTERN_CHARS",
+    "Grep",
+    "Line",
+    "PatternError",
+    "grep",
+    "search",
+]
 
 CLIP_CHARS = 400
 """A line is shown in at most so many characters, around its first match."""
@@ -32,26 +45,13 @@ CLIP_CHARS = 400
 COUNT_LINES = 50_000
 """Matching lines are counted up to here; counting takes 3 µs for each."""
 
-PATTERN_CHARS = 1_000
-"""The longest pattern accepted."""
+LONG_CHARS = 4 << 20
+"""A line that is longer is searched in parts."""
 
-_MAX_MEM_BYTES = 8 << 20
+OVERLAP_CHARS = 1 << 16
+"""What two parts of a long line have in common."""
+
 _WORK = 5_000_000_000  # program size × bytes of text: about two seconds at the very worst
-
-_SURROGATE = re.compile("[\ud800-\udfff]")
-_TOKEN = re.compile(
-    r"""\\Q.*?(?:\\E|\Z)                                # quoted
-      | \\x(?:\{[^}]*\}|..) | \\.                       # escaped
-      | \[\^?\]?(?:\\.|\[:\^?\w+:\]|[^\]\\])*\]         # a class
-      | \(\?<?[=!] | \(\?>                              # look-around, atomic group
-      | .""",
-    re.VERBOSE | re.DOTALL,
-)
-_NEWLINES = frozenset({"\n", "\\n", "\\x0a", "\\x0A", "\\x{a}", "\\x{A}", "\\x{0a}", "\\x{0A}"})
-
-
-class PatternError(ValueError):
-    """The pattern cannot be used. The message says why and what to write instead."""
 
 
 class Line(Struct, frozen=True, gc=False):
@@ -99,10 +99,31 @@ def grep(
     max_matches: int = 50,
     max_chars: int = 8_000,
 ) -> Grep:
-    """Find the lines of ``text`` that ``pattern`` (RE2 syntax) occurs in.
+    """`search` of a string at hand."""
+    steps = search(
+        Source.of(Output("", text)),
+        pattern,
+        ignore_case=ignore_case,
+        context_lines=context_lines,
+        max_matches=max_matches,
+        max_chars=max_chars,
+    )
+    return at_hand(steps)
+
+
+def search(
+    source: Source,
+    pattern: str,
+    *,
+    ignore_case: bool = False,
+    context_lines: int = 0,
+    max_matches: int = 50,
+    max_chars: int = 8_000,
+) -> Steps[Grep]:
+    """Find the lines of an output that ``pattern`` (RE2 syntax) occurs in.
 
     Args:
-        text: any str; a lone surrogate is found as U+FFFD, or by ``.``.
+        source: any text; a lone surrogate is found as U+FFFD, or by ``.``.
         pattern: what to look for, within one line.
         ignore_case: take letters of either case for the same.
         context_lines: how many lines to show before and after each.
@@ -115,175 +136,182 @@ def grep(
         PatternError: the pattern is too long or too costly, is not understood, or could
             never match.
     """
-    raw = _encoded(text)
-    engine = _engine(pattern, ignore_case, b"\r\n" in raw)
-    if engine.programsize * len(raw) > _WORK:
+    compiled = partial(engine, pattern, ignore_case, source.has_crlf)
+    if compiled().programsize * source.size_bytes > _WORK:
         raise PatternError(
-            f"the pattern is too costly for a text of {len(raw):,} bytes. Use smaller counted "
-            "repetitions ({…}), or a simpler pattern, and narrow the result yourself"
+            f"the pattern is too costly for a text of {source.size_bytes:,} bytes. Use smaller "
+            "counted repetitions ({…}), or a simpler pattern, and narrow the result yourself"
         )
-    hits, total, exact = _scan(engine, raw, max(1, max_matches))
-    page = _Page(text, max(1, max_chars))
-    for number, match in _places(text, raw, hits):
-        if not page.add_match(number, match):
+    scan = _Scan(compiled, max(1, max_matches))
+    yield from scan.whole(source)
+    page = _Page(source, max(1, max_chars))
+    for number, match in scan.hits:
+        has_room = yield from page.add_match(number, match)
+        if not has_room:
             break
     shown = len(page.lines)
     if context_lines > 0:
-        page.add_context(context_lines)
+        yield from page.add_context(context_lines)
     lines = tuple(page.lines[number] for number in sorted(page.lines))
-    return Grep(lines, shown, total, exact, page.full or shown < total)
+    return Grep(lines, shown, scan.total, not scan.stopped, page.full or shown < scan.total)
 
 
-def _encoded(text: str) -> bytes:
-    """UTF-8, one character for each of the text's: U+FFFD for a lone surrogate."""
-    try:
-        return text.encode()
-    except UnicodeEncodeError:
-        return _SURROGATE.sub("\ufffd", text).encode()
+class _Scan:
+    """One pass over a text: which lines match, and where the first of them do.
 
-
-@lru_cache(maxsize=8)
-def _engine(pattern: str, ignore_case: bool, crlf: bool) -> Any:
-    """The compiled pattern.
-
-    re2 keeps 128 of them by itself, each with up to 8 MB of states: too much for patterns
-    that come from models, so its cache is emptied and a small one kept here.
+    Attributes:
+        hits: (number of its line, place) of the first match in each of the first lines.
+        total: how many lines match.
+        stopped: counting stopped at `COUNT_LINES`.
     """
-    if len(pattern) > PATTERN_CHARS:
-        raise PatternError(
-            f"the pattern has {len(pattern):,} characters and the limit is {PATTERN_CHARS:,}. "
-            "Look for a shorter, telling part"
-        )
-    options = re2.Options()
-    options.max_mem = _MAX_MEM_BYTES
-    options.log_errors = False
-    options.never_nl = True
-    options.case_sensitive = not ignore_case
-    try:
-        return re2.compile(b"(?m)" + _encoded(_adapted(pattern, crlf)), options)
-    except re2.error as error:
-        raise PatternError(_why(error, pattern)) from error
-    finally:
-        re2.purge()
 
+    def __init__(self, compiled: partial[Any], keep: int) -> None:
+        self.hits: list[tuple[int, int]] = []
+        self.total = 0
+        self.stopped = False
+        self._compiled = compiled
+        self._keep = keep
+        self._number = 1  # of the line that ``_rest`` is in
+        self._rest = ""  # of a line that has not ended yet
+        self._at = 0  # where that begins
+        self._inside = False  # the line began before it; its first character is only context
+        self._matched = False  # the line is a match already: nothing is kept of it
 
-def _adapted(pattern: str, crlf: bool) -> str:
-    """The pattern as RE2 shall see it; refuses what would silently find nothing."""
-    pieces = []
-    for token in _TOKEN.findall(pattern):
-        if token in _NEWLINES:
-            raise PatternError(
-                r"a match lies within one line, so \n cannot match. Look for one of the lines "
-                "and ask for lines of context"
-            )
-        if token == r"\C":
-            raise PatternError(r"\C is not supported. Use . for one character")
-        if token in ("(?=", "(?!", "(?<=", "(?<!", "(?>"):
-            raise PatternError(
-                f"{token}…) is not supported: look-around and atomic groups cannot be searched "
-                "in linear time. Look for the part that must be there, and check its "
-                "surroundings in the lines found"
-            )
-        pieces.append(r"(?:\r?$)" if crlf and token == "$" else token)
-    return "".join(pieces)
+    def whole(self, source: Source) -> Steps[None]:
+        """Go through all of it."""
+        for start, stop, has_newline in source.pieces():
+            if self.stopped:
+                return
+            if has_newline or not self._matched:
+                text = yield from source.span(start, stop)
+                self._add(text, start)
+        if self._rest and not self.stopped:
+            self._lines(self._rest, is_last=True)
 
+    def _add(self, text: str, start: int) -> None:
+        """Search the lines that end in a piece, keep what it breaks off."""
+        if self._matched:
+            skipped = text.find("\n") + 1
+            if not skipped:
+                return
+            text, self._at = text[skipped:], start + skipped
+            self._number += 1
+            self._matched = False
+        text = self._rest + text
+        stop = text.rfind("\n") + 1
+        if stop:
+            self._lines(text[:stop], is_last=False)
+            self._at += stop
+            self._inside = False
+        self._rest = text[stop:]
+        if len(self._rest) > LONG_CHARS:
+            self._part()
 
-def _why(error: Exception, pattern: str) -> str:
-    """RE2's complaint and what to do about it."""
-    raw = error.args[0] if error.args else b""
-    said = raw.decode("utf-8", "replace") if isinstance(raw, bytes) else str(raw)
-    if re.search(r"escape sequence: \\[1-9kg]", said) or "(?P=" in pattern:
-        hint = "Back-references cannot be searched in linear time: write the repeated part out"
-    elif "too large" in said or "repetition size" in said:
-        hint = "Counted repetitions go up to 1,000, nested ones multiplied: use * or +"
-    elif "bad repetition" in said:
-        hint = "Use one of * + ? at a time: nothing here can backtrack"
-    else:
-        hint = "Put a backslash before ( ) [ ] { } . * + ? ^ $ | where the character is meant"
-    return f"the pattern is not understood: {said}. {hint}"
+    def _lines(self, text: str, *, is_last: bool) -> None:
+        r"""Search whole lines, or the last one.
 
+        Before and after them stands a "\n", so that ``\A`` and ``\z`` are where they should be.
+        """
+        raw = encoded(text)
+        before = b"\n" if self._at and not self._inside else b""
+        body = b"".join((before, raw, b"" if is_last else b"\n"))
+        at = last = len(before)
+        end = at + len(raw)
+        at += len(encoded(text[:1])) if self._inside else 0
+        single = len(raw) == len(text)
+        chars = self._at
+        find = self._compiled().search
+        while at < end and (match := find(body, at)) is not None:
+            place = match.start()
+            if place >= end and not is_last:
+                break
+            if len(self.hits) < self._keep:
+                self._number += body.count(b"\n", last, place)
+                chars += place - last if single else len(body[last:place].decode())
+                last = place
+            if not self._hit(chars):
+                return
+            at = body.find(b"\n", place) + 1 or end
+        self._number += body.count(b"\n", last, end)
 
-def _scan(engine: Any, raw: bytes, keep: int) -> tuple[list[int], int, bool]:
-    """The places of the first matches of the first lines, and how many lines match."""
-    hits: list[int] = []
-    total = at = 0
-    while at < len(raw) and (match := engine.search(raw, at)) is not None:
-        place = match.start()
-        if place == len(raw) and raw.endswith(b"\n"):
-            break
-        if total == COUNT_LINES:
-            return hits, total, False
-        total += 1
-        if len(hits) < keep:
-            hits.append(place)
-        end = raw.find(b"\n", place)
-        if end < 0:
-            break
-        at = end + 1
-    return hits, total, True
+    def _part(self) -> None:
+        """Search what there is of a long line, whose end is not there."""
+        raw = encoded(self._rest)
+        before = b"\n" if self._at and not self._inside else b""
+        at = len(encoded(self._rest[:1])) if self._inside else len(before)
+        match = self._compiled(open_end=True).search(before + raw, at)
+        if match is None:
+            self._at += len(self._rest) - OVERLAP_CHARS
+            self._rest = self._rest[-OVERLAP_CHARS:]
+            self._inside = True
+            return
+        self._hit(self._at + len(raw[: match.start() - len(before)].decode()))
+        self._rest, self._inside, self._matched = "", False, True
 
-
-def _places(text: str, raw: bytes, hits: list[int]) -> list[tuple[int, int]]:
-    """Each hit as (number of its line, place in characters)."""
-    single = len(raw) == len(text)
-    places = []
-    number, chars, last = 1, 0, 0
-    for hit in hits:
-        number += raw.count(b"\n", last, hit)
-        chars += hit - last if single else len(raw[last:hit].decode())
-        last = hit
-        places.append((number, chars))
-    return places
+    def _hit(self, place: int) -> bool:
+        """Note a matching line; False if no more are counted."""
+        if self.total == COUNT_LINES:
+            self.stopped = True
+            return False
+        self.total += 1
+        if len(self.hits) < self._keep:
+            self.hits.append((self._number, place))
+        return True
 
 
 class _Page:
     """The lines to show, as long as there is room."""
 
-    def __init__(self, text: str, room: int) -> None:
-        self.text = text
+    def __init__(self, source: Source, room: int) -> None:
+        self.source = source
         self.room = room + 1  # nothing stands after the last line
         self.full = False
         self.lines: dict[int, Line] = {}
         self.spans: dict[int, tuple[int, int]] = {}
 
-    def add_match(self, number: int, match: int) -> bool:
+    def add_match(self, number: int, match: int) -> Steps[bool]:
         """Show the line of a match; False if it has no room."""
-        start = self.text.rfind("\n", 0, match) + 1
-        return self._add(number, start, match, match)
+        before = yield from self.source.newline_before(match)
+        added = yield from self._add(number, before + 1, match, match)
+        return added
 
-    def add_context(self, count: int) -> None:
+    def add_context(self, count: int) -> Steps[None]:
         """Show up to ``count`` lines before and after each matching line, in order.
 
         A walk ends at a line already shown: what lies behind it was, or will be, walked from
         there. So no line is looked at twice from the same side.
         """
         for number in tuple(self.lines):
-            self._add_before(number, count)
-            self._add_after(number, count)
+            yield from self._add_before(number, count)
+            yield from self._add_after(number, count)
 
-    def _add_before(self, number: int, count: int) -> None:
+    def _add_before(self, number: int, count: int) -> Steps[None]:
         start, _ = self.spans[number]
         for before in range(number - 1, max(0, number - 1 - count), -1):
-            start = self.text.rfind("\n", 0, start - 1) + 1
-            if self.full or before in self.lines or not self._add(before, start, start, None):
+            if self.full or before in self.lines:
+                break
+            start = (yield from self.source.newline_before(start - 1)) + 1
+            added = yield from self._add(before, start, start, None)
+            if not added:
                 break
 
-    def _add_after(self, number: int, count: int) -> None:
+    def _add_after(self, number: int, count: int) -> Steps[None]:
         _, end = self.spans[number]
         for after in range(number + 1, number + 1 + count):
-            if self.full or after in self.lines or end + 1 >= len(self.text):
+            if self.full or after in self.lines or end + 1 >= self.source.chars:
                 break
-            if self._add(after, end + 1, end + 1, None):
+            added = yield from self._add(after, end + 1, end + 1, None)
+            if added:
                 _, end = self.spans[after]
 
-    def _add(self, number: int, start: int, focus: int, match: int | None) -> bool:
+    def _add(self, number: int, start: int, focus: int, match: int | None) -> Steps[bool]:
         """Show one line, which starts at ``start``, around ``focus``."""
-        end = self.text.find("\n", focus)
-        end = len(self.text) if end < 0 else end
-        stop = end - 1 if end > start and self.text[end - 1] == "\r" else end
+        end = yield from self.source.newline_from(focus)
+        last = yield from self.source.span(end - 1, end)
+        stop = end - 1 if end > start and last == "\r" else end
         width = CLIP_CHARS if self.lines else min(CLIP_CHARS, self.room - 1)
         first = max(start, min(focus - width // 4, stop - width))
-        shown = self.text[first : min(stop, first + width)]
+        shown = yield from self.source.span(first, min(stop, first + width))
         self.full = self.full or len(shown) + 1 > self.room
         if not self.full:
             self.room -= len(shown) + 1

@@ -1,18 +1,23 @@
-"""Pages of a text: by character, and by line with numbers.
+"""Pages of an output: by character, and by line with numbers.
 
 What comes back is bounded, says honestly which part of how much it is, and never moves in
-place of its text: joined in order, the pages are the original (failures F77, F78, F89).
+place of its text: joined in order, the pages are the original (failures F77, F78, F89). A page
+reads the chunks it lies in, and the one in which its last line ends.
 """
 
 from __future__ import annotations
 
 from ullage.desk import OURS
+from ullage.effects import Output, Steps
 from ullage.notices import Words
+from ullage.recall.source import Source, at_hand
 from ullage.stages.shorten import safe_cut
 
-__all__ = ["by_character", "by_line"]
+__all__ = ["by_character", "by_line", "characters", "lines"]
 
 LINE_CHARS = 2_000
+_BEFORE_CHARS = 1_100
+"""`safe_cut` looks at no more than so many characters before a place."""
 
 
 def by_character(
@@ -23,52 +28,84 @@ def by_character(
     page_chars: int = OURS.page_chars,
     asked: str | None = None,
 ) -> str:
+    """`characters` of a string at hand."""
+    return at_hand(characters(Source.of(Output(ref, text)), offset, words, page_chars, asked))
+
+
+def by_line(
+    text: str, ref: str, offset: int, limit: int, words: Words, page_chars: int = OURS.page_chars
+) -> str:
+    """`lines` of a string at hand."""
+    return at_hand(lines(Source.of(Output(ref, text)), offset, limit, words, page_chars))
+
+
+def characters(
+    source: Source,
+    offset: int,
+    words: Words,
+    page_chars: int = OURS.page_chars,
+    asked: str | None = None,
+) -> Steps[str]:
     """The page that begins at character ``offset``; its last line says where to read on.
 
     ``asked`` is what the call named, if not the ref. The last page has no such line.
     ``offset`` beyond the end gives a sentence that says so.
     """
     offset = max(offset, 0)
-    if offset >= len(text) > 0:
-        return f"[nothing after character {len(text):,}: the output ends there]"
-    stop = safe_cut(text, offset + page_chars)
-    stop = stop if stop > offset else min(offset + page_chars, len(text))
-    if stop >= len(text):
-        return text[offset:]
-    return f"{text[offset:stop]}\n{words.more(ref, offset, stop, len(text), asked)}"
+    if offset >= source.chars > 0:
+        return f"[nothing after character {source.chars:,}: the output ends there]"
+    wanted = min(offset + page_chars, source.chars)
+    stop = yield from _safe_cut(source, wanted)
+    stop = stop if stop > offset else wanted
+    page = yield from source.span(offset, stop)
+    if stop >= source.chars:
+        return page
+    return f"{page}\n{words.more(source.ref, offset, stop, source.chars, asked)}"
 
 
-def by_line(text: str, ref: str, offset: int, limit: int, words: Words) -> str:
+def lines(
+    source: Source, offset: int, limit: int, words: Words, page_chars: int = OURS.page_chars
+) -> Steps[str]:
     """Up to ``limit`` lines after the first ``offset``: number, tab, text.
 
     Numbers start at 1. A line over 2,000 characters is cut and says how to read it whole. The
-    page ends early at 8,000 characters; a last line in brackets says what there is beyond.
+    page ends early at ``page_chars``; a last line in brackets says what there is beyond.
     """
-    lines = text.split("\n")
+    total = source.newlines[-1] + 1
     start = max(offset, 0)
-    wanted = lines[start : start + max(limit, 1)]
-    if not wanted:
-        return f"[no line {start + 1:,}: the output has {len(lines):,} lines]"
-    at = sum(len(line) + 1 for line in lines[:start])
+    if start >= total:
+        return f"[no line {start + 1:,}: the output has {total:,} lines]"
+    at = yield from source.line_start(start)
     shown: list[str] = []
-    room = words.desk.page_chars
-    for number, line in enumerate(wanted, start + 1):
-        page = f"{number:>6}\t{_clipped(line, ref, at, words)}"
+    room = page_chars
+    for number in range(start + 1, min(start + max(limit, 1), total) + 1):
+        end = yield from source.newline_from(at)
+        text = yield from _clipped(source, at, end, words)
+        page = f"{number:>6}\t{text}"
         room -= len(page) + 1
         if room < 0 and shown:
             break
         shown.append(page)
-        at += len(line) + 1
+        at = end + 1
     stop = start + len(shown)
-    if stop < len(lines):
-        shown.append(f"[lines {start + 1:,} to {stop:,} of {len(lines):,}. Next: offset={stop}]")
+    if stop < total:
+        shown.append(f"[lines {start + 1:,} to {stop:,} of {total:,}. Next: offset={stop}]")
     return "\n".join(shown)
 
 
-def _clipped(line: str, ref: str, at: int, words: Words) -> str:
-    if len(line) <= LINE_CHARS:
-        return line
-    stop = safe_cut(line, LINE_CHARS)
-    return (
-        f"{line[:stop]} [… {len(line) - stop:,} more characters: {words.read_on(ref, at + stop)}]"
-    )
+def _clipped(source: Source, start: int, end: int, words: Words) -> Steps[str]:
+    """The line from ``start`` to ``end``, or its beginning and how to read on."""
+    shown = yield from source.span(start, min(end, start + LINE_CHARS + 1))
+    if end - start <= LINE_CHARS:
+        return shown
+    stop = safe_cut(shown, LINE_CHARS)
+    more = end - start - stop
+    call = words.read_on(source.ref, start + stop)
+    return f"{shown[:stop]} [… {more:,} more characters: {call}]"
+
+
+def _safe_cut(source: Source, at: int) -> Steps[int]:
+    """`safe_cut` at a place of the whole."""
+    base = max(at - _BEFORE_CHARS, 0)
+    near = yield from source.span(base, at + 1)
+    return base + safe_cut(near, at - base)

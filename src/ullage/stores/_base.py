@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from typing import Protocol
 
-from ullage.effects import Output, Record
+from ullage.effects import Output, Record, Shape
+from ullage.stores._clean import Bounds, Collected
 
 __all__ = ["AsyncStore", "Store"]
 
@@ -44,8 +45,43 @@ class Store(Protocol):
             StoreError: what is kept there is damaged.
         """
 
+    def look(self, tenant: str, ref: str) -> Shape:
+        """How much is kept under this ref, and in which chunks. Reads no text of a huge one.
+
+        Raises:
+            RefNotFound: nothing is kept under it for this tenant.
+        """
+
+    def chunk(self, tenant: str, ref: str, n: int) -> str:
+        """The text of one chunk, its integrity checked. All of them joined are the output.
+
+        Raises:
+            RefNotFound: nothing is kept under it for this tenant, or it has no such chunk.
+            StoreError: what is kept there is damaged.
+        """
+
     def refs(self, tenant: str) -> tuple[str, ...]:
         """Every ref of this tenant, oldest first."""
+
+    def collect(
+        self,
+        tenant: str | None,
+        bounds: Bounds,
+        *,
+        keep: Collection[str] = (),
+        dry_run: bool = False,
+    ) -> Collected | None:
+        """Let go of what is beyond the bounds, in one transaction (`ullage.stores._clean`).
+
+        Args:
+            tenant: whose outputs and records; None: everybody's.
+            bounds: how long and how much is kept.
+            keep: refs that stay whatever the bounds say.
+            dry_run: say what would go, and keep it.
+
+        Returns:
+            What went, or None if the last clean-up is not ``bounds.every_s`` ago.
+        """
 
     def close(self) -> None:
         """Let go of files and connections. A closed store raises StoreError."""
@@ -64,6 +100,19 @@ class AsyncStore(Protocol):
 
     async def get(self, tenant: str, ref: str) -> Output: ...
 
+    async def look(self, tenant: str, ref: str) -> Shape: ...
+
+    async def chunk(self, tenant: str, ref: str, n: int) -> str: ...
+
     async def refs(self, tenant: str) -> tuple[str, ...]: ...
+
+    async def collect(
+        self,
+        tenant: str | None,
+        bounds: Bounds,
+        *,
+        keep: Collection[str] = (),
+        dry_run: bool = False,
+    ) -> Collected | None: ...
 
     async def close(self) -> None: ...

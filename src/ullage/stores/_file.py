@@ -34,39 +34,9 @@ from weakref import WeakSet
 
 from ullage.errors import StoreError
 from ullage.stores._refusals import closed
+from ullage.stores._schema import APPLICATION_ID, MIGRATIONS
 
-__all__ = ["APPLICATION_ID", "MIGRATIONS", "PrivateFile"]
-
-APPLICATION_ID = 0x756C6C67  # "ullg"
-
-MIGRATIONS: tuple[tuple[str, ...], ...] = (
-    (
-        f"PRAGMA application_id = {APPLICATION_ID}",
-        "CREATE TABLE blobs ("
-        " digest BLOB NOT NULL PRIMARY KEY,"  # blake3, 256 bits, of kind and text
-        " kind TEXT NOT NULL,"
-        " coding TEXT NOT NULL,"  # 'raw' or 'zstd'
-        " size_bytes INTEGER NOT NULL,"  # of the UTF-8 (surrogatepass), before compression
-        " body BLOB NOT NULL)",
-        "CREATE TABLE grants ("
-        " id INTEGER PRIMARY KEY,"  # grows: the order in which they came
-        " tenant BLOB NOT NULL,"
-        " ref BLOB NOT NULL,"
-        " digest BLOB NOT NULL,"
-        " kept_s INTEGER NOT NULL,"  # seconds since 1970
-        " UNIQUE (tenant, ref))",
-        "CREATE TABLE records ("
-        " id INTEGER PRIMARY KEY,"
-        " tenant BLOB NOT NULL,"
-        " key BLOB NOT NULL,"
-        " kind TEXT NOT NULL,"
-        " n INTEGER NOT NULL,"
-        " data BLOB NOT NULL,"
-        " kept_s INTEGER NOT NULL,"
-        " UNIQUE (tenant, key, kind, n))",
-    ),
-)
-"""The statements that lead from each version to the next. Never edited, only added to."""
+__all__ = ["PrivateFile", "make_folders"]
 
 _STORE = "sqlite"
 _RETRY_S = 0.02
@@ -230,9 +200,12 @@ class PrivateFile:
 def _migrate(connection: sqlite3.Connection) -> None:
     """Bring the file to this version, in one transaction. Another process may be first."""
     connection.execute("BEGIN IMMEDIATE")
-    for statements in MIGRATIONS[_version(connection) :]:
-        for statement in statements:
-            connection.execute(statement)
+    for steps in MIGRATIONS[_version(connection) :]:
+        for step in steps:
+            if isinstance(step, str):
+                connection.execute(step)
+            else:
+                step(connection)
     connection.execute(f"PRAGMA user_version = {len(MIGRATIONS)}")
     connection.execute("COMMIT")
 
@@ -254,7 +227,7 @@ def _version(connection: sqlite3.Connection) -> int:
 
 def _make_private(path: Path, *, own_folder: bool) -> tuple[int, int]:
     """Create the folders and the file if need be, and return the file's (device, inode)."""
-    _make_folders(path.parent, own_folder=own_folder)
+    make_folders(path.parent, own_folder=own_folder)
     if any(_is_odd(place) for place in _places(path)):
         raise _unsafe("a link, a folder or a device is at the place of the file. Use another path")
     try:
@@ -268,7 +241,7 @@ def _make_private(path: Path, *, own_folder: bool) -> tuple[int, int]:
     return inode
 
 
-def _make_folders(folder: Path, *, own_folder: bool) -> None:
+def make_folders(folder: Path, *, own_folder: bool) -> None:
     """Create what is missing with mode 0700; leave what exists, unless it is ours."""
     missing = [place for place in (folder, *folder.parents) if not place.exists()]
     for place in reversed(missing):

@@ -12,7 +12,7 @@ from ullage.stores.sqlite import SqliteStore
 
 __all__ = ["open_store"]
 
-_METHODS = ("commit", "find", "get", "refs", "close")
+_METHODS = ("commit", "find", "get", "look", "chunk", "refs", "collect", "close")
 _REMEDY = 'Use "memory", "sqlite", the path of a file, or a ullage.stores.Store'
 
 

@@ -7,10 +7,11 @@ when the caller goes on, the commit has happened or never will. Reads are simply
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 
-from ullage.effects import Output, Record
+from ullage.effects import Output, Record, Shape
 from ullage.stores._base import Store
+from ullage.stores._clean import Bounds, Collected
 
 __all__ = ["Threaded"]
 
@@ -47,9 +48,30 @@ class Threaded:
         """`Store.get` in a thread."""
         return await asyncio.to_thread(self.store.get, tenant, ref)
 
+    async def look(self, tenant: str, ref: str) -> Shape:
+        """`Store.look` in a thread."""
+        return await asyncio.to_thread(self.store.look, tenant, ref)
+
+    async def chunk(self, tenant: str, ref: str, n: int) -> str:
+        """`Store.chunk` in a thread."""
+        return await asyncio.to_thread(self.store.chunk, tenant, ref, n)
+
     async def refs(self, tenant: str) -> tuple[str, ...]:
         """`Store.refs` in a thread."""
         return await asyncio.to_thread(self.store.refs, tenant)
+
+    async def collect(
+        self,
+        tenant: str | None,
+        bounds: Bounds,
+        *,
+        keep: Collection[str] = (),
+        dry_run: bool = False,
+    ) -> Collected | None:
+        """`Store.collect` in a thread."""
+        return await asyncio.to_thread(
+            self.store.collect, tenant, bounds, keep=keep, dry_run=dry_run
+        )
 
     async def close(self) -> None:
         """`Store.close` in a thread: it may wait for a commit that is under way."""

@@ -1,0 +1,176 @@
+"""One output, read in parts: from a store chunk by chunk, or from a string at hand.
+
+The readers below `ullage.recall` are written once, over this. They are generators of effects;
+over a string at hand they ask for nothing, and `at_hand` runs them to their end. At any time
+two chunks are held and no more.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections.abc import Iterator
+from functools import cached_property
+from itertools import accumulate
+from typing import TypeVar
+
+from ullage.effects import Chunk, Output, Shape, Steps
+
+__all__ = ["PIECE_CHARS", "Source", "at_hand"]
+
+T = TypeVar("T")
+
+PIECE_CHARS = 1 << 20
+"""A string at hand is looked through in pieces of so many characters."""
+
+
+class Source:
+    """The text of one output, whose chunks are fetched when they are needed.
+
+    Args:
+        shape: what a store says of it.
+    """
+
+    def __init__(self, shape: Shape) -> None:
+        self.ref = shape.ref
+        self.starts = [0, *accumulate(extent.chars for extent in shape.chunks)]
+        self.chars = self.starts[-1]
+        self._shape = shape
+        self._held: dict[int, str] = {}
+
+    @staticmethod
+    def of(output: Output) -> Source:
+        """An output at hand: one chunk, never copied."""
+        return _AtHand(output)
+
+    @property
+    def size_bytes(self) -> int:
+        """Its length in UTF-8."""
+        return self._shape.size_bytes
+
+    @property
+    def has_crlf(self) -> bool:
+        r"""Whether there is a "\r\n" in it."""
+        return any(extent.crlf for extent in self._shape.chunks)
+
+    @cached_property
+    def newlines(self) -> list[int]:
+        """How many newlines come before each chunk, and how many there are in all."""
+        return [0, *accumulate(extent.newlines for extent in self._shape.chunks)]
+
+    def pieces(self) -> Iterator[tuple[int, int, bool]]:
+        """(start, stop, whether a newline is in it) of pieces that join to the whole."""
+        for n in range(len(self.starts) - 1):
+            has_newline = self.newlines[n + 1] > self.newlines[n]
+            for start in range(self.starts[n], self.starts[n + 1], PIECE_CHARS):
+                yield start, min(start + PIECE_CHARS, self.starts[n + 1]), has_newline
+
+    def chunk(self, n: int) -> Steps[str]:
+        """The text of a chunk; the last two are kept."""
+        text = self._held.get(n)
+        if text is None:
+            text = yield Chunk(self.ref, n)
+            if len(self._held) > 1:
+                del self._held[next(iter(self._held))]
+            self._held[n] = text
+        return text
+
+    def span(self, start: int, stop: int) -> Steps[str]:
+        """The characters from ``start`` to before ``stop``."""
+        start, stop = max(start, 0), min(stop, self.chars)
+        parts = []
+        n = self._chunk_at(start)
+        while start < stop:
+            text = yield from self.chunk(n)
+            base = self.starts[n]
+            parts.append(text[start - base : stop - base])
+            n += 1
+            start = self.starts[n]
+        return "".join(parts)
+
+    def line_start(self, number: int) -> Steps[int]:
+        """The character after the first ``number`` newlines, of which there are so many."""
+        if number == 0:
+            return 0
+        n = max(bisect_right(self.newlines, number - 1) - 1, 0)
+        text = yield from self.chunk(n)
+        return self.starts[n] + _after(text, number - self.newlines[n])
+
+    def newline_from(self, at: int) -> Steps[int]:
+        """The first newline at or after ``at``; the length of the whole if there is none."""
+        for n in range(self._chunk_at(at), len(self.starts) - 1):
+            if self.newlines[n + 1] > self.newlines[n]:
+                text = yield from self.chunk(n)
+                found = text.find("\n", max(at - self.starts[n], 0))
+                if found >= 0:
+                    return self.starts[n] + found
+        return self.chars
+
+    def newline_before(self, at: int) -> Steps[int]:
+        """The last newline before ``at``; -1 if there is none."""
+        for n in range(self._chunk_at(at), -1, -1):
+            if n < len(self.starts) - 1 and self.newlines[n + 1] > self.newlines[n]:
+                text = yield from self.chunk(n)
+                found = text.rfind("\n", 0, max(at - self.starts[n], 0))
+                if found >= 0:
+                    return self.starts[n] + found
+        return -1
+
+    def _chunk_at(self, at: int) -> int:
+        return bisect_right(self.starts, at) - 1
+
+
+class _AtHand(Source):
+    """A string, measured only as far as somebody asks."""
+
+    def __init__(self, output: Output) -> None:
+        super().__init__(Shape(output.ref, output.kind, ()))
+        self.chars = len(output.text)
+        self.starts = [0, self.chars]
+        self._text = output.text
+
+    @property
+    def size_bytes(self) -> int:
+        if self._text.isascii():
+            return self.chars
+        return sum(len(_raw(self._text[start:stop])) for start, stop, _ in self.pieces())
+
+    @property
+    def has_crlf(self) -> bool:
+        return "\r\n" in self._text
+
+    @cached_property
+    def newlines(self) -> list[int]:
+        return [0, self._text.count("\n")]
+
+    def chunk(self, n: int) -> Steps[str]:
+        return self._text
+        yield  # a generator like the other, that asks for nothing
+
+
+def at_hand(steps: Steps[T]) -> T:
+    """Run a reader over a string at hand, which asks for nothing."""
+    try:
+        next(steps)
+    except StopIteration as stop:
+        return stop.value  # type: ignore[no-any-return]
+    raise AssertionError("a reader over a string at hand asked for something")
+
+
+def _raw(text: str) -> bytes:
+    return text.encode("utf-8", "surrogatepass")
+
+
+def _after(text: str, count: int) -> int:
+    """The place after the first ``count`` newlines of a text: halving, at the speed of count."""
+    low, high = 0, len(text)
+    while high - low > 64:
+        middle = (low + high) // 2
+        here = text.count("\n", low, middle)
+        if here < count:
+            count -= here
+            low = middle
+        else:
+            high = middle
+    for _ in range(count):
+        low = text.find("\n", low) + 1
+    return low

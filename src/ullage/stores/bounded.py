@@ -1,0 +1,110 @@
+"""Any store, kept within bounds as it is used: no thread, no timer, no extra process.
+
+A commit cleans up if the last clean-up of its tenant is long enough ago. The store remembers
+when that was, so of many processes one does it.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Collection, Iterable, Sequence
+
+from ullage.effects import Output, Record, Shape
+from ullage.errors import StoreError
+from ullage.stores._base import Store
+from ullage.stores._clean import DAY_S, Bounds, Collected
+
+__all__ = ["BoundedStore"]
+
+_DAILY = Bounds(older_than_s=30 * DAY_S, every_s=DAY_S)
+
+
+class BoundedStore:
+    """A store that cleans up after itself. The contract is `ullage.stores.Store`.
+
+    Before it cleans up, it looks up every ledger entry it has seen, so that a process which
+    runs for longer than ``older_than_s`` keeps what its sessions decided at their beginning.
+
+    Args:
+        store: the store underneath; closing this closes it.
+        bounds: how long and how much is kept, and how often that is looked at.
+        clock: the time in seconds since 1970.
+
+    Attributes:
+        last: what the last clean-up by this process did, or None.
+        failure: why the last clean-up failed, or None. A commit never fails of it.
+    """
+
+    def __init__(
+        self, store: Store, bounds: Bounds = _DAILY, *, clock: Callable[[], float] = time.time
+    ) -> None:
+        self.store = store
+        self.name = store.name
+        self.bounds = bounds
+        self.last: Collected | None = None
+        self.failure: StoreError | None = None
+        self._clock = clock
+        self._asked_s: dict[str, float] = {}
+        self._seen: dict[str, set[bytes]] = {}
+
+    def commit(
+        self, tenant: str, outputs: Sequence[Output], records: Sequence[Record]
+    ) -> tuple[Record, ...]:
+        """`Store.commit`, then a clean-up of this tenant's if one is due."""
+        standing = self.store.commit(tenant, outputs, records)
+        self._note(tenant, records)
+        now_s = self._clock()
+        if now_s - self._asked_s.get(tenant, float("-inf")) >= self.bounds.every_s:
+            self._asked_s[tenant] = now_s
+            self._clean(tenant, {output.ref for output in outputs})
+        return standing
+
+    def find(self, tenant: str, keys: Iterable[bytes]) -> tuple[Record, ...]:
+        """`Store.find`."""
+        found = self.store.find(tenant, keys)
+        self._note(tenant, found)
+        return found
+
+    def get(self, tenant: str, ref: str) -> Output:
+        """`Store.get`."""
+        return self.store.get(tenant, ref)
+
+    def look(self, tenant: str, ref: str) -> Shape:
+        """`Store.look`."""
+        return self.store.look(tenant, ref)
+
+    def chunk(self, tenant: str, ref: str, n: int) -> str:
+        """`Store.chunk`."""
+        return self.store.chunk(tenant, ref, n)
+
+    def refs(self, tenant: str) -> tuple[str, ...]:
+        """`Store.refs`."""
+        return self.store.refs(tenant)
+
+    def collect(
+        self,
+        tenant: str | None,
+        bounds: Bounds,
+        *,
+        keep: Collection[str] = (),
+        dry_run: bool = False,
+    ) -> Collected | None:
+        """`Store.collect`, whatever this store's own bounds are."""
+        return self.store.collect(tenant, bounds, keep=keep, dry_run=dry_run)
+
+    def close(self) -> None:
+        """`Store.close`."""
+        self.store.close()
+
+    def _note(self, tenant: str, records: Iterable[Record]) -> None:
+        """Remember where something was decided; a report of usage is no decision."""
+        keys = {record.key for record in records if record.kind != "observed"}
+        self._seen.setdefault(tenant, set()).update(keys)
+
+    def _clean(self, tenant: str, keep: Collection[str]) -> None:
+        try:
+            self.store.find(tenant, tuple(self._seen.get(tenant, ())))  # marks them as used
+            self.last = self.store.collect(tenant, self.bounds, keep=keep) or self.last
+            self.failure = None
+        except StoreError as error:
+            self.failure = error

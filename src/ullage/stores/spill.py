@@ -1,0 +1,249 @@
+"""Any store, and beside it a folder of plain files that an agent's own tools can open.
+
+    {folder}/{ref}.txt      the text of each output, as UTF-8, byte for byte
+
+Files are private (0600, a new folder 0700), named by their content, and appear whole or not
+at all. A lone surrogate, which UTF-8 does not have, is written as its three bytes
+("surrogatepass"); `SpillStore.retrieve` reads it back. What an agent can open here, it can open
+whosever it is: give each tenant a folder of its own.
+
+The files are copies: recall, integrity and clean-up rest on the store underneath.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import secrets
+import stat
+import time
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import NamedTuple
+
+from ullage.canon import ref_of
+from ullage.effects import Output, Record, Shape
+from ullage.errors import SpillNotFound, StoreError
+from ullage.stores._base import Store
+from ullage.stores._chunks import pieces, shape
+from ullage.stores._clean import Bounds, Collected
+from ullage.stores._file import make_folders
+
+__all__ = ["SpillStore"]
+
+_NAME = re.compile(r"([0-9a-z]{16})\.txt")
+_UNFINISHED = re.compile(r"\.[0-9a-z]{16}\.[0-9a-f]{16}\.part")
+_UNFINISHED_S = 3_600
+_NO_FOLLOW = getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_CLOEXEC", 0)
+
+
+class _File(NamedTuple):
+    """A spill file: its ref, its place, when it was last wanted, and how large it is."""
+
+    ref: str
+    path: Path
+    used_s: float
+    size_bytes: int
+
+
+class SpillStore:
+    """A store whose outputs are files too. The contract is `ullage.stores.Store`.
+
+    An output whose ref is not derived from its content (`ullage.canon.ref_of`) gets no file.
+
+    Args:
+        store: the store underneath; closing this closes it.
+        folder: where the files are; made with mode 0700 if need be.
+        clock: the time in seconds since 1970.
+
+    Attributes:
+        files_created: how many files were written, the document's ``SpillFilesCreated``.
+        bytes_written: how many bytes were, the document's ``SpillBytesWritten``.
+
+    Raises:
+        StoreError: the folder cannot be made, or a link stands in its place.
+    """
+
+    def __init__(
+        self,
+        store: Store,
+        folder: str | os.PathLike[str],
+        *,
+        clock: Callable[[], float] = time.time,
+    ) -> None:
+        self.store = store
+        self.name = store.name
+        self.folder = Path(folder).expanduser().absolute()
+        self.files_created = 0
+        self.bytes_written = 0
+        self._clock = clock
+        with self._told("open"):
+            make_folders(self.folder, own_folder=False)
+            if self.folder.is_symlink() or not self.folder.is_dir():
+                reason = "a link or a file is at the place of the folder. Use another"
+                raise StoreError(self.name, "open spill folder", reason)
+
+    def commit(
+        self, tenant: str, outputs: Sequence[Output], records: Sequence[Record]
+    ) -> tuple[Record, ...]:
+        """Write the files, then `Store.commit`: a path that a view names is there.
+
+        Raises:
+            StoreError: a file could not be written, or the store underneath failed.
+        """
+        for output in outputs:
+            if ref_of(output.text, output.kind) == output.ref:
+                with self._told("write", output.ref):
+                    self._write(output)
+        return self.store.commit(tenant, outputs, records)
+
+    def path_of(self, ref: str) -> Path:
+        """Where the file of a ref is, if there is one."""
+        return self.folder / f"{ref}.txt"
+
+    def retrieve(self, path: str | os.PathLike[str]) -> str:
+        """The text of a spill file, its integrity checked.
+
+        Args:
+            path: the path that `path_of` gave, or its last part; nothing else of it is used.
+
+        Raises:
+            SpillNotFound: there is no such file in the folder.
+            StoreError: it cannot be read, or does not hold what was written.
+        """
+        name = os.fspath(path).replace("\\", "/").rpartition("/")[2]
+        found = _NAME.fullmatch(name)
+        if found is None:
+            raise SpillNotFound(self.name, name)
+        ref = found[1]
+        with self._told("read", ref):
+            try:
+                descriptor = os.open(self.path_of(ref), os.O_RDONLY | _NO_FOLLOW)
+            except FileNotFoundError:
+                raise SpillNotFound(self.name, name) from None
+            with os.fdopen(descriptor, "rb") as file:
+                raw = file.read()
+        text = _decoded(raw)
+        if text is None or ref not in (ref_of(text), ref_of(text, "block")):
+            reason = "the file does not hold what was written. Read the output by its ref"
+            raise StoreError(self.name, "read spill file", reason, ref)
+        return text
+
+    def find(self, tenant: str, keys: Iterable[bytes]) -> tuple[Record, ...]:
+        """`Store.find`."""
+        return self.store.find(tenant, keys)
+
+    def get(self, tenant: str, ref: str) -> Output:
+        """`Store.get`."""
+        return self.store.get(tenant, ref)
+
+    def look(self, tenant: str, ref: str) -> Shape:
+        """`Store.look`."""
+        return self.store.look(tenant, ref)
+
+    def chunk(self, tenant: str, ref: str, n: int) -> str:
+        """`Store.chunk`."""
+        return self.store.chunk(tenant, ref, n)
+
+    def refs(self, tenant: str) -> tuple[str, ...]:
+        """`Store.refs`."""
+        return self.store.refs(tenant)
+
+    def collect(
+        self,
+        tenant: str | None,
+        bounds: Bounds,
+        *,
+        keep: Collection[str] = (),
+        dry_run: bool = False,
+    ) -> Collected | None:
+        """`Store.collect`, then the files of what no tenant holds any more.
+
+        A file that the store underneath never knew (an earlier process kept its outputs in
+        memory) goes by the same bounds: by age, and while all files together are over
+        ``max_bytes``, the longest unused first.
+
+        Raises:
+            StoreError: a file cannot be removed, or the store underneath failed.
+        """
+        began_s = self._clock()
+        done = self.store.collect(tenant, bounds, keep=keep, dry_run=dry_run)
+        if done is not None and not dry_run:
+            with self._told("clean up"):
+                self._clear(done, bounds, keep, began_s)
+        return done
+
+    def close(self) -> None:
+        """`Store.close`; the files stay."""
+        self.store.close()
+
+    def _write(self, output: Output) -> None:
+        """Put the file there whole, unless it is there; either way it was wanted now."""
+        path, now_s = self.path_of(output.ref), self._clock()
+        size_bytes = shape(output).size_bytes
+        with suppress(FileNotFoundError):
+            there = path.lstat()
+            if stat.S_ISREG(there.st_mode) and there.st_size == size_bytes:
+                os.utime(path, (now_s, now_s))
+                return
+        part = self.folder / f".{output.ref}.{secrets.token_hex(8)}.part"
+        try:
+            flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | _NO_FOLLOW
+            with os.fdopen(os.open(part, flags, 0o600), "wb") as file:
+                for _, raw in pieces(output.text):
+                    file.write(raw)
+                file.flush()
+                os.fsync(file.fileno())
+            os.utime(part, (now_s, now_s))
+            part.replace(path)
+        except BaseException:
+            part.unlink(missing_ok=True)
+            raise
+        self.files_created += 1
+        self.bytes_written += size_bytes
+
+    def _clear(
+        self, done: Collected, bounds: Bounds, keep: Collection[str], began_s: float
+    ) -> None:
+        """Remove the files that are not held, and what a killed process left unfinished."""
+        files = sorted(self._files(), key=lambda file: file.used_s)
+        total = sum(file.size_bytes for file in files)
+        gone = {removed.ref for removed in done.removed}
+        last_s = began_s - (float("inf") if bounds.older_than_s is None else bounds.older_than_s)
+        for file in files:
+            if file.ref in done.held or file.ref in keep or file.used_s > began_s:
+                continue
+            over = bounds.max_bytes is not None and total > bounds.max_bytes
+            if file.ref in gone or file.used_s <= last_s or over:
+                file.path.unlink(missing_ok=True)
+                total -= file.size_bytes
+        for path in self.folder.iterdir():
+            if _UNFINISHED.fullmatch(path.name):
+                with suppress(FileNotFoundError):
+                    if path.lstat().st_mtime < began_s - _UNFINISHED_S:
+                        path.unlink()
+
+    def _files(self) -> Iterator[_File]:
+        for path in self.folder.iterdir():
+            found = _NAME.fullmatch(path.name)
+            with suppress(FileNotFoundError):
+                there = path.lstat()
+                if found and stat.S_ISREG(there.st_mode):
+                    yield _File(found[1], path, there.st_mtime, there.st_size)
+
+    @contextmanager
+    def _told(self, operation: str, ref: str | None = None) -> Iterator[None]:
+        """The system's refusals as StoreError, without a path."""
+        try:
+            yield
+        except OSError as error:
+            reason = f"{error.strerror or 'the system refused'}. Check the folder and its modes"
+            raise StoreError(self.name, f"{operation} spill file", reason, ref) from error
+
+
+def _decoded(raw: bytes) -> str | None:
+    try:
+        return raw.decode("utf-8", "surrogatepass")
+    except UnicodeDecodeError:
+        return None

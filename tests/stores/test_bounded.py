@@ -1,0 +1,87 @@
+from contextlib import contextmanager
+
+import pytest
+
+from tests.stores.contract import Clock, Contract, decided, output, replaced
+from ullage.errors import RefNotFound, StoreError
+from ullage.stores import BoundedStore, Bounds, MemoryStore
+from ullage.stores._clean import DAY_S
+
+WEEKLY = Bounds(older_than_s=30 * DAY_S, every_s=7 * DAY_S)
+
+
+class TestBounded(Contract):
+    @contextmanager
+    def opened(self):
+        never = Bounds(every_s=float("inf"))
+        store = BoundedStore(MemoryStore(clock=self.clock), never, clock=self.clock)
+        store.commit("never", [], [])
+        yield store
+        store.close()
+
+
+@pytest.fixture
+def clock():
+    return Clock()
+
+
+@pytest.fixture
+def inner(clock):
+    return MemoryStore(clock=clock)
+
+
+def test_a_commit_cleans_up_when_it_is_due(clock, inner):
+    store = BoundedStore(inner, WEEKLY, clock=clock)
+    store.commit("t", [output("old")], [])
+    clock.days_pass(31)
+    store.commit("t", [output("new")], [])
+    assert store.refs("t") == (output("new").ref,)
+    assert [gone.ref for gone in store.last.removed] == [output("old").ref]
+    store.commit("t", [output("old")], [])
+    clock.days_pass(6)
+    assert store.last.removed != ()
+    store.commit("t", [], [])
+    assert store.last.removed != ()  # not due yet: this is still the last one
+    clock.days_pass(1)
+    store.commit("t", [], [])
+    assert store.last.removed == ()
+
+
+def test_of_many_processes_one_cleans_up(clock, inner):
+    stores = [BoundedStore(inner, WEEKLY, clock=clock) for _ in range(3)]
+    for n, store in enumerate(stores):
+        store.commit("t", [output(str(n))], [])
+    assert [store.last is not None for store in stores] == [True, False, False]
+
+
+def test_a_session_that_runs_for_months_keeps_what_it_decided_at_its_beginning(clock, inner):
+    long_ago, other = output("long ago"), output("of a session that ended")
+    ended = BoundedStore(inner, WEEKLY, clock=clock)
+    ended.commit("t", [other], [decided(b"ended", replaced(other.ref))])
+    store = BoundedStore(inner, WEEKLY, clock=clock)
+    store.commit("t", [long_ago], [decided(b"k", replaced(long_ago.ref))])
+    for day in range(0, 90, 5):
+        clock.days_pass(5)
+        store.commit("t", [output(f"day {day}")], [])
+    assert store.get("t", long_ago.ref) == long_ago
+    assert len(store.find("t", [b"k"])) == 1
+    with pytest.raises(RefNotFound):
+        store.get("t", other.ref)
+
+
+def test_what_a_commit_just_kept_is_there_when_it_returns(clock, inner):
+    store = BoundedStore(inner, Bounds(max_bytes=1), clock=clock)
+    store.commit("t", [output("one")], [])
+    store.commit("t", [output("two")], [])
+    assert store.refs("t") == (output("two").ref,)
+
+
+def test_a_clean_up_that_fails_fails_no_commit(clock):
+    class Failing(MemoryStore):
+        def collect(self, tenant, bounds, **options):
+            raise StoreError(self.name, "collect", "the disk is full. Free some space")
+
+    store = BoundedStore(Failing(clock=clock), WEEKLY, clock=clock)
+    assert store.commit("t", [output("x")], []) == ()
+    assert "disk is full" in str(store.failure)
+    assert store.get("t", output("x").ref) == output("x")
