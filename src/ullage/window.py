@@ -245,7 +245,7 @@ class Window:
     @property
     def rough_tokens(self) -> int:
         """The whole view at four characters a token (`ullage.rough`), for a document's trigger."""
-        total = self._rough.total(self.size) + sum(map(rough.text_tokens, self.head_texts))
+        total = self._rough.total(self.size) + rough.head_tokens(self.head_texts)
         if self.span is None:
             return total
         start, stop, span = self.span

@@ -21,13 +21,15 @@ from ullage.errors import ConfigError
 from ullage.policy import Policy
 from ullage.presets._settings import Settings, read
 from ullage.presets.continuation import ContinuationSettings, continuation
+from ullage.presets.three_layer import ThreeLayerSettings, three_layer
 from ullage.presets.token_budget import TokenBudgetSettings, token_budget
 from ullage.stages import DEFAULT
 
-__all__ = ["NAMES", "continuation", "load", "preset", "token_budget"]
+__all__ = ["NAMES", "continuation", "load", "preset", "three_layer", "token_budget"]
 
 _PRESETS: Mapping[str, tuple[type[Settings], Callable[..., Policy]]] = {
     "continuation": (ContinuationSettings, continuation),
+    "three_layer": (ThreeLayerSettings, three_layer),
     "token_budget": (TokenBudgetSettings, token_budget),
 }
 NAMES = ("default", *_PRESETS)

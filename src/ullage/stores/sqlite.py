@@ -92,6 +92,11 @@ class SqliteStore:
             busy_timeout_s=busy_timeout_s,
         )
 
+    @property
+    def path(self) -> Path:
+        """Where the file is."""
+        return self._file.path
+
     def commit(
         self, tenant: str, outputs: Sequence[Output], records: Sequence[Record]
     ) -> tuple[Record, ...]:
