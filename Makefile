@@ -5,7 +5,7 @@ VENV   := .venv
 BIN    := $(VENV)/bin
 READY  := $(VENV)/.ready
 
-.PHONY: help fuzz demo test check documents bench bench-tokens replay-all lock clean setup
+.PHONY: help fuzz demo test check documents bench bench-tokens bench-recall replay-all lock clean setup
 
 help:
 	@echo "make demo                a long agent run kept inside a 64k window, live"
@@ -15,6 +15,7 @@ help:
 	@echo "make documents           docs/documents anew, from the marks of the tests"
 	@echo "make bench               what a turn costs, in milliseconds"
 	@echo "make fuzz SECONDS=60     generated histories through every stage, judged by the rules"
+	@echo "make bench-recall        reading in a 100 MB output: milliseconds and memory"
 	@echo "make bench-tokens        how good the token estimates are"
 	@echo "make replay-all TRACES=… every recorded run at 16k, 32k, 64k and 128k"
 
@@ -45,6 +46,9 @@ documents: $(READY)
 
 bench: $(READY)
 	@$(BIN)/python -m bench.turns
+
+bench-recall: $(READY)
+	@$(BIN)/python -m bench.recall
 
 bench-tokens: $(READY)
 	@$(BIN)/python -m bench.tokens

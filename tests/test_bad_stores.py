@@ -4,7 +4,7 @@ import asyncio
 
 import pytest
 
-from tests.sessions import SMALL, long_history, new_session, request
+from tests.sessions import SMALL, long_history, new_session, recall, request
 from tests.world import FORMAT_NAMES, MODEL
 from ullage import (
     AsyncSession,
@@ -34,9 +34,9 @@ class Failing(MemoryStore):
         self._fail("find")
         return super().find(tenant, keys)
 
-    def get(self, tenant, ref):
-        self._fail("get")
-        return super().get(tenant, ref)
+    def look(self, tenant, ref):
+        self._fail("look")
+        return super().look(tenant, ref)
 
 
 @pytest.mark.parametrize("format", FORMAT_NAMES)
@@ -52,6 +52,16 @@ def test_a_store_that_fails_leaves_no_view_and_the_next_fit_works(format, operat
     assert view == new_session(format).fit(request(format, whole))
     kept = set(session.store.refs(""))
     assert {event.ref for event in session.events if event.kind == "pruned"} <= kept
+
+
+@pytest.mark.parametrize("format", FORMAT_NAMES)
+def test_a_store_that_fails_in_recall_is_told_to_the_caller_and_the_next_call_works(format):
+    session = new_session(format, store=Failing("look"))
+    session.fit(request(format, long_history(format)))
+    asked = {"tool_call_id": "0123456789abcdef"}
+    with pytest.raises(StoreError):
+        recall(session, "get_continuation", asked)
+    assert "nothing is kept" in recall(session, "get_continuation", asked)
 
 
 def test_a_store_that_fails_half_way_through_a_session_costs_one_turn():

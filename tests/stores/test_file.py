@@ -1,15 +1,23 @@
 import os
 import signal
 import sqlite3
+import sys
 import threading
+import time
 from contextlib import closing
 
 import pytest
 
 from tests.stores.contract import batch, output
+from ullage.canon import content_digest
 from ullage.errors import StoreError
-from ullage.stores import SqliteStore
+from ullage.stores import Bounds, SqliteStore
 from ullage.stores._schema import APPLICATION_ID, MIGRATIONS
+
+if sys.version_info >= (3, 14):
+    from compression import zstd
+else:
+    from backports import zstd
 
 
 @pytest.fixture
@@ -109,6 +117,54 @@ def test_a_file_of_version_1_opens(path):
         assert store.find("t", [b"k"]) == (batch(b"k", 0, b"d"),)
         store.commit("t", [output("more")], [batch(b"k", 1, b"e")])
         assert store.refs("t") == ("r", output("more").ref)
+
+
+VERSION_1 = """
+    PRAGMA application_id = 1970039911;
+    CREATE TABLE blobs (digest BLOB NOT NULL PRIMARY KEY,
+        kind TEXT NOT NULL, coding TEXT NOT NULL, size_bytes INTEGER NOT NULL,
+        body BLOB NOT NULL);
+    CREATE TABLE grants (id INTEGER PRIMARY KEY, tenant BLOB NOT NULL, ref BLOB NOT NULL,
+        digest BLOB NOT NULL, kept_s INTEGER NOT NULL, UNIQUE (tenant, ref));
+    CREATE TABLE records (id INTEGER PRIMARY KEY, tenant BLOB NOT NULL, key BLOB NOT NULL,
+        kind TEXT NOT NULL, n INTEGER NOT NULL, data BLOB NOT NULL,
+        kept_s INTEGER NOT NULL, UNIQUE (tenant, key, kind, n));
+    PRAGMA user_version = 1;
+"""
+
+
+def test_outputs_of_version_1_are_moved_into_chunks_and_damage_stays_damage(path):
+    big = output("0123456789 \ud83d\r\n" * 200_000)
+    small, empty, broken = output("small", "block"), output(""), output("was damaged before")
+    with raw(path) as db:
+        db.executescript(VERSION_1)
+        for out in (big, small, empty, broken):
+            text = out.text.encode("utf-8", "surrogatepass")
+            body = zstd.compress(text) if out is big else text
+            body = body[:-1] if out is broken else body
+            digest = content_digest(out.text, out.kind)
+            coding = "zstd" if out is big else "raw"
+            db.execute(
+                "INSERT INTO blobs VALUES (?, ?, ?, ?, ?)",
+                (digest, out.kind, coding, len(text), body),
+            )
+            db.execute(
+                "INSERT INTO grants (tenant, ref, digest, kept_s) VALUES (x'74', ?, ?, 1)",
+                (out.ref.encode(), digest),
+            )
+    now_s = time.time()
+    with closing(SqliteStore(path, clock=lambda: now_s + 86_000)) as store:
+        for out in (big, small, empty):
+            assert store.get("t", out.ref) == out
+            chunks = range(len(store.look("t", out.ref).chunks))
+            assert "".join(store.chunk("t", out.ref, n) for n in chunks) == out.text
+        assert len(store.look("t", big.ref).chunks) == 3
+        for read in (store.get, lambda t, ref: store.chunk(t, ref, 0)):
+            with pytest.raises(StoreError, match="damaged"):
+                read("t", broken.ref)
+        # When they were used is not known: they count as used when they were moved.
+        assert store.collect(None, Bounds(older_than_s=86_400)).removed == ()
+        assert len(store.collect(None, Bounds(older_than_s=80_000)).removed) == 4
 
 
 @pytest.mark.parametrize(
