@@ -8,6 +8,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from ullage.budget import Budget
+from ullage.calls import Call, Spent
 from ullage.edits import Batch, Cut, Edit, Place, Replace, Span
 from ullage.effects import Output, Record
 from ullage.errors import (
@@ -39,7 +41,9 @@ __all__ = [
     "AsyncSession",
     "AsyncStore",
     "Batch",
+    "Budget",
     "BudgetExceeded",
+    "Call",
     "ConfigError",
     "Cut",
     "Edit",
@@ -58,6 +62,7 @@ __all__ = [
     "Replace",
     "Session",
     "Span",
+    "Spent",
     "SqliteStore",
     "Stage",
     "State",

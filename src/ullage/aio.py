@@ -50,7 +50,8 @@ class AsyncSession(Coat):
     async def fit(self, request: Mapping[str, Any]) -> dict[str, Any]:
         """See `Session.fit`."""
         async with self._lock:
-            return self._turned(await self._run(self._turn(request)))
+            view: dict[str, Any] = await self._run(self._fit(request))
+            return view
 
     async def observe(self, reply: Any) -> None:
         """See `Session.observe`."""
@@ -66,7 +67,8 @@ class AsyncSession(Coat):
             return result
 
     async def close(self) -> None:
-        """Close the store."""
+        """Close the store, and give back what is reserved of the budget."""
+        self.budget.end(self._payer)
         await self.store.close()
 
     async def _run(self, steps: Steps[Any]) -> Any:

@@ -10,7 +10,7 @@ from __future__ import annotations
 from ullage.catalog import ModelInfo, Tier
 from ullage.usage import Usage
 
-__all__ = ["cost_usd"]
+__all__ = ["cost_usd", "worst_usd"]
 
 _MILLION = 1_000_000
 
@@ -36,6 +36,17 @@ def cost_usd(usage: Usage, info: ModelInfo) -> float | None:
         + usage.output_tokens * output_usd
     )
     return total / _MILLION
+
+
+def worst_usd(prompt_tokens: int, output_tokens: int, info: ModelInfo) -> float | None:
+    """The most that one request can cost, or None if the model's prices are unknown.
+
+    The whole prompt is fresh or, where that is dearer, written to cache for five minutes.
+    """
+    fresh = Usage(fresh_tokens=prompt_tokens, output_tokens=output_tokens)
+    written = Usage(cache_write_tokens=prompt_tokens, output_tokens=output_tokens)
+    costs = [cost for usage in (fresh, written) if (cost := cost_usd(usage, info)) is not None]
+    return max(costs, default=None)
 
 
 def _prices(

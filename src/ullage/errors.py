@@ -86,15 +86,17 @@ class BudgetExceeded(UllageError):
         unit: ``"tokens"`` or ``"usd"``.
         allowance: what was allowed in all.
         spent: what has been used so far.
+        reserved: what calls of others that are under way may yet use.
     """
 
-    def __init__(self, unit: str, allowance: float, spent: float) -> None:
+    def __init__(self, unit: str, allowance: float, spent: float, reserved: float = 0) -> None:
         self.unit = unit
         self.allowance = allowance
         self.spent = spent
+        self.reserved = reserved
         super().__init__(
-            f"the budget of {allowance:,} {unit} is spent ({spent:,} used). "
-            "Raise the allowance or end the session."
+            f"the budget of {allowance:,.12g} {unit} is spent ({spent:,.12g} used, "
+            f"{reserved:,.12g} reserved by others). Raise the allowance or end the session."
         )
 
 

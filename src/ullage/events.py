@@ -20,6 +20,8 @@ Kind: TypeAlias = Literal[
     "observed",  # a reply's usage was taken in
     "recalled",  # something set aside was opened again
     "repaired",  # something the provider would refuse was mended
+    "warned",  # a budget is nearly spent, or is spent and everything goes on all the same
+    "wrapped_up",  # a budget is spent, and the model was asked to sum up
     "diagnostic",  # what a policy wants told on stderr
     "unknown_model",  # no window is known for the model; a default is used
 ]

@@ -19,12 +19,16 @@ from typing import Any, Literal, Self
 
 from msgspec.structs import replace
 
+from ullage.allowance import Claim
+from ullage.budget import Budget
+from ullage.calls import Call
+from ullage.catalog import lookup
 from ullage.drivers import run
 from ullage.effects import Output, Steps
 from ullage.errors import ConfigError, FormatError
 from ullage.events import Event
 from ullage.formats import FORMATS, Format
-from ullage.formats._base import field
+from ullage.formats._base import field, reply_id
 from ullage.limits import Limits
 from ullage.memo import Memo
 from ullage.notices import Words
@@ -58,6 +62,8 @@ class Coat(ABC):
         recall: bool | Literal["auto"] = "auto",
         repair: bool = False,
         state: State | None = None,
+        budget: Budget | None = None,
+        agent: str = "",
     ) -> None:
         if format is not None and format not in FORMATS:
             raise ConfigError(
@@ -74,6 +80,9 @@ class Coat(ABC):
         )
         self.state = state or State()
         self.events: list[Event] = []
+        self.budget = Budget(tokens=0) if budget is None else budget
+        self._payer = self.budget.join(agent, self.events.append)
+        self._heard: tuple[str, Usage] | None = None
         self._memo = Memo()
         self._window: Window | None = None
         self._hold(store)
@@ -105,6 +114,15 @@ class Coat(ABC):
         return self.state.cost_usd
 
     @property
+    def calls(self) -> tuple[Call, ...]:
+        """Every call that was observed: its tokens, its cost, what the budget had spent then."""
+        return tuple(self._payer.calls)
+
+    def release(self) -> None:
+        """The call that the last view was for was not made: give back what it had reserved."""
+        self.budget.release(self._payer)
+
+    @property
     def window(self) -> Window:
         """The newest window: how much is shown, of what limit, and every edit.
 
@@ -129,14 +147,35 @@ class Coat(ABC):
         name = _name_of(call)
         return Words(True, opened.prefix, self.settings.policy.desk).is_recall(name)
 
-    def _turn(self, request: Mapping[str, Any]) -> Steps[Turned]:
+    def _fit(self, request: Mapping[str, Any]) -> Steps[dict[str, Any]]:
+        """A view the budget allows; once that is spent, the view with the request to sum up."""
+        self._heard = None
+        self.budget.begin(self._payer)
+        view = self._turned((yield from self._turn(request)))
+        if self.budget.claim(self._payer, self._most):
+            return view
+        words = self.budget.allowance.words
+        added_tokens = self._memo.meter.message(words)
+        view = self._turned((yield from self._turn(request, added_tokens)))
+        self.budget.claim_wrap_up(self._payer, self._most(), added_tokens)
+        return self._wire.wrap_up(view, words)
+
+    def _most(self) -> Claim:
+        """The most that the call of the newest view can come to."""
+        window, info = self.window, lookup(self.window.meter.model)
+        limits = self.settings.limits or Limits(window_tokens=info.window_tokens)
+        reserve = limits.window_tokens - window.limit_tokens
+        output = min(reserve, info.max_output_tokens or reserve)
+        return self.budget.most(window.calibration.upper(window.tokens), output, info.id)
+
+    def _turn(self, request: Mapping[str, Any], added_tokens: int = 0) -> Steps[Turned]:
         if not isinstance(request, Mapping):
             raise FormatError(
                 "request",
                 f"expected a dict, got {type(request).__name__}",
                 "Give the keyword arguments of the provider call as one dict.",
             )
-        return turn(request, self.state, self._memo, self.settings)
+        return turn(request, self.state, self._memo, self.settings, added_tokens)
 
     def _turned(self, turned: Turned) -> dict[str, Any]:
         self.state = turned.state
@@ -149,7 +188,16 @@ class Coat(ABC):
 
     def _observe(self, reply: Any) -> Steps[State] | None:
         usage = reply if isinstance(reply, Usage) else self._wire.usage(reply)
-        return observe(usage, self.state, self.window) if usage is not None else None
+        window = self.window
+        if usage is None:
+            self.budget.leave_unreported(self._payer, window.meter.model, window.estimate)
+            return None
+        heard = reply_id(reply)
+        if heard and self._heard == (heard, usage):
+            return None  # the very reply that was observed before (F104)
+        self._heard = (heard, usage)
+        self.budget.settle(self._payer, usage, window.meter.model, window.estimate)
+        return observe(usage, self.state, window)
 
     def _observed(self, state: State) -> None:
         usage = state.usage.input_tokens - self.state.usage.input_tokens
@@ -215,6 +263,9 @@ class Session(Coat):
         repair: mend a history that the provider would refuse (interrupted calls, results
             that come late, twice or without a call, empty text), and tell of it.
         state: the state of an earlier session, to go on from.
+        budget: what it may spend together with all sessions of the same budget. None: no
+            limit; its calls are kept account of all the same.
+        agent: the name its calls are listed under.
 
     Attributes:
         events: everything that happened so far, in order.
@@ -246,9 +297,12 @@ class Session(Coat):
             FormatError: the request is not what its format says it is.
             OverLimitError: what may not be touched is over the limit.
             StoreError: what is set aside could not be kept.
+            BudgetExceeded: the budget is spent, and the model has been asked to sum up.
+            ConfigError: the budget is in money, and the model's prices are not known.
         """
         with self._lock:
-            return self._turned(self._run(self._turn(request)))
+            view: dict[str, Any] = self._run(self._fit(request))
+            return view
 
     def observe(self, reply: Any) -> None:
         """Take in a reply: its usage calibrates the estimate and adds to the totals.
@@ -281,7 +335,8 @@ class Session(Coat):
             return result
 
     def close(self) -> None:
-        """Close the store."""
+        """Close the store, and give back what is reserved of the budget."""
+        self.budget.end(self._payer)
         self.store.close()
 
     def _run(self, steps: Steps[Any]) -> Any:

@@ -98,7 +98,13 @@ class Turned(Struct, frozen=True):
     window: Window
 
 
-def turn(request: Mapping[str, Any], state: State, memo: Memo, settings: Settings) -> Steps[Turned]:
+def turn(
+    request: Mapping[str, Any],
+    state: State,
+    memo: Memo,
+    settings: Settings,
+    added_tokens: int = 0,
+) -> Steps[Turned]:
     """Make a request fit.
 
     Args:
@@ -106,6 +112,7 @@ def turn(request: Mapping[str, Any], state: State, memo: Memo, settings: Setting
         state: what the last turn left.
         memo: what is remembered for speed.
         settings: how the session is to behave.
+        added_tokens: room to leave for what will be added to the view.
 
     Raises:
         FormatError: the request is not what its format says it is.
@@ -134,6 +141,7 @@ def turn(request: Mapping[str, Any], state: State, memo: Memo, settings: Setting
         try:
             tools = _added_tools(request, wire, line.window.words)
             events += _measure(line.window, head, tools, model, settings, memo)
+            line.window.head_tokens += added_tokens
             line.window.reasoning = wire.reasoning(request, model)
             fitted = fit(line.window, state.ledger, settings.policy, joined=_is_joining(events))
             lost = yield from _keep(fitted, records, mended)

@@ -6,7 +6,7 @@ policies or stores. What it gives back for an untouched message is the caller's 
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Protocol, TypeAlias
 
 from msgspec import Struct
@@ -87,6 +87,9 @@ class Format(Protocol):
     def user(self, text: str) -> dict[str, Any]:
         """A user message."""
 
+    def wrap_up(self, request: Mapping[str, Any], text: str) -> dict[str, Any]:
+        """The request with one more user message, and the model told to call no tools."""
+
     def tool(self, spec: ToolSpec) -> dict[str, Any]:
         """A tool definition."""
 
@@ -135,6 +138,12 @@ def field(value: Any, name: str, default: Any = None) -> Any:
     return getattr(value, name, default)
 
 
+def reply_id(reply: Any) -> str:
+    """The id a provider gave its reply, ``""`` if it has none."""
+    found = (field(reply, name) for name in ("id", "responseId", "response_id"))
+    return next((name for name in found if isinstance(name, str)), "")
+
+
 class MessageList:
     """What the formats share whose history is a list under one key, and tools another.
 
@@ -170,6 +179,16 @@ class MessageList:
         if tools:
             new["tools"] = [*(request.get("tools") or ()), *tools]
         return new
+
+
+def before_last(
+    messages: Sequence[Any], message: Any, stays_last: Callable[[Any], bool]
+) -> list[Any]:
+    """The messages with one more at their end, but before those that must be the last."""
+    at = len(messages)
+    while at and stays_last(messages[at - 1]):
+        at -= 1
+    return [*messages[:at], message, *messages[at:]]
 
 
 def as_json(value: Any, where: str) -> str:

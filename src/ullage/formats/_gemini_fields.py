@@ -45,10 +45,15 @@ def get(value: Any, name: str) -> Any:
 
 
 def with_field(value: Any, name: str, new: Any) -> Any:
-    """A copy with one field set, in the spelling the field has there."""
+    """A copy with one field set, in the spelling the field has there.
+
+    A dict set on an object of the SDK becomes an object of that field's type.
+    """
     if isinstance(value, Mapping):
         snake = _snake(name)
         return {**value, snake if snake in value and name not in value else name: new}
+    if isinstance(new, Mapping):
+        new = getattr(type(value).model_validate({_snake(name): new}), _snake(name))
     return value.model_copy(update={_snake(name): new})
 
 

@@ -20,6 +20,7 @@ from ullage.formats._base import (
     MessageList,
     ToolSpec,
     as_json,
+    before_last,
     field,
     list_at,
     ordered,
@@ -185,6 +186,20 @@ class Anthropic(MessageList):
         """See `Format.user`."""
         return {"role": "user", "content": [{"type": "text", "text": text}]}
 
+    def wrap_up(self, request: Mapping[str, Any], text: str) -> dict[str, Any]:
+        """See `Format.wrap_up`. Behind results, the API takes both messages as one (A2).
+
+        A system message stays the last (A20). While a tool of the server's is open, only
+        results may follow (A18, A19): then nothing is asked in words.
+        """
+        messages = self.history(request)
+        if not _is_server_tool_open(messages):
+            messages = before_last(messages, self.user(text), _is_system)
+        new = self.compose(request, messages, ())
+        if new.get("tools"):
+            new["tool_choice"] = {"type": "none"}
+        return new
+
     def tool(self, spec: ToolSpec) -> dict[str, Any]:
         """See `Format.tool`."""
         return {
@@ -225,6 +240,19 @@ class Anthropic(MessageList):
             output_tokens=field(usage, "output_tokens") or 0,
             reasoning_tokens=(field(details, "thinking_tokens") or 0) if details else 0,
         )
+
+
+def _is_system(message: Any) -> bool:
+    return bool(field(message, "role") == "system")
+
+
+def _is_server_tool_open(messages: Sequence[Any]) -> bool:
+    """Whether the last reply holds a call of a server's tool without its result."""
+    said = (field(m, "content") for m in reversed(messages) if field(m, "role") == "assistant")
+    blocks = next(said, None)
+    kinds = [str(field(block, "type")) for block in blocks] if isinstance(blocks, list) else []
+    calls = sum(kind in ("server_tool_use", "mcp_tool_use") for kind in kinds)
+    return calls > sum(kind.endswith("_tool_result") for kind in kinds)
 
 
 def _version(model: str) -> tuple[int, int]:

@@ -252,6 +252,18 @@ class Gemini:
         """See `Format.user`."""
         return {"role": "user", "parts": [{"text": text}]}
 
+    def wrap_up(self, request: Mapping[str, Any], text: str) -> dict[str, Any]:
+        """See `Format.wrap_up`. Without functions the API takes no choice of one."""
+        new = self.compose(request, [*self.history(request), self.user(text)], ())
+        if not any(self.tool_name(tool) for tool in self.tools(new)):
+            return new
+        config = new.get("config")
+        choice = get(config or new, "toolConfig") or {}
+        choice = with_field(choice, "functionCallingConfig", {"mode": "NONE"})
+        if config is None:
+            return dict(with_field(new, "toolConfig", choice))
+        return {**new, "config": with_field(config, "toolConfig", choice)}
+
     # ── tools ────────────────────────────────────────────────────────────────────────
 
     def tool(self, spec: ToolSpec) -> dict[str, Any]:

@@ -183,6 +183,15 @@ class OpenAIChat(MessageList):
         """See `Format.user`."""
         return {"role": "user", "content": text}
 
+    def wrap_up(self, request: Mapping[str, Any], text: str) -> dict[str, Any]:
+        """See `Format.wrap_up`. Without tools the API takes no choice of one."""
+        new = self.compose(request, [*self.history(request), self.user(text)], ())
+        if new.get("tools"):
+            new["tool_choice"] = "none"
+        if new.get("functions"):
+            new["function_call"] = "none"
+        return new
+
     def tool(self, spec: ToolSpec) -> dict[str, Any]:
         """See `Format.tool`."""
         return {

@@ -23,6 +23,7 @@ from ullage.formats._base import (
     MessageList,
     ToolSpec,
     as_json,
+    before_last,
     field,
     plain,
     text_at,
@@ -80,6 +81,10 @@ _BYTES_PER_TOKEN = 4
 
 _SCREENSHOT_TOKENS = 1_500
 """A screenshot of 1,280 by 800, as tiles or patches, rounded up."""
+
+
+def _is_trigger(item: Any) -> bool:
+    return bool(field(item, "type") == "compaction_trigger")
 
 
 class OpenAIResponses(MessageList):
@@ -222,6 +227,14 @@ class OpenAIResponses(MessageList):
     def user(self, text: str) -> dict[str, Any]:
         """See `Format.user`."""
         return {"role": "user", "content": text}
+
+    def wrap_up(self, request: Mapping[str, Any], text: str) -> dict[str, Any]:
+        """See `Format.wrap_up`. A compaction_trigger stays the last item (R14)."""
+        items = before_last(self.history(request), self.user(text), _is_trigger)
+        new = self.compose(request, items, ())
+        if new.get("tools") or any(field(item, "type") == "additional_tools" for item in items):
+            new["tool_choice"] = "none"
+        return new
 
     def tool(self, spec: ToolSpec) -> dict[str, Any]:
         """See `Format.tool`."""

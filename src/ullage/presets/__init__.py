@@ -21,14 +21,27 @@ from ullage.errors import ConfigError
 from ullage.policy import Policy
 from ullage.presets._settings import Settings, read
 from ullage.presets.continuation import ContinuationSettings, continuation
+from ullage.presets.multi_stage import MultiStageSettings, multi_stage
+from ullage.presets.output_cache import ToolOutputCacheConfig, output_cache
 from ullage.presets.three_layer import ThreeLayerSettings, three_layer
 from ullage.presets.token_budget import TokenBudgetSettings, token_budget
 from ullage.stages import DEFAULT
 
-__all__ = ["NAMES", "continuation", "load", "preset", "three_layer", "token_budget"]
+__all__ = [
+    "NAMES",
+    "continuation",
+    "load",
+    "multi_stage",
+    "output_cache",
+    "preset",
+    "three_layer",
+    "token_budget",
+]
 
 _PRESETS: Mapping[str, tuple[type[Settings], Callable[..., Policy]]] = {
     "continuation": (ContinuationSettings, continuation),
+    "multi_stage": (MultiStageSettings, multi_stage),
+    "output_cache": (ToolOutputCacheConfig, output_cache),
     "three_layer": (ThreeLayerSettings, three_layer),
     "token_budget": (TokenBudgetSettings, token_budget),
 }

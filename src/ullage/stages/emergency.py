@@ -39,6 +39,7 @@ def emergency(
     /,
     *,
     start: float = 0.94,
+    start_tokens: int | None = None,
     target: float = 0.50,
     keep_messages: int = 10,
     account_share: float = 0.15,
@@ -48,12 +49,15 @@ def emergency(
     Args:
         window: the window at the boundary at hand.
         start: act when the upper bound of the view is above this share of the limit.
+        start_tokens: act also when the view is over this many tokens (multi-stage §1, the
+            brake); None for never.
         target: condense down to this share where the kept messages allow it.
         keep_messages: how many of the newest messages stay whole, widened to whole turns.
         account_share: the account may take this share of the limit.
     """
     limit = window.limit_tokens
-    if window.within(int(limit * start), surely=True):
+    calm = start_tokens is None or window.within(start_tokens)
+    if calm and window.within(int(limit * start), surely=True):
         return ()
     account_chars = int(limit * account_share) * _CHARS_PER_TOKEN
     begin = window.span[0] if window.span else _begin(window)

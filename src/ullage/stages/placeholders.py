@@ -15,7 +15,7 @@ from ullage.stages.shorten import safe_cut
 from ullage.transcript import Spot
 from ullage.window import Window
 
-__all__ = ["head_and_marker", "placeholder"]
+__all__ = ["bare_placeholder", "head_and_marker", "placeholder"]
 
 _PAGE_GONE = "[ullage: this page has left the window. Make the same call to read it again.]"
 _loads = msgspec.json.Decoder().decode
@@ -73,6 +73,25 @@ def head_and_marker(
         return None
     keep = not window.words.is_recall(window.tool_of(spot))
     return _cut(window, spot, output, shown, keep=keep, why=why)
+
+
+def bare_placeholder(window: Window, spot: Spot, /, *, words: str) -> Cut | None:
+    """A document's: one line with the ref, in place of the whole output.
+
+    Args:
+        window: the window at the boundary at hand.
+        spot: the result.
+        words: the line. Field: ``ref``.
+    """
+    edit = window.shown(spot[0]).get((spot[1], spot[2]))
+    output = window.transcript.output(spot)
+    if output is None or (edit is not None and edit.kind != "truncated"):
+        return None
+    shown = words.format(ref=output.ref)
+    seen = edit.text if edit is not None else output.text
+    keep = not window.words.is_recall(window.tool_of(spot))
+    why = "all outputs together were over their budget"
+    return _cut(window, spot, output, shown, keep=keep, why=why) if len(shown) < len(seen) else None
 
 
 _WHY = "the window was over its high-water mark"
