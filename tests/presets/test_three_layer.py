@@ -24,7 +24,7 @@ from ullage import Limits, rough
 from ullage.canon import ref_of
 from ullage.errors import RefNotFound
 from ullage.layers import prune_messages, retrieve_spilled, truncate_output
-from ullage.messages import Media, Message, Reasoning, Text, ToolCall, ToolResult
+from ullage.messages import Media, Reasoning, Text, ToolCall, ToolResult
 from ullage.presets import NAMES
 from ullage.presets.three_layer import TOOL_OUTPUT_LIMITS, ThreeLayerSettings
 from ullage.stages.shapes import size_of
@@ -313,7 +313,8 @@ def test_the_record_of_an_output_within_the_limits(output):
     "Truncation Service",
     """
         sb.AppendLine("---");
-        sb.AppendLine($"[Output truncated: {origLines} → {truncLines} lines, {FormatBytes(origBytes)} → {FormatBytes(truncBytes)}]");
+        sb.AppendLine($"[Output truncated: {origLines} → {truncLines} lines,
+            {FormatBytes(origBytes)} → {FormatBytes(truncBytes)}]");
 
         if (spillPath != null)
         {
@@ -482,7 +483,7 @@ def test_a_spill_file_that_is_not_there_is_a_typed_error(tmp_path):
     told = truncate_output(words(60_000), "bash", spill_directory=tmp_path / "spill")
     (tmp_path / "spill" / f"{told.ref}.txt").unlink()
     for path in (told.spill_path, tmp_path / "nowhere" / "x.txt"):
-        with pytest.raises(RefNotFound, match="^Spill file not found: "):
+        with pytest.raises(RefNotFound, match=r"^Spill file not found: "):
             retrieve_spilled(path)
     assert not (tmp_path / "nowhere").exists()
 
@@ -734,7 +735,8 @@ def test_the_newest_40000_tokens_are_never_pruned(spare, kept):
     "Pruning Service",
     """
             // Only prune tool output parts
-            if (part is ToolPart toolPart && toolPart.Output?.Length > TokenConstants.PruneOutputRetainChars)
+            if (part is ToolPart toolPart
+                && toolPart.Output?.Length > TokenConstants.PruneOutputRetainChars)
             {
     """,
     lives="ullage.stages.prune.results_only",
@@ -780,7 +782,8 @@ def test_only_outputs_are_pruned_and_the_calls_stay():
 
                 prunedParts.Add(toolPart with
                 {
-                    Output = prunedOutput + $"\\n\\n[Output pruned: kept first {TokenConstants.PruneOutputRetainChars} chars]",
+                    Output = prunedOutput + $"\\n\\n[Output pruned:
+                        kept first {TokenConstants.PruneOutputRetainChars} chars]",
                     IsPruned = true
                 });
 
@@ -978,9 +981,7 @@ def test_the_record_of_a_pruning():
 def test_a_session_tells_of_each_pruning_and_uses_it():
     asked = nearly_full(11)
     told = asked.told("pruned")
-    assert [event.where for event in told] == [
-        f"message {n}, bash result" for n in (3, 5, 7)
-    ]
+    assert [event.where for event in told] == [f"message {n}, bash result" for n in (3, 5, 7)]
     assert told[0].why == (
         "the window was over 85%, or the answer short of room; 40,000 characters set aside"
     )
