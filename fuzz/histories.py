@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import base64
 import json
+import struct
 from random import Random
 from typing import Any
 
@@ -13,6 +15,8 @@ __all__ = ["Case", "case"]
 Case = tuple[str, dict[str, Any], int, frozenset[str]]
 """Format, request with the whole history, window in tokens, features."""
 
+_PNG = b"\x89PNG\r\n\x1a\n\x00\x00\x00\rIHDR" + struct.pack(">II", 1000, 800)
+_IMAGE = base64.b64encode(_PNG + bytes(3_000)).decode()
 _SERVER = {"type": "server_tool_use", "id": "srvtoolu_{n}", "name": "web_search", "input": {}}
 
 
@@ -90,7 +94,7 @@ def _decorate(messages: list[dict[str, Any]], random: Random) -> set[str]:
             content[at:at] = _server_tool(number)
             features.add("server tool")
         elif content[0]["type"] == "tool_result":
-            source = {"type": "base64", "media_type": "image/png", "data": "iVBORw0KGgo" * 400}
+            source = {"type": "base64", "media_type": "image/png", "data": _IMAGE}
             text = {"type": "text", "text": "a picture"}
             content[0]["content"] = [text, {"type": "image", "source": source}]
             features.add("media")

@@ -36,7 +36,7 @@ def test_a_broken_rule_is_told_with_its_name_place_sentence_and_remedy():
     ran = check(BROKEN)
     assert ran.status == 1
     assert ran.text == (
-        "C1   messages[1].tool_calls[0]: the call 'call_1' has no tool message at the end. "
+        "C1   messages[1].tool_calls[0]: the call 'call_1' has no tool message. "
         "Put one tool message per call directly after the assistant message, or drop both.\n"
     )
 
@@ -45,12 +45,21 @@ def test_every_broken_rule_is_told():
     assert [line.split()[0] for line in check(SPOKEN).text.splitlines()] == ["A1", "A9"]
 
 
+def test_a_rule_known_from_memory_alone_says_so():
+    nobody_spoke = {"role": "assistant", "content": None}
+    ran = check({"model": "gpt-5", "messages": [nobody_spoke]})
+    assert ran.text.startswith("C5   messages[0].content: ")
+    assert "(unverified). " in ran.text
+    (row,) = check({"model": "gpt-5", "messages": [nobody_spoke]}, options=["--json"]).json
+    assert row["verified"] is False
+
+
 def test_with_json_it_is_data():
     ran = check(BROKEN, options=["--json"])
     assert ran.status == 1
     (row,) = ran.json
     assert (row["rule"], row["where"]) == ("C1", "messages[1].tool_calls[0]")
-    assert set(row) == {"rule", "where", "sentence", "remedy"}
+    assert set(row) == {"rule", "where", "sentence", "remedy", "verified"}
     assert check(LEGAL, options=["--json"]).json == []
 
 

@@ -91,7 +91,7 @@ def test_the_table_is_for_people(recordings, tmp_path):
     ran = ullage("replay", plain, *windows, "--runs", "--jobs", 1, env={"COLUMNS": "80"})
     assert ran.status == 0
     table = [line.split() for line in ran.text.splitlines()]
-    rows = [(line[1], line[3]) for line in table if len(line) > 6 and "k" in line[3]]
+    rows = [(line[1], line[5]) for line in table if len(line) > 6 and line[3] == "default"]
     assert rows == [
         *(("one", "16k"), ("one", "64k"), ("two", "16k"), ("two", "64k")),
         *(("all", "16k"), ("all", "64k")),
@@ -110,7 +110,7 @@ def test_short_runs_can_be_left_out_and_many_be_cut(recordings):
 
 def test_a_broken_gate_is_a_status_of_its_own(recordings, monkeypatch, capsys):
     bare = dict.fromkeys(Replayed.__struct_fields__, 0)
-    lists = {"run": "one", "events": {}, "fit_ms": [1.0]}
+    lists = {"run": "one", "policy": "default", "events": {}, "fit_ms": [1.0]}
     broken = Replayed(**(bare | lists | {"broken": {"G4": 2}}))
     monkeypatch.setattr(replay, "_replay", lambda *_: iter([("a.jsonl.gz", broken, 1)]))
     with pytest.raises(SystemExit) as ended:

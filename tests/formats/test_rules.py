@@ -1,7 +1,6 @@
 """The judge: each rule with a legal and an illegal example, and mutations of legal histories."""
 
 import copy
-import time
 
 import pytest
 from hypothesis import given
@@ -83,9 +82,9 @@ CHAT_ILLEGAL = [
     ("C4", [{"role": "assistant", "content": "x", "tool_calls": []}]),
     ("C5", [{"role": "assistant", "content": None}]),
     ("C5", [{"role": "assistant"}]),
-    ("C5", [{"role": "user", "content": None}]),
-    ("C5", [{"role": "user", "content": []}]),
-    ("C5", [asks(call()), tool(content=None)]),
+    ("C0", [{"role": "user", "content": None}]),
+    ("C0", [{"role": "user", "content": []}]),
+    ("C0", [asks(call()), tool(content=None)]),
     ("C6", [asks(call("x" * 41)), tool("x" * 41)]),
     ("C7", [asks(call(arguments={})), tool()]),
     ("C8", [asks(call()), tool(content=[IMAGE_URL])]),
@@ -443,15 +442,3 @@ def test_an_unknown_format_says_which_are_known():
         ConfigError, match="'anthropic', 'openai-chat', 'openai-responses', 'gemini'"
     ):
         problems("telex", {"messages": []})
-
-
-@both
-def test_five_hundred_messages_are_judged_in_milliseconds(format):
-    messages = BUILD[format]([("ask", [["r"]] * 31, "answer")] * 8)
-    assert len(messages) > 500
-    spans = []
-    for _ in range(7):
-        start = time.perf_counter()
-        problems_of(format, messages)
-        spans.append(time.perf_counter() - start)
-    assert min(spans) < 0.02

@@ -90,7 +90,7 @@ ILLEGAL = [
     ("R0", [{"role": "user", "content": [{"type": "output_text", "text": "x"}]}]),
     ("R0", [call(arguments={}), gave()]),
     ("R0", [call(None)]),
-    ("R0", [call("x" * 65), gave("x" * 65)]),
+    ("C6", [call("x" * 65), gave("x" * 65)]),
     ("R0", [call(), gave(output=None)]),
     ("R0", [call(), gave(output={"text": "x"})]),
     ("R0", [CUSTOM | {"input": None}, CUSTOM_GAVE]),

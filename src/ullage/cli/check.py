@@ -35,7 +35,8 @@ def command(file: BinaryIO, wire: str | None, as_json: bool) -> None:
     """Print every rule of its provider that the request in FILE breaks (or -, standard input).
 
     FILE is one request as JSON, or one on each line (JSON Lines). Of each broken rule: its
-    name, its place, what stands there, what to do. The status is 1 if there is one, 2 if FILE
+    name, its place, what stands there, what to do; "unverified" beside it means that the rule
+    is known from memory or by report alone. The status is 1 if there is one, 2 if FILE
     cannot be read, 0 if every request is legal.
     """
     try:
@@ -50,7 +51,8 @@ def command(file: BinaryIO, wire: str | None, as_json: bool) -> None:
         print_json([_row(line, problem) for line, problem in found])
     for line, problem in () if as_json else found:
         place = f"line {line} {problem.where}" if line else problem.where
-        click.echo(f"{problem.rule:<4} {place}: {problem.sentence}. {problem.remedy}")
+        doubt = "" if problem.verified else " (unverified)"
+        click.echo(f"{problem.rule:<4} {place}: {problem.sentence}{doubt}. {problem.remedy}")
     sys.exit(1 if found else 0)
 
 

@@ -8,6 +8,7 @@ import sys
 from collections.abc import Callable, Iterator
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
 from functools import partial
+from itertools import product
 from pathlib import Path
 
 import click
@@ -16,6 +17,7 @@ from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn, Ti
 
 from ullage.cli._options import json_option, print_json
 from ullage.errors import FormatError
+from ullage.presets import NAMES
 from ullage.replay.cache import PROFILES
 from ullage.replay.readers import Damage, Run, read, size_of
 from ullage.replay.run import Replayed, replay_run
@@ -24,12 +26,19 @@ from ullage.replay.table import Row, rows_of, table_of
 __all__ = ["command"]
 
 _REMEDY = "Give trajectories, provider requests or session logs, or a lower --least."
-_LEAST_WIDTH = 160
+_LEAST_WIDTH = 180
 
 
 @click.command("replay")
 @click.argument("paths", nargs=-1, required=True, type=click.Path(exists=True, path_type=Path))
 @click.option("--window", "windows", multiple=True, type=int, help="A window to try, in tokens.")
+@click.option(
+    "--policy",
+    "policies",
+    multiple=True,
+    type=click.Choice(NAMES),
+    help="A policy to try. Default: ours.",
+)
 @click.option("--least", default=0, help="Leave out runs of fewer messages.")
 @click.option("--most", type=int, help="Stop after so many runs of each path.")
 @click.option(
@@ -46,6 +55,7 @@ _LEAST_WIDTH = 160
 def command(
     paths: tuple[Path, ...],
     windows: tuple[int, ...],
+    policies: tuple[str, ...],
     least: int,
     most: int | None,
     profile: str,
@@ -61,11 +71,12 @@ def command(
     """
     console = Console(stderr=True)
     damage: list[Damage] = []
+    tries = tuple(product(policies or ("default",), windows or (64_000,)))
     wanted = _wanted(paths, least, most, damage)
     found: list[tuple[str, Replayed]] = []
     with _progress(console) as progress:
         task = progress.add_task("replaying", total=sum(map(size_of, paths)), runs=0)
-        for name, replayed, done in _replay(wanted, windows or (64_000,), profile, jobs):
+        for name, replayed, done in _replay(wanted, tries, profile, jobs):
             found.append((name, replayed))
             progress.update(task, completed=done, runs=len(found))
     for broken in damage:
@@ -114,15 +125,17 @@ def _note(read_so_far: list[int], start: int, here: int) -> None:
 
 
 def _replay(
-    wanted: Wanted, windows: tuple[int, ...], profile: str, jobs: int
+    wanted: Wanted, tries: tuple[tuple[str, int], ...], profile: str, jobs: int
 ) -> Iterator[tuple[str, Replayed, int]]:
     """Replay in several processes, with few runs in memory at a time."""
     context = multiprocessing.get_context("spawn")
     with ProcessPoolExecutor(max_workers=max(jobs, 1), mp_context=context) as pool:
         running: dict[Future[Replayed], tuple[str, int]] = {}
         for name, run, done in wanted:
-            for window in windows:
-                future = pool.submit(replay_run, run, window, profile=PROFILES[profile])
+            for policy, window in tries:
+                future = pool.submit(
+                    replay_run, run, window, profile=PROFILES[profile], policy=policy
+                )
                 running[future] = (name, done)
             while len(running) > 4 * jobs:
                 yield from _finished(running)

@@ -7,7 +7,6 @@ and thinking blocks are never edited: the API checks them byte for byte (A13).
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -23,12 +22,14 @@ from ullage.formats._base import (
     before_last,
     field,
     list_at,
+    opaque_json,
     ordered,
     plain,
     text_at,
     unknown_role,
     unmarked,
 )
+from ullage.formats.families import family_of
 from ullage.messages import (
     WHOLE,
     Content,
@@ -49,9 +50,9 @@ __all__ = ["Anthropic"]
 
 _ROLES: dict[str, Role] = {"user": "user", "assistant": "assistant", "system": "system"}
 _loads = msgspec.json.Decoder().decode
-_BOUND_SINCE = (5, 1)
-_VERSION = re.compile(r"claude-(?:[a-z]+-)?(\d+)(?:[-.](\d{1,2}))?(?!\d)")
 _NO_REASONING = "[ullage: reasoning left out]"
+_SERVER_CALLS = frozenset(("server_tool_use", "mcp_tool_use"))
+"""Their results stand behind them, after a mixed turn in a later message (A18)."""
 
 
 class Anthropic(MessageList):
@@ -142,7 +143,10 @@ class Anthropic(MessageList):
                 data = field(source, "data") or field(source, "url") or field(source, "file_id")
                 mime = field(source, "media_type") or ""
                 return Media(kind, mime, str(data or ""), at, block=unmarked(block))
-        return Opaque(str(kind), as_json(unmarked(block), where), at)
+        opens = str(block.get("id") or "") if kind in _SERVER_CALLS else ""
+        closes = str(block.get("tool_use_id") or "")
+        text = opaque_json(block, where)
+        return Opaque(str(kind), text, at, opens=opens, closes=closes)
 
     def edit(
         self, raw: Any, message: Message, changes: Sequence[Change], *, silent: bool = False
@@ -150,7 +154,8 @@ class Anthropic(MessageList):
         """See `Format.edit`."""
         new = dict(raw if type(raw) is dict else plain(raw, "message"))
         if isinstance(new["content"], str):
-            new["content"] = changes[-1][2]
+            for _, _, text in changes:
+                new["content"] = text
             return new
         blocks = new["content"] = list(new["content"])
         for number, item, text in changes:
@@ -171,16 +176,17 @@ class Anthropic(MessageList):
         return new
 
     def reasoning(self, request: Mapping[str, Any], model: str) -> ReasoningRule:
-        """See `Format.reasoning`. From Claude 5.1 on, thinking is bound to what precedes it.
+        """See `Format.reasoning`: of a family that is bound to what precedes it.
 
         The API then answers 400 (A15) unless it was asked to drop the blocks itself. With
         manual thinking the open turn must begin with its thinking (A14), so nothing may be
         left out while it is open.
         """
         thinking = request.get("thinking") or {}
-        if _version(model) < _BOUND_SINCE or field(thinking, "block_binding"):
+        if field(thinking, "block_binding"):
             return "free"
-        return "frozen" if field(thinking, "type") == "enabled" else "strip"
+        family = family_of(self.name, model)
+        return family.manual_rule if field(thinking, "type") == "enabled" else family.rule
 
     def user(self, text: str) -> dict[str, Any]:
         """See `Format.user`."""
@@ -253,12 +259,6 @@ def _is_server_tool_open(messages: Sequence[Any]) -> bool:
     kinds = [str(field(block, "type")) for block in blocks] if isinstance(blocks, list) else []
     calls = sum(kind in ("server_tool_use", "mcp_tool_use") for kind in kinds)
     return calls > sum(kind.endswith("_tool_result") for kind in kinds)
-
-
-def _version(model: str) -> tuple[int, int]:
-    """The version in a model's name, such as (4, 5); (0, 0) if there is none."""
-    found = _VERSION.search(model)
-    return (int(found[1]), int(found[2] or 0)) if found else (0, 0)
 
 
 def _item(content: Any, leaf: Content, text: str) -> Any:

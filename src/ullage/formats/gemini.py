@@ -29,6 +29,7 @@ from ullage.formats._base import (
     Head,
     ToolSpec,
     as_json,
+    opaque_json,
     ordered,
     text_at,
     unknown_role,
@@ -53,6 +54,7 @@ from ullage.formats._gemini_results import (
     response_text,
     unwrapped,
 )
+from ullage.formats.families import family_of
 from ullage.messages import (
     WHOLE,
     Content,
@@ -224,7 +226,7 @@ class Gemini:
                 data = b64encode(data).decode()
             return Media(kind_of(mime), mime, str(data), at, block=block_of(raw, str(data)))
         kind = next((name for name in _OPAQUE if get(raw, name) is not None), "part")
-        return Opaque(kind, as_json(unsigned(raw), where), at)
+        return Opaque(kind, opaque_json(unsigned(raw), where), at)
 
     # ── edits ────────────────────────────────────────────────────────────────────────
 
@@ -244,9 +246,13 @@ class Gemini:
             return parts
         return with_field(raw, "parts", parts) if is_content(raw) else parts[0]
 
+    def apart(self, raw: Any) -> Any:
+        """See `Format.apart`. A result follows its call at once here, and goes where it goes."""
+        return raw
+
     def reasoning(self, request: Mapping[str, Any], model: str) -> ReasoningRule:
-        """See `Format.reasoning`: signatures are not bound to what stands before them."""
-        return "free"
+        """See `Format.reasoning`: as the model's family has it."""
+        return family_of(self.name, model).rule
 
     def user(self, text: str) -> dict[str, Any]:
         """See `Format.user`."""
@@ -292,9 +298,9 @@ class Gemini:
     ) -> dict[str, Any]:
         """See `Format.result`: a part, to stand with the other results of its step (G3).
 
-        A response holds inline media beside its text (from Gemini 3 on), other blocks as JSON.
+        A response holds media beside its text (from Gemini 3 on), other blocks as JSON.
         """
-        is_media = get(block, "inlineData") is not None
+        is_media = any(get(block, name) is not None for name in ("inlineData", "fileData"))
         if block is not None and not is_media:
             text = as_json(block, "block")
         response = {"error" if is_error else "output": text}

@@ -23,7 +23,7 @@ def problems(request: Any, format: str | None = None) -> list[Problem]:
 
     Returns:
         Of each broken rule its name, its place as a JSON path, a sentence and a remedy;
-        none if the request is legal. What depends on the model is left to the provider.
+        none if the request is legal. What depends on the model is judged where it is named.
 
     Raises:
         FormatError: the request is no object, its format cannot be told, or it holds no

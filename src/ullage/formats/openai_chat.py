@@ -19,12 +19,14 @@ from ullage.formats._base import (
     as_json,
     field,
     list_at,
+    opaque_json,
     ordered,
     plain,
     text_at,
     unknown_role,
     unmarked,
 )
+from ullage.formats.media import without_medium
 from ullage.messages import (
     WHOLE,
     Content,
@@ -50,6 +52,9 @@ _ROLES: dict[str, Role] = {
     "tool": "tool",
     "function": "tool",
 }
+
+_OPAQUE = ("audio", "function_call")
+"""Fields of an assistant message that are carried through: what it said aloud is an id."""
 
 
 class OpenAIChat(MessageList):
@@ -137,15 +142,15 @@ class OpenAIChat(MessageList):
                 data = field(file, "file_data") or field(file, "file_id") or ""
                 return Media("document", "application/pdf", data, at, block=unmarked(part))
             case kind:
-                return Opaque(str(kind), as_json(part, where), at)
+                return Opaque(str(kind), opaque_json(part, where), at)
 
     def _calls(self, fields: Mapping[str, Any], where: str) -> list[Part]:
         calls: list[Part] = []
         for index, raw in enumerate(list_at(fields.get("tool_calls"), f"{where}.tool_calls")):
             calls.append(self._call(raw, index, f"{where}.tool_calls[{index}]"))
-        if fields.get("function_call"):
-            text = as_json(fields["function_call"], f"{where}.function_call")
-            calls.append(Opaque("function_call", text, WHOLE))
+        for name in _OPAQUE:
+            if fields.get(name):
+                calls.append(Opaque(name, opaque_json(fields[name], f"{where}.{name}"), WHOLE))
         return calls
 
     def _call(self, raw: Any, at: int, where: str) -> ToolCall:
@@ -215,8 +220,14 @@ class OpenAIChat(MessageList):
     def result(
         self, call: ToolCall, text: str, *, is_error: bool = False, block: Any = None
     ) -> dict[str, Any]:
-        """See `Format.result`. There is no error flag (the text tells) and only text (C8)."""
-        content = text if block is None else as_json(block, "block")
+        """See `Format.result`. There is no error flag (the text tells) and only text (C8).
+
+        So a medium does not come back: the text says why. Other blocks come as JSON.
+        """
+        content = text
+        if block is not None:
+            told = without_medium(self.name, self._part(block, 0, "block"), text)
+            content = as_json(block, "block") if told is None else told
         return {"role": "tool", "tool_call_id": call.id, "content": content}
 
     def usage(self, reply: Any) -> Usage | None:

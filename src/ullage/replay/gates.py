@@ -138,7 +138,12 @@ class Gates:
         return span[0] + leading, span[1] + leading
 
     def _after(self, start: int) -> int:
-        return start if self.session.window.span is None else start + 1
+        """Where the view goes on behind the account, and behind what stands in its run."""
+        window = self.session.window
+        if window.span is None:
+            return start
+        standing = sum(not window.hidden(index) for index in range(*window.span[:2]))
+        return start + 1 + standing
 
     def _kept(self, original: Wire, shown: Wire) -> bool:
         """Whether each result of an edited message is there, or its notice opens it."""
@@ -162,7 +167,7 @@ class Gates:
         if told or self.session.window.span is not None:
             return
         for before, after in zip(raw, view, strict=True):
-            if before is not after and before["role"] in ("user", "system", "developer"):
+            if before is not after and before.get("role") in ("user", "system", "developer"):
                 said, shown = texts_of(content_of(before)), texts_of(content_of(after))
                 self._count("G5", said != shown)
 

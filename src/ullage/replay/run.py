@@ -16,9 +16,11 @@ from typing import Any
 from msgspec import Struct
 
 from ullage import canon
-from ullage.desk import OURS
+from ullage.desk import Desk
 from ullage.errors import OverLimitError
+from ullage.formats import FORMATS
 from ullage.limits import Limits
+from ullage.presets import preset
 from ullage.replay.cache import CacheSimulator, Profile, Totals, head_of, usd
 from ullage.replay.gates import GATES, Gates, Judge
 from ullage.replay.readers import Run
@@ -38,6 +40,7 @@ class Replayed(Struct, frozen=True, kw_only=True):
 
     Attributes:
         run: the run's id.
+        policy: the name of the policy.
         window_tokens: the window it was kept in.
         calls: requests fitted.
         raw_peak_tokens: the largest request without ullage, messages only.
@@ -59,6 +62,7 @@ class Replayed(Struct, frozen=True, kw_only=True):
     """
 
     run: str
+    policy: str
     window_tokens: int
     calls: int
     raw_peak_tokens: int
@@ -89,31 +93,38 @@ def replay_run(
         profile: the terms of the simulated provider cache.
         policy: name of the policy.
     """
+    wire, chosen = FORMATS[run.format], preset(policy)
     model = str(run.request.get("model") or _MODELS[run.format])
     limits = Limits(window_tokens=window_tokens)
     new_session = partial(
-        Session, model, policy=policy, limits=limits, format=run.format, recall=True
+        Session,
+        model,
+        policy=chosen,
+        limits=limits,
+        format=run.format,
+        recall=chosen.desk.offered,
     )
     session, judge, head = new_session(), Judge(), head_of(run.request)
-    gates = Gates(session, judge, judge.text(head) + judge.text(_added_tools()))
+    added = _tools_of(chosen.desk) if chosen.desk.offered else ""
+    gates = Gates(session, judge, judge.text(head) + judge.text(added))
     tally = _Tally(judge, profile, head)
     lengths = _boundaries(run.messages)
     cold = set(lengths[:: max(len(lengths) // _COLD_CHECKS, 1)])
     for length in lengths:
         history = run.messages[:length]
-        request = {**run.request, "model": model, "messages": history}
+        request = {**run.request, "model": model, wire.key: history}
         started = time.perf_counter()
         try:
-            view = session.fit(request)["messages"]
+            view = wire.history(session.fit(request))
         except OverLimitError:
             tally.over_limit += 1
             continue
         tally.fit_ms.append((time.perf_counter() - started) * 1e3)
         gates.check(history, view)
         if length in cold:
-            gates.same(new_session(state=session.state).fit(request)["messages"], view)
+            gates.same(wire.history(new_session(state=session.state).fit(request)), view)
         session.observe(Usage(fresh_tokens=gates.head_tokens + tally.add(history, view)))
-    return tally.result(run.id, session, gates, len(lengths))
+    return tally.result(run.id, policy, session, gates, len(lengths))
 
 
 class _Tally:
@@ -135,11 +146,14 @@ class _Tally:
         self.sizes.append(self.judge.tokens(view))
         return self.sizes[-1]
 
-    def result(self, name: str, session: Session, gates: Gates, calls: int) -> Replayed:
+    def result(
+        self, name: str, policy: str, session: Session, gates: Gates, calls: int
+    ) -> Replayed:
         """What the whole run showed."""
         raw, shown = self.raw_cache.totals, self.cache.totals
         return Replayed(
             run=name,
+            policy=policy,
             window_tokens=session.settings.limits.window_tokens if session.settings.limits else 0,
             calls=calls,
             raw_peak_tokens=max(self.raw_sizes, default=0),
@@ -160,16 +174,29 @@ class _Tally:
         )
 
 
-_MODELS = {"openai-chat": "gpt-4.1", "anthropic": "claude-sonnet-4-5"}
+_MODELS = {
+    "openai-chat": "gpt-4.1",
+    "openai-responses": "gpt-4.1",
+    "anthropic": "claude-sonnet-4-5",
+    "gemini": "gemini-2.5-pro",
+}
 
 
 def _boundaries(messages: Sequence[Any]) -> list[int]:
-    """The lengths at which the recorded agent sent a request."""
-    return [i for i, message in enumerate(messages) if i and message["role"] == "assistant"]
+    """The lengths at which the recorded agent sent a request: before each reply."""
+    speaks = [_is_models(message) for message in messages]
+    return [i for i in range(1, len(messages)) if speaks[i] and not speaks[i - 1]]
 
 
-def _added_tools() -> str:
-    return canon.canonical_json([[tool.description, tool.parameters] for tool in OURS.tools])
+def _is_models(message: Any) -> bool:
+    """Whether the model wrote this message, or this item of a Responses history."""
+    if "role" in message:
+        return message["role"] in ("assistant", "model")
+    return not str(message.get("type", "")).endswith(("_output", "_response"))
+
+
+def _tools_of(desk: Desk) -> str:
+    return canon.canonical_json([[tool.description, tool.parameters] for tool in desk.tools])
 
 
 def _paid(totals: Totals) -> float:

@@ -18,6 +18,7 @@ class Row(Struct, frozen=True, kw_only=True):
 
     Attributes:
         name: the file, or the run.
+        policy: the policy.
         window_tokens: the window.
         runs: how many runs.
         calls: how many requests were fitted.
@@ -38,6 +39,7 @@ class Row(Struct, frozen=True, kw_only=True):
     """
 
     name: str
+    policy: str
     window_tokens: int
     runs: int
     calls: int
@@ -58,26 +60,27 @@ class Row(Struct, frozen=True, kw_only=True):
 
 
 def rows_of(found: Iterable[tuple[str, Replayed]], *, each: bool = False) -> list[Row]:
-    """Replays summed by file and window, or by run and window; then all of each window."""
-    groups: dict[tuple[str, int], list[Replayed]] = {}
-    totals: dict[int, list[Replayed]] = {}
+    """Replays summed by file (or run), window and policy; then all of each window and policy."""
+    groups: dict[tuple[str, int, str], list[Replayed]] = {}
+    totals: dict[tuple[str, int, str], list[Replayed]] = {}
     for name, replayed in found:
-        key = (replayed.run if each else name, replayed.window_tokens)
-        groups.setdefault(key, []).append(replayed)
-        totals.setdefault(replayed.window_tokens, []).append(replayed)
-    rows = [_row(name, window, group) for (name, window), group in sorted(groups.items())]
+        of = (replayed.window_tokens, replayed.policy)
+        groups.setdefault((replayed.run if each else name, *of), []).append(replayed)
+        totals.setdefault(("all", *of), []).append(replayed)
+    rows = [_row(*key, group) for key, group in sorted(groups.items())]
     if len(rows) > len(totals):
-        rows += [_row("all", window, group) for window, group in sorted(totals.items())]
+        rows += [_row(*key, group) for key, group in sorted(totals.items())]
     return rows
 
 
-def _row(name: str, window: int, group: Sequence[Replayed]) -> Row:
+def _row(name: str, window: int, policy: str, group: Sequence[Replayed]) -> Row:
     times = sorted(ms for replayed in group for ms in replayed.fit_ms) or [0.0]
     calls = sum(replayed.calls for replayed in group)
     raw, shown = sum(r.raw_tokens for r in group), sum(r.tokens for r in group)
     raw_paid = sum(r.raw_paid_tokens for r in group)
     return Row(
         name=name,
+        policy=policy,
         window_tokens=window,
         runs=len(group),
         calls=calls,
@@ -112,7 +115,18 @@ def _sum(counts: Iterable[dict[str, int]]) -> dict[str, int]:
 
 
 _HEADINGS = (
-    *("window", "runs", "over", "calls", "peak raw", "peak view", "tokens", "cached", "cost"),
+    *(
+        "policy",
+        "window",
+        "runs",
+        "over",
+        "calls",
+        "peak raw",
+        "peak view",
+        "tokens",
+        "cached",
+        "cost",
+    ),
     *("breaks/100", "cut", "pruned", "condensed", "ms", "p99", "gates"),
 )
 
@@ -121,6 +135,7 @@ def table_of(rows: Sequence[Row], profile: str) -> Table:
     """The rows for a terminal."""
     table = Table(title=f"replayed without a model; prompt cache simulated as {profile}")
     table.add_column("runs of", overflow="fold")
+    table.add_column("policy", no_wrap=True)
     for heading in _HEADINGS:
         table.add_column(heading, justify="right")
     for row in rows:
@@ -134,6 +149,7 @@ def _cells(row: Row) -> list[str]:
     over = f"{row.over_limit} over limit" if row.over_limit else ""
     return [
         row.name,
+        row.policy,
         f"{row.window_tokens // 1000}k",
         f"{row.runs:,}",
         f"{row.over_window:,}",

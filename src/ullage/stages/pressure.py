@@ -5,14 +5,15 @@ Each function here answers one question of `ullage.stages.prune.prune`. Figures 
 
 from __future__ import annotations
 
-from ullage import rough
 from ullage.messages import ToolResult
+from ullage.stages import rough
 from ullage.window import Window
 
 __all__ = [
     "newest_batch",
     "newest_rough",
     "newest_share",
+    "output_tokens",
     "outputs_over",
     "over_reported",
     "over_share",
@@ -63,7 +64,7 @@ def rough_over(
         held_tokens: what the window holds, where somebody knows better.
     """
     context = window.context_tokens
-    held = window.rough_tokens if held_tokens is None else held_tokens
+    held = rough.view_tokens(window) if held_tokens is None else held_tokens
     pressed = held > context * share or held >= context - reserve_tokens
     return minimum_tokens if pressed and held >= least_tokens else None
 
@@ -76,8 +77,19 @@ def outputs_over(window: Window, *, budget_tokens: int | None) -> int | None:
     budget = budget_tokens
     if budget is None:
         budget = int(min(max(window.context_tokens * 0.25, 20_000), 60_000))
-    over = window.output_tokens - budget
+    over = window.total(output_tokens) - budget
     return over if over > 0 else None
+
+
+def output_tokens(window: Window, index: int) -> int:
+    """Tokens of the tool outputs in a message as they are shown, placeholders included."""
+    parts = window.transcript.messages[index].parts
+    return sum(
+        window.leaf_tokens((index, number, item))
+        for number, part in enumerate(parts)
+        if isinstance(part, ToolResult)
+        for item in range(len(part.content))
+    )
 
 
 def newest_share(window: Window, *, share: float) -> tuple[int, int]:

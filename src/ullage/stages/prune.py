@@ -19,9 +19,9 @@ from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from typing import Protocol, TypeAlias
 
-from ullage import rough
 from ullage.edits import Cut, Replace
 from ullage.messages import Text, ToolCall
+from ullage.stages import rough
 from ullage.stages.placeholders import placeholder
 from ullage.stages.pressure import newest_share, over_share
 from ullage.transcript import Spot

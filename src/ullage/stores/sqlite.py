@@ -40,6 +40,7 @@ from ullage.stores import _sqlite_clean
 from ullage.stores._clean import DAY_S, Bounds, Collected
 from ullage.stores._file import PrivateFile
 from ullage.stores._pack import seal, unpack
+from ullage.stores._place import absolute, default_path
 from ullage.stores._refusals import refuse_contradictions, taken
 from ullage.stores._schema import Row, insert_content, rows_of
 
@@ -86,7 +87,7 @@ class SqliteStore:
             )
         self._clock = clock
         self._file = PrivateFile(
-            _default_path() if path is None else _absolute(path),
+            default_path() if path is None else absolute(path),
             own_folder=path is None,
             synchronous=synchronous,
             busy_timeout_s=busy_timeout_s,
@@ -392,21 +393,3 @@ def _sum(rows: Iterable[tuple[Any, ...]], column: int) -> int | None:
 
 def _marks(values: Sequence[Any]) -> str:
     return ",".join("?" * len(values))
-
-
-def _default_path() -> Path:
-    """``ullage.db`` where the platform keeps the data of users."""
-    from platformdirs import user_data_dir  # 10 ms that no other path needs
-
-    return Path(user_data_dir("ullage", appauthor=False)) / "ullage.db"
-
-
-def _absolute(path: str | os.PathLike[str]) -> Path:
-    """The path, independent of the working folder."""
-    given = os.fspath(path)
-    if not given or "\0" in given or given == ":memory:":
-        raise ConfigError("store", "this is no path of a file", 'Name a file, or use "memory"')
-    try:
-        return Path(given).expanduser().absolute()
-    except RuntimeError as error:
-        raise ConfigError("store", "no home folder is known for ~", "Write it out") from error

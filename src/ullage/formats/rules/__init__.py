@@ -7,48 +7,15 @@ reads plain JSON and knows nothing of edits, windows or policies.
     problems_of(format, messages)  the messages alone
     Checker(format)                the same, one message at a time, for a growing history
 
-Anthropic Messages (`provider-rules` §1.A)
-
-    A0   roles, block types and the fields each needs      A9   no empty text or content
-    A1   messages, and the first one from the user         A13  thinking as it was returned
-    A3   every tool_use answered in the next message       A18  server tools answered in place
-    A4   every tool_result answers the message before      A19  only results after a mixed turn
-    A5   results stand first                               A20  where a system message may stand
-    A6   one batch, one user message                       A21  cache markers: four, in order
-    A7   unique call ids, one result each                  A23  no fields the API does not know
-    A8   characters of ids and tool names
-
-OpenAI Chat Completions (§1.B)
-
-    C0   roles, part types and the fields each needs       C5   content, unless there are calls
-    C1   every call answered before anything else          C6   ids of at most 40 characters
-    C2   every tool message answers a call                 C7   arguments are a string
-    C3   nothing between a batch and its results           C8   only text in tool messages
-    C4   tool_calls is not empty                           C10  stream_options with stream
-
-OpenAI Responses (§1.C)
-
-    R0   item types and the fields each needs              R6   no item twice
-    R1   every call answered behind it                     R7   nothing held by the server alone
-    R2   every output behind its call                      R8   encrypted_content as returned
-    R3   reasoning with the item it was made with          R10  one way of holding history
-    R4   and no such item without its reasoning            R14  a compaction_trigger is last
-    R5   ids fit the type and have no odd characters
-
-Gemini generateContent (§1.D)
-
-    G1   roles, and which parts stand with which           G6   responses fit their calls
-    G2   a part at least, each with one field of data      G7   the first call of a step signed
-    G3   as many responses as calls, in one content        G8   signatures where they came
-    G4   calls follow the user or responses                G11  contents, the last one a user's
-    G5   responses follow their calls                      G12  nothing beside cachedContent
+The rules are data: `ullage.formats.rules.table` has what each asks, where it was read and why
+some are not judged.
 
 A history with an open call at its end is not legal: it cannot be sent. Consecutive messages
 of one role are legal (A2, C9), a tool_result without content is (A10), reuse of a call id in
 a later turn of Chat Completions or Responses is taken as legal, and so are a second output of
 one call and an asynchronous call without any in Responses. A13, R4, R8, half of R3 and G8 need
-to know what was returned: give the full history as ``history``. A missing prefill check (A11,
-A12) and everything that depends on the model is left to the provider.
+to know what was returned: give the full history as ``history``. What depends on the model
+(A11, A12, A24, A25, C11, C12, G7) is judged by `problems` alone, where a model is named.
 """
 
 from __future__ import annotations
@@ -57,10 +24,18 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, TypeAlias
 
 from ullage.errors import ConfigError
-from ullage.formats.rules import _anthropic, _gemini, _openai_chat, _openai_responses
+from ullage.formats.rules import (
+    _anthropic,
+    _anthropic_extras,
+    _anthropic_head,
+    _gemini,
+    _openai_chat,
+    _openai_responses,
+)
 from ullage.formats.rules._problem import Problem, plain, plain_message
+from ullage.formats.rules.table import RULES, Rule
 
-__all__ = ["Checker", "Problem", "problems", "problems_of"]
+__all__ = ["RULES", "Checker", "Problem", "Rule", "problems", "problems_of"]
 
 _Check: TypeAlias = _anthropic.Check | _openai_chat.Check | _openai_responses.Check | _gemini.Check
 _CHECKS: dict[str, Callable[[], _Check]] = {
@@ -70,13 +45,13 @@ _CHECKS: dict[str, Callable[[], _Check]] = {
     "gemini": _gemini.Check,
 }
 _HEADS = {
-    "anthropic": _anthropic.head_problems,
+    "anthropic": _anthropic_head.head_problems,
     "openai-chat": _openai_chat.head_problems,
     "openai-responses": _openai_responses.head_problems,
     "gemini": _gemini.head_problems,
 }
 _AS_RETURNED = {
-    "anthropic": _anthropic.thinking_problems,
+    "anthropic": _anthropic_extras.thinking_problems,
     "openai-responses": _openai_responses.returned_problems,
     "gemini": _gemini.signature_problems,
 }
@@ -134,6 +109,8 @@ def problems(format: str, request: Any, *, history: Sequence[Any] | None = None)
         messages = [messages]  # the SDK takes a content that stands alone
     found = problems_of(format, messages, history=history)
     head = {key: plain(value) for key, value in body.items() if key != where}
+    if format == "openai-responses" and _openai_responses.held_by_server(head):
+        found = [problem for problem in found if problem.rule != "R2"]
     return _HEADS[format](head, messages) + found
 
 

@@ -11,18 +11,15 @@ import re
 from typing import Any
 
 from ullage.formats.rules._anthropic_extras import (
-    REMEDIES,
     Markers,
     ServerTools,
-    head_markers,
-    thinking_problems,
+    is_tool_name,
 )
 from ullage.formats.rules._problem import Problem, Report, Wire, kind_of, name_in
 
-__all__ = ["Check", "head_problems", "thinking_problems"]
+__all__ = ["Check"]
 
 _ID = re.compile(r"[a-zA-Z0-9_-]+\Z").match
-_NAME = re.compile(r"[a-zA-Z0-9_-]{1,128}\Z").match
 _ROLES = ("user", "assistant", "system")
 _MESSAGE = {"role", "content"}
 _SYSTEM_MESSAGE = {"role", "content", "clear_at", "output_config"}
@@ -71,11 +68,12 @@ class Check:
     """
 
     def __init__(self) -> None:
-        self._report = Report(REMEDIES)
+        self._report = Report()
         self._count = 0
         self._role: str | None = None
         self._open: dict[str, str] = {}
         self._batch: set[str] = set()
+        self._answered: set[str] = set()
         self._answering = 0
         self._seen: set[str] = set()
         self._only_results = True
@@ -108,7 +106,7 @@ class Check:
 
     def close(self) -> list[Problem]:
         """Everything found, and the calls still open; may be asked at any point."""
-        end = Report(REMEDIES)
+        end = Report()
         if not self._count:
             end.add("A1", "messages", "at least one message is asked for")
         self._missed(end)
@@ -207,7 +205,7 @@ class Check:
             self._report.add("A0", _path(at, index), sentence)
         for name, wanted in needed:
             if not isinstance(block.get(name), wanted):
-                self._report.fields(block, needed, _path(at, index))
+                self._report.fields("A0", block, needed, _path(at, index))
                 return
 
     def _text(self, text: Any, at: int, index: int) -> None:
@@ -222,7 +220,7 @@ class Check:
             self._report.add("A7", _path(at, index), "this tool_use id was used before")
         if not _ID(call_id):
             self._report.add("A8", _path(at, index), "the id has characters not allowed in it")
-        if type(name) is str and not _NAME(name):
+        if type(name) is str and not is_tool_name(name):
             self._report.add("A8", _path(at, index), "the tool's name is not allowed")
         self._seen.add(call_id)
         self._batch.add(call_id)
@@ -232,11 +230,12 @@ class Check:
         call_id = block.get("tool_use_id")
         if type(call_id) is not str or role != "user":
             return
+        if call_id in self._answered:
+            self._report.add("A7", _path(at, index), "this call already has a result")
+        self._answered.add(call_id)
         if self._open.pop(call_id, None) is None:
-            again = call_id in self._batch
-            rule = "A7" if again else "A4"
-            why = "this call already has a result" if again else "no such call just before"
-            self._report.add(rule, _path(at, index), why)
+            if call_id not in self._batch:
+                self._report.add("A4", _path(at, index), "no such call just before")
         elif not self._only_results:
             self._report.add("A5", _path(at, index), "a result stands behind another block")
         elif self._answering > 1:
@@ -258,7 +257,7 @@ class Check:
                 sentence = "a block of this type may not stand in a tool_result"
                 self._report.add("A0", f"{where}[{inner}]", sentence)
             elif kind in _BLOCKS:
-                self._report.fields(block, _BLOCKS[kind][1], f"{where}[{inner}]")
+                self._report.fields("A0", block, _BLOCKS[kind][1], f"{where}[{inner}]")
                 if not block.keys() <= _ALLOWED[kind]:
                     self._unknown(block, _ALLOWED[kind], f"{where}[{inner}]")
             if type(block) is dict and block.get("cache_control") is not None:
@@ -267,26 +266,6 @@ class Check:
     def _unknown(self, thing: Wire, known: set[str], where: str) -> None:
         extra = ", ".join(repr(key) for key in thing if key not in known)
         self._report.add("A23", where, f"fields the API does not know: {extra[:200]}")
-
-
-def head_problems(body: Wire, messages: Any) -> list[Problem]:
-    """The rules about the head: its texts (A9), tool names (A8), all cache markers (A21)."""
-    report = Report(REMEDIES)
-    system = body.get("system")
-    if system is not None and not isinstance(system, (str, list)):
-        report.add("A0", "system", f"text or a list, and it is {kind_of(system)}")
-    for index, block in enumerate(system if isinstance(system, list) else ()):
-        text = block.get("text") if type(block) is dict else None
-        if type(text) is not str or not text or text.isspace():
-            report.add("A9", f"system[{index}]", "a text block with text is asked for")
-    tools = body.get("tools")
-    if tools is not None and not isinstance(tools, list):
-        report.add("A0", "tools", f"a list, and it is {kind_of(tools)}")
-    for index, tool in enumerate(tools if isinstance(tools, list) else ()):
-        name = tool.get("name") if type(tool) is dict else None
-        if name is not None and not (type(name) is str and _NAME(name)):
-            report.add("A8", f"tools[{index}].name", "the tool's name is not allowed")
-    return report.found + head_markers(body, messages)
 
 
 def _begins_compacted(content: Any) -> bool:

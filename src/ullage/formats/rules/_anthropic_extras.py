@@ -8,31 +8,16 @@ say so: those of this message, and those carried over from the one before.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Sequence
 from typing import Any
 
 from ullage.formats.rules._problem import Problem, Report, Wire, plain_message
 
-__all__ = ["REMEDIES", "Markers", "ServerTools", "thinking_problems"]
+__all__ = ["Markers", "ServerTools", "head_markers", "is_tool_name", "thinking_problems"]
 
-REMEDIES = {
-    "A0": "Send the block in the shape the API documents.",
-    "A1": "Begin with a user message.",
-    "A3": "Answer every call in the next user message, or drop the call with its message.",
-    "A4": "Drop the result, or send the call it answers in the message before.",
-    "A5": "Put the tool_result blocks before everything else in that message.",
-    "A6": "Put all results of one batch into one user message.",
-    "A7": "Give every call its own id and exactly one result.",
-    "A8": "Use letters, digits, _ and - only; 128 characters at most for a tool's name.",
-    "A9": "Drop the empty block or message, or give it a few words.",
-    "A13": "Send the thinking blocks of the last assistant message as they came, or none at all.",
-    "A18": "Keep a server tool's call and result together, or drop both.",
-    "A19": "Send nothing but tool_result blocks after such a turn.",
-    "A20": "Put it after a user message and before an assistant message, or at the end.",
-    "A21": "Keep at most four markers, 1h before 5m, on blocks that may carry one.",
-    "A23": "Leave out what is not in the API.",
-}
 MARKERS = 4
+_NAME = re.compile(r"[a-zA-Z0-9_-]{1,128}\Z").match
 _THINKING = ("thinking", "redacted_thinking")
 _SERVER_CALLS = ("server_tool_use", "mcp_tool_use")
 
@@ -63,7 +48,7 @@ class ServerTools:
         self.ended_with_result = False
         if kind in _SERVER_CALLS:
             wanted = (("id", str), ("name", str), ("input", dict))
-            self._report.fields(block, wanted, where)
+            self._report.fields("A0", block, wanted, where)
             self._report.need(role == "assistant", "A0", where, "it belongs to the assistant")
             self._open[str(block.get("id"))] = where
         elif kind.endswith("_tool_result"):
@@ -110,13 +95,18 @@ class Markers:
             self._report.add("A21", where, f"more than {MARKERS} cache markers")
 
 
+def is_tool_name(name: str) -> bool:
+    """Whether a tool may be called so (A8)."""
+    return _NAME(name) is not None
+
+
 def head_markers(body: Wire, messages: Any) -> list[Problem]:
     """The rules about markers that the messages alone do not show: A21 over the request."""
     head = [t for key in ("tools", "system") for t in _marked(body.get(key))]
     top = [body] if body.get("cache_control") is not None else []
     if not head and not top:
         return []
-    report = Report(REMEDIES)
+    report = Report()
     inside = [b for m in _list(messages) for b in _marked(_content(plain_message(m)))]
     ttls = [_ttl(thing) for thing in head + inside + top]
     if len(ttls) > MARKERS >= len(inside):
@@ -134,7 +124,7 @@ def thinking_problems(messages: Any, history: Sequence[Any]) -> list[Problem]:
         return []
     if not any(_thinking(message) for message in messages):
         return []
-    report = Report(REMEDIES)
+    report = Report()
     sentence = "the thinking of the last assistant message is not as it was returned"
     report.add("A13", f"messages[{sent[0]}].content", sentence)
     return report.found

@@ -1,4 +1,4 @@
-"""The rules of Gemini generateContent, G1 to G8, G11 and G12 (`provider-rules` §1.D).
+"""The rules of Gemini generateContent, G0 to G8, G11 and G12 (`provider-rules` §1.D).
 
 Field names are read in both spellings: the wire's (functionCall) and the SDK's
 (function_call). A string, or a part that stands alone, is a content, as the SDK takes it.
@@ -16,22 +16,11 @@ from typing import Any
 
 from msgspec import Struct
 
+from ullage.formats.rules._models import signs_calls
 from ullage.formats.rules._problem import Problem, Report, Wire, kind_of, plain_message
 
 __all__ = ["Check", "head_problems", "signature_problems"]
 
-REMEDIES = {
-    "G1": "Use the roles user and model; calls stand with model, responses with user.",
-    "G2": "Give every content a part and every part exactly one field with data in it.",
-    "G3": "Answer every call of a step in the one content that follows it.",
-    "G4": "Let a user content or the function responses stand directly before the calls.",
-    "G5": "Put the responses directly after the content that holds their calls.",
-    "G6": "Give each response the id of its call, or its name where there are no ids.",
-    "G7": "Send the first call of each step of this turn with the signature it came with.",
-    "G8": "Send a signature only on the very part it came with, both unchanged.",
-    "G11": "End the contents with a user content or with function responses.",
-    "G12": "Put system instruction and tools into the cache, or do without the cache.",
-}
 SENTINELS = frozenset(("skip_thought_signature_validator", "context_engineering_is_the_way_to_go"))
 
 _DATA = (
@@ -49,7 +38,6 @@ _MODIFIERS = frozenset(
     ("thought", "thoughtSignature", "videoMetadata", "mediaResolution", "partMetadata")
 )
 _ROLES = ("user", "model", "function")
-_SIGNING = re.compile(r"gemini-(?:[3-9]|\d\d)")
 _NOT_BESIDE_A_CACHE = ("systemInstruction", "tools", "toolConfig")
 
 
@@ -65,15 +53,17 @@ class Check:
     """One pass over the contents.
 
     The state: the calls of the content before, if it held any; the role before; and the
-    steps of the current turn, each as (where its first call stands, whether it is signed).
+    steps of the current turn, each as (where its first call stands, whether it is signed), and
+    where a later call of a step is signed too. Earlier turns are not validated.
     """
 
     def __init__(self) -> None:
-        self._report = Report(REMEDIES)
+        self._report = Report()
         self._count = 0
         self._role: str | None = None
         self._asked: list[_Asked] = []
         self.steps: list[tuple[str, bool]] = []
+        self._oversigned: list[str] = []
 
     def feed(self, message: Any) -> None:
         """Judge the next content."""
@@ -82,7 +72,7 @@ class Check:
         role, parts = _opened(message)
         if role not in _ROLES:
             self._report.add("G1", f"{where}.role", "no such role in this format")
-            return
+            role = "user"  # for every other rule, so that one mistake is told once
         if not parts:
             self._report.add("G2", f"{where}.parts", "a content has at least one part")
         for index, part in enumerate(parts):
@@ -92,12 +82,12 @@ class Check:
         if role == "model":
             self._calls(called, where)
         elif not answered:
-            self.steps = []
+            self.steps, self._oversigned = [], []
         self._role = role
 
     def close(self) -> list[Problem]:
         """Everything found, and what a request that ends here lacks; may be asked anytime."""
-        end = Report(REMEDIES)
+        end = Report()
         if not self._count:
             end.add("G11", "contents", "at least one content is asked for")
         if self._asked:
@@ -106,13 +96,15 @@ class Check:
             end.add("G11", f"contents[{self._count - 1}]", "the last content is the model's")
         if any(signed for _, signed in self.steps):
             _need_signatures(self.steps, end)
+        for where in self._oversigned:
+            end.add("G7", where, "only the first call of a step carries a signature")
         return self._report.found + end.found
 
     # -- within a content -----------------------------------------------------------------
 
     def _part(self, part: Any, role: str, where: str) -> None:
         if type(part) is not dict:
-            self._report.add("G2", where, f"a part is an object, and it is {kind_of(part)}")
+            self._report.add("G0", where, f"a part is an object, and it is {kind_of(part)}")
             return
         data = [name for name in _DATA if _get(part, name) is not None]
         unknown = [key for key in part if _camel(key) not in _MODIFIERS | set(_DATA)]
@@ -131,23 +123,23 @@ class Check:
     def _text(self, part: Wire, where: str) -> None:
         text = part["text"]
         if not isinstance(text, str):
-            self._report.add("G2", where, f"text is a string, and it is {kind_of(text)}")
+            self._report.add("G0", where, f"text is a string, and it is {kind_of(text)}")
         elif not text and not _get(part, "thoughtSignature"):
             self._report.add("G2", where, "text must not be empty")
 
     def _body(self, body: Any, kind: str, where: str) -> None:
         if type(body) is not dict:
-            self._report.add("G2", where, f"{kind} is an object, and it is {kind_of(body)}")
+            self._report.add("G0", where, f"{kind} is an object, and it is {kind_of(body)}")
             return
         fields = {"functionCall": "args", "functionResponse": "response"}
         if kind in fields:
             name = body.get("name")
             held = body.get(fields[kind], {} if kind == "functionCall" else None)
             if not isinstance(name, str) or not name:
-                self._report.add("G2", where, f"{kind} names its function")
+                self._report.add("G0", where, f"{kind} names its function")
             if type(held) is not dict:
                 sentence = f"{fields[kind]} is an object, and it is {kind_of(held)}"
-                self._report.add("G2", where, sentence)
+                self._report.add("G0", where, sentence)
 
     # -- between contents -----------------------------------------------------------------
 
@@ -184,9 +176,8 @@ class Check:
         if self._role not in ("user", "function"):
             self._report.add("G4", where, "no user content stands directly before these calls")
         first, *siblings = called
-        if any(_signature(part) for part in siblings):
-            self._report.add("G7", where, "only the first call of a step carries a signature")
         self.steps.append((where, bool(_signature(first))))
+        self._oversigned += [where] if any(_signature(part) for part in siblings) else []
         for part in called:
             body = _get(part, "functionCall")
             fields = body if type(body) is dict else {}
@@ -195,14 +186,14 @@ class Check:
 
 def head_problems(body: Wire, contents: Any) -> list[Problem]:
     """The rules about everything but the contents: G12, and what the model asks of G7."""
-    report = Report(REMEDIES)
+    report = Report()
     config = body.get("config")
     outside = {**body, **(config if type(config) is dict else {})}
     if _get(outside, "cachedContent"):
         for name in _NOT_BESIDE_A_CACHE:
             if _get(outside, name):
                 report.add("G12", name, f"{name} and cachedContent exclude each other")
-    if _SIGNING.search(str(body.get("model") or "")):
+    if signs_calls(body.get("model")):
         check = Check()
         for content in contents if isinstance(contents, (list, tuple)) else ():
             check.feed(plain_message(content))
@@ -216,7 +207,7 @@ def signature_problems(contents: Any, history: Sequence[Any]) -> list[Problem]:
 
     A signature is compared as bytes: the SDK writes it in another alphabet of base64.
     """
-    report = Report(REMEDIES)
+    report = Report()
     came = [(_without(part), _signature(part)) for _, part in _signed_parts(history)]
     signatures = {signature for _, signature in came}
     for where, part in _signed_parts(contents):

@@ -1,25 +1,22 @@
-"""The rules of OpenAI Chat Completions, C0 to C10 (`provider-rules` §1.B)."""
+"""The rules of OpenAI Chat Completions, C0 to C12 (`provider-rules` §1.B)."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
-from ullage.formats.rules._problem import Problem, Report, Wire, kind_of, name_in
+from ullage.formats.rules._models import is_gpt_6_2, signs_calls
+from ullage.formats.rules._problem import (
+    Problem,
+    Report,
+    Wire,
+    kind_of,
+    name_in,
+    plain_message,
+)
 
 __all__ = ["Check", "head_problems"]
 
-REMEDIES = {
-    "C0": "Send the message in the shape the API documents.",
-    "C1": "Put one tool message per call directly after the assistant message, or drop both.",
-    "C2": "Drop the tool message, or send the call it answers too.",
-    "C3": "Move the tool message up, directly after the message that holds its call.",
-    "C4": "Leave tool_calls out when there are none.",
-    "C5": "Give the message content, or drop it.",
-    "C6": "Shorten the id in the call and in its result alike.",
-    "C7": "Send the arguments as JSON text.",
-    "C8": "Put the media into a user message after the results.",
-    "C10": "Set stream to true or leave stream_options out.",
-}
 ID_LENGTH = 40
 
 _PARTS: dict[str, dict[Any, tuple[str, type]]] = {
@@ -35,20 +32,22 @@ _PARTS: dict[str, dict[Any, tuple[str, type]]] = {
     },
 }
 _INSTEAD_OF_CONTENT = ("tool_calls", "function_call", "refusal", "audio")
+_NOT_IN_GPT_6_2 = ("tools", "temperature", "top_p", "logprobs")
 _BODIES = {"function": "arguments", "custom": "input"}
 
 
 class Check:
     """One pass over the messages.
 
-    The state is the open batch: the ids still to be answered, and where they were asked.
+    The state is the open batch (the ids still to be answered, and where they were asked) and
+    the calls after which another role spoke: answered late they break C3, never C1.
     """
 
     def __init__(self) -> None:
-        self._report = Report(REMEDIES)
+        self._report = Report()
         self._count = 0
         self._open: dict[str, str] = {}
-        self._late: set[str] = set()
+        self._late: dict[str, str] = {}
 
     def feed(self, message: Any) -> None:
         """Judge the next message."""
@@ -59,14 +58,13 @@ class Check:
             self._result(message, at)
         else:
             if self._open:
-                self._missed(self._report, f"before messages[{at}]")
-                self._late.update(self._open)
+                self._late |= self._open
                 self._open = {}
             if role == "assistant":
                 self._assistant(message, at)
                 return
             if role == "function":
-                self._report.fields(message, [("name", str)], f"messages[{at}]")
+                self._report.fields("C0", message, [("name", str)], f"messages[{at}]")
                 return
             if role not in _PARTS:
                 self._report.add("C0", f"messages[{at}].role", "no such role in this format")
@@ -77,26 +75,23 @@ class Check:
 
     def close(self) -> list[Problem]:
         """Everything found, and the calls still open; may be asked at any point."""
-        if self._count and not self._open:
-            return list(self._report.found)
-        end = Report(REMEDIES)
+        end = Report()
         if not self._count:
             end.add("C0", "messages", "at least one message is asked for")
-        self._missed(end, "at the end")
+        for call_id, where in (self._late | self._open).items():
+            end.add("C1", where, f"the call {call_id[:64]!r} has no tool message")
         return self._report.found + end.found
-
-    def _missed(self, report: Report, until: str) -> None:
-        for call_id, where in self._open.items():
-            report.add("C1", where, f"the call {call_id[:64]!r} has no tool message {until}")
 
     def _result(self, message: Wire, at: int) -> None:
         call_id = message.get("tool_call_id")
         if type(call_id) is not str:
             self._report.add("C0", f"messages[{at}]", "a tool message names its tool_call_id")
-        elif self._open.pop(call_id, None) is not None:
+            return
+        self._length(call_id, f"messages[{at}].tool_call_id")
+        if self._open.pop(call_id, None) is not None:
             pass
         elif call_id in self._late:
-            self._late.discard(call_id)
+            del self._late[call_id]
             sentence = "something stands between the call and this result"
             self._report.add("C3", f"messages[{at}]", sentence)
         else:
@@ -136,26 +131,29 @@ class Check:
         if type(call_id) is not str or not call_id:
             self._report.add("C0", f"{where}.id", "a call has an id")
             return
-        if len(call_id) > ID_LENGTH:
-            sentence = f"an id of {len(call_id)} characters, {ID_LENGTH} are allowed"
-            self._report.add("C6", f"{where}.id", sentence)
+        self._length(call_id, f"{where}.id")
         if call_id in self._open:
             self._report.add("C1", f"{where}.id", "two calls of one message share an id")
         self._open[call_id] = where
-        self._late.discard(call_id)
+        if call_id in self._late:
+            self._report.add("C1", self._late.pop(call_id), "the call has no tool message")
+
+    def _length(self, call_id: str, where: str) -> None:
+        sentence = f"an id of {len(call_id)} characters, {ID_LENGTH} are allowed"
+        self._report.need(len(call_id) <= ID_LENGTH, "C6", where, sentence)
 
     def _content(self, content: Any, role: str, at: int) -> None:
         """Content that is not a string: a list of parts this role may hold."""
         where = f"messages[{at}].content"
         if not isinstance(content, list) or not content:
             sentence = f"content must be text or a list of parts, and it is {kind_of(content)}"
-            self._report.add("C5", where, sentence)
+            self._report.add("C0", where, sentence)
             return
         allowed = _PARTS[role]
         for index, part in enumerate(content):
             kind = name_in(part, "type")
             if kind in allowed:
-                self._report.fields(part, [allowed[kind]], f"{where}[{index}]")
+                self._report.fields("C0", part, [allowed[kind]], f"{where}[{index}]")
             else:
                 rule = "C8" if role == "tool" else "C0"
                 sentence = f"a part of this type may not stand in a {role} message"
@@ -163,10 +161,32 @@ class Check:
 
 
 def head_problems(body: Wire, messages: Any) -> list[Problem]:
-    """The rules about everything but the messages: C10, and that tools are a list."""
-    report = Report(REMEDIES)
+    """The rules that the messages alone do not show: C10 to C12, and that tools are a list."""
+    report = Report()
     if body.get("stream_options") is not None and not body.get("stream"):
         report.add("C10", "stream_options", "stream_options is set and stream is not")
     if body.get("tools") is not None:
-        report.fields(body, [("tools", list)], "tools")
+        report.fields("C0", body, [("tools", list)], "tools")
+    if is_gpt_6_2(body.get("model")):
+        for name in _NOT_IN_GPT_6_2:
+            report.need(body.get(name) is None, "C11", name, "this model does not take it here")
+    if signs_calls(body.get("model")):
+        _signatures(messages if isinstance(messages, (list, tuple)) else (), report)
     return report.found
+
+
+def _signatures(messages: Sequence[Any], report: Report) -> None:
+    """C12: each step since the user last spoke begins with a signed call."""
+    steps: list[tuple[str, Any]] = []
+    for at, raw in enumerate(messages):
+        message = plain_message(raw)
+        if name_in(message, "role") == "user":
+            steps = []
+        calls = message.get("tool_calls") if type(message) is dict else None
+        if isinstance(calls, list) and calls:
+            steps.append((f"messages[{at}].tool_calls[0]", calls[0]))
+    for where, call in steps:
+        extra = call.get("extra_content") if type(call) is dict else None
+        google = extra.get("google") if type(extra) is dict else None
+        signed = name_in(google, "thought_signature")
+        report.need(signed, "C12", where, "the first call of this step has no signature")

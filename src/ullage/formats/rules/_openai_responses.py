@@ -17,25 +17,11 @@ from typing import Any, TypeAlias
 
 from ullage.formats.rules._problem import Problem, Report, Wire, kind_of, name_in, plain
 
-__all__ = ["Check", "head_problems", "returned_problems"]
+__all__ = ["Check", "head_problems", "held_by_server", "returned_problems"]
 
 _Group: TypeAlias = tuple[Wire, list[str], set[str]]
 """An item as returned, the ids of the reasoning it needs, and the names of what follows it."""
 
-REMEDIES = {
-    "C0": "Send the item in the shape the API documents.",
-    "R0": "Send the item in the shape the API documents.",
-    "R1": "Add the output of the call anywhere behind it, or drop the call.",
-    "R2": "Drop the output, or send the call it answers before it.",
-    "R3": "Send the reasoning with the item that followed it, or drop both.",
-    "R4": "Send the reasoning the item was made with, or drop the item's id as well.",
-    "R5": "Send the id as the server gave it, or leave it out.",
-    "R6": "Send each item once.",
-    "R7": "Send the item itself, reasoning with its encrypted_content, or store the replies.",
-    "R8": "Send encrypted_content byte for byte as it was returned, or drop its item.",
-    "R10": "Give previous_response_id or conversation, not both.",
-    "R14": "Put the compaction_trigger last.",
-}
 CALL_ID_LENGTH = 64
 
 _ID = re.compile(r"[a-zA-Z0-9_-]+\Z").match
@@ -87,7 +73,7 @@ class Check:
     """
 
     def __init__(self) -> None:
-        self._report = Report(REMEDIES)
+        self._report = Report()
         self._count = 0
         self._open: dict[str, str] = {}
         self._asked: set[str] = set()
@@ -119,7 +105,7 @@ class Check:
 
     def close(self) -> list[Problem]:
         """Everything found, and what is still open; may be asked at any point."""
-        end = Report(REMEDIES)
+        end = Report()
         if not self._count:
             end.add("R0", "input", "at least one item is asked for")
         for call_id, where in self._open.items():
@@ -140,7 +126,7 @@ class Check:
 
     def _id(self, item: Wire, kind: str, where: str) -> None:
         name = item.get("id")
-        if name is None or (kind == "message" and item.get("role") != "assistant"):
+        if name is None:
             return
         if type(name) is not str or not _ID(name):
             self._report.add("R5", f"{where}.id", "the id has characters not allowed in it")
@@ -157,14 +143,16 @@ class Check:
         if type(call_id) is not str or not call_id:
             self._report.add("R0", f"{where}.call_id", "a call names its call_id")
             return
-        if len(call_id) > CALL_ID_LENGTH:
-            sentence = f"{len(call_id)} characters, {CALL_ID_LENGTH} are allowed"
-            self._report.add("R0", f"{where}.call_id", sentence)
+        self._length(call_id, where)
         if call_id in self._open:
             self._report.add("R1", where, "a call with this call_id is still open")
         self._asked.add(call_id)
         if not (item.get("async") or item.get("async_")):
             self._open[call_id] = where
+
+    def _length(self, call_id: str, where: str) -> None:
+        sentence = f"{len(call_id)} characters, {CALL_ID_LENGTH} are allowed"
+        self._report.need(len(call_id) <= CALL_ID_LENGTH, "C6", f"{where}.call_id", sentence)
 
     def _answer(self, item: Wire, where: str) -> None:
         local = item.get("type") == "local_shell_call_output"
@@ -173,7 +161,9 @@ class Check:
             return
         if type(call_id) is not str:
             self._report.add("R0", f"{where}.call_id", "an output names the call_id it answers")
-        elif call_id in self._asked:
+            return
+        self._length(call_id, where)
+        if call_id in self._asked:
             self._open.pop(call_id, None)
         elif not self._references and not local:
             self._report.add("R2", where, f"no call {call_id[:64]!r} stands before this output")
@@ -245,9 +235,14 @@ def _is_callers(item: Wire, kind: str) -> bool:
 # ── the head, and what was returned ──────────────────────────────────────────────────────
 
 
+def held_by_server(body: Wire) -> bool:
+    """Whether the server holds what came before this input, so that calls may stand there."""
+    return bool(body.get("previous_response_id") or body.get("conversation"))
+
+
 def head_problems(body: Wire, items: Any) -> list[Problem]:
     """The rules that the items alone do not show: R7 and R10, and that tools are a list."""
-    report = Report(REMEDIES)
+    report = Report()
     if body.get("previous_response_id") and body.get("conversation"):
         report.add("R10", "conversation", "both previous_response_id and conversation are given")
     if body.get("tools") is not None and not isinstance(body["tools"], list):
@@ -276,7 +271,7 @@ def returned_problems(items: Any, history: Sequence[Any]) -> list[Problem]:
     group: the reasoning needs the first of them directly behind it, and each of them that is
     sent with its id needs the reasoning.
     """
-    report = Report(REMEDIES)
+    report = Report()
     sent = [plain(item) for item in (items if isinstance(items, (list, tuple)) else ())]
     groups = _groups([plain(item) for item in history])
     present: set[str] = set()

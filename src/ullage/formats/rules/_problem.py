@@ -1,4 +1,4 @@
-"""What a broken rule looks like, and what to do about each."""
+"""What a broken rule looks like."""
 
 from __future__ import annotations
 
@@ -6,6 +6,8 @@ from collections.abc import Collection
 from typing import Any, TypeAlias
 
 from msgspec import Struct
+
+from ullage.formats.rules.table import RULES
 
 __all__ = ["Problem", "Report", "kind_of", "name_in", "plain", "plain_message"]
 
@@ -21,35 +23,40 @@ class Problem(Struct, frozen=True, gc=False):
         where: JSON path of the offending place, such as ``messages[3].content[0]``.
         sentence: what the provider asks for and what stands there instead; never content.
         remedy: what the caller can do.
+        verified: whether the rule was read in the SDK or the documentation, or seen in public;
+            if not, it is known from memory or by report (`Rule.source`).
     """
 
     rule: str
     where: str
     sentence: str
     remedy: str
+    verified: bool = True
 
 
 class Report:
-    """Gathers problems; the remedy of each comes from the format's table."""
+    """Gathers problems; what to do about each comes from the table of rules."""
 
-    def __init__(self, remedies: dict[str, str]) -> None:
+    def __init__(self) -> None:
         self.found: list[Problem] = []
-        self._remedies = remedies
 
     def add(self, rule: str, where: str, sentence: str) -> None:
         """Note that ``rule`` is broken at ``where``."""
-        self.found.append(Problem(rule, where, sentence, self._remedies[rule]))
+        known = RULES[rule]
+        self.found.append(Problem(rule, where, sentence, known.remedy, known.verified))
 
     def need(self, holds: object, rule: str, where: str, sentence: str) -> None:
         """Note it unless ``holds``."""
         if not holds:
             self.add(rule, where, sentence)
 
-    def fields(self, thing: Wire, wanted: Collection[tuple[str, type]], where: str) -> None:
-        """Rule 0: each of these fields is there with its type."""
+    def fields(
+        self, rule: str, thing: Wire, wanted: Collection[tuple[str, type]], where: str
+    ) -> None:
+        """Each of these fields is there with its type, or ``rule`` is broken."""
         for name, kind in wanted:
             if not isinstance(thing.get(name), kind):
-                self.add("A0" if "A0" in self._remedies else "C0", where, _lacks(name, kind))
+                self.add(rule, where, _lacks(name, kind))
 
 
 def plain(thing: Any) -> Any:

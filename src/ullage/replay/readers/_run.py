@@ -11,7 +11,7 @@ from ullage.usage import Usage
 
 __all__ = ["Damage", "FormatName", "OnDamage", "Report", "Run"]
 
-FormatName: TypeAlias = Literal["openai-chat", "anthropic"]
+FormatName: TypeAlias = Literal["openai-chat", "openai-responses", "anthropic", "gemini"]
 
 
 class Run(Struct, frozen=True):

@@ -18,6 +18,7 @@ import msgspec
 from ullage.edits import Replace
 from ullage.messages import Content, Message, Opaque, Part, Reasoning, Text, ToolCall, ToolResult
 from ullage.transcript import leaves_of
+from ullage.window import Window
 
 __all__ = [
     "CHARS_PER_TOKEN",
@@ -26,6 +27,7 @@ __all__ = [
     "message_tokens",
     "part_tokens",
     "text_tokens",
+    "view_tokens",
 ]
 
 CHARS_PER_TOKEN = 4
@@ -56,6 +58,12 @@ def message_tokens(
     return total
 
 
+def view_tokens(window: Window) -> int:
+    """Tokens of the whole view: system text, tools, and the messages as they are shown."""
+    total = window.total(_at) + head_tokens(window.head_texts)
+    return total if window.span is None else total + text_tokens(window.span[2].text)
+
+
 def part_tokens(part: Part, number: int, shown: Mapping[tuple[int, int], Replace] = _WHOLE) -> int:
     """Tokens of one part as it is shown: a text, a call's arguments, a result, a thought.
 
@@ -71,6 +79,11 @@ def part_tokens(part: Part, number: int, shown: Mapping[tuple[int, int], Replace
 def head_tokens(texts: Iterable[str]) -> int:
     """Tokens of what stands outside the messages: system texts, and tools as JSON."""
     return sum(_tool_tokens(text) if text.startswith("{") else text_tokens(text) for text in texts)
+
+
+def _at(window: Window, index: int) -> int:
+    message, silent = window.transcript.messages[index], index in window.silent
+    return message_tokens(message, window.shown(index), silent=silent)
 
 
 def _leaf_tokens(leaf: Part | Content, edit: Replace | None) -> int:

@@ -1,0 +1,28 @@
+"""What a model's name says about the rules it keeps."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+__all__ = ["claude", "is_gpt_6_2", "signs_calls"]
+
+_CLAUDE = re.compile(r"claude-(?:([a-z]+)-)?(\d{1,2})(?:[-.](\d{1,2}))?(?!\d)")
+_SIGNING = re.compile(r"gemini-(?:[3-9]|\d\d)")
+_GPT_6_2 = re.compile(r"(?:^|[/.])gpt-6[.-]2(?!\d)")
+
+
+def claude(model: Any) -> tuple[str, tuple[int, int]] | None:
+    """Family and version of a Claude, such as ("opus", (4, 6)); None of any other model."""
+    found = _CLAUDE.search(model) if isinstance(model, str) else None
+    return (found[1] or "", (int(found[2]), int(found[3] or 0))) if found else None
+
+
+def is_gpt_6_2(model: Any) -> bool:
+    """Whether it is of the GPT-6.2 family."""
+    return isinstance(model, str) and _GPT_6_2.search(model) is not None
+
+
+def signs_calls(model: Any) -> bool:
+    """Whether it is a Gemini that signs its calls: 3 or later."""
+    return isinstance(model, str) and _SIGNING.search(model) is not None

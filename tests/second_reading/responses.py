@@ -1,0 +1,112 @@
+"""OpenAI Responses, read from the rules R1 to R16, and C6 for the length of a `call_id`.
+
+Not here: R4, R8, R9 and R13 need what was received; R11 and R12 are accepted with a loss;
+R15 and R16 only describe.
+"""
+
+import itertools
+import re
+from typing import Any
+
+Item = dict[str, Any]
+
+ID = re.compile(r"[a-zA-Z0-9_-]+")
+PREFIX = {"function_call": "fc", "message": "msg", "reasoning": "rs", "custom_tool_call": "ctc"}
+"""The four that R5 names; it also says "...", so the others are left alone."""
+
+OPEN = {"function_call", "custom_tool_call", "shell_call", "apply_patch_call", "computer_call"}
+OURS = {"compaction_trigger", "configuration_update", "additional_tools", "mcp_approval_response"}
+
+
+def broken(request: dict[str, Any]) -> set[str]:
+    """The ids of the rules this body breaks."""
+    given = request.get("input") or []
+    items: list[Item] = [] if isinstance(given, str) else list(given)
+    found = pairs(request, items) | reasoning(items) | ids(items) | stored(request, items)
+    if request.get("previous_response_id") and request.get("conversation"):
+        found.add("R10")
+    if any(kind(i) == "compaction_trigger" for i in items[:-1]):
+        found.add("R14")
+    return found
+
+
+def kind(item: Item) -> str:
+    """The type of an item; the easy form of a message leaves it out."""
+    return item.get("type") or ("message" if "role" in item else "item_reference")
+
+
+def pairs(request: dict[str, Any], items: list[Item]) -> set[str]:
+    """R1, R2 and C6.
+
+    R1 asks for the output "somewhere after", so where it stands among later items is free.
+    R2 does not speak of order; since outputs stand after, one in front of its call breaks it.
+    R1 names two types; the other calls that clients run are read the same way. An id asked
+    twice while it is open leaves one of the calls without an output of its own.
+    Calls marked `async`, and outputs without `call_id`, are too open to judge. What a server
+    holds, or an `item_reference` names, may be the call of any output.
+    """
+    found: set[str] = set()
+    elsewhere = request.get("previous_response_id") or request.get("conversation")
+    elsewhere = elsewhere or any(kind(i) == "item_reference" for i in items)
+    for at, item in enumerate(items):
+        name, call = kind(item), item.get("call_id")
+        if len(call or "") > 64:
+            found.add("C6")
+        if name in OPEN and call and not item.get("async"):
+            found |= set() if f"{name}_output" in until_again(items[at + 1 :], call) else {"R1"}
+        if name.removesuffix("_output") in OPEN and name not in OPEN and call and not elsewhere:
+            calls = [kind(i) for i in items[:at] if i.get("call_id") == call]
+            found |= set() if name.removesuffix("_output") in calls else {"R2"}
+    return found
+
+
+def until_again(items: list[Item], call: str) -> list[str]:
+    """The types of the items with this `call_id`, up to a call that uses it again."""
+    types = [kind(i) for i in items if i.get("call_id") == call]
+    return list(itertools.takewhile(lambda name: name.endswith("_output"), types))
+
+
+def reasoning(items: list[Item]) -> set[str]:
+    """R3: after a reasoning item, or a run of them, something the model made must stand."""
+    for at, item in enumerate(items):
+        if kind(item) != "reasoning":
+            continue
+        after = next((i for i in items[at + 1 :] if kind(i) != "reasoning"), None)
+        if after is None or by_us(after):
+            return {"R3"}
+    return set()
+
+
+def by_us(item: Item) -> bool:
+    """Whether an item is the client's, not the model's."""
+    if kind(item) == "message":
+        return item.get("role") != "assistant"
+    return kind(item) in OURS or kind(item).endswith("_output")
+
+
+def ids(items: list[Item]) -> set[str]:
+    """R5 and R6."""
+    found: set[str] = set()
+    seen: set[str] = set()
+    for item in items:
+        own = item.get("id")
+        if own is None:
+            continue
+        if not ID.fullmatch(own) or not own.startswith(PREFIX.get(kind(item), "")):
+            found.add("R5")
+        if own in seen:
+            found.add("R6")
+        seen.add(own)
+    return found
+
+
+def stored(request: dict[str, Any], items: list[Item]) -> set[str]:
+    """R7. A reasoning item with neither its encrypted nor its plain content can only be looked
+    up by its id, so it is read as "id-only replay"; the narrow reading is references alone."""
+    if request.get("store") is not False:
+        return set()
+    for item in items:
+        bare = not item.get("encrypted_content") and not item.get("content")
+        if kind(item) == "item_reference" or (kind(item) == "reasoning" and bare):
+            return {"R7"}
+    return set()
