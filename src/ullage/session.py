@@ -37,7 +37,7 @@ from ullage.policy import Policy
 from ullage.presets import preset
 from ullage.recall.dispatch import Answer, answer
 from ullage.refusals import Refusals
-from ullage.stores import AsyncStore, Store, open_store
+from ullage.stores import AsyncStore, Store, open_store, with_files
 from ullage.tokens import preload
 from ullage.turn import Settings, State, Turned, find_in_history, observe, turn
 from ullage.usage import Usage
@@ -94,6 +94,17 @@ class Coat(ABC):
     @abstractmethod
     def _hold(self, store: Any) -> None:
         """Open the store and make the lock; each session its own kind."""
+
+    def _with_files(self, store: Store) -> Store:
+        """The store as the policy wants it; the policy then knows where its files are."""
+        policy = self.settings.policy
+        store, directory = with_files(store, policy.spill_directory, self.settings.tenant)
+        self._place_files(directory)
+        return store
+
+    def _place_files(self, directory: str | None) -> None:
+        policy = replace(self.settings.policy, spill_directory=directory)
+        self.settings = replace(self.settings, policy=policy)
 
     @property
     def usage(self) -> Usage:
@@ -286,7 +297,7 @@ class Session(Coat):
     store: Store
 
     def _hold(self, store: Any) -> None:
-        self.store = open_store(store)
+        self.store = self._with_files(open_store(store))
         self._lock = threading.Lock()
 
     def fit(self, request: Mapping[str, Any]) -> dict[str, Any]:
