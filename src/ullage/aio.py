@@ -7,10 +7,10 @@ from collections.abc import Mapping
 from types import TracebackType
 from typing import Any, Self
 
+from ullage.coat import Coat
 from ullage.drivers import arun
 from ullage.effects import Steps
 from ullage.errors import ConfigError
-from ullage.session import Coat
 from ullage.stores import AsyncStore, directory_of, files_of, open_store
 from ullage.stores.threaded import Threaded
 
