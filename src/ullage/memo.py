@@ -1,10 +1,8 @@
 """What a session remembers for speed. It can be dropped at any time and changes nothing else.
 
 Callers mutate messages in place: they move cache markers, append to lists, rewrite results.
-So a session keeps, for each message, a copy of its containers that shares the caller's leaf
-strings, and compares every index at every call. CPython compares shared leaves by pointer
-and others by value, so this is sound at every depth and costs no hashing
-(`core-feasibility` §1).
+So a session keeps a snapshot of each message (`ullage.snapshots`), and compares every index
+at every call: what is as it was is neither parsed nor rendered again.
 
 Several lines of history are kept, because branches alternate.
 """
@@ -23,13 +21,14 @@ from ullage.formats import Format, Head
 from ullage.formats.repair import Mended
 from ullage.messages import Message
 from ullage.meter import Meter
+from ullage.rendering import Rendering
+from ullage.snapshots import snapshot
 from ullage.transcript import Transcript
 from ullage.window import Window
 
-__all__ = ["Line", "Memo", "snapshot"]
+__all__ = ["Line", "Memo"]
 
 LINES = 4
-_LEAVES = frozenset((str, int, float, bool, type(None), bytes))
 
 
 class Line:
@@ -38,12 +37,13 @@ class Line:
     ``window`` is set by the turn that opens the line, before anybody reads it.
     """
 
-    __slots__ = ("copies", "transcript", "window")
+    __slots__ = ("copies", "rendering", "transcript", "window")
     window: Window
 
     def __init__(self, transcript: Transcript) -> None:
         self.copies: list[Any] = []
         self.transcript = transcript
+        self.rendering = Rendering()
 
 
 class Memo:
@@ -144,12 +144,12 @@ class Memo:
 
     def outdate(self, window: Window, keys: Iterable[bytes]) -> None:
         """Drop the other lines that went past these keys: the ledger holds more there now."""
-        if len(self.lines) > 1 and (wanted := set(keys)):
-            self.lines = [
-                line
-                for line in self.lines
-                if line.window is window or wanted.isdisjoint(line.transcript.chain)
-            ]
+        wanted = tuple(keys)
+        self.lines = [
+            line
+            for line in self.lines
+            if line.window is window or all(line.transcript.find(key) is None for key in wanted)
+        ]
 
     def forget(self, line: Line) -> None:
         """Drop a line."""
@@ -186,50 +186,3 @@ def _append(line: Line, raws: Sequence[Any], leading: int, wire: Format) -> None
         message = wire.parse(raw, f"{wire.key}[{index}]")
         line.transcript.append(message, canon.digest_of(message))
         line.copies.append(snapshot(raw))
-
-
-def snapshot(value: Any) -> Any:
-    """A copy of every container in ``value`` that shares its leaves.
-
-    An SDK object becomes a value equal to objects of its type with equal fields; anything
-    else that can change becomes a value equal to nothing, so it is looked at every time.
-    """
-    kind = type(value)
-    if kind in _LEAVES:
-        return value
-    if kind is dict:
-        copy = value.copy()
-        for key, item in value.items():
-            if type(item) not in _LEAVES:
-                copy[key] = snapshot(item)
-        return copy
-    if kind is list:
-        return [item if type(item) in _LEAVES else snapshot(item) for item in value]
-    if kind is tuple:
-        return tuple(snapshot(item) for item in value)
-    fields = getattr(value, "__dict__", None)
-    return _Fields(kind, snapshot(fields)) if isinstance(fields, dict) else _Unlike()
-
-
-class _Fields:
-    """Equal to an object of the same type whose fields are equal."""
-
-    __slots__ = ("fields", "kind")
-    __hash__ = None  # type: ignore[assignment]
-
-    def __init__(self, kind: type, fields: Any) -> None:
-        self.kind = kind
-        self.fields = fields
-
-    def __eq__(self, other: object) -> bool:
-        return type(other) is self.kind and bool(self.fields == vars(other))
-
-
-class _Unlike:
-    """Equal to nothing."""
-
-    __slots__ = ()
-    __hash__ = None  # type: ignore[assignment]
-
-    def __eq__(self, other: object) -> bool:
-        return False

@@ -8,6 +8,7 @@ gets a new one, which takes over everything up to the change.
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections.abc import Iterator
 from typing import Literal
 
@@ -51,6 +52,8 @@ class Transcript:
         self.digests: list[bytes] = []
         self.chain: list[bytes] = [root]
         self.counts: list[tuple[int, ...] | None] = []
+        self._lengths: dict[bytes, int] = {root: 0}
+        self._alike: dict[bytes, list[int]] = {}
         self._said: list[int] = [-1]
         self._turns: list[int] = [-1]
         self._seams: list[bool] = []
@@ -74,6 +77,8 @@ class Transcript:
         self.counts.append(counts)
         last = self.chain[-1]
         self.chain.append(last if message.only_thought else canon.extend(last, digest))
+        self._lengths.setdefault(self.chain[-1], index + 1)
+        self._alike.setdefault(digest, []).append(index)
         speaks = message.role == "assistant"
         before = self.messages[index - 1].role if index else ""
         starts = index if speaks and before != "assistant" else self._turns[-1]
@@ -119,6 +124,10 @@ class Transcript:
             self._refs.pop((index, number, item), None)
         self.messages[index] = message
         self.counts[index] = None
+
+    def find(self, key: bytes) -> int | None:
+        """The length of the shortest history whose chain is ``key``, or None."""
+        return self._lengths.get(key)
 
     def boundaries(self, after: int) -> Iterator[int]:
         """The lengths beyond ``after`` at which a request was, or is now to be, sent.
@@ -193,9 +202,8 @@ class Transcript:
     def locate(self, place: Place) -> Spot | None:
         """Where a place stands in this history, or None."""
         if place.kind == "text":
-            wanted = bytes.fromhex(place.id)
-            same = [index for index, digest in enumerate(self.digests) if digest == wanted]
-            return (same[place.ordinal], place.item, 0) if place.ordinal < len(same) else None
+            alike = self._alike.get(bytes.fromhex(place.id), ())
+            return (alike[place.ordinal], place.item, 0) if place.ordinal < len(alike) else None
         found = self._spots.get((place.kind, place.id, place.ordinal))
         return (*found, place.item) if found else None
 
@@ -235,7 +243,7 @@ class Transcript:
         if isinstance(part, ToolCall):
             return Place("call", whole(part.id), self._ordinals[index, number])
         digest = self.digests[index]
-        return Place("text", digest.hex(), self.digests[:index].count(digest), number)
+        return Place("text", digest.hex(), bisect_left(self._alike[digest], index), number)
 
 
 def _set_aside(leaf: Part | Content | None) -> tuple[str, Literal["text", "block"]] | None:

@@ -29,7 +29,7 @@ from ullage.formats._base import field
 from ullage.formats.repair import Mended, mend
 from ullage.ledger import Ledger, Observed, Opened
 from ullage.limits import Limits
-from ullage.memo import Memo
+from ullage.memo import Line, Memo
 from ullage.messages import Reasoning
 from ullage.notices import RECALL_TOOLS, Words
 from ullage.policy import Policy
@@ -145,7 +145,7 @@ def turn(request: Mapping[str, Any], state: State, memo: Memo, settings: Setting
             memo.take(mended)
             memo.outdate(line.window, (record.key for record in fitted.records))
             state = replace(state, ledger=fitted.ledger)
-            rendered = _render(request, head, tools, line.window, wire)
+            rendered = _render(request, head, tools, line, wire)
             told = (*mended.events, *events, *fitted.events)
             return Turned(rendered, state, told, line.window)
         memo.forget(line)
@@ -266,22 +266,11 @@ def _keep(fitted: Fitted, opened: list[Record], mended: Mended) -> Steps[tuple[R
 
 
 def _render(
-    request: Mapping[str, Any], head: Head, tools: Tools, window: Window, wire: Format
+    request: Mapping[str, Any], head: Head, tools: Tools, line: Line, wire: Format
 ) -> dict[str, Any]:
     """The view as a request: untouched messages are the caller's own objects."""
     raws = wire.history(request)
-    messages = list(raws)
-    parsed = window.transcript.messages
-    for index, changes in window.changed.items():
-        at = index + head.leading
-        messages[at] = wire.edit(raws[at], parsed[index], changes, silent=index in window.silent)
-    for index in window.silent:
-        if index not in window.changed and not window.hidden(index):
-            at = index + head.leading
-            messages[at] = wire.edit(raws[at], parsed[index], (), silent=True)
-    if window.span is not None:
-        start, stop, span = window.span
-        messages[start + head.leading : stop + head.leading] = [wire.user(span.text)]
+    messages = line.rendering.messages(raws, line.copies, head.leading, line.window, wire)
     return wire.compose(request, messages, tools)
 
 
