@@ -6,6 +6,7 @@ back, byte for byte; every token is accounted for. Start with `Session`.
 
 from __future__ import annotations
 
+from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from ullage.edits import Batch, Cut, Edit, Place, Replace, Span
@@ -22,8 +23,6 @@ from ullage.errors import (
     UnsupportedPart,
 )
 from ullage.events import Event
-from ullage.formats.judge import problems
-from ullage.formats.rules import Problem
 from ullage.limits import Limits
 from ullage.overflow import Overflow, is_overflow
 from ullage.policy import Policy, Stage
@@ -76,12 +75,18 @@ __all__ = [
 
 if TYPE_CHECKING:
     from ullage.aio import AsyncSession
+    from ullage.formats.judge import problems
+    from ullage.formats.rules import Problem
+
+_ON_DEMAND = {
+    "AsyncSession": "ullage.aio",
+    "Problem": "ullage.formats.rules",
+    "problems": "ullage.formats.judge",
+}
 
 
 def __getattr__(name: str) -> Any:
-    """``ullage.AsyncSession``, loaded when it is first asked for."""
-    if name == "AsyncSession":
-        from ullage.aio import AsyncSession
-
-        return AsyncSession
+    """What not every program asks for, loaded when it is first asked for."""
+    if name in _ON_DEMAND:
+        return getattr(import_module(_ON_DEMAND[name]), name)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -12,19 +12,22 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from itertools import compress, count
 from operator import ne
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ullage import canon
 from ullage.effects import Output
 from ullage.events import Event
 from ullage.formats import Format, Head
-from ullage.formats.repair import Mended
+from ullage.formats.mended import Mended
 from ullage.messages import Message
 from ullage.meter import Meter
 from ullage.rendering import Rendering
 from ullage.snapshots import snapshot
 from ullage.transcript import Transcript
 from ullage.window import Window
+
+if TYPE_CHECKING:
+    from ullage.formats.repair import Mending
 
 __all__ = ["Line", "Memo"]
 
@@ -61,6 +64,8 @@ class Memo:
         self.meter = Meter("")
         self.unknown_models: set[str] = set()
         self.mended: tuple[set[Event], dict[str, Output]] = (set(), {})
+        self._mendings: list[Mending] = []
+        self._mending: Mending | None = None
         self._head: tuple[Any, Any, Head] | None = None
         self._head_tokens: tuple[Head, tuple[dict[str, Any], ...], int] | None = None
 
@@ -70,6 +75,24 @@ class Memo:
             self.meter = Meter(model)
             self.lines.clear()
             self._head_tokens = None
+
+    def mend(self, wire: Format, raws: Sequence[Any]) -> Mended:
+        """A history mended, with what was not told of and kept before. See `take`.
+
+        Raises:
+            FormatError: what is to be set aside is not what its format says it is.
+        """
+        from ullage.formats.repair import mending  # loaded for a session that mends, no other
+
+        self._mending = None
+        found = ((line, line.changes(raws)) for line in self._mendings)
+        line, changed = next((pair for pair in found if pair[1] is not None), (None, None))
+        others = [other for other in self._mendings if other is not line]
+        self._mendings = others  # until it is taken, what it tells may have to be told again
+        line = line or mending(wire.name)
+        mended = self.news(line.follow(raws, changed or ()))
+        self._mending = line
+        return mended
 
     def news(self, mended: Mended) -> Mended:
         """What of a mended history was not told of and kept before."""
@@ -83,6 +106,10 @@ class Memo:
         told, kept = self.mended
         told.update(mended.events)
         kept.update((output.ref, output) for output in mended.outputs)
+        if self._mending is not None:
+            self._mending.settle()
+            self._mendings = [self._mending, *self._mendings][:LINES]
+            self._mending = None
 
     def head(self, request: Mapping[str, Any], wire: Format) -> Head:
         """What stands outside the messages, worked out anew only if it changed."""

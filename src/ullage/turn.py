@@ -26,7 +26,7 @@ from ullage.errors import ConfigError, FormatError
 from ullage.events import Event
 from ullage.formats import FORMATS, Format, Head, recognise
 from ullage.formats._base import field
-from ullage.formats.repair import Mended, mend
+from ullage.formats.mended import Mended
 from ullage.ledger import Ledger, Observed, Opened
 from ullage.limits import Limits
 from ullage.memo import Line, Memo
@@ -174,13 +174,13 @@ def _mended(
     if not settings.repair:
         return request, Mended(())
     raws = wire.history(request)
-    mended = mend(wire.name, raws)
+    mended = memo.mend(wire, raws)
     if mended.messages is raws:
-        return request, Mended(raws)
+        return request, mended
     messages = list(mended.messages)
-    if wire.reasoning(request, memo.meter.model) == "strip":
-        mended = _silenced(mended, messages, wire)
-    return wire.compose(request, messages, ()), memo.news(mended)
+    if mended.stale and wire.reasoning(request, memo.meter.model) == "strip":
+        mended = memo.news(_silenced(mended, messages, wire))
+    return wire.compose(request, messages, ()), mended
 
 
 def _silenced(mended: Mended, messages: list[Any], wire: Format) -> Mended:
