@@ -85,11 +85,12 @@ class Memo:
         from ullage.formats.repair import mending  # loaded for a session that mends, no other
 
         self._mending = None
-        found = ((line, line.changes(raws)) for line in self._mendings)
+        longest = sorted(self._mendings, key=len, reverse=True)
+        found = ((line, line.changes(raws)) for line in longest)
         line, changed = next((pair for pair in found if pair[1] is not None), (None, None))
         others = [other for other in self._mendings if other is not line]
         self._mendings = others  # until it is taken, what it tells may have to be told again
-        line = line or mending(wire.name)
+        line = mending(wire.name) if line is None else line
         mended = self.news(line.follow(raws, changed or ()))
         self._mending = line
         return mended

@@ -59,6 +59,9 @@ class Mending:
         self._open = _START
         self._has_stale = False
 
+    def __len__(self) -> int:
+        return len(self._copies)
+
     def changes(self, raws: Sequence[Any]) -> list[int] | None:
         """Which messages have other cache markers now; None if this is another history."""
         changed = list(compress(count(), map(ne, self._copies, raws)))
