@@ -22,7 +22,7 @@ from ullage.formats.mended import Mended
 from ullage.messages import Message
 from ullage.meter import Meter
 from ullage.rendering import Rendering
-from ullage.snapshots import snapshot
+from ullage.snapshots import snapshot, snapshot_at
 from ullage.transcript import Transcript
 from ullage.window import Window
 
@@ -91,7 +91,7 @@ class Memo:
         others = [other for other in self._mendings if other is not line]
         self._mendings = others  # until it is taken, what it tells may have to be told again
         line = mending(wire.name) if line is None else line
-        mended = self.news(line.follow(raws, changed or ()))
+        mended = self.news(line.follow(raws, wire.key, changed or ()))
         self._mending = line
         return mended
 
@@ -119,8 +119,9 @@ class Memo:
         copies = (outside, leading)
         if self._head is not None and self._head[:2] == copies:
             return self._head[2]
+        kept = tuple(snapshot_at(value, "request") for value in copies)
         head = wire.head(request)
-        self._head = (snapshot(outside), snapshot(leading), head)
+        self._head = (*kept, head)
         return head
 
     def head_tokens(self, head: Head, tools: tuple[dict[str, Any], ...]) -> int:
@@ -191,7 +192,9 @@ def _shared(
     ours = raws[leading:] if leading else raws
     reworded: list[tuple[int, Message]] = []
     for index in compress(count(), map(ne, line.copies, ours)):
-        message = wire.parse(ours[index], f"{wire.key}[{index + leading}]")
+        where = f"{wire.key}[{index + leading}]"
+        snapshot_at(ours[index], where)
+        message = wire.parse(ours[index], where)
         if canon.digest_of(message) != line.transcript.digests[index]:
             return index, reworded
         reworded.append((index, message))
@@ -211,6 +214,7 @@ def _take_over(line: Line, old: Line, shared: int, anew: Mapping[int, Message]) 
 def _append(line: Line, raws: Sequence[Any], leading: int, wire: Format) -> None:
     for index in range(len(line.copies) + leading, len(raws)):
         raw = raws[index]
-        message = wire.parse(raw, f"{wire.key}[{index}]")
+        where = f"{wire.key}[{index}]"
+        copy, message = snapshot_at(raw, where), wire.parse(raw, where)
         line.transcript.append(message, canon.digest_of(message))
-        line.copies.append(snapshot(raw))
+        line.copies.append(copy)

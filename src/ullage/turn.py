@@ -25,7 +25,7 @@ from ullage.engine import Fitted, fit
 from ullage.errors import ConfigError, FormatError
 from ullage.events import Event
 from ullage.formats import FORMATS, Format, Head, recognise
-from ullage.formats._base import field
+from ullage.formats._base import field, text_at
 from ullage.formats.mended import Mended
 from ullage.ledger import Ledger, Observed, Opened
 from ullage.limits import Limits
@@ -113,7 +113,7 @@ def turn(request: Mapping[str, Any], state: State, memo: Memo, settings: Setting
         StoreError: what is set aside could not be kept. Then no view is returned.
     """
     wire = _format(request, state, settings)
-    model = str(request.get("model") or settings.model)
+    model = text_at(request.get("model") or settings.model, "model")
     memo.meter_for(model)
     request, mended = _mended(request, wire, memo, settings)
     raws = wire.history(request)

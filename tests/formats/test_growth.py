@@ -41,7 +41,7 @@ def grown(data, format, messages):
     while length < len(messages):
         length = data.draw(st.integers(length + 1, len(messages)))
         raws = messages[:length]
-        mended = mending.follow(raws, mending.changes(raws))
+        mended = mending.follow(raws, "messages", mending.changes(raws))
         is_as_at_once(format, mended, raws)
         mine = set(map(id, raws))
         whole = mend(format, raws).messages
@@ -70,7 +70,7 @@ def test_moved_cache_markers_are_followed(format, data):
     """In place, or in copies: every block is as the caller has it now."""
     messages = break_up(data, format, data.draw(legal(format)))
     mending = Mending(_HISTORIES[format])
-    mending.follow(messages)
+    mending.follow(messages, "messages")
     mending.settle()
     for _ in range(3):
         at = data.draw(st.integers(0, len(messages) - 1))
@@ -82,14 +82,17 @@ def test_moved_cache_markers_are_followed(format, data):
                 block["cache_control"] = {"type": "ephemeral"}
         changed = mending.changes(messages)
         assert changed is not None
-        assert list(mending.follow(messages, changed).messages) == at_once(format, messages)[0]
+        assert (
+            list(mending.follow(messages, "messages", changed).messages)
+            == at_once(format, messages)[0]
+        )
 
 
 @given(formats, st.data())
 def test_what_is_not_the_same_history_is_not_followed(format, data):
     messages = data.draw(legal(format))
     mending = Mending(_HISTORIES[format])
-    mending.follow(messages)
+    mending.follow(messages, "messages")
     assert mending.changes(messages[:-1]) is None
     other = [*messages[:-1], histories.user(format, "something else")]
     assert mending.changes(other) is None
@@ -154,9 +157,9 @@ def test_a_late_result_is_made_from_its_call_on_and_nothing_before(format, monke
     steps, late = turns(format, 60, lose=[50])
     messages = [message for step in steps for message in step]
     mending = Mending(_HISTORIES[format])
-    before = mending.follow(messages).messages
+    before = mending.follow(messages, "messages").messages
     work.clear()
-    after = mending.follow([*messages, late[50]], []).messages
+    after = mending.follow([*messages, late[50]], "messages").messages
     assert MOVED in str(after[-1])
     place = next(
         at for at, pair in enumerate(zip(before, after, strict=False)) if pair[0] != pair[1]
@@ -172,7 +175,7 @@ def test_what_was_mended_is_the_same_object_at_every_turn(format):
     messages, mending, seen = [], Mending(_HISTORIES[format]), []
     for step in steps:
         messages = [*messages, *step]
-        made = mending.follow(messages, mending.changes(messages)).messages
+        made = mending.follow(messages, "messages", mending.changes(messages)).messages
         whole = made[: len(seen) - 4]  # the last turn may be made again
         assert all(a is b for a, b in zip(whole, seen, strict=False))
         seen = made

@@ -39,6 +39,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from ullage.formats import FORMATS
 from ullage.formats.mended import Mended
 from ullage.formats.repair import _anthropic, _gemini, _openai_chat, _openai_responses
 from ullage.formats.repair._base import INTERRUPTED, MOVED, Growing
@@ -74,4 +75,6 @@ def mend(format_name: str, raws: Sequence[Any]) -> Mended:
     Raises:
         FormatError: what is to be set aside is not what its format says it is.
     """
-    return mending(format_name).follow(raws) if mends(format_name) else Mended(raws)
+    if not mends(format_name):
+        return Mended(raws)
+    return mending(format_name).follow(raws, FORMATS[format_name].key)

@@ -22,7 +22,7 @@ from msgspec import Struct
 from ullage.formats._base import unmarked
 from ullage.formats.mended import Mended
 from ullage.formats.repair._base import Growing
-from ullage.snapshots import snapshot
+from ullage.snapshots import snapshot, snapshot_at
 
 __all__ = ["Mending"]
 
@@ -67,18 +67,19 @@ class Mending:
         changed = list(compress(count(), map(ne, self._copies, raws)))
         if len(raws) < len(self._copies):
             return None
-        same = (unmarked(self._copies[at]) == unmarked(raws[at]) for at in changed)
-        return changed if all(same) else None
+        return changed if all(_is_alike(self._copies[at], raws[at]) for at in changed) else None
 
-    def follow(self, raws: Sequence[Any], changed: Sequence[int] = ()) -> Mended:
+    def follow(self, raws: Sequence[Any], key: str, changed: Sequence[int] = ()) -> Mended:
         """The history as the provider takes it, now that it is ``raws``.
 
         Args:
             raws: the raw messages.
+            key: the field of the request they stand in.
             changed: what `changes` said of them.
 
         Raises:
-            FormatError: what is to be set aside is not what its format says it is.
+            FormatError: what is to be set aside is not what its format says it is, or a
+                message is nested too deep.
         """
         history, known = self._history, len(self._copies)
         touched = [known, *changed] if changed or known < len(raws) or not raws else []
@@ -88,8 +89,8 @@ class Mending:
             history.look_again(at)
             touched += history.answered(at)
         for at in range(known, len(raws)):
+            self._copies.append(snapshot_at(raws[at], f"{key}[{at}]"))
             history.read(at)
-            self._copies.append(snapshot(raws[at]))
         touched += history.joined()
         if touched:
             self._make(min(touched))
@@ -158,6 +159,14 @@ class Mending:
             messages = raws  # type: ignore[assignment]
         stale = tuple(_stale(segments)) if self._has_stale else ()
         return Mended(messages, *self._history.bench.told(), stale)
+
+
+def _is_alike(copy: Any, raw: Any) -> bool:
+    """Whether a message differs from its snapshot in nothing but cache markers."""
+    try:
+        return bool(unmarked(copy) == unmarked(raw))
+    except RecursionError:
+        return False
 
 
 def _stale(segments: Sequence[_Segment]) -> Iterator[int]:

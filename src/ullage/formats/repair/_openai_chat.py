@@ -109,6 +109,8 @@ class History(Growing):
         raw = self.raws[at]
         new: dict[str, Any] = {}
         calls, content = field(raw, "tool_calls"), field(raw, "content")
+        if calls and not isinstance(calls, (list, tuple)):
+            return [raw]  # the parser will say so
         if calls:
             called = [self._call(spot, call) for spot, call in self._calls(at)]
             if any(a is not b for a, b in zip(called, calls, strict=True)):
@@ -134,6 +136,8 @@ class History(Growing):
     def _call(self, spot: Spot, raw: Any) -> Any:
         """A call under its own id, with arguments that are text (C7)."""
         kind = field(raw, "type") or "function"
+        if not isinstance(kind, str):
+            return raw  # the parser will say so
         name = "arguments" if kind == "function" else "input"
         body = field(raw, kind)
         given = field(body, name)

@@ -177,7 +177,8 @@ class History(Growing):
         name = field(raw, "id")
         own = kind != "message" or field(raw, "role") == "assistant"
         if own and name is not None and not self._is_free(name, kind):
-            if kind in ("reasoning", "item_reference") and name in self._ids:
+            is_known = isinstance(name, str) and name in self._ids
+            if is_known and kind in ("reasoning", "item_reference"):
                 self.bench.put_by(at, f"the same {kind} stood twice", [raw])
                 return []
             self.bench.tell(at, "an item had an id that is not legal or not its own")
