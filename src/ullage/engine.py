@@ -39,13 +39,13 @@ class Fitted(Struct):
 
     Attributes:
         ledger: the ledger with the new batches.
-        outputs: what was set aside and must be kept.
+        outputs: what was set aside and must be kept, by ref.
         records: the ledger rows that must be kept.
         events: what happened, in order.
     """
 
     ledger: Ledger
-    outputs: list[Output]
+    outputs: dict[str, Output]
     records: list[Record]
     events: list[Event]
 
@@ -63,7 +63,7 @@ def fit(window: Window, ledger: Ledger, policy: Policy, *, joined: bool = False)
     Raises:
         OverLimitError: the untouchable parts alone are over the limit.
     """
-    fitted = Fitted(ledger, [], [], [])
+    fitted = Fitted(ledger, {}, [], [])
     transcript = window.transcript
     settled = _settled(window, ledger)
     for length in list(transcript.boundaries(window.size)) or [len(transcript)]:
@@ -121,7 +121,7 @@ def _first_sight(window: Window, policy: Policy, fitted: Fitted) -> None:
     for stage in policy.at_first_sight:
         cuts = stage(window)
         if cuts:
-            fitted.outputs += [output for cut in cuts for output in cut.outputs]
+            _set_aside(cuts, fitted)
             _show(window, [cut.edit for cut in cuts], fitted, tell=True)
 
 
@@ -157,7 +157,12 @@ def _keep(
     batch = Batch(stage, policy.name, edits, before, window.estimate)
     fitted.ledger, record = fitted.ledger.with_batch(key, batch)
     fitted.records.append(record)
-    fitted.outputs += [output for cut in cuts for output in cut.outputs]
+    _set_aside(cuts, fitted)
+
+
+def _set_aside(cuts: Sequence[Cut], fitted: Fitted) -> None:
+    for cut in cuts:
+        fitted.outputs.update((output.ref, output) for output in cut.outputs)
 
 
 def _first(window: Window, edit: Edit) -> int:

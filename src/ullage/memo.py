@@ -115,13 +115,14 @@ class Memo:
     def head(self, request: Mapping[str, Any], wire: Format) -> Head:
         """What stands outside the messages, worked out anew only if it changed."""
         leading = wire.leading(request)
-        outside = [value for key, value in request.items() if key != wire.key]
+        outside = {key: value for key, value in request.items() if key != wire.key}
         copies = (outside, leading)
         if self._head is not None and self._head[:2] == copies:
             return self._head[2]
-        kept = tuple(snapshot_at(value, "request") for value in copies)
+        kept = {key: snapshot_at(value, str(key)) for key, value in outside.items()}
+        known = snapshot_at(leading, wire.key)
         head = wire.head(request)
-        self._head = (*kept, head)
+        self._head = (kept, known, head)
         return head
 
     def head_tokens(self, head: Head, tools: tuple[dict[str, Any], ...]) -> int:

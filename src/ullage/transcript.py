@@ -63,6 +63,7 @@ class Transcript:
         self._times: dict[tuple[str, str], int] = {}
         self._answers: dict[tuple[int, int], tuple[int, int]] = {}
         self._refs: dict[Spot, str] = {}
+        self._texts: dict[Spot, Output] = {}
 
     def __len__(self) -> int:
         return len(self.messages)
@@ -122,6 +123,7 @@ class Transcript:
         """Take a message's new wording: same digest, but markers or reasoning differ."""
         for number, item, _ in leaves_of(self.messages[index]):
             self._refs.pop((index, number, item), None)
+            self._texts.pop((index, number, item), None)
         self.messages[index] = message
         self.counts[index] = None
 
@@ -218,13 +220,19 @@ class Transcript:
 
     def output(self, spot: Spot) -> Output | None:
         """What the leaf at a spot is set aside as, or None. Its ref is worked out once."""
+        output = self._texts.get(spot)
+        if output is not None:
+            return output
         kept = _set_aside(self.leaf(spot))
         if kept is None:
             return None
         ref = self._refs.get(spot)
         if ref is None:
             ref = self._refs[spot] = canon.ref_of(*kept)
-        return Output(ref, *kept)
+        output = Output(ref, *kept)
+        if output.kind == "text":  # the caller's own string; a block would be a copy of it
+            self._texts[spot] = output
+        return output
 
     def outputs(self, index: int, number: int) -> Iterator[Output]:
         """What the leaves of a part are set aside as."""

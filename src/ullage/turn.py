@@ -258,7 +258,7 @@ def _measure(
 
 def _keep(fitted: Fitted, opened: list[Record], mended: Mended) -> Steps[tuple[Record, ...]]:
     """Commit what was set aside and decided; returns the records that stand in our place."""
-    records, outputs = (*opened, *fitted.records), (*mended.outputs, *fitted.outputs)
+    records, outputs = (*opened, *fitted.records), (*mended.outputs, *fitted.outputs.values())
     if not outputs and not records:
         return ()
     lost: tuple[Record, ...] = yield Commit(outputs, records)
