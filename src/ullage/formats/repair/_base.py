@@ -7,7 +7,7 @@ block or call within it.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, TypeAlias
 
 from ullage import canon
@@ -30,6 +30,7 @@ __all__ = [
     "Spot",
     "copy_of",
     "is_blank",
+    "is_object",
     "new_id",
     "outputs_in",
 ]
@@ -225,6 +226,11 @@ def outputs_in(message: Message) -> Iterator[Output]:
 def is_blank(text: Any) -> bool:
     """Whether a text is empty or nothing but whitespace."""
     return isinstance(text, str) and (not text or text.isspace())
+
+
+def is_object(raw: Any) -> bool:
+    """Whether `copy_of` can copy it: what is no object is left to the parser to refuse."""
+    return isinstance(raw, Mapping) or hasattr(raw, "model_dump")
 
 
 def copy_of(raw: Any) -> dict[str, Any]:

@@ -20,6 +20,7 @@ from ullage.formats.repair._base import (
     Growing,
     Spot,
     copy_of,
+    is_object,
     new_id,
     outputs_in,
 )
@@ -136,15 +137,15 @@ class History(Growing):
     def _call(self, spot: Spot, raw: Any) -> Any:
         """A call under its own id, with arguments that are text (C7)."""
         kind = field(raw, "type") or "function"
-        if not isinstance(kind, str):
+        body = field(raw, kind) if isinstance(kind, str) else None
+        if not is_object(raw) or not is_object(body):
             return raw  # the parser will say so
         name = "arguments" if kind == "function" else "input"
-        body = field(raw, kind)
         given = field(body, name)
         if field(raw, "id") == self.names[spot] and isinstance(given, str):
             return raw
         new = {**copy_of(raw), "id": self.names[spot]}
-        if body is not None and not isinstance(given, str):
+        if not isinstance(given, str):
             self.bench.tell(spot[0], "the arguments of a call were not text")
             text = "" if given is None else as_json(given, f"messages[{spot[0]}].tool_calls")
             new[kind] = {**plain(body, kind), name: text}
