@@ -174,6 +174,7 @@ def test_nothing_is_said_while_a_tool_of_the_servers_is_open():
     asked = request("anthropic")
     *_, said, results = asked["messages"]
     asked["messages"][-2] = {**said, "content": [search, *said["content"]]}
+    asked["tools"] = [*asked["tools"], {"type": "web_search_20250305", "name": "web_search"}]
     assert problems(asked) == []
     view = wrap_up_of("anthropic", asked)
     assert problems(view) == []
