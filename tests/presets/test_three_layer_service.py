@@ -381,6 +381,7 @@ def test_the_eight_counters(tmp_path):
     }
     assert len(pruned) >= 3
     assert counted["TokensPruned"] >= 10_000
+    assert f", in {tmp_path}/{pruned[0].ref}.txt]\n[Output pruned:" in "".join(asked.shown())
     later = ThreeLayerSettings(prune_threshold=1.0, default_max_output_tokens=0)
     calm = Asked(later, model="gpt-4.1", **SMALL)
     for number in range(9):
