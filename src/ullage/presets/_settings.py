@@ -14,7 +14,7 @@ from msgspec import Struct
 
 from ullage.errors import ConfigError
 
-__all__ = ["Settings", "at_least", "read"]
+__all__ = ["Settings", "at_least", "check_types", "read"]
 
 S = TypeVar("S", bound="Settings")
 
@@ -29,6 +29,16 @@ class Settings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
 
     section: ClassVar[str | None] = None
     environment: ClassVar[Mapping[str, str]] = {}
+
+
+def check_types(settings: Settings) -> None:
+    """Check that settings given by Python name are what they should be. Raises ConfigError."""
+    for field in msgspec.structs.fields(settings):
+        try:
+            msgspec.convert(getattr(settings, field.name), field.type)
+        except msgspec.ValidationError as error:
+            problem = str(error).rstrip(".")
+            raise ConfigError(field.encode_name, problem, "Give what the document says.") from None
 
 
 def at_least(least: float, **settings: float | None) -> None:

@@ -6,7 +6,7 @@ from functools import partial
 
 from ullage.desk import CONTINUATION, Desk, ToolSpec
 from ullage.policy import Policy
-from ullage.presets._settings import Settings, at_least
+from ullage.presets._settings import Settings, at_least, check_types
 from ullage.stages import emergency, truncate
 from ullage.stages.shapes import head_chars
 
@@ -32,12 +32,13 @@ class ContinuationSettings(Settings, frozen=True):
     """The document's one constant, under its own name.
 
     Raises:
-        ConfigError: it is under 1.
+        ConfigError: it is not a whole number, or under 1.
     """
 
     MAX_TOOL_RESULT_CHARS: int = MAX_TOOL_RESULT_CHARS
 
     def __post_init__(self) -> None:
+        check_types(self)
         at_least(1, MAX_TOOL_RESULT_CHARS=self.MAX_TOOL_RESULT_CHARS)
 
 
