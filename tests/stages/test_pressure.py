@@ -4,7 +4,7 @@ import pytest
 
 from tests import histories
 from tests.test_window import history, window_of
-from ullage.stages import pressure
+from ullage.stages import pressure, rough
 from ullage.stages.prune import results_only
 
 LONG = "tide " * 400
@@ -61,7 +61,7 @@ def test_a_batch_is_the_results_of_one_reply_in_one_message_or_several():
 
 
 def test_rough_pressure_is_a_share_or_what_is_kept_for_the_answer():
-    held = window_with().rough_tokens
+    held = rough.view_tokens(window_with())
     ask = {"share": 0.85, "reserve_tokens": 0, "least_tokens": 0, "minimum_tokens": 7}
     assert pressure.rough_over(window_with(held), **ask) == 7
     assert pressure.rough_over(window_with(held * 2), **ask) is None
@@ -79,7 +79,7 @@ def test_the_newest_parts_up_to_a_number_of_rough_tokens_stay():
 
 def test_outputs_have_a_budget_of_their_own():
     window = window_with(400_000, *(f"{n} " + LONG * 120 for n in range(3)))
-    held = window.output_tokens
+    held = window.total(pressure.output_tokens)
     assert held > 60_000
     assert pressure.outputs_over(window, budget_tokens=None) == held - 60_000
     assert pressure.outputs_over(window, budget_tokens=held) is None

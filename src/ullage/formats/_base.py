@@ -112,6 +112,15 @@ class Format(Protocol):
         given back as what it was; elsewhere as JSON text.
         """
 
+    def results(self, results: Sequence[Any]) -> list[Any]:
+        """The raw messages that carry these wire results, ready to append to the history."""
+
+    def reply(self, reply: Any) -> list[Any]:
+        """The raw messages a reply consists of, ready to append; none if it says nothing."""
+
+    def calls(self, raw: Any) -> list[Any]:
+        """The tool calls in a raw message of the model, each as `call` takes it."""
+
     def usage(self, reply: Any) -> Usage | None:
         """What a reply reports, or None if it reports nothing."""
 
@@ -149,10 +158,22 @@ def reply_id(reply: Any) -> str:
     return next((name for name in found if isinstance(name, str)), "")
 
 
+_CALL_BODIES = ("function", "custom", "functionCall", "function_call")
+"""Where a format puts what a call says, if not in the call itself."""
+
+
+def name_of_call(call: Any) -> str:
+    """The tool that a raw call of any format is for; ``""`` if it does not tell."""
+    bodies = (field(call, key) for key in _CALL_BODIES)
+    body = next((body for body in bodies if body), call)
+    name = field(body, "name")
+    return name if isinstance(name, str) else ""
+
+
 class MessageList:
     """What the formats share whose history is a list under one key, and tools another.
 
-    A format inherits it for these four methods and nothing else.
+    A format inherits it for these methods and nothing else.
     """
 
     name: str
@@ -189,6 +210,10 @@ class MessageList:
         if tools:
             new["tools"] = [*(request.get("tools") or ()), *tools]
         return new
+
+    def results(self, results: Sequence[Any]) -> list[Any]:
+        """See `Format.results`: each result is a message of its own."""
+        return list(results)
 
 
 def before_last(

@@ -233,6 +233,21 @@ class Anthropic(MessageList):
         result = {"type": "tool_result", "tool_use_id": call.id, "content": content}
         return {**result, "is_error": True} if is_error else result
 
+    def results(self, results: Sequence[Any]) -> list[Any]:
+        """See `Format.results`: all of one step stand in one user message (A6)."""
+        return [{"role": "user", "content": list(results)}]
+
+    def reply(self, reply: Any) -> list[Any]:
+        """See `Format.reply`. A message without blocks is refused (A9)."""
+        content = field(reply, "content")
+        return [{"role": "assistant", "content": content}] if content else []
+
+    def calls(self, raw: Any) -> list[Any]:
+        """See `Format.calls`. The server answers its own tools itself."""
+        content = field(raw, "content")
+        blocks = content if isinstance(content, (list, tuple)) else ()
+        return [block for block in blocks if field(block, "type") == "tool_use"]
+
     def usage(self, reply: Any) -> Usage | None:
         """See `Format.usage`. Cached tokens are outside ``input_tokens``."""
         usage = field(reply, "usage")

@@ -308,6 +308,21 @@ class Gemini:
         body = {**known, "name": call.name, "response": response}
         return {"functionResponse": {**body, "parts": [block]} if is_media else body}
 
+    def results(self, results: Sequence[Any]) -> list[Any]:
+        """See `Format.results`: all of one step stand in one content (G3)."""
+        return [{"role": "user", "parts": list(results)}]
+
+    def reply(self, reply: Any) -> list[Any]:
+        """See `Format.reply`: the first candidate's content, its signatures untouched."""
+        candidates = get(reply, "candidates")
+        content = get(candidates[0], "content") if candidates else None
+        return [content] if content is not None and parts_of(content) else []
+
+    def calls(self, raw: Any) -> list[Any]:
+        """See `Format.calls`: the parts that hold them."""
+        parts = (part for part in parts_of(raw) if not isinstance(part, str))
+        return [part for part in parts if get(part, "functionCall") is not None]
+
     def usage(self, reply: Any) -> Usage | None:
         """See `Format.usage`.
 

@@ -230,6 +230,17 @@ class OpenAIChat(MessageList):
             content = as_json(block, "block") if told is None else told
         return {"role": "tool", "tool_call_id": call.id, "content": content}
 
+    def reply(self, reply: Any) -> list[Any]:
+        """See `Format.reply`: the first choice, as the API gave it."""
+        choices = field(reply, "choices")
+        message = field(choices[0], "message") if choices else None
+        says = any(field(message, name) for name in _SAYINGS)
+        return [message] if says else []
+
+    def calls(self, raw: Any) -> list[Any]:
+        """See `Format.calls`."""
+        return list(list_at(field(raw, "tool_calls"), "tool_calls"))
+
     def usage(self, reply: Any) -> Usage | None:
         """See `Format.usage`. Cached and written tokens are inside ``prompt_tokens``."""
         usage = field(reply, "usage")
@@ -272,4 +283,5 @@ def _say(raw: Any, text: str) -> dict[str, Any]:
     return {"type": "text", "text": text, **kept}
 
 
+_SAYINGS = ("content", "tool_calls", "refusal", "function_call", "audio")
 _MARKERS = frozenset(("cache_control", "prompt_cache_breakpoint"))

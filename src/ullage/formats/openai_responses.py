@@ -25,6 +25,7 @@ from ullage.formats._base import (
     as_json,
     before_last,
     field,
+    list_at,
     opaque_json,
     plain,
     text_at,
@@ -296,6 +297,14 @@ class OpenAIResponses(MessageList):
             told = without_medium(self.name, self._part(block, 0, "block"), text)
             output = [block] if told is None else told
         return {"type": "function_call_output", "call_id": call.id, "output": output}
+
+    def reply(self, reply: Any) -> list[Any]:
+        """See `Format.reply`: every item, reasoning and the server's own tools included."""
+        return list(list_at(field(reply, "output"), "output"))
+
+    def calls(self, raw: Any) -> list[Any]:
+        """See `Format.calls`. The item is the call."""
+        return [raw] if field(raw, "type") in _CALLS else []
 
     def usage(self, reply: Any) -> Usage | None:
         """See `Format.usage`. Cached and written tokens are inside ``input_tokens``."""

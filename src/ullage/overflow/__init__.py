@@ -48,7 +48,25 @@ class Overflow(Struct, frozen=True):
     by: By = "tokens"
     asked_output_tokens: int | None = None
 
+    def room_tokens(self, shown_tokens: int) -> int:
+        """The most that the next request may hold; always less than what was refused.
 
+        Where the provider tells both its limit and its count, ours shrinks by what lies
+        between the two, however the counts differ. Where it does not, by a quarter.
+
+        Args:
+            shown_tokens: our own count of the prompt that was refused.
+        """
+        share = _DEEPER
+        if self.limit_tokens and self.size_tokens and self.by == "tokens":
+            asked = self.asked_output_tokens or 0
+            limit, size = self.limit_tokens - asked, self.size_tokens - asked
+            if 0 < limit < size:
+                share = _MARGIN * limit / size
+        return max(int(shown_tokens * share), 1)
+
+
+_MARGIN, _DEEPER = 0.95, 0.75
 _MOST_LAYERS = 32
 _OTHER: Literal["other"] = "other"
 _Table: TypeAlias = tuple[tuple[Meaning, str, re.Pattern[str]], ...]

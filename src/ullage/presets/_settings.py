@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import tomllib
 from collections.abc import Mapping
 from pathlib import Path
@@ -17,6 +18,9 @@ from ullage.errors import ConfigError
 __all__ = ["Settings", "at_least", "check_types", "read"]
 
 S = TypeVar("S", bound="Settings")
+
+_COMMENTS = re.compile(r"(?m)^\s*//.*$")
+"""Lines of comment, as settings files of .NET hold them. No JSON string goes over a line."""
 
 
 class Settings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -75,7 +79,8 @@ def _parsed(path: Path) -> Mapping[str, Any]:
         reason = getattr(error, "strerror", None) or "it is not UTF-8 text"
         raise ConfigError("settings", f"the file cannot be read: {reason}", "Check it.") from None
     try:
-        value = tomllib.loads(text) if path.suffix == ".toml" else json.loads(text)
+        is_toml = path.suffix == ".toml"
+        value = tomllib.loads(text) if is_toml else json.loads(_COMMENTS.sub("", text))
     except ValueError as error:
         kind = "TOML" if path.suffix == ".toml" else "JSON"
         raise ConfigError("settings", f"not {kind}: {error}", "Mend the file.") from None

@@ -1,0 +1,148 @@
+"""What runs the loop: for threads, and for an event loop. They differ in ``await`` alone."""
+
+from __future__ import annotations
+
+import asyncio
+import inspect
+from collections.abc import Callable, Collection, Iterable, Mapping
+from typing import Any
+
+from ullage.aio import AsyncSession
+from ullage.errors import ConfigError
+from ullage.loop.steps import UNCOUNTED_TOOLS, Limit, Outcome, Steps, Together, steps
+from ullage.loop.tools import Tool, by_name
+from ullage.session import Session
+
+__all__ = ["arun_turn", "run_turn"]
+
+
+def run_turn(
+    call: Callable[..., Any],
+    session: Session,
+    request: Mapping[str, Any],
+    *,
+    tools: Iterable[Tool | Callable[..., Any]] = (),
+    max_iterations: int = 20,
+    max_uncounted: int = 100,
+    max_refusals: int = 2,
+    uncounted: Collection[str] = UNCOUNTED_TOOLS,
+) -> Outcome:
+    """Run an agent until the model has answered.
+
+    Run again with the same request, it goes on where it was interrupted or stopped; after an
+    answer, append what the user says first.
+
+    Args:
+        call: sends a request and gives the reply, such as ``client.messages.create``,
+            ``client.chat.completions.create``, ``client.responses.create`` or
+            ``client.models.generate_content``. Retries of failures are its own affair.
+        session: keeps the requests within the window; its recall calls are answered here.
+        request: the keyword arguments of the call. Its list of messages (``messages``,
+            ``input`` or ``contents``) is the history: it is appended to, and nothing in it is
+            ever changed. Tools that stand in the request are the provider's to run.
+        tools: functions, or `Tool`. Their definitions are added to the request. What a tool
+            raises is an error the model reads.
+        max_iterations: the most model calls that count.
+        max_uncounted: the most that do not, so that no model reads on for ever.
+        max_refusals: how often one request is shortened and sent again after the provider
+            called it too long.
+        uncounted: tools that do not count: a model call that asks for nothing else is no
+            iteration.
+
+    Returns:
+        What was said, why it ended, and the tokens it took.
+
+    Raises:
+        ConfigError: two tools have one name, or a tool has no schema or must be awaited.
+        FormatError: the format is not recognised, or the history is not a list.
+        OverLimitError: what may not be cut is over the limit.
+        BudgetExceeded: the session's budget is spent.
+        Exception: what ``call`` raises, unless it says that the request was too long. The
+            history is legal then, and so it is after ``KeyboardInterrupt``.
+    """
+    named = by_name(tools)
+    for tool in named.values():
+        if inspect.iscoroutinefunction(tool.run):
+            raise ConfigError(
+                "tools", f"{tool.name!r} must be awaited", "Use arun_turn, or a plain function."
+            )
+    limit = _limit(max_iterations, max_uncounted, max_refusals, uncounted)
+    return _run(steps(call, session, request, named, limit))
+
+
+async def arun_turn(
+    call: Callable[..., Any],
+    session: AsyncSession,
+    request: Mapping[str, Any],
+    *,
+    tools: Iterable[Tool | Callable[..., Any]] = (),
+    max_iterations: int = 20,
+    max_uncounted: int = 100,
+    max_refusals: int = 2,
+    uncounted: Collection[str] = UNCOUNTED_TOOLS,
+) -> Outcome:
+    """`run_turn` for an event loop: parallel calls run at once, plain functions in threads.
+
+    See `run_turn`. After a cancellation the history is legal, too.
+    """
+    limit = _limit(max_iterations, max_uncounted, max_refusals, uncounted)
+    return await _arun(steps(call, session, request, by_name(tools), limit))
+
+
+def _limit(iterations: int, unseen: int, refusals: int, uncounted: Collection[str]) -> Limit:
+    return Limit(
+        iterations=iterations, uncounted=unseen, refusals=refusals, uncounted_tools=uncounted
+    )
+
+
+def _run(steps: Steps) -> Outcome:
+    try:
+        todo = next(steps)
+        while True:
+            try:
+                _do(todo)
+            except BaseException as stop:  # noqa: BLE001
+                todo = steps.throw(stop)
+            else:
+                todo = steps.send(None)
+    except StopIteration as stop:
+        return stop.value  # type: ignore[no-any-return]
+
+
+async def _arun(steps: Steps) -> Outcome:
+    try:
+        todo = next(steps)
+        while True:
+            try:
+                await _ado(todo)
+            except BaseException as stop:  # noqa: BLE001
+                todo = steps.throw(stop)
+            else:
+                todo = steps.send(None)
+    except StopIteration as stop:
+        return stop.value  # type: ignore[no-any-return]
+
+
+def _do(todo: Together) -> None:
+    """Do the actions in order. What one raises is what came of it; an interruption passes."""
+    for n, action in enumerate(todo.actions):
+        try:
+            todo.came[n] = action()
+        except Exception as error:  # noqa: BLE001
+            todo.came[n] = error
+
+
+async def _ado(todo: Together) -> None:
+    """Do the actions at once."""
+
+    async def one(n: int, action: Callable[[], Any]) -> None:
+        try:
+            if todo.may_block and not inspect.iscoroutinefunction(action):
+                todo.came[n] = await asyncio.to_thread(action)
+            else:
+                came = action()
+                todo.came[n] = await came if inspect.isawaitable(came) else came
+        except Exception as error:  # noqa: BLE001
+            todo.came[n] = error
+
+    await asyncio.gather(*(one(n, action) for n, action in enumerate(todo.actions)))

@@ -1,0 +1,302 @@
+"""The loop: one generator for both drivers, every decision in it, no I/O.
+
+    fit ──▶ call ──▶ append the reply ──▶ observe ──▶ tools ──▶ append the results ──┐
+     ▲       │ "too long": refused, fit again, deeper                                │
+     └───────┴───────────────────────────────────────────────────────────────────────┘
+
+It yields what is to be done (`Together`) and finds there what came of it. Where the layers
+act: what a tool returned is cut, old results are pruned and spans compacted by the `fit`
+*after the tools*; what a reply reported is taken in *after the call* and judged by that same
+`fit`; and `settle` *before the final return* leaves a history that has been seen to.
+
+The history is legal at every moment at which something else runs, but between a reply and its
+results; an interruption there closes it: what has finished stands with its result, the rest
+with an error that says so. After the death of the process the next `steps` does the same. No
+call is ever run twice.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Generator, Mapping, Sequence
+from functools import partial
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias
+
+import msgspec
+from msgspec import Struct
+
+from ullage.desk import RECALL_TOOLS
+from ullage.errors import FormatError, OverLimitError
+from ullage.formats import FORMATS, Format, ToolSpec, recognise
+from ullage.loop.tools import Returned, Tool, outcome_of
+from ullage.messages import Text, ToolCall
+from ullage.usage import Usage
+
+if TYPE_CHECKING:
+    from ullage.aio import AsyncSession
+    from ullage.session import Session
+
+__all__ = ["UNCOUNTED_TOOLS", "Limit", "Outcome", "Steps", "Together", "Why", "steps"]
+
+UNCOUNTED_TOOLS = RECALL_TOOLS
+"""Tools whose calls do not count as an iteration (`tool-result-continuation` §5)."""
+
+Why: TypeAlias = Literal["answered", "empty", "iteration_cap", "uncounted_ceiling"]
+
+_PENDING = object()
+_INTERRUPTED = Returned(
+    "interrupted before it finished; it may have run in part. Look before you repeat it.",
+    is_error=True,
+)
+_decode = msgspec.json.Decoder().decode
+
+
+class Limit(Struct, frozen=True, kw_only=True):
+    """How long a turn may go on.
+
+    Attributes:
+        iterations: the most model calls that count.
+        uncounted: the most that do not.
+        refusals: how often one request may be shortened after the provider refused it.
+        uncounted_tools: a model call that asks for nothing but these does not count.
+    """
+
+    iterations: int = 20
+    uncounted: int = 100
+    refusals: int = 2
+    uncounted_tools: Collection[str] = UNCOUNTED_TOOLS
+
+
+class Outcome(Struct, frozen=True, kw_only=True):
+    """How a turn ended.
+
+    Attributes:
+        text: what the model's last reply said.
+        history: the caller's own list, with everything that was said and done.
+        why: ``"answered"``: the model asked for no tool; ``"empty"``: its last reply said
+            nothing; ``"iteration_cap"`` or ``"uncounted_ceiling"``: it was stopped. A turn that
+            was stopped goes on if it is run again.
+        iterations: model calls that counted.
+        uncounted: model calls that asked for nothing but uncounted tools.
+        usage: the tokens of this turn, as reported.
+    """
+
+    text: str
+    history: list[Any]
+    why: Why
+    iterations: int
+    uncounted: int
+    usage: Usage
+
+
+class Together:
+    """Things to be done that do not wait for one another.
+
+    Attributes:
+        actions: each without arguments; a coroutine function or a plain one.
+        may_block: whether an event loop must run the plain ones in a thread.
+        came: what came of each so far: a value, or the exception it raised.
+    """
+
+    def __init__(self, actions: Sequence[Callable[[], Any]], *, may_block: bool = False) -> None:
+        self.actions = actions
+        self.may_block = may_block
+        self.came: list[Any] = [_PENDING] * len(actions)
+
+
+Steps: TypeAlias = Generator[Together, None, Outcome]
+
+
+def steps(
+    call: Callable[..., Any],
+    session: Session | AsyncSession,
+    request: Mapping[str, Any],
+    tools: Mapping[str, Tool],
+    limit: Limit,
+) -> Steps:
+    """One turn of an agent. See `ullage.loop.run_turn`."""
+    turn = _Turn(call, session, request, tools, limit)
+    said = turn.open_reply()
+    if said:
+        turn.close(turn.calls_of(said), ())
+        if not turn.calls_of(said):
+            return turn.outcome("answered", said)
+    while (why := turn.stopped()) is None:
+        said, reply = yield from turn.ask()
+        yield from turn.act(said, reply)
+        if not turn.calls_of(said):
+            why = "answered" if said else "empty"
+            break
+    yield from turn.settle()
+    return turn.outcome(why, said)
+
+
+class _Turn:
+    """What one turn knows. Its methods are the parts of the loop, in order."""
+
+    def __init__(
+        self,
+        call: Callable[..., Any],
+        session: Session | AsyncSession,
+        request: Mapping[str, Any],
+        tools: Mapping[str, Tool],
+        limit: Limit,
+    ) -> None:
+        self.call, self.session, self.tools, self.limit = call, session, tools, limit
+        name = session.state.format or session.settings.format
+        self.wire: Format = FORMATS[name] if name else recognise(request, session.settings.model)
+        self.history = self.wire.history(request)
+        if self.history is not request.get(self.wire.key):
+            raise FormatError(
+                self.wire.key, "not a list to append to", "Give the history as a list of messages."
+            )
+        specs = [ToolSpec(tool.name, tool.description, tool.parameters) for tool in tools.values()]
+        self.request = self.wire.compose(request, self.history, [self.wire.tool(s) for s in specs])
+        self.iterations, self.uncounted, self.usage = 0, 0, Usage()
+
+    # ── before ───────────────────────────────────────────────────────────────────────
+
+    def open_reply(self) -> list[Any]:
+        """The reply at the end of the history that nothing has followed yet."""
+        said: list[Any] = []
+        for raw in reversed(self.history):
+            if self.wire.parse(raw, self.wire.key).role != "assistant":
+                break
+            said.insert(0, raw)
+        return said
+
+    def stopped(self) -> Why | None:
+        """Why there may be no further model call, or None."""
+        if self.iterations >= self.limit.iterations:
+            return "iteration_cap"
+        return "uncounted_ceiling" if self.uncounted >= self.limit.uncounted else None
+
+    # ── the call ─────────────────────────────────────────────────────────────────────
+
+    def ask(self) -> Generator[Together, None, tuple[list[Any], Any]]:
+        """One reply: its raw messages and itself. A refused request is shortened and sent again."""
+        refusals = 0
+        while True:
+            view = yield from _one(partial(self.session.fit, self.request))
+            can_retry = refusals < self.limit.refusals
+            try:
+                reply = yield from _one(partial(self.call, **view))
+            except BaseException as error:
+                self.session.release()  # what the call had claimed of a budget
+                known = can_retry and isinstance(error, Exception)
+                if not known or self.session.refused(error) is None:
+                    raise
+            else:
+                said = self.wire.reply(reply)  # some say "too long" with HTTP 200
+                if said or not can_retry or self.session.refused(reply) is None:
+                    return said, reply
+            refusals += 1
+
+    # ── the tools ────────────────────────────────────────────────────────────────────
+
+    def act(self, said: list[Any], reply: Any) -> Generator[Together, None, None]:
+        """Append a reply, take in its usage, run its tools, append their results."""
+        self.history += said
+        self.usage += self.wire.usage(reply) or Usage()
+        calls = self.calls_of(said)
+        todo = Together([self._action(call) for call in calls], may_block=True)
+        self._count(calls)
+        try:
+            yield from _one(partial(self.session.observe, reply))
+            if calls:
+                yield todo
+        finally:
+            self.close(calls, todo.came)
+
+    def close(self, calls: Sequence[Any], came: Sequence[Any]) -> None:
+        """Append a result for every call; what has none yet was interrupted."""
+        given = [*came, *[_PENDING] * (len(calls) - len(came))]
+        if calls:
+            results = [self._result(call, what) for call, what in zip(calls, given, strict=True)]
+            self.history += self.wire.results(results)
+
+    def calls_of(self, said: Sequence[Any]) -> list[Any]:
+        """The calls in a reply, as they stand there."""
+        return [call for raw in said for call in self.wire.calls(raw)]
+
+    def _count(self, calls: Sequence[Any]) -> None:
+        free = bool(calls) and all(self._is_uncounted(call) for call in calls)
+        self.uncounted += free
+        self.iterations += not free
+
+    def _is_uncounted(self, call: Any) -> bool:
+        name = self.wire.call(call).name
+        if self.session.owns(call):
+            name = name.removeprefix(self.session.window.words.prefix)
+        elif name in RECALL_TOOLS:
+            return False  # a tool of the caller's own, or of nobody
+        return name in self.limit.uncounted_tools
+
+    def _action(self, call: Any) -> Callable[[], Any]:
+        """What answers a call: the session its own, without a round trip; else a tool."""
+        if self.session.owns(call):
+            return partial(self.session.recall, call)
+        parsed = self.wire.call(call)
+        arguments = _arguments(parsed)
+        if isinstance(arguments, Returned):
+            return lambda: arguments
+        tool = self.tools.get(parsed.name)
+        return _unknown(parsed.name, self.tools) if tool is None else partial(tool.run, arguments)
+
+    def _result(self, call: Any, came: Any) -> Any:
+        if self.session.owns(call) and isinstance(came, dict):
+            return came
+        returned = _INTERRUPTED if came is _PENDING else outcome_of(came)
+        return self.wire.result(self.wire.call(call), returned.text, is_error=returned.is_error)
+
+    # ── the end ──────────────────────────────────────────────────────────────────────
+
+    def settle(self) -> Generator[Together, None, None]:
+        """The last pass before the final return (`output-cache-and-compaction` §2.8).
+
+        It sends nothing, so a history that no longer fits is left for the next turn to tell.
+        """
+        try:
+            yield from _one(partial(self.session.settle, self.request))
+        except OverLimitError:
+            return
+
+    def outcome(self, why: Why, said: Sequence[Any]) -> Outcome:
+        """How it ended, and with which reply."""
+        return Outcome(
+            text=_text_of(self.wire, said),
+            history=self.history,
+            why=why,
+            iterations=self.iterations,
+            uncounted=self.uncounted,
+            usage=self.usage,
+        )
+
+
+def _one(action: Callable[[], Any]) -> Generator[Together, None, Any]:
+    """Have one thing done; returns what came of it, or raises it."""
+    todo = Together((action,))
+    yield todo
+    if isinstance(todo.came[0], Exception):
+        raise todo.came[0]
+    return todo.came[0]
+
+
+def _arguments(call: ToolCall) -> dict[str, Any] | Returned:
+    try:
+        arguments = _decode(call.arguments or "{}")
+    except (msgspec.DecodeError, UnicodeError, RecursionError) as error:
+        return Returned(f"the arguments are not JSON: {error}. Send the call again.", is_error=True)
+    if isinstance(arguments, dict):
+        return arguments
+    return Returned("the arguments are not a JSON object. Send the call again.", is_error=True)
+
+
+def _unknown(name: str, tools: Mapping[str, Tool]) -> Callable[[], Returned]:
+    there_are = ", ".join(tools) or "none"
+    return lambda: Returned(f"no tool is called {name!r}; there are: {there_are}", is_error=True)
+
+
+def _text_of(wire: Format, said: Sequence[Any]) -> str:
+    """The text of a reply."""
+    parts = [part for raw in said for part in wire.parse(raw, wire.key).parts]
+    return "".join(part.text for part in parts if isinstance(part, Text))

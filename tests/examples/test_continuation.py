@@ -1,0 +1,143 @@
+"""Both ways to use the example, as processes, over a real MCP server; only the model is played."""
+
+import json
+import os
+import re
+import subprocess
+import sys
+import urllib.request
+from pathlib import Path
+from urllib.error import HTTPError
+
+import pytest
+
+from examples.meeting_server import TRANSCRIPT_CHARS, transcript
+from tests.loop.server import calling, saying, serving
+
+ROOT = Path(__file__).parents[2]
+NOTICE = re.compile(
+    r"\n(?:\[ref=\w+, [\d,]+ characters in all\]\n)?"
+    r"\[truncated — showing [-\d]+/(?P<total>\d+) chars\. Call get_continuation with "
+    r'tool_call_id="(?P<id>\w+)"(?: and offset=(?P<offset>\d+))? to read more\]$'
+)
+DECISIONS = [line for line in transcript().splitlines() if line.startswith("Decision: ")]
+
+
+def secretary(body):
+    """Transcribes, reads on as the notices say, and answers with the decisions it has seen."""
+    messages = body["messages"]
+    results = [message for message in messages if message["role"] == "tool"]
+    if messages[-1]["role"] == "user" and results:
+        return saying("You are welcome.")
+    if not results:
+        return calling(0, "transcribe_audio", path="meeting.wav")
+    found = NOTICE.search(results[-1]["content"])
+    if found and len(results) < 20:
+        asked = {"tool_call_id": found["id"]}
+        if found["offset"]:
+            asked["offset"] = int(found["offset"])
+        return calling(len(results), "get_continuation", **asked)
+    lines = rebuilt([result["content"] for result in results]).splitlines()
+    return saying("\n".join(line for line in lines if line.startswith("Decision: ")))
+
+
+def rebuilt(shown):
+    """The whole transcript, from nothing but what was shown."""
+    return "".join(NOTICE.sub("", page) for page in shown)
+
+
+def environment(url):
+    keep = {name: os.environ[name] for name in ("PATH", "SYSTEMROOT") if name in os.environ}
+    path = os.pathsep.join((str(ROOT / "src"), str(ROOT)))
+    return {**keep, "OPENAI_BASE_URL": url, "OPENAI_API_KEY": "none", "PYTHONPATH": path}
+
+
+def command(name, *arguments):
+    return [sys.executable, "-m", f"examples.{name}", *arguments]
+
+
+def test_the_transcript_is_that_of_the_document():
+    assert len(transcript()) == TRANSCRIPT_CHARS == 24_591
+    assert len(DECISIONS) == 5
+
+
+def test_on_the_command_line(tmp_path):
+    question = "Which decisions were made?"
+    with serving(secretary) as (url, bodies):
+        done = subprocess.run(
+            command("continuation_cli", "--store", str(tmp_path / "kept.sqlite"), question),
+            env=environment(url),
+            cwd=ROOT,
+            capture_output=True,
+            text=True,
+            timeout=60,
+            check=True,
+        )
+    assert done.stdout.splitlines() == DECISIONS
+    told = re.search(r"\[answered; 2 calls of the model, and (\d+) to read on", done.stderr)
+    assert int(told[1]) == len(bodies) - 2 == 6
+    assert bodies[-1]["messages"][1]["content"] == question
+    first = next(m for m in bodies[1]["messages"] if m["role"] == "tool")
+    assert first["content"].startswith(transcript()[:4_000])
+    assert NOTICE.search(first["content"])["total"] == str(TRANSCRIPT_CHARS)
+    assert "Decision: " not in first["content"]
+    shown = [m["content"] for m in bodies[-1]["messages"] if m["role"] == "tool"]
+    assert rebuilt(shown) == transcript(), "byte for byte"
+
+
+def post(url, body):
+    data = body if isinstance(body, bytes) else json.dumps(body).encode()
+    with urllib.request.urlopen(urllib.request.Request(url, data), timeout=30) as answer:
+        return json.loads(answer.read())
+
+
+@pytest.fixture(scope="module")
+def http(tmp_path_factory):
+    store = tmp_path_factory.mktemp("http") / "kept.sqlite"
+    with serving(secretary) as (url, bodies):
+        process = subprocess.Popen(
+            command("continuation_http", "--port", "0", "--store", str(store)),
+            env=environment(url),
+            cwd=ROOT,
+            stdout=subprocess.PIPE,
+            text=True,
+        )
+        try:
+            yield process.stdout.readline().split()[-1], bodies
+        finally:
+            process.terminate()
+            process.communicate(timeout=30)
+
+
+def test_behind_an_http_endpoint(http):
+    url, bodies = http
+    bodies.clear()
+    first = post(url, {"message": "Which decisions were made?"})
+    assert first["reply"].splitlines() == DECISIONS
+    assert (first["why"], first["iterations"], first["uncounted"]) == (
+        "answered", 2, len(bodies) - 2
+    )  # fmt: skip
+    again = post(url, {"message": "Thanks.", "conversation": first["conversation"]})
+    assert again["reply"] == "You are welcome."
+    assert bodies[-1]["messages"][-2]["content"] == first["reply"], "the history went on"
+    other = post(url, {"message": "And you?"})
+    assert other["conversation"] != first["conversation"]
+    assert other["reply"].splitlines() == DECISIONS
+
+
+@pytest.mark.parametrize(
+    ("path", "body", "status"),
+    [
+        ("", b"not JSON", 400),
+        ("", {"text": "no message"}, 400),
+        ("", {"message": "hm", "conversation": "nobody's"}, 400),
+        ("/more", {"message": "hm"}, 404),
+    ],
+)
+def test_what_is_no_chat_is_refused_and_the_server_lives(http, path, body, status):
+    url, _ = http
+    with pytest.raises(HTTPError) as refused:
+        post(url + path, body)
+    assert refused.value.code == status
+    refused.value.close()
+    assert post(url, {"message": "Which decisions were made?"})["why"] == "answered"
