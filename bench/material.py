@@ -1,4 +1,4 @@
-"""Histories to measure with, in both wire formats: made up, yet of real stuff.
+"""Histories to measure with, in every wire format: made up, yet of real stuff.
 
 Tool results are cut from this machine's own standard library (source), from made-up logs and
 from made-up JSON, so they count and compress as an agent's do. A history depends on its
@@ -17,13 +17,24 @@ from typing import Any, Literal
 
 from bench.stores import json_line, log_line
 
-__all__ = ["FORMATS", "MODELS", "Material", "grown", "request"]
+__all__ = ["FORMATS", "KEYS", "MODELS", "Material", "grown", "request", "said_by_user"]
 
-Format = Literal["openai-chat", "anthropic"]
+Format = Literal["openai-chat", "openai-responses", "anthropic", "gemini"]
 Message = dict[str, Any]
 
-FORMATS: tuple[Format, ...] = ("openai-chat", "anthropic")
-MODELS = {"openai-chat": "gpt-4.1", "anthropic": "claude-sonnet-4-5"}
+FORMATS: tuple[Format, ...] = ("openai-chat", "openai-responses", "anthropic", "gemini")
+MODELS = {
+    "openai-chat": "gpt-4.1",
+    "openai-responses": "gpt-4.1",
+    "anthropic": "claude-sonnet-4-5",
+    "gemini": "gemini-2.5-pro",
+}
+KEYS = {
+    "openai-chat": "messages",
+    "openai-responses": "input",
+    "anthropic": "messages",
+    "gemini": "contents",
+}
 POOL_CHARS = 3_000_000
 ARGUMENT_CHARS = 2_000
 NOTE = "The cache is read before it is written; I shall look at who calls it.\n"
@@ -71,17 +82,17 @@ class Material:
             foreign: every result holds characters beyond ASCII.
         """
         rng = random.Random(messages)
-        write = _openai if format == "openai-chat" else _anthropic
+        write = _WRITERS[format]
         turns = messages // 2
         mean = int(megabytes * 1e6) // turns - 200 - ARGUMENT_CHARS // 8
-        said: list[Message] = [{"role": "user", "content": "Find out why the tests fail."}]
+        said: list[Message] = [said_by_user(format, "Find out why the tests fail.")]
         for number in range(turns):
             chars = max(int(mean * rng.uniform(0.3, 1.7)), 20)
             argument = self.source[number : number + ARGUMENT_CHARS] if number % 8 == 7 else "a.py"
             output = self.text(rng, chars, foreign=foreign)
             said += write(f"call_{number}", tool, argument, output)
             if number % 20 == 19 and len(said) < messages - 1:
-                said.append({"role": "user", "content": f"Go on with part {number}."})
+                said.append(said_by_user(format, f"Go on with part {number}."))
         del said[messages - (messages + len(said)) % 2 :]
         return said
 
@@ -90,8 +101,14 @@ def grown(
     format: Format, history: Sequence[Message], number: int, output: str, tool: str = "read_file"
 ) -> list[Message]:
     """The history with one more call and its result: two new messages."""
-    write = _openai if format == "openai-chat" else _anthropic
-    return [*history, *write(f"new_{number}", tool, "b.py", output)]
+    return [*history, *_WRITERS[format](f"new_{number}", tool, "b.py", output)]
+
+
+def said_by_user(format: Format, text: str) -> Message:
+    """A message of the user."""
+    if format == "gemini":
+        return {"role": "user", "parts": [{"text": text}]}
+    return {"role": "user", "content": text}
 
 
 def request(format: Format, messages: Sequence[Message]) -> dict[str, Any]:
@@ -104,6 +121,13 @@ def request(format: Format, messages: Sequence[Message]) -> dict[str, Any]:
         tools = [{"name": n, "description": NOTE, "input_schema": schema} for n in names]
         return {**body, "system": system, "tools": tools, "messages": list(messages)}
     functions = [{"name": n, "description": NOTE, "parameters": schema} for n in names]
+    if format == "gemini":
+        head = {"systemInstruction": {"parts": [{"text": system}]}}
+        tools = [{"functionDeclarations": functions}]
+        return {"model": MODELS[format], **head, "tools": tools, "contents": list(messages)}
+    if format == "openai-responses":
+        tools = [{"type": "function", **function} for function in functions]
+        return {**body, "instructions": system, "tools": tools, "input": list(messages)}
     tools = [{"type": "function", "function": function} for function in functions]
     return {**body, "tools": tools, "messages": [{"role": "system", "content": system}, *messages]}
 
@@ -120,6 +144,35 @@ def _anthropic(id: str, tool: str, argument: str, output: str) -> Iterator[Messa
     yield {"role": "assistant", "content": [{"type": "text", "text": NOTE}, call]}
     result = {"type": "tool_result", "tool_use_id": id, "content": output}
     yield {"role": "user", "content": [result]}
+
+
+def _responses(id: str, tool: str, argument: str, output: str) -> Iterator[Message]:
+    """Two items, so that as many messages hold as much as in the other formats."""
+    arguments = json.dumps({"path": argument, "why": NOTE})
+    yield {
+        "type": "function_call",
+        "id": f"fc_{id}",
+        "call_id": id,
+        "name": tool,
+        "arguments": arguments,
+        "status": "completed",
+    }
+    yield {"type": "function_call_output", "call_id": id, "output": output}
+
+
+def _gemini(id: str, tool: str, argument: str, output: str) -> Iterator[Message]:
+    call = {"id": id, "name": tool, "args": {"path": argument}}
+    yield {"role": "model", "parts": [{"text": NOTE}, {"functionCall": call}]}
+    result = {"id": id, "name": tool, "response": {"output": output}}
+    yield {"role": "user", "parts": [{"functionResponse": result}]}
+
+
+_WRITERS = {
+    "openai-chat": _openai,
+    "openai-responses": _responses,
+    "anthropic": _anthropic,
+    "gemini": _gemini,
+}
 
 
 def _standard_library() -> str:

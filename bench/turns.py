@@ -1,7 +1,7 @@
 """What a turn costs: ``python -m bench.turns``, with ``--json`` for machines.
 
-Histories of 478 messages (5 MB, about 1.4 M tokens) and 5,000 messages (8 MB), as OpenAI Chat
-and as Anthropic, are put through a session the ways an agent would: again and again with
+Histories of 478 messages (5 MB, about 1.4 M tokens) and 5,000 messages (8 MB), in all four
+formats, are put through a session the ways an agent would: again and again with
 nothing to decide, a little longer each time, changed in place, rewound, cold. Times are whole
 calls of `Session.fit` with the garbage collector as a user has it; the vocabulary is loaded
 unless the row says otherwise. Targets stand beside the figures; nothing fails on them.
@@ -22,6 +22,7 @@ from contextlib import redirect_stderr
 from functools import partial
 from io import StringIO
 from pathlib import Path
+from statistics import median
 from typing import Any
 
 import msgspec
@@ -29,8 +30,19 @@ from rich.console import Console
 
 from bench import presets, stores
 from bench.figures import Figure, of_times, table, timed_ms
-from bench.material import FORMATS, MODELS, Format, Material, Message, grown, request
+from bench.material import (
+    FORMATS,
+    KEYS,
+    MODELS,
+    Format,
+    Material,
+    Message,
+    grown,
+    request,
+    said_by_user,
+)
 from ullage import AsyncSession, Limits, MemoryStore, Policy, Session, SqliteStore, Store
+from ullage.formats import FORMATS as WIRES
 from ullage.stages import emergency
 from ullage.tokens import counter_for
 
@@ -46,20 +58,22 @@ COLD = 7
 SIZES = ((478, 5.0), (5_000, 8.0))
 WARM_TARGET_MS = {
     478: dict.fromkeys(FORMATS, 0.3),
-    5_000: {"openai-chat": 4.0, "anthropic": 6.0},
+    5_000: {"openai-chat": 4.0, "openai-responses": 4.0, "anthropic": 6.0, "gemini": 6.0},
 }
 
 
 def measure() -> Iterator[Figure]:
-    """Every figure, group by group; one to two minutes."""
+    """Every figure, group by group; two to three minutes."""
     material = Material()
     for format in FORMATS:
         counter_for(MODELS[format]).count("load the vocabulary")
         for messages, megabytes in SIZES:
             history = material.history(format, messages, megabytes)
+            yield from beside_a_json_library(format, history)
             yield from nothing_decided(material, format, history)
             yield from changed_by_the_caller(format, history)
             yield from cold(format, history)
+            yield from mending(format, history)
         yield from independent_of_bytes(material, format)
         yield from edited(material, format)
     yield from new_process()
@@ -158,13 +172,14 @@ def changed_by_the_caller(format: Format, history: list[Message]) -> Iterator[Fi
     whole = request(format, history)
     session = session_for(format, VAST)
     session.fit(whole)
-    middle = whole["messages"][len(history) // 2 // 2 * 2 + 2]
-    original, times = middle["content"], []
+    middle, times = whole[KEYS[format]][len(history) // 2 // 2 * 2 + 2], []
+    original = dict(middle)
     for number in range(30):
-        text = f"changed in place, {number}"
-        middle["content"] = text if isinstance(original, str) else [{"type": "text", "text": text}]
+        middle.clear()
+        middle.update(said_by_user(format, f"changed in place, {number}"))
         times.append(timed_ms(lambda: session.fit(whole)))
-    middle["content"] = original
+    middle.clear()
+    middle.update(original)
     yield of_times(group, f"{name}: one in mid-history changed in place", times)
     here = request(format, history)
     other = request(format, grown(format, history[: len(history) // 2], 0, "another way"))
@@ -191,6 +206,40 @@ def cold(format: Format, history: list[Message]) -> Iterator[Figure]:
             session, whole = session_for(format, window), request(format, history)
             times += fit_times(session, [whole], counted=counted)
         yield of_times(group, f"{name}: {what}", times, target)
+
+
+def beside_a_json_library(format: Format, history: list[Message]) -> Iterator[Figure]:
+    """What a history costs to take in, as a multiple of reading its own bytes as JSON."""
+    group, name = "Cold parse beside a JSON library", name_of(format, history)
+    sent = msgspec.json.encode(request(format, history))
+    decode = msgspec.json.Decoder().decode
+    reads = [timed_ms(lambda: decode(sent)) for _ in range(3 * COLD)]
+    wire, parses, fits = WIRES[format], [], []
+    for _ in range(COLD):
+        whole, session = decode(sent), session_for(format, VAST)
+        raws = wire.history(whole)
+        parses.append(timed_ms(lambda r=raws: [wire.parse(raw, "message") for raw in r]))
+        fits += fit_times(session, [whole])
+    size = f"{len(sent) / 1e6:.1f} MB"
+    yield of_times(group, f"{name}: msgspec.json reads {size}", reads)
+    for what, times in (("every message parsed", parses), ("the whole first fit", fits)):
+        yield of_times(group, f"{name}: {what}", times)
+        multiple = median(times) / median(reads)
+        yield Figure(group, f"{name}: {what}, of reading", multiple, unit="×")
+
+
+def mending(format: Format, history: list[Message]) -> Iterator[Figure]:
+    """The same as nothing decided, with ``repair=True`` and an interrupted call."""
+    group, name = "A call that decides nothing, with repair", name_of(format, history)
+    broken = [*history[: len(history) // 2], *history[len(history) // 2 + 1 :]]
+    session = session_for(format, VAST, repair=True)
+    first = fit_times(session, [request(format, broken)])
+    yield of_times(group, f"{name}: the first call", first)
+    times = []
+    for number in range(GROWN):
+        broken = grown(format, broken, number, f"{number} ok")
+        times += fit_times(session, [request(format, broken)])
+    yield of_times(group, f"{name}: two new small messages", times)
 
 
 def new_process() -> Iterator[Figure]:

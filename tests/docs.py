@@ -97,7 +97,7 @@ def _calls_a_tool(request):
 
 
 def _is_answer(message):
-    content = message["content"] if isinstance(message, dict) else message.content
+    content = message.get("content") if isinstance(message, dict) else message.content
     role = message["role"] if isinstance(message, dict) else message.role
     return role == "tool" or (role == "user" and isinstance(content, list))
 

@@ -5,7 +5,7 @@ from hypothesis import strategies as st
 
 from ullage.canon import _ALPHABET
 from ullage.desk import CONTINUATION, GREP, READ
-from ullage.notices import Pointer, Words, pointers
+from ullage.notices import Pointer, Words, pointers, ref_line
 
 refs = st.text(_ALPHABET, min_size=16, max_size=16)
 offsets = st.integers(0, 10**12)
@@ -71,3 +71,14 @@ def test_notices_read_as_they_should():
 def test_what_only_looks_like_a_ref_is_none():
     for text in ("ref=short", f"ref={REF}0", f"xref {REF}", f"REF={REF}", "offset=3"):
         assert pointers(text) == []
+
+
+def test_the_line_of_a_ref_names_the_file_where_there_is_room_for_it():
+    ref = "0123456789abcdef"
+    bare = f"[ref={ref}, 4,000 characters in all]"
+    assert ref_line(ref, 4_000) == bare
+    assert ref_line(ref, 4_000, f"spill/{ref}.txt") == f"{bare[:-1]}, in spill/{ref}.txt]"
+    assert ref_line(ref, 4_000, f"{'deep/' * 40}{ref}.txt") == bare
+    longest = ref_line(ref, 4_000, "d" * (200 - len(bare) - len(", in ")))
+    assert len(longest) == 200
+    assert {pointer.ref for pointer in pointers(longest)} == {ref}

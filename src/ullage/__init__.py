@@ -6,7 +6,7 @@ back, byte for byte; every token is accounted for. Start with `Session`.
 
 from __future__ import annotations
 
-import importlib
+from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from ullage.budget import Budget
@@ -26,8 +26,6 @@ from ullage.errors import (
     UnsupportedPart,
 )
 from ullage.events import Event
-from ullage.formats.judge import problems
-from ullage.formats.rules import Problem
 from ullage.limits import Limits
 from ullage.overflow import Overflow, is_overflow
 from ullage.policy import Policy, Stage
@@ -86,18 +84,21 @@ __all__ = [
 if TYPE_CHECKING:
     from ullage.aio import AsyncSession
     from ullage.formats.convert import convert
+    from ullage.formats.judge import problems
+    from ullage.formats.rules import Problem
+
+_ON_DEMAND = {
+    "AsyncSession": "ullage.aio",
+    "Problem": "ullage.formats.rules",
+    "convert": "ullage.formats.convert",
+    "problems": "ullage.formats.judge",
+}
 
 
 def __getattr__(name: str) -> Any:
-    """``AsyncSession``, ``convert`` and ``ullage.loop``, loaded when first asked for."""
-    if name == "AsyncSession":
-        from ullage.aio import AsyncSession
-
-        return AsyncSession
+    """What not every program asks for, loaded when it is first asked for."""
+    if name in _ON_DEMAND:
+        return getattr(import_module(_ON_DEMAND[name]), name)
     if name == "loop":
-        return importlib.import_module("ullage.loop")
-    if name == "convert":
-        from ullage.formats.convert import convert
-
-        return convert
+        return import_module("ullage.loop")
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

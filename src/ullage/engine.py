@@ -39,13 +39,13 @@ class Fitted(Struct):
 
     Attributes:
         ledger: the ledger with the new batches.
-        outputs: what was set aside and must be kept.
+        outputs: what was set aside and must be kept, by ref.
         records: the ledger rows that must be kept.
         events: what happened, in order.
     """
 
     ledger: Ledger
-    outputs: list[Output]
+    outputs: dict[str, Output]
     records: list[Record]
     events: list[Event]
 
@@ -63,7 +63,7 @@ def fit(window: Window, ledger: Ledger, policy: Policy, *, joined: bool = False)
     Raises:
         OverLimitError: the untouchable parts alone are over the limit.
     """
-    fitted = Fitted(ledger, [], [], [])
+    fitted = Fitted(ledger, {}, [], [])
     transcript = window.transcript
     settled = _settled(window, ledger)
     for length in list(transcript.boundaries(window.size)) or [len(transcript)]:
@@ -72,9 +72,7 @@ def fit(window: Window, ledger: Ledger, policy: Policy, *, joined: bool = False)
         window.extend(length)
         _first_sight(window, policy, fitted)
         for key in keys:
-            for batch in fitted.ledger.at(key).batches:
-                missing = (edit for edit in batch.edits if not window.shows(edit))
-                _show(window, missing, fitted, tell=False)
+            _show_again(window, key, fitted)
         if length > settled:
             _decide(window, policy, keys[-1], fitted)
     if joined and window.changed:
@@ -125,7 +123,7 @@ def _first_sight(window: Window, policy: Policy, fitted: Fitted) -> None:
     for stage in policy.at_first_sight:
         cuts = stage(window)
         if cuts:
-            fitted.outputs += [output for cut in cuts for output in cut.outputs]
+            _set_aside(cuts, fitted)
             _show(window, [cut.edit for cut in cuts], fitted, tell=True)
 
 
@@ -163,7 +161,12 @@ def _keep(
     batch = Batch(stage, policy.name, edits, before, window.estimate)
     fitted.ledger, record = fitted.ledger.with_batch(key, batch)
     fitted.records.append(record)
-    fitted.outputs += [output for cut in cuts for output in cut.outputs]
+    _set_aside(cuts, fitted)
+
+
+def _set_aside(cuts: Sequence[Cut], fitted: Fitted) -> None:
+    for cut in cuts:
+        fitted.outputs.update((output.ref, output) for output in cut.outputs)
 
 
 def _first(window: Window, edit: Edit) -> int:
@@ -171,7 +174,8 @@ def _first(window: Window, edit: Edit) -> int:
     if isinstance(edit, Replace):
         spot = window.transcript.locate(edit.place)
         return spot[0] if spot else window.size
-    return window.transcript.chain.index(edit.after)
+    start = window.transcript.find(edit.after)
+    return window.size if start is None else start
 
 
 def _dropped(window: Window, first: int) -> list[Cut]:
@@ -198,12 +202,28 @@ def _name(stage: Stage) -> str:
     return str(getattr(getattr(stage, "func", stage), "__name__", "stage"))
 
 
-def _show(window: Window, edits: Iterable[Edit], fitted: Fitted, *, tell: bool) -> None:
-    """Apply edits and tell of each that took effect."""
+def _show_again(window: Window, key: bytes, fitted: Fitted) -> None:
+    """Show what the ledger holds under a key, each batch until all of it has taken effect.
+
+    What a batch replaces may stand behind the history at hand; then it is tried again later.
+    """
+    batches, standing = fitted.ledger.at(key).batches, window.standing.get(key, 0)
+    for number in range(standing, len(batches)):
+        missing = [edit for edit in batches[number].edits if not window.shows(edit)]
+        shown = _show(window, missing, fitted, tell=False)
+        if shown == len(missing) and number == standing:
+            standing = window.standing[key] = number + 1
+
+
+def _show(window: Window, edits: Iterable[Edit], fitted: Fitted, *, tell: bool) -> int:
+    """Apply edits and tell of each that took effect. Returns how many did."""
+    shown = 0
     for edit in edits:
         tokens = window.apply(edit)
+        shown += tokens is not None
         if tokens is not None and tell:
             fitted.events.append(_event(window, edit, *tokens))
+    return shown
 
 
 def _event(window: Window, edit: Edit, before: int, after: int) -> Event:

@@ -1,10 +1,8 @@
 """What a session remembers for speed. It can be dropped at any time and changes nothing else.
 
 Callers mutate messages in place: they move cache markers, append to lists, rewrite results.
-So a session keeps, for each message, a copy of its containers that shares the caller's leaf
-strings, and compares every index at every call. CPython compares shared leaves by pointer
-and others by value, so this is sound at every depth and costs no hashing
-(`core-feasibility` §1).
+So a session keeps a snapshot of each message (`ullage.snapshots`), and compares every index
+at every call: what is as it was is neither parsed nor rendered again.
 
 Several lines of history are kept, because branches alternate.
 """
@@ -14,22 +12,26 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from itertools import compress, count
 from operator import ne
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ullage import canon
 from ullage.effects import Output
 from ullage.events import Event
 from ullage.formats import Format, Head
-from ullage.formats.repair import Mended
+from ullage.formats.mended import Mended
 from ullage.messages import Message
 from ullage.meter import Meter
+from ullage.rendering import Rendering
+from ullage.snapshots import snapshot, snapshot_at
 from ullage.transcript import Transcript
 from ullage.window import Window
 
-__all__ = ["Line", "Memo", "snapshot"]
+if TYPE_CHECKING:
+    from ullage.formats.repair import Mending
+
+__all__ = ["Line", "Memo"]
 
 LINES = 4
-_LEAVES = frozenset((str, int, float, bool, type(None), bytes))
 
 
 class Line:
@@ -38,12 +40,13 @@ class Line:
     ``window`` is set by the turn that opens the line, before anybody reads it.
     """
 
-    __slots__ = ("copies", "transcript", "window")
+    __slots__ = ("copies", "rendering", "transcript", "window")
     window: Window
 
     def __init__(self, transcript: Transcript) -> None:
         self.copies: list[Any] = []
         self.transcript = transcript
+        self.rendering = Rendering()
 
 
 class Memo:
@@ -61,6 +64,8 @@ class Memo:
         self.meter = Meter("")
         self.unknown_models: set[str] = set()
         self.mended: tuple[set[Event], dict[str, Output]] = (set(), {})
+        self._mendings: list[Mending] = []
+        self._mending: Mending | None = None
         self._head: tuple[Any, Any, Head] | None = None
         self._head_tokens: tuple[Head, tuple[dict[str, Any], ...], int] | None = None
 
@@ -70,6 +75,25 @@ class Memo:
             self.meter = Meter(model)
             self.lines.clear()
             self._head_tokens = None
+
+    def mend(self, wire: Format, raws: Sequence[Any]) -> Mended:
+        """A history mended, with what was not told of and kept before. See `take`.
+
+        Raises:
+            FormatError: what is to be set aside is not what its format says it is.
+        """
+        from ullage.formats.repair import mending  # loaded for a session that mends, no other
+
+        self._mending = None
+        longest = sorted(self._mendings, key=len, reverse=True)
+        found = ((line, line.changes(raws)) for line in longest)
+        line, changed = next((pair for pair in found if pair[1] is not None), (None, None))
+        others = [other for other in self._mendings if other is not line]
+        self._mendings = others  # until it is taken, what it tells may have to be told again
+        line = mending(wire.name) if line is None else line
+        mended = self.news(line.follow(raws, wire.key, changed or ()))
+        self._mending = line
+        return mended
 
     def news(self, mended: Mended) -> Mended:
         """What of a mended history was not told of and kept before."""
@@ -83,16 +107,22 @@ class Memo:
         told, kept = self.mended
         told.update(mended.events)
         kept.update((output.ref, output) for output in mended.outputs)
+        if self._mending is not None:
+            self._mending.settle()
+            self._mendings = [self._mending, *self._mendings][:LINES]
+            self._mending = None
 
     def head(self, request: Mapping[str, Any], wire: Format) -> Head:
         """What stands outside the messages, worked out anew only if it changed."""
         leading = wire.leading(request)
-        outside = [value for key, value in request.items() if key != wire.key]
+        outside = {key: value for key, value in request.items() if key != wire.key}
         copies = (outside, leading)
         if self._head is not None and self._head[:2] == copies:
             return self._head[2]
+        kept = {key: snapshot_at(value, str(key)) for key, value in outside.items()}
+        known = snapshot_at(leading, wire.key)
         head = wire.head(request)
-        self._head = (snapshot(outside), snapshot(leading), head)
+        self._head = (kept, known, head)
         return head
 
     def head_tokens(self, head: Head, tools: tuple[dict[str, Any], ...]) -> int:
@@ -144,12 +174,12 @@ class Memo:
 
     def outdate(self, window: Window, keys: Iterable[bytes]) -> None:
         """Drop the other lines that went past these keys: the ledger holds more there now."""
-        if len(self.lines) > 1 and (wanted := set(keys)):
-            self.lines = [
-                line
-                for line in self.lines
-                if line.window is window or wanted.isdisjoint(line.transcript.chain)
-            ]
+        wanted = tuple(keys)
+        self.lines = [
+            line
+            for line in self.lines
+            if line.window is window or all(line.transcript.find(key) is None for key in wanted)
+        ]
 
     def forget(self, line: Line) -> None:
         """Drop a line."""
@@ -163,7 +193,9 @@ def _shared(
     ours = raws[leading:] if leading else raws
     reworded: list[tuple[int, Message]] = []
     for index in compress(count(), map(ne, line.copies, ours)):
-        message = wire.parse(ours[index], f"{wire.key}[{index + leading}]")
+        where = f"{wire.key}[{index + leading}]"
+        snapshot_at(ours[index], where)
+        message = wire.parse(ours[index], where)
         if canon.digest_of(message) != line.transcript.digests[index]:
             return index, reworded
         reworded.append((index, message))
@@ -183,53 +215,7 @@ def _take_over(line: Line, old: Line, shared: int, anew: Mapping[int, Message]) 
 def _append(line: Line, raws: Sequence[Any], leading: int, wire: Format) -> None:
     for index in range(len(line.copies) + leading, len(raws)):
         raw = raws[index]
-        message = wire.parse(raw, f"{wire.key}[{index}]")
+        where = f"{wire.key}[{index}]"
+        copy, message = snapshot_at(raw, where), wire.parse(raw, where)
         line.transcript.append(message, canon.digest_of(message))
-        line.copies.append(snapshot(raw))
-
-
-def snapshot(value: Any) -> Any:
-    """A copy of every container in ``value`` that shares its leaves.
-
-    An SDK object becomes a value equal to objects of its type with equal fields; anything
-    else that can change becomes a value equal to nothing, so it is looked at every time.
-    """
-    kind = type(value)
-    if kind in _LEAVES:
-        return value
-    if kind is dict:
-        copy = value.copy()
-        for key, item in value.items():
-            if type(item) not in _LEAVES:
-                copy[key] = snapshot(item)
-        return copy
-    if kind is list:
-        return [item if type(item) in _LEAVES else snapshot(item) for item in value]
-    if kind is tuple:
-        return tuple(snapshot(item) for item in value)
-    fields = getattr(value, "__dict__", None)
-    return _Fields(kind, snapshot(fields)) if isinstance(fields, dict) else _Unlike()
-
-
-class _Fields:
-    """Equal to an object of the same type whose fields are equal."""
-
-    __slots__ = ("fields", "kind")
-    __hash__ = None  # type: ignore[assignment]
-
-    def __init__(self, kind: type, fields: Any) -> None:
-        self.kind = kind
-        self.fields = fields
-
-    def __eq__(self, other: object) -> bool:
-        return type(other) is self.kind and bool(self.fields == vars(other))
-
-
-class _Unlike:
-    """Equal to nothing."""
-
-    __slots__ = ()
-    __hash__ = None  # type: ignore[assignment]
-
-    def __eq__(self, other: object) -> bool:
-        return False
+        line.copies.append(copy)

@@ -8,6 +8,7 @@ gets a new one, which takes over everything up to the change.
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections.abc import Iterator
 from typing import Literal
 
@@ -51,6 +52,8 @@ class Transcript:
         self.digests: list[bytes] = []
         self.chain: list[bytes] = [root]
         self.counts: list[tuple[int, ...] | None] = []
+        self._lengths: dict[bytes, int] = {root: 0}
+        self._alike: dict[bytes, list[int]] = {}
         self._said: list[int] = [-1]
         self._turns: list[int] = [-1]
         self._seams: list[bool] = []
@@ -60,6 +63,7 @@ class Transcript:
         self._times: dict[tuple[str, str], int] = {}
         self._answers: dict[tuple[int, int], tuple[int, int]] = {}
         self._refs: dict[Spot, str] = {}
+        self._texts: dict[Spot, Output] = {}
 
     def __len__(self) -> int:
         return len(self.messages)
@@ -74,6 +78,8 @@ class Transcript:
         self.counts.append(counts)
         last = self.chain[-1]
         self.chain.append(last if message.only_thought else canon.extend(last, digest))
+        self._lengths.setdefault(self.chain[-1], index + 1)
+        self._alike.setdefault(digest, []).append(index)
         speaks = message.role == "assistant"
         before = self.messages[index - 1].role if index else ""
         starts = index if speaks and before != "assistant" else self._turns[-1]
@@ -121,8 +127,13 @@ class Transcript:
         """Take a message's new wording: same digest, but markers or reasoning differ."""
         for number, item, _ in leaves_of(self.messages[index]):
             self._refs.pop((index, number, item), None)
+            self._texts.pop((index, number, item), None)
         self.messages[index] = message
         self.counts[index] = None
+
+    def find(self, key: bytes) -> int | None:
+        """The length of the shortest history whose chain is ``key``, or None."""
+        return self._lengths.get(key)
 
     def boundaries(self, after: int) -> Iterator[int]:
         """The lengths beyond ``after`` at which a request was, or is now to be, sent.
@@ -202,9 +213,8 @@ class Transcript:
     def locate(self, place: Place) -> Spot | None:
         """Where a place stands in this history, or None."""
         if place.kind == "text":
-            wanted = bytes.fromhex(place.id)
-            same = [index for index, digest in enumerate(self.digests) if digest == wanted]
-            return (same[place.ordinal], place.item, 0) if place.ordinal < len(same) else None
+            alike = self._alike.get(bytes.fromhex(place.id), ())
+            return (alike[place.ordinal], place.item, 0) if place.ordinal < len(alike) else None
         found = self._spots.get((place.kind, place.id, place.ordinal))
         return (*found, place.item) if found else None
 
@@ -219,13 +229,19 @@ class Transcript:
 
     def output(self, spot: Spot) -> Output | None:
         """What the leaf at a spot is set aside as, or None. Its ref is worked out once."""
+        output = self._texts.get(spot)
+        if output is not None:
+            return output
         kept = _set_aside(self.leaf(spot))
         if kept is None:
             return None
         ref = self._refs.get(spot)
         if ref is None:
             ref = self._refs[spot] = canon.ref_of(*kept)
-        return Output(ref, *kept)
+        output = Output(ref, *kept)
+        if output.kind == "text":  # the caller's own string; a block would be a copy of it
+            self._texts[spot] = output
+        return output
 
     def outputs(self, index: int, number: int) -> Iterator[Output]:
         """What the leaves of a part are set aside as."""
@@ -244,7 +260,7 @@ class Transcript:
         if isinstance(part, ToolCall):
             return Place("call", whole(part.id), self._ordinals[index, number])
         digest = self.digests[index]
-        return Place("text", digest.hex(), self.digests[:index].count(digest), number)
+        return Place("text", digest.hex(), bisect_left(self._alike[digest], index), number)
 
 
 def _set_aside(leaf: Part | Content | None) -> tuple[str, Literal["text", "block"]] | None:

@@ -26,11 +26,11 @@ from ullage.engine import Fitted, fit
 from ullage.errors import ConfigError, FormatError
 from ullage.events import Event
 from ullage.formats import FORMATS, Format, Head, recognise
-from ullage.formats._base import field
-from ullage.formats.repair import Mended, mend
+from ullage.formats._base import field, text_at
+from ullage.formats.mended import Mended
 from ullage.ledger import Ledger, Observed, Opened
 from ullage.limits import Limits
-from ullage.memo import Memo
+from ullage.memo import Line, Memo
 from ullage.messages import Reasoning
 from ullage.notices import Words
 from ullage.policy import Policy
@@ -120,7 +120,7 @@ def turn(
         StoreError: what is set aside could not be kept. Then no view is returned.
     """
     wire = _format(request, state, settings)
-    model = str(request.get("model") or settings.model)
+    model = text_at(request.get("model") or settings.model, "model")
     memo.meter_for(model)
     request, mended = _mended(request, wire, memo, settings)
     raws = wire.history(request)
@@ -153,7 +153,7 @@ def turn(
             memo.take(mended)
             memo.outdate(line.window, (record.key for record in fitted.records))
             state = replace(state, ledger=fitted.ledger)
-            rendered = _render(request, head, tools, line.window, wire)
+            rendered = _render(request, head, tools, line, wire)
             told = (*mended.events, *events, *fitted.events)
             return Turned(rendered, state, told, line.window)
         memo.forget(line)
@@ -182,13 +182,13 @@ def _mended(
     if not settings.repair:
         return request, Mended(())
     raws = wire.history(request)
-    mended = mend(wire.name, raws)
+    mended = memo.mend(wire, raws)
     if mended.messages is raws:
-        return request, Mended(raws)
+        return request, mended
     messages = list(mended.messages)
-    if wire.reasoning(request, memo.meter.model) == "strip":
-        mended = _silenced(mended, messages, wire)
-    return wire.compose(request, messages, ()), memo.news(mended)
+    if mended.stale and wire.reasoning(request, memo.meter.model) == "strip":
+        mended = memo.news(_silenced(mended, messages, wire))
+    return wire.compose(request, messages, ()), mended
 
 
 def _silenced(mended: Mended, messages: list[Any], wire: Format) -> Mended:
@@ -287,7 +287,7 @@ def _assumed(model: str, rule: Literal["warn", "error"] | int, cautious_tokens: 
 
 def _keep(fitted: Fitted, opened: list[Record], mended: Mended) -> Steps[tuple[Record, ...]]:
     """Commit what was set aside and decided; returns the records that stand in our place."""
-    records, outputs = (*opened, *fitted.records), (*mended.outputs, *fitted.outputs)
+    records, outputs = (*opened, *fitted.records), (*mended.outputs, *fitted.outputs.values())
     if not outputs and not records:
         return ()
     lost: tuple[Record, ...] = yield Commit(outputs, records)
@@ -295,30 +295,11 @@ def _keep(fitted: Fitted, opened: list[Record], mended: Mended) -> Steps[tuple[R
 
 
 def _render(
-    request: Mapping[str, Any], head: Head, tools: Tools, window: Window, wire: Format
+    request: Mapping[str, Any], head: Head, tools: Tools, line: Line, wire: Format
 ) -> dict[str, Any]:
     """The view as a request: untouched messages are the caller's own objects."""
     raws = wire.history(request)
-    messages = list(raws)
-    parsed = window.transcript.messages
-    for index, changes in window.changed.items():
-        at = index + head.leading
-        messages[at] = wire.edit(raws[at], parsed[index], changes, silent=index in window.silent)
-    for index in window.silent:
-        if index not in window.changed and not window.hidden(index):
-            at = index + head.leading
-            messages[at] = wire.edit(raws[at], parsed[index], (), silent=True)
-    for index in window.parted():
-        messages[index + head.leading] = wire.apart(messages[index + head.leading])
-    if window.span is not None:
-        start, stop, span = window.span
-        standing = [
-            messages[index + head.leading]
-            for index in range(start, stop)
-            if not window.hidden(index)
-        ]
-        account = [wire.user(span.text), *standing]
-        messages[start + head.leading : stop + head.leading] = account
+    messages = line.rendering.messages(raws, line.copies, head.leading, line.window, wire)
     return wire.compose(request, messages, tools)
 
 

@@ -50,6 +50,7 @@ class Window:
         reasoning: what an edit does to the reasoning behind it, for this model.
         span: the run of messages shown as an account, with its edges, or None.
         calibration: what was learned from reported usage so far.
+        standing: how many of the first batches under a key of the ledger are shown whole.
     """
 
     def __init__(self, transcript: Transcript, meter: Meter, words: Words) -> None:
@@ -66,6 +67,7 @@ class Window:
         self.reasoning: ReasoningRule = "free"
         self.span: tuple[int, int, Span] | None = None
         self.calibration = Calibration(exact=meter.counter.exact)
+        self.standing: dict[bytes, int] = {}
         self._shown: dict[int, Shown] = {}
         self._spots: dict[str, Spot] = {}
         self._edit_tokens: dict[Replace, int] = {}
@@ -152,12 +154,10 @@ class Window:
 
     def _run(self, edit: Span | Drop) -> tuple[int, int] | None:
         """First message of a run and one past its last, or None if it is not here."""
-        chain = self.transcript.chain
-        try:
-            start = chain.index(edit.after, 0, self.size + 1)
-            return start, chain.index(edit.upto, start, self.size + 1)
-        except ValueError:
+        start, stop = self.transcript.find(edit.after), self.transcript.find(edit.upto)
+        if start is None or stop is None or not start <= stop <= self.size:
             return None
+        return start, stop
 
     def _condense(self, edit: Span) -> tuple[int, int] | None:
         run = self._run(edit)

@@ -431,8 +431,16 @@ def test_files_unused_for_a_month_go_once_a_day_and_nothing_is_lost(tmp_path):
     store.close()
 
 
+def test_whoever_comes_next_cleans_up_after_tenants_that_are_gone(tmp_path):
+    settings = ThreeLayerSettings(spill_directory=f"{tmp_path}")
+    Asked(settings, tenant="anna").tool(LONG)
+    _age(tmp_path, days=31)
+    Asked(settings, tenant="otto").tool(LONG + "2")
+    assert {file.read_text() for file in tmp_path.rglob("*.txt")} == {LONG + "2"}
+
+
 def _age(folder, days):
-    for place in folder.iterdir():
+    for place in folder.rglob("*"):
         at = place.stat().st_mtime - days * 86_400
         os.utime(place, (at, at))
 

@@ -1,11 +1,13 @@
 """Four characters are one token, and the sum kept by the window is that of what is shown."""
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from tests import histories
 from tests.test_window import history, window_of
 from ullage import Replace, Span
+from ullage.formats import FORMATS
 from ullage.messages import Message, Text, ToolCall
 from ullage.stages import rough
 
@@ -38,3 +40,40 @@ def test_a_condensed_run_counts_as_its_account():
     window.apply(Span(chain[1], chain[3], "account", "0" * 16, "test"))
     run = [rough.message_tokens(window.transcript.messages[n], {}) for n in (1, 2)]
     assert rough.view_tokens(window) == whole - sum(run) + rough.text_tokens("account")
+
+
+PARAMETERS = {"type": "object"}
+TOOLS = {
+    "openai-chat": {
+        "type": "function",
+        "function": {"name": "grep", "description": "Looks.", "parameters": PARAMETERS},
+    },
+    "openai-responses": {
+        "type": "function",
+        "name": "grep",
+        "description": "Looks.",
+        "parameters": PARAMETERS,
+    },
+    "anthropic": {"name": "grep", "description": "Looks.", "input_schema": PARAMETERS},
+    "gemini": {
+        "functionDeclarations": [
+            {"name": "grep", "description": "Looks.", "parameters": PARAMETERS}
+        ]
+    },
+}
+
+
+@pytest.mark.parametrize("format", sorted(FORMATS))
+def test_of_a_tool_its_name_description_and_parameters_count_in_every_format(format):
+    request = histories.request(format, histories.wire(format, []), tools=[TOOLS[format]])
+    texts = FORMATS[format].head(request).texts
+    (system,) = (text for text in texts if not text.startswith("{")) if texts[1:] else [""]
+    assert rough.head_tokens(texts) == rough.text_tokens(system) + 1 + 2 + 5
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["{", "{}", '{"type": "web_search"}', '{"name": 7}', '{"functionDeclarations": [1]}', "{'a'}"],
+)
+def test_what_is_no_tool_counts_by_its_text(text):
+    assert rough.head_tokens([text]) == rough.text_tokens(text)

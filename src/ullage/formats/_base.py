@@ -230,7 +230,7 @@ def as_json(value: Any, where: str) -> str:
     """``value`` as canonical JSON text. Raises FormatError if it is not JSON."""
     try:
         return canon.canonical_json(value)
-    except (TypeError, ValueError) as error:
+    except (TypeError, ValueError, RecursionError) as error:
         raise FormatError(where, f"not JSON ({error})", "Give plain JSON values.") from None
 
 

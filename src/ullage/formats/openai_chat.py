@@ -155,7 +155,7 @@ class OpenAIChat(MessageList):
 
     def _call(self, raw: Any, at: int, where: str) -> ToolCall:
         call = plain(raw, where)
-        kind = call.get("type") or "function"
+        kind = text_at(call.get("type") or "function", f"{where}.type")
         body = call.get(kind)
         if body is None:
             raise FormatError(where, f"a {kind} call without its {kind!r}", "Give the whole call.")
@@ -210,7 +210,8 @@ class OpenAIChat(MessageList):
 
     def tool_name(self, raw: Any) -> str:
         """See `Format.tool_name`."""
-        body = field(raw, field(raw, "type") or "function")
+        kind = field(raw, "type") or "function"
+        body = field(raw, kind) if isinstance(kind, str) else None
         return str(field(body, "name") or "")
 
     def call(self, raw: Any) -> ToolCall:

@@ -145,7 +145,9 @@ class OpenAIResponses(MessageList):
             parts = self.parse(raw, f"input[{index}]").parts
             texts += [part.text for part in parts if isinstance(part, Text)]
         tools = self.tools(request)
-        texts += [as_json(plain(tool, "tool"), f"tools[{i}]") for i, tool in enumerate(tools)]
+        texts += [
+            as_json(plain(tool, f"tools[{i}]"), f"tools[{i}]") for i, tool in enumerate(tools)
+        ]
         asked = request.get("max_output_tokens")
         return Head(
             len(leading),

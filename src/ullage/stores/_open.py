@@ -76,9 +76,9 @@ def with_files(
     directory = directory_of(wanted, store)
     if directory is None:
         return store, None
-    if tenant:
-        directory = f"{directory}/{ref_of(tenant, 'tenant')}"
-    return SpillStore(store, directory, files_kept_s=FILES_KEPT_S), directory
+    room = ref_of(tenant, "tenant") if tenant else ""
+    spilled = SpillStore(store, directory, room=room, files_kept_s=FILES_KEPT_S)
+    return spilled, f"{directory}/{room}" if room else directory
 
 
 def directory_of(wanted: str | BesideStore | None, store: object) -> str | None:

@@ -1,11 +1,12 @@
 """Any store, and beside it a folder of plain files that an agent's own tools can open.
 
-    {folder}/{ref}.txt      the text of each output, as UTF-8, byte for byte
+    {folder}/{ref}.txt            the text of each output, as UTF-8, byte for byte
+    {folder}/{room}/{ref}.txt     the same, of a store that has a room of its own there
 
 Files are private (0600, a new folder 0700), named by their content, and appear whole or not
 at all. A lone surrogate, which UTF-8 does not have, is written as its three bytes
 ("surrogatepass"); `SpillStore.retrieve` reads it back. What an agent can open here, it can open
-whosever it is: give each tenant a folder of its own.
+whosever it is: give each tenant a folder or a room of its own. Clean-up goes through all rooms.
 
 The files are copies: recall, integrity and clean-up rest on the store underneath.
 """
@@ -32,6 +33,7 @@ from ullage.stores._file import make_folders
 
 __all__ = ["SpillStore"]
 
+_ROOM = re.compile(r"[0-9a-z]{16}")
 _NAME = re.compile(r"([0-9a-z]{16})\.txt")
 _UNFINISHED = re.compile(r"\.[0-9a-z]{16}\.[0-9a-f]{16}\.part")
 _UNFINISHED_S = 3_600
@@ -56,6 +58,7 @@ class SpillStore:
     Args:
         store: the store underneath; closing this closes it.
         folder: where the files are; made with mode 0700 if need be.
+        room: the folder in it for the files of this store, named like a ref; "" for none.
         files_kept_s: files not wanted for so many seconds go, once a day, as the store is
             used; what they hold stays in the store underneath. None: `collect` alone does it.
         clock: the time in seconds since 1970.
@@ -73,19 +76,21 @@ class SpillStore:
         store: Store,
         folder: str | os.PathLike[str],
         *,
+        room: str = "",
         files_kept_s: float | None = None,
         clock: Callable[[], float] = time.time,
     ) -> None:
         self.store = store
         self.name = store.name
-        self.folder = Path(folder).expanduser().absolute()
+        self._whole = Path(folder).expanduser().absolute()
+        self.folder = self._whole / room if room else self._whole
         self.files_created = 0
         self.bytes_written = 0
         self._files_kept_s = files_kept_s
         self._clock = clock
         with self._told("open"):
             make_folders(self.folder, own_folder=False)
-            if self.folder.is_symlink() or not self.folder.is_dir():
+            if any(p.is_symlink() or not p.is_dir() for p in (self._whole, self.folder)):
                 reason = "a link or a file is at the place of the folder. Use another"
                 raise StoreError(self.name, "open spill folder", reason)
 
@@ -213,7 +218,7 @@ class SpillStore:
 
     def _sweep(self, now_s: float, kept_s: float) -> None:
         """Once a day, over all processes: remove the files that nobody wanted for so long."""
-        swept = self.folder / _SWEPT
+        swept = self._whole / _SWEPT
         with suppress(FileNotFoundError):
             if now_s - swept.lstat().st_mtime < DAY_S:
                 return
@@ -238,14 +243,22 @@ class SpillStore:
             if file.ref in gone or file.used_s <= last_s or over:
                 file.path.unlink(missing_ok=True)
                 total -= file.size_bytes
-        for path in self.folder.iterdir():
+        for path in self._places():
             if _UNFINISHED.fullmatch(path.name):
                 with suppress(FileNotFoundError):
                     if path.lstat().st_mtime < began_s - _UNFINISHED_S:
                         path.unlink()
 
+    def _places(self) -> Iterator[Path]:
+        """What is in the folder and in each of its rooms."""
+        for path in self._whole.iterdir():
+            if _ROOM.fullmatch(path.name) and path.is_dir() and not path.is_symlink():
+                yield from path.iterdir()
+            else:
+                yield path
+
     def _files(self) -> Iterator[_File]:
-        for path in self.folder.iterdir():
+        for path in self._places():
             found = _NAME.fullmatch(path.name)
             with suppress(FileNotFoundError):
                 there = path.lstat()

@@ -31,30 +31,38 @@ history gone wrong but a caller's mistake: `ullage.problems` tells of them, nobo
 In Responses a late output and a second one are taken as legal by the judge and mended all the
 same: a request that was sent with our own result must not show another in its place.
 
-A new format is a new module here and one line in `_MENDS`.
+A new format is a new module here and one line in `_HISTORIES`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
+from ullage.formats import FORMATS
+from ullage.formats.mended import Mended
 from ullage.formats.repair import _anthropic, _gemini, _openai_chat, _openai_responses
-from ullage.formats.repair._base import INTERRUPTED, MOVED, Mended
+from ullage.formats.repair._base import INTERRUPTED, MOVED, Growing
+from ullage.formats.repair._growth import Mending
 
-__all__ = ["INTERRUPTED", "MOVED", "Mended", "mend", "mends"]
+__all__ = ["INTERRUPTED", "MOVED", "Mended", "Mending", "mend", "mending", "mends"]
 
-_MENDS: Mapping[str, Callable[[Sequence[Any]], Mended]] = {
-    "anthropic": _anthropic.mend,
-    "openai-chat": _openai_chat.mend,
-    "openai-responses": _openai_responses.mend,
-    "gemini": _gemini.mend,
+_HISTORIES: Mapping[str, type[Growing]] = {
+    "anthropic": _anthropic.History,
+    "openai-chat": _openai_chat.History,
+    "openai-responses": _openai_responses.History,
+    "gemini": _gemini.History,
 }
 
 
 def mends(format_name: str) -> bool:
     """Whether histories of this format can be mended."""
-    return format_name in _MENDS
+    return format_name in _HISTORIES
+
+
+def mending(format_name: str) -> Mending:
+    """A history of a format that `mends` knows, to be followed as it grows."""
+    return Mending(_HISTORIES[format_name])
 
 
 def mend(format_name: str, raws: Sequence[Any]) -> Mended:
@@ -67,5 +75,6 @@ def mend(format_name: str, raws: Sequence[Any]) -> Mended:
     Raises:
         FormatError: what is to be set aside is not what its format says it is.
     """
-    known = _MENDS.get(format_name)
-    return known(raws) if known is not None else Mended(raws)
+    if not mends(format_name):
+        return Mended(raws)
+    return mending(format_name).follow(raws, FORMATS[format_name].key)

@@ -8,7 +8,7 @@ set aside leaves a line of text where it stood.
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 import msgspec
@@ -20,9 +20,7 @@ from ullage.formats.repair._base import (
     EMPTY,
     INTERRUPTED,
     MOVED,
-    Bench,
-    Mended,
-    Pairs,
+    Growing,
     Spot,
     copy_of,
     is_blank,
@@ -30,52 +28,60 @@ from ullage.formats.repair._base import (
     outputs_in,
 )
 
-__all__ = ["mend"]
+__all__ = ["History"]
 
 _WIRE = Anthropic()
 _legal_id = re.compile(r"[a-zA-Z0-9_-]+\Z").match
 _loads = msgspec.json.Decoder().decode
 
 
-def mend(raws: Sequence[Any]) -> Mended:
-    """See `ullage.formats.repair.mend`."""
-    history = _History(raws)
-    messages = turns.settled(history.messages(), history.bench)
-    messages = turns.begun(messages, history.bench)
-    return history.bench.done(raws, messages)
-
-
-class _History:
+class History(Growing):
     """A history with its calls paired, and the messages that come of it."""
 
-    def __init__(self, raws: Sequence[Any]) -> None:
-        self.raws = raws
-        self.bench = Bench()
-        self.pairs = Pairs()
-        self.roles = [field(raw, "role") for raw in raws]
-        self.blocks = [_blocks(raw) for raw in raws]
+    def __init__(self) -> None:
+        super().__init__()
+        self.roles: list[Any] = []
+        self.blocks: list[list[Any] | None] = []
         self.names: dict[Spot, str] = {}
-        self.batches: list[list[Spot]] = [[] for _ in raws]
+        self.batches: list[list[Spot]] = []
         self.spoken: list[int] = []
-        self._pair()
-        self.unserved = turns.unserved(self.roles, self.blocks, self.pairs.calls, self.batches)
+        self.unserved: Mapping[Spot, str] = {}
+        self._taken: set[str] = set()
+        self._outdated: set[int] = set()
 
-    def _pair(self) -> None:
-        taken: set[str] = set()
-        for at, blocks in enumerate(self.blocks):
-            assistant = self.roles[at] == "assistant"
-            self.spoken.append((self.spoken[-1] if at else 0) + assistant)
-            for number, block in enumerate(blocks or ()):
-                kind, spot = field(block, "type"), (at, number)
-                if kind == "tool_use" and assistant:
-                    self._name(str(field(block, "id") or ""), spot, taken)
-                elif kind == "tool_result":
-                    asked = str(field(block, "tool_use_id") or "")
-                    self.pairs.result(asked, spot, ours=_is_ours(block))
+    def read(self, at: int) -> None:
+        """See `Growing.read`."""
+        raw = self.raws[at]
+        assistant, blocks = field(raw, "role") == "assistant", _blocks(raw)
+        self.roles.append(field(raw, "role"))
+        self.blocks.append(blocks)
+        self.batches.append([])
+        self.spoken.append((self.spoken[-1] if at else 0) + assistant)
+        for number, block in enumerate(blocks or ()):
+            kind, spot = field(block, "type"), (at, number)
+            if kind == "tool_use" and assistant:
+                self._name(str(field(block, "id") or ""), spot)
+            elif kind == "tool_result":
+                self._answer(block, spot)
 
-    def _name(self, name: str, spot: Spot, taken: set[str]) -> None:
-        own = new_id(name, taken.__contains__, lambda text: bool(_legal_id(text)))
-        taken.add(own)
+    def look_again(self, at: int) -> None:
+        """See `Growing.look_again`."""
+        self.blocks[at] = _blocks(self.raws[at])
+
+    def spots(self, at: int) -> Iterable[Spot]:
+        """See `Growing.spots`."""
+        return ((at, number) for number in range(len(self.blocks[at] or ())))
+
+    def _answer(self, block: Any, spot: Spot) -> None:
+        asked = str(field(block, "tool_use_id") or "")
+        self.pairs.result(asked, spot, ours=_is_ours(block))
+        if self._is_late(spot):
+            between = range(self.pairs.calls[spot][0] + 1, spot[0])
+            self._outdated.update(at for at in between if self.roles[at] == "assistant")
+
+    def _name(self, name: str, spot: Spot) -> None:
+        own = new_id(name, self._taken.__contains__, lambda text: bool(_legal_id(text)))
+        self._taken.add(own)
         self.names[spot] = own
         self.batches[spot[0]].append(spot)
         self.pairs.call(name, spot)
@@ -84,16 +90,36 @@ class _History:
 
     # ── the messages ─────────────────────────────────────────────────────────────────
 
-    def messages(self) -> list[Any]:
+    def opens(self, at: int) -> bool:
+        """See `Growing.opens`. What is empty may be left out, so nothing opens with it."""
+        if self.roles[at] != "assistant":
+            return False
+        blocks = self.blocks[at]
+        if blocks is None:
+            content = field(self.raws[at], "content")
+            return bool(content) and not is_blank(content)
+        return not all(map(_is_void, blocks))
+
+    def make(self, since: int, stop: int, count: int, last: Any) -> tuple[list[Any], bool]:
+        """See `Growing.make`."""
+        self.stale.clear()
+        self.unserved, paused = turns.unserved(
+            self.roles, self.blocks, self.pairs.calls, self.batches, range(since, stop)
+        )
+        messages = turns.settled(self._messages(since, stop), self.bench, count)
+        if not since:
+            messages = turns.begun(messages, self.bench)
+        return messages, not paused
+
+    def _messages(self, since: int, stop: int) -> list[Any]:
         """Every message as it is to be sent, but for the first and for system messages."""
         made: list[Any] = []
         hosts: dict[int, int] = {}
-        stale = self._stale()
-        for at, batch in enumerate(self.batches):
-            content = self._content(at, hosts.get(at))
+        for at in range(since, stop):
+            batch, content = self.batches[at], self._content(at, hosts.get(at))
             made += content
-            if at in stale:
-                self.bench.stale += content
+            if at in self._outdated:
+                self.stale += content
             if not batch:
                 continue
             if self._is_host(at + 1, at):
@@ -101,14 +127,6 @@ class _History:
             else:
                 made.append({"role": "user", "content": self._answers(at)})
         return made
-
-    def _stale(self) -> set[int]:
-        """Messages of the assistant between a call and its late result."""
-        late = [
-            (call[0], spot[0]) for spot, call in self.pairs.calls.items() if self._is_late(spot)
-        ]
-        between = {at for first, last in late for at in range(first + 1, last)}
-        return {at for at in between if self.roles[at] == "assistant"}
 
     def _is_host(self, at: int, caller: int) -> bool:
         """Whether a message stands right behind a batch and holds some of its results."""
@@ -252,6 +270,12 @@ def _blocks(raw: Any) -> list[Any] | None:
     """The blocks of a message, None if its content is a string."""
     content = field(raw, "content")
     return list(content) if isinstance(content, (list, tuple)) else None
+
+
+def _is_void(block: Any) -> bool:
+    """Whether a block of the assistant does not stay where it is."""
+    kind = field(block, "type")
+    return kind == "tool_result" or (kind == "text" and is_blank(field(block, "text")))
 
 
 def _text(text: str) -> dict[str, Any]:

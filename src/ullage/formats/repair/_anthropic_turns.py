@@ -31,10 +31,15 @@ def begun(messages: list[Any], bench: Bench) -> list[Any]:
     return [{"role": "user", "content": BEGIN}, *messages]
 
 
-def settled(messages: list[Any], bench: Bench) -> list[Any]:
+def settled(messages: list[Any], bench: Bench, count: int) -> list[Any]:
     """The messages with those of the system where they may stand.
 
     That is between the user and the assistant: one that the user follows waits till then.
+
+    Args:
+        messages: some messages in a row, up to one of the assistant or the end.
+        bench: where it is told.
+        count: how many messages stand before them.
     """
     made: list[Any] = []
     waiting: list[Any] = []
@@ -44,20 +49,20 @@ def settled(messages: list[Any], bench: Bench) -> list[Any]:
             waiting.append(message)
             continue
         if waiting and role == "assistant":
-            _place(made, waiting, bench)
+            _place(made, waiting, bench, count)
         elif waiting:
-            bench.tell(at - 1, "a system message stood before one of the user")
+            bench.tell(count + at - 1, "a system message stood before one of the user")
         made.append(message)
     if waiting:
-        _place(made, waiting, bench)
+        _place(made, waiting, bench, count)
     return made
 
 
-def _place(made: list[Any], waiting: list[Any], bench: Bench) -> None:
+def _place(made: list[Any], waiting: list[Any], bench: Bench, count: int) -> None:
     """Put waiting system messages behind a message of the user."""
     last = made[-1] if made else None
     if field(last, "role") != "user" and not _ends_with_server_result(last):
-        bench.tell(len(made), "a system message did not stand behind one of the user")
+        bench.tell(count + len(made), "a system message did not stand behind one of the user")
         made.append({"role": "user", "content": BEGIN})
     made += waiting
     waiting.clear()
@@ -78,19 +83,24 @@ def unserved(
     blocks: Sequence[list[Any] | None],
     answered: Mapping[Spot, Spot],
     batches: Sequence[Sequence[Spot]],
-) -> Mapping[Spot, str]:
+    within: range,
+) -> tuple[Mapping[Spot, str], bool]:
     """The blocks of server tools that may not stand where they are, and what each is.
+
+    And whether a call at the end may still be answered by the next message of the assistant.
 
     Args:
         roles: the role of each message.
         blocks: the blocks of each, None where its content is a string.
         answered: the call that each result of the client's tools answers.
         batches: the calls of the client's tools in each message.
+        within: the messages to look at; no call of one before them is open.
     """
     found: dict[Spot, str] = {}
     carried: dict[str, Spot] = {}
     caller = -1
-    for at, content in enumerate(blocks):
+    for at in within:
+        content = blocks[at]
         if roles[at] == "assistant":
             here, strays = _served(at, content or (), carried)
             found.update(dict.fromkeys(carried.values(), _UNSERVED))
@@ -103,7 +113,7 @@ def unserved(
         elif roles[at] == "user" and not _only_answers(at, content, caller, answered):
             found.update(dict.fromkeys(carried.values(), _UNSERVED))
             carried = {}
-    return found
+    return found, bool(carried)
 
 
 def _served(

@@ -6,10 +6,9 @@ block or call within it.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, TypeAlias
-
-from msgspec import Struct
 
 from ullage import canon
 from ullage.effects import Output
@@ -26,11 +25,12 @@ __all__ = [
     "INTERRUPTED",
     "MOVED",
     "Bench",
-    "Mended",
+    "Growing",
     "Pairs",
     "Spot",
     "copy_of",
     "is_blank",
+    "is_object",
     "new_id",
     "outputs_in",
 ]
@@ -44,25 +44,6 @@ GO_ON = "[ullage: go on]"
 Spot: TypeAlias = tuple[int, int]
 
 
-class Mended(Struct, frozen=True):
-    """A history as the provider takes it.
-
-    Attributes:
-        messages: the raw messages; untouched ones are the caller's own objects, and the
-            whole is the caller's own sequence if nothing was mended.
-        outputs: what was set aside, to be kept under its ref.
-        events: what was mended, in order of place, one event a thing.
-        stale: indices of the messages of the assistant that were made while our own result
-            stood where a late one stands now: reasoning bound to what precedes it is
-            bound to that.
-    """
-
-    messages: Sequence[Any]
-    outputs: tuple[Output, ...] = ()
-    events: tuple[Event, ...] = ()
-    stale: tuple[int, ...] = ()
-
-
 class Pairs:
     """Which call each result answers. Fed in order, it never looks ahead.
 
@@ -74,12 +55,14 @@ class Pairs:
         calls: the call that each result answers; a result not in here is left over.
         open: the calls of each id that have no real result yet, in order.
         strays: of the results left over, those of no call known before them.
+        joined: the calls that were answered, or answered otherwise, since this was emptied.
     """
 
     def __init__(self) -> None:
         self.answers: dict[Spot, Spot] = {}
         self.calls: dict[Spot, Spot] = {}
         self.strays: set[Spot] = set()
+        self.joined: list[Spot] = []
         self.open: dict[str, list[Spot]] = {}
 
     def call(self, name: str, spot: Spot) -> None:
@@ -105,6 +88,7 @@ class Pairs:
         call = next(call for call in waiting if call[0] == waiting[-1][0])
         self.calls.pop(self.answers.get(call, spot), None)
         self.answers[call], self.calls[spot] = spot, call
+        self.joined.append(call)
         return call
 
 
@@ -112,44 +96,108 @@ class Bench:
     """Where a history is mended: gathers what is set aside and what is told of it."""
 
     def __init__(self) -> None:
-        self.outputs: dict[str, Output] = {}
-        self.told: list[tuple[int, Event]] = []
-        self.stale: list[Any] = []
+        self._outputs: list[Output] = []
+        self._told: list[tuple[int, Event]] = []
 
     def tell(self, at: int, why: str, ref: str | None = None, *, where: str = "") -> None:
         """Tell of one thing mended at a message."""
         place = f"message {at + 1}{where and ', '}{where}"
-        self.told.append((at, Event(kind="repaired", where=place, why=why, ref=ref)))
+        self._told.append((at, Event(kind="repaired", where=place, why=why, ref=ref)))
 
     def put_by(self, at: int, why: str, raws: Iterable[Any]) -> None:
         """Keep raw things that leave no line in the view: only the event names their ref."""
-        refs = []
-        for raw in raws:
-            text = canon.canonical_json(unmarked(raw))
-            refs.append(canon.ref_of(text, "block"))
-            self.outputs[refs[-1]] = Output(refs[-1], text, "block")
-        self.tell(at, why, refs[0] if refs else None)
+        texts = [canon.canonical_json(unmarked(raw)) for raw in raws]
+        outputs = [Output(canon.ref_of(text, "block"), text, "block") for text in texts]
+        self._outputs += outputs
+        self.tell(at, why, outputs[0].ref if outputs else None)
 
     def set_aside(self, at: int, what: str, outputs: Iterable[Output]) -> str:
         """Keep something that may not stand in the view; returns the line that names it."""
         kept = [output for output in outputs if output.text]
-        for output in kept:
-            self.outputs[output.ref] = output
+        self._outputs += kept
         self.tell(at, f"{what} was set aside", kept[0].ref if kept else None)
         return aside(what, [(output.ref, len(output.text)) for output in kept])
 
-    def done(self, raws: Sequence[Any], messages: list[Any]) -> Mended:
-        """The history as mended; the caller's own sequence if it is the same."""
-        same = len(messages) == len(raws) and all(map(_is, messages, raws))
-        told = dict.fromkeys(sorted(self.told, key=lambda pair: pair[0]))
-        outputs, events = tuple(self.outputs.values()), tuple(event for _, event in told)
-        stale = {id(message) for message in self.stale}
-        places = tuple(at for at, message in enumerate(messages) if id(message) in stale)
-        return Mended(raws if same else messages, outputs, events, places)
+    def told(self) -> tuple[tuple[Output, ...], tuple[Event, ...]]:
+        """What was set aside, and the events in order of place; each once."""
+        told = dict.fromkeys(sorted(self._told, key=lambda pair: pair[0]))
+        outputs = {output.ref: output for output in self._outputs}
+        return tuple(outputs.values()), tuple(dict.fromkeys(event for _, event in told))
+
+    def mark(self) -> tuple[int, int]:
+        """How far it has come, for `back_to`."""
+        return len(self._outputs), len(self._told)
+
+    def back_to(self, mark: tuple[int, int]) -> None:
+        """Forget what was gathered since."""
+        del self._outputs[mark[0] :], self._told[mark[1] :]
+
+    def clear(self) -> None:
+        """Forget everything."""
+        self.back_to((0, 0))
 
 
-def _is(one: Any, other: Any) -> bool:
-    return one is other
+class Growing(ABC):
+    """A history of one format: what was read of it, and what comes of it.
+
+    Attributes:
+        raws: the raw messages.
+        bench: what is told of mending them.
+        pairs: which call each result answers.
+        stale: of the messages made last, those of `ullage.formats.mended.Mended.stale`.
+    """
+
+    def __init__(self) -> None:
+        self.raws: list[Any] = []
+        self.bench = Bench()
+        self.pairs = Pairs()
+        self.stale: list[Any] = []
+
+    @abstractmethod
+    def read(self, at: int) -> None:
+        """Take in the next message, which stands at ``at``. Looks at nothing behind it."""
+
+    @abstractmethod
+    def opens(self, at: int) -> bool:
+        """Whether the model begins to speak here, so that a segment may end before it."""
+
+    @abstractmethod
+    def make(self, since: int, stop: int, count: int, last: Any) -> tuple[list[Any], bool]:
+        """What some messages become, and whether that is so whatever else follows.
+
+        Args:
+            since: the first raw message: 0, or where the model begins to speak.
+            stop: one past the last: the end, or where the model begins to speak.
+            count: how many messages everything before became.
+            last: the last of those, or None.
+        """
+
+    def ending(self, last: Any) -> list[Any]:
+        """What is to stand at the end, behind ``last`` (None if there is no message)."""
+        return []
+
+    def look_again(self, at: int) -> None:
+        """A message has other cache markers now, and nothing else."""
+        return
+
+    def spots(self, at: int) -> Iterable[Spot]:
+        """Where in a message results may stand."""
+        return ((at, 0),)
+
+    def place(self, spot: Spot) -> int:
+        """The index of the message of a spot."""
+        return spot[0]
+
+    def answered(self, at: int) -> list[int]:
+        """The messages whose calls a message answers."""
+        calls = self.pairs.calls
+        return [self.place(calls[spot]) for spot in self.spots(at) if spot in calls]
+
+    def joined(self) -> list[int]:
+        """The messages with calls that were answered since this was last asked."""
+        places = [self.place(call) for call in self.pairs.joined]
+        self.pairs.joined.clear()
+        return places
 
 
 def new_id(name: Any, taken: Callable[[str], bool], legal: Callable[[str], bool]) -> str:
@@ -178,6 +226,11 @@ def outputs_in(message: Message) -> Iterator[Output]:
 def is_blank(text: Any) -> bool:
     """Whether a text is empty or nothing but whitespace."""
     return isinstance(text, str) and (not text or text.isspace())
+
+
+def is_object(raw: Any) -> bool:
+    """Whether `copy_of` can copy it: what is no object is left to the parser to refuse."""
+    return isinstance(raw, Mapping) or hasattr(raw, "model_dump")
 
 
 def copy_of(raw: Any) -> dict[str, Any]:

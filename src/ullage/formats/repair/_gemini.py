@@ -7,7 +7,7 @@ step stands in a content of its own behind them, if the step had to be mended at
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 from ullage.formats._base import field
@@ -19,23 +19,16 @@ from ullage.formats.repair._base import (
     GO_ON,
     INTERRUPTED,
     MOVED,
-    Bench,
-    Mended,
+    Growing,
     Pairs,
     Spot,
     outputs_in,
 )
 from ullage.messages import ToolCall
 
-__all__ = ["mend"]
+__all__ = ["History"]
 
 _WIRE = Gemini()
-
-
-def mend(raws: Sequence[Any]) -> Mended:
-    """See `ullage.formats.repair.mend`."""
-    history = _History(raws)
-    return history.bench.done(raws, history.contents())
 
 
 class _Steps(Pairs):
@@ -68,22 +61,37 @@ class _Steps(Pairs):
             waiting.remove(call)
 
 
-class _History:
+class History(Growing):
     """A history with its calls paired, and the contents that come of it."""
 
-    def __init__(self, raws: Sequence[Any]) -> None:
-        self.raws = raws
-        self.bench = Bench()
+    pairs: _Steps
+
+    def __init__(self) -> None:
+        super().__init__()
         self.pairs = _Steps()
-        self.parts = [_parts(raw) for raw in raws]
-        self.roles = [_role(raw, parts) for raw, parts in zip(raws, self.parts, strict=True)]
-        self.steps: list[list[Spot]] = [[] for _ in raws]
+        self.parts: list[list[Any]] = []
+        self.roles: list[Any] = []
+        self.steps: list[list[Spot]] = []
         self.spoken: list[int] = []
-        for at, parts in enumerate(self.parts):
-            model = self.roles[at] == "model"
-            self.spoken.append((self.spoken[-1] if at else 0) + model)
-            for number, part in enumerate(parts):
-                self._pair((at, number), part, model=model)
+
+    def read(self, at: int) -> None:
+        """See `Growing.read`."""
+        parts = _parts(self.raws[at])
+        role = _role(self.raws[at], parts)
+        self.parts.append(parts)
+        self.roles.append(role)
+        self.steps.append([])
+        self.spoken.append((self.spoken[-1] if at else 0) + (role == "model"))
+        for number, part in enumerate(parts):
+            self._pair((at, number), part, model=role == "model")
+
+    def look_again(self, at: int) -> None:
+        """See `Growing.look_again`."""
+        self.parts[at] = _parts(self.raws[at])
+
+    def spots(self, at: int) -> Iterable[Spot]:
+        """See `Growing.spots`."""
+        return ((at, number) for number in range(len(self.parts[at])))
 
     def _pair(self, spot: Spot, part: Any, *, model: bool) -> None:
         call, response = get(part, "functionCall"), get(part, "functionResponse")
@@ -96,14 +104,19 @@ class _History:
 
     # ── the contents ─────────────────────────────────────────────────────────────────
 
-    def contents(self) -> list[Any]:
-        """Every content as it is to be sent."""
+    def opens(self, at: int) -> bool:
+        """See `Growing.opens`."""
+        return bool(self.roles[at] == "model")
+
+    def make(self, since: int, stop: int, count: int, last: Any) -> tuple[list[Any], bool]:
+        """See `Growing.make`."""
         made: list[Any] = []
         hosts: dict[int, int] = {}
-        for at, step in enumerate(self.steps):
-            if step and (not made or self._speaks(made[-1])):
+        for at in range(since, stop):
+            step, before = self.steps[at], made[-1] if made else last
+            if step and (before is None or self._speaks(before)):
                 self.bench.tell(at, "calls did not stand behind the user")
-                made.append(_WIRE.user(GO_ON if made else BEGIN))
+                made.append(_WIRE.user(BEGIN if before is None else GO_ON))
             made += self._content(at, hosts.get(at))
             if not step:
                 continue
@@ -111,10 +124,14 @@ class _History:
                 hosts[at + 1] = at
             else:
                 made.append({"role": "user", "parts": self._answers(at)})
-        if not made or self._speaks(made[-1]):
-            self.bench.tell(max(len(self.raws) - 1, 0), "the last content was not the user's")
-            made.append(_WIRE.user(GO_ON if made else BEGIN))
-        return made
+        return made, True
+
+    def ending(self, last: Any) -> list[Any]:
+        """See `Growing.ending`."""
+        if last is not None and not self._speaks(last):
+            return []
+        self.bench.tell(max(len(self.raws) - 1, 0), "the last content was not the user's")
+        return [_WIRE.user(BEGIN if last is None else GO_ON)]
 
     def _speaks(self, content: Any) -> bool:
         return bool(_role(content, _parts(content)) == "model")

@@ -17,16 +17,15 @@ from ullage.formats.repair._base import (
     EMPTY,
     INTERRUPTED,
     MOVED,
-    Bench,
-    Mended,
-    Pairs,
+    Growing,
     Spot,
     copy_of,
+    is_object,
     new_id,
     outputs_in,
 )
 
-__all__ = ["mend"]
+__all__ = ["History"]
 
 _WIRE = OpenAIChat()
 _ID_LENGTH = 40
@@ -37,30 +36,28 @@ _BESIDE = "[ullage: what a tool gave beside text follows]"
 _SEE = "[ullage: what this tool gave is in the next message of the user]"
 
 
-def mend(raws: Sequence[Any]) -> Mended:
-    """See `ullage.formats.repair.mend`."""
-    history = _History(raws)
-    return history.bench.done(raws, history.messages())
-
-
-class _History:
+class History(Growing):
     """A history with its calls paired, and the messages that come of it."""
 
-    def __init__(self, raws: Sequence[Any]) -> None:
-        self.raws = raws
-        self.bench = Bench()
-        self.pairs = Pairs()
-        self.roles = [field(raw, "role") for raw in raws]
+    def __init__(self) -> None:
+        super().__init__()
+        self.roles: list[Any] = []
         self.names: dict[Spot, str] = {}
-        self.batches: list[list[Spot]] = [[] for _ in raws]
+        self.batches: list[list[Spot]] = []
         self.spoken: list[int] = []
-        for at, role in enumerate(self.roles):
-            self.spoken.append((self.spoken[-1] if at else 0) + (role == "assistant"))
-            if role == "assistant":
-                self._name(at)
-            elif role == "tool":
-                asked = str(field(raws[at], "tool_call_id") or "")
-                self.pairs.result(asked, (at, 0), ours=_is_ours(raws[at]))
+
+    def read(self, at: int) -> None:
+        """See `Growing.read`."""
+        raw = self.raws[at]
+        role = field(raw, "role")
+        self.roles.append(role)
+        self.batches.append([])
+        self.spoken.append((self.spoken[-1] if at else 0) + (role == "assistant"))
+        if role == "assistant":
+            self._name(at)
+        elif role == "tool":
+            asked = str(field(raw, "tool_call_id") or "")
+            self.pairs.result(asked, (at, 0), ours=_is_ours(raw))
 
     def _name(self, at: int) -> None:
         taken: set[str] = set()
@@ -76,20 +73,29 @@ class _History:
 
     # ── the messages ─────────────────────────────────────────────────────────────────
 
-    def messages(self) -> list[Any]:
-        """Every message as it is to be sent."""
+    def opens(self, at: int) -> bool:
+        """See `Growing.opens`."""
+        return bool(self.roles[at] == "assistant")
+
+    def make(self, since: int, stop: int, count: int, last: Any) -> tuple[list[Any], bool]:
+        """See `Growing.make`."""
         made: list[Any] = []
-        for at, role in enumerate(self.roles):
+        for at in range(since, stop):
+            role = self.roles[at]
             if role == "tool":
                 made += self._left(at)
                 continue
             made += self._assistant(at) if role == "assistant" else [self._other(at)]
             if self.batches[at]:
                 made += self._answers(at)
-        if not made:
-            self.bench.tell(0, "there was no message")
-            made.append(_WIRE.user(BEGIN))
-        return made
+        return made, True
+
+    def ending(self, last: Any) -> list[Any]:
+        """See `Growing.ending`."""
+        if last is not None:
+            return []
+        self.bench.tell(0, "there was no message")
+        return [_WIRE.user(BEGIN)]
 
     def _other(self, at: int) -> Any:
         raw = self.raws[at]
@@ -104,6 +110,8 @@ class _History:
         raw = self.raws[at]
         new: dict[str, Any] = {}
         calls, content = field(raw, "tool_calls"), field(raw, "content")
+        if calls and not isinstance(calls, (list, tuple)):
+            return [raw]  # the parser will say so
         if calls:
             called = [self._call(spot, call) for spot, call in self._calls(at)]
             if any(a is not b for a, b in zip(called, calls, strict=True)):
@@ -129,13 +137,15 @@ class _History:
     def _call(self, spot: Spot, raw: Any) -> Any:
         """A call under its own id, with arguments that are text (C7)."""
         kind = field(raw, "type") or "function"
+        body = field(raw, kind) if isinstance(kind, str) else None
+        if not is_object(raw) or not is_object(body):
+            return raw  # the parser will say so
         name = "arguments" if kind == "function" else "input"
-        body = field(raw, kind)
         given = field(body, name)
         if field(raw, "id") == self.names[spot] and isinstance(given, str):
             return raw
         new = {**copy_of(raw), "id": self.names[spot]}
-        if body is not None and not isinstance(given, str):
+        if not isinstance(given, str):
             self.bench.tell(spot[0], "the arguments of a call were not text")
             text = "" if given is None else as_json(given, f"messages[{spot[0]}].tool_calls")
             new[kind] = {**plain(body, kind), name: text}

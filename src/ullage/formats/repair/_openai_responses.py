@@ -10,7 +10,7 @@ reference may stand for any call: both are left alone.
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 from ullage.formats._base import as_json, field
@@ -20,15 +20,14 @@ from ullage.formats.repair._base import (
     INTERRUPTED,
     MOVED,
     Bench,
-    Mended,
-    Pairs,
+    Growing,
     Spot,
     copy_of,
     new_id,
     outputs_in,
 )
 
-__all__ = ["mend"]
+__all__ = ["History"]
 
 _WIRE = OpenAIResponses()
 _ID_LENGTH = 64
@@ -53,69 +52,73 @@ _PREFIXES = {
 _BARE = "reasoning stood without what it was made with"
 
 
-def mend(raws: Sequence[Any]) -> Mended:
-    """See `ullage.formats.repair.mend`."""
-    history = _History(raws)
-    items = _reasoned(history.items(), history.bench)
-    if not items:
-        history.bench.tell(0, "there was no item")
-        items = [_WIRE.user(BEGIN)]
-    return history.bench.done(raws, items)
-
-
-class _History:
+class History(Growing):
     """A history with its calls paired, and the items that come of it."""
 
-    def __init__(self, raws: Sequence[Any]) -> None:
-        self.raws = raws
-        self.bench = Bench()
-        self.pairs = Pairs()
-        self.kinds = [_kind(raw) for raw in raws]
+    def __init__(self) -> None:
+        super().__init__()
+        self.kinds: list[str] = []
         self.runs: list[int] = []
         self.names: dict[Spot, str] = {}
         self.alone: set[Spot] = set()
-        self._pair()
-        self.bare, self.nameless = _bare(raws)
-        self.mended = {call[0] for call in self.names if self._lacks(call)}
+        self.bare: set[int] = set()
+        self.nameless: set[int] = set()
+        self.batches: dict[int, list[Spot]] = {}
+        self._mended: dict[int, bool] = {}
+        self._taken: set[str] = set()
+        self._ids: dict[str, int] = {}
+        self._referred = False
 
-    def _pair(self) -> None:
-        taken: set[str] = set()
-        referred = False
-        for at, raw in enumerate(self.raws):
-            kind = self.kinds[at]
-            speaks = _is_models(raw, kind)
-            begins = speaks and not (at and _is_models(self.raws[at - 1], self.kinds[at - 1]))
-            self.runs.append((self.runs[-1] if at else 0) + begins)
-            referred = referred or kind == "item_reference"
-            spot = self._spot(at)
-            if begins:
-                taken = set()
-            if kind in _CALLS:
-                self._name(raw, spot, taken)
-            elif kind in _OUTPUTS:
-                self._answer(raw, spot, referred=referred)
+    def read(self, at: int) -> None:
+        """See `Growing.read`."""
+        raw = self.raws[at]
+        kind = _kind(raw)
+        self.kinds.append(kind)
+        begins = self._begins(at)
+        self.runs.append((self.runs[-1] if at else 0) + begins)
+        self._referred = self._referred or kind == "item_reference"
+        if begins:
+            self._taken.clear()
+        if kind in _CALLS:
+            self._name(raw, self._spot(at))
+        elif kind in _OUTPUTS:
+            self._answer(raw, self._spot(at))
+
+    def _begins(self, at: int) -> bool:
+        """Whether a reply of the model begins here."""
+        speaks = _is_models(self.raws[at], self.kinds[at])
+        return speaks and not (at and _is_models(self.raws[at - 1], self.kinds[at - 1]))
+
+    def spots(self, at: int) -> Iterable[Spot]:
+        """See `Growing.spots`."""
+        return (self._spot(at),)
+
+    def place(self, spot: Spot) -> int:
+        """See `Growing.place`."""
+        return spot[1]
 
     def _spot(self, at: int) -> Spot:
         """Where an item stands: its reply, and its own index."""
         return self.runs[at], at
 
-    def _name(self, raw: Any, spot: Spot, taken: set[str]) -> None:
+    def _name(self, raw: Any, spot: Spot) -> None:
         name = field(raw, "call_id")
-        own = new_id(name, taken.__contains__, lambda text: 0 < len(text) <= _ID_LENGTH)
-        taken.add(own)
+        own = new_id(name, self._taken.__contains__, lambda text: 0 < len(text) <= _ID_LENGTH)
+        self._taken.add(own)
         self.names[spot] = own
+        self.batches.setdefault(spot[0], []).append(spot)
         self.pairs.call(str(name or ""), spot)
         if own != name:
             self.bench.tell(spot[1], "a call had an id that is not legal or not its own")
 
-    def _answer(self, raw: Any, spot: Spot, *, referred: bool) -> None:
+    def _answer(self, raw: Any, spot: Spot) -> None:
         local = self.kinds[spot[1]] == "local_shell_call_output"
         asked = field(raw, "call_id") or (field(raw, "id") if local else None)
         if asked is None and self.kinds[spot[1]] == "function_call_output":
             self.alone.add(spot)
             return
         self.pairs.result(str(asked or ""), spot, ours=_is_ours(raw))
-        if spot in self.pairs.strays and (referred or local):
+        if spot in self.pairs.strays and (self._referred or local):
             self.alone.add(spot)
 
     def _lacks(self, call: Spot) -> bool:
@@ -127,11 +130,32 @@ class _History:
 
     # ── the items ────────────────────────────────────────────────────────────────────
 
-    def items(self) -> list[Any]:
+    def opens(self, at: int) -> bool:
+        """See `Growing.opens`."""
+        return self._begins(at)
+
+    def make(self, since: int, stop: int, count: int, last: Any) -> tuple[list[Any], bool]:
+        """See `Growing.make`."""
+        while self._ids and self._ids[next(reversed(self._ids))] >= since:
+            self._ids.popitem()
+        bare, nameless, is_over = _bare(self.raws[since:stop])
+        self.bare, self.nameless = {since + at for at in bare}, {since + at for at in nameless}
+        self._mended.clear()
+        items, stays = _reasoned(self._items(since, stop), self.bench)
+        return items, is_over and stays
+
+    def ending(self, last: Any) -> list[Any]:
+        """See `Growing.ending`."""
+        if last is not None:
+            return []
+        self.bench.tell(0, "there was no item")
+        return [_WIRE.user(BEGIN)]
+
+    def _items(self, since: int, stop: int) -> list[Any]:
         """Every item as it is to be sent, but for reasoning that nothing follows."""
         made: list[Any] = []
-        ids: set[str] = set()
-        for at, kind in enumerate(self.kinds):
+        for at in range(since, stop):
+            kind = self.kinds[at]
             if at in self.bare:
                 self.bench.put_by(at, _BARE, [self.raws[at]])
             elif kind in _OUTPUTS and self._is_moved(self._spot(at)):
@@ -139,11 +163,11 @@ class _History:
             elif kind == "computer_call" and self._spot(at) not in self.pairs.answers:
                 made.append(self._aside(at, "an interrupted call of the computer"))
             else:
-                made += self._item(at, ids)
+                made += self._item(at)
                 made += self._answer_to(at) if kind in _CALLS else []
         return made
 
-    def _item(self, at: int, ids: set[str]) -> list[Any]:
+    def _item(self, at: int) -> list[Any]:
         """An item under ids of its own; none if it may not stand there."""
         raw, kind = self.raws[at], self.kinds[at]
         new: dict[str, Any] = {}
@@ -152,8 +176,9 @@ class _History:
             return []
         name = field(raw, "id")
         own = kind != "message" or field(raw, "role") == "assistant"
-        if own and name is not None and not self._is_free(name, kind, ids):
-            if kind in ("reasoning", "item_reference") and name in ids:
+        if own and name is not None and not self._is_free(name, kind):
+            is_known = isinstance(name, str) and name in self._ids
+            if is_known and kind in ("reasoning", "item_reference"):
                 self.bench.put_by(at, f"the same {kind} stood twice", [raw])
                 return []
             self.bench.tell(at, "an item had an id that is not legal or not its own")
@@ -161,15 +186,15 @@ class _History:
         if at in self.nameless:
             new["id"] = None
         elif own and isinstance(name, str):
-            ids.add(name)
+            self._ids.setdefault(name, at)
         new.update(self._called(at))
         if not new:
             return [raw]
         kept = {**copy_of(raw), **new}
         return [{key: value for key, value in kept.items() if key != "id" or value is not None}]
 
-    def _is_free(self, name: Any, kind: str, ids: set[str]) -> bool:
-        fits = isinstance(name, str) and _legal_id(name) and name not in ids
+    def _is_free(self, name: Any, kind: str) -> bool:
+        fits = isinstance(name, str) and _legal_id(name) and name not in self._ids
         return bool(fits) and name.startswith(_PREFIXES.get(kind, ""))
 
     def _called(self, at: int) -> dict[str, Any]:
@@ -196,7 +221,13 @@ class _History:
         call = self.pairs.calls.get(spot)
         if call is None:
             return spot not in self.alone
-        return call[0] in self.mended and not _is_async(self.raws[call[1]])
+        return self._is_mended(call[0]) and not _is_async(self.raws[call[1]])
+
+    def _is_mended(self, run: int) -> bool:
+        """Whether a reply has a call that must be answered and is not, or late."""
+        if run not in self._mended:
+            self._mended[run] = any(map(self._lacks, self.batches.get(run, ())))
+        return self._mended[run]
 
     def _is_late(self, spot: Spot) -> bool:
         """Whether the model spoke between a call that must be answered and this output."""
@@ -236,9 +267,12 @@ class _History:
         return [{**copy_of(late), **new} if new else late]
 
 
-def _reasoned(items: list[Any], bench: Bench) -> list[Any]:
-    """The items without reasoning whose follower was left out in mending."""
-    bare, nameless = _bare(items)
+def _reasoned(items: list[Any], bench: Bench) -> tuple[list[Any], bool]:
+    """The items without reasoning whose follower was left out in mending.
+
+    And whether that is so whatever else follows.
+    """
+    bare, nameless, is_over = _bare(items)
     made = []
     for at, item in enumerate(items):
         if at in bare:
@@ -247,13 +281,14 @@ def _reasoned(items: list[Any], bench: Bench) -> list[Any]:
             made.append({key: value for key, value in copy_of(item).items() if key != "id"})
         else:
             made.append(item)
-    return made
+    return made, is_over
 
 
-def _bare(items: Sequence[Any]) -> tuple[set[int], set[int]]:
+def _bare(items: Sequence[Any]) -> tuple[set[int], set[int], bool]:
     """Reasoning that nothing of the model follows (R3), and what is then sent without its id.
 
-    That is the rest of the reply: with its id it would ask for the reasoning (R4).
+    That is the rest of the reply: with its id it would ask for the reasoning (R4). And whether
+    both are so whatever else follows.
     """
     bare: set[int] = set()
     nameless: set[int] = set()
@@ -272,7 +307,7 @@ def _bare(items: Sequence[Any]) -> tuple[set[int], set[int]]:
             cut = False  # that reply is over
         if cut and speaks and kind in _PREFIXES and field(item, "id") is not None:
             nameless.add(at)
-    return bare | set(waiting), nameless
+    return bare | set(waiting), nameless, not waiting and not cut
 
 
 def _kind(raw: Any) -> str:

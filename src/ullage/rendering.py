@@ -1,0 +1,87 @@
+"""The messages of a view: what is edited is made once, and handed out until it changes.
+
+An edited message is kept with all it was made from: the caller's own object, the snapshot
+that this object still equals, and the changes. If one of them is another, it is made anew.
+A caller may write into what he was handed (cache markers, say), so a snapshot of the result
+is kept too: a message that was written into is not handed out again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from msgspec import Struct
+
+from ullage.formats import Change, Format
+from ullage.snapshots import snapshot
+from ullage.window import Window
+
+__all__ = ["Rendering"]
+
+
+class _Rendered(Struct, frozen=True, gc=False):
+    """An edited message, and what it was made from."""
+
+    raw: Any
+    copy: Any
+    changes: Sequence[Change]
+    silent: bool
+    message: Any
+    unwritten: Any
+
+    def holds(self, raw: Any, copy: Any, changes: Sequence[Change], silent: bool) -> bool:
+        """Whether it may be handed out again."""
+        return (
+            self.raw is raw
+            and self.copy is copy
+            and self.changes is changes
+            and self.silent is silent
+            and bool(self.unwritten == self.message)
+        )
+
+
+class Rendering:
+    """The edited messages of one line of history, by index."""
+
+    def __init__(self) -> None:
+        self._made: dict[int, _Rendered] = {}
+
+    def messages(
+        self, raws: Sequence[Any], copies: Sequence[Any], leading: int, window: Window, wire: Format
+    ) -> list[Any]:
+        """The raw messages of the view: the caller's own objects where nothing is edited.
+
+        Args:
+            raws: the caller's messages, system text included.
+            copies: the snapshot of each that is in the chain; each equals its message.
+            leading: how many raw messages are system text outside the chain.
+            window: the edits.
+            wire: the format they are in.
+        """
+        messages, parsed, made = list(raws), window.transcript.messages, self._made
+        for index, changes in _edited(window):
+            raw, copy, silent = raws[index + leading], copies[index], index in window.silent
+            kept = made.get(index)
+            if kept is None or not kept.holds(raw, copy, changes, silent):
+                message = wire.edit(raw, parsed[index], changes, silent=silent)
+                kept = _Rendered(raw, copy, changes, silent, message, snapshot(message))
+                made[index] = kept
+            messages[index + leading] = kept.message
+        for index in window.parted():
+            messages[index + leading] = wire.apart(messages[index + leading])
+        if window.span is not None:
+            start, stop, span = window.span
+            standing = (index for index in range(start, stop) if not window.hidden(index))
+            account = [wire.user(span.text), *(messages[index + leading] for index in standing)]
+            messages[start + leading : stop + leading] = account
+        return messages
+
+
+def _edited(window: Window) -> Iterator[tuple[int, Sequence[Change]]]:
+    """Every message to be shown otherwise, and its changes."""
+    changed = window.changed
+    yield from changed.items()
+    for index in window.silent:
+        if index not in changed and not window.hidden(index):
+            yield index, ()

@@ -1,0 +1,88 @@
+"""Snapshots: how a change in somebody else's data is noticed without hashing it.
+
+A snapshot is a copy of the containers alone; the leaves, the long strings among them, are
+shared. CPython compares a shared leaf by pointer and any other by value, so comparing a
+snapshot with what it was taken of is sound at every depth and costs nothing for the bytes
+(`core-feasibility` §1).
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ullage.errors import FormatError
+
+__all__ = ["snapshot", "snapshot_at"]
+
+LEVELS = 200
+"""How deep containers may stand in each other. A cycle is deeper than any number."""
+
+_LEAVES = frozenset((str, int, float, bool, type(None), bytes))
+
+
+def snapshot_at(value: Any, where: str) -> Any:
+    """A snapshot of what stands at a place of the request.
+
+    Raises:
+        FormatError: it is nested too deep, or holds itself.
+    """
+    try:
+        return snapshot(value)
+    except RecursionError:
+        raise FormatError(
+            where,
+            f"nested more than {LEVELS} levels deep, or holding itself",
+            "Give plain JSON values.",
+        ) from None
+
+
+def snapshot(value: Any, levels: int = LEVELS) -> Any:
+    """A copy of every container in ``value`` that shares its leaves.
+
+    An SDK object becomes a value equal to objects of its type with equal fields; anything
+    else that can change becomes a value equal to nothing, so it is looked at every time.
+
+    Raises:
+        RecursionError: it is nested more than ``levels`` deep.
+    """
+    kind = type(value)
+    if kind in _LEAVES:
+        return value
+    if not levels:
+        raise RecursionError
+    if kind is dict:
+        copy = value.copy()
+        for key, item in value.items():
+            if type(item) not in _LEAVES:
+                copy[key] = snapshot(item, levels - 1)
+        return copy
+    if kind is list:
+        return [item if type(item) in _LEAVES else snapshot(item, levels - 1) for item in value]
+    if kind is tuple:
+        return tuple(snapshot(item, levels - 1) for item in value)
+    fields = getattr(value, "__dict__", None)
+    return _Fields(kind, snapshot(fields, levels - 1)) if isinstance(fields, dict) else _Unlike()
+
+
+class _Fields:
+    """Equal to an object of the same type whose fields are equal."""
+
+    __slots__ = ("fields", "kind")
+    __hash__ = None  # type: ignore[assignment]
+
+    def __init__(self, kind: type, fields: Any) -> None:
+        self.kind = kind
+        self.fields = fields
+
+    def __eq__(self, other: object) -> bool:
+        return type(other) is self.kind and bool(self.fields == vars(other))
+
+
+class _Unlike:
+    """Equal to nothing."""
+
+    __slots__ = ()
+    __hash__ = None  # type: ignore[assignment]
+
+    def __eq__(self, other: object) -> bool:
+        return False
