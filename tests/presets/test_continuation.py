@@ -254,6 +254,15 @@ def test_without_the_tool_the_marker_names_none():
     assert not session.owns({"type": "function", "function": {"name": "get_continuation"}})
 
 
+def test_who_joins_a_history_under_way_gets_the_tool_if_he_asks_for_it():
+    """Deviation: another list of tools would void what is cached and bound."""
+    text, session = shown(TRANSCRIPT, recall="auto")
+    assert text.endswith("\n[truncated — showing 4000/24591 chars]")
+    assert "recall=True adds them" in session.events[0].why
+    text, _ = shown(TRANSCRIPT, recall=True)
+    assert text.endswith(FIRST)
+
+
 def test_a_tool_of_the_callers_of_that_name_stays_his_and_ours_is_renamed():
     theirs = {"type": "function", "function": {"name": "get_continuation", "parameters": {}}}
     session = new_session()

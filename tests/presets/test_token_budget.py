@@ -7,6 +7,7 @@ against it on generated conversations.
 import contextlib
 import copy
 import io
+import json
 import re
 import sys
 from functools import partial
@@ -404,6 +405,25 @@ def test_the_newest_message_of_results_is_left_as_it_is(format):
     view = wire.history(session.fit(asked))
     shown = [text for message in view for _, texts in reading.results(message) for text in texts]
     assert [is_compacted(text) for text in shown] == [True, True, False, False]
+
+
+@pytest.mark.parametrize("wrapped", [0, 1, 2])
+def test_of_gemini_what_the_function_gave_is_the_content(wrapped):
+    """Deviation: there a result never is a string; text and JSON, in a wrapper or not."""
+    rows = json.dumps([{"row": number} for number in range(400)], separators=(",", ":"))
+    calls = [
+        histories.Call("read", f"{n}.py", f"{rows[:-1]},{n}]", items=wrapped) for n in range(3)
+    ]
+    messages = histories.wire("gemini", [histories.Turn(calls=(call,)) for call in calls])
+    session = new_session(format="gemini")
+    session.fit(histories.request("gemini", messages))
+    session.observe(Usage(fresh_tokens=45_231))
+    more = [{"role": "model", "parts": [{"text": "So."}]}, histories.user("gemini", "Go on.")]
+    view = session.fit(histories.request("gemini", [*messages, *more]))["contents"]
+    shown = [text for message in view for _, texts in reading.results(message) for text in texts]
+    assert [is_compacted(text) for text in shown] == [True, True, False]
+    original = next(iter(reading.results(messages[2])))[1][0]
+    assert without_refs(shown[0]) == original[:500] + MARKER
 
 
 @pytest.mark.says(
