@@ -9,6 +9,7 @@ import os
 import sys
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
+from contextlib import suppress
 from typing import Any, Literal
 
 from msgspec.structs import replace
@@ -203,7 +204,7 @@ class Coat(ABC):
         self.events += turned.events
         for event in turned.events:
             if event.kind == "diagnostic":
-                sys.stderr.write(f"{event.why}\n")
+                _tell(event.why)
         return turned.request
 
     def _observe(self, reply: Any) -> Steps[State] | None:
@@ -255,3 +256,10 @@ class Coat(ABC):
         if name is None:
             raise ConfigError("session", "nothing was fitted yet", "Call fit(request) first.")
         return FORMATS[name]
+
+
+def _tell(line: str) -> None:
+    """Say a line on stderr, if that takes it. No turn fails for it: an event says the same."""
+    if sys.stderr is not None:
+        with suppress(OSError, ValueError):
+            sys.stderr.write(f"{line}\n")

@@ -86,20 +86,21 @@ def fit(window: Window, ledger: Ledger, policy: Policy, *, joined: bool = False)
 def _learn(window: Window, ledger: Ledger) -> None:
     """Take in what was reported for the request of the boundary the window stands at.
 
-    Not a report by which what we do not see is over the limit by itself: nothing would ever
-    fit again, and so no better report could come (usage summed over a turn reads so, F64).
+    Where nothing was answered since (the same request again, or one message more), what was
+    reported last holds on: a second call decides as the first did.
+
+    No report calibrates by which what we do not see is over the limit by itself: nothing would
+    ever fit again, and so no better report could come (usage summed over a turn, F64).
     """
-    size, window.reported_tokens = window.size, None
-    if 0 < size < len(window.transcript) and window.transcript.starts_turn(size):
-        observed = ledger.at(window.transcript.decision_key(size)).observed
-        if observed is None:
-            return
-        window.reported_tokens = observed.reported_tokens
-        unseen_tokens = observed.reported_tokens - observed.estimated_tokens
-        if unseen_tokens < window.limit_tokens:
-            window.calibration = window.calibration.observe(
-                observed.reported_tokens, observed.estimated_tokens
-            )
+    size = window.size
+    if not (0 < size < len(window.transcript) and window.transcript.starts_turn(size)):
+        return
+    observed = ledger.at(window.transcript.decision_key(size)).observed
+    window.reported_tokens = observed.reported_tokens if observed else None
+    if observed and observed.reported_tokens - observed.estimated_tokens < window.limit_tokens:
+        window.calibration = window.calibration.observe(
+            observed.reported_tokens, observed.estimated_tokens
+        )
 
 
 def _settled(window: Window, ledger: Ledger) -> int:

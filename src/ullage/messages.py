@@ -122,6 +122,12 @@ class ToolResult(Struct, frozen=True, gc=False):
     at: int
     name: str = ""
 
+    @property
+    def is_string(self) -> bool:
+        """Whether the wire held a string, and not a list of blocks."""
+        content = self.content
+        return len(content) == 1 and isinstance(content[0], Text) and content[0].at == WHOLE
+
 
 Part: TypeAlias = Text | Reasoning | Media | Opaque | ToolCall | ToolResult
 

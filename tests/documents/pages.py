@@ -68,7 +68,8 @@ def entries(marks):
 
 def page(inventory, found, order, deviations):
     """The page of one document. ``order`` gives the place of an entry in it, as a key."""
-    rows = [row for row in deviations.splitlines() if row.startswith(f"| {inventory.name} ")]
+    heads = (f"| {inventory.name} ", f"| {inventory.name}: ")
+    rows = [row for row in deviations.splitlines() if row.startswith(heads)]
     parts = [
         "<!-- Written by `python -m tests.documents write` from the marks of the tests. -->",
         f"# {inventory.title}",

@@ -224,7 +224,12 @@ def test_a_mark_that_proves_nothing_or_cannot_be_read_is_refused(text, says):
 # Pages
 
 
-DEVIATIONS = "| sentence | …\n| tiny 1: is cut | left | legal | `t` |\n| other 2 | … | … | … |\n"
+DEVIATIONS = """\
+| sentence | …
+| tiny 1: is cut | left | legal | `t` |
+| tiny: all of it | most | legal | `t` |
+| other 2 | … | … | … |
+"""
 
 
 def written(marks, order):
@@ -250,6 +255,7 @@ Its letter yields here ([all of them](../../docs/deviations.md)):
 | sentence | how we take it | why | test |
 |---|---|---|---|
 | tiny 1: is cut | left | legal | `t` |
+| tiny: all of it | most | legal | `t` |
 
 ## Rule
 

@@ -1,4 +1,7 @@
-"""Both ways to use the example, as processes, over a real MCP server; only the model is played."""
+"""`tool-result-continuation.md` in both ways to use it, over a real MCP server on stdio.
+
+The command line and the HTTP endpoint run as processes; only the model is played.
+"""
 
 import json
 import os
@@ -9,15 +12,19 @@ import urllib.request
 from pathlib import Path
 from urllib.error import HTTPError
 
+import openai
 import pytest
+from msgspec.structs import replace
 
+from examples.continuation import MEETING_SERVER, agent_turn, new_session
 from examples.meeting_server import TRANSCRIPT_CHARS, transcript
 from tests.loop.server import calling, saying, serving
+from ullage.integrations.mcp_tools import mcp_tools
 
 ROOT = Path(__file__).parents[2]
 NOTICE = re.compile(
     r"\n(?:\[ref=\w+, [\d,]+ characters in all\]\n)?"
-    r"\[truncated — showing [-\d]+/(?P<total>\d+) chars\. Call get_continuation with "
+    r"\[truncated — showing (?P<shown>[-\d]+)/(?P<total>\d+) chars\. Call get_continuation with "
     r'tool_call_id="(?P<id>\w+)"(?: and offset=(?P<offset>\d+))? to read more\]$'
 )
 DECISIONS = [line for line in transcript().splitlines() if line.startswith("Decision: ")]
@@ -33,9 +40,7 @@ def secretary(body):
         return calling(0, "transcribe_audio", path="meeting.wav")
     found = NOTICE.search(results[-1]["content"])
     if found and len(results) < 20:
-        asked = {"tool_call_id": found["id"]}
-        if found["offset"]:
-            asked["offset"] = int(found["offset"])
+        asked = {"tool_call_id": found["id"], "offset": int(found["offset"] or found["shown"])}
         return calling(len(results), "get_continuation", **asked)
     lines = rebuilt([result["content"] for result in results]).splitlines()
     return saying("\n".join(line for line in lines if line.startswith("Decision: ")))
@@ -44,6 +49,67 @@ def secretary(body):
 def rebuilt(shown):
     """The whole transcript, from nothing but what was shown."""
     return "".join(NOTICE.sub("", page) for page in shown)
+
+
+@pytest.mark.says(
+    "tool-result-continuation",
+    "Data flow",
+    """
+    User asks to summarize meeting
+      -> agent calls transcribe_audio
+      -> MCP returns 24,591 chars
+      -> agent_turn caches full result, truncates to 4000 chars
+      -> marker: [truncated - showing 4000/24591 chars. Call get_continuation...]
+      -> LLM sees partial transcript, calls get_continuation(offset=4000)
+      -> agent_turn serves chars 4000-8000 from cache
+      -> LLM calls get_continuation(offset=8000) ... repeats as needed
+      -> LLM has enough context, generates summary
+    """,
+    lives="ullage.loop",
+)
+@pytest.mark.says(
+    "tool-result-continuation",
+    "4. Local handler in tool call loop",
+    "If so, serve the chunk directly from the cache — no MCP round-trip:",
+    lives="ullage.loop.steps",
+)
+@pytest.mark.says(
+    "tool-result-continuation",
+    "What doesn't change",
+    "`mcp_server.py` — no new MCP tools",
+    lives="ullage.integrations.mcp_tools",
+)
+def test_the_server_is_called_once_and_all_the_rest_is_read_here():
+    """In one process: what the model asks for, what reaches the server, what comes back."""
+    reached = []
+
+    def counted(tool):
+        def run(arguments):
+            came = tool.run(arguments)
+            reached.append((tool.name, arguments, len(came.text)))
+            return came
+
+        return replace(tool, run=run)
+
+    messages = []
+    with (
+        serving(secretary) as (url, bodies),
+        mcp_tools(MEETING_SERVER) as tools,
+        new_session("gpt-4.1", "memory") as session,
+        openai.OpenAI(base_url=url, api_key="none", max_retries=0) as client,
+    ):
+        create = client.chat.completions.create
+        outcome = agent_turn(create, session, [*map(counted, tools)], messages, "Decisions?")
+    assert [tool.name for tool in tools] == ["transcribe_audio"]
+    assert reached == [("transcribe_audio", {"path": "meeting.wav"}, 24_591)]
+    assert outcome.text.splitlines() == DECISIONS
+    calls = [call["function"] for m in bodies[-1]["messages"] for call in m.get("tool_calls", ())]
+    asked = [json.loads(call["arguments"]).get("offset") for call in calls]
+    assert [call["name"] for call in calls] == ["transcribe_audio"] + ["get_continuation"] * 6
+    assert asked == [None, 4_000, 8_000, 12_000, 16_000, 20_000, 24_000]
+    shown = [m["content"] for m in bodies[-1]["messages"] if m["role"] == "tool"]
+    assert shown[1].startswith(transcript()[4_000:8_000])
+    assert rebuilt(shown) == transcript()
 
 
 def environment(url):
@@ -61,6 +127,12 @@ def test_the_transcript_is_that_of_the_document():
     assert len(DECISIONS) == 5
 
 
+@pytest.mark.says(
+    "tool-result-continuation",
+    "Scope",
+    "Works in both CLI (`agent.py`) and HTTP (`api_server.py`) paths since both call `agent_turn`",
+    lives="ullage.loop",
+)
 def test_on_the_command_line(tmp_path):
     question = "Which decisions were made?"
     with serving(secretary) as (url, bodies):
@@ -109,6 +181,12 @@ def http(tmp_path_factory):
             process.communicate(timeout=30)
 
 
+@pytest.mark.says(
+    "tool-result-continuation",
+    "What doesn't change",
+    "`api_server.py` — calls `agent_turn` the same way",
+    lives="ullage.loop",
+)
 def test_behind_an_http_endpoint(http):
     url, bodies = http
     bodies.clear()

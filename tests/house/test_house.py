@@ -72,7 +72,8 @@ def test_the_public_surface_is_sorted_complete_and_importable():
     bound = {
         alias.name
         for node in tree.body
-        if isinstance(node, ast.ImportFrom) and node.module not in ("__future__", "typing", "importlib")
+        if isinstance(node, ast.ImportFrom)
+        and node.module not in ("__future__", "typing", "importlib")
         for alias in node.names
     }
     loaded_when_asked_for = {"AsyncSession", "Problem", "convert", "problems"}

@@ -5,11 +5,9 @@ import json
 import pytest
 
 from tests import histories
-from ullage import ConfigError, Limits, Session, Usage, presets
+from ullage import Limits, Session, Usage, presets
 from ullage.formats import FORMATS
 from ullage.formats.rules import problems_of
-from ullage.presets.continuation import ContinuationSettings
-from ullage.presets.token_budget import TokenBudgetSettings, token_budget
 from ullage.replay import reading
 
 PRESETS = [name for name in presets.NAMES if name != "default"]
@@ -67,28 +65,3 @@ def test_continuation_pages_to_the_end_by_call_id():
     assert page.startswith(LONG[4_000:8_000])
     assert "showing 4000-8000/" in page
     assert json.loads(reading.ask(session, "get_continuation", {"tool_call_id": "x"}))["error"]
-
-
-def test_token_budget_leaves_the_newest_batch(capsys):
-    _, messages, view = played("token_budget", "anthropic")
-    assert view[-1] is messages[-1]
-    shown = [text for message in view for _, texts in reading.results(message) for text in texts]
-    assert [text.endswith("[truncated for context management]") for text in shown] == [1, 1, 0, 0]
-    told = capsys.readouterr().err
-    assert "Note: Compacted 2 old tool result(s) — input tokens (6" in told
-    assert "exceeded budget (40,000)" in told
-
-
-def test_settings_are_read_under_the_documents_keys(tmp_path):
-    file = tmp_path / "settings.toml"
-    file.write_text("InputTokenBudget = 10\nToolResultRetentionChars = 20\n")
-    read = TokenBudgetSettings(input_token_budget=10, tool_result_retention_chars=20)
-    loaded = presets.load("token_budget", file)
-    assert loaded.diagnostic == token_budget(read).diagnostic
-    assert "budget (10)" in loaded.diagnostic
-    with pytest.raises(ConfigError, match="InputTokenBudget"):
-        presets.load("token_budget", {"InputTokenBudget": -1})
-    with pytest.raises(ConfigError, match="under 1"):
-        ContinuationSettings(MAX_TOOL_RESULT_CHARS=0)
-    with pytest.raises(ConfigError, match="The keys are InputTokenBudget"):
-        presets.load("token_budget", {"Budget": 1})

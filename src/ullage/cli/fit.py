@@ -11,6 +11,7 @@ from ullage.cli._options import json_option, print_json, store_options
 from ullage.errors import FormatError
 from ullage.formats import FORMATS
 from ullage.limits import Limits
+from ullage.presets import NAMES
 from ullage.session import Session
 
 __all__ = ["command"]
@@ -19,6 +20,7 @@ __all__ = ["command"]
 @click.command("fit")
 @click.argument("file", type=click.File("rb"))
 @click.option("--model", default="", help="The model, if the request does not name it.")
+@click.option("--policy", type=click.Choice(NAMES), default="default", show_default=True)
 @click.option("--window", type=int, help="The context window in tokens. Default: the model's.")
 @click.option("--format", "wire", type=click.Choice(sorted(FORMATS)), help="The wire format.")
 @click.option("--recall/--no-recall", default=None, help="Offer the recall tools. Default: auto.")
@@ -28,6 +30,7 @@ __all__ = ["command"]
 def command(
     file: BinaryIO,
     model: str,
+    policy: str,
     window: int | None,
     wire: str | None,
     recall: bool | None,
@@ -47,6 +50,7 @@ def command(
         raise FormatError("the file", f"not JSON ({error})", "Give one request.") from None
     session = Session(
         model,
+        policy=policy,
         limits=Limits(window_tokens=window) if window is not None else None,
         format=wire,
         store=store or "sqlite",

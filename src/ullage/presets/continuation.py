@@ -1,16 +1,28 @@
-"""`tool-result-continuation.md`: 4,000 characters of a result, and a tool that reads on."""
+"""`tool-result-continuation.md`: 4,000 characters of a result, and a tool that reads on.
+
+The document's result cache is the history at hand, which holds every result whole, and the
+store behind it; its loop, with the calls that do not count, is `ullage.loop`.
+"""
 
 from __future__ import annotations
 
 from functools import partial
 
 from ullage.desk import CONTINUATION, Desk, ToolSpec
+from ullage.notices import Words
 from ullage.policy import Policy
-from ullage.presets._settings import Settings, at_least
+from ullage.presets._settings import Settings, at_least, check_types
 from ullage.stages import emergency, truncate
 from ullage.stages.shapes import head_chars
+from ullage.stages.truncate import Shape, Source
 
-__all__ = ["MAX_TOOL_RESULT_CHARS", "ContinuationSettings", "continuation"]
+__all__ = [
+    "MAX_TOOL_RESULT_CHARS",
+    "ContinuationSettings",
+    "continuation",
+    "output_shape",
+    "truncate_tool_result",
+]
 
 MAX_TOOL_RESULT_CHARS = 4_000
 _MARKER = (
@@ -32,12 +44,13 @@ class ContinuationSettings(Settings, frozen=True):
     """The document's one constant, under its own name.
 
     Raises:
-        ConfigError: it is under 1.
+        ConfigError: it is not a whole number, or under 1.
     """
 
     MAX_TOOL_RESULT_CHARS: int = MAX_TOOL_RESULT_CHARS
 
     def __post_init__(self) -> None:
+        check_types(self)
         at_least(1, MAX_TOOL_RESULT_CHARS=self.MAX_TOOL_RESULT_CHARS)
 
 
@@ -46,14 +59,33 @@ _DEFAULTS = ContinuationSettings()
 
 def continuation(settings: ContinuationSettings = _DEFAULTS) -> Policy:
     """The policy of the document."""
-    limit = settings.MAX_TOOL_RESULT_CHARS
-    shape = partial(head_chars, limit_chars=limit, marker=_MARKER, bare=_BARE)
     return Policy(
         name="continuation-1",
-        at_first_sight=(partial(truncate, shape=shape),),
+        at_first_sight=(partial(truncate, shape=output_shape(settings)),),
         guard=partial(emergency),
-        desk=_desk(limit),
+        desk=_desk(settings.MAX_TOOL_RESULT_CHARS),
     )
+
+
+def output_shape(settings: ContinuationSettings = _DEFAULTS) -> Shape:
+    """What is shown of one result."""
+    limit = settings.MAX_TOOL_RESULT_CHARS
+    return partial(head_chars, limit_chars=limit, marker=_MARKER, bare=_BARE)
+
+
+def truncate_tool_result(
+    result: str, tool_call_id: str, settings: ContinuationSettings = _DEFAULTS
+) -> str:
+    """What the model is shown of a result, as the document's function of this name gives it.
+
+    Args:
+        result: what the tool returned.
+        tool_call_id: the id of its call.
+        settings: the document's.
+    """
+    words = Words(desk=_desk(settings.MAX_TOOL_RESULT_CHARS))
+    shown = output_shape(settings)(Source(result, call_id=tool_call_id), words)
+    return result if shown is None else shown.text
 
 
 def _desk(limit: int) -> Desk:

@@ -1,8 +1,8 @@
 """`token-budget-compaction.md`: over a token budget, old results keep 500 characters.
 
-The trigger is what the provider reported for the last request. Every tool result but those
-of the newest batch is cut to its first characters and a marker; nothing else is touched, and
-no other call is ever made.
+The trigger is what the provider reported for the last request, and what was newest when that
+reply came stays: the model may still need it. Every older result that is a string is cut to
+its first characters and a marker; nothing else is touched, and no other call is ever made.
 """
 
 from __future__ import annotations
@@ -13,11 +13,11 @@ from msgspec.structs import replace
 
 from ullage.desk import OURS
 from ullage.policy import Policy
-from ullage.presets._settings import Settings, at_least
+from ullage.presets._settings import Settings, at_least, check_types
 from ullage.stages import emergency, prune
 from ullage.stages.placeholders import head_and_marker
-from ullage.stages.pressure import newest_batch, over_reported
-from ullage.stages.prune import results_only
+from ullage.stages.pressure import newest_answered, over_reported
+from ullage.stages.prune import strings_only
 
 __all__ = ["MARKER", "TokenBudgetSettings", "token_budget"]
 
@@ -37,13 +37,14 @@ class TokenBudgetSettings(Settings, frozen=True, rename="pascal"):
         tool_result_retention_chars: characters kept of each.
 
     Raises:
-        ConfigError: a number is negative.
+        ConfigError: a value is not a whole number, or is negative.
     """
 
     input_token_budget: int = 40_000
     tool_result_retention_chars: int = 500
 
     def __post_init__(self) -> None:
+        check_types(self)
         at_least(0, InputTokenBudget=self.input_token_budget)
         at_least(0, ToolResultRetentionChars=self.tool_result_retention_chars)
 
@@ -57,8 +58,8 @@ def token_budget(settings: TokenBudgetSettings = _DEFAULTS) -> Policy:
     stage = partial(
         prune,
         wanted=partial(over_reported, budget_tokens=budget),
-        protected=newest_batch,
-        candidates=results_only,
+        protected=newest_answered,
+        candidates=strings_only,
         show=partial(
             head_and_marker,
             retain_chars=settings.tool_result_retention_chars,

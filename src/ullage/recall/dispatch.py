@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
-from typing import Any
+from typing import Any, TypeVar
 
 import msgspec
 
@@ -18,6 +18,8 @@ from ullage.recall.read import characters, lines
 from ullage.recall.source import Source
 
 __all__ = ["Answer", "answer"]
+
+D = TypeVar("D", int, None)
 
 _loads = msgspec.json.Decoder().decode
 
@@ -90,7 +92,7 @@ def _page(
 ) -> Steps[Answer]:
     desk = words.desk
     if name == CONTINUATION:
-        offset = _integer(arguments.get("offset"), desk.first_offset)
+        offset = _integer(arguments.get("offset"), None)
         page = yield from characters(source, offset, words, desk.page_chars, asked)
         return Answer(page, source.ref)
     if name == READ:
@@ -141,7 +143,7 @@ def _arguments(text: str) -> dict[str, Any] | None:
     return value if isinstance(value, dict) else None
 
 
-def _integer(value: Any, default: int) -> int:
+def _integer(value: Any, default: D) -> int | D:
     """A number as models write it: 4000, 4000.0, "4000", "4,000" or "4000.0"."""
     if isinstance(value, str):
         value = value.replace(",", "").removesuffix(".0")

@@ -23,7 +23,7 @@ _BEFORE_CHARS = 1_100
 def by_character(
     text: str,
     ref: str,
-    offset: int,
+    offset: int | None,
     words: Words,
     page_chars: int = OURS.page_chars,
     asked: str | None = None,
@@ -41,7 +41,7 @@ def by_line(
 
 def characters(
     source: Source,
-    offset: int,
+    offset: int | None,
     words: Words,
     page_chars: int = OURS.page_chars,
     asked: str | None = None,
@@ -49,8 +49,11 @@ def characters(
     """The page that begins at character ``offset``; its last line says where to read on.
 
     ``asked`` is what the call named, if not the ref. The last page has no such line.
-    ``offset`` beyond the end gives a sentence that says so.
+    ``offset`` beyond the end gives a sentence that says so. None: where the beginning that
+    the desk takes for shown ends, at a whole character as it was shown.
     """
+    if offset is None:
+        offset = yield from _safe_cut(source, words.desk.first_offset)
     offset = max(offset, 0)
     if offset >= source.chars > 0:
         return f"[nothing after character {source.chars:,}: the output ends there]"

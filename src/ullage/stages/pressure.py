@@ -10,6 +10,7 @@ from ullage.stages import rough
 from ullage.window import Window
 
 __all__ = [
+    "newest_answered",
     "newest_batch",
     "newest_rough",
     "newest_share",
@@ -115,13 +116,25 @@ def newest_rough(window: Window, *, tokens: int) -> tuple[int, int]:
 
 def newest_batch(window: Window) -> tuple[int, int]:
     """The newest results stay: those of one assistant message, in one message or several."""
-    messages = window.transcript.messages
-    index = window.size - 1
+    return _batch_before(window, window.size), 0
+
+
+def newest_answered(window: Window) -> tuple[int, int]:
+    """The newest results that the model has replied to stay, and all that came later.
+
+    They were the newest of all when the reply came and told how long its prompt had been.
+    """
+    return _batch_before(window, window.turn_start), 0
+
+
+def _batch_before(window: Window, stop: int) -> int:
+    """Where the newest batch of results before ``stop`` begins; 0 if there is none."""
+    messages, index = window.transcript.messages, stop - 1
     while index >= 0 and not _has_results(messages[index].parts):
         index -= 1
     while index > 0 and _has_results(messages[index - 1].parts):
         index -= 1
-    return max(index, 0), 0
+    return max(index, 0)
 
 
 def _has_results(parts: tuple[object, ...]) -> bool:

@@ -20,14 +20,23 @@ from functools import partial
 from typing import Protocol, TypeAlias
 
 from ullage.edits import Cut, Replace
-from ullage.messages import Text, ToolCall
+from ullage.messages import Text, ToolCall, ToolResult
 from ullage.stages import rough
 from ullage.stages.placeholders import placeholder
 from ullage.stages.pressure import newest_share, over_share
 from ullage.transcript import Spot
 from ullage.window import SMALL_TOKENS, Window
 
-__all__ = ["Candidates", "Show", "oldest_first", "prune", "results_only", "rough_won", "tokens_won"]
+__all__ = [
+    "Candidates",
+    "Show",
+    "oldest_first",
+    "prune",
+    "results_only",
+    "rough_won",
+    "strings_only",
+    "tokens_won",
+]
 
 _PLACEHOLDER_TOKENS = 70
 
@@ -76,6 +85,16 @@ def results_only(window: Window, protected: tuple[int, int]) -> Sequence[Spot]:
     stop = protected[0] + 1 if protected[1] else protected[0]
     found = window.results(0, min(stop, window.size))
     return [spot for spot in found if spot[:2] < protected]
+
+
+def strings_only(window: Window, protected: tuple[int, int]) -> Sequence[Spot]:
+    """Every result that is one string, and not a list of blocks, the oldest first."""
+    return [spot for spot in results_only(window, protected) if _is_string(window, spot)]
+
+
+def _is_string(window: Window, spot: Spot) -> bool:
+    part = window.transcript.messages[spot[0]].parts[spot[1]]
+    return isinstance(part, ToolResult) and part.is_string
 
 
 def prune(

@@ -35,7 +35,8 @@ def head_chars(
         source: the result.
         words: the wording of the session.
         limit_chars: characters shown of a result that has more.
-        marker: the last line. Fields: ``shown``, ``total``, ``call_id``, ``prefix``.
+        marker: the last line. Fields: ``shown``, ``total``, ``call_id`` (the ref where there
+            is none), ``prefix``.
         bare: the last line where no recall tool is offered. Fields: ``shown``, ``total``.
     """
     total = len(source.text)
@@ -43,7 +44,7 @@ def head_chars(
         return None
     shown = safe_cut(source.text, limit_chars)
     last = (marker if words.recall else bare).format(
-        shown=shown, total=total, call_id=source.call_id, prefix=words.prefix
+        shown=shown, total=total, call_id=source.call_id or source.ref, prefix=words.prefix
     )
     text = f"{source.text[:shown]}\n{ref_line(source.ref, total)}\n{last}"
     if len(text) >= total:

@@ -31,7 +31,10 @@ LIMIT_CHARS: Mapping[ToolKind, int] = {
 
 
 class Source(NamedTuple):
-    """A result as a shape sees it: its text, its tool's name and its call's id."""
+    """A result as a shape sees it: its text, its tool's name, and its call's id.
+
+    The id opens the first item of a result; any other item has none.
+    """
 
     text: str
     tool: str = ""
@@ -133,7 +136,7 @@ def _cut(window: Window, spot: Spot, shape: Shape) -> Cut | None:
     if not isinstance(leaf, Text) or window.words.is_recall(tool):
         return None  # what was called back is bounded, and never set aside again (F78)
     part = window.transcript.messages[spot[0]].parts[spot[1]]
-    call_id = part.call_id if isinstance(part, ToolResult) else ""
+    call_id = part.call_id if isinstance(part, ToolResult) and spot[2] == 0 else ""
     shown = shape(Source(leaf.text, tool, call_id), window.words)
     output = window.transcript.output(spot) if shown else None
     if shown is None or output is None:
