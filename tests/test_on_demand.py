@@ -8,14 +8,15 @@ import pytest
 LOADED = """
 import sys, ullage
 {}
-print(*(name for name in sys.modules if name.startswith(("ullage.formats.re", "ullage.formats.ru"))))
+print(*(name for name in sys.modules if name.startswith({WANTED})))
 """
+WANTED = ("ullage.formats.repair", "ullage.formats.rules")
 FIT = "ullage.Session('gpt-4.1'{}).fit({{'messages': [{{'role': 'user', 'content': 'hi'}}]}})"
 
 
 def loaded(code):
     done = subprocess.run(
-        [sys.executable, "-c", LOADED.format(code)],
+        [sys.executable, "-c", LOADED.format(code, WANTED=WANTED)],
         capture_output=True,
         text=True,
         check=True,
