@@ -1,4 +1,4 @@
-"""What a turn costs: ``python -m bench.turns``, with ``--json`` for machines.
+"""What a turn costs: ``python -m bench.turns``, ``--json`` for machines, ``--cpu`` on busy ones.
 
 Histories of 478 messages (5 MB, about 1.4 M tokens) and 5,000 messages (8 MB), in all four
 formats, are put through a session the ways an agent would: again and again with
@@ -16,8 +16,9 @@ import platform
 import subprocess
 import sys
 import tempfile
+import time
 import tracemalloc
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import redirect_stderr
 from functools import partial
 from io import StringIO
@@ -29,7 +30,8 @@ import msgspec
 from rich.console import Console
 
 from bench import presets, stores
-from bench.figures import Figure, of_times, table, timed_ms
+from bench.figures import Figure, of_times, table
+from bench.figures import timed_ms as wall_ms
 from bench.material import (
     FORMATS,
     KEYS,
@@ -83,6 +85,17 @@ def measure() -> Iterator[Figure]:
     yield from presets.measure(material)
     for what, value, unit in stores.measure():
         yield Figure("Stores (bench.stores)", what, value, unit=unit)
+
+
+class _Clock:
+    """What calls are timed by: the clock on the wall, or with ``--cpu`` the processor's."""
+
+    now = time.perf_counter
+
+
+def timed_ms(work: Callable[[], object]) -> float:
+    """Milliseconds that ``work`` takes."""
+    return wall_ms(work, _Clock.now)
 
 
 def session_for(format: Format, window_tokens: int, **more: Any) -> Session:
@@ -248,7 +261,7 @@ def new_process() -> Iterator[Figure]:
     bare, imported, first = "pass", "import ullage", _FIRST
     spans = {
         code: sorted(
-            timed_ms(lambda code=code: subprocess.run([sys.executable, "-c", code], check=True))
+            wall_ms(lambda code=code: subprocess.run([sys.executable, "-c", code], check=True))
             for _ in range(5)
         )
         for code in (bare, imported, first)
@@ -399,7 +412,12 @@ def main() -> None:
     """Measure and print."""
     parser = argparse.ArgumentParser(prog="bench.turns", description=__doc__)
     parser.add_argument("--json", action="store_true", help="print the figures as JSON")
+    parser.add_argument(
+        "--cpu", action="store_true", help="count processor time of calls: for a busy machine"
+    )
     asked = parser.parse_args()
+    if asked.cpu:
+        _Clock.now = time.thread_time
     with redirect_stderr(StringIO()):  # a document wants its batches told there
         figures = list(measure())  # no spinner: its thread would hold up the calls measured
     if asked.json:

@@ -131,7 +131,7 @@ def plain(value: Any, where: str) -> Mapping[str, Any]:
     Raises:
         FormatError: it is neither.
     """
-    if isinstance(value, Mapping):
+    if type(value) is dict or isinstance(value, Mapping):
         return value
     dump = getattr(value, "model_dump", None)
     if dump is not None:
@@ -147,7 +147,7 @@ def plain(value: Any, where: str) -> Mapping[str, Any]:
 
 def field(value: Any, name: str, default: Any = None) -> Any:
     """A field of a dict or of an SDK object."""
-    if isinstance(value, Mapping):
+    if type(value) is dict or isinstance(value, Mapping):  # the second alone is slow
         return value.get(name, default)
     return getattr(value, name, default)
 

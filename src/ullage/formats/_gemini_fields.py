@@ -38,7 +38,7 @@ def _snake(name: str) -> str:
 
 def get(value: Any, name: str) -> Any:
     """A field by its camelCase name, in either spelling, of a dict or of an SDK object."""
-    if isinstance(value, Mapping):
+    if type(value) is dict or isinstance(value, Mapping):  # the second alone is slow
         found = value.get(name)
         return value.get(_snake(name)) if found is None else found
     return getattr(value, _snake(name), None)
@@ -67,7 +67,7 @@ def unsigned(raw: Any) -> Any:
 
 def check_object(raw: Any, where: str) -> None:
     """Raise FormatError unless ``raw`` is a dict or an object of the SDK."""
-    if not isinstance(raw, Mapping) and not hasattr(raw, "model_dump"):
+    if not isinstance(raw, (dict, Mapping)) and not hasattr(raw, "model_dump"):
         raise FormatError(
             where,
             f"expected an object, got {type(raw).__name__}",
@@ -77,7 +77,7 @@ def check_object(raw: Any, where: str) -> None:
 
 def is_content(raw: Any) -> bool:
     """Whether this is a content, and not a part that stands for one."""
-    if isinstance(raw, Mapping):
+    if type(raw) is dict or isinstance(raw, Mapping):
         return "parts" in raw or "role" in raw
     return hasattr(raw, "parts")
 

@@ -17,7 +17,6 @@ from __future__ import annotations
 
 import re
 from base64 import b64encode
-from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -166,13 +165,15 @@ class Gemini:
                 "Give contents as the API takes them.",
             )
         parts: list[Part] = []
-        numbers: Counter[tuple[type, str]] = Counter()
+        numbers: dict[tuple[type, str], int] = {}
         signed = False
         for at, raw in enumerate(raws):
             part = self._part(raw, at, f"{where}.parts[{at}]")
             if isinstance(part, (ToolCall, ToolResult)):
-                numbers[type(part), part.name] += 1
-                part = _named(part, numbers[type(part), part.name])
+                number = numbers[type(part), part.name] = (
+                    numbers.get((type(part), part.name), 0) + 1
+                )
+                part = _named(part, number)
             if isinstance(part, ToolCall) and get(raw, "thoughtSignature"):
                 signed = True
             parts.append(part)

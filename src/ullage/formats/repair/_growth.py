@@ -12,7 +12,7 @@ change makes it another history.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import chain, compress, count
 from operator import is_not, ne
 from typing import Any
@@ -57,6 +57,7 @@ class Mending:
         self._places: dict[int, int] = {}
         self._closed: list[_Segment] = [_START]
         self._open = _START
+        self._settled: list[Any] = []
         self._has_stale = False
 
     def __len__(self) -> int:
@@ -103,16 +104,25 @@ class Mending:
     def _place(self, raws: Sequence[Any]) -> None:
         """Take in the objects at hand: equal ones may have taken the place of others."""
         mine = self._history.raws
-        first = 0 if any(map(is_not, mine, raws)) else len(mine)
-        if not first:
-            self._places.clear()
+        first, are_others = len(mine), any(map(is_not, mine, raws))
         mine[:] = raws
+        if are_others:
+            first = 0
+            self._places.clear()
+            closed = chain.from_iterable([segment.messages for segment in self._closed])
+            self._settled = self._own(closed)
         self._places.update((id(raws[at]), at) for at in range(first, len(raws)))
+
+    def _own(self, made: Iterable[Any]) -> list[Any]:
+        """What was made, the caller's own objects where an index stands for one."""
+        raws = self._history.raws
+        return [raws[one] if type(one) is int else one for one in made]
 
     def _make(self, first: int) -> None:
         """Make everything again from the segment on that holds a message."""
         while self._closed[-1].stop > first:
             self._closed.pop()
+        del self._settled[self._closed[-1].total :]
         history, stop = self._history, len(self._copies)
         since = self._closed[-1].stop
         least = 1
@@ -134,6 +144,7 @@ class Mending:
         messages, is_closed = self._made(since, stop)
         if is_closed and (messages or since):
             self._closed.append(self._segment(stop, messages))
+            self._settled += messages
             return True
         bench.back_to(told)
         return False
@@ -152,13 +163,10 @@ class Mending:
         return _Segment(stop, own, stale, total, last)
 
     def _mended(self, raws: Sequence[Any]) -> Mended:
-        segments = (*self._closed, self._open)
-        made = chain.from_iterable([segment.messages for segment in segments])
-        messages = [raws[at] if type(at) is int else at for at in made]
-        if len(messages) == len(raws) and not any(map(is_not, messages, raws)):
-            messages = raws  # type: ignore[assignment]
-        stale = tuple(_stale(segments)) if self._has_stale else ()
-        return Mended(messages, *self._history.bench.told(), stale)
+        messages = [*self._settled, *self._own(self._open.messages)]
+        same = len(messages) == len(raws) and not any(map(is_not, messages, raws))
+        stale = tuple(_stale((*self._closed, self._open))) if self._has_stale else ()
+        return Mended(raws if same else messages, *self._history.bench.told(), stale)
 
 
 def _is_alike(copy: Any, raw: Any) -> bool:
