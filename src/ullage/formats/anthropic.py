@@ -134,7 +134,7 @@ class Anthropic(MessageList):
         )
 
     def _content(self, block: Mapping[str, Any], at: int, where: str) -> Content:
-        kind = str(block.get("type"))
+        kind = block.get("type")
         if kind == "text":
             return Text(text_at(block.get("text"), f"{where}.text"), at)
         if kind in ("image", "document"):
@@ -143,10 +143,10 @@ class Anthropic(MessageList):
                 data = field(source, "data") or field(source, "url") or field(source, "file_id")
                 mime = field(source, "media_type") or ""
                 return Media(kind, mime, str(data or ""), at, block=unmarked(block))
-        opens = str(block.get("id") or "") if kind in _SERVER_CALLS else ""
+        opens = str(block.get("id") or "") if str(kind) in _SERVER_CALLS else ""
         closes = str(block.get("tool_use_id") or "")
         text = opaque_json(block, where)
-        return Opaque(kind, text, at, opens=opens, closes=closes)
+        return Opaque(str(kind), text, at, opens=opens, closes=closes)
 
     def edit(
         self, raw: Any, message: Message, changes: Sequence[Change], *, silent: bool = False
