@@ -9,8 +9,9 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Collection, Iterable, Sequence
 
-from ullage.effects import Output, Record, Shape
+from ullage.effects import Output, Record
 from ullage.errors import StoreError
+from ullage.stores._around import Around
 from ullage.stores._base import Store
 from ullage.stores._clean import DAY_S, Bounds, Collected
 
@@ -19,7 +20,7 @@ __all__ = ["BoundedStore"]
 _DAILY = Bounds(older_than_s=30 * DAY_S, every_s=DAY_S)
 
 
-class BoundedStore:
+class BoundedStore(Around):
     """A store that cleans up after itself. The contract is `ullage.stores.Store`.
 
     Before it cleans up, it looks up every ledger entry it has seen, so that a process which
@@ -38,8 +39,7 @@ class BoundedStore:
     def __init__(
         self, store: Store, bounds: Bounds = _DAILY, *, clock: Callable[[], float] = time.time
     ) -> None:
-        self.store = store
-        self.name = store.name
+        super().__init__(store)
         self.bounds = bounds
         self.last: Collected | None = None
         self.failure: StoreError | None = None
@@ -64,37 +64,6 @@ class BoundedStore:
         found = self.store.find(tenant, keys)
         self._note(tenant, found)
         return found
-
-    def get(self, tenant: str, ref: str) -> Output:
-        """`Store.get`."""
-        return self.store.get(tenant, ref)
-
-    def look(self, tenant: str, ref: str) -> Shape:
-        """`Store.look`."""
-        return self.store.look(tenant, ref)
-
-    def chunk(self, tenant: str, ref: str, n: int) -> str:
-        """`Store.chunk`."""
-        return self.store.chunk(tenant, ref, n)
-
-    def refs(self, tenant: str) -> tuple[str, ...]:
-        """`Store.refs`."""
-        return self.store.refs(tenant)
-
-    def collect(
-        self,
-        tenant: str | None,
-        bounds: Bounds,
-        *,
-        keep: Collection[str] = (),
-        dry_run: bool = False,
-    ) -> Collected | None:
-        """`Store.collect`, whatever this store's own bounds are."""
-        return self.store.collect(tenant, bounds, keep=keep, dry_run=dry_run)
-
-    def close(self) -> None:
-        """`Store.close`."""
-        self.store.close()
 
     def _note(self, tenant: str, records: Iterable[Record]) -> None:
         """Remember where something was decided; a report of usage is no decision."""

@@ -18,14 +18,15 @@ import re
 import secrets
 import stat
 import time
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import NamedTuple
 
 from ullage.canon import ref_of
-from ullage.effects import Output, Record, Shape
+from ullage.effects import Output, Record
 from ullage.errors import SpillNotFound, StoreError
+from ullage.stores._around import Around
 from ullage.stores._base import Store
 from ullage.stores._chunks import pieces, shape
 from ullage.stores._clean import DAY_S, Bounds, Collected
@@ -50,7 +51,7 @@ class _File(NamedTuple):
     size_bytes: int
 
 
-class SpillStore:
+class SpillStore(Around):
     """A store whose outputs are files too. The contract is `ullage.stores.Store`.
 
     An output whose ref is not derived from its content (`ullage.canon.ref_of`) gets no file.
@@ -80,8 +81,7 @@ class SpillStore:
         files_kept_s: float | None = None,
         clock: Callable[[], float] = time.time,
     ) -> None:
-        self.store = store
-        self.name = store.name
+        super().__init__(store)
         self._whole = Path(folder).expanduser().absolute()
         self.folder = self._whole / room if room else self._whole
         self.files_created = 0
@@ -143,26 +143,6 @@ class SpillStore:
             raise StoreError(self.name, "read spill file", reason, ref)
         return text
 
-    def find(self, tenant: str, keys: Iterable[bytes]) -> tuple[Record, ...]:
-        """`Store.find`."""
-        return self.store.find(tenant, keys)
-
-    def get(self, tenant: str, ref: str) -> Output:
-        """`Store.get`."""
-        return self.store.get(tenant, ref)
-
-    def look(self, tenant: str, ref: str) -> Shape:
-        """`Store.look`."""
-        return self.store.look(tenant, ref)
-
-    def chunk(self, tenant: str, ref: str, n: int) -> str:
-        """`Store.chunk`."""
-        return self.store.chunk(tenant, ref, n)
-
-    def refs(self, tenant: str) -> tuple[str, ...]:
-        """`Store.refs`."""
-        return self.store.refs(tenant)
-
     def collect(
         self,
         tenant: str | None,
@@ -186,10 +166,6 @@ class SpillStore:
             with self._told("clean up"):
                 self._clear(done, bounds, keep, began_s)
         return done
-
-    def close(self) -> None:
-        """`Store.close`; the files stay."""
-        self.store.close()
 
     def _write(self, output: Output) -> None:
         """Put the file there whole, unless it is there; either way it was wanted now."""
