@@ -2,9 +2,12 @@
 
 import os
 import socket
+from contextlib import ExitStack
 
 import pytest
 from hypothesis import HealthCheck, settings
+
+from tests.servers import provider
 
 settings.register_profile(
     "quick",
@@ -31,3 +34,12 @@ def no_network(monkeypatch):
 
     connect = socket.socket.connect
     monkeypatch.setattr(socket.socket, "connect", refuse)
+
+
+@pytest.fixture
+def serve():
+    """``serve(format, replies, **more)``: a `tests.servers.provider` until the test is over."""
+    with ExitStack() as stack:
+        yield lambda format, replies=(), **more: stack.enter_context(
+            provider(format, replies, **more)
+        )

@@ -74,6 +74,7 @@ __all__ = [
     "Usage",
     "Window",
     "__version__",
+    "convert",
     "fit",
     "is_overflow",
     "problems",
@@ -81,12 +82,17 @@ __all__ = [
 
 if TYPE_CHECKING:
     from ullage.aio import AsyncSession
+    from ullage.formats.convert import convert
 
 
 def __getattr__(name: str) -> Any:
-    """``ullage.AsyncSession``, loaded when it is first asked for."""
+    """``ullage.AsyncSession`` and ``ullage.convert``, loaded when they are first asked for."""
     if name == "AsyncSession":
         from ullage.aio import AsyncSession
 
         return AsyncSession
+    if name == "convert":
+        from ullage.formats.convert import convert
+
+        return convert
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -80,13 +80,18 @@ class Opaque(Struct, frozen=True, gc=False):
     """Something we do not look into: carried through untouched.
 
     ``text`` is its canonical JSON, used for identity and for counting. ``tokens`` is what it
-    costs where it is sealed and its text does not tell.
+    costs where it is sealed and its text does not tell. ``opens`` is the id under which
+    something behind it will belong to it, and ``closes`` that of what it belongs to: a tool of
+    the server's and its result, a request and what was done with the approval. The history
+    may not be parted between the two.
     """
 
     kind: str
     text: str
     at: int
     tokens: int | None = None
+    opens: str = ""
+    closes: str = ""
 
 
 Content: TypeAlias = Text | Media | Opaque
@@ -145,3 +150,12 @@ class Message(Struct, frozen=True, gc=False):
     def only_thought(self) -> bool:
         """Whether this is reasoning and nothing else."""
         return bool(self.parts) and all(isinstance(part, Reasoning) for part in self.parts)
+
+    @property
+    def stands(self) -> bool:
+        """Whether nothing may take its place: what the system says holds for all behind it.
+
+        Instructions, tools that were added and settings that were changed are in force until
+        the system says otherwise.
+        """
+        return self.role == "system"

@@ -54,7 +54,7 @@ class Transcript:
         self._said: list[int] = [-1]
         self._turns: list[int] = [-1]
         self._seams: list[bool] = []
-        self._open: dict[str, ToolCall] = {}
+        self._open: dict[str, ToolCall | Opaque] = {}
         self._spots: dict[tuple[str, str, int], tuple[int, int]] = {}
         self._ordinals: dict[tuple[int, int], int] = {}
         self._times: dict[tuple[str, str], int] = {}
@@ -82,7 +82,7 @@ class Transcript:
         self._seams.append(not self._open and (starts == index or not speaks))
         if starts == index:
             # A call never answered must not block every later cut (F06), unless it may yet be.
-            self._open = {name: call for name, call in self._open.items() if call.late}
+            self._open = {name: call for name, call in self._open.items() if _is_late(call)}
         for number, part in enumerate(message.parts):
             if isinstance(part, ToolCall):
                 self._note("call", part.id, index, number)
@@ -95,6 +95,10 @@ class Transcript:
                 times = self._times.get(("call", name), 0)
                 if times:
                     self._answers[index, number] = self._spots["call", name, times - 1]
+            elif isinstance(part, Opaque):
+                self._open.pop(part.closes, None)
+                if part.opens:
+                    self._open[part.opens] = part
 
     def _answered(self, result: ToolResult) -> str:
         """The id of the call a result answers: its own, else the first open one of its tool.
@@ -103,8 +107,8 @@ class Transcript:
         """
         if result.call_id in self._open or not result.name:
             return result.call_id
-        same = (call_id for call_id, call in self._open.items() if call.name == result.name)
-        return next(same, result.call_id)
+        calls = ((id, call) for id, call in self._open.items() if isinstance(call, ToolCall))
+        return next((id for id, call in calls if call.name == result.name), result.call_id)
 
     def _note(self, kind: str, name: str, index: int, number: int) -> None:
         name = whole(name)
@@ -184,6 +188,11 @@ class Transcript:
         part = self.messages[found[0]].parts[found[1]]
         return part if isinstance(part, ToolCall) else None
 
+    def home(self, index: int, number: int) -> int | None:
+        """The message of the call that the result at (message, part) answers."""
+        found = self._answers.get((index, number))
+        return None if found is None else found[0]
+
     def newest_result(self, call_id: str) -> Spot | None:
         """Where the newest result of a call id stands."""
         name = whole(call_id)
@@ -251,3 +260,8 @@ def _set_aside(leaf: Part | Content | None) -> tuple[str, Literal["text", "block
             return text, "block"
         case _:
             return None
+
+
+def _is_late(call: ToolCall | Opaque) -> bool:
+    """Whether what is open may be answered in any later turn."""
+    return isinstance(call, ToolCall) and call.late

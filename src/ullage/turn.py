@@ -308,9 +308,17 @@ def _render(
         if index not in window.changed and not window.hidden(index):
             at = index + head.leading
             messages[at] = wire.edit(raws[at], parsed[index], (), silent=True)
+    for index in window.parted():
+        messages[index + head.leading] = wire.apart(messages[index + head.leading])
     if window.span is not None:
         start, stop, span = window.span
-        messages[start + head.leading : stop + head.leading] = [wire.user(span.text)]
+        standing = [
+            messages[index + head.leading]
+            for index in range(start, stop)
+            if not window.hidden(index)
+        ]
+        account = [wire.user(span.text), *standing]
+        messages[start + head.leading : stop + head.leading] = account
     return wire.compose(request, messages, tools)
 
 

@@ -167,12 +167,15 @@ class Window:
         start, stop = run
         before = self.tokens
         if self.span:
-            old_start, old_stop, _ = self.span
-            self._counted += sum(self._tokens[old_start:old_stop]) - self._span_tokens
+            self._counted += self._hidden_tokens() - self._span_tokens
         self.span, self._changed = (start, stop, edit), None
         self._span_tokens = self.meter.message(edit.text)
-        self._counted += self._span_tokens - sum(self._tokens[start:stop])
+        self._counted += self._span_tokens - self._hidden_tokens()
         return before, self.tokens
+
+    def _hidden_tokens(self) -> int:
+        start, stop, _ = self.span or (0, 0, None)
+        return sum(self._tokens[index] for index in range(start, stop) if self.hidden(index))
 
     # ── counting ─────────────────────────────────────────────────────────────────────
 
@@ -290,8 +293,22 @@ class Window:
         return self.transcript.turn_start(self.size)
 
     def hidden(self, index: int) -> bool:
-        """Whether a message is within the span shown as an account."""
-        return self.span is not None and self.span[0] <= index < self.span[1]
+        """Whether the span shown as an account stands in the place of a message."""
+        span = self.span
+        within = span is not None and span[0] <= index < span[1]
+        return within and not self.transcript.messages[index].stands
+
+    def parted(self) -> Iterator[int]:
+        """The shown messages with a result whose call is in the account: it came late.
+
+        It could not be known when the call was condensed, and nothing may be left out now.
+        """
+        for index in range(self.span[1], self.size) if self.span else ():
+            for number, part in enumerate(self.transcript.messages[index].parts):
+                home = self.transcript.home(index, number)
+                if isinstance(part, ToolResult) and home is not None and self.hidden(home):
+                    yield index
+                    break
 
     def shown(self, index: int) -> Shown:
         """What replaces the leaves of a message."""

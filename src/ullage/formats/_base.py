@@ -81,6 +81,9 @@ class Format(Protocol):
         ``silent`` leaves its reasoning out.
         """
 
+    def apart(self, raw: Any) -> Any:
+        """A message of results to stand without its call, which an account stands for."""
+
     def reasoning(self, request: Mapping[str, Any], model: str) -> ReasoningRule:
         """What an edit means for the reasoning behind it, with this model and request."""
 
@@ -122,7 +125,8 @@ def plain(value: Any, where: str) -> Mapping[str, Any]:
         return value
     dump = getattr(value, "model_dump", None)
     if dump is not None:
-        fields: Mapping[str, Any] = dump(mode="json", by_alias=True, exclude_none=True)
+        # As the vendors' own clients write it: a null they were given is a null they send.
+        fields: Mapping[str, Any] = dump(mode="json", by_alias=True, exclude_unset=True)
         return fields
     raise FormatError(
         where,
@@ -171,6 +175,10 @@ class MessageList:
         """See `Format.reasoning`: this format carries none that is bound to what precedes it."""
         return "free"
 
+    def apart(self, raw: Any) -> Any:
+        """See `Format.apart`. A result follows its call at once here, and goes where it goes."""
+        return raw
+
     def compose(
         self, request: Mapping[str, Any], messages: list[Any], tools: Sequence[dict[str, Any]]
     ) -> dict[str, Any]:
@@ -197,6 +205,20 @@ def as_json(value: Any, where: str) -> str:
         return canon.canonical_json(value)
     except (TypeError, ValueError) as error:
         raise FormatError(where, f"not JSON ({error})", "Give plain JSON values.") from None
+
+
+def opaque_json(value: Any, where: str) -> str:
+    """What says which block this is: canonical JSON without cache markers and nulls.
+
+    Clients move the first and drop the second. Raises FormatError if it is not JSON.
+    """
+    return as_json(_without_nulls(unmarked(value)), where)
+
+
+def _without_nulls(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {key: _without_nulls(item) for key, item in value.items() if item is not None}
+    return [_without_nulls(item) for item in value] if isinstance(value, list) else value
 
 
 def ordered(parts: Sequence[Part]) -> tuple[Part, ...]:

@@ -23,6 +23,7 @@ from ullage.formats._base import (
     before_last,
     field,
     list_at,
+    opaque_json,
     ordered,
     plain,
     text_at,
@@ -52,6 +53,8 @@ _loads = msgspec.json.Decoder().decode
 _BOUND_SINCE = (5, 1)
 _VERSION = re.compile(r"claude-(?:[a-z]+-)?(\d+)(?:[-.](\d{1,2}))?(?!\d)")
 _NO_REASONING = "[ullage: reasoning left out]"
+_SERVER_CALLS = frozenset(("server_tool_use", "mcp_tool_use"))
+"""Their results stand behind them, after a mixed turn in a later message (A18)."""
 
 
 class Anthropic(MessageList):
@@ -142,7 +145,10 @@ class Anthropic(MessageList):
                 data = field(source, "data") or field(source, "url") or field(source, "file_id")
                 mime = field(source, "media_type") or ""
                 return Media(kind, mime, str(data or ""), at, block=unmarked(block))
-        return Opaque(str(kind), as_json(unmarked(block), where), at)
+        opens = str(block.get("id") or "") if kind in _SERVER_CALLS else ""
+        closes = str(block.get("tool_use_id") or "")
+        text = opaque_json(block, where)
+        return Opaque(str(kind), text, at, opens=opens, closes=closes)
 
     def edit(
         self, raw: Any, message: Message, changes: Sequence[Change], *, silent: bool = False
@@ -150,7 +156,8 @@ class Anthropic(MessageList):
         """See `Format.edit`."""
         new = dict(raw if type(raw) is dict else plain(raw, "message"))
         if isinstance(new["content"], str):
-            new["content"] = changes[-1][2]
+            for _, _, text in changes:
+                new["content"] = text
             return new
         blocks = new["content"] = list(new["content"])
         for number, item, text in changes:

@@ -29,6 +29,7 @@ from ullage.formats._base import (
     Head,
     ToolSpec,
     as_json,
+    opaque_json,
     ordered,
     text_at,
     unknown_role,
@@ -224,7 +225,7 @@ class Gemini:
                 data = b64encode(data).decode()
             return Media(kind_of(mime), mime, str(data), at, block=block_of(raw, str(data)))
         kind = next((name for name in _OPAQUE if get(raw, name) is not None), "part")
-        return Opaque(kind, as_json(unsigned(raw), where), at)
+        return Opaque(kind, opaque_json(unsigned(raw), where), at)
 
     # ── edits ────────────────────────────────────────────────────────────────────────
 
@@ -243,6 +244,10 @@ class Gemini:
         if isinstance(raw, list):
             return parts
         return with_field(raw, "parts", parts) if is_content(raw) else parts[0]
+
+    def apart(self, raw: Any) -> Any:
+        """See `Format.apart`. A result follows its call at once here, and goes where it goes."""
+        return raw
 
     def reasoning(self, request: Mapping[str, Any], model: str) -> ReasoningRule:
         """See `Format.reasoning`: signatures are not bound to what stands before them."""

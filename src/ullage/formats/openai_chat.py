@@ -19,6 +19,7 @@ from ullage.formats._base import (
     as_json,
     field,
     list_at,
+    opaque_json,
     ordered,
     plain,
     text_at,
@@ -50,6 +51,9 @@ _ROLES: dict[str, Role] = {
     "tool": "tool",
     "function": "tool",
 }
+
+_OPAQUE = ("audio", "function_call")
+"""Fields of an assistant message that are carried through: what it said aloud is an id."""
 
 
 class OpenAIChat(MessageList):
@@ -137,15 +141,15 @@ class OpenAIChat(MessageList):
                 data = field(file, "file_data") or field(file, "file_id") or ""
                 return Media("document", "application/pdf", data, at, block=unmarked(part))
             case kind:
-                return Opaque(str(kind), as_json(part, where), at)
+                return Opaque(str(kind), opaque_json(part, where), at)
 
     def _calls(self, fields: Mapping[str, Any], where: str) -> list[Part]:
         calls: list[Part] = []
         for index, raw in enumerate(list_at(fields.get("tool_calls"), f"{where}.tool_calls")):
             calls.append(self._call(raw, index, f"{where}.tool_calls[{index}]"))
-        if fields.get("function_call"):
-            text = as_json(fields["function_call"], f"{where}.function_call")
-            calls.append(Opaque("function_call", text, WHOLE))
+        for name in _OPAQUE:
+            if fields.get(name):
+                calls.append(Opaque(name, opaque_json(fields[name], f"{where}.{name}"), WHOLE))
         return calls
 
     def _call(self, raw: Any, at: int, where: str) -> ToolCall:

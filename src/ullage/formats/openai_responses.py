@@ -25,6 +25,7 @@ from ullage.formats._base import (
     as_json,
     before_last,
     field,
+    opaque_json,
     plain,
     text_at,
     unknown_role,
@@ -74,6 +75,23 @@ _OTHERS: dict[str, Role] = {
 _NAMELESS = frozenset(("id", "status", "created_by"))
 """Fields of an item that have no say in what it is."""
 
+_OPENS = {
+    "computer_call": "call_id",
+    "local_shell_call": "call_id",
+    "shell_call": "call_id",
+    "apply_patch_call": "call_id",
+    "tool_search_call": "call_id",
+    "program": "call_id",
+    "mcp_approval_request": "id",
+}
+_CLOSES = {
+    "tool_search_output": "call_id",
+    "program_output": "call_id",
+    "mcp_approval_response": "approval_request_id",
+}
+"""Items that belong to one another though neither is a call that we know: the field that tells."""
+
+_APART = "[ullage: one more result of a call that the account above stands for]"
 _STREAMS = ("stdout", "stderr", "outcome")
 _SEALED_BYTES = 650
 _BYTES_PER_TOKEN = 4
@@ -191,7 +209,9 @@ class OpenAIResponses(MessageList):
             case "refusal":
                 return Text(text_at(part.get("refusal"), f"{where}.refusal"), at)
             case "computer_screenshot":  # nothing else may stand there: never edited
-                return Opaque("computer_screenshot", as_json(part, where), at, _SCREENSHOT_TOKENS)
+                return Opaque(
+                    "computer_screenshot", opaque_json(part, where), at, _SCREENSHOT_TOKENS
+                )
             case "input_image":
                 data = _first(part, "image_url", "file_id")
                 return Media("image", "", data, at, block=unmarked(part))
@@ -203,7 +223,7 @@ class OpenAIResponses(MessageList):
                 form, data = field(sound, "format", ""), field(sound, "data", "")
                 return Media("audio", form, data, at, block=unmarked(part))
             case kind:
-                return Opaque(str(kind), as_json(part, where), at)
+                return Opaque(str(kind), opaque_json(part, where), at)
 
     # ── writing ──────────────────────────────────────────────────────────────────────
 
@@ -223,6 +243,12 @@ class OpenAIResponses(MessageList):
             else:
                 new["output"] = _with(new["output"], part.content[item].at, text)
         return new
+
+    def apart(self, raw: Any) -> dict[str, Any]:
+        """See `Format.apart`. A second output may come any time: then the user hands it in."""
+        output = field(raw, "output")
+        parts = [{"type": "input_text", "text": output}] if isinstance(output, str) else output
+        return {"role": "user", "content": [{"type": "input_text", "text": _APART}, *parts]}
 
     def user(self, text: str) -> dict[str, Any]:
         """See `Format.user`."""
@@ -349,7 +375,9 @@ def _other(item: Mapping[str, Any], kind: str, where: str) -> Message:
     known = {key: value for key, value in item.items() if key not in nameless}
     sealed = known.get("encrypted_content")
     tokens = _sealed_tokens(sealed) if isinstance(sealed, str) else None
-    return Message(role, (Opaque(kind, as_json(known, where), WHOLE, tokens),))
+    opens, closes = (str(item.get(of.get(kind, "")) or "") for of in (_OPENS, _CLOSES))
+    part = Opaque(kind, opaque_json(known, where), WHOLE, tokens, opens, closes)
+    return Message(role, (part,))
 
 
 def _streams(chunks: Sequence[Any], where: str) -> Iterator[Content]:
@@ -361,7 +389,7 @@ def _streams(chunks: Sequence[Any], where: str) -> Iterator[Content]:
             if isinstance(given, str):
                 yield Text(given, at)
             elif given is not None:
-                yield Opaque(name, as_json(given, f"{where}[{index}].{name}"), at)
+                yield Opaque(name, opaque_json(given, f"{where}[{index}].{name}"), at)
 
 
 def _with_stream(chunks: Sequence[Any], at: int, text: str) -> list[Any]:

@@ -138,7 +138,12 @@ class Gates:
         return span[0] + leading, span[1] + leading
 
     def _after(self, start: int) -> int:
-        return start if self.session.window.span is None else start + 1
+        """Where the view goes on behind the account, and behind what stands in its run."""
+        window = self.session.window
+        if window.span is None:
+            return start
+        standing = sum(not window.hidden(index) for index in range(*window.span[:2]))
+        return start + 1 + standing
 
     def _kept(self, original: Wire, shown: Wire) -> bool:
         """Whether each result of an edited message is there, or its notice opens it."""

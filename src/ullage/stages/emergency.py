@@ -1,8 +1,9 @@
 """Emergency: whatever it takes to fit the hard limit, and never an illegal view.
 
 What is kept whole: what stands outside the messages, everything up to the first user
-message and up to what the provider itself compacted, the newest messages. What is between
-becomes an account: one user message of bullets, with an index of everything it stands for.
+message and up to what the provider itself compacted, what the system says, the newest
+messages. What is between becomes an account: one user message of bullets, with an index of
+everything it stands for.
 If what is kept is itself too large, its largest texts are cut to size. The account is always
 made from the original messages, never from an earlier account, so nothing decays however
 often it happens (failure F51).
@@ -89,8 +90,8 @@ class _Plan(NamedTuple):
 def _plan(window: Window, begin: int, stop: int, account_chars: int) -> _Plan:
     """Condense [begin, stop), and cut what is kept to size."""
     span = _condense(window, begin, stop, account_chars)
-    hidden = range(begin, stop) if span else range(0)
-    kept = [i for i in range(window.size) if not window.hidden(i) and i not in hidden]
+    gone = set(_condensable(window, begin, stop) if span else ())
+    kept = [i for i in range(window.size) if not window.hidden(i) and i not in gone]
     tokens = window.head_tokens + sum(map(window.message_tokens, kept))
     if span is not None and isinstance(span.edit, Span):
         tokens += window.meter.message(span.edit.text)
@@ -114,12 +115,18 @@ def _condense(window: Window, begin: int, stop: int, account_chars: int) -> Cut 
     index = index_of(transcript, begin, stop, words)
     ref = canon.ref_of(index)
     text = account(transcript, begin, stop, words, ref, account_chars)
-    shown = [i for i in range(begin, stop) if not window.hidden(i)]
+    shown = _condensable(window, begin, stop)
     if window.meter.message(text) >= sum(map(window.message_tokens, shown)):
         return None
     why = f"the view was near its limit of {window.limit_tokens:,} tokens"
     span = Span(transcript.chain[begin], transcript.chain[stop], text, ref, why)
     return Cut(span, (*outputs_of(transcript, begin, stop), Output(ref, index)))
+
+
+def _condensable(window: Window, begin: int, stop: int) -> list[int]:
+    """The shown messages of a run whose place an account may take."""
+    messages = window.transcript.messages
+    return [i for i in range(begin, stop) if not window.hidden(i) and not messages[i].stands]
 
 
 def _begin(window: Window) -> int:

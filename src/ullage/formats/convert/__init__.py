@@ -1,0 +1,89 @@
+"""A conversation of one wire format as one of another.
+
+    request ── read ──▶ turns ── write ──▶ request of the target
+              (parse)     │
+                          └── what the target cannot hold: `UnsupportedPart`, or a line of text
+
+What is carried: text, tool calls and results, images, documents and sounds, system text, tool
+definitions, the limit of the answer. Ids are kept where the target takes them. Reasoning is
+not: it is sealed for the model and the history it was made in, and its loss is no error.
+`docs/formats.md` has the table.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, Literal
+
+from ullage.errors import ConfigError, FormatError
+from ullage.formats import FORMATS, recognise
+from ullage.formats.convert._head import beside, request_of
+from ullage.formats.convert._read import read
+from ullage.formats.convert._turns import Losses
+from ullage.formats.convert._write import write
+
+__all__ = ["convert"]
+
+
+def convert(
+    conversation: Mapping[str, Any] | Sequence[Any],
+    to: str,
+    *,
+    format: str | None = None,
+    model: str | None = None,
+    lossy: Literal["error", "describe"] = "error",
+) -> Any:
+    """The same conversation in another wire format.
+
+    Settings of the call (temperature, tool choice, thinking …) are no part of a conversation
+    and are not carried: give your own. Cache markers are left out as well.
+
+    Args:
+        conversation: the keyword arguments of a provider's call, or its list of messages
+            alone. Dicts or SDK objects. Not changed.
+        to: the target, one of the four formats.
+        format: the format of ``conversation``. None: recognised from a request; a list of
+            messages needs it.
+        model: the model of the new request. None: the request names none.
+        lossy: what to do with a part that the target cannot hold. ``"error"`` raises;
+            ``"describe"`` puts a line of text in its place that says what stood there, and
+            leaves out a tool definition or a field that the target does not have.
+
+    Returns:
+        A request, as keyword arguments of the target's SDK (of google-genai with ``config``),
+        or a list of messages, as was given. Fresh containers, unless ``to`` is the format it
+        has: then what was given.
+
+    Raises:
+        FormatError: the conversation is not what its format says it is.
+        UnsupportedPart: something in it would be lost; names its place, and what to do.
+        ConfigError: there is no format of that name.
+    """
+    for name in (to, format or to):
+        if name not in FORMATS:
+            raise ConfigError(
+                "convert", f"{name!r} is not known", f"Use one of {', '.join(FORMATS)}."
+            )
+    losses = Losses(to, describe=lossy == "describe")
+    if isinstance(conversation, Mapping):
+        source = format or recognise(conversation).name
+        if source == to:
+            return conversation
+        return _request(source, conversation, losses, model)
+    if format is None:
+        raise FormatError(
+            "messages", "a list alone does not tell its format", "Give format=, or the request."
+        )
+    if format == to:
+        return conversation
+    return write(read(format, conversation, 0, losses), losses, format)
+
+
+def _request(
+    source: str, request: Mapping[str, Any], losses: Losses, model: str | None
+) -> dict[str, Any]:
+    wire = FORMATS[source]
+    head = beside(source, request, losses)
+    first = len(wire.leading(request))
+    turns = read(source, wire.history(request)[first:], first, losses)
+    return request_of(losses.target, head, write(turns, losses, source), model)

@@ -1,0 +1,165 @@
+"""A whole reply as the vendor streams it (`provider-rules` §4.2 to §4.5).
+
+Text and arguments come in two pieces, so that a reader has something to put together.
+"""
+
+import copy
+import json
+
+
+def stream_of(format, body, request):
+    """The reply as server-sent events, as bytes."""
+    return b"".join(_STREAMS[format](body, request))
+
+
+def _named(event):
+    """An event with its type on a line of its own."""
+    return f"event: {event['type']}\ndata: {json.dumps(event)}\n\n".encode()
+
+
+def _bare(event):
+    return f"data: {json.dumps(event)}\n\n".encode()
+
+
+def _halves(text):
+    middle = len(text) // 2
+    return text[:middle], text[middle:]
+
+
+# ── Anthropic ────────────────────────────────────────────────────────────────────────────
+
+
+def _anthropic(body, request):
+    usage = body["usage"]
+    opened = {**body, "content": [], "stop_reason": None, "usage": {**usage, "output_tokens": 1}}
+    yield _named({"type": "message_start", "message": opened})
+    for index, block in enumerate(body["content"]):
+        start, deltas = _anthropic_block(block)
+        yield _named({"type": "content_block_start", "index": index, "content_block": start})
+        yield _named({"type": "ping"})
+        for delta in deltas:
+            yield _named({"type": "content_block_delta", "index": index, "delta": delta})
+        yield _named({"type": "content_block_stop", "index": index})
+    told = {"output_tokens": usage["output_tokens"]}
+    delta = {"stop_reason": body["stop_reason"], "stop_sequence": body["stop_sequence"]}
+    yield _named({"type": "message_delta", "delta": delta, "usage": told})
+    yield _named({"type": "message_stop"})
+
+
+def _anthropic_block(block):
+    """How a block begins and what is added to it; any other comes whole."""
+    match block["type"]:
+        case "text":
+            deltas = [{"type": "text_delta", "text": half} for half in _halves(block["text"])]
+            return {**block, "text": ""}, deltas
+        case "thinking":
+            said = [{"type": "thinking_delta", "thinking": t} for t in _halves(block["thinking"])]
+            signed = {"type": "signature_delta", "signature": block["signature"]}
+            return {**block, "thinking": "", "signature": ""}, [*said, signed]
+        case "tool_use" | "server_tool_use":
+            pieces = ("", *_halves(json.dumps(block["input"])))
+            deltas = [{"type": "input_json_delta", "partial_json": piece} for piece in pieces]
+            return {**block, "input": {}}, deltas
+    return block, []
+
+
+# ── OpenAI ───────────────────────────────────────────────────────────────────────────────
+
+
+def _chat(body, request):
+    choice = body["choices"][0]
+    message = choice["message"]
+    yield _chunk(body, {"role": "assistant", "content": ""})
+    for half in _halves(message.get("content") or ""):
+        yield _chunk(body, {"content": half})
+    for index, call in enumerate(message.get("tool_calls") or ()):
+        function = call["function"]
+        first = {**call, "index": index, "function": {**function, "arguments": ""}}
+        yield _chunk(body, {"tool_calls": [first]})
+        for half in _halves(function["arguments"]):
+            piece = {"index": index, "function": {"arguments": half}}
+            yield _chunk(body, {"tool_calls": [piece]})
+    yield _chunk(body, {}, choice["finish_reason"])
+    if (request.get("stream_options") or {}).get("include_usage"):
+        yield _bare({**_chunk_head(body), "choices": [], "usage": body["usage"]})
+    yield b"data: [DONE]\n\n"
+
+
+def _chunk_head(body):
+    known = {key: body[key] for key in ("id", "created", "model")}
+    return {**known, "object": "chat.completion.chunk"}
+
+
+def _chunk(body, delta, reason=None):
+    choice = {"index": 0, "delta": delta, "logprobs": None, "finish_reason": reason}
+    return _bare({**_chunk_head(body), "choices": [choice]})
+
+
+def _responses(body, request):
+    for number, event in enumerate(_response_events(body)):
+        yield _named({**event, "sequence_number": number})
+
+
+def _response_events(body):
+    begun = {**body, "status": "in_progress", "output": [], "usage": None}
+    yield {"type": "response.created", "response": begun}
+    yield {"type": "response.in_progress", "response": begun}
+    for index, item in enumerate(body["output"]):
+        place = {"output_index": index, "item_id": item.get("id", "")}
+        opened, events = _item_events(item)
+        yield {"type": "response.output_item.added", "output_index": index, "item": opened}
+        for event in events:
+            yield {**place, **event}
+        yield {"type": "response.output_item.done", "output_index": index, "item": item}
+    yield {"type": f"response.{body['status']}", "response": body}
+
+
+def _item_events(item):
+    """How an item begins and what is told before it is done."""
+    opened = copy.deepcopy(item)
+    if "status" in item:
+        opened["status"] = "in_progress"
+    match item["type"]:
+        case "function_call":
+            opened["arguments"] = ""
+            kind = "response.function_call_arguments"
+            pieces = [{"type": f"{kind}.delta", "delta": d} for d in _halves(item["arguments"])]
+            done = {"type": f"{kind}.done", "name": item["name"], "arguments": item["arguments"]}
+            return opened, [*pieces, done]
+        case "message":
+            opened["content"] = []
+            return opened, [e for n, part in enumerate(item["content"]) for e in _spoken(part, n)]
+    return opened, []
+
+
+def _spoken(part, number):
+    place = {"content_index": number}
+    empty = {**part, "text": ""}
+    yield {**place, "type": "response.content_part.added", "part": empty}
+    for half in _halves(part["text"]):
+        yield {**place, "type": "response.output_text.delta", "delta": half, "logprobs": []}
+    done = {"type": "response.output_text.done", "text": part["text"], "logprobs": []}
+    yield {**place, **done}
+    yield {**place, "type": "response.content_part.done", "part": part}
+
+
+# ── Gemini ───────────────────────────────────────────────────────────────────────────────
+
+
+def _gemini(body, request):
+    """A chunk for each part; the last one says why it ended."""
+    candidate = body["candidates"][0]
+    parts = candidate["content"]["parts"]
+    for number, part in enumerate(parts):
+        said = {"content": {"role": "model", "parts": [part]}, "index": 0}
+        if number == len(parts) - 1:
+            said["finishReason"] = candidate["finishReason"]
+        yield _bare({**body, "candidates": [said]})
+
+
+_STREAMS = {
+    "anthropic": _anthropic,
+    "openai-chat": _chat,
+    "openai-responses": _responses,
+    "gemini": _gemini,
+}
