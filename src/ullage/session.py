@@ -25,7 +25,7 @@ from ullage.calls import Call
 from ullage.catalog import lookup
 from ullage.drivers import run
 from ullage.effects import Output, Steps
-from ullage.errors import ConfigError, FormatError
+from ullage.errors import ConfigError, FormatError, RefNotFound
 from ullage.events import Event
 from ullage.formats import FORMATS, Format
 from ullage.formats._base import field, reply_id
@@ -35,6 +35,7 @@ from ullage.notices import Words
 from ullage.policy import Policy
 from ullage.presets import preset
 from ullage.recall.dispatch import Answer, answer
+from ullage.recall.found import ToolOutputRef, output_ref
 from ullage.stores import AsyncStore, Store, open_store, with_files
 from ullage.tokens import preload
 from ullage.turn import Settings, State, Turned, find_in_history, observe, turn
@@ -224,6 +225,12 @@ class Coat(ABC):
         )
         return wire.result(parsed, given.text, is_error=given.is_error, block=given.block)
 
+    def _output_ref(self, wanted: str) -> Steps[ToolOutputRef]:
+        found = yield from output_ref(wanted, self._from_history)
+        if found is None:
+            raise RefNotFound("the history and the store", wanted)
+        return found
+
     def _from_history(self, wanted: str, thorough: bool) -> Output | None:
         found = find_in_history(self.window, wanted, thorough=thorough)
         return found or (self._memo.mended[1].get(wanted) if thorough else None)
@@ -333,6 +340,20 @@ class Session(Coat):
         with self._lock:
             result: dict[str, Any] = self._run(self._recall(call))
             return result
+
+    def output_ref(self, wanted: str) -> ToolOutputRef:
+        """The ref of a tool output, and how large it is, whether or not it was set aside.
+
+        Args:
+            wanted: the id of its tool call (the newest result with it is meant), or its ref.
+
+        Raises:
+            RefNotFound: neither the newest history nor the store has it.
+            ConfigError: nothing was fitted yet.
+        """
+        with self._lock:
+            found: ToolOutputRef = self._run(self._output_ref(wanted))
+            return found
 
     def close(self) -> None:
         """Close the store, and give back what is reserved of the budget."""
