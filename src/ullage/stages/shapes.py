@@ -73,7 +73,8 @@ def head_lines(
     Args:
         source: the result.
         words: the wording of the session, and where outputs are kept as files.
-        max_bytes: bytes of UTF-8 shown, each line's newline included.
+        max_bytes: bytes of UTF-8 shown of all texts of a result together, each line's
+            newline included.
         max_line_chars: characters shown of a line.
         notice: what stands at the end. Fields: ``lines``, ``kept_lines``, ``size`` and
             ``kept_size`` (as text), ``ref``.
@@ -88,6 +89,7 @@ def head_lines(
         None where nothing is over a limit, or what is shown would not be shorter.
     """
     text, limits = source.text, tool_chars or {}
+    max_bytes = max(max_bytes - sum(map(utf8_bytes, source.before)), 0)
     limit_chars = limits.get(source.tool, limits.get(DEFAULT_TOOL, len(text)))
     if not _over(text, max_lines, max_bytes, limit_chars):
         return _lines_cut(source, words, max_line_chars, ellipsis, lines_notice)

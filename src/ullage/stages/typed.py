@@ -42,7 +42,8 @@ def by_type(
     Args:
         source: the result.
         words: the wording of the session.
-        limit_chars: the most characters of a result; the indicator of a text comes on top.
+        limit_chars: the most characters of a result, all its texts together; the indicator of
+            a text that was cut comes on top.
         max_items: the most items of a list, whatever its characters.
         preview_chars: characters of a dict that are still shown.
         text_marker: what follows a text that was cut. Fields: ``shown``, ``total``,
@@ -52,6 +53,7 @@ def by_type(
         dict_error: the advice in place of a dict. Fields: ``total``, ``limit``, ``read_on``.
     """
     text, chars = source.text, len(source.text)
+    limit_chars = max(limit_chars - sum(map(len, source.before)), 0)
     if chars <= min(limit_chars, 2 * max_items):  # an item takes two characters at least
         return None
     value = _parsed(text)
