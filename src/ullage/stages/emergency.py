@@ -78,10 +78,10 @@ def emergency(
 
 def _pressed(window: Window, start: float, start_tokens: int | None) -> str | None:
     """Why something must be done, or None."""
-    if not window.within(int(window.limit_tokens * start), surely=True):
-        return f"the view was near its limit of {window.limit_tokens:,} tokens"
     if start_tokens is not None and not window.within(start_tokens - 1):
         return f"the view had reached the {start_tokens:,} tokens of the brake"
+    if not window.within(int(window.limit_tokens * start), surely=True):
+        return f"the view was near its limit of {window.limit_tokens:,} tokens"
     return None
 
 
