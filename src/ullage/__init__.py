@@ -29,6 +29,7 @@ from ullage.events import Event
 from ullage.limits import Limits
 from ullage.overflow import Overflow, is_overflow
 from ullage.policy import Policy, Stage
+from ullage.recall.found import ToolOutputRef
 from ullage.session import Session, fit
 from ullage.stores import AsyncStore, MemoryStore, SqliteStore, Store
 from ullage.turn import State
@@ -70,6 +71,7 @@ __all__ = [
     "Store",
     "StoreError",
     "SummaryError",
+    "ToolOutputRef",
     "UllageError",
     "UnsupportedPart",
     "Usage",

@@ -11,6 +11,7 @@ from ullage.coat import Coat
 from ullage.drivers import arun
 from ullage.effects import Steps
 from ullage.errors import ConfigError
+from ullage.recall.found import ToolOutputRef
 from ullage.stores import AsyncStore, directory_of, files_of, open_store
 from ullage.stores.threaded import Threaded
 
@@ -70,6 +71,12 @@ class AsyncSession(Coat):
         async with self._lock:
             result: dict[str, Any] = await self._run(self._recall(call))
             return result
+
+    async def output_ref(self, wanted: str) -> ToolOutputRef:
+        """See `Session.output_ref`."""
+        async with self._lock:
+            found: ToolOutputRef = await self._run(self._output_ref(wanted))
+            return found
 
     async def close(self) -> None:
         """Close the store, and give back what is reserved of the budget."""

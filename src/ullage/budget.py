@@ -18,8 +18,6 @@ Source: multi-stage §3 (Hard Budgeting, Token Auditing), DESIGN §7 and §10, f
 
 from __future__ import annotations
 
-import os
-import re
 import threading
 from collections.abc import Callable
 from typing import Any, Never
@@ -29,14 +27,12 @@ from ullage.allowance import WRAP_UP, Allowance, Claim, OnExceeded, Unit
 from ullage.calls import By, Call, Spent, totals
 from ullage.catalog import lookup
 from ullage.cost import cost_usd, worst_usd
+from ullage.environment import whole_number
 from ullage.errors import BudgetExceeded, ConfigError
 from ullage.events import Event
 from ullage.usage import Usage
 
 __all__ = ["Budget", "Payer"]
-
-_NUMBER = re.compile(r"[0-9]+|[0-9]{1,3}(?:,[0-9]{3})+|[0-9]{1,3}(?:_[0-9]{3})+")
-
 
 _NOTHING = Claim()
 
@@ -134,12 +130,7 @@ class Budget:
         Raises:
             ConfigError: the variable holds no whole number; its value is not told.
         """
-        text = os.environ.get(name, "").strip()
-        if text and not _NUMBER.fullmatch(text):
-            raise ConfigError(
-                name, "this is no whole number of tokens", "Give one such as 850000 or 850,000."
-            )
-        return cls(tokens=int(re.sub("[,_]", "", text) or 0), **settings)
+        return cls(tokens=whole_number(name) or 0, **settings)
 
     # ── reading ──────────────────────────────────────────────────────────────────────
 

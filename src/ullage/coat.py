@@ -19,7 +19,7 @@ from ullage.budget import Budget
 from ullage.calls import Call
 from ullage.catalog import lookup
 from ullage.effects import Output, Steps
-from ullage.errors import ConfigError, FormatError
+from ullage.errors import ConfigError, FormatError, RefNotFound
 from ullage.events import Event
 from ullage.formats import FORMATS, Format
 from ullage.formats._base import name_of_call, reply_id
@@ -30,6 +30,7 @@ from ullage.overflow import Overflow, is_overflow
 from ullage.policy import Policy
 from ullage.presets import preset
 from ullage.recall.dispatch import Answer, answer
+from ullage.recall.found import ToolOutputRef, output_ref
 from ullage.refusals import Refusals
 from ullage.stores import AsyncStore, Store, with_files
 from ullage.tokens import preload
@@ -245,6 +246,12 @@ class Coat(ABC):
             )
         )
         return wire.result(parsed, given.text, is_error=given.is_error, block=given.block)
+
+    def _output_ref(self, wanted: str) -> Steps[ToolOutputRef]:
+        found = yield from output_ref(wanted, self._from_history)
+        if found is None:
+            raise RefNotFound("the history and the store", wanted)
+        return found
 
     def _from_history(self, wanted: str, thorough: bool) -> Output | None:
         found = find_in_history(self.window, wanted, thorough=thorough)

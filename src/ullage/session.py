@@ -20,6 +20,7 @@ from ullage.drivers import run
 from ullage.effects import Steps
 from ullage.limits import Limits
 from ullage.policy import Policy
+from ullage.recall.found import ToolOutputRef
 from ullage.stores import Store, open_store
 
 __all__ = ["Session", "fit"]
@@ -126,6 +127,20 @@ class Session(Coat):
         with self._lock:
             result: dict[str, Any] = self._run(self._recall(call))
             return result
+
+    def output_ref(self, wanted: str) -> ToolOutputRef:
+        """The ref of a tool output, and how large it is, whether or not it was set aside.
+
+        Args:
+            wanted: the id of its tool call (the newest result with it is meant), or its ref.
+
+        Raises:
+            RefNotFound: neither the newest history nor the store has it.
+            ConfigError: nothing was fitted yet.
+        """
+        with self._lock:
+            found: ToolOutputRef = self._run(self._output_ref(wanted))
+            return found
 
     def close(self) -> None:
         """Close the store, and give back what is reserved of the budget."""

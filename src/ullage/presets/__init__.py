@@ -7,8 +7,8 @@
     output_cache     output-cache-and-compaction.md  views, placeholders with refs
 
 A preset is a function from its document's settings to a `Policy`: data, and no code of its
-own. Settings are given by Python name, or read from TOML, JSON or a mapping under the
-document's own keys.
+own. Settings are given by Python name, or read under the document's own keys: from TOML, JSON
+or a mapping (`load`), or from environment variables where the document names some (`from_env`).
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ import os
 from collections.abc import Callable, Mapping
 from typing import Any
 
+from ullage.environment import whole_number
 from ullage.errors import ConfigError
 from ullage.policy import Policy
 from ullage.presets._settings import Settings, read
@@ -30,6 +31,7 @@ from ullage.stages import DEFAULT
 __all__ = [
     "NAMES",
     "continuation",
+    "from_env",
     "load",
     "multi_stage",
     "output_cache",
@@ -60,9 +62,7 @@ def preset(name: str, settings: Settings | None = None) -> Policy:
     """
     if name == "default":
         return DEFAULT
-    if name not in _PRESETS:
-        raise ConfigError("policy", f"{name!r} is not known", f"Use one of {', '.join(NAMES)}.")
-    of, build = _PRESETS[name]
+    of, build = _named(name)
     return build(settings or of())
 
 
@@ -78,9 +78,32 @@ def load(name: str, source: str | os.PathLike[str] | Mapping[str, Any]) -> Polic
         ConfigError: the preset is not known, the file cannot be read, or a key or a value
             is not what the document says.
     """
-    if name not in _PRESETS:
-        raise ConfigError(
-            "policy", f"{name!r} has no settings to load", f"Use one of {', '.join(_PRESETS)}."
-        )
-    of, build = _PRESETS[name]
+    of, build = _named(name)
     return build(read(of, source))
+
+
+def from_env(name: str) -> Policy:
+    """A preset with the settings its document's environment variables hold; read now, once.
+
+    A variable that is unset or empty leaves the document's default.
+
+    Args:
+        name: a preset whose document names environment variables.
+
+    Raises:
+        ConfigError: the preset is not known or names none, or a variable holds no number.
+    """
+    of, build = _named(name)
+    if not of.environment:
+        raise ConfigError(
+            "policy", f"{name!r} names no environment variables", "Use presets.load(name, …)."
+        )
+    given = {variable: whole_number(variable) for variable in of.environment}
+    return build(of(**{key: value for key, value in given.items() if value is not None}))
+
+
+def _named(name: str) -> tuple[type[Settings], Callable[..., Policy]]:
+    if name not in _PRESETS:
+        known = "default has no settings" if name == "default" else f"{name!r} is not known"
+        raise ConfigError("policy", known, f"Use one of {', '.join(NAMES)}.")
+    return _PRESETS[name]

@@ -28,11 +28,11 @@ class Settings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
 
     Attributes:
         section: the key under which an application's file holds them, or None for the top.
-        environment: the environment variables the document names, by Python name.
+        environment: the settings that environment variables of the same name may give.
     """
 
     section: ClassVar[str | None] = None
-    environment: ClassVar[Mapping[str, str]] = {}
+    environment: ClassVar[tuple[str, ...]] = ()
 
 
 def check_types(settings: Settings) -> None:

@@ -8,8 +8,11 @@ from __future__ import annotations
 
 from functools import partial
 
+from msgspec.structs import replace
+
+from ullage.desk import OURS
 from ullage.policy import Policy
-from ullage.presets._settings import Settings, at_least
+from ullage.presets._settings import Settings, at_least, check_types
 from ullage.stages import emergency, prune, truncate
 from ullage.stages.placeholders import bare_placeholder
 from ullage.stages.pressure import newest_batch, outputs_over
@@ -26,14 +29,14 @@ class ToolOutputCacheConfig(Settings, frozen=True, rename="camel"):
     """The document's `ToolOutputCacheConfig`.
 
     Attributes:
-        enabled: whether outputs are cut and trimmed at all.
+        enabled: whether outputs are cut and trimmed, and the tools that read them offered.
         context_budget_tokens: tokens all outputs may have together; None for a quarter of
             the context window, from 20,000 to 60,000.
         max_message_bytes: bytes shown of one output.
         max_line_length: characters shown of one line.
 
     Raises:
-        ConfigError: a number is too small.
+        ConfigError: a value is of another kind, or a number too small.
     """
 
     enabled: bool = True
@@ -42,6 +45,7 @@ class ToolOutputCacheConfig(Settings, frozen=True, rename="camel"):
     max_line_length: int = 2_000
 
     def __post_init__(self) -> None:
+        check_types(self)
         at_least(0, contextBudgetTokens=self.context_budget_tokens)
         at_least(1, maxMessageBytes=self.max_message_bytes, maxLineLength=self.max_line_length)
 
@@ -51,14 +55,15 @@ _DEFAULTS = ToolOutputCacheConfig()
 
 def output_cache(settings: ToolOutputCacheConfig = _DEFAULTS) -> Policy:
     """The policy of the document's first section."""
-    guard = partial(emergency)
+    policy = Policy(name="output_cache-1", guard=partial(emergency), unknown_model="error")
     if not settings.enabled:
-        return Policy(name="output_cache-1", guard=guard)
+        return replace(policy, desk=replace(OURS, offered=False))
     shape = partial(
         head_lines,
         max_bytes=settings.max_message_bytes,
         max_line_chars=settings.max_line_length,
         notice=_NOTE,
+        lines_notice=_NOTE,
     )
     trim = partial(
         prune,
@@ -68,9 +73,8 @@ def output_cache(settings: ToolOutputCacheConfig = _DEFAULTS) -> Policy:
         show=partial(bare_placeholder, words=_PLACEHOLDER),
         least_share=0.0,
     )
-    return Policy(
-        name="output_cache-1",
+    return replace(
+        policy,
         at_first_sight=(partial(truncate, shape=shape),),
         under_pressure=(trim,),
-        guard=guard,
     )

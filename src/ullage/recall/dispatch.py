@@ -3,18 +3,17 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
 from typing import Any, TypeVar
 
 import msgspec
 
-from ullage.desk import CONTINUATION, READ
-from ullage.effects import Get, Look, Output, Shape, Steps
-from ullage.errors import RefNotFound
+from ullage.desk import CONTINUATION, GREP, READ
+from ullage.effects import Get, Output, Steps
 from ullage.messages import ToolCall
 from ullage.notices import Words
+from ullage.recall.found import FromHistory, find
 from ullage.recall.grep import Grep, PatternError, search
-from ullage.recall.read import characters, lines
+from ullage.recall.read import characters, lines, numbered
 from ullage.recall.source import Source
 
 __all__ = ["Answer", "answer"]
@@ -40,16 +39,13 @@ class Answer(msgspec.Struct, frozen=True):
     block: Any = None
 
 
-def answer(
-    call: ToolCall, words: Words, from_history: Callable[[str, bool], Output | None]
-) -> Steps[Answer]:
+def answer(call: ToolCall, words: Words, from_history: FromHistory) -> Steps[Answer]:
     """Answer one recall call.
 
     Args:
         call: a call of one of the recall tools.
         words: the wording of the session.
-        from_history: finds a ref, or the id of a tool call, in the history at hand, which
-            holds the originals: first at a glance, and thoroughly if the store has nothing.
+        from_history: finds what is named in the history at hand.
     """
     name = call.name.removeprefix(words.prefix)
     arguments = _arguments(call.arguments)
@@ -59,12 +55,7 @@ def answer(
     if not isinstance(wanted, str) or not wanted:
         missing = "tool_call_id" if name == CONTINUATION else "ref_id"
         return _error(f"{missing} is missing", "Give the ref that the notice names.")
-    found: Output | Shape | None = from_history(wanted, False)
-    if found is None:
-        try:
-            found = yield Look(wanted)
-        except RefNotFound:
-            found = from_history(wanted, True)
+    found = yield from find(wanted, from_history)
     if found is None:
         if words.desk.unknown is not None:
             asked = json.dumps(wanted[:80])[1:-1]
@@ -73,11 +64,10 @@ def answer(
             f"nothing is kept under {wanted[:80]!r}",
             "Copy the ref from the notice exactly; it has 16 characters.",
         )
-    if found.kind == "block" and name == CONTINUATION and not arguments.get("offset"):
+    if found.kind == "block" and name != GREP and not arguments.get("offset"):
         output = found if isinstance(found, Output) else (yield Get(found.ref))
         return _whole(output)
-    source = Source(found) if isinstance(found, Shape) else Source.of(found)
-    given: Answer = yield from _page(name, arguments, source, words, wanted)
+    given: Answer = yield from _page(name, arguments, Source.over(found), words, wanted)
     return given
 
 
@@ -124,8 +114,8 @@ def _search(arguments: dict[str, Any], source: Source, words: Words) -> Steps[An
 def _found(found: Grep, chars: int) -> str:
     """Matching lines with their numbers; the last line says how many there are in all."""
     lines = [
-        f"{line.number:>6}{':' if line.match is not None else '-'}\t{line.text}"
-        f"{f' [… a part of the line, from character {line.start:,}]' if line.clipped else ''}"
+        numbered(line.number, line.text, "-" if line.match is None else ":")
+        + (f" [… a part of the line, from character {line.start:,}]" if line.clipped else "")
         for line in found.lines
     ]
     more = "" if found.total_is_exact else "more than "

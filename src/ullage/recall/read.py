@@ -13,11 +13,22 @@ from ullage.notices import Words
 from ullage.recall.source import Source, at_hand
 from ullage.stages.shorten import safe_cut
 
-__all__ = ["by_character", "by_line", "characters", "lines"]
+__all__ = ["by_character", "by_line", "characters", "lines", "numbered"]
 
 LINE_CHARS = 2_000
 _BEFORE_CHARS = 1_100
 """`safe_cut` looks at no more than so many characters before a place."""
+
+
+def numbered(number: int, text: str, mark: str = "") -> str:
+    """A line as the recall tools show it, the one form there is: number, mark, tab, text.
+
+    Args:
+        number: its number, from 1, to the right in six places.
+        text: the line without its newline.
+        mark: one sign behind the number; of a search ``:`` for a match, ``-`` for context.
+    """
+    return f"{number:>6}{mark}\t{text}"
 
 
 def by_character(
@@ -74,7 +85,7 @@ def lines(
     Numbers start at 1. A line over 2,000 characters is cut and says how to read it whole. The
     page ends early at ``page_chars``; a last line in brackets says what there is beyond.
     """
-    total = source.newlines[-1] + 1
+    total = source.line_count
     start = max(offset, 0)
     if start >= total:
         return f"[no line {start + 1:,}: the output has {total:,} lines]"
@@ -84,7 +95,7 @@ def lines(
     for number in range(start + 1, min(start + max(limit, 1), total) + 1):
         end = yield from source.newline_from(at)
         text = yield from _clipped(source, at, end, words)
-        page = f"{number:>6}\t{text}"
+        page = numbered(number, text)
         room -= len(page) + 1
         if room < 0 and shown:
             break

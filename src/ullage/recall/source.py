@@ -38,6 +38,11 @@ class Source:
         self._held: dict[int, str] = {}
 
     @staticmethod
+    def over(found: Output | Shape) -> Source:
+        """An output at hand, or one of which a store says what there is."""
+        return Source(found) if isinstance(found, Shape) else Source.of(found)
+
+    @staticmethod
     def of(output: Output) -> Source:
         """An output at hand: one chunk, never copied."""
         return _AtHand(output)
@@ -46,6 +51,11 @@ class Source:
     def size_bytes(self) -> int:
         """Its length in UTF-8."""
         return self._shape.size_bytes
+
+    @property
+    def line_count(self) -> int:
+        """How many lines it has; a newline at its very end opens one more."""
+        return self.newlines[-1] + 1
 
     @property
     def has_crlf(self) -> bool:

@@ -31,8 +31,6 @@ __all__ = ["emergency"]
 
 _CHARS_PER_TOKEN = 3
 _LEAST_TOKENS = 120
-_CALM = 0.80
-"""Kept parts are cut down to this share of the limit, so that the next turn has room too."""
 
 
 def emergency(
@@ -44,33 +42,55 @@ def emergency(
     target: float = 0.50,
     keep_messages: int = 10,
     account_share: float = 0.15,
+    kept_share: float = 0.80,
 ) -> Sequence[Cut]:
     """Cuts that bring the window under its hard limit, or none if it surely fits.
 
     Args:
         window: the window at the boundary at hand.
         start: act when the upper bound of the view is above this share of the limit.
-        start_tokens: act also when the view is over this many tokens (multi-stage §1, the
+        start_tokens: act also when the view holds this many tokens (multi-stage §1, the
             brake); None for never.
         target: condense down to this share where the kept messages allow it.
-        keep_messages: how many of the newest messages stay whole, widened to whole turns.
-        account_share: the account may take this share of the limit.
+        keep_messages: how many of the newest messages stay whole, widened outward to whole
+            turns; fewer only where they would go over ``target``.
+        account_share: the account may take this share of the limit, or of ``start_tokens``.
+        kept_share: where even so the view would be over this share, the largest texts are
+            cut to size; the default leaves the next turn some room too.
     """
-    limit = window.limit_tokens
-    calm = start_tokens is None or window.within(start_tokens)
-    if calm and window.within(int(limit * start), surely=True):
+    why = _pressed(window, start, start_tokens)
+    if why is None:
         return ()
-    account_chars = int(limit * account_share) * _CHARS_PER_TOKEN
+    limit = window.limit_tokens
+    account_chars = int(min(limit, start_tokens or limit) * account_share) * _CHARS_PER_TOKEN
+    room = _Room(account_chars, window.calibration.most(int(limit * kept_share)), why)
     begin = window.span[0] if window.span else _begin(window)
     tail = _tail_start(window, begin, window.calibration.most(int(limit * target)), keep_messages)
     plan = _Plan((), 0)
     stops = (tail, window.size) if _is_closed(window, begin) else (tail,)
     for stop in dict.fromkeys(stops):
         # the newest turn is condensed too, but only if nothing else makes the view fit
-        plan = _plan(window, begin, stop, account_chars)
+        plan = _plan(window, begin, stop, room)
         if plan.tokens <= window.calibration.most(int(limit * start)):
             break
     return plan.cuts
+
+
+def _pressed(window: Window, start: float, start_tokens: int | None) -> str | None:
+    """Why something must be done, or None."""
+    if start_tokens is not None and not window.within(start_tokens - 1):
+        return f"the view had reached the {start_tokens:,} tokens of the brake"
+    if not window.within(int(window.limit_tokens * start), surely=True):
+        return f"the view was near its limit of {window.limit_tokens:,} tokens"
+    return None
+
+
+class _Room(NamedTuple):
+    """Characters for the account, tokens for the whole view; and why they are short."""
+
+    account_chars: int
+    most_tokens: int
+    why: str
 
 
 def _is_closed(window: Window, begin: int) -> bool:
@@ -87,9 +107,9 @@ class _Plan(NamedTuple):
     tokens: int
 
 
-def _plan(window: Window, begin: int, stop: int, account_chars: int) -> _Plan:
+def _plan(window: Window, begin: int, stop: int, room: _Room) -> _Plan:
     """Condense [begin, stop), and cut what is kept to size."""
-    span = _condense(window, begin, stop, account_chars)
+    span = _condense(window, begin, stop, room)
     gone = set(_condensable(window, begin, stop) if span else ())
     kept = [i for i in range(window.size) if not window.hidden(i) and i not in gone]
     tokens = window.head_tokens + sum(map(window.message_tokens, kept))
@@ -98,28 +118,25 @@ def _plan(window: Window, begin: int, stop: int, account_chars: int) -> _Plan:
     elif window.span is not None:
         tokens += window.meter.message(window.span[2].text)
     cuts = [] if span is None else [span]
-    for spot, cut in _shrink(
-        window, kept, tokens - window.calibration.most(int(window.limit_tokens * _CALM))
-    ):
+    for spot, cut in _shrink(window, kept, tokens - room.most_tokens):
         cuts.append(cut)
         if isinstance(cut.edit, Replace):
             tokens += window.edit_tokens(cut.edit) - window.leaf_tokens(spot)
     return _Plan(cuts, tokens)
 
 
-def _condense(window: Window, begin: int, stop: int, account_chars: int) -> Cut | None:
+def _condense(window: Window, begin: int, stop: int, room: _Room) -> Cut | None:
     """The cut that condenses [begin, stop), or None if it would win nothing."""
     if stop <= begin:
         return None
     transcript, words = window.transcript, window.words
     index = index_of(transcript, begin, stop, words)
     ref = canon.ref_of(index)
-    text = account(transcript, begin, stop, words, ref, account_chars)
+    text = account(transcript, begin, stop, words, ref, room.account_chars)
     shown = _condensable(window, begin, stop)
     if window.meter.message(text) >= sum(map(window.message_tokens, shown)):
         return None
-    why = f"the view was near its limit of {window.limit_tokens:,} tokens"
-    span = Span(transcript.chain[begin], transcript.chain[stop], text, ref, why)
+    span = Span(transcript.chain[begin], transcript.chain[stop], text, ref, room.why)
     return Cut(span, (*outputs_of(transcript, begin, stop), Output(ref, index)))
 
 
@@ -150,13 +167,17 @@ def _compacted(message: Message) -> bool:
 
 
 def _tail_start(window: Window, begin: int, target: int, keep: int) -> int:
-    """Where the kept tail begins: at a reply of the model, as early as the target allows."""
+    """Where the kept tail begins: at a reply of the model.
+
+    It holds ``keep`` messages or as many more as make a whole turn, and fewer where those
+    would not fit ``target``.
+    """
     fixed = window.head_tokens + sum(window.message_tokens(index) for index in range(begin))
     floor = window.span[1] if window.span else begin
     held, best = 0, window.size
     for index in range(window.size - 1, floor - 1, -1):
         held += window.message_tokens(index)
-        if best < window.size and (fixed + held > target or window.size - index > keep):
+        if best < window.size and (fixed + held > target or window.size - best >= keep):
             break
         if window.transcript.may_cut(index):
             best = index

@@ -76,22 +76,29 @@ def head_and_marker(
 
 
 def bare_placeholder(window: Window, spot: Spot, /, *, words: str) -> Cut | None:
-    """A document's: one line with the ref, in place of the whole output.
+    """A document's: one line with the ref, in place of a whole text, image or file.
+
+    Left alone is what has such a line already, and what would not be shorter with it, in
+    characters and in tokens.
 
     Args:
         window: the window at the boundary at hand.
         spot: the result.
         words: the line. Field: ``ref``.
     """
+    leaf, output = window.transcript.leaf(spot), window.transcript.output(spot)
     edit = window.shown(spot[0]).get((spot[1], spot[2]))
-    output = window.transcript.output(spot)
-    if output is None or (edit is not None and edit.kind != "truncated"):
+    if not isinstance(leaf, (Text, Media)) or output is None:
         return None
-    shown = words.format(ref=output.ref)
-    seen = edit.text if edit is not None else output.text
+    if edit is not None and edit.kind != "truncated":
+        return None
     keep = not window.words.is_recall(window.tool_of(spot))
     why = "all outputs together were over their budget"
-    return _cut(window, spot, output, shown, keep=keep, why=why) if len(shown) < len(seen) else None
+    shown = words.format(ref=output.ref)
+    if len(shown) >= len(edit.text if edit is not None else output.text):
+        return None
+    cut = _cut(window, spot, output, shown, keep=keep, why=why)
+    return cut if window.meter.text(shown) < window.leaf_tokens(spot) else None
 
 
 _WHY = "the window was over its high-water mark"

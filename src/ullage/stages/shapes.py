@@ -64,6 +64,7 @@ def head_lines(
     tool_chars: Mapping[str, int] | None = None,
     ellipsis: str = "",
     spilled: str = "",
+    lines_notice: str | None = None,
 ) -> Shown | None:
     """The first whole lines, each cut to a length, up to a number of lines and of bytes.
 
@@ -73,7 +74,8 @@ def head_lines(
     Args:
         source: the result.
         words: the wording of the session, and where outputs are kept as files.
-        max_bytes: bytes of UTF-8 shown, each line's newline included.
+        max_bytes: bytes of UTF-8 shown of all texts of a result together, each line's
+            newline included.
         max_line_chars: characters shown of a line.
         notice: what stands at the end. Fields: ``lines``, ``kept_lines``, ``size`` and
             ``kept_size`` (as text), ``ref``.
@@ -81,14 +83,17 @@ def head_lines(
         tool_chars: characters shown, by tool; `DEFAULT_TOOL` for all others.
         ellipsis: what is added to a line that was cut.
         spilled: what follows the notice if the output is kept as a file. Field: ``path``.
+        lines_notice: what stands at the end where lines were cut and nothing else; None: the
+            line that names the ref. Field: ``ref``.
 
     Returns:
         None where nothing is over a limit, or what is shown would not be shorter.
     """
     text, limits = source.text, tool_chars or {}
+    max_bytes = max(max_bytes - sum(map(utf8_bytes, source.before)), 0)
     limit_chars = limits.get(source.tool, limits.get(DEFAULT_TOOL, len(text)))
     if not _over(text, max_lines, max_bytes, limit_chars):
-        return _lines_cut(source, words, max_line_chars, ellipsis)
+        return _lines_cut(source, words, max_line_chars, ellipsis, lines_notice)
     lines = (_clipped(line, max_line_chars, ellipsis) for line in _lines_of(text, max_line_chars))
     body = "\n".join(_as_many(islice(lines, max_lines), max_bytes))
     body = body[: safe_cut(body, limit_chars)]
@@ -119,7 +124,9 @@ def _over(text: str, max_lines: int | None, max_bytes: int, limit_chars: int) ->
     return max_lines is not None and chars >= max_lines and text.count("\n") >= max_lines
 
 
-def _lines_cut(source: Source, words: Words, max_line_chars: int, ellipsis: str) -> Shown | None:
+def _lines_cut(
+    source: Source, words: Words, max_line_chars: int, ellipsis: str, notice: str | None
+) -> Shown | None:
     """All lines, each cut to a length; None if that changes nothing or wins nothing."""
     text = source.text
     longest = _longest_line(text, max_line_chars)
@@ -127,7 +134,11 @@ def _lines_cut(source: Source, words: Words, max_line_chars: int, ellipsis: str)
         return None
     lines = _lines_of(text, max_line_chars)
     body = "\n".join(_clipped(line, max_line_chars, ellipsis) for line in lines)
-    shown = f"{body}\n{ref_line(source.ref, len(text), words.file_of(source.ref))}"
+    if notice is None:
+        told = f"\n{ref_line(source.ref, len(text), words.file_of(source.ref))}"
+    else:
+        told = f"\n\n{notice.format(ref=source.ref)}"
+    shown = f"{body}{told}"
     why = f"a line of {longest:,} characters, over {max_line_chars:,}"
     measure = Measure(text_size(text), text_size(body))
     return Shown(shown, why, measure) if len(shown) < len(text) else None

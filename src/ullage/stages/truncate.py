@@ -31,14 +31,19 @@ LIMIT_CHARS: Mapping[ToolKind, int] = {
 
 
 class Source(NamedTuple):
-    """A result as a shape sees it: its text, its tool's name, and its call's id.
+    """A text of a result as a shape sees it.
 
-    The id opens the first item of a result; any other item has none.
+    Attributes:
+        text: all of it.
+        tool: the name of the tool that gave it.
+        call_id: the id of the call it answers, for its first item; any other has none.
+        before: the texts that stand before it in the same result.
     """
 
     text: str
     tool: str = ""
     call_id: str = ""
+    before: tuple[str, ...] = ()
 
     @property
     def ref(self) -> str:
@@ -135,12 +140,19 @@ def _cut(window: Window, spot: Spot, shape: Shape) -> Cut | None:
     leaf, tool = window.transcript.leaf(spot), window.tool_of(spot)
     if not isinstance(leaf, Text) or window.words.is_recall(tool):
         return None  # what was called back is bounded, and never set aside again (F78)
-    part = window.transcript.messages[spot[0]].parts[spot[1]]
-    call_id = part.call_id if isinstance(part, ToolResult) and spot[2] == 0 else ""
-    shown = shape(Source(leaf.text, tool, call_id), window.words)
+    shown = shape(_source(window, spot, leaf.text, tool), window.words)
     output = window.transcript.output(spot) if shown else None
     if shown is None or output is None:
         return None
     place = window.transcript.place(spot)
     edit = Replace(place, output.ref, shown.text, "truncated", shown.why, shown.left_out_bytes)
     return Cut(edit, (output,))
+
+
+def _source(window: Window, spot: Spot, text: str, tool: str) -> Source:
+    index, number, item = spot
+    part = window.transcript.messages[index].parts[number]
+    if not isinstance(part, ToolResult):
+        return Source(text, tool)
+    before = tuple(part.text for part in part.content[:item] if isinstance(part, Text))
+    return Source(text, tool, part.call_id if item == 0 else "", before)

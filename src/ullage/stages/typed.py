@@ -1,13 +1,14 @@
 """A shape by the type of the value: text, list and dict are each cut in their own way.
 
 JSON inside a text is taken as what it is (DESIGN §10 "structured results"), so a list stays a
-list and a dict a dict, on every wire.
+list and a dict a dict, on every wire. Items are shown as they were written, to the character.
 """
 
 from __future__ import annotations
 
 import json
-from typing import Any
+import re
+from typing import Any, TypeAlias
 
 import msgspec
 
@@ -17,7 +18,9 @@ from ullage.stages.truncate import Shown, Source
 
 __all__ = ["by_type"]
 
-_loads = msgspec.json.Decoder().decode
+_VALUE = re.compile(r"[ \t\r\n]*[\[{]")
+_Value: TypeAlias = list[msgspec.Raw] | dict[str, msgspec.Raw]
+_decoder: msgspec.json.Decoder[_Value] = msgspec.json.Decoder(_Value)
 
 
 def by_type(
@@ -34,12 +37,13 @@ def by_type(
 ) -> Shown | None:
     """A text cut with an indicator, a list capped, a dict replaced by advice and a preview.
 
-    Source: multi-stage §2.
+    A list of which not one item fits becomes a list of that advice. Source: multi-stage §2.
 
     Args:
         source: the result.
         words: the wording of the session.
-        limit_chars: the most characters of a result.
+        limit_chars: the most characters of a result, all its texts together; the indicator of
+            a text that was cut comes on top.
         max_items: the most items of a list, whatever its characters.
         preview_chars: characters of a dict that are still shown.
         text_marker: what follows a text that was cut. Fields: ``shown``, ``total``,
@@ -49,51 +53,66 @@ def by_type(
         dict_error: the advice in place of a dict. Fields: ``total``, ``limit``, ``read_on``.
     """
     text, chars = source.text, len(source.text)
+    limit_chars = max(limit_chars - sum(map(len, source.before)), 0)
     if chars <= min(limit_chars, 2 * max_items):  # an item takes two characters at least
         return None
     value = _parsed(text)
+    why = f"{chars:,} characters, over {limit_chars:,}"
     if isinstance(value, list) and (len(value) > max_items or chars > limit_chars):
-        shown = _capped(value, source, words, limit_chars, max_items, list_marker)
-        if shown is not None:
-            return shown if len(shown.text) < chars else None
-    if chars <= limit_chars:
-        return None
-    if value is not None:  # a dict, or a list of which not one item fits
         read_on = words.read_on(source.ref, 0)
-        error = dict_error.format(total=chars, limit=limit_chars, read_on=read_on)
-        preview = text[: safe_cut(text, preview_chars)]
-        body = _dumps({"error": error, "preview": preview})
+        body, shown = _capped(value, limit_chars, max_items, list_marker, read_on)
+        why = f"{len(value):,} items, {chars:,} characters; the first {shown:,} are shown"
+        if not shown:
+            body = f"[{_advice(source, words, limit_chars, preview_chars, dict_error)}]"
+    elif chars <= limit_chars:
+        return None
+    elif value is not None:
+        body = _advice(source, words, limit_chars, preview_chars, dict_error)
     else:
         kept = safe_cut(text, limit_chars)
         read_on = words.read_on(source.ref, kept)
         body = text[:kept] + text_marker.format(shown=kept, total=chars, read_on=read_on)
-    return Shown(body, f"{chars:,} characters, over {limit_chars:,}") if len(body) < chars else None
+    return Shown(body, why) if len(body) < chars else None
 
 
 def _capped(
-    items: list[Any], source: Source, words: Words, limit_chars: int, most: int, marker: str
-) -> Shown | None:
-    """The first items and a notice as the last one; None if not one item fits."""
-    count = min(len(items), most)
-    while count > 0:
-        read_on = words.read_on(source.ref, 0)
-        last = marker.format(shown=count, total=len(items), read_on=read_on)
-        body = _dumps([*items[:count], last])
-        if len(body) <= limit_chars:
-            return Shown(body, f"{len(items):,} items; the first {count:,} are shown")
-        count //= 2
-    return None
+    items: list[msgspec.Raw], limit_chars: int, most: int, marker: str, read_on: str
+) -> tuple[str, int]:
+    """As many first items as fit, a notice as the last one; and how many they are."""
+    notice = _notice(marker, len(items), len(items), read_on)  # at its longest
+    room = limit_chars - len(notice) - len("[]")
+    kept = []
+    for raw in items[:most]:
+        item = bytes(raw).decode("utf-8", "surrogatepass")
+        room -= len(item) + 1
+        if room < 0:
+            break
+        kept.append(item)
+    notice = _notice(marker, len(kept), len(items), read_on)
+    return f"[{','.join([*kept, notice])}]", len(kept)
 
 
-def _parsed(text: str) -> Any:
-    """The list or dict a text holds as JSON, or None."""
-    if text[:1] not in "[{":
+def _notice(marker: str, shown: int, total: int, read_on: str) -> str:
+    return _dumps(marker.format(shown=shown, total=total, read_on=read_on))
+
+
+def _advice(source: Source, words: Words, limit_chars: int, preview_chars: int, error: str) -> str:
+    """What stands in place of a value that cannot be shown in part."""
+    text = source.text
+    read_on = words.read_on(source.ref, 0)
+    told = error.format(total=len(text), limit=limit_chars, read_on=read_on)
+    preview = text[: safe_cut(text, min(preview_chars, limit_chars))]
+    return _dumps({"error": told, "preview": preview})
+
+
+def _parsed(text: str) -> _Value | None:
+    """The list or dict a text holds as JSON, its values as they are written; or None."""
+    if not _VALUE.match(text):
         return None
     try:
-        value = _loads(text)
+        return _decoder.decode(text.encode("utf-8", "surrogatepass"))
     except (msgspec.DecodeError, UnicodeError, RecursionError):
         return None
-    return value if isinstance(value, (list, dict)) else None
 
 
 def _dumps(value: Any) -> str:

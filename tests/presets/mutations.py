@@ -1,0 +1,64 @@
+"""Every setting and every word of a policy changed in turn, one at a time.
+
+A policy is stages with what is bound to them, and that may be bound again. `mutated` gives each
+policy that differs from one in a single place, with the name of that place. A scenario that
+comes out the same for one of them does not prove what stands there.
+"""
+
+from functools import partial
+
+from msgspec.structs import fields, replace
+
+STAGES = ("at_first_sight", "under_pressure")
+
+
+def mutated(policy):
+    """(place, policy) of every single change."""
+    for moment in STAGES:
+        stages = getattr(policy, moment)
+        for at, stage in enumerate(stages):
+            rest = (*stages[:at], *stages[at + 1 :])
+            yield f"without {moment}[{at}]", replace(policy, **{moment: rest})
+            for place, other in _mutated(stage, f"{moment}[{at}]"):
+                changed = (*stages[:at], other, *stages[at + 1 :])
+                yield place, replace(policy, **{moment: changed})
+    yield "without guard", replace(policy, guard=None)
+    for place, other in _mutated(policy.guard, "guard"):
+        yield place, replace(policy, guard=other)
+
+
+def _mutated(bound, place):
+    """The partials that differ from one in a keyword of it, or of one bound in it."""
+    for name, value in bound.keywords.items():
+        here = f"{place}.{name}"
+        others = _mutated(value, here) if isinstance(value, partial) else [(here, _other(value))]
+        for where, other in others:
+            yield where, partial(bound.func, *bound.args, **{**bound.keywords, name: other})
+
+
+def _other(value):
+    """Another value of the same kind, far from it; for a function, one that does the reverse."""
+    match value:
+        case str():
+            return f"{value}~"
+        case bool():
+            return not value
+        case int():
+            return value // 2
+        case float():
+            return 1 - value
+        case None:
+            return 1
+    return lambda *arguments: _reverse(value(*arguments))
+
+
+def _reverse(value):
+    """Spots in the other order; nothing protected where something was."""
+    return (1 << 30, 0) if isinstance(value, tuple) else list(value)[::-1]
+
+
+def settings_mutated(settings):
+    """(key, settings) with each setting of a preset changed in turn."""
+    for field in fields(settings):
+        other = _other(getattr(settings, field.name))
+        yield field.name, replace(settings, **{field.name: other})
