@@ -37,11 +37,13 @@ def call(session, prompt=1_000, output=100):
 @pytest.mark.says(
     "multi-stage-strategy",
     "3. Usage & Cost Tracking",
-    "A session-wide token budget can be enforced via `SRE_AGENT_TOKEN_BUDGET`",
+    "**Hard Budgeting**: A session-wide token budget can be enforced via "
+    "`SRE_AGENT_TOKEN_BUDGET` (environment variable).",
     lives="ullage.budget",
 )
-def test_a_session_is_let_go_on_until_the_allowance_is_used_up():
-    session = new_session(budget=Budget(tokens=3_000))
+def test_a_session_is_let_go_on_until_the_allowance_is_used_up(monkeypatch):
+    monkeypatch.setenv("SRE_AGENT_TOKEN_BUDGET", "3,000")
+    session = new_session(budget=Budget.from_env())
     for _ in range(3):
         assert not is_wrap_up(call(session))
     assert session.budget.spent.tokens == 3_300
@@ -51,7 +53,7 @@ def test_a_session_is_let_go_on_until_the_allowance_is_used_up():
 @pytest.mark.says(
     "multi-stage-strategy",
     "3. Usage & Cost Tracking",
-    "the agent will pause and ask to summarize findings with available data.",
+    "If exceeded, the agent will pause and ask to summarize findings with available data.",
     lives="ullage.budget",
 )
 def test_then_it_is_asked_once_to_sum_up_and_after_that_refused():

@@ -19,7 +19,7 @@ from ullage.cost import cost_usd, worst_usd
 @pytest.mark.says(
     "multi-stage-strategy",
     "3. Usage & Cost Tracking",
-    "Exact prompt and candidate token counts are recorded via `UsageTracker`.",
+    "**Token Auditing**: Exact prompt and candidate token counts are recorded via `UsageTracker`.",
     lives="ullage.calls",
 )
 @pytest.mark.parametrize("format", FORMAT_NAMES)
@@ -100,7 +100,7 @@ def by_hand(model, fresh, read, output):
 @pytest.mark.says(
     "multi-stage-strategy",
     "3. Usage & Cost Tracking",
-    "Real-time USD cost estimation based on Gemini 2.5 Flash/Pro pricing.",
+    "**Cost Estimation**: Real-time USD cost estimation based on Gemini 2.5 Flash/Pro pricing.",
     lives="ullage.cost",
 )
 @pytest.mark.parametrize("model", ["gemini-2.5-flash", "gemini-2.5-pro"])

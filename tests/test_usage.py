@@ -1,3 +1,4 @@
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -15,6 +16,12 @@ usages = st.builds(
 )
 
 
+@pytest.mark.says(
+    "output-cache-and-compaction",
+    "2.3 Token Usage",
+    "total = input + cache_creation + cache_read + output",
+    lives="ullage.usage.Usage",
+)
 def test_the_whole_prompt_is_counted_once():
     usage = Usage(
         fresh_tokens=1, cache_read_tokens=20, cache_write_tokens=300, output_tokens=4_000,
@@ -32,6 +39,12 @@ def test_a_sum_of_replies_is_the_sum_of_their_counts(replies):
     assert total.reasoning_tokens == sum(usage.reasoning_tokens for usage in replies)
 
 
+@pytest.mark.says(
+    "output-cache-and-compaction",
+    "2.3 Token Usage",
+    "Being able to create `TokenUsage` from `ChatInvokeUsage`.",
+    lives="ullage.formats",
+)
 def test_the_same_tokens_reported_by_two_vendors_are_the_same_usage():
     """Cached tokens stand inside OpenAI's count and outside Anthropic's."""
     chat = {

@@ -35,6 +35,13 @@ def refs(kept):
     return found
 
 
+@pytest.mark.says(
+    "output-cache-and-compaction",
+    "1.9 GC (optional)",
+    "`ToolOutputRef` that is no longer referenced by compaction etc. can be targeted for deletion.",
+    lives="ullage.stores.Bounds",
+    see="ullage gc --older-than 30d",
+)
 def test_what_is_old_goes_and_what_a_view_names_stays(kept):
     size = kept.stat().st_size
     ran = ullage("gc", "--older-than", "30d", "--store", kept)

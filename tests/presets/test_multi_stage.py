@@ -15,7 +15,7 @@ from tests.presets.living import ROOMY, lived, new_session
 from tests.presets.mutations import mutated, settings_mutated
 from tests.servers import Call, Reply
 from tests.servers.loops import loop
-from ullage import ConfigError, Limits, OverLimitError, Session, presets
+from ullage import ConfigError, Limits, OverLimitError, Session, Usage, presets
 from ullage.canon import ref_of
 from ullage.formats import FORMATS
 from ullage.presets.multi_stage import MultiStageSettings, multi_stage
@@ -61,7 +61,7 @@ def compact(value):
     lives="ullage.presets.multi_stage.MultiStageSettings",
 )
 def test_the_brake_is_at_850_000_tokens_of_a_window_of_a_million():
-    """Gemini 2.5, and outputs of the size that the document speaks of."""
+    """Gemini 2.5, outputs of the size that the document speaks of, usage reported each time."""
     line = "The tide came in, and the harbour master wrote it down again.\n"
     turns = [turn(f"{n}\n" + line * 3_200) for n in range(24)]
     messages = histories.wire("gemini", turns)
@@ -72,6 +72,7 @@ def test_the_brake_is_at_850_000_tokens_of_a_window_of_a_million():
             break
         assert view == messages[:length]
         assert session.window.estimate < 850_000
+        session.observe(Usage(fresh_tokens=session.window.tokens))
     (event,) = [event for event in session.events if event.kind == "condensed"]
     assert event.tokens_before >= 850_000
     assert event.why == "the view had reached the 850,000 tokens of the brake"
@@ -159,6 +160,20 @@ def test_ten_messages_are_five_turns():
     assert set(kept) == {10}
     asked = histories.request("anthropic", messages)
     assert new_session(multi_stage(TINY), "anthropic").fit(asked)["system"] == asked["system"]
+
+
+def test_they_stay_whole_wherever_they_and_the_account_fit_the_hard_limit():
+    """The same view in a window without end, and in one that it fills nearly."""
+    policy = multi_stage(MultiStageSettings(SAFE_TRIGGER_TOKENS=2_200))
+    turns = [turn(f"{n} the tide\n" * 30, said="4 7 1 9 " * 40) for n in range(20)]
+    session, messages, views = lived(policy, "openai-chat", turns)
+    account = views[-1][1]["content"]
+    assert {len(view) for view in views[6:]} == {1 + 1 + 10}
+    assert views[-1][2:] == messages[-10:]
+    assert len(account) <= 2_200 * 0.15 * 3  # characters, three a token
+    limit_tokens = int(session.window.estimate / 0.84)
+    assert session.window.estimate - session.window.meter.message(account) < limit_tokens * 0.73
+    assert lived(policy, "openai-chat", turns, limit_tokens + 1_000)[2][-1] == views[-1]
 
 
 def test_no_more_than_fits_is_kept_whole():
@@ -478,6 +493,13 @@ def test_a_value_that_is_none_is_refused_by_its_key(given):
     (key,) = given
     with pytest.raises(ConfigError, match=key):
         presets.load("multi_stage", given)
+
+
+@pytest.mark.parametrize("text", ["x" * 601, "[1,2,3,4,5,6,7]"])
+def test_what_would_be_no_shorter_is_left_whole(text):
+    """Over 600 characters, and over 5 items: the indicator is longer than what it spares."""
+    _, messages, views = lived(multi_stage(TINY), "openai-chat", [turn(text)])
+    assert views[-1] == messages
 
 
 def test_a_preview_is_no_longer_than_a_result_may_be():

@@ -24,6 +24,7 @@ from ullage import (
     presets,
 )
 from ullage.canon import ref_of
+from ullage.catalog import lookup
 from ullage.formats import FORMATS
 from ullage.presets.output_cache import ToolOutputCacheConfig, output_cache
 from ullage.replay import reading
@@ -502,17 +503,18 @@ def test_the_newest_results_stay_whatever_the_budget():
 
 
 def test_a_placeholder_is_never_larger_than_what_it_stands_for():
-    """42 characters of placeholder are some 20 tokens: more than these outputs have."""
+    """43 characters of placeholder are 18 tokens: more than these outputs have."""
     small = [
         "ok",
-        "done, and nothing else to say about it all",
         "",
-        "3 passed in 0.02s, 1 skipped now.",
+        "3 passed in 0.02s",
+        "the tide came in again, and again, and then once more",
     ]
+    assert len(small[-1]) > len(placeholder(""))
     policy = output_cache(ToolOutputCacheConfig(context_budget_tokens=0))
-    turns = [turn(text) for text in [*small, "the last"]]
-    _, messages, views = lived(policy, "openai-chat", turns)
-    assert views[-1] == messages
+    turns = [turn(text) for text in [*small, log("large"), "the last"]]
+    seen = shown(lived(policy, "openai-chat", turns)[2][-1])
+    assert seen == [*small, placeholder(log("large")), "the last"]
 
 
 def test_a_trimmed_output_stays_trimmed_to_the_byte():
@@ -590,10 +592,14 @@ def test_an_image_is_trimmed_like_a_text_and_comes_back_as_an_image():
 @pytest.mark.says(
     "output-cache-and-compaction",
     "2.4 Determining the context limit",
-    "Error (strict) if it cannot be obtained.",
-    lives="ullage.presets.output_cache",
+    "Use if you can get `max_input_tokens` or `max_tokens` from price/model information\n"
+    "- Error (strict) if it cannot be obtained.",
+    lives="ullage.catalog.lookup",
 )
 def test_a_model_nobody_knows_is_refused():
+    known = Session("gpt-4.1", policy="output_cache")
+    known.fit({"messages": [{"role": "user", "content": "Hello."}]})
+    assert known.window.context_tokens == lookup("gpt-4.1").window_tokens > 900_000
     asked = {"model": "my-own", "messages": [{"role": "user", "content": "Hello."}]}
     with pytest.raises(ConfigError, match="no window is known for 'my-own'"):
         Session("my-own", policy="output_cache", format="openai-chat").fit(asked)

@@ -133,8 +133,10 @@ def _condense(window: Window, begin: int, stop: int, room: _Room) -> Cut | None:
     index = index_of(transcript, begin, stop, words)
     ref = canon.ref_of(index)
     text = account(transcript, begin, stop, words, ref, room.account_chars)
-    shown = _condensable(window, begin, stop)
-    if window.meter.message(text) >= sum(map(window.message_tokens, shown)):
+    before = sum(map(window.message_tokens, _condensable(window, begin, stop)))
+    if window.span is not None:
+        before += window.meter.message(window.span[2].text)
+    if window.meter.message(text) >= before:
         return None
     span = Span(transcript.chain[begin], transcript.chain[stop], text, ref, room.why)
     return Cut(span, (*outputs_of(transcript, begin, stop), Output(ref, index)))
