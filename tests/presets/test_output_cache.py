@@ -28,6 +28,7 @@ from ullage.catalog import lookup
 from ullage.formats import FORMATS
 from ullage.presets.output_cache import ToolOutputCacheConfig, output_cache
 from ullage.replay import reading
+from ullage.stages.pressure import output_tokens
 from ullage.tokens import exact
 
 TINY = ToolOutputCacheConfig(context_budget_tokens=500, max_message_bytes=600, max_line_length=60)
@@ -113,7 +114,7 @@ def test_as_much_is_kept_as_the_budget_holds_and_the_newest_of_it():
     assert 0 < first < 8
     assert seen[:first] == [placeholder(output) for output in outputs[:first]]
     one = session.window.leaf_tokens((len(session.window.transcript) - 1, 0, 0))
-    assert session.window.output_tokens <= 60_000 < session.window.output_tokens + one
+    assert session.window.total(output_tokens) <= 60_000 < session.window.total(output_tokens) + one
 
 
 @pytest.mark.says(
@@ -238,7 +239,7 @@ def test_the_budget_is_a_quarter_of_the_window_within_bounds(window_tokens, budg
         True,
         *[False] * len(parts),
     ]
-    assert session.window.output_tokens <= budget_tokens
+    assert session.window.total(output_tokens) <= budget_tokens
 
 
 @pytest.mark.says(
@@ -252,7 +253,7 @@ def test_outputs_are_counted_by_the_tokenizer_or_else_near_four_bytes_a_token():
     counts = {}
     for format in ("openai-chat", "anthropic"):
         session, _, _ = lived(output_cache(), format, [turn(text)])
-        counts[format] = session.window.output_tokens
+        counts[format] = session.window.total(output_tokens)
         assert session.window.meter.counter.exact == (format == "openai-chat")
     assert counts["openai-chat"] == exact("o200k_base").count(text)
     assert counts["anthropic"] == pytest.approx(len(text.encode()) / 4, rel=0.25)
@@ -465,7 +466,7 @@ def test_over_the_budget_the_oldest_outputs_become_placeholders(format):
     """Four outputs of the same size, and a budget that holds two and a placeholder or two."""
     outputs = [log(name, 30) for name in "abcd"]
     alone, _, _ = lived(output_cache(), format, [turn(outputs[0])])
-    one = alone.window.output_tokens
+    one = alone.window.total(output_tokens)
     policy = output_cache(ToolOutputCacheConfig(context_budget_tokens=2 * one + 60))
     session, messages, views = lived(policy, format, [turn(text) for text in outputs])
     before, after = ([placeholder(text) for text in outputs[:2]], outputs[2:])
@@ -486,7 +487,7 @@ def test_over_the_budget_the_oldest_outputs_become_placeholders(format):
 
 def test_at_the_budget_nothing_is_trimmed_and_one_token_over_it_the_oldest_is():
     turns = [turn(log(name, 30)) for name in "abc"]
-    held = lived(output_cache(), "openai-chat", turns)[0].window.output_tokens
+    held = lived(output_cache(), "openai-chat", turns)[0].window.total(output_tokens)
     for budget, trimmed in ((held, 0), (held - 1, 1)):
         policy = output_cache(ToolOutputCacheConfig(context_budget_tokens=budget))
         seen = shown(lived(policy, "openai-chat", turns)[2][-1])
