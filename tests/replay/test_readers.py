@@ -418,7 +418,8 @@ def test_a_file_with_nothing_in_it_is_one_damage_and_an_error(tmp_path, data):
     damage = []
     with pytest.raises(FormatError, match=r"a\.jsonl: no run in it could be read\. Readable"):
         list(read(write(tmp_path / "a.jsonl", data), on_damage=damage.append))
-    assert len(damage) == (1 if data.strip() else 0)
+    assert len(damage) == 1
+    assert ("empty" in damage[0].problem) == (not data.strip())
 
 
 def test_many_damaged_lines_are_summed_up(tmp_path):

@@ -27,7 +27,7 @@ from ullage.replay.readers import Run
 from ullage.session import Session
 from ullage.usage import Usage
 
-__all__ = ["Replayed", "replay_run"]
+__all__ = ["Replayed", "is_models", "replay_run"]
 
 _COLD_CHECKS = 4
 
@@ -184,11 +184,11 @@ _MODELS = {
 
 def _boundaries(messages: Sequence[Any]) -> list[int]:
     """The lengths at which the recorded agent sent a request: before each reply."""
-    speaks = [_is_models(message) for message in messages]
+    speaks = [is_models(message) for message in messages]
     return [i for i in range(1, len(messages)) if speaks[i] and not speaks[i - 1]]
 
 
-def _is_models(message: Any) -> bool:
+def is_models(message: Any) -> bool:
     """Whether the model wrote this message, or this item of a Responses history."""
     if "role" in message:
         return message["role"] in ("assistant", "model")
