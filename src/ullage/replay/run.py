@@ -24,6 +24,7 @@ from ullage.presets import preset
 from ullage.replay.cache import CacheSimulator, Profile, Totals, head_of, usd
 from ullage.replay.gates import GATES, Gates, Judge
 from ullage.replay.readers import Run
+from ullage.replay.rewire import MODELS
 from ullage.session import Session
 from ullage.usage import Usage
 
@@ -94,7 +95,7 @@ def replay_run(
         policy: name of the policy.
     """
     wire, chosen = FORMATS[run.format], preset(policy)
-    model = str(run.request.get("model") or _MODELS[run.format])
+    model = str(run.request.get("model") or MODELS[run.format])
     limits = Limits(window_tokens=window_tokens)
     new_session = partial(
         Session,
@@ -172,14 +173,6 @@ class _Tally:
             over_limit=self.over_limit,
             fit_ms=sorted(self.fit_ms),
         )
-
-
-_MODELS = {
-    "openai-chat": "gpt-4.1",
-    "openai-responses": "gpt-4.1",
-    "anthropic": "claude-sonnet-4-5",
-    "gemini": "gemini-2.5-pro",
-}
 
 
 def _boundaries(messages: Sequence[Any]) -> list[int]:
