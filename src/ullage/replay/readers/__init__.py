@@ -137,19 +137,21 @@ def _runs(file: Path, report: Report, progress: Progress) -> Iterator[Run]:
     logs: dict[int, _Log] = {}
     for number, value in values(file, report, progress):
         count += 1
-        try:
-            yield from _runs_in(value, number, name, report, exchanges, logs)
-        except _UNEXPECTED as error:
-            report.add(number, f"is not as its kind has it ({type(error).__name__})")
+        found = _runs_in(value, number, name, report, exchanges, logs)
+        yield from _guarded(found, number, report)
     if not count:
         report.empty()
     yield from exchanges.runs()
     for log in logs.values():
-        yield from log.runs()
+        yield from _guarded(log.runs(), 0, report)
 
 
-# What reading a value of another shape than its kind has comes to.
-_UNEXPECTED = (AttributeError, KeyError, TypeError, ValueError)
+def _guarded(runs: Iterator[Run], number: int, report: Report) -> Iterator[Run]:
+    """The runs up to a value that has another shape than its kind has."""
+    try:
+        yield from runs
+    except (AttributeError, KeyError, TypeError, ValueError) as error:
+        report.add(number, f"is not as its kind has it ({type(error).__name__})")
 
 
 def _runs_in(

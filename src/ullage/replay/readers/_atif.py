@@ -40,7 +40,8 @@ def tell(value: dict[str, Any], history: History, line: int) -> None:
             continue
         asked = [call for call in step.get("tool_calls") or () if isinstance(call, dict)]
         told = [
-            (str(c["tool_call_id"]), str(c["function_name"]), c.get("arguments")) for c in asked
+            (str(c.get("tool_call_id")), str(c.get("function_name")), c.get("arguments"))
+            for c in asked
         ]
         reply, names = chat_reply(text, told)
         history.reply([reply], names, line, stamp, _usage(step.get("metrics")))

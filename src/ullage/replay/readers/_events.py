@@ -113,7 +113,7 @@ def _pi_message(history: History, message: dict[str, Any], line: int, stamp: flo
 def _pi_reply(history: History, message: dict[str, Any], line: int, stamp: float | None) -> None:
     blocks = [block for block in message.get("content") or () if isinstance(block, dict)]
     calls = [block for block in blocks if block.get("type") == "toolCall"]
-    told = [(str(call["id"]), str(call["name"]), call.get("arguments")) for call in calls]
+    told = [(str(c.get("id")), str(c.get("name")), c.get("arguments")) for c in calls]
     reply, names = chat_reply(text_of(blocks), told)
     if not names and not reply["content"]:
         return  # aborted before it said anything

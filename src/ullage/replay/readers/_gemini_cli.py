@@ -91,7 +91,8 @@ def _history(id: str, told: list[tuple[dict[str, Any], int]], report: Report) ->
 def _reply(
     history: History, message: dict[str, Any], answers: dict[str, dict[str, Any]], line: int
 ) -> None:
-    calls = [call for call in message.get("toolCalls") or () if isinstance(call, dict)]
+    asked = message.get("toolCalls") or ()
+    calls = [call for call in asked if isinstance(call, dict) and {"id", "name"} <= call.keys()]
     parts = _parts(message["content"])
     parts += [
         {
