@@ -13,8 +13,8 @@ from ullage.formats import FORMATS
 from ullage.formats.rules import problems_of
 from ullage.presets import NAMES
 from ullage.replay.cache import PROFILES
-from ullage.replay.reading import results
 from ullage.replay.readers import Run, read
+from ullage.replay.reading import results
 from ullage.replay.rewire import on_wire
 from ullage.replay.run import replay_run
 

@@ -63,7 +63,13 @@ _LEAST_WIDTH = 180
     type=click.Path(dir_okay=False, path_type=Path),
     help="Keep what is finished in this file, and do not do again what it holds.",
 )
-@click.option("--jobs", default=os.cpu_count() or 1, show_default=True, help="Processes to use.")
+@click.option(
+    "--jobs",
+    type=click.IntRange(min=1),
+    default=os.cpu_count() or 1,
+    show_default=True,
+    help="Processes to use.",
+)
 @click.option("--runs", "each", is_flag=True, help="A row for each run, not for each file.")
 @json_option
 def command(

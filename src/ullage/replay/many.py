@@ -9,11 +9,12 @@ from __future__ import annotations
 
 import hashlib
 import multiprocessing
-from collections.abc import Iterator
-from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
+from collections.abc import Callable, Iterator
+from concurrent.futures import FIRST_COMPLETED, Executor, Future, ProcessPoolExecutor, wait
+from functools import partial
 from pathlib import Path
 from types import TracebackType
-from typing import BinaryIO, TypeAlias
+from typing import BinaryIO, ParamSpec, TypeAlias, TypeVar
 
 import msgspec
 from msgspec import Struct
@@ -26,6 +27,9 @@ from ullage.replay.rewire import on_wire
 from ullage.replay.run import Replayed, replay_run
 
 __all__ = ["Job", "Kept", "Outcome", "Wanted", "replay_all"]
+
+P = ParamSpec("P")
+T = TypeVar("T")
 
 Wanted: TypeAlias = Iterator[tuple[str, Run, int]]
 """Each run with the name of its file, and how many bytes were read by then."""
@@ -110,7 +114,8 @@ def replay_all(
         that cannot be replayed is a `Damage` with the line it begins at.
     """
     context = multiprocessing.get_context("spawn")
-    with ProcessPoolExecutor(max_workers=max(processes, 1), mp_context=context) as pool:
+    several = partial(ProcessPoolExecutor, max_workers=processes, mp_context=context)
+    with several() if processes > 1 else _Here() as pool:
         running: dict[Future[Outcome], tuple[str, str, int]] = {}
         for name, run, done in wanted:
             run_key = _key_of(run, job)
@@ -126,6 +131,15 @@ def replay_all(
                 yield from _finished(running, kept)
         while running:
             yield from _finished(running, kept)
+
+
+class _Here(Executor):
+    """Does each thing at once, in this process: one process needs no second."""
+
+    def submit(self, fn: Callable[P, T], /, *args: P.args, **kwargs: P.kwargs) -> Future[T]:
+        future: Future[T] = Future()
+        future.set_result(fn(*args, **kwargs))
+        return future
 
 
 def _outcome(name: str, run: Run, window_tokens: int, job: Job, policy: str) -> Outcome:

@@ -124,7 +124,8 @@ def _documents(lines: Iterator[tuple[int, bytes]], report: Report) -> Iterator[t
     if _is_spread([line for _, line in head]):
         whole = _parse(_joined(itertools.chain(head, lines)))
         if whole is _NOTHING:
-            report.foreign(head[0][0], "is neither JSON nor JSON Lines")
+            longest = f"or longer than {MOST_LINE_BYTES:,} bytes"
+            report.foreign(head[0][0], f"is neither JSON nor JSON Lines, {longest}")
         else:
             yield from _elements(whole, head[0][0])
         return

@@ -47,7 +47,6 @@ class History:
 
     Attributes:
         request: what stands beside its messages; grows as the log tells of it.
-        is_empty: nothing was told yet.
     """
 
     def __init__(self, id: str, format: FormatName, source: str, report: Report) -> None:
@@ -59,6 +58,7 @@ class History:
 
     @property
     def is_empty(self) -> bool:
+        """Nothing was told yet."""
         return not self._turns
 
     def of_model(self, model: Any) -> None:
