@@ -46,6 +46,10 @@ BAD = {
         "skipped half.json line 1: is nei",
     ),
     "stub.gz": (gzip.compress(b"x" * 999)[:20], "skipped stub.gz line 1: cannot be decompressed"),
+    "unanswered.jsonl": (
+        lines_of({"type": "message", "timestamp": 0, "message": {"role": "user", "content": "x"}}),
+        "skipped unanswered.jsonl: there is no run in it in which a model replies",
+    ),
     "broken.eval": (b"PK\x03\x04" + b"\0" * 99, "skipped broken.eval: cannot be unpacked"),
 }
 
@@ -121,10 +125,12 @@ def test_what_was_mended_is_no_loss(tmp_path):
     history = [{"role": "user", "content": "go"}, told_of | {"content": "yes"}]
     stray = {"role": "tool", "content": "x", "tool_call_ids": ["gone"]}
     path = tmp_path / "run.traj"
-    path.write_text(json.dumps({"trajectory": [], "history": [*history, stray]}))
+    path.write_text(json.dumps({"trajectory": [], "history": [*history, stray, stray]}))
     ran = replay(path)
     assert ran.status == 0
-    assert "read all the same run.traj line 1: a result without its call is left out" in ran.err
+    assert ran.err.lstrip() == (
+        "read all the same run.traj line 1 and 1 more: a result without its call is left out\n"
+    )
 
 
 # -- the other wire, and going on -----------------------------------------------------------

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
+from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from functools import partial
@@ -107,8 +108,8 @@ def command(
             else:
                 found.append((name, outcome))
             progress.update(task, completed=done, runs=len(found))
-    for broken in damage:
-        console.print(_told(broken), style="yellow", markup=False)
+    for line in _told(damage):
+        console.print(line, style="yellow", markup=False, soft_wrap=True)
     if not found:
         raise FormatError("the paths", "they hold no run to replay", _REMEDY)
     rows = rows_of(found, each=each)
@@ -167,10 +168,16 @@ def _progress(console: Console) -> Progress:
     )
 
 
-def _told(damage: Damage) -> str:
-    place = f"{damage.file} line {damage.line}" if damage.line else damage.file
-    what = "read all the same" if damage.grade == "mended" else "skipped"
-    return f"{what} {place}: {damage.problem}"
+def _told(damage: list[Damage]) -> Iterator[str]:
+    """A line for each loss, and one for all places of a file that were mended alike."""
+    mended = Counter((d.file, d.problem) for d in damage if d.grade == "mended")
+    for found in damage:
+        place = f"{found.file} line {found.line}" if found.line else found.file
+        if found.grade != "mended":
+            yield f"skipped {place}: {found.problem}"
+        elif count := mended.pop((found.file, found.problem), 0):
+            more = f" and {count - 1:,} more" if count > 1 else ""
+            yield f"read all the same {place}{more}: {found.problem}"
 
 
 def _status(rows: list[Row], damage: list[Damage]) -> int:

@@ -109,7 +109,7 @@ def replay_run(
     added = _tools_of(chosen.desk) if chosen.desk.offered else ""
     gates = Gates(session, judge, judge.text(head) + judge.text(added))
     tally = _Tally(judge, profile, head)
-    lengths = _boundaries(run.messages)
+    lengths = _boundaries(run)
     cold = set(lengths[:: max(len(lengths) // _COLD_CHECKS, 1)])
     for length in lengths:
         history = run.messages[:length]
@@ -175,10 +175,20 @@ class _Tally:
         )
 
 
-def _boundaries(messages: Sequence[Any]) -> list[int]:
-    """The lengths at which the recorded agent sent a request: before each reply."""
-    speaks = [is_models(message) for message in messages]
-    return [i for i in range(1, len(messages)) if speaks[i] and not speaks[i - 1]]
+def _boundaries(run: Run) -> list[int]:
+    """The lengths at which the recorded agent sent a request: before each reply.
+
+    A request whose reply is not in the history was sent too.
+    """
+    speaks = [is_models(message) for message in run.messages]
+    sent = [i for i in range(1, len(speaks)) if speaks[i] and not speaks[i - 1]]
+    if speaks and not speaks[-1] and (len(speaks) in run.usage or run.source in _REQUESTS):
+        sent.append(len(speaks))
+    return sent
+
+
+_REQUESTS = ("request", "exchanges")
+"""Recordings whose whole history was one request."""
 
 
 def is_models(message: Any) -> bool:

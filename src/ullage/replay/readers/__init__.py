@@ -84,12 +84,14 @@ def read(
 
 
 def _read(files: list[Path], on_damage: OnDamage | None, progress: Progress) -> Iterator[Run]:
-    found, before = False, 0
+    found, before = 0, 0
     for file in files:
-        report = Report(file.name, on_damage)
+        report, found_before = Report(file.name, on_damage), found
         for run in _runs(file, report, partial(_advance, progress, before)):
-            found = True
+            found += 1
             yield run
+        if found == found_before:
+            report.fruitless()
         report.close()
         before += file.stat().st_size
         progress(before)

@@ -81,7 +81,7 @@ class Report:
         self._held: list[Damage] = []
         self._count = 0
         self._readable = False
-        self._lost = False
+        self._lost = self._unsaid = False
 
     def readable(self) -> None:
         """Something in this file could be read: tell what was held back."""
@@ -105,8 +105,9 @@ class Report:
 
     def _note(self, damage: Damage) -> None:
         self._count += 1
+        self._lost = self._lost or damage.grade != "mended"
         if self._count > self.MOST:
-            self._lost = self._lost or damage.grade != "mended"
+            self._unsaid = self._unsaid or damage.grade != "mended"
             return
         if self._readable:
             self._tell(_skipped(damage))
@@ -118,6 +119,11 @@ class Report:
         if not self._count:
             self.foreign(0, "the file is empty")
 
+    def fruitless(self) -> None:
+        """The file gave no run; tell so, unless it was told why."""
+        if self._readable and not self._lost:
+            self.add(0, "there is no run in it in which a model replies")
+
     def close(self) -> None:
         """The file is at its end: tell what was summed up."""
         if self._held:
@@ -128,7 +134,7 @@ class Report:
             self._tell(Damage(self.file, first.line, f"{first.problem}{more}", grade))
         elif self._count > self.MOST:
             problem = f"{self._count - self.MOST:,} more damaged lines"
-            self._tell(Damage(self.file, 0, problem, "skipped" if self._lost else "mended"))
+            self._tell(Damage(self.file, 0, problem, "skipped" if self._unsaid else "mended"))
 
 
 def _skipped(damage: Damage) -> Damage:
