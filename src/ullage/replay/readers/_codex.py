@@ -130,15 +130,19 @@ def _sent(payload: dict[str, Any]) -> dict[str, Any]:
     return item
 
 
+_WRITTEN = "cache_write_input_tokens"
+
+
 def _usage(info: Any) -> Usage | None:
     """The counts of the last request: cached tokens lie inside the input."""
     counts = info.get("last_token_usage") if isinstance(info, dict) else None
     if not isinstance(counts, dict) or not isinstance(counts.get("input_tokens"), int):
         return None
-    read = counts.get("cached_input_tokens") or 0
+    read, written = (counts.get(key) or 0 for key in ("cached_input_tokens", _WRITTEN))
     return Usage(
-        fresh_tokens=max(counts["input_tokens"] - read, 0),
+        fresh_tokens=max(counts["input_tokens"] - read - written, 0),
         cache_read_tokens=read,
+        cache_write_tokens=written,
         output_tokens=counts.get("output_tokens") or 0,
         reasoning_tokens=counts.get("reasoning_output_tokens") or 0,
     )

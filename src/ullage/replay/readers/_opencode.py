@@ -45,9 +45,10 @@ class Log:
 
     def add(self, value: dict[str, Any], line: int) -> None:
         """Take a session, or a message of one."""
-        for message in value.get("messages", [value]):
+        whole = "messages" in value
+        for message in value["messages"] if whole else [value]:
             info = message["info"]
-            id = str(info.get("sessionID") or value["info"].get("id") or self._name)
+            id = str(info.get("sessionID") or (whole and value["info"].get("id")) or self._name)
             history = self._histories.setdefault(
                 id, History(id, "openai-chat", "opencode", self._report)
             )
