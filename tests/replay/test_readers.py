@@ -2,6 +2,7 @@
 
 import gzip
 import json
+import tracemalloc
 
 import pytest
 
@@ -418,7 +419,8 @@ def test_a_file_with_nothing_in_it_is_one_damage_and_an_error(tmp_path, data):
     damage = []
     with pytest.raises(FormatError, match=r"a\.jsonl: no run in it could be read\. Readable"):
         list(read(write(tmp_path / "a.jsonl", data), on_damage=damage.append))
-    assert len(damage) == (1 if data.strip() else 0)
+    assert len(damage) == 1
+    assert ("empty" in damage[0].problem) == (not data.strip())
 
 
 def test_many_damaged_lines_are_summed_up(tmp_path):
@@ -461,6 +463,36 @@ def test_one_run_is_held_at_a_time(tmp_path):
     assert damage == []
     list(runs)
     assert len(damage) == 1
+
+
+def peak_bytes(path):
+    """The most memory that reading the file run by run takes, and how many runs it holds."""
+    tracemalloc.start()
+    try:
+        count = sum(1 for _ in read(path))
+        return count, tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+
+
+@pytest.mark.parametrize("packed", [True, False])
+def test_memory_does_not_grow_with_the_file(tmp_path, packed):
+    text = "a line of output\n" * 6_000
+    messages = [CHAT[0], {"role": "assistant", "content": text}]
+    line = lines(TRAJECTORY | {"messages": messages})
+    exchange = lines({"request": {"model": "m", "messages": [CHAT[0]]}, "response": {}})
+    few = peak_bytes(write(tmp_path / "few", line * 10 + exchange * 10, packed))
+    many = peak_bytes(write(tmp_path / "many", line * 200 + exchange * 200, packed))
+    assert (few[0], many[0]) == (20, 400)
+    assert many[1] < few[1] * 1.5 < len(line) * 15
+
+
+def test_a_document_too_long_is_skipped(tmp_path, monkeypatch):
+    monkeypatch.setattr(_files, "MOST_LINE_BYTES", 4096)
+    whole = json.dumps([TRAJECTORY] * 99, indent=1).encode()
+    runs, (damage,) = collect(write(tmp_path / "a", whole))
+    assert runs == []
+    assert damage.problem == "is neither JSON nor JSON Lines, or longer than 4,096 bytes"
 
 
 def test_text_the_strict_parser_refuses_is_read_all_the_same(tmp_path):

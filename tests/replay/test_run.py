@@ -10,7 +10,8 @@ from tests import histories
 from ullage.replay.cache import PROFILES
 from ullage.replay.readers import Run, read
 from ullage.replay.run import replay_run
-from ullage.replay.table import rows_of
+from ullage.replay.table import rows_of, table_of
+from ullage.usage import Usage
 
 TRACES = Path(os.environ.get("ULLAGE_TRACES", Path(__file__).parents[3] / "shared" / "traces"))
 KINDS = ("coding", "joined", "customer-service", "data-analysis", "records-api", "research-web")
@@ -39,6 +40,22 @@ def test_a_run_that_fits_costs_what_it_cost():
     replayed = replay_run(small_run("openai-chat", 2), 64_000, profile=PROFILES["openai-5"])
     assert replayed.tokens == replayed.raw_tokens
     assert replayed.breaks == 0
+
+
+@pytest.mark.parametrize(
+    ("source", "usage", "calls"),
+    [("trajectory", {}, 1), ("trajectory", {3: Usage()}, 2), ("request", {}, 2)],
+)
+def test_a_request_whose_reply_is_not_in_the_history_was_sent_too(source, usage, calls):
+    messages = [{"role": role, "content": "x"} for role in ("user", "assistant", "user")]
+    run = Run("one", "openai-chat", {}, messages, usage, source, {})
+    assert replay_run(run, 16_000, profile=PROFILES["none"]).calls == calls
+
+
+def test_every_column_has_its_heading():
+    rows = rows_of([("one", replay_run(small_run("gemini", 2), 16_000, profile=PROFILES["none"]))])
+    columns = {str(c.header): [*c.cells] for c in table_of(rows, "none").columns}
+    assert (columns["window"], columns["calls"], columns["gates"]) == (["16k"], ["2"], ["kept"])
 
 
 def test_rows_sum_runs_by_file_and_window():

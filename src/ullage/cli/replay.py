@@ -2,25 +2,28 @@
 
 from __future__ import annotations
 
-import multiprocessing
 import os
 import sys
+from collections import Counter
 from collections.abc import Callable, Iterator
-from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
+from contextlib import suppress
 from functools import partial
 from itertools import product
 from pathlib import Path
 
 import click
+from msgspec.structs import replace
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 
 from ullage.cli._options import json_option, print_json
 from ullage.errors import FormatError
+from ullage.formats import FORMATS
 from ullage.presets import NAMES
 from ullage.replay.cache import PROFILES
-from ullage.replay.readers import Damage, Run, read, size_of
-from ullage.replay.run import Replayed, replay_run
+from ullage.replay.many import Job, Kept, Wanted, replay_all
+from ullage.replay.readers import Damage, FormatName, Run, read, size_of
+from ullage.replay.run import Replayed
 from ullage.replay.table import Row, rows_of, table_of
 
 __all__ = ["command"]
@@ -49,7 +52,25 @@ _LEAST_WIDTH = 180
     type=click.Choice(list(PROFILES)),
     help="Whose prompt cache to simulate.",
 )
-@click.option("--jobs", default=os.cpu_count() or 1, show_default=True, help="Processes to use.")
+@click.option(
+    "--format",
+    "wire",
+    type=click.Choice(list(FORMATS)),
+    help="Replay each run on this wire. Default: its own.",
+)
+@click.option(
+    "--resume",
+    "kept_at",
+    type=click.Path(dir_okay=False, path_type=Path),
+    help="Keep what is finished in this file, and do not do again what it holds.",
+)
+@click.option(
+    "--jobs",
+    type=click.IntRange(min=1),
+    default=os.cpu_count() or 1,
+    show_default=True,
+    help="Processes to use.",
+)
 @click.option("--runs", "each", is_flag=True, help="A row for each run, not for each file.")
 @json_option
 def command(
@@ -59,28 +80,36 @@ def command(
     least: int,
     most: int | None,
     profile: str,
+    wire: FormatName | None,
+    kept_at: Path | None,
     jobs: int,
     each: bool,
     as_json: bool,
 ) -> None:
     """Replay recorded runs call by call, without any model, and print what came out.
 
-    PATHS are files or folders: trajectories, provider requests, Claude Code session logs;
-    JSON or JSON Lines, compressed or not. The status is 1 if any gate was broken, or if
-    there was no run.
+    PATHS are files or folders: session logs of agents, trajectories, provider requests with
+    or without their replies; JSON or JSON Lines, compressed or not, told apart by content.
+
+    The status is 1 if any gate was broken, or if there was no run; 3 if something was skipped
+    and all else is well. In a folder, files of a kind unknown here are named, and no loss.
     """
     console = Console(stderr=True)
     damage: list[Damage] = []
+    job = Job(PROFILES[profile], wire)
     tries = tuple(product(policies or ("default",), windows or (64_000,)))
     wanted = _wanted(paths, least, most, damage)
     found: list[tuple[str, Replayed]] = []
-    with _progress(console) as progress:
+    with _progress(console) as progress, Kept(kept_at) as kept:
         task = progress.add_task("replaying", total=sum(map(size_of, paths)), runs=0)
-        for name, replayed, done in _replay(wanted, tries, profile, jobs):
-            found.append((name, replayed))
+        for name, outcome, done in replay_all(wanted, tries, job, jobs, kept):
+            if isinstance(outcome, Damage):
+                damage.append(outcome)
+            else:
+                found.append((name, outcome))
             progress.update(task, completed=done, runs=len(found))
-    for broken in damage:
-        console.print(f"skipped {broken.file} line {broken.line}: {broken.problem}", style="yellow")
+    for line in _told(damage):
+        console.print(line, style="yellow", markup=False, soft_wrap=True)
     if not found:
         raise FormatError("the paths", "they hold no run to replay", _REMEDY)
     rows = rows_of(found, each=each)
@@ -89,10 +118,7 @@ def command(
     else:
         width = max(Console().width, _LEAST_WIDTH)  # a pipe counts as 80: too narrow to read
         Console(width=width).print(table_of(rows, profile))
-    sys.exit(1 if _is_broken(rows) else 0)
-
-
-Wanted = Iterator[tuple[str, Run, int]]
+    sys.exit(_status(rows, damage))
 
 
 def _wanted(paths: tuple[Path, ...], least: int, most: int | None, damage: list[Damage]) -> Wanted:
@@ -103,7 +129,7 @@ def _wanted(paths: tuple[Path, ...], least: int, most: int | None, damage: list[
         files = sorted(f for f in path.rglob("*") if f.is_file()) if path.is_dir() else [path]
         for file in files:
             start = read_so_far[0]
-            runs = _quietly(file, damage, partial(_note, read_so_far, start))
+            runs = _quietly(file, file == path, damage, partial(_note, read_so_far, start))
             count = 0
             for run in runs:
                 if len(run.messages) >= least and (most is None or count < most):
@@ -112,44 +138,21 @@ def _wanted(paths: tuple[Path, ...], least: int, most: int | None, damage: list[
         before += size_of(path)
 
 
-def _quietly(file: Path, damage: list[Damage], progress: Callable[[int], None]) -> Iterator[Run]:
-    """The runs of a file; a file without any is one damage, not the end."""
-    try:
-        yield from read(file, on_damage=damage.append, progress=progress)
-    except FormatError as error:
-        damage.append(Damage(file.name, 0, error.rule))
+def _quietly(
+    file: Path, is_named: bool, damage: list[Damage], progress: Callable[[int], None]
+) -> Iterator[Run]:
+    """The runs of a file; what is wrong with it is damage, not the end."""
+
+    def note(found: Damage) -> None:
+        foreign = found.grade == "foreign" and is_named
+        damage.append(replace(found, grade="skipped") if foreign else found)
+
+    with suppress(FormatError):  # no run in it: every such file has told why
+        yield from read(file, on_damage=note, progress=progress)
 
 
 def _note(read_so_far: list[int], start: int, here: int) -> None:
     read_so_far[0] = start + here
-
-
-def _replay(
-    wanted: Wanted, tries: tuple[tuple[str, int], ...], profile: str, jobs: int
-) -> Iterator[tuple[str, Replayed, int]]:
-    """Replay in several processes, with few runs in memory at a time."""
-    context = multiprocessing.get_context("spawn")
-    with ProcessPoolExecutor(max_workers=max(jobs, 1), mp_context=context) as pool:
-        running: dict[Future[Replayed], tuple[str, int]] = {}
-        for name, run, done in wanted:
-            for policy, window in tries:
-                future = pool.submit(
-                    replay_run, run, window, profile=PROFILES[profile], policy=policy
-                )
-                running[future] = (name, done)
-            while len(running) > 4 * jobs:
-                yield from _finished(running)
-        while running:
-            yield from _finished(running)
-
-
-def _finished(
-    running: dict[Future[Replayed], tuple[str, int]],
-) -> Iterator[tuple[str, Replayed, int]]:
-    done, _ = wait(running, return_when=FIRST_COMPLETED)
-    for future in done:
-        name, read_so_far = running.pop(future)
-        yield name, future.result(), read_so_far
 
 
 def _progress(console: Console) -> Progress:
@@ -165,5 +168,19 @@ def _progress(console: Console) -> Progress:
     )
 
 
-def _is_broken(rows: list[Row]) -> bool:
-    return any(row.broken for row in rows)
+def _told(damage: list[Damage]) -> Iterator[str]:
+    """A line for each loss, and one for all places of a file that were mended alike."""
+    mended = Counter((d.file, d.problem) for d in damage if d.grade == "mended")
+    for found in damage:
+        place = f"{found.file} line {found.line}" if found.line else found.file
+        if found.grade != "mended":
+            yield f"skipped {place}: {found.problem}"
+        elif count := mended.pop((found.file, found.problem), 0):
+            more = f" and {count - 1:,} more" if count > 1 else ""
+            yield f"read all the same {place}{more}: {found.problem}"
+
+
+def _status(rows: list[Row], damage: list[Damage]) -> int:
+    if any(row.broken for row in rows):
+        return 1
+    return 3 if any(found.grade == "skipped" for found in damage) else 0

@@ -170,9 +170,14 @@ def usd(
     return (paid * input_price_per_mtok + output_tokens * output_price_per_mtok) / 1e6
 
 
+_HEADS = ("tools", "system", "instructions", "systemInstruction", "system_instruction")
+
+
 def head_of(request: Wire) -> str:
     """The text of a request's head, tools first, as JSON; empty if there is none."""
-    parts = [request[key] for key in ("tools", "system") if request.get(key)]
+    config = request.get("config")
+    fields = {**config, **request} if isinstance(config, Mapping) else request
+    parts = [fields[key] for key in _HEADS if fields.get(key)]
     blocks = [block for part in parts for block in (part if isinstance(part, list) else [part])]
     return _text([_bare_block(block) for block in blocks]) if blocks else ""
 

@@ -24,10 +24,11 @@ from ullage.presets import preset
 from ullage.replay.cache import CacheSimulator, Profile, Totals, head_of, usd
 from ullage.replay.gates import GATES, Gates, Judge
 from ullage.replay.readers import Run
+from ullage.replay.rewire import MODELS
 from ullage.session import Session
 from ullage.usage import Usage
 
-__all__ = ["Replayed", "replay_run"]
+__all__ = ["Replayed", "is_models", "replay_run"]
 
 _COLD_CHECKS = 4
 
@@ -94,7 +95,7 @@ def replay_run(
         policy: name of the policy.
     """
     wire, chosen = FORMATS[run.format], preset(policy)
-    model = str(run.request.get("model") or _MODELS[run.format])
+    model = str(run.request.get("model") or MODELS[run.format])
     limits = Limits(window_tokens=window_tokens)
     new_session = partial(
         Session,
@@ -108,7 +109,7 @@ def replay_run(
     added = _tools_of(chosen.desk) if chosen.desk.offered else ""
     gates = Gates(session, judge, judge.text(head) + judge.text(added))
     tally = _Tally(judge, profile, head)
-    lengths = _boundaries(run.messages)
+    lengths = _boundaries(run)
     cold = set(lengths[:: max(len(lengths) // _COLD_CHECKS, 1)])
     for length in lengths:
         history = run.messages[:length]
@@ -174,21 +175,23 @@ class _Tally:
         )
 
 
-_MODELS = {
-    "openai-chat": "gpt-4.1",
-    "openai-responses": "gpt-4.1",
-    "anthropic": "claude-sonnet-4-5",
-    "gemini": "gemini-2.5-pro",
-}
+def _boundaries(run: Run) -> list[int]:
+    """The lengths at which the recorded agent sent a request: before each reply.
+
+    A request whose reply is not in the history was sent too.
+    """
+    speaks = [is_models(message) for message in run.messages]
+    sent = [i for i in range(1, len(speaks)) if speaks[i] and not speaks[i - 1]]
+    if speaks and not speaks[-1] and (len(speaks) in run.usage or run.source in _REQUESTS):
+        sent.append(len(speaks))
+    return sent
 
 
-def _boundaries(messages: Sequence[Any]) -> list[int]:
-    """The lengths at which the recorded agent sent a request: before each reply."""
-    speaks = [_is_models(message) for message in messages]
-    return [i for i in range(1, len(messages)) if speaks[i] and not speaks[i - 1]]
+_REQUESTS = ("request", "exchanges")
+"""Recordings whose whole history was one request."""
 
 
-def _is_models(message: Any) -> bool:
+def is_models(message: Any) -> bool:
     """Whether the model wrote this message, or this item of a Responses history."""
     if "role" in message:
         return message["role"] in ("assistant", "model")

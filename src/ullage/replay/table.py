@@ -116,7 +116,6 @@ def _sum(counts: Iterable[dict[str, int]]) -> dict[str, int]:
 
 _HEADINGS = (
     *(
-        "policy",
         "window",
         "runs",
         "over",

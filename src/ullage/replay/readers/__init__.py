@@ -3,33 +3,54 @@
     for run in read("recordings/"):
         ...
 
-    kind                     recognised by                                 runs
-    ----                     -------------                                 ----
-    trajectory               ``format`` and ``messages``                   one a value
-    provider request         ``messages`` and a model, tools, response …   one a value
-    Claude Code session log  lines with a type and a session or parent     one a session,
-                                                                           one a sidechain
+    kind                      recognised by                                 runs
+    ----                      -------------                                 ----
+    trajectory                ``format`` and ``messages``                   one a value
+    ATIF                      ``schema_version`` and ``steps``              one a value
+    SWE-agent trajectory      ``trajectory`` and ``history``                one a value
+    inspect log               samples with an ``epoch``; a zip of them      one a sample
+    LangChain messages        messages with a type, such as ``AIMessage``   one a value
+    requests and replies      ``request`` and ``response`` or ``reply``     one a conversation
+    provider request          ``messages``, ``input`` or ``contents``       one a value
+    Codex rollout             lines with a type and a payload               one a session
+    Gemini CLI session        ``sessionId`` and ``projectHash``             one a session
+    opencode session          ``info`` and ``parts``                        one a session
+    Copilot CLI session       events with a dotted type and data            one a file
+    pi session                entries with a type and a time                one a session
+    Claude Code session log   lines with a type and a session or parent     one a session,
+                                                                            one a sidechain
 
 JSON, JSON Lines, with or without gzip, in any mixture, told apart by content and never by
 name. Values are read one at a time; only a session log has to be read to its end, because
-its last line decides which branch was the history. Whatever cannot be read is told and
+its last line decides which branch was the history. No reader guesses what a log leaves out:
+a run without tools, system text or calls is one. Whatever cannot be read is told and
 skipped: a recording of last year must not stop the reading of all others.
 """
 
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from functools import partial
 from pathlib import Path
+from typing import Any, Protocol, TypeAlias
 
 from ullage.errors import FormatError
-from ullage.replay.readers import _request, _trajectory
-from ullage.replay.readers._claude_code import Log, is_line
+from ullage.replay.readers import (
+    _claude_code,
+    _codex,
+    _documents,
+    _events,
+    _exchanges,
+    _gemini_cli,
+    _opencode,
+    _request,
+    _trajectory,
+)
 from ullage.replay.readers._files import Progress, files_under, values
-from ullage.replay.readers._run import Damage, FormatName, OnDamage, Report, Run
+from ullage.replay.readers._run import Damage, FormatName, Grade, OnDamage, Report, Run
 
-__all__ = ["Damage", "FormatName", "Run", "read", "size_of"]
+__all__ = ["Damage", "FormatName", "Grade", "Run", "read", "size_of"]
 
 
 def size_of(path: str | os.PathLike[str]) -> int:
@@ -63,18 +84,20 @@ def read(
 
 
 def _read(files: list[Path], on_damage: OnDamage | None, progress: Progress) -> Iterator[Run]:
-    found, before = False, 0
+    found, before = 0, 0
     for file in files:
-        report = Report(file.name, on_damage)
+        report, found_before = Report(file.name, on_damage), found
         for run in _runs(file, report, partial(_advance, progress, before)):
-            found = True
+            found += 1
             yield run
+        if found == found_before:
+            report.fruitless()
         report.close()
         before += file.stat().st_size
         progress(before)
     if not found:
         name = files[0].name if len(files) == 1 else f"{len(files):,} files"
-        remedy = "Readable are trajectories, provider requests and Claude Code session logs."
+        remedy = "Readable are trajectories, provider requests and session logs of agents."
         raise FormatError(name, "no run in it could be read", remedy)
 
 
@@ -82,22 +105,81 @@ def _advance(progress: Progress, before: int, here: int) -> None:
     progress(before + here)
 
 
+class _Log(Protocol):
+    """A session log: gathers the lines of a file, then gives its runs."""
+
+    def add(self, value: dict[str, Any], line: int, /) -> None: ...
+    def runs(self) -> Iterator[Run]: ...
+
+
+_Is: TypeAlias = Callable[[dict[str, Any]], bool]
+_RunsOf: TypeAlias = Callable[[dict[str, Any], str, int, Report], Iterator[Run]]
+
+# The first that knows a value has it: those that look for more come before those that look
+# for less.
+_VALUES: tuple[tuple[_Is, _RunsOf], ...] = (
+    (_trajectory.is_trajectory, _trajectory.runs_of),
+    (_documents.is_document, _documents.runs_of),
+    (_request.is_request, _request.runs_of),
+)
+_LOGS: tuple[tuple[_Is, Callable[[str, Report], _Log]], ...] = (
+    (_codex.is_line, _codex.Log),
+    (_gemini_cli.is_line, _gemini_cli.Log),
+    (_opencode.is_line, _opencode.Log),
+    (_events.is_copilot_line, _events.CopilotLog),
+    (_claude_code.is_line, _claude_code.Log),
+    (_events.is_pi_line, _events.PiLog),
+)
+
+
 def _runs(file: Path, report: Report, progress: Progress) -> Iterator[Run]:
-    """The runs in one file; a session log's come last."""
-    name = file.name.split(".")[0]
-    log = Log(name, report)
+    """The runs in one file; those of session logs come last."""
+    name, count = file.name.split(".")[0], 0
+    exchanges = _exchanges.Log(name, report)
+    logs: dict[int, _Log] = {}
     for number, value in values(file, report, progress):
-        if not isinstance(value, dict):
-            report.add(number, "is not an object")
-        elif _trajectory.is_trajectory(value):
+        count += 1
+        found = _runs_in(value, number, name, report, exchanges, logs)
+        yield from _guarded(found, number, report)
+    if not count:
+        report.empty()
+    yield from exchanges.runs()
+    for log in logs.values():
+        yield from _guarded(log.runs(), 0, report)
+
+
+def _guarded(runs: Iterator[Run], number: int, report: Report) -> Iterator[Run]:
+    """The runs up to a value that has another shape than its kind has."""
+    try:
+        yield from runs
+    except (AttributeError, KeyError, TypeError, ValueError) as error:
+        report.add(number, f"is not as its kind has it ({type(error).__name__})")
+
+
+def _runs_in(
+    value: Any,
+    number: int,
+    name: str,
+    report: Report,
+    exchanges: _exchanges.Log,
+    logs: dict[int, _Log],
+) -> Iterator[Run]:
+    """The runs in one value, and those that it ends; a line of a log goes to its log."""
+    if not isinstance(value, dict):
+        report.foreign(number, "is not an object")
+        return
+    for known, runs_of in _VALUES:
+        if known(value):
             report.readable()
-            yield from _trajectory.runs_of(value, name, number, report)
-        elif _request.is_request(value):
+            yield from runs_of(value, name, number, report)
+            return
+    if _exchanges.is_line(value):
+        report.readable()
+        yield from exchanges.add(value, number)
+        return
+    for at, (known, log) in enumerate(_LOGS):
+        if known(value):
             report.readable()
-            yield from _request.runs_of(value, name, number, report)
-        elif is_line(value):
-            report.readable()
-            log.add(value, number)
-        else:
-            report.add(number, "is of no kind known here")
-    yield from log.runs()
+            logs.setdefault(at, log(name, report)).add(value, number)
+            return
+    report.foreign(number, "is of no kind known here")

@@ -1,8 +1,9 @@
 """Files to JSON values, one at a time: compressed or not, lines or one document.
 
-Everything is recognised by content. Two bytes tell gzip. The first two lines tell JSON
-Lines (one of them parses alone, or both begin like one) from a document spread over lines;
-only such a document is read whole. A line is held in memory, never the file.
+Everything is recognised by content. Two bytes tell gzip, four a zip, whose JSON files are read
+one after the other. The first two lines tell JSON Lines (one of them parses alone, or both
+begin like one) from a document spread over lines; only such a document is read whole. A line
+is held in memory, never the file; one line or document longer than `MOST_LINE_BYTES` is none.
 """
 
 from __future__ import annotations
@@ -10,10 +11,11 @@ from __future__ import annotations
 import gzip
 import itertools
 import json
+import zipfile
 import zlib
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any, Protocol, TypeAlias
+from typing import Any, BinaryIO, Protocol, TypeAlias
 
 import msgspec
 
@@ -25,6 +27,8 @@ Progress: TypeAlias = Callable[[int], None]
 MOST_LINE_BYTES = 256 * 1024 * 1024
 
 _GZIP = b"\x1f\x8b"
+_SAMPLES = "samples/"  # where inspect puts them; beside them it keeps only sums
+_ZIP = b"PK\x03\x04"
 _BOM = b"\xef\xbb\xbf"
 _NOTHING = object()
 _decode = msgspec.json.Decoder().decode
@@ -48,14 +52,42 @@ def values(path: Path, report: Report, progress: Progress) -> Iterator[tuple[int
     """The JSON values in a file, each with its line number; damage goes to ``report``."""
     try:
         with path.open("rb") as raw:
-            packed = raw.read(2) == _GZIP
+            start = raw.read(len(_ZIP))
             raw.seek(0)
-            stream: Lines = gzip.GzipFile(fileobj=raw) if packed else raw
-            for item in _documents(_lines(stream, report), report):
+            if start == _ZIP:
+                found = _zipped(raw, report)
+            else:
+                stream: Lines = gzip.GzipFile(fileobj=raw) if start[:2] == _GZIP else raw
+                found = _documents(_lines(stream, report), report)
+            for item in found:
                 progress(raw.tell())
                 yield item
     except OSError as error:
         report.add(0, f"the file cannot be opened ({error.strerror or type(error).__name__})")
+
+
+def _zipped(raw: BinaryIO, report: Report) -> Iterator[tuple[int, Any]]:
+    """The values of the JSON files in a zip, numbered as the files in it."""
+    try:
+        archive = zipfile.ZipFile(raw)
+    except zipfile.BadZipFile:
+        report.add(0, "cannot be unpacked: the file ends too early, or it is damaged")
+        return
+    members = [m for m in enumerate(archive.infolist(), 1) if m[1].filename.endswith(".json")]
+    samples = [m for m in members if m[1].filename.startswith(_SAMPLES)]
+    for number, member in samples or members:
+        if member.file_size > MOST_LINE_BYTES:
+            report.add(number, f"a file in it is longer than {MOST_LINE_BYTES:,} bytes")
+            continue
+        try:
+            value = _parse(archive.read(member))
+        except (OSError, EOFError, zlib.error, NotImplementedError, zipfile.BadZipFile) as error:
+            report.add(number, f"a file in it cannot be unpacked ({type(error).__name__})")
+            continue
+        if value is _NOTHING:
+            report.add(number, "a file in it is not JSON")
+        else:
+            yield number, value
 
 
 def _lines(stream: Lines, report: Report) -> Iterator[tuple[int, bytes]]:
@@ -90,18 +122,30 @@ def _skip_line(stream: Lines) -> bytes:
 def _documents(lines: Iterator[tuple[int, bytes]], report: Report) -> Iterator[tuple[int, Any]]:
     head = list(itertools.islice(lines, 2))
     if _is_spread([line for _, line in head]):
-        whole = _parse(b"".join(line for _, line in itertools.chain(head, lines)))
+        whole = _parse(_joined(itertools.chain(head, lines)))
         if whole is _NOTHING:
-            report.add(head[0][0], "is neither JSON nor JSON Lines")
+            longest = f"or longer than {MOST_LINE_BYTES:,} bytes"
+            report.foreign(head[0][0], f"is neither JSON nor JSON Lines, {longest}")
         else:
             yield from _elements(whole, head[0][0])
         return
     for number, line in itertools.chain(head, lines):
         value = _parse(line)
         if value is _NOTHING:
-            report.add(number, "is not JSON")
+            report.foreign(number, "is not JSON")
         else:
             yield from _elements(value, number)
+
+
+def _joined(lines: Iterator[tuple[int, bytes]]) -> bytes:
+    """The lines as one document; nothing that parses when it is too long to be held."""
+    held, size = list[bytes](), 0
+    for _, line in lines:
+        size += len(line)
+        if size > MOST_LINE_BYTES:
+            return b""
+        held.append(line)
+    return b"".join(held)
 
 
 def _is_spread(head: list[bytes]) -> bool:

@@ -1,8 +1,11 @@
 """Plain provider requests, with or without the response they got.
 
-    {"model": …, "messages": […], "tools": […], "response": {…}}
+    {"model": …, "messages": […], "tools": […], "response": {…}}    Chat Completions, Anthropic
+    {"model": …, "input": […] or "…", "response": {…}}              Responses
+    {"contents": […], "response": {…}}                              Gemini
 
-The format follows from structure only one of the two APIs has, then from the model's name.
+The format follows from the field of the history, then from structure only one of the two
+APIs with ``messages`` has, then from the model's name.
 The reply is appended when it can stand in a history: a reply whose calls nobody answered
 cannot, so it is left off and its usage is kept under the index it would have had.
 """
@@ -12,15 +15,16 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
+from ullage.formats import FORMATS
 from ullage.replay.readers._run import FormatName, Report, Run
 from ullage.usage import Usage
 
-__all__ = ["anthropic_usage", "has_messages", "is_request", "runs_of"]
+__all__ = ["anthropic_usage", "has_messages", "is_request", "run_of", "runs_of"]
 
 _ROLES = ("system", "developer", "user", "assistant", "tool", "function")
 _OF_THE_LOG = (
     "messages", "response", "kwargs", "context_window", "raw_messages", "raw_response",
-    "cost", "timestamp", "latency_sec", "id", "usage",
+    "cost", "timestamp", "latency_sec", "id", "usage", "input", "contents",
 )  # fmt: skip
 _OF_THE_CLIENT = ("extra_body", "extra_headers", "extra_query", "timeout")
 _ANTHROPIC_BLOCKS = {
@@ -28,6 +32,13 @@ _ANTHROPIC_BLOCKS = {
     "server_tool_use", "search_result",
 }  # fmt: skip
 _OPENAI_PARTS = {"image_url", "input_audio", "file", "refusal"}
+_REPLY: dict[str, str] = {
+    "openai-chat": "choices",
+    "openai-responses": "output",
+    "anthropic": "content",
+    "gemini": "candidates",
+}
+_USAGE = {**dict.fromkeys(_REPLY, "usage"), "gemini": "usageMetadata"}
 _REPLY_KEYS = ("role", "content", "refusal", "tool_calls", "function_call", "audio")
 
 
@@ -38,29 +49,43 @@ def has_messages(value: dict[str, Any]) -> bool:
 
 
 def is_request(value: dict[str, Any]) -> bool:
-    """Whether the value is a request: messages, and something else a request has."""
-    known = ("model", "system", "tools", "max_tokens", "max_completion_tokens", "response")
-    return any(key in value for key in known) and has_messages(value)
+    """Whether the value is a request: a history, and something else a request has."""
+    if "messages" in value:
+        known = ("model", "system", "tools", "max_tokens", "max_completion_tokens", "response")
+        return any(key in value for key in known) and has_messages(value)
+    if "contents" in value:
+        contents = value["contents"]
+        return _are_objects(contents) and all(isinstance(c.get("parts"), list) for c in contents)
+    beside = ("instructions", "tools", "max_output_tokens", "reasoning", "store", "response")
+    if isinstance(value.get("input"), str):
+        return "model" in value and any(key in value for key in beside)
+    items = value.get("input")
+    known_items = _are_objects(items) and all("role" in i or "type" in i for i in items or ())
+    return bool(items) and known_items and any(key in value for key in ("model", *beside))
 
 
 def runs_of(value: dict[str, Any], name: str, line: int, report: Report) -> Iterator[Run]:
     """The run in one request."""
+    yield run_of(value, name, line)
+
+
+def run_of(value: dict[str, Any], name: str, line: int) -> Run:
+    """The run in one request; ``value`` is one by `is_request`."""
     response = value.get("response")
     response = response if isinstance(response, dict) else {}
     format = _format(value, response)
-    messages = list(value["messages"])
-    reply, usage = (_chat if format == "openai-chat" else _anthropic)(response)
-    index = len(messages)
-    if reply is not None:
-        messages.append(reply)
-    yield Run(
+    given = value[FORMATS[format].key]
+    messages = [{"role": "user", "content": given}] if isinstance(given, str) else list(given)
+    reply, usage = _answer(format, response)
+    return Run(
         id=f"{name}:{line}",
         format=format,
         request=_head(value, response),
-        messages=messages,
-        usage={index: usage} if usage else {},
+        messages=[*messages, *reply],
+        usage={len(messages): usage} if usage else {},
         source="request",
         stamps={},
+        line=line,
     )
 
 
@@ -86,6 +111,8 @@ def _is_message(message: Any) -> bool:
 
 
 def _format(value: dict[str, Any], response: dict[str, Any]) -> FormatName:
+    if "messages" not in value:
+        return "gemini" if "contents" in value else "openai-responses"
     openai, anthropic = "choices" in response, "system" in value or "content" in response
     for tool in value.get("tools") or ():
         if isinstance(tool, dict):
@@ -115,42 +142,25 @@ def _head(value: dict[str, Any], response: dict[str, Any]) -> dict[str, Any]:
     head = dict(kwargs) if isinstance(kwargs, dict) else {}
     head = {key: item for key, item in head.items() if key not in _OF_THE_CLIENT}
     head |= {key: item for key, item in value.items() if key not in _OF_THE_LOG}
-    if "model" not in head and isinstance(response.get("model"), str):
-        head["model"] = response["model"]
+    model = response.get("model") or response.get("modelVersion")
+    if "model" not in head and isinstance(model, str):
+        head["model"] = model
     return head
 
 
-def _chat(response: dict[str, Any]) -> tuple[dict[str, Any] | None, Usage | None]:
-    """The reply and usage of a Chat Completions response."""
-    choices = response.get("choices")
-    first = choices[0] if isinstance(choices, list) and choices else {}
-    message = first.get("message") if isinstance(first, dict) else None
-    usage = _chat_usage(response.get("usage"))
-    if not isinstance(message, dict) or message.get("tool_calls"):
-        return None, usage
-    reply = {key: message[key] for key in _REPLY_KEYS if message.get(key) is not None}
-    return (reply if reply.get("content") else None), usage
+def _answer(name: FormatName, response: dict[str, Any]) -> tuple[list[Any], Usage | None]:
+    """What the reply adds to the history, and its usage. A reply with calls adds nothing."""
+    wire = FORMATS[name]
+    usage = wire.usage(response) if isinstance(response.get(_USAGE[name]), dict) else None
+    if not _are_objects(response.get(_REPLY[name])):
+        return [], usage
+    raws = wire.reply(response)
+    if any(wire.calls(raw) for raw in raws):
+        return [], usage
+    if name == "openai-chat":  # proxies put fields of their own in
+        raws = [{key: raw[key] for key in _REPLY_KEYS if raw.get(key) is not None} for raw in raws]
+    return raws, usage
 
 
-def _chat_usage(counts: Any) -> Usage | None:
-    """OpenAI's usage object: cached tokens lie inside the prompt."""
-    if not isinstance(counts, dict) or not isinstance(counts.get("prompt_tokens"), int):
-        return None
-    details = counts.get("prompt_tokens_details")
-    details = details if isinstance(details, dict) else {}
-    read = details.get("cached_tokens") or 0
-    written = details.get("cache_write_tokens") or 0
-    return Usage(
-        fresh_tokens=counts["prompt_tokens"] - read - written,
-        cache_read_tokens=read,
-        cache_write_tokens=written,
-        output_tokens=counts.get("completion_tokens") or 0,
-    )
-
-
-def _anthropic(response: dict[str, Any]) -> tuple[dict[str, Any] | None, Usage | None]:
-    """The reply and usage of an Anthropic response."""
-    content, usage = response.get("content"), anthropic_usage(response.get("usage"))
-    if not isinstance(content, list) or not content or "tool_use" in _kinds(content):
-        return None, usage
-    return {"role": "assistant", "content": content}, usage
+def _are_objects(values: Any) -> bool:
+    return isinstance(values, list) and all(isinstance(value, dict) for value in values)

@@ -6,10 +6,11 @@ from collections.abc import Callable
 from typing import Any, Literal, TypeAlias
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from ullage.usage import Usage
 
-__all__ = ["Damage", "FormatName", "OnDamage", "Report", "Run"]
+__all__ = ["Damage", "FormatName", "Grade", "OnDamage", "Report", "Run"]
 
 FormatName: TypeAlias = Literal["openai-chat", "openai-responses", "anthropic", "gemini"]
 
@@ -29,6 +30,7 @@ class Run(Struct, frozen=True):
             reply itself was left off, because its calls were never answered.
         source: what kind of recording this was, such as ``"trajectory"``.
         stamps: seconds since 1970 by message index, where recorded.
+        line: the line of the file it begins at, from 1; 0 if not known.
     """
 
     id: str
@@ -38,20 +40,27 @@ class Run(Struct, frozen=True):
     usage: dict[int, Usage]
     source: str
     stamps: dict[int, float]
+    line: int = 0
+
+
+Grade: TypeAlias = Literal["skipped", "foreign", "mended"]
 
 
 class Damage(Struct, frozen=True):
-    """Something in a file that was skipped.
+    """Something in a file that was skipped, or that its run was read without.
 
     Attributes:
         file: base name of the file.
         line: line number from 1; in a JSON list, the number of the element.
         problem: what was wrong, in one phrase; never content.
+        grade: ``"skipped"``: it is lost; ``"foreign"``: nothing in the file is of a kind
+            known here; ``"mended"``: its run was read all the same.
     """
 
     file: str
     line: int
     problem: str
+    grade: Grade = "skipped"
 
 
 OnDamage: TypeAlias = Callable[[Damage], None]
@@ -72,31 +81,62 @@ class Report:
         self._held: list[Damage] = []
         self._count = 0
         self._readable = False
+        self._lost = self._unsaid = False
 
     def readable(self) -> None:
         """Something in this file could be read: tell what was held back."""
         if not self._readable:
             self._readable = True
             for damage in self._held:
-                self._tell(damage)
+                self._tell(_skipped(damage))
             self._held = []
 
     def add(self, line: int, problem: str) -> None:
-        """Note one damage."""
+        """Note what is lost."""
+        self._note(Damage(self.file, line, problem))
+
+    def foreign(self, line: int, problem: str) -> None:
+        """Note what is nothing known here: no loss in a file of another kind, else one."""
+        self._note(Damage(self.file, line, problem, "foreign"))
+
+    def mended(self, line: int, problem: str) -> None:
+        """Note what a run was read without, or with."""
+        self._note(Damage(self.file, line, problem, "mended"))
+
+    def _note(self, damage: Damage) -> None:
         self._count += 1
+        self._lost = self._lost or damage.grade != "mended"
         if self._count > self.MOST:
+            self._unsaid = self._unsaid or damage.grade != "mended"
             return
-        damage = Damage(self.file, line, problem)
         if self._readable:
-            self._tell(damage)
+            self._tell(_skipped(damage))
         else:
             self._held.append(damage)
+
+    def empty(self) -> None:
+        """The file holds no value at all; tell so, unless it was told why."""
+        if not self._count:
+            self.foreign(0, "the file is empty")
+
+    def fruitless(self) -> None:
+        """The file gave no run; tell so, unless it was told why."""
+        if self._readable and not self._lost:
+            self.add(0, "there is no run in it in which a model replies")
 
     def close(self) -> None:
         """The file is at its end: tell what was summed up."""
         if self._held:
             first = self._held[0]
             more = f" (and {self._count - 1:,} more in this file)" if self._count > 1 else ""
-            self._tell(Damage(self.file, first.line, f"{first.problem}{more}"))
+            lost = any(damage.grade == "skipped" for damage in self._held)
+            grade: Grade = "skipped" if lost else "foreign"
+            self._tell(Damage(self.file, first.line, f"{first.problem}{more}", grade))
         elif self._count > self.MOST:
-            self._tell(Damage(self.file, 0, f"{self._count - self.MOST:,} more damaged lines"))
+            problem = f"{self._count - self.MOST:,} more damaged lines"
+            self._tell(Damage(self.file, 0, problem, "skipped" if self._unsaid else "mended"))
+
+
+def _skipped(damage: Damage) -> Damage:
+    """The damage in a file that was readable: what is foreign there is lost."""
+    return replace(damage, grade="skipped") if damage.grade == "foreign" else damage

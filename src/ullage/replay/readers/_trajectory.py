@@ -42,6 +42,7 @@ def runs_of(value: dict[str, Any], name: str, line: int, report: Report) -> Iter
         usage=_usage(value, messages),
         source="trajectory",
         stamps={},
+        line=line,
     )
 
 

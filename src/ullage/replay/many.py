@@ -1,0 +1,178 @@
+"""Many runs, in several processes, with few in memory; what is finished can be kept.
+
+A kept replay is one line of JSON: the key of what was done, and what came out. The key holds
+the run's content, so that a file that has changed, or another one of the same name, is done
+anew; and the version of ullage, so that figures of two versions are never mixed.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import multiprocessing
+from collections.abc import Callable, Iterator
+from concurrent.futures import FIRST_COMPLETED, Executor, Future, ProcessPoolExecutor, wait
+from functools import partial
+from pathlib import Path
+from types import TracebackType
+from typing import BinaryIO, ParamSpec, TypeAlias, TypeVar
+
+import msgspec
+from msgspec import Struct
+
+from ullage import __version__
+from ullage.errors import FormatError
+from ullage.replay.cache import Profile
+from ullage.replay.readers import Damage, FormatName, Run
+from ullage.replay.rewire import on_wire
+from ullage.replay.run import Replayed, replay_run
+
+__all__ = ["Job", "Kept", "Outcome", "Wanted", "replay_all"]
+
+P = ParamSpec("P")
+T = TypeVar("T")
+
+Wanted: TypeAlias = Iterator[tuple[str, Run, int]]
+"""Each run with the name of its file, and how many bytes were read by then."""
+Outcome: TypeAlias = Replayed | Damage
+Try: TypeAlias = tuple[str, int]
+"""A policy and a window."""
+
+
+class Job(Struct, frozen=True):
+    """What is the same for every run.
+
+    Attributes:
+        profile: the terms of the simulated provider cache.
+        wire: the format to replay on; None: the run's own.
+    """
+
+    profile: Profile
+    wire: FormatName | None = None
+
+
+class _Line(Struct, frozen=True):
+    key: str
+    replayed: Replayed
+
+
+class Kept:
+    """What was finished, in a file of JSON Lines; nothing without a path.
+
+    A context manager. A line cut short by a crash counts as not done.
+    """
+
+    def __init__(self, path: Path | None) -> None:
+        self._path = path
+        self._done: dict[str, Replayed] = {}
+        self._file: BinaryIO | None = None
+
+    def __enter__(self) -> Kept:
+        if self._path is not None:
+            self._file = self._path.open("a+b")
+            self._file.seek(0)
+            last = b"\n"
+            for last in self._file:
+                self._read(last)
+            if not last.endswith(b"\n"):
+                self._file.write(b"\n")
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        if self._file is not None:
+            self._file.close()
+
+    def get(self, key: str) -> Replayed | None:
+        """What was finished under this key."""
+        return self._done.get(key)
+
+    def add(self, key: str, replayed: Replayed) -> None:
+        """Keep what is finished, on disk when this returns."""
+        if self._file is not None:
+            self._file.write(msgspec.json.encode(_Line(key, replayed)) + b"\n")
+            self._file.flush()
+
+    def _read(self, line: bytes) -> None:
+        try:
+            found = msgspec.json.decode(line, type=_Line)
+        except (msgspec.DecodeError, UnicodeDecodeError):
+            return
+        self._done[found.key] = found.replayed
+
+
+def replay_all(
+    wanted: Wanted, tries: tuple[Try, ...], job: Job, processes: int, kept: Kept
+) -> Iterator[tuple[str, Outcome, int]]:
+    """Replay every run with every policy in every window, in any order.
+
+    Yields:
+        The name of the file, what came out, and how far in the files its run stood. A run
+        that cannot be replayed is a `Damage` with the line it begins at.
+    """
+    context = multiprocessing.get_context("spawn")
+    several = partial(ProcessPoolExecutor, max_workers=processes, mp_context=context)
+    with several() if processes > 1 else _Here() as pool:
+        running: dict[Future[Outcome], tuple[str, str, int]] = {}
+        for name, run, done in wanted:
+            run_key = _key_of(run, job)
+            for policy, window in tries:
+                key = f"{run_key} {policy} {window}"
+                before = kept.get(key)
+                if before is not None:
+                    yield name, before, done
+                    continue
+                future = pool.submit(_outcome, name, run, window, job, policy)
+                running[future] = (key, name, done)
+            while len(running) > 4 * processes:
+                yield from _finished(running, kept)
+        while running:
+            yield from _finished(running, kept)
+
+
+class _Here(Executor):
+    """Does each thing at once, in this process: one process needs no second."""
+
+    def submit(self, fn: Callable[P, T], /, *args: P.args, **kwargs: P.kwargs) -> Future[T]:
+        future: Future[T] = Future()
+        future.set_result(fn(*args, **kwargs))
+        return future
+
+
+def _outcome(name: str, run: Run, window_tokens: int, job: Job, policy: str) -> Outcome:
+    try:
+        shown = on_wire(run, job.wire) if job.wire is not None else run
+        return replay_run(shown, window_tokens, profile=job.profile, policy=policy)
+    except FormatError as error:
+        return Damage(name, run.line, f"a run that cannot be replayed: {error.where}: {error.rule}")
+    except (AttributeError, KeyError, TypeError) as error:
+        why = f"a message is not in the shape of {run.format} ({type(error).__name__})"
+        return Damage(name, run.line, f"a run that cannot be replayed: {why}")
+
+
+def _finished(
+    running: dict[Future[Outcome], tuple[str, str, int]], kept: Kept
+) -> Iterator[tuple[str, Outcome, int]]:
+    done, _ = wait(running, return_when=FIRST_COMPLETED)
+    for future in done:
+        key, name, read_so_far = running.pop(future)
+        outcome = future.result()
+        if isinstance(outcome, Replayed):
+            kept.add(key, outcome)
+        yield name, outcome, read_so_far
+
+
+def _key_of(run: Run, job: Job) -> str:
+    """What a replay of this run depends on, but for the policy and the window."""
+    told = (__version__, run.id, run.format, run.request, run.messages, job.wire, job.profile)
+    return hashlib.blake2b(_bytes(told), digest_size=16).hexdigest()
+
+
+def _bytes(value: object) -> bytes:
+    try:
+        return msgspec.json.encode(value)
+    except UnicodeEncodeError:  # a lone surrogate: told apart all the same
+        return msgspec.msgpack.encode(repr(value).encode("utf-8", "surrogatepass"))

@@ -1,0 +1,165 @@
+"""Runs that are one value each: ATIF, SWE-agent, inspect, LangChain.
+
+    ATIF       {"schema_version": "ATIF-v…", "agent": {…}, "steps": [{"source": …, …}]}
+    SWE-agent  {"trajectory": […], "history": [{"role": …, "message_type": …}]}
+    inspect    {"id": …, "messages": […]}, by itself or under "samples"; ``.eval`` is a zip of it
+    LangChain  {"messages": [{"type": "AIMessage", "content": …, "tool_calls": […]}]}
+
+They are told as Chat Completions, whatever provider the agent spoke to: that is not in them.
+Agents that act by text (SWE-agent's first ones) have no calls; their runs are conversations.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any
+
+from ullage.replay.readers import _atif
+from ullage.replay.readers._chat import chat_reply, chat_result, fields_of, json_text, text_of
+from ullage.replay.readers._history import History
+from ullage.replay.readers._run import Report, Run
+
+__all__ = ["is_document", "runs_of"]
+
+Value = dict[str, Any]
+_LANGCHAIN = {
+    **dict.fromkeys(("SystemMessage", "system"), "system"),
+    **dict.fromkeys(("HumanMessage", "human"), "user"),
+    **dict.fromkeys(("AIMessage", "AIMessageChunk", "ai"), "assistant"),
+    **dict.fromkeys(("ToolMessage", "tool"), "tool"),
+}
+
+
+def is_document(value: Value) -> bool:
+    """Whether the value is one of these runs."""
+    return _kind_of(value) is not None or _is_note(value)
+
+
+def runs_of(value: Value, name: str, line: int, report: Report) -> Iterator[Run]:
+    """The runs in it: one, but for an inspect log of many samples."""
+    if _is_note(value):
+        return
+    if "samples" in value:
+        for number, sample in enumerate(value["samples"] or (), 1):
+            if _is_sample(sample):
+                yield from runs_of(sample, name, line, report)
+            else:
+                report.add(line, f"sample {number} of an inspect log holds no messages")
+        return
+    kind = _kind_of(value) or ""
+    history = History(f"{name}:{_id_in(value) or line}", "openai-chat", kind, report)
+    _TELLERS[kind](value, history, line)
+    run = history.run()
+    if run is None:
+        report.add(line, f"a run of {kind} in which no model replies")
+    else:
+        yield run
+
+
+def _id_in(value: Value) -> str:
+    """What it calls itself."""
+    for key in ("session_id", "instance_id", "environment", "id"):
+        if isinstance(value.get(key), (str, int)):
+            epoch = f"/{value['epoch']}" if "epoch" in value else ""
+            return f"{value[key]}{epoch}"
+    return ""
+
+
+def _kind_of(value: Value) -> str | None:
+    messages = value.get("messages")
+    if _atif.is_atif(value):
+        return "atif"
+    if "trajectory" in value and _are_dicts(value.get("history")):
+        return "swe-agent"
+    if _is_sample(value) or ("eval" in value and isinstance(value.get("samples"), list)):
+        return "inspect"
+    if _are_dicts(messages) and all(m.get("type") in _LANGCHAIN for m in messages or ()):
+        return "langchain"
+    return None
+
+
+def _is_note(value: Value) -> bool:
+    """Lines between the LangChain messages of one log, which hold none."""
+    known = {"metadata": "total_stages", "stage_start": "num_events"}
+    return known.get(str(value.get("type"))) in value
+
+
+def _is_sample(value: Any) -> bool:
+    known = isinstance(value, dict) and {"id", "epoch", "messages"} <= value.keys()
+    return known and _are_dicts(value["messages"])
+
+
+def _are_dicts(values: Any) -> bool:
+    return isinstance(values, list) and all(isinstance(value, dict) for value in values)
+
+
+def _swe_agent(value: Value, history: History, line: int) -> None:
+    for message in value["history"]:
+        calls = [call for call in message.get("tool_calls") or () if isinstance(call, dict)]
+        told = [(str(c.get("id")), *_function(c.get("function"))) for c in calls]
+        answered = message.get("tool_call_ids") or [message.get("tool_call_id")]
+        _message(message, str(message.get("role")), told, answered[0], history, line)
+
+
+def _function(body: Any) -> tuple[str, Any]:
+    return (str(body.get("name")), body.get("arguments")) if isinstance(body, dict) else ("", "")
+
+
+def _inspect(value: Value, history: History, line: int) -> None:
+    kept = fields_of(value.get("attachments"))
+    history.of_model(fields_of(value.get("output")).get("model"))
+    for stored in value["messages"]:
+        message = _attached(stored, kept)
+        calls = [call for call in message.get("tool_calls") or () if isinstance(call, dict)]
+        told = [(str(c.get("id")), str(c.get("function")), c.get("arguments")) for c in calls]
+        error = message.get("error")
+        if isinstance(error, dict) and error.get("message") and not message.get("content"):
+            message = {**message, "content": error["message"]}
+        role, answered = str(message.get("role")), message.get("tool_call_id")
+        _message(message, role, told, answered, history, line)
+
+
+def _attached(value: Any, kept: Mapping[str, Any]) -> Any:
+    """The value with what inspect keeps beside it put back."""
+    if isinstance(value, str) and value.startswith("attachment://"):
+        return kept.get(value.removeprefix("attachment://"), value)
+    if isinstance(value, dict):
+        return {key: _attached(item, kept) for key, item in value.items()}
+    return [_attached(item, kept) for item in value] if isinstance(value, list) else value
+
+
+def _langchain(value: Value, history: History, line: int) -> None:
+    for message in value["messages"]:
+        calls = [call for call in message.get("tool_calls") or () if isinstance(call, dict)]
+        told = [(str(c.get("id")), str(c.get("name")), c.get("args")) for c in calls]
+        answered = message.get("tool_call_id")
+        _message(message, _LANGCHAIN[message["type"]], told, answered, history, line)
+
+
+def _message(
+    message: Value,
+    role: str,
+    calls: list[tuple[str, str, Any]],
+    answered: Any,
+    history: History,
+    line: int,
+) -> None:
+    """One message with a role: said, replied, or the result of a call."""
+    content = message.get("content")
+    text = text_of(content) if isinstance(content, (str, list)) else json_text(content)
+    if role == "tool":
+        history.result(str(answered) if answered else None, chat_result(text), line)
+    elif role == "assistant":
+        reply, names = chat_reply("" if content is None else text, calls)
+        if names or reply["content"]:
+            history.reply([reply], names, line)
+    elif text and content is not None:
+        history.say({"role": "system" if role == "system" else "user", "content": text}, line)
+
+
+_TELLERS: dict[str, Callable[[Value, History, int], None]] = {
+    "atif": _atif.tell,
+    "swe-agent": _swe_agent,
+    "inspect": _inspect,
+    "langchain": _langchain,
+}

@@ -1,0 +1,54 @@
+"""Many runs in several processes, and what is kept of them."""
+
+from msgspec.structs import replace
+
+from tests.replay.test_run import small_run
+from ullage.replay.cache import PROFILES
+from ullage.replay.many import Job, Kept, replay_all
+from ullage.replay.readers import Damage
+
+JOB = Job(PROFILES["none"])
+TRIES = (("default", 16_000), ("continuation", 16_000))
+
+
+def outcomes(runs, kept=None, processes=1):
+    with kept or Kept(None) as open_:
+        wanted = (("file", run, at) for at, run in enumerate(runs))
+        return list(replay_all(wanted, TRIES, JOB, processes, open_))
+
+
+def bare(replayed):
+    """What came out, without the times."""
+    return replace(replayed, fit_ms=[])
+
+
+def test_two_processes_find_what_one_finds():
+    runs = [small_run("openai-chat", turns) for turns in (2, 3)]
+    one, two = outcomes(runs), outcomes(runs, processes=2)
+    key = lambda found: (found[2], found[1].policy)  # noqa: E731
+    assert sorted([(name, bare(found), at) for name, found, at in two], key=key) == sorted(
+        [(name, bare(found), at) for name, found, at in one], key=key
+    )
+    assert len(one) == 4
+
+
+def test_kept_is_what_was_found_and_runs_alike_are_done_once(tmp_path):
+    path = tmp_path / "kept"
+    first = outcomes([small_run("gemini", 2)], Kept(path))
+    text = path.read_bytes()
+    again = outcomes([small_run("gemini", 2), small_run("gemini", 3)], Kept(path))
+    assert again[:2] == [(name, found, 0) for name, found, _ in first]  # the times as well
+    assert path.read_bytes().startswith(text)
+    assert len(path.read_bytes().splitlines()) == 4
+
+
+def test_a_run_that_cannot_be_replayed_is_damage_and_not_kept(tmp_path):
+    odd = replace(small_run("openai-chat", 1), messages=[{"role": "user"}, {"role": 7}], line=5)
+    odd.messages.append({"role": "assistant", "content": "x"})
+    path = tmp_path / "kept"
+    found = [damage for _, damage, _ in outcomes([odd], Kept(path))]
+    assert {type(damage) for damage in found} == {Damage}
+    assert {(damage.file, damage.line, damage.grade) for damage in found} == {
+        ("file", 5, "skipped")
+    }
+    assert path.read_bytes() == b""
