@@ -23,7 +23,7 @@ CALL = {"name": "next", "arguments": "{}"}
 WINDOW_TOKENS = 1_280
 CALLS = 50
 ANSWER_TOKENS = 3
-PAGE_LINES, PAGES = 40, (1, 2, 3)
+PAGE_LINES, PAGES = 38, (1, 2, 3)
 THINGS = ("disk", "network", "cache", "clock", "router", "queue", "proxy")
 
 
@@ -34,6 +34,7 @@ class Call(Struct, frozen=True):
         history_messages: how long the whole history was.
         view: the request that was sent.
         estimated_tokens: what the session expected the server to count.
+        bound_tokens: what it expected the server not to pass.
         usage: what the server counted.
         decided: kinds of the events of this call.
     """
@@ -41,6 +42,7 @@ class Call(Struct, frozen=True):
     history_messages: int
     view: dict[str, Any]
     estimated_tokens: int
+    bound_tokens: int
     usage: Usage
     decided: tuple[str, ...]
 
@@ -76,18 +78,13 @@ def live(model):
     for number in range(CALLS):
         before = len(session.events)
         view = session.fit(request(history))
-        expected = session.window.estimate
+        window = session.window
+        expected, bound = window.estimate, window.calibration.upper(window.tokens)
         reply = client.chat.completions.create(**view)
         session.observe(reply)
-        calls.append(
-            Call(
-                len(history),
-                view,
-                expected,
-                session.calls[-1].usage,
-                tuple(event.kind for event in session.events[before:]),
-            )
-        )
+        decided = tuple(event.kind for event in session.events[before:])
+        usage = session.calls[-1].usage
+        calls.append(Call(len(history), view, expected, bound, usage, decided))
         history += turn(number, reply.choices[0].message.content)
     return Lived(history, calls, session)
 

@@ -29,7 +29,7 @@ TEMPLATE = """\
 {%- for message in messages -%}
 {{ "<|im_start|>" + message.role + "\\n" + (message.content or "") }}
 {%- for call in message.tool_calls or [] -%}
-{{ "\\n" + call.function.name + "(" + (call.function.arguments | tojson) + ")" }}
+{{ "\\n" + (call.function | tojson) }}
 {%- endfor -%}
 {{ "<|im_end|>\\n" }}
 {%- endfor -%}

@@ -221,10 +221,11 @@ def _from_columns(role: str, content: str | None, *fields: str | None) -> dict[s
 
 
 def _text_of(message: Message) -> str:
-    """What a message says, and what its results hold."""
+    """What a message says, and what its results hold; a "?" for each lone surrogate."""
     results = (part.content for part in message.parts if isinstance(part, ToolResult))
     parts = [*message.parts, *(item for content in results for item in content)]
-    return "\n".join(part.text for part in parts if isinstance(part, Text))
+    text = "\n".join(part.text for part in parts if isinstance(part, Text))
+    return text.encode("utf-8", "replace").decode()
 
 
 def _json(value: Any, where: str) -> str:

@@ -217,8 +217,11 @@ class ConversationStore:
             ) as db:
                 db.execute("PRAGMA foreign_keys = ON")
                 yield db
-        except (sqlite3.Error, OverflowError, UnicodeEncodeError) as error:
+        except (sqlite3.Error, OverflowError) as error:
             raise StoreError(NAME, operation, reason_of(error)) from error
+        except UnicodeEncodeError:
+            reason = "an id or a summary has a lone surrogate. Replace it"
+            raise StoreError(NAME, operation, reason) from None
 
     @contextmanager
     def _transaction(self, operation: str, begin: str) -> Iterator[sqlite3.Connection]:
