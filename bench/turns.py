@@ -27,7 +27,7 @@ from typing import Any
 import msgspec
 from rich.console import Console
 
-from bench import presets, stores
+from bench import conversations, presets, stores
 from bench.figures import Figure, of_times, table, timed_ms
 from bench.material import FORMATS, MODELS, Format, Material, Message, grown, request
 from ullage import AsyncSession, Limits, MemoryStore, Policy, Session, SqliteStore, Store
@@ -67,6 +67,7 @@ def measure() -> Iterator[Figure]:
     yield from drivers(material)
     yield from memory(material)
     yield from presets.measure(material)
+    yield from conversations.measure()
     for what, value, unit in stores.measure():
         yield Figure("Stores (bench.stores)", what, value, unit=unit)
 

@@ -127,24 +127,16 @@ class ConversationStore:
             ConfigError: a history may not begin at this message, or none is before it.
             StoreError: there is no such message, or the store failed.
         """
+        session, boundary, standing = self._before(boundary_id)
+        part = CompactionPart(
+            id=str(uuid4()),
+            message_id=boundary_id,
+            summary=summary,
+            compacted_message_count=len(standing),
+            compacted_token_count=tokens,
+            created_at=self._now(),
+        )
         with self._transaction("mark_compacted", "BEGIN IMMEDIATE") as db:
-            found = db.execute(
-                "SELECT SessionId, rowid FROM Messages WHERE Id = ?", (boundary_id,)
-            ).fetchone()
-            if found is None:
-                reason = "there is no such message. Give an id that append or load returned"
-                raise StoreError(NAME, "mark_compacted", reason, boundary_id)
-            session, boundary = found
-            before = messages_of(db, session, "rowid <= ?", boundary)
-            standing = compactible(self._wire, before)
-            part = CompactionPart(
-                id=str(uuid4()),
-                message_id=boundary_id,
-                summary=summary,
-                compacted_message_count=len(standing),
-                compacted_token_count=tokens,
-                created_at=self._now(),
-            )
             insert_part(db, part)
             db.execute(
                 "UPDATE Messages SET IsCompacted = rowid < :boundary WHERE SessionId = :session "
@@ -190,6 +182,22 @@ class ConversationStore:
         with self._transaction("newest_compaction", "BEGIN") as db:
             found = newest_part(db, session)
         return found and found[0]
+
+    def _before(self, boundary_id: str) -> tuple[str, int, tuple[StoredMessage, ...]]:
+        """The conversation of a boundary, its row, and the messages a summary would stand for.
+
+        Nothing is locked meanwhile: what stands before a message does not change.
+        """
+        with self._transaction("mark_compacted", "BEGIN") as db:
+            found = db.execute(
+                "SELECT SessionId, rowid FROM Messages WHERE Id = ?", (boundary_id,)
+            ).fetchone()
+            if found is None:
+                reason = "there is no such message. Give an id that append or load returned"
+                raise StoreError(NAME, "mark_compacted", reason, boundary_id)
+            session, boundary = found
+            before = messages_of(db, session, "rowid <= ?", boundary)
+        return session, boundary, compactible(self._wire, before)
 
     def _now(self) -> str:
         return datetime.fromtimestamp(self._clock(), UTC).isoformat()
