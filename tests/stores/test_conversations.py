@@ -164,6 +164,13 @@ def test_a_second_opening_changes_nothing(service):
     assert (dump(service), service.stat().st_mtime_ns) == (first, when)
 
 
+def test_a_complete_file_is_opened_while_another_writes(service):
+    ConversationStore(service)
+    with raw(service) as db:
+        db.execute("BEGIN IMMEDIATE")
+        assert len(ConversationStore(service, busy_timeout_s=0).load("s")) == 4
+
+
 def test_a_service_that_has_the_column_already_keeps_what_is_in_it(service):
     with raw(service) as db:
         db.execute("ALTER TABLE Messages ADD COLUMN iscompacted INTEGER DEFAULT 0")
