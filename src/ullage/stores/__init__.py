@@ -4,6 +4,7 @@ from ullage.stores._base import AsyncStore, Store
 from ullage.stores._clean import Bounds, Collected
 from ullage.stores._open import directory_of, files_of, open_store, with_files
 from ullage.stores.bounded import BoundedStore
+from ullage.stores.conversations import CompactionPart, ConversationStore, StoredMessage
 from ullage.stores.memory import MemoryStore
 from ullage.stores.spill import SpillStore
 from ullage.stores.sqlite import SqliteStore
@@ -13,10 +14,13 @@ __all__ = [
     "BoundedStore",
     "Bounds",
     "Collected",
+    "CompactionPart",
+    "ConversationStore",
     "MemoryStore",
     "SpillStore",
     "SqliteStore",
     "Store",
+    "StoredMessage",
     "directory_of",
     "files_of",
     "open_store",

@@ -36,7 +36,7 @@ from ullage.errors import StoreError
 from ullage.stores._refusals import closed
 from ullage.stores._schema import APPLICATION_ID, MIGRATIONS
 
-__all__ = ["PrivateFile", "make_folders"]
+__all__ = ["PrivateFile", "make_folders", "reason_of"]
 
 _STORE = "sqlite"
 _RETRY_S = 0.02
@@ -98,7 +98,7 @@ class PrivateFile:
             try:
                 yield self._connected()
             except (sqlite3.Error, OSError, OverflowError) as error:
-                raise StoreError(_STORE, operation, _reason(error), key) from error
+                raise StoreError(_STORE, operation, reason_of(error), key) from error
 
     @contextmanager
     def transaction(self, operation: str, begin: str) -> Iterator[sqlite3.Connection]:
@@ -285,7 +285,7 @@ def _code(error: Exception) -> int:
     return int(getattr(error, "sqlite_errorcode", 0)) & 0xFF
 
 
-def _reason(error: Exception) -> str:
+def reason_of(error: Exception) -> str:
     """Why, and what to do, without a path and without content."""
     if isinstance(error, OSError):
         return f"{error.strerror or 'the system refused'}. Check the folder and its modes"

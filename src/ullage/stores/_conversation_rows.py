@@ -1,0 +1,236 @@
+"""The rows of a conversation: from wire messages to columns, and back.
+
+A row of ours holds its message as JSON (``Wire``), and beside it what a chat service reads:
+its role, its text, its calls. A row of the service's own has those alone, and is read as an
+OpenAI Chat message.
+"""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+from collections.abc import Sequence
+from typing import Any
+from uuid import uuid4
+
+from msgspec import Struct
+
+from ullage import canon
+from ullage.errors import ConfigError, FormatError
+from ullage.formats import Format
+from ullage.formats._base import plain
+from ullage.messages import Message, Text, ToolResult
+from ullage.stores._conversation_tables import columns_of
+from ullage.transcript import Transcript
+
+__all__ = [
+    "EMPTY_ID",
+    "CompactionPart",
+    "StoredMessage",
+    "compactible",
+    "insert_part",
+    "messages_of",
+    "newest_part",
+    "row_of",
+    "synthetic",
+]
+
+EMPTY_ID = "00000000-0000-0000-0000-000000000000"
+"""The id of the message that a summary is shown as: it is no row."""
+
+_SUMMARY_ROLE = {
+    "openai-chat": "system",
+    "openai-responses": "system",
+    "anthropic": "user",  # no system messages among the others
+    "gemini": "user",
+}
+_SERVICE_FIELDS = {"ToolCallsJson": "tool_calls", "ToolCallId": "tool_call_id"}
+
+
+class StoredMessage(Struct, frozen=True, kw_only=True):
+    """A message of a conversation.
+
+    Attributes:
+        id: its row's.
+        message: as the provider takes it.
+        is_compacted: whether a summary stands for it.
+        created_at: ISO time, in UTC where we wrote it.
+    """
+
+    id: str
+    message: dict[str, Any]
+    is_compacted: bool
+    created_at: str
+
+
+class CompactionPart(Struct, frozen=True, kw_only=True):
+    """A summary and what it stands for.
+
+    Attributes:
+        id: its row's.
+        message_id: the boundary: the first message it does not stand for.
+        summary: its text.
+        compacted_message_count: how many messages it stands for.
+        compacted_token_count: how many tokens they had.
+        created_at: ISO time in UTC.
+    """
+
+    id: str
+    message_id: str
+    summary: str
+    compacted_message_count: int
+    compacted_token_count: int
+    created_at: str
+
+    @property
+    def text(self) -> str:
+        """What is loaded in place of the messages (three-layer, Compaction Service)."""
+        return (
+            "[Previous conversation compacted]\n\n"
+            f"{self.summary}\n\n"
+            f"[End of compacted summary - {self.compacted_message_count} messages, "
+            f"{self.compacted_token_count} tokens]"
+        )
+
+
+def row_of(wire: Format, session: str, raw: Any, index: int, at: str) -> dict[str, Any]:
+    """The columns of a new message.
+
+    Raises:
+        FormatError: this is no message of the format.
+    """
+    where = f"messages[{index}]"
+    parsed = wire.parse(raw, where)
+    calls = wire.calls(raw)
+    return {
+        "Id": str(uuid4()),
+        "SessionId": session,
+        "Role": parsed.role,
+        "Content": _text_of(parsed),
+        "ToolCallsJson": _json(calls, where) if calls else None,
+        "CreatedAt": at,
+        "Wire": _json(dict(plain(raw, where)), where),
+        "IsCompacted": 0,
+    }
+
+
+def messages_of(
+    db: sqlite3.Connection, session: str, where: str = "1", *given: Any
+) -> tuple[StoredMessage, ...]:
+    """The messages of a conversation of which ``where`` is true, as they were written."""
+    there = columns_of(db)
+    fields = [name if name.lower() in there else "NULL" for name in ("CreatedAt", *_SERVICE_FIELDS)]
+    rows = db.execute(
+        f"SELECT Id, Wire, IsCompacted, Role, Content, {', '.join(fields)} FROM Messages "
+        f"WHERE SessionId = ? AND {where} ORDER BY rowid",
+        (session, *given),
+    )
+    return tuple(
+        StoredMessage(
+            id=id,
+            message=_from_columns(*columns) if wire is None else json.loads(wire),
+            is_compacted=bool(compacted),
+            created_at=at or "",
+        )
+        for id, wire, compacted, role, content, at, *more in rows
+        for columns in [(role, content, *more)]
+    )
+
+
+def newest_part(db: sqlite3.Connection, session: str) -> tuple[CompactionPart, int] | None:
+    """The compaction that holds, and where its boundary stands.
+
+    Its boundary is not compacted, so that only messages are looked at that are to be loaded.
+    """
+    row = db.execute(
+        "SELECT m.rowid, p.Id, p.MessageId, p.Summary, p.CompactedMessageCount, "
+        "p.CompactedTokenCount, p.CreatedAt "
+        "FROM Messages m CROSS JOIN CompactionParts p ON p.MessageId = m.Id "
+        "WHERE m.SessionId = ? AND m.IsCompacted = 0 ORDER BY p.rowid DESC LIMIT 1",
+        (session,),
+    ).fetchone()
+    if row is None:
+        return None
+    boundary, *fields = row
+    return CompactionPart(**dict(zip(CompactionPart.__struct_fields__, fields, strict=True))), (
+        boundary
+    )
+
+
+def insert_part(db: sqlite3.Connection, part: CompactionPart) -> None:
+    """Write a compaction."""
+    db.execute(
+        "INSERT INTO CompactionParts (Id, MessageId, Summary, CompactedMessageCount, "
+        "CompactedTokenCount, CreatedAt) VALUES (?, ?, ?, ?, ?, ?)",
+        tuple(getattr(part, name) for name in CompactionPart.__struct_fields__),
+    )
+
+
+def synthetic(wire: Format, part: CompactionPart) -> StoredMessage:
+    """The message that a summary is loaded as, in the role that the wire has for it."""
+    message = {**wire.user(part.text), "role": _SUMMARY_ROLE[wire.name]}
+    return StoredMessage(
+        id=EMPTY_ID, message=message, is_compacted=False, created_at=part.created_at
+    )
+
+
+def compactible(wire: Format, up_to_boundary: Sequence[StoredMessage]) -> tuple[StoredMessage, ...]:
+    """The messages a summary may stand for: those before the last, but for the system's head.
+
+    Args:
+        wire: the format of the messages.
+        up_to_boundary: a history, the last of it the boundary.
+
+    Raises:
+        ConfigError: there are none, or the boundary would part a reply, or a call from its
+            result.
+    """
+    raws = [stored.message for stored in up_to_boundary]
+    transcript = Transcript(canon.root(wire.name, ""))
+    for index, raw in enumerate(raws):
+        message = wire.parse(raw, f"messages[{index}]")
+        transcript.append(message, canon.digest_of(message))
+    last = len(raws) - 1
+    if not transcript.seam(last):
+        begins = next((at for at in range(last, -1, -1) if transcript.may_cut(at)), 0)
+        raise ConfigError(
+            "boundary_id",
+            f"message {last} of the conversation belongs to what is before it: "
+            "a call and its result may not be parted",
+            f"Take message {begins} ({up_to_boundary[begins].id}), where the reply begins.",
+        )
+    standing = tuple(up_to_boundary[len(wire.leading({wire.key: raws})) : last])
+    if not standing:
+        raise ConfigError(
+            "boundary_id",
+            "there is no message before it that a summary could stand for",
+            "Take a later one.",
+        )
+    return standing
+
+
+def _from_columns(role: str, content: str | None, *fields: str | None) -> dict[str, Any]:
+    """An OpenAI Chat message of a row that the service wrote itself."""
+    calls, call_id = fields
+    message: dict[str, Any] = {"role": role, "content": content}
+    if calls:
+        message["tool_calls"] = json.loads(calls)
+    if call_id:
+        message["tool_call_id"] = call_id
+    return message
+
+
+def _text_of(message: Message) -> str:
+    """What a message says, and what its results hold; a "?" for each lone surrogate."""
+    results = (part.content for part in message.parts if isinstance(part, ToolResult))
+    parts = [*message.parts, *(item for content in results for item in content)]
+    text = "\n".join(part.text for part in parts if isinstance(part, Text))
+    return text.encode("utf-8", "replace").decode()
+
+
+def _json(value: Any, where: str) -> str:
+    """JSON with the fields of SDK objects; escaped, so that any str comes back as it was."""
+    try:
+        return json.dumps(value, default=lambda found: dict(plain(found, where)))
+    except (TypeError, ValueError) as error:
+        raise FormatError(where, f"not JSON ({error})", "Give plain JSON values.") from None

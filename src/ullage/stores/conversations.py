@@ -1,0 +1,240 @@
+"""Conversations in SQLite: every message kept, loaded from the newest summary on.
+
+    append            one row a message, as its provider takes it
+    mark_compacted    a summary stands for all before a boundary; they are marked, not deleted
+    load              the summary, then every message from the boundary on
+    history           all of it, for whoever asks what was really said
+
+    ░░░░░░░░░░░░░░░░░░░░░░│▓▓▓▓▓▓▓▓▓▓▓▓     ░ IsCompacted, kept     ▓ loaded
+    what is summarised    └ the boundary: the first message that is loaded
+
+The tables are those of three-layer (Database Schema Additions), and a chat service's own
+database can be used as it is. Nothing of a file that was there is changed but for what is
+added: no mode, no journal. Each call opens the file, does its work in one transaction and
+closes it again, so that threads, processes and forks share it, and a process may die at any
+step. Messages are ordered as they were written.
+
+How it differs from the document's code (DESIGN §10): the boundary's own message is loaded, the
+boundary may not part a call from its result, system messages at the head stay, and where a
+wire has no system messages the summary is the user's.
+"""
+
+from __future__ import annotations
+
+import os
+import sqlite3
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import closing, contextmanager
+from datetime import UTC, datetime
+from typing import Any
+from uuid import uuid4
+
+from ullage.errors import ConfigError, StoreError
+from ullage.formats import FORMATS, Format
+from ullage.stores._conversation_rows import (
+    CompactionPart,
+    StoredMessage,
+    compactible,
+    insert_part,
+    messages_of,
+    newest_part,
+    row_of,
+    synthetic,
+)
+from ullage.stores._conversation_tables import NAME, columns_of, prepare
+from ullage.stores._file import make_folders, reason_of
+from ullage.stores._place import absolute
+
+__all__ = ["CompactionPart", "ConversationStore", "StoredMessage"]
+
+
+class ConversationStore:
+    """Conversations in one SQLite file, a chat service's own or a new one.
+
+    Args:
+        path: the file; a new one is created with mode 0600.
+        format: the wire format of its messages.
+        busy_timeout_s: how long a call waits while another process writes.
+        clock: the time in seconds since 1970.
+
+    Raises:
+        ConfigError: the path or the format cannot be meant.
+        StoreError: the file cannot be opened, or has a table ``Messages`` of another kind.
+    """
+
+    name: str = NAME
+
+    def __init__(
+        self,
+        path: str | os.PathLike[str],
+        *,
+        format: str = "openai-chat",
+        busy_timeout_s: float = 10.0,
+        clock: Callable[[], float] = time.time,
+    ) -> None:
+        if format not in FORMATS:
+            raise ConfigError(
+                "format", f"{format!r} is not known", f"Use one of {', '.join(FORMATS)}."
+            )
+        self._path = absolute(path)
+        self._wire: Format = FORMATS[format]
+        self._busy_timeout_s = busy_timeout_s
+        self._clock = clock
+        self._create()
+        with self._connected("open") as db:
+            prepare(db)
+
+    def append(self, session: str, messages: Sequence[Any]) -> tuple[str, ...]:
+        """Keep some messages at the end of a conversation, all of them or none.
+
+        Args:
+            session: which conversation.
+            messages: as the provider takes them; dicts, or SDK objects.
+
+        Returns:
+            The id of each, in order.
+
+        Raises:
+            FormatError: one of them is no message of the format.
+            StoreError: they could not be kept.
+        """
+        at = self._now()
+        rows = [row_of(self._wire, session, raw, n, at) for n, raw in enumerate(messages)]
+        with self._transaction("append", "BEGIN IMMEDIATE") as db:
+            there = columns_of(db)
+            for row in rows:
+                given = {name: value for name, value in row.items() if name.lower() in there}
+                marks = ", ".join("?" * len(given))
+                db.execute(
+                    f"INSERT INTO Messages ({', '.join(given)}) VALUES ({marks})",
+                    tuple(given.values()),
+                )
+        return tuple(row["Id"] for row in rows)
+
+    def mark_compacted(self, boundary_id: str, summary: str, *, tokens: int) -> CompactionPart:
+        """Let a summary stand for all before a boundary; with the marks in one transaction.
+
+        The newest one holds: what an earlier one had marked behind this boundary is loaded
+        again.
+
+        Args:
+            boundary_id: the first message that is still to be loaded.
+            summary: what stands for those before it.
+            tokens: how many tokens those had.
+
+        Raises:
+            ConfigError: a history may not begin at this message, or none is before it.
+            StoreError: there is no such message, or the store failed.
+        """
+        session, boundary, standing = self._before(boundary_id)
+        part = CompactionPart(
+            id=str(uuid4()),
+            message_id=boundary_id,
+            summary=summary,
+            compacted_message_count=len(standing),
+            compacted_token_count=tokens,
+            created_at=self._now(),
+        )
+        with self._transaction("mark_compacted", "BEGIN IMMEDIATE") as db:
+            insert_part(db, part)
+            db.execute(
+                "UPDATE Messages SET IsCompacted = rowid < :boundary WHERE SessionId = :session "
+                "AND rowid >= (SELECT rowid FROM Messages WHERE Id = :first) "
+                "AND IsCompacted <> (rowid < :boundary)",
+                {"session": session, "boundary": boundary, "first": standing[0].id},
+            )
+        return part
+
+    def load(self, session: str) -> tuple[StoredMessage, ...]:
+        """The conversation as it goes on: the newest summary, then all from its boundary on.
+
+        Without a compaction it is the whole history. System messages at the head of the
+        history stay there, before the summary.
+
+        Raises:
+            StoreError: the store failed.
+        """
+        with self._transaction("load", "BEGIN") as db:
+            found = newest_part(db, session)
+            if found is None:
+                return messages_of(db, session)
+            part, boundary = found
+            head = messages_of(db, session, "IsCompacted = 0 AND rowid < ?", boundary)
+            kept = messages_of(db, session, "IsCompacted = 0 AND rowid >= ?", boundary)
+        return (*head, synthetic(self._wire, part), *kept)
+
+    def history(self, session: str) -> tuple[StoredMessage, ...]:
+        """Every message of a conversation, the compacted ones too.
+
+        Raises:
+            StoreError: the store failed.
+        """
+        with self._transaction("history", "BEGIN") as db:
+            return messages_of(db, session)
+
+    def newest_compaction(self, session: str) -> CompactionPart | None:
+        """The summary that `load` shows, or None.
+
+        Raises:
+            StoreError: the store failed.
+        """
+        with self._transaction("newest_compaction", "BEGIN") as db:
+            found = newest_part(db, session)
+        return found and found[0]
+
+    def _before(self, boundary_id: str) -> tuple[str, int, tuple[StoredMessage, ...]]:
+        """The conversation of a boundary, its row, and the messages a summary would stand for.
+
+        Nothing is locked meanwhile: what stands before a message does not change.
+        """
+        with self._transaction("mark_compacted", "BEGIN") as db:
+            found = db.execute(
+                "SELECT SessionId, rowid FROM Messages WHERE Id = ?", (boundary_id,)
+            ).fetchone()
+            if found is None:
+                reason = "there is no such message. Give an id that append or load returned"
+                raise StoreError(NAME, "mark_compacted", reason, boundary_id)
+            session, boundary = found
+            before = messages_of(db, session, "rowid <= ?", boundary)
+        return session, boundary, compactible(self._wire, before)
+
+    def _now(self) -> str:
+        return datetime.fromtimestamp(self._clock(), UTC).isoformat()
+
+    def _create(self) -> None:
+        """A new file is private; one that is there stays as it is."""
+        try:
+            make_folders(self._path.parent, own_folder=False)
+            flags = os.O_RDWR | os.O_CREAT | os.O_EXCL | getattr(os, "O_CLOEXEC", 0)
+            os.close(os.open(self._path, flags, 0o600))
+        except FileExistsError:
+            pass
+        except OSError as error:
+            raise StoreError(NAME, "open", reason_of(error)) from error
+
+    @contextmanager
+    def _connected(self, operation: str) -> Iterator[sqlite3.Connection]:
+        """A connection for one piece of work; SQLite's failures become StoreError.
+
+        Closing it rolls back what was not committed.
+        """
+        try:
+            with closing(
+                sqlite3.connect(self._path, timeout=self._busy_timeout_s, isolation_level=None)
+            ) as db:
+                db.execute("PRAGMA foreign_keys = ON")
+                yield db
+        except (sqlite3.Error, OverflowError) as error:
+            raise StoreError(NAME, operation, reason_of(error)) from error
+        except UnicodeEncodeError:
+            reason = "an id or a summary has a lone surrogate. Replace it"
+            raise StoreError(NAME, operation, reason) from None
+
+    @contextmanager
+    def _transaction(self, operation: str, begin: str) -> Iterator[sqlite3.Connection]:
+        """A connection inside one transaction: all of it, or nothing."""
+        with self._connected(operation) as db:
+            db.execute(begin)
+            yield db
+            db.execute("COMMIT")
