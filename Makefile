@@ -51,6 +51,7 @@ documents: $(READY)
 
 bench: $(READY)
 	@$(BIN)/python -m bench.turns
+	@$(BIN)/python -m bench.recall
 
 bench-recall: $(READY)
 	@$(BIN)/python -m bench.recall
