@@ -7,10 +7,11 @@ from collections.abc import Mapping
 from types import TracebackType
 from typing import Any, Self
 
+from ullage.coat import Coat
 from ullage.drivers import arun
 from ullage.effects import Steps
-from ullage.session import Coat
-from ullage.stores import AsyncStore, open_store
+from ullage.errors import ConfigError
+from ullage.stores import AsyncStore, directory_of, files_of, open_store
 from ullage.stores.threaded import Threaded
 
 __all__ = ["AsyncSession"]
@@ -25,9 +26,26 @@ class AsyncSession(Coat):
     store: AsyncStore
 
     def _hold(self, store: Any) -> None:
-        is_async = asyncio.iscoroutinefunction(getattr(store, "commit", None))
-        self.store = store if is_async else Threaded(open_store(store))
+        if asyncio.iscoroutinefunction(getattr(store, "commit", None)):
+            self.store = store
+            self._take_files()
+        else:
+            self.store = Threaded(self._with_files(open_store(store)))
         self._lock = asyncio.Lock()
+
+    def _take_files(self) -> None:
+        """Take an asynchronous store as it is; where a policy wants files, it has to have them."""
+        wanted, spilled = self.settings.policy.spill_directory, files_of(self.store)
+        if wanted is not None and spilled is not None:
+            self._place_files(spilled.folder.as_posix())
+            return
+        if directory_of(wanted, self.store) is not None:
+            raise ConfigError(
+                "spill_directory",
+                "an asynchronous store keeps no files",
+                "Give a SpillStore in ullage.stores.threaded.Threaded, or the store underneath.",
+            )
+        self._place_files(None)
 
     async def fit(self, request: Mapping[str, Any]) -> dict[str, Any]:
         """See `Session.fit`."""

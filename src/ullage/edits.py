@@ -47,6 +47,7 @@ class Replace(Struct, frozen=True, tag="replace"):
         text: what is shown. For call arguments: a JSON object.
         kind: the kind of event this is told as.
         why: the reason, with its numbers.
+        left_out_bytes: bytes of the original that are not shown, where its stage tells.
     """
 
     place: Place
@@ -54,6 +55,7 @@ class Replace(Struct, frozen=True, tag="replace"):
     text: str
     kind: Literal["truncated", "pruned", "cut"]
     why: str
+    left_out_bytes: int = 0
 
 
 class Span(Struct, frozen=True, tag="span"):

@@ -225,6 +225,7 @@ def _event(window: Window, edit: Edit, before: int, after: int) -> Event:
         tokens_before=before,
         tokens_after=after,
         ref=None if isinstance(edit, Drop) else edit.ref,
+        left_out_bytes=edit.left_out_bytes if isinstance(edit, Replace) else 0,
     )
 
 

@@ -38,6 +38,7 @@ class Event(Struct, frozen=True, kw_only=True):
         tokens_before: tokens of the place before, 0 where it does not apply.
         tokens_after: tokens of the place after.
         ref: what opens the original, or None.
+        left_out_bytes: bytes of the original that are not shown, where its stage tells.
     """
 
     kind: Kind
@@ -46,3 +47,4 @@ class Event(Struct, frozen=True, kw_only=True):
     tokens_before: int = 0
     tokens_after: int = 0
     ref: str | None = None
+    left_out_bytes: int = 0

@@ -21,6 +21,7 @@ __all__ = ["Pointer", "Words", "aside", "next_offset", "pointers", "ref_line"]
 _CALL = re.compile(r'get_continuation\(tool_call_id=\\?"([0-9a-z]{16})\\?", offset=(\d+)\)')
 _REF = re.compile(r"\bref(?:[ =]|_id=)\\?\"?([0-9a-z]{16})\b")
 _FILE = re.compile(r"\b([0-9a-z]{16})\.txt\b")
+_REF_LINE_CHARS = 200
 _FIELD = re.compile(r"\\\{(\w+)(?::,)?\\\}")
 
 
@@ -39,11 +40,17 @@ class Words(Struct, frozen=True):
             ref alone (failure F80: never a hint at a tool that is not there).
         prefix: what stands before the tools' names after a clash with the caller's own.
         desk: the tools and their words.
+        spill_directory: where every output set aside is also kept as a file, or None.
     """
 
     recall: bool = True
     prefix: str = ""
     desk: Desk = OURS
+    spill_directory: str | None = None
+
+    def file_of(self, ref: str) -> str | None:
+        """The path of the file in which the output of a ref is kept, or None."""
+        return None if self.spill_directory is None else f"{self.spill_directory}/{ref}.txt"
 
     def is_recall(self, tool: str) -> bool:
         """Whether a tool of this name is one of the recall tools of this session."""
@@ -95,9 +102,14 @@ class Words(Struct, frozen=True):
         )
 
 
-def ref_line(ref: str, chars: int) -> str:
-    """The line that names the ref where a document's marker names none (DESIGN §10)."""
-    return f"[ref={ref}, {chars:,} characters in all]"
+def ref_line(ref: str, chars: int, file: str | None = None) -> str:
+    """The line that names the ref where a document's marker names none (DESIGN §10).
+
+    It names the file as well, if there is one, and has at most 200 characters.
+    """
+    line = f"[ref={ref}, {chars:,} characters in all]"
+    named = f"{line[:-1]}, in {file}]"
+    return named if file is not None and len(named) <= _REF_LINE_CHARS else line
 
 
 def aside(what: str, kept: Sequence[tuple[str, int]]) -> str:

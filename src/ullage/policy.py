@@ -17,7 +17,7 @@ from ullage.desk import OURS, Desk
 from ullage.edits import Cut
 from ullage.window import Window
 
-__all__ = ["Policy", "Stage", "ToolKind", "kind_of"]
+__all__ = ["BesideStore", "Policy", "Stage", "ToolKind", "kind_of"]
 
 ToolKind: TypeAlias = Literal["read", "search", "shell", "web", "other"]
 
@@ -34,6 +34,18 @@ class Stage(Protocol):
 
     def __call__(self, window: Window, /) -> Sequence[Cut]:
         """The cuts this stage wants at the boundary at hand; none if it is content."""
+
+
+class BesideStore(Struct, frozen=True):
+    """A directory beside the session's SQLite file.
+
+    Attributes:
+        name: what it is called.
+        otherwise: the directory where the store is no SQLite file, or None for no files.
+    """
+
+    name: str = "spill"
+    otherwise: str | None = None
 
 
 class Policy(Struct, frozen=True, kw_only=True):
@@ -53,7 +65,7 @@ class Policy(Struct, frozen=True, kw_only=True):
         diagnostic: what a batch made under pressure is told as on stderr, or None. Fields:
             ``count`` (results cut) and ``reported_tokens``.
         spill_directory: the directory in which every output set aside is also kept as a
-            file that the agent's own tools can read, or None.
+            file that the agent's own tools can read, a rule that finds one, or None.
     """
 
     name: str
@@ -63,7 +75,7 @@ class Policy(Struct, frozen=True, kw_only=True):
     desk: Desk = OURS
     unknown_model: Literal["warn", "error"] | int = "warn"
     diagnostic: str | None = None
-    spill_directory: str | None = None
+    spill_directory: str | BesideStore | None = None
 
 
 def kind_of(tool: str) -> ToolKind:

@@ -10,247 +10,19 @@
 from __future__ import annotations
 
 import os
-import sys
 import threading
-from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from types import TracebackType
 from typing import Any, Literal, Self
 
-from msgspec.structs import replace
-
-from ullage.allowance import Claim
-from ullage.budget import Budget
-from ullage.calls import Call
-from ullage.catalog import lookup
+from ullage.coat import Coat
 from ullage.drivers import run
-from ullage.effects import Output, Steps
-from ullage.errors import ConfigError, FormatError
-from ullage.events import Event
-from ullage.formats import FORMATS, Format
-from ullage.formats._base import name_of_call, reply_id
+from ullage.effects import Steps
 from ullage.limits import Limits
-from ullage.memo import Memo
-from ullage.notices import Words
-from ullage.overflow import Overflow, is_overflow
 from ullage.policy import Policy
-from ullage.presets import preset
-from ullage.recall.dispatch import Answer, answer
-from ullage.refusals import Refusals
-from ullage.stores import AsyncStore, Store, open_store
-from ullage.tokens import preload
-from ullage.turn import Settings, State, Turned, find_in_history, observe, turn
-from ullage.usage import Usage
-from ullage.window import Window
+from ullage.stores import Store, open_store
 
-__all__ = ["Coat", "Session", "fit"]
-
-
-class Coat(ABC):
-    """What both sessions share: settings, state, and everything that does no I/O.
-
-    The arguments are those of `Session`.
-    """
-
-    def __init__(
-        self,
-        model: str,
-        *,
-        policy: str | Policy = "default",
-        limits: Limits | None = None,
-        format: str | None = None,
-        store: str | os.PathLike[str] | Store | AsyncStore | None = None,
-        tenant: str = "",
-        recall: bool | Literal["auto"] = "auto",
-        repair: bool = False,
-        state: State | None = None,
-        budget: Budget | None = None,
-        agent: str = "",
-    ) -> None:
-        if format is not None and format not in FORMATS:
-            raise ConfigError(
-                "format", f"{format!r} is not known", f"Use one of {', '.join(FORMATS)}."
-            )
-        self.settings = Settings(
-            model=model,
-            policy=preset(policy) if isinstance(policy, str) else policy,
-            limits=limits,
-            format=format,
-            tenant=tenant,
-            recall=recall,
-            repair=repair,
-        )
-        self.state = state or State()
-        self.events: list[Event] = []
-        self.budget = Budget(tokens=0) if budget is None else budget
-        self._payer = self.budget.join(agent, self.events.append)
-        self._heard: tuple[str, Usage] | None = None
-        self._memo = Memo()
-        self._window: Window | None = None
-        self._refusals = Refusals(limits)
-        self._hold(store)
-        preload(model)
-
-    @abstractmethod
-    def _hold(self, store: Any) -> None:
-        """Open the store and make the lock; each session its own kind."""
-
-    @property
-    def usage(self) -> Usage:
-        """The sum of everything reported so far."""
-        return self.state.usage
-
-    @property
-    def cost_usd(self) -> float | None:
-        """What the reported usage cost at list price, or None if a price is not known."""
-        return self.state.cost_usd
-
-    @property
-    def calls(self) -> tuple[Call, ...]:
-        """Every call that was observed: its tokens, its cost, what the budget had spent then."""
-        return tuple(self._payer.calls)
-
-    def release(self) -> None:
-        """The call that the last view was for was not made: give back what it had reserved."""
-        self.budget.release(self._payer)
-
-    @property
-    def window(self) -> Window:
-        """The newest window: how much is shown, of what limit, and every edit.
-
-        Raises:
-            ConfigError: nothing was fitted yet.
-        """
-        if self._window is None:
-            raise ConfigError("session", "nothing was fitted yet", "Call fit(request) first.")
-        return self._window
-
-    def owns(self, call: Any) -> bool:
-        """Whether a tool call of the model is for `recall` and not for the caller's tools.
-
-        A call is ours if its name and our definition are in the request.
-
-        Args:
-            call: a tool call as it stands in the reply, a dict or the SDK's object.
-        """
-        opened = self.state.opened
-        if opened is None or not opened.recall:
-            return False
-        name = name_of_call(call)
-        return Words(True, opened.prefix, self.settings.policy.desk).is_recall(name)
-
-    def refused(self, error: Any) -> Overflow | None:
-        """Take in that the provider refused the newest view because it was too long.
-
-        The next `fit` cuts deeper, until a reply reports usage. A smaller window that the
-        provider names holds from now on. What the call had claimed of a budget is given back.
-
-        Args:
-            error: what the provider call raised, or a reply that says so.
-
-        Returns:
-            What was too long, or None if the error says anything else: then raise it.
-
-        Raises:
-            ConfigError: nothing was fitted yet.
-        """
-        found = is_overflow(error)
-        if found is None:
-            return None
-        model, shown = self.window.meter.model, self.window.estimate
-        self.events.append(self._refusals.take(found, model, shown))
-        self.release()
-        return found
-
-    def _fit(self, request: Mapping[str, Any]) -> Steps[dict[str, Any]]:
-        """A view the budget allows; once that is spent, the view with the request to sum up."""
-        self._heard = None
-        self.budget.begin(self._payer)
-        view = self._turned((yield from self._turn(request)))
-        if self.budget.claim(self._payer, self._most):
-            return view
-        words = self.budget.allowance.words
-        added_tokens = self._memo.meter.message(words)
-        view = self._turned((yield from self._turn(request, added_tokens)))
-        self.budget.claim_wrap_up(self._payer, self._most(), added_tokens)
-        return self._wire.wrap_up(view, words)
-
-    def _most(self) -> Claim:
-        """The most that the call of the newest view can come to."""
-        window, info = self.window, lookup(self.window.meter.model)
-        reserve = self._refusals.limits(window.meter.model).window_tokens - window.limit_tokens
-        output = min(reserve, info.max_output_tokens or reserve)
-        return self.budget.most(window.calibration.upper(window.tokens), output, info.id)
-
-    def _turn(self, request: Mapping[str, Any], added_tokens: int = 0) -> Steps[Turned]:
-        if not isinstance(request, Mapping):
-            raise FormatError(
-                "request",
-                f"expected a dict, got {type(request).__name__}",
-                "Give the keyword arguments of the provider call as one dict.",
-            )
-        model = str(request.get("model") or self.settings.model)
-        settings = replace(self.settings, limits=self._refusals.next_limits(model))
-        return turn(request, self.state, self._memo, settings, added_tokens)
-
-    def _turned(self, turned: Turned) -> dict[str, Any]:
-        self.state = turned.state
-        self._window = turned.window
-        self.events += turned.events
-        for event in turned.events:
-            if event.kind == "diagnostic":
-                sys.stderr.write(f"{event.why}\n")
-        return turned.request
-
-    def _observe(self, reply: Any) -> Steps[State] | None:
-        usage = reply if isinstance(reply, Usage) else self._wire.usage(reply)
-        window = self.window
-        if usage is None:
-            self.budget.leave_unreported(self._payer, window.meter.model, window.estimate)
-            return None
-        heard = reply_id(reply)
-        if heard and self._heard == (heard, usage):
-            return None  # the very reply that was observed before (F104)
-        self._heard = (heard, usage)
-        self.budget.settle(self._payer, usage, window.meter.model, window.estimate)
-        return observe(usage, self.state, window)
-
-    def _observed(self, state: State) -> None:
-        usage = state.usage.input_tokens - self.state.usage.input_tokens
-        why = f"the provider reported {usage:,} input tokens"
-        self.events.append(
-            Event(kind="observed", where="reply", why=why, tokens_after=max(usage, 0))
-        )
-        self._memo.outdate(self.window, (self.window.transcript.decision_key(self.window.size),))
-        self.state = state
-        self._refusals.reported()
-
-    def _recall(self, call: Any) -> Steps[dict[str, Any]]:
-        wire = self._wire
-        parsed = wire.call(call)
-        given: Answer = yield from answer(parsed, self.window.words, self._from_history)
-        size = self._window.meter.text(given.text) if self._window else 0
-        self.events.append(
-            Event(
-                kind="recalled",
-                where=parsed.name,
-                why="the call could not be answered" if given.is_error else "the model asked",
-                tokens_after=size,
-                ref=given.ref,
-            )
-        )
-        return wire.result(parsed, given.text, is_error=given.is_error, block=given.block)
-
-    def _from_history(self, wanted: str, thorough: bool) -> Output | None:
-        found = find_in_history(self.window, wanted, thorough=thorough)
-        return found or (self._memo.mended[1].get(wanted) if thorough else None)
-
-    @property
-    def _wire(self) -> Format:
-        name = self.state.format or self.settings.format
-        if name is None:
-            raise ConfigError("session", "nothing was fitted yet", "Call fit(request) first.")
-        return FORMATS[name]
+__all__ = ["Session", "fit"]
 
 
 class Session(Coat):
@@ -286,7 +58,7 @@ class Session(Coat):
     store: Store
 
     def _hold(self, store: Any) -> None:
-        self.store = open_store(store)
+        self.store = self._with_files(open_store(store))
         self._lock = threading.Lock()
 
     def fit(self, request: Mapping[str, Any]) -> dict[str, Any]:

@@ -136,7 +136,7 @@ def turn(
             state = yield from _look_up(line.transcript, state)
             state, events, records = _open(line.transcript, state, request, settings)
             opened = state.opened or Opened("", recall=False)
-            words = Words(opened.recall, opened.prefix, settings.policy.desk)
+            words = _words(opened, settings.policy)
             line.window = Window(line.transcript, memo.meter, words)
         try:
             tools = _added_tools(request, wire, line.window.words)
@@ -232,6 +232,12 @@ def _open(
     ledger, record = state.ledger.with_opened(transcript.chain[-1], opened)
     events = [_joined(len(transcript), recall)] if under_way else []
     return replace(state, opened=opened, ledger=ledger), events, [record]
+
+
+def _words(opened: Opened, policy: Policy) -> Words:
+    directory = policy.spill_directory
+    place = directory if isinstance(directory, str) else None
+    return Words(opened.recall, opened.prefix, policy.desk, place)
 
 
 def _is_joining(events: list[Event]) -> bool:

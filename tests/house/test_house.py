@@ -29,6 +29,7 @@ UNTESTED = {
     "ullage.cli.gc": "a command, loaded when called: tests/cli",
     "ullage.cli.grep": "a command, loaded when called: tests/cli",
     "ullage.cli.read": "a command, loaded when called: tests/cli",
+    "ullage.coat": "what both sessions share: every test of a session",
     "ullage.formats.gemini": "reached through FORMATS: tests/formats",
     "ullage.formats.openai_responses": "reached through FORMATS: tests/formats",
     "ullage.replay.gates": "checked with every replay: tests/replay, tests/cli",

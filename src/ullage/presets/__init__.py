@@ -23,6 +23,7 @@ from ullage.presets._settings import Settings, read
 from ullage.presets.continuation import ContinuationSettings, continuation
 from ullage.presets.multi_stage import MultiStageSettings, multi_stage
 from ullage.presets.output_cache import ToolOutputCacheConfig, output_cache
+from ullage.presets.three_layer import ThreeLayerSettings, three_layer
 from ullage.presets.token_budget import TokenBudgetSettings, token_budget
 from ullage.stages import DEFAULT
 
@@ -33,6 +34,7 @@ __all__ = [
     "multi_stage",
     "output_cache",
     "preset",
+    "three_layer",
     "token_budget",
 ]
 
@@ -40,6 +42,7 @@ _PRESETS: Mapping[str, tuple[type[Settings], Callable[..., Policy]]] = {
     "continuation": (ContinuationSettings, continuation),
     "multi_stage": (MultiStageSettings, multi_stage),
     "output_cache": (ToolOutputCacheConfig, output_cache),
+    "three_layer": (ThreeLayerSettings, three_layer),
     "token_budget": (TokenBudgetSettings, token_budget),
 }
 NAMES = ("default", *_PRESETS)

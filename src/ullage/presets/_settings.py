@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import tomllib
 from collections.abc import Mapping
 from pathlib import Path
@@ -14,9 +15,12 @@ from msgspec import Struct
 
 from ullage.errors import ConfigError
 
-__all__ = ["Settings", "at_least", "read"]
+__all__ = ["Settings", "at_least", "check_types", "read"]
 
 S = TypeVar("S", bound="Settings")
+
+_COMMENTS = re.compile(r"(?m)^\s*//.*$")
+"""Lines of comment, as settings files of .NET hold them. No JSON string goes over a line."""
 
 
 class Settings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -29,6 +33,16 @@ class Settings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
 
     section: ClassVar[str | None] = None
     environment: ClassVar[Mapping[str, str]] = {}
+
+
+def check_types(settings: Settings) -> None:
+    """Check that settings given by Python name are what they should be. Raises ConfigError."""
+    for field in msgspec.structs.fields(settings):
+        try:
+            msgspec.convert(getattr(settings, field.name), field.type)
+        except msgspec.ValidationError as error:
+            problem = str(error).rstrip(".")
+            raise ConfigError(field.encode_name, problem, "Give what the document says.") from None
 
 
 def at_least(least: float, **settings: float | None) -> None:
@@ -65,7 +79,8 @@ def _parsed(path: Path) -> Mapping[str, Any]:
         reason = getattr(error, "strerror", None) or "it is not UTF-8 text"
         raise ConfigError("settings", f"the file cannot be read: {reason}", "Check it.") from None
     try:
-        value = tomllib.loads(text) if path.suffix == ".toml" else json.loads(text)
+        is_toml = path.suffix == ".toml"
+        value = tomllib.loads(text) if is_toml else json.loads(_COMMENTS.sub("", text))
     except ValueError as error:
         kind = "TOML" if path.suffix == ".toml" else "JSON"
         raise ConfigError("settings", f"not {kind}: {error}", "Mend the file.") from None

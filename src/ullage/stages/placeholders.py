@@ -67,7 +67,8 @@ def head_and_marker(
     if len(seen) <= retain_chars or seen.endswith(marker):
         return None
     head = leaf.text[: safe_cut(leaf.text, retain_chars)]
-    shown = f"{head}\n\n{ref_line(output.ref, len(leaf.text))}\n{marker}"
+    named = ref_line(output.ref, len(leaf.text), window.words.file_of(output.ref))
+    shown = f"{head}\n\n{named}\n{marker}"
     if len(shown) >= len(seen):
         return None
     keep = not window.words.is_recall(window.tool_of(spot))

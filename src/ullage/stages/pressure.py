@@ -5,7 +5,7 @@ Each function here answers one question of `ullage.stages.prune.prune`. Figures 
 
 from __future__ import annotations
 
-from ullage.messages import Message, ToolResult
+from ullage.messages import ToolResult
 from ullage.stages import rough
 from ullage.window import Window
 
@@ -45,7 +45,13 @@ def over_reported(window: Window, *, budget_tokens: int) -> int | None:
 
 
 def rough_over(
-    window: Window, *, share: float, reserve_tokens: int, least_tokens: int, minimum_tokens: int
+    window: Window,
+    *,
+    share: float,
+    reserve_tokens: int,
+    least_tokens: int,
+    minimum_tokens: int,
+    held_tokens: int | None = None,
 ) -> int | None:
     """By the rough estimate over a share of the context, or into what is kept for the answer.
 
@@ -55,8 +61,10 @@ def rough_over(
         reserve_tokens: what is kept for the answer.
         least_tokens: under this there is never pressure.
         minimum_tokens: what is wanted then.
+        held_tokens: what the window holds, where somebody knows better.
     """
-    context, held = window.context_tokens, rough.view_tokens(window)
+    context = window.context_tokens
+    held = rough.view_tokens(window) if held_tokens is None else held_tokens
     pressed = held > context * share or held >= context - reserve_tokens
     return minimum_tokens if pressed and held >= least_tokens else None
 
@@ -97,20 +105,12 @@ def newest_rough(window: Window, *, tokens: int) -> tuple[int, int]:
     """The newest parts stay that together are no more than ``tokens`` by the rough estimate."""
     held, messages = 0, window.transcript.messages
     for index in range(window.size - 1, -1, -1):
-        for number in range(len(messages[index].parts) - 1, -1, -1):
-            held += _rough_part(window, index, number)
+        parts, shown = messages[index].parts, window.shown(index)
+        for number in range(len(parts) - 1, -1, -1):
+            held += rough.part_tokens(parts[number], number, shown)
             if held > tokens:
                 return index, number + 1
     return 0, 0
-
-
-def _rough_part(window: Window, index: int, number: int) -> int:
-    """The rough estimate of one part as it is shown."""
-    part = window.transcript.messages[index].parts[number]
-    kept = {
-        (0, place[1]): edit for place, edit in window.shown(index).items() if place[0] == number
-    }
-    return rough.message_tokens(Message("tool", (part,)), kept) - rough.MESSAGE_TOKENS
 
 
 def newest_batch(window: Window) -> tuple[int, int]:

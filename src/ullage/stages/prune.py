@@ -20,13 +20,14 @@ from functools import partial
 from typing import Protocol, TypeAlias
 
 from ullage.edits import Cut, Replace
-from ullage.messages import ToolCall
+from ullage.messages import Text, ToolCall
+from ullage.stages import rough
 from ullage.stages.placeholders import placeholder
 from ullage.stages.pressure import newest_share, over_share
 from ullage.transcript import Spot
 from ullage.window import SMALL_TOKENS, Window
 
-__all__ = ["Candidates", "Show", "oldest_first", "prune", "results_only", "tokens_won"]
+__all__ = ["Candidates", "Show", "oldest_first", "prune", "results_only", "rough_won", "tokens_won"]
 
 _PLACEHOLDER_TOKENS = 70
 
@@ -51,6 +52,16 @@ def tokens_won(window: Window, spot: Spot, cut: Cut) -> int:
     """Tokens that a cut of a leaf wins, by the window's own count."""
     shown = window.edit_tokens(cut.edit) if isinstance(cut.edit, Replace) else 0
     return window.leaf_tokens(spot) - shown
+
+
+def rough_won(window: Window, spot: Spot, cut: Cut, *, retain_chars: int) -> int:
+    """Tokens that a head of ``retain_chars`` wins by the rough estimate, its marker not counted.
+
+    The three-layer document counts so: what the text was before, less what is kept of it.
+    """
+    shown, leaf = window.shown(spot[0]).get(spot[1:]), window.transcript.leaf(spot)
+    text = shown.text if shown is not None else leaf.text if isinstance(leaf, Text) else ""
+    return rough.text_tokens(text) - rough.text_tokens(text[:retain_chars])
 
 
 def oldest_first(window: Window, protected: tuple[int, int]) -> Sequence[Spot]:

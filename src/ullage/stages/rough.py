@@ -1,23 +1,39 @@
 """The estimate some documents name: four characters are one token.
 
 Nothing of ours is decided by it; a preset may take it for its trigger where its document
-does (DESIGN §10 "estimators"). Each text is rounded up by itself, and a message costs four
-tokens more (three-layer document, "Token Estimator").
+does (DESIGN §10 "estimators"). Each text is rounded up by itself, a message costs four tokens
+more, and of a tool count its name, its description and its parameters (three-layer document,
+"Token Estimator"). Characters are Unicode's.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import json
+from collections.abc import Iterable, Mapping
+from functools import lru_cache
+from typing import Any
+
+import msgspec
 
 from ullage.edits import Replace
-from ullage.messages import Message, Opaque, Reasoning, Text, ToolCall
+from ullage.messages import Content, Message, Opaque, Part, Reasoning, Text, ToolCall, ToolResult
 from ullage.transcript import leaves_of
 from ullage.window import Window
 
-__all__ = ["CHARS_PER_TOKEN", "MESSAGE_TOKENS", "message_tokens", "text_tokens", "view_tokens"]
+__all__ = [
+    "CHARS_PER_TOKEN",
+    "MESSAGE_TOKENS",
+    "head_tokens",
+    "message_tokens",
+    "part_tokens",
+    "text_tokens",
+    "view_tokens",
+]
 
 CHARS_PER_TOKEN = 4
 MESSAGE_TOKENS = 4
+_SCHEMAS = ("parameters", "input_schema", "inputSchema", "parametersJsonSchema")
+_WHOLE: Mapping[tuple[int, int], Replace] = {}
 
 
 def text_tokens(text: str) -> int:
@@ -35,25 +51,68 @@ def message_tokens(
         shown: what replaces its leaves, by part and item index.
         silent: its reasoning is left out.
     """
-    total = MESSAGE_TOKENS
+    total = MESSAGE_TOKENS + sum(text_tokens(call.name) for call in message.calls)
     for number, item, leaf in leaves_of(message):
-        edit = shown.get((number, item))
-        if isinstance(leaf, ToolCall):
-            total += text_tokens(leaf.name)
-            total += text_tokens(leaf.arguments if edit is None else edit.text)
-        elif edit is not None:
-            total += text_tokens(edit.text)
-        elif isinstance(leaf, (Text, Opaque)) or (isinstance(leaf, Reasoning) and not silent):
-            total += text_tokens(leaf.text)
+        if not (silent and isinstance(leaf, Reasoning)):
+            total += _leaf_tokens(leaf, shown.get((number, item)))
     return total
 
 
 def view_tokens(window: Window) -> int:
     """Tokens of the whole view: system text, tools, and the messages as they are shown."""
-    total = window.total(_at) + sum(map(text_tokens, window.head_texts))
+    total = window.total(_at) + head_tokens(window.head_texts)
     return total if window.span is None else total + text_tokens(window.span[2].text)
+
+
+def part_tokens(part: Part, number: int, shown: Mapping[tuple[int, int], Replace] = _WHOLE) -> int:
+    """Tokens of one part as it is shown: a text, a call's arguments, a result, a thought.
+
+    Args:
+        part: the original.
+        number: its index in its message.
+        shown: what replaces the leaves of that message, by part and item index.
+    """
+    leaves = part.content if isinstance(part, ToolResult) else (part,)
+    return sum(_leaf_tokens(leaf, shown.get((number, item))) for item, leaf in enumerate(leaves))
+
+
+def head_tokens(texts: Iterable[str]) -> int:
+    """Tokens of what stands outside the messages: system texts, and tools as JSON."""
+    return sum(_tool_tokens(text) if text.startswith("{") else text_tokens(text) for text in texts)
 
 
 def _at(window: Window, index: int) -> int:
     message, silent = window.transcript.messages[index], index in window.silent
     return message_tokens(message, window.shown(index), silent=silent)
+
+
+def _leaf_tokens(leaf: Part | Content, edit: Replace | None) -> int:
+    if edit is not None:
+        return text_tokens(edit.text)
+    match leaf:
+        case ToolCall(arguments=text) | Text(text=text) | Opaque(text=text) | Reasoning(text=text):
+            return text_tokens(text)
+        case _:
+            return 0
+
+
+@lru_cache(maxsize=256)
+def _tool_tokens(text: str) -> int:
+    """Tokens of a tool definition of any format; of anything else in braces, of its text."""
+    try:
+        tool = msgspec.json.decode(text)
+    except (msgspec.DecodeError, UnicodeError, RecursionError):
+        return text_tokens(text)
+    tool = tool.get("function", tool)
+    declared = tool.get("functionDeclarations") if isinstance(tool, dict) else None
+    declared = declared if isinstance(declared, list) else [tool]
+    if not all(isinstance(each, dict) and isinstance(each.get("name"), str) for each in declared):
+        return text_tokens(text)
+    return sum(map(_declared_tokens, declared))
+
+
+def _declared_tokens(tool: Mapping[str, Any]) -> int:
+    described = str(tool.get("description") or "")
+    schema = next((tool[key] for key in _SCHEMAS if tool.get(key)), None)
+    written = "" if schema is None else json.dumps(schema, separators=(",", ":"))
+    return text_tokens(tool["name"]) + text_tokens(described) + text_tokens(written)

@@ -10,18 +10,20 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 from itertools import islice
-from typing import NamedTuple
 
 from ullage.notices import Words, ref_line
 from ullage.stages.shorten import safe_cut
-from ullage.stages.truncate import Shown, Source
+from ullage.stages.truncate import Measure, Shown, Source, TextSize
 
-__all__ = ["DEFAULT_TOOL", "head_chars", "head_lines", "size_of", "utf8_bytes"]
+__all__ = ["DEFAULT_TOOL", "head_chars", "head_lines", "size_of", "text_size", "utf8_bytes"]
 
 DEFAULT_TOOL = "default"
 """The key of the limit of every tool that has none of its own."""
 
 _STEP_CHARS = 1 << 20
+_KB = 1024
+_MOST_BYTES = 4
+"""The most bytes of UTF-8 that a character takes."""
 
 
 def head_chars(
@@ -60,17 +62,16 @@ def head_lines(
     max_lines: int | None = None,
     tool_chars: Mapping[str, int] | None = None,
     ellipsis: str = "",
-    spill_directory: str | None = None,
     spilled: str = "",
 ) -> Shown | None:
     """The first whole lines, each cut to a length, up to a number of lines and of bytes.
 
-    A result within the limits keeps all its lines, but each is cut to the length. Where the
-    notice does not name the ref or the file, a line before it does.
+    A result within the limits keeps all its lines, but each is cut to the length. Where
+    neither the notice nor a file names the ref, a line before the notice does.
 
     Args:
         source: the result.
-        words: the wording of the session.
+        words: the wording of the session, and where outputs are kept as files.
         max_bytes: bytes of UTF-8 shown, each line's newline included.
         max_line_chars: characters shown of a line.
         notice: what stands at the end. Fields: ``lines``, ``kept_lines``, ``size`` and
@@ -78,22 +79,19 @@ def head_lines(
         max_lines: lines shown.
         tool_chars: characters shown, by tool; `DEFAULT_TOOL` for all others.
         ellipsis: what is added to a line that was cut.
-        spill_directory: where the output can be read as a file.
-        spilled: what follows the notice if there is such a file, for an output over
-            ``max_bytes``. Field: ``path``.
+        spilled: what follows the notice if the output is kept as a file. Field: ``path``.
+
+    Returns:
+        None where nothing is over a limit, or what is shown would not be shorter.
     """
-    text, chars = source.text, len(source.text)
-    limits = tool_chars or {}
-    limit_chars = limits.get(source.tool, limits.get(DEFAULT_TOOL, chars))
-    whole = _Size(text.count("\n") + 1, chars if text.isascii() else utf8_bytes(text))
-    over = whole.bytes > max_bytes or chars > limit_chars
-    if not over and (max_lines is None or whole.lines <= max_lines):
-        return _cut_lines(source, max_line_chars, ellipsis)
-    most = whole.lines if max_lines is None else max_lines
+    text, limits = source.text, tool_chars or {}
+    limit_chars = limits.get(source.tool, limits.get(DEFAULT_TOOL, len(text)))
+    if not _over(text, max_lines, max_bytes, limit_chars):
+        return _lines_cut(source, words, max_line_chars, ellipsis)
     lines = (_clipped(line, max_line_chars, ellipsis) for line in _lines_of(text, max_line_chars))
-    body = "\n".join(_as_many(islice(lines, most), max_bytes))
+    body = "\n".join(_as_many(islice(lines, max_lines), max_bytes))
     body = body[: safe_cut(body, limit_chars)]
-    kept = _Size(body.count("\n") + 1 if body else 0, utf8_bytes(body))
+    whole, kept = text_size(text), text_size(body) if body else TextSize(0, 0)
     told = notice.format(
         lines=whole.lines,
         kept_lines=kept.lines,
@@ -101,32 +99,48 @@ def head_lines(
         kept_size=size_of(kept.bytes),
         ref=source.ref,
     )
-    if spill_directory is not None and whole.bytes > max_bytes:
-        told += spilled.format(path=f"{spill_directory}/{source.ref}.txt")
-    if source.ref not in told:
-        told = f"{ref_line(source.ref, chars)}\n{told}"
-    shown = f"{body}\n\n{told}"
+    file = words.file_of(source.ref)
+    if file is not None:
+        told += spilled.format(path=file)
+    named = "" if source.ref in told else ref_line(source.ref, len(text)) + "\n"
+    shown = f"{body}\n\n{named}{told}"
     why = f"{whole.lines:,} lines, {whole.bytes:,} bytes; shown {kept.lines:,} and {kept.bytes:,}"
-    return Shown(shown, why) if len(shown) < chars else None
+    return Shown(shown, why, Measure(whole, kept, told)) if len(shown) < len(text) else None
 
 
-class _Size(NamedTuple):
-    lines: int
-    bytes: int
+def _over(text: str, max_lines: int | None, max_bytes: int, limit_chars: int) -> bool:
+    """Whether a text is over a limit; its bytes are counted only where they decide."""
+    chars = len(text)
+    if chars > min(limit_chars, max_bytes):
+        return True
+    if chars * _MOST_BYTES > max_bytes and utf8_bytes(text) > max_bytes:
+        return True
+    return max_lines is not None and chars >= max_lines and text.count("\n") >= max_lines
 
 
-def _cut_lines(source: Source, max_line_chars: int, ellipsis: str) -> Shown | None:
+def _lines_cut(source: Source, words: Words, max_line_chars: int, ellipsis: str) -> Shown | None:
     """All lines, each cut to a length; None if that changes nothing or wins nothing."""
     text = source.text
-    if len(text) <= max_line_chars:
+    longest = _longest_line(text, max_line_chars)
+    if longest <= max_line_chars:
         return None
-    lines = text.split("\n")
-    if max(map(len, lines)) <= max_line_chars:
-        return None
-    shown = "\n".join(_clipped(line, max_line_chars, ellipsis) for line in lines)
-    shown += f"\n{ref_line(source.ref, len(text))}"
-    why = f"a line of {max(map(len, lines)):,} characters, over {max_line_chars:,}"
-    return Shown(shown, why) if len(shown) < len(text) else None
+    lines = _lines_of(text, max_line_chars)
+    body = "\n".join(_clipped(line, max_line_chars, ellipsis) for line in lines)
+    shown = f"{body}\n{ref_line(source.ref, len(text), words.file_of(source.ref))}"
+    why = f"a line of {longest:,} characters, over {max_line_chars:,}"
+    measure = Measure(text_size(text), text_size(body))
+    return Shown(shown, why, measure) if len(shown) < len(text) else None
+
+
+def _longest_line(text: str, enough: int) -> int:
+    """Characters of the longest line; 0 for a text too short to have one over ``enough``."""
+    longest, start = 0, 0
+    while len(text) - start > max(longest, enough):
+        end = text.find("\n", start)
+        stop = len(text) if end < 0 else end
+        longest = max(longest, stop - start)
+        start = stop + 1
+    return longest
 
 
 def _clipped(line: str, max_line_chars: int, ellipsis: str) -> str:
@@ -156,6 +170,11 @@ def _as_many(lines: Iterable[str], max_bytes: int) -> Iterator[str]:
         yield line
 
 
+def text_size(text: str) -> TextSize:
+    """The lines and the bytes of a text."""
+    return TextSize(text.count("\n") + 1, utf8_bytes(text))
+
+
 def utf8_bytes(text: str) -> int:
     """Bytes of a text as UTF-8, counted piece by piece; a lone surrogate counts as three."""
     if text.isascii():
@@ -165,9 +184,12 @@ def utf8_bytes(text: str) -> int:
 
 
 def size_of(count: int) -> str:
-    """A number of bytes as people read it: ``512B``, ``1.5KB``, ``2.0MB``."""
-    if count < 1024:
+    """A number of bytes as people read it: ``512B``, ``1.5KB``, ``2.0MB``.
+
+    Halves are rounded up, as the three-layer document's language does.
+    """
+    if count < _KB:
         return f"{count}B"
-    if count < 1024 * 1024:
-        return f"{count / 1024:.1f}KB"
-    return f"{count / (1024 * 1024):.1f}MB"
+    unit, name = (_KB, "KB") if count < _KB * _KB else (_KB * _KB, "MB")
+    tenths = (count * 10 + unit // 2) // unit
+    return f"{tenths // 10}.{tenths % 10}{name}"

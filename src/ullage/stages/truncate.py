@@ -19,7 +19,7 @@ from ullage.stages.shorten import shorten
 from ullage.transcript import Spot
 from ullage.window import Window
 
-__all__ = ["LIMIT_CHARS", "Shape", "Shown", "Source", "by_kind", "truncate"]
+__all__ = ["LIMIT_CHARS", "Measure", "Shape", "Shown", "Source", "TextSize", "by_kind", "truncate"]
 
 LIMIT_CHARS: Mapping[ToolKind, int] = {
     "shell": 6_000,
@@ -43,11 +43,40 @@ class Source(NamedTuple):
         return canon.ref_of(self.text)
 
 
+class TextSize(NamedTuple):
+    """How much text there is: lines, as line feeds part them, and bytes of UTF-8."""
+
+    lines: int
+    bytes: int
+
+
+class Measure(NamedTuple):
+    """How much of a result is shown.
+
+    Attributes:
+        whole: the size of the original.
+        kept: the size of what of it is shown.
+        notice: the document's notice at the end; None if lines were cut and nothing else.
+    """
+
+    whole: TextSize
+    kept: TextSize
+    notice: str | None = None
+
+
 class Shown(NamedTuple):
-    """What is shown in a result's place, and why, with its numbers."""
+    """What is shown in a result's place, why, with its numbers, and its measure if known."""
 
     text: str
     why: str
+    measure: Measure | None = None
+
+    @property
+    def left_out_bytes(self) -> int:
+        """Bytes of the original that are not shown; 0 where the shape does not measure."""
+        if self.measure is None:
+            return 0
+        return max(self.measure.whole.bytes - self.measure.kept.bytes, 0)
 
 
 class Shape(Protocol):
@@ -110,4 +139,5 @@ def _cut(window: Window, spot: Spot, shape: Shape) -> Cut | None:
     if shown is None or output is None:
         return None
     place = window.transcript.place(spot)
-    return Cut(Replace(place, output.ref, shown.text, "truncated", shown.why), (output,))
+    edit = Replace(place, output.ref, shown.text, "truncated", shown.why, shown.left_out_bytes)
+    return Cut(edit, (output,))

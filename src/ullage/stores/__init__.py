@@ -2,7 +2,7 @@
 
 from ullage.stores._base import AsyncStore, Store
 from ullage.stores._clean import Bounds, Collected
-from ullage.stores._open import open_store
+from ullage.stores._open import directory_of, files_of, open_store, with_files
 from ullage.stores.bounded import BoundedStore
 from ullage.stores.memory import MemoryStore
 from ullage.stores.spill import SpillStore
@@ -17,5 +17,8 @@ __all__ = [
     "SpillStore",
     "SqliteStore",
     "Store",
+    "directory_of",
+    "files_of",
     "open_store",
+    "with_files",
 ]

@@ -4,13 +4,22 @@ from __future__ import annotations
 
 import inspect
 import os
+from collections.abc import Iterator
+from typing import Any
 
+from ullage.canon import ref_of
 from ullage.errors import ConfigError
+from ullage.policy import BesideStore
 from ullage.stores._base import Store
+from ullage.stores._clean import DAY_S
 from ullage.stores.memory import MemoryStore
+from ullage.stores.spill import SpillStore
 from ullage.stores.sqlite import SqliteStore
 
-__all__ = ["open_store"]
+__all__ = ["directory_of", "files_of", "open_store", "with_files"]
+
+FILES_KEPT_S = 30 * DAY_S
+"""How long the files of a policy are kept unused; what they hold stays in the store."""
 
 _METHODS = ("commit", "find", "get", "look", "chunk", "refs", "collect", "close")
 _REMEDY = 'Use "memory", "sqlite", the path of a file, or a ullage.stores.Store'
@@ -41,3 +50,54 @@ def open_store(spec: str | os.PathLike[str] | Store | None) -> Store:
     if inspect.iscoroutinefunction(spec.commit):
         raise ConfigError("store", "this store is asynchronous", "Give the store underneath it")
     return spec
+
+
+def with_files(
+    store: Store, wanted: str | BesideStore | None, tenant: str
+) -> tuple[Store, str | None]:
+    """A store that keeps its outputs as files too where a policy wants it, and their place.
+
+    A store that has spill files already stays as it is. A tenant with a name has a directory
+    of its own in the one that is wanted, for a file can be read by whoever sees it.
+
+    Args:
+        store: the session's store.
+        wanted: `ullage.Policy.spill_directory`.
+        tenant: the session's tenant.
+
+    Raises:
+        StoreError: the directory cannot be made.
+    """
+    if wanted is None:
+        return store, None
+    spilled = files_of(store)
+    if spilled is not None:
+        return store, spilled.folder.as_posix()
+    directory = directory_of(wanted, store)
+    if directory is None:
+        return store, None
+    if tenant:
+        directory = f"{directory}/{ref_of(tenant, 'tenant')}"
+    return SpillStore(store, directory, files_kept_s=FILES_KEPT_S), directory
+
+
+def directory_of(wanted: str | BesideStore | None, store: object) -> str | None:
+    """The directory that a policy wants beside this store, or None."""
+    if not isinstance(wanted, BesideStore):
+        return wanted
+    *_, innermost = _layers(store)
+    if not isinstance(innermost, SqliteStore):
+        return wanted.otherwise
+    return (innermost.path.parent / wanted.name).as_posix()
+
+
+def files_of(store: object) -> SpillStore | None:
+    """The spill files of a store, however it is wrapped, or None if it has none."""
+    return next((layer for layer in _layers(store) if isinstance(layer, SpillStore)), None)
+
+
+def _layers(store: Any) -> Iterator[Any]:
+    """A store and those underneath it."""
+    while store is not None:
+        yield store
+        store = getattr(store, "store", None)

@@ -27,7 +27,7 @@ from ullage.effects import Output, Record, Shape
 from ullage.errors import SpillNotFound, StoreError
 from ullage.stores._base import Store
 from ullage.stores._chunks import pieces, shape
-from ullage.stores._clean import Bounds, Collected
+from ullage.stores._clean import DAY_S, Bounds, Collected
 from ullage.stores._file import make_folders
 
 __all__ = ["SpillStore"]
@@ -35,6 +35,7 @@ __all__ = ["SpillStore"]
 _NAME = re.compile(r"([0-9a-z]{16})\.txt")
 _UNFINISHED = re.compile(r"\.[0-9a-z]{16}\.[0-9a-f]{16}\.part")
 _UNFINISHED_S = 3_600
+_SWEPT = ".swept"
 _NO_FOLLOW = getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_CLOEXEC", 0)
 
 
@@ -55,6 +56,8 @@ class SpillStore:
     Args:
         store: the store underneath; closing this closes it.
         folder: where the files are; made with mode 0700 if need be.
+        files_kept_s: files not wanted for so many seconds go, once a day, as the store is
+            used; what they hold stays in the store underneath. None: `collect` alone does it.
         clock: the time in seconds since 1970.
 
     Attributes:
@@ -70,6 +73,7 @@ class SpillStore:
         store: Store,
         folder: str | os.PathLike[str],
         *,
+        files_kept_s: float | None = None,
         clock: Callable[[], float] = time.time,
     ) -> None:
         self.store = store
@@ -77,6 +81,7 @@ class SpillStore:
         self.folder = Path(folder).expanduser().absolute()
         self.files_created = 0
         self.bytes_written = 0
+        self._files_kept_s = files_kept_s
         self._clock = clock
         with self._told("open"):
             make_folders(self.folder, own_folder=False)
@@ -96,6 +101,9 @@ class SpillStore:
             if ref_of(output.text, output.kind) == output.ref:
                 with self._told("write", output.ref):
                     self._write(output)
+        if outputs and self._files_kept_s is not None:
+            with suppress(OSError):  # a day later it is tried again; nothing is lost by that
+                self._sweep(self._clock(), self._files_kept_s)
         return self.store.commit(tenant, outputs, records)
 
     def path_of(self, ref: str) -> Path:
@@ -202,6 +210,18 @@ class SpillStore:
             raise
         self.files_created += 1
         self.bytes_written += size_bytes
+
+    def _sweep(self, now_s: float, kept_s: float) -> None:
+        """Once a day, over all processes: remove the files that nobody wanted for so long."""
+        swept = self.folder / _SWEPT
+        with suppress(FileNotFoundError):
+            if now_s - swept.lstat().st_mtime < DAY_S:
+                return
+        swept.touch(mode=0o600)
+        os.utime(swept, (now_s, now_s))
+        for file in self._files():
+            if file.used_s <= now_s - kept_s:
+                file.path.unlink(missing_ok=True)
 
     def _clear(
         self, done: Collected, bounds: Bounds, keep: Collection[str], began_s: float

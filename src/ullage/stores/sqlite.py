@@ -27,6 +27,7 @@ import sqlite3
 import time
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from contextlib import suppress
+from pathlib import Path
 from typing import Any, TypeVar
 
 from msgspec import Struct
@@ -91,6 +92,11 @@ class SqliteStore:
             synchronous=synchronous,
             busy_timeout_s=busy_timeout_s,
         )
+
+    @property
+    def path(self) -> Path:
+        """Where the file is."""
+        return self._file.path
 
     def commit(
         self, tenant: str, outputs: Sequence[Output], records: Sequence[Record]

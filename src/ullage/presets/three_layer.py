@@ -1,0 +1,195 @@
+"""`three-layer-management.md`: outputs cut at once, old ones pruned near the limit.
+
+Layer 1 cuts a tool's output by lines, bytes, length of line and characters by tool, and keeps
+the whole as a file. Layer 2 prunes old outputs to their first characters, the oldest first, until
+enough is won. Layer 3, compaction, has its settings here and is not built yet.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import partial
+from typing import ClassVar
+
+from msgspec import field
+
+from ullage.errors import ConfigError
+from ullage.policy import BesideStore, Policy, Stage
+from ullage.presets._settings import Settings, at_least, check_types
+from ullage.stages import emergency, prune, truncate
+from ullage.stages.placeholders import head_and_marker
+from ullage.stages.pressure import newest_rough, rough_over
+from ullage.stages.prune import results_only, rough_won
+from ullage.stages.shapes import DEFAULT_TOOL, head_lines
+from ullage.stages.truncate import Shape
+
+__all__ = ["TOOL_OUTPUT_LIMITS", "ThreeLayerSettings", "output_shape", "pruning", "three_layer"]
+
+TOOL_OUTPUT_LIMITS: Mapping[str, int] = {
+    "read": 100_000,
+    "bash": 50_000,
+    "grep": 30_000,
+    "glob": 20_000,
+    "webfetch": 50_000,
+    "websearch": 20_000,
+    "list": 10_000,
+    DEFAULT_TOOL: 50_000,
+}
+"""Characters shown of an output, by tool."""
+
+_ELLIPSIS = "... (line truncated)"
+_NOTICE = "---\n[Output truncated: {lines} → {kept_lines} lines, {size} → {kept_size}]\n"
+_SPILLED = (
+    "[Full output saved to: {path}]\n[Use 'read' tool with the path above to see full content]\n"
+)
+_PRUNED = "[Output pruned: kept first {retain_chars} chars]"
+_NO_DATABASE = "data/spill"
+"""Where files go that are asked for without a place, and without a database to be beside."""
+
+
+class ThreeLayerSettings(Settings, frozen=True, rename="pascal"):
+    """The document's constants, under the keys of its section ``TokenManagement``.
+
+    Attributes:
+        section: the name of that section.
+        max_output_lines: lines shown of an output.
+        max_output_bytes: bytes of UTF-8 shown of it, each line's end included.
+        max_line_length: characters shown of a line.
+        tool_output_limits: characters shown by tool, ``default`` for all others. A tool that
+            is not named here keeps the document's limit (`TOOL_OUTPUT_LIMITS`).
+        enable_disk_spillover: keep every output set aside as a file too. None: where a
+            directory is named, or beside the session's SQLite file if its store is one.
+        spill_directory: where these files are; None: ``spill`` beside the SQLite file.
+        prune_protect_tokens: the newest parts of so many tokens are never pruned, and nothing
+            is while the whole has fewer.
+        prune_minimum_tokens: one pruning stops when it has won so many.
+        prune_output_retain_chars: characters kept of a pruned output.
+        prune_threshold: the share of the context window over which old outputs are pruned.
+        default_context_window: the window of a model nobody knows, in tokens.
+        default_max_output_tokens: what is left for the answer before old outputs are pruned.
+        compaction_threshold: the share of the window at which it is compacted (layer 3).
+        compaction_target_percent: the percentage it is then brought to (layer 3).
+
+    Raises:
+        ConfigError: a value is of another kind, out of range, or contradicts another.
+    """
+
+    section: ClassVar[str | None] = "TokenManagement"
+
+    max_output_lines: int = 2_000
+    max_output_bytes: int = 50 * 1024
+    max_line_length: int = 2_000
+    tool_output_limits: Mapping[str, int] = field(default_factory=lambda: TOOL_OUTPUT_LIMITS)
+    enable_disk_spillover: bool | None = None
+    spill_directory: str | None = None
+    prune_protect_tokens: int = 40_000
+    prune_minimum_tokens: int = 20_000
+    prune_output_retain_chars: int = 2_000
+    prune_threshold: float = 0.85
+    default_context_window: int = 128_000
+    default_max_output_tokens: int = 16_384
+    compaction_threshold: float = 0.90
+    compaction_target_percent: int = 50
+
+    def __post_init__(self) -> None:
+        check_types(self)
+        at_least(
+            1,
+            MaxOutputLines=self.max_output_lines,
+            MaxOutputBytes=self.max_output_bytes,
+            MaxLineLength=self.max_line_length,
+            PruneMinimumTokens=self.prune_minimum_tokens,
+            DefaultContextWindow=self.default_context_window,
+            CompactionTargetPercent=self.compaction_target_percent,
+            **{f"ToolOutputLimits.{tool}": most for tool, most in self.tool_output_limits.items()},
+        )
+        at_least(
+            0,
+            PruneProtectTokens=self.prune_protect_tokens,
+            PruneOutputRetainChars=self.prune_output_retain_chars,
+            DefaultMaxOutputTokens=self.default_max_output_tokens,
+        )
+        _share(PruneThreshold=self.prune_threshold, CompactionThreshold=self.compaction_threshold)
+        if self.compaction_target_percent >= self.compaction_threshold * 100:
+            raise ConfigError(
+                "CompactionTargetPercent",
+                f"{self.compaction_target_percent} is not under CompactionThreshold, "
+                f"{self.compaction_threshold:.0%}",
+                "Give a smaller target.",
+            )
+        if self.spill_directory is not None and not self.spill_directory.strip():
+            raise ConfigError("SpillDirectory", "it is empty", "Name one, or leave it out.")
+
+
+def _share(**shares: float) -> None:
+    for name, share in shares.items():
+        if not 0 < share <= 1:
+            raise ConfigError(name, f"{share} is no share", "Give more than 0, at most 1.")
+
+
+_DEFAULTS = ThreeLayerSettings()
+
+
+def three_layer(settings: ThreeLayerSettings = _DEFAULTS) -> Policy:
+    """The policy of the document, layers 1 and 2."""
+    return Policy(
+        name="three_layer-1",
+        at_first_sight=(partial(truncate, shape=output_shape(settings)),),
+        under_pressure=(pruning(settings),),
+        guard=partial(emergency),
+        unknown_model=settings.default_context_window,
+        spill_directory=_spill_directory(settings),
+    )
+
+
+def output_shape(settings: ThreeLayerSettings = _DEFAULTS) -> Shape:
+    """What layer 1 shows of one output."""
+    return partial(
+        head_lines,
+        max_lines=settings.max_output_lines,
+        max_bytes=settings.max_output_bytes,
+        max_line_chars=settings.max_line_length,
+        tool_chars={**TOOL_OUTPUT_LIMITS, **settings.tool_output_limits},
+        notice=_NOTICE,
+        ellipsis=_ELLIPSIS,
+        spilled=_SPILLED,
+    )
+
+
+def pruning(settings: ThreeLayerSettings = _DEFAULTS, *, held_tokens: int | None = None) -> Stage:
+    """Layer 2: the oldest outputs to their first characters, until enough is won.
+
+    Args:
+        settings: the document's.
+        held_tokens: what the whole request holds, where it is known; None: it is estimated.
+    """
+    retain_chars = settings.prune_output_retain_chars
+    return partial(
+        prune,
+        wanted=partial(
+            rough_over,
+            share=settings.prune_threshold,
+            reserve_tokens=settings.default_max_output_tokens,
+            least_tokens=settings.prune_protect_tokens,
+            minimum_tokens=settings.prune_minimum_tokens,
+            held_tokens=held_tokens,
+        ),
+        protected=partial(newest_rough, tokens=settings.prune_protect_tokens),
+        candidates=results_only,
+        show=partial(
+            head_and_marker,
+            retain_chars=retain_chars,
+            marker=_PRUNED.format(retain_chars=retain_chars),
+            why=f"the window was over {settings.prune_threshold:.0%}, or the answer short of room",
+        ),
+        won=partial(rough_won, retain_chars=retain_chars),
+        least_share=0.0,
+    )
+
+
+def _spill_directory(settings: ThreeLayerSettings) -> str | BesideStore | None:
+    """Where files are kept; a library that was not asked to writes none of its own accord."""
+    enabled = settings.enable_disk_spillover
+    if enabled is False:
+        return None
+    return settings.spill_directory or BesideStore(otherwise=_NO_DATABASE if enabled else None)
