@@ -44,6 +44,8 @@ class Session(Coat):
         budget: what it may spend together with all sessions of the same budget. None: no
             limit; its calls are kept account of all the same.
         agent: the name its calls are listed under.
+        summariser: a model that adds to the summaries of what is compacted: any callable, or
+            one of `ullage.summarise`. None: the deterministic summaries stand alone.
 
     Attributes:
         events: everything that happened so far, in order.
@@ -97,6 +99,22 @@ class Session(Coat):
         with self._lock:
             self._turned(self._run(self._turn(request)))
 
+    def compact(self, request: Mapping[str, Any]) -> bool:
+        """Compact this history now, whatever the pressure; nothing is to be sent.
+
+        Args:
+            request: as for `fit`.
+
+        Returns:
+            Whether there was anything to compact. The next `fit` shows what came of it.
+
+        Raises:
+            ConfigError: the policy has no compaction.
+            FormatError, OverLimitError, StoreError: see `fit`.
+        """
+        with self._lock:
+            return self._compacted(self._run(self._compact(request)))
+
     def observe(self, reply: Any) -> None:
         """Take in a reply: its usage calibrates the estimate and adds to the totals.
 
@@ -133,7 +151,7 @@ class Session(Coat):
         self.store.close()
 
     def _run(self, steps: Steps[Any]) -> Any:
-        return run(steps, self.store, self.settings.tenant)
+        return run(steps, self.store, self.settings.tenant, self._summaries)
 
     def __enter__(self) -> Self:
         return self

@@ -168,7 +168,7 @@ class Window:
         if self.span:
             self._counted += self._hidden_tokens() - self._span_tokens
         self.span, self._changed = (start, stop, edit), None
-        self._span_tokens = self.meter.message(edit.text)
+        self._span_tokens = sum(map(self.meter.message, edit.texts))
         self._counted += self._span_tokens - self._hidden_tokens()
         return before, self.tokens
 

@@ -7,8 +7,9 @@ from functools import partial
 from ullage.desk import CONTINUATION, Desk, ToolSpec
 from ullage.policy import Policy
 from ullage.presets._settings import Settings, at_least
-from ullage.stages import emergency, truncate
+from ullage.stages.emergency import emergency
 from ullage.stages.shapes import head_chars
+from ullage.stages.truncate import truncate
 
 __all__ = ["MAX_TOOL_RESULT_CHARS", "ContinuationSettings", "continuation"]
 

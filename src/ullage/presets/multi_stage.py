@@ -10,7 +10,8 @@ from functools import partial
 
 from ullage.policy import Policy
 from ullage.presets._settings import Settings, at_least
-from ullage.stages import emergency, truncate
+from ullage.stages.emergency import emergency
+from ullage.stages.truncate import truncate
 from ullage.stages.typed import by_type
 
 __all__ = ["MultiStageSettings", "multi_stage"]

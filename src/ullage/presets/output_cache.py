@@ -10,11 +10,12 @@ from functools import partial
 
 from ullage.policy import Policy
 from ullage.presets._settings import Settings, at_least
-from ullage.stages import emergency, prune, truncate
+from ullage.stages.emergency import emergency
 from ullage.stages.placeholders import bare_placeholder
 from ullage.stages.pressure import newest_batch, outputs_over
-from ullage.stages.prune import results_only
+from ullage.stages.prune import prune, results_only
 from ullage.stages.shapes import head_lines
+from ullage.stages.truncate import truncate
 
 __all__ = ["ToolOutputCacheConfig", "output_cache"]
 

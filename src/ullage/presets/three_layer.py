@@ -16,12 +16,12 @@ from msgspec import field
 from ullage.errors import ConfigError
 from ullage.policy import BesideStore, Policy, Stage
 from ullage.presets._settings import Settings, at_least, check_types
-from ullage.stages import emergency, prune, truncate
+from ullage.stages.emergency import emergency
 from ullage.stages.placeholders import head_and_marker
 from ullage.stages.pressure import newest_rough, rough_over
-from ullage.stages.prune import results_only, rough_won
+from ullage.stages.prune import prune, results_only, rough_won
 from ullage.stages.shapes import DEFAULT_TOOL, head_lines
-from ullage.stages.truncate import Shape
+from ullage.stages.truncate import Shape, truncate
 
 __all__ = ["TOOL_OUTPUT_LIMITS", "ThreeLayerSettings", "output_shape", "pruning", "three_layer"]
 

@@ -98,7 +98,7 @@ def _plan(window: Window, begin: int, stop: int, account_chars: int) -> _Plan:
     if span is not None and isinstance(span.edit, Span):
         tokens += window.meter.message(span.edit.text)
     elif window.span is not None:
-        tokens += window.meter.message(window.span[2].text)
+        tokens += sum(map(window.meter.message, window.span[2].texts))
     cuts = [] if span is None else [span]
     for spot, cut in _shrink(
         window, kept, tokens - window.calibration.most(int(window.limit_tokens * _CALM))
