@@ -23,12 +23,13 @@ from ullage.effects import Reply, Summarise
 
 __all__ = ["Asking", "Summary", "fill", "judge", "parts"]
 
-_SHARED_CHARS = 40
-"""A line of our own of at least this length may not come back in a summary."""
+_SHARED_CHARS = 24
+"""A sentence of our own of at least this length may not come back in a summary."""
 _MARGIN = 0.8
 """How much of the summariser's window is used: its tokeniser may be another than ours."""
 _LEAST_PART_TOKENS = 500
 _FAILED = "[Compaction failed]"
+_STOPS = r"[.\n]|</?\w+>"
 _TAG = "<{name}>(.*?)</{name}>"
 
 Count = Callable[[str], int]
@@ -177,13 +178,13 @@ def _fault(summary: Summary, brief: Brief, asked: Summarise, count: Count) -> st
     given = "\n".join(asked.texts)
     if len(said) > _SHARED_CHARS and said in given:
         return "it repeats what it was given"
-    ours = [*_long_lines(brief, asked), _FAILED]
-    return "it holds words of ours" if any(line in both for line in ours) else ""
+    ours = [*_our_sentences(brief), _FAILED]
+    return "it holds words of ours" if any(sentence in both for sentence in ours) else ""
 
 
-def _long_lines(brief: Brief, asked: Summarise) -> Sequence[str]:
-    """The lines that may not come back: of the instructions, and those around a summary."""
+def _our_sentences(brief: Brief) -> Sequence[str]:
+    """What may not come back: sentences of the instructions, and those around a summary."""
     prompt = brief.prompt
     ours = "\n".join((prompt.system, prompt.opening, prompt.closing, brief.before, brief.after))
-    lines = (line.strip() for line in (*ours.splitlines(), *asked.texts[2:]))
-    return [line for line in lines if len(line) >= _SHARED_CHARS]
+    sentences = (sentence.strip() for sentence in re.split(_STOPS, ours))
+    return [sentence for sentence in sentences if len(sentence) >= _SHARED_CHARS]

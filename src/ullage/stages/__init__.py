@@ -35,4 +35,4 @@ the limit down to 40 %; condense when the limit itself is near."""
 SUMMARISED = replace(
     DEFAULT, name="default-summarised-1", under_pressure=(*DEFAULT.under_pressure, partial(compact))
 )
-"""The default with a compaction at 85 %, for sessions that have a model to write summaries."""
+"""The default with a compaction at 88 %, for sessions that have a model to write summaries."""

@@ -27,7 +27,6 @@ from ullage.edits import Cut, Span
 from ullage.effects import Output
 from ullage.stages.account import index_of, outputs_of
 from ullage.stages.flatten import flatten
-from ullage.stages.pressure import over_share
 from ullage.stages.rough import message_tokens, view_tokens
 from ullage.stages.runs import begin, condensable, cut_before
 from ullage.stages.summary import summary
@@ -43,6 +42,7 @@ __all__ = [
     "newest_share",
     "newest_turns",
     "oldest_rough",
+    "surely_over",
 ]
 
 _CHARS_PER_TOKEN = 3
@@ -78,6 +78,11 @@ OURS = Prompt(
 def asked(window: Window) -> bool:
     """Now, whatever the pressure: the caller has asked for it."""
     return window.size > 0
+
+
+def surely_over(window: Window, *, share: float) -> bool:
+    """The upper bound of the view is over a share of the limit: before the guard has to act."""
+    return not window.within(int(window.limit_tokens * share), surely=True)
 
 
 def newest_turns(window: Window, start: int, *, turns: int) -> int:
@@ -126,13 +131,13 @@ def compact(
     window: Window,
     /,
     *,
-    pressed: Pressed = partial(over_share, high=0.85, low=0.0),
+    pressed: Pressed = partial(surely_over, share=0.88),
     kept: Kept = partial(newest_share, share=0.25),
     prompt: Prompt = OURS,
     keeps_task: bool = True,
     floor_share: float = 0.12,
     least_messages: int = 2,
-    least_share: float = 0.05,
+    least_share: float = 0.15,
 ) -> Sequence[Cut]:
     """The cut that puts a summary in the place of the oldest messages, or none.
 

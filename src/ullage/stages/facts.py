@@ -29,7 +29,7 @@ _EXIT = re.compile(r"(?i)\bexit(?:ed with)?[ _]?(?:code|status)?\"?[:= ]+(-?\d+)
 _ERROR = re.compile(r"(?i)\b(?:\w*error|exception|fail(?:ed|ure)?|fatal|panic|denied|not found)\b")
 _EDGE_CHARS = 4_000
 _LINE_CHARS = 160
-_SENTENCE = re.compile(r"[^.!?\n]+[.!?]*")
+_SENTENCE = re.compile(r"(?:[^.!?\n]|[.!?](?!\s|$))+[.!?]*")
 _DECIDED = re.compile(
     r"(?i)\b(?:decid|chose|choose|instead of|because|root cause|the cause|turns out|conclu|"
     r"will use|we use|fixed|the fix|approach)"
