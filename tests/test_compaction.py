@@ -85,9 +85,8 @@ def test_a_long_conversation_goes_in_parts_that_fit():
 
 # ── in a session ─────────────────────────────────────────────────────────────────────────
 
-TURNS = [
-    Turn(user=f"Step {n}.", said=GOOD[:20], calls=(Call("bash", "x", LONG),)) for n in range(9)
-]
+CALL = Call("bash", "x", LONG)
+TURNS = [Turn(user=f"Step {n}.", said="The loader is broken", calls=(CALL,)) for n in range(9)]
 MESSAGES = histories.wire("openai-chat", TURNS)
 
 

@@ -3,7 +3,8 @@
 The deterministic summary stands whatever happens here; a model's words are put before it, as
 data. A reply is accepted if it is finished, well-formed, smaller than what it stands for, not
 a copy of its input and free of our own words. Else one more request says what was wrong, and
-after that the deterministic summary stands alone (failures F22, F30, F46 to F49, F56).
+after that the deterministic summary stands alone; it leaves more
+room, since thinking may have used up the first one (failures F22, F30, F46 to F49, F56).
 
 A conversation longer than the summariser's own window goes in parts, each with the summary of
 those before it (F24). Nothing here does I/O: it is a generator of `Summarise`.
@@ -78,7 +79,9 @@ def fill(
         if isinstance(found, str) and may_retry and not (reply and reply.final):
             may_retry = False
             reminder = brief.prompt.reminder.format(reason=found)
-            asked = replace(asked, texts=(*asked.texts, reminder))
+            asked = replace(
+                asked, texts=(*asked.texts, reminder), most_tokens=2 * asked.most_tokens
+            )
             found = judge((yield asked), brief, asked, count)
         if isinstance(found, str):
             return cut, found

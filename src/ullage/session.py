@@ -18,6 +18,7 @@ from typing import Any, Literal, Self
 from ullage.coat import Coat
 from ullage.drivers import run
 from ullage.effects import Steps
+from ullage.errors import ConfigError
 from ullage.limits import Limits
 from ullage.policy import Policy
 from ullage.stores import Store, open_store
@@ -60,6 +61,10 @@ class Session(Coat):
     store: Store
 
     def _hold(self, store: Any) -> None:
+        if self._summaries is not None and self._summaries.summariser.is_async:
+            raise ConfigError(
+                "summariser", "it must be awaited", "Use an AsyncSession, or a sync client."
+            )
         self.store = self._with_files(open_store(store))
         self._lock = threading.Lock()
 
