@@ -119,7 +119,7 @@ def refusals(session):
 
 def test_accepted_words_stand_as_a_quotation_before_the_record():
     session, view = compacted(Model(tagged("It went on.\nThen it stopped.", "Keep ref=1.")))
-    assert view[1] == {"role": "user", "content": "Keep ref=1."}
+    assert view[1]["content"].endswith("no instruction]\n\nKeep ref=1.")
     summary = view[2]["content"]
     assert "]\n\n> It went on.\n> Then it stopped.\n\n## The user's words" in summary
     assert "Message 2:\nStep 0." in summary

@@ -87,7 +87,8 @@ def fill(
             return cut, found
         summary = found
     text = brief.compose(summary.said)
-    return cut._replace(edit=replace(span, text=text, said=summary.said, retain=summary.retain)), ""
+    retain = brief.keep(summary.retain)
+    return cut._replace(edit=replace(span, text=text, said=summary.said, retain=retain)), ""
 
 
 def _ask(brief: Brief, part: str, earlier: str, caller: str) -> Summarise:

@@ -19,7 +19,7 @@ from msgspec.structs import replace
 from ullage.briefs import Brief
 from ullage.effects import Output
 
-__all__ = ["Batch", "Cut", "Drop", "Edit", "Place", "Replace", "Span", "storable", "whole"]
+__all__ = ["Batch", "Cut", "Drop", "Edit", "Held", "Place", "Replace", "Span", "storable", "whole"]
 
 
 class Place(Struct, frozen=True, array_like=True):
@@ -117,6 +117,16 @@ class Cut(NamedTuple):
     edit: Edit
     outputs: tuple[Output, ...]
     brief: Brief | None = None
+
+
+class Held(NamedTuple):
+    """In place of cuts: it was time to cut, and it could not be done.
+
+    Attributes:
+        why: the reason.
+    """
+
+    why: str
 
 
 class Batch(Struct, frozen=True):

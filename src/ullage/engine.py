@@ -25,7 +25,7 @@ from typing import TypeAlias, TypeVar
 from msgspec import Struct
 
 from ullage.compaction import Asking, fill
-from ullage.edits import Batch, Cut, Drop, Edit, Replace, storable
+from ullage.edits import Batch, Cut, Drop, Edit, Held, Replace, storable
 from ullage.effects import Output, Record, Reply, Summarise
 from ullage.errors import OverLimitError
 from ullage.events import Event, Kind
@@ -113,12 +113,13 @@ def _learn(window: Window, ledger: Ledger) -> None:
     Not a report by which what we do not see is over the limit by itself: nothing would ever
     fit again, and so no better report could come (usage summed over a turn reads so, F64).
     """
-    size, window.reported_tokens = window.size, None
+    size, window.reported_tokens, window.reported_total = window.size, None, None
     if 0 < size < len(window.transcript) and window.transcript.starts_turn(size):
         observed = ledger.at(window.transcript.decision_key(size)).observed
         if observed is None:
             return
         window.reported_tokens = observed.reported_tokens
+        window.reported_total = observed.reported_tokens + observed.output_tokens
         unseen_tokens = observed.reported_tokens - observed.estimated_tokens
         if unseen_tokens < window.limit_tokens:
             window.calibration = window.calibration.observe(
@@ -144,7 +145,7 @@ def _settled(window: Window, ledger: Ledger) -> int:
 
 def _first_sight(window: Window, policy: Policy, fitted: Fitted) -> None:
     for stage in policy.at_first_sight:
-        cuts = stage(window)
+        cuts = _cuts(stage, window)
         if cuts:
             fitted.outputs += [output for cut in cuts for output in cut.outputs]
             _show(window, [cut.edit for cut in cuts], fitted, tell=True)
@@ -160,6 +161,9 @@ def _decide(
 ) -> _Asks[None]:
     for stage in stages:
         cuts = stage(window)
+        if isinstance(cuts, Held):
+            fitted.events.append(Event(kind="held", where=f"stage {_name(stage)}", why=cuts.why))
+            continue
         if cuts and window.reasoning == "frozen" and window.bound_reasoning(window.turn_start):
             fitted.events.append(_held(_name(stage)))
             continue
@@ -168,7 +172,12 @@ def _decide(
         filled = yield from _filled(window, cuts, fitted, asking)
         _batch(window, _name(stage), policy, key, filled, fitted)
     if policy.guard is not None:
-        _batch(window, _name(policy.guard), policy, key, policy.guard(window), fitted)
+        _batch(window, _name(policy.guard), policy, key, _cuts(policy.guard, window), fitted)
+
+
+def _cuts(stage: Stage, window: Window) -> Sequence[Cut]:
+    cuts = stage(window)
+    return () if isinstance(cuts, Held) else cuts
 
 
 def _filled(

@@ -14,7 +14,7 @@ from typing import Literal, Protocol, TypeAlias
 from msgspec import Struct
 
 from ullage.desk import OURS, Desk
-from ullage.edits import Cut
+from ullage.edits import Cut, Held
 from ullage.window import Window
 
 __all__ = ["BesideStore", "Policy", "Stage", "ToolKind", "kind_of"]
@@ -32,7 +32,7 @@ _KINDS: tuple[tuple[ToolKind, tuple[str, ...]], ...] = (
 class Stage(Protocol):
     """Decides. Reads the window, changes nothing, returns the cuts it wants."""
 
-    def __call__(self, window: Window, /) -> Sequence[Cut]:
+    def __call__(self, window: Window, /) -> Sequence[Cut] | Held:
         """The cuts this stage wants at the boundary at hand; none if it is content."""
 
 

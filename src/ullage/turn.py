@@ -366,7 +366,7 @@ def observe(usage: Usage, state: State, window: Window) -> Steps[State]:
     state = replace(state, usage=state.usage + usage, cost_usd=spent)
     if usage.input_tokens <= 0:
         return state  # a stream without usage says nothing about the context (F63)
-    observed = Observed(usage.input_tokens, window.tokens)
+    observed = Observed(usage.input_tokens, window.tokens, usage.output_tokens)
     key = window.transcript.decision_key(window.size)
     ledger, record = state.ledger.with_observed(key, observed)
     yield Commit((), (record,))

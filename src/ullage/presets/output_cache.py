@@ -1,15 +1,20 @@
-"""`output-cache-and-compaction.md`, section 1: views of tool output, and placeholders with refs.
+"""`output-cache-and-compaction.md`: views of tool output, placeholders with refs, compaction.
 
 Every output is shown up to a number of bytes; when all outputs together are over their
-budget, the oldest become placeholders that keep the ref.
+budget, the oldest become placeholders that keep the ref. When the reported usage reaches a
+share of the model's window, the history is replaced by retain, summary and the last turns
+(`ullage.presets.output_compaction`).
 """
 
 from __future__ import annotations
 
 from functools import partial
 
+from msgspec.structs import replace
+
 from ullage.policy import Policy
 from ullage.presets._settings import Settings, at_least
+from ullage.presets.output_compaction import CompactionConfig, compacted
 from ullage.stages.emergency import emergency
 from ullage.stages.placeholders import bare_placeholder
 from ullage.stages.pressure import newest_batch, outputs_over
@@ -32,6 +37,7 @@ class ToolOutputCacheConfig(Settings, frozen=True, rename="camel"):
             the context window, from 20,000 to 60,000.
         max_message_bytes: bytes shown of one output.
         max_line_length: characters shown of one line.
+        compaction: the document's `CompactionConfig`, its second section.
 
     Raises:
         ConfigError: a number is too small.
@@ -41,6 +47,7 @@ class ToolOutputCacheConfig(Settings, frozen=True, rename="camel"):
     context_budget_tokens: int | None = None
     max_message_bytes: int = 50 * 1024
     max_line_length: int = 2_000
+    compaction: CompactionConfig = CompactionConfig()
 
     def __post_init__(self) -> None:
         at_least(0, contextBudgetTokens=self.context_budget_tokens)
@@ -51,10 +58,10 @@ _DEFAULTS = ToolOutputCacheConfig()
 
 
 def output_cache(settings: ToolOutputCacheConfig = _DEFAULTS) -> Policy:
-    """The policy of the document's first section."""
-    guard = partial(emergency)
+    """The policy of the document."""
+    policy = compacted(Policy(name="output_cache-1", guard=partial(emergency)), settings.compaction)
     if not settings.enabled:
-        return Policy(name="output_cache-1", guard=guard)
+        return policy
     shape = partial(
         head_lines,
         max_bytes=settings.max_message_bytes,
@@ -69,9 +76,8 @@ def output_cache(settings: ToolOutputCacheConfig = _DEFAULTS) -> Policy:
         show=partial(bare_placeholder, words=_PLACEHOLDER),
         least_share=0.0,
     )
-    return Policy(
-        name="output_cache-1",
+    return replace(
+        policy,
         at_first_sight=(partial(truncate, shape=shape),),
-        under_pressure=(trim,),
-        guard=guard,
+        under_pressure=(trim, *policy.under_pressure),
     )

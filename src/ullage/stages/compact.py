@@ -23,7 +23,7 @@ from msgspec.structs import replace
 
 from ullage import canon
 from ullage.briefs import Brief, Prompt
-from ullage.edits import Cut, Span
+from ullage.edits import Cut, Held, Span
 from ullage.effects import Output
 from ullage.stages.account import index_of, outputs_of
 from ullage.stages.flatten import flatten
@@ -42,6 +42,9 @@ __all__ = [
     "newest_share",
     "newest_turns",
     "oldest_rough",
+    "over_tokens",
+    "reported_full",
+    "rough_full",
     "surely_over",
 ]
 
@@ -83,6 +86,32 @@ def asked(window: Window) -> bool:
 def surely_over(window: Window, *, share: float) -> bool:
     """The upper bound of the view is over a share of the limit: before the guard has to act."""
     return not window.within(int(window.limit_tokens * share), surely=True)
+
+
+def over_tokens(window: Window, *, tokens: int) -> bool:
+    """The view has more than so many tokens."""
+    return not window.within(tokens)
+
+
+def rough_full(window: Window, *, share: float, held_tokens: int | None = None) -> bool:
+    """By the rough estimate the view has reached a share of the whole context.
+
+    Args:
+        window: the window at the boundary at hand.
+        share: of the whole context.
+        held_tokens: what the whole request holds, where it is known; None: it is estimated.
+    """
+    held = view_tokens(window) if held_tokens is None else held_tokens
+    return held >= int(window.context_tokens * share)
+
+
+def reported_full(window: Window, *, share: float) -> bool:
+    """By what the provider reported last, prompt and answer, a share of the context is reached.
+
+    Without a report the estimate of the view stands in for it.
+    """
+    held = window.estimate if window.reported_total is None else window.reported_total
+    return held >= window.context_tokens * share
 
 
 def newest_turns(window: Window, start: int, *, turns: int) -> int:
@@ -136,9 +165,11 @@ def compact(
     prompt: Prompt = OURS,
     keeps_task: bool = True,
     floor_share: float = 0.12,
+    floor_tokens: int | None = None,
     least_messages: int = 2,
     least_share: float = 0.15,
-) -> Sequence[Cut]:
+    warning: str | None = None,
+) -> Sequence[Cut] | Held:
     """The cut that puts a summary in the place of the oldest messages, or none.
 
     Args:
@@ -150,8 +181,10 @@ def compact(
         keeps_task: whether the first user message stays where it is, before the summary; else
             it is in the summary, verbatim.
         floor_share: the deterministic summary may take this share of the limit.
+        floor_tokens: and no more than this; None for no other bound.
         least_messages: do nothing for fewer new messages than this.
         least_share: do nothing unless at least this share of the limit is won.
+        warning: what is told where there are too few messages, or None.
     """
     if not pressed(window):
         return ()
@@ -159,23 +192,26 @@ def compact(
     floor = window.span[1] if window.span else start
     stop = cut_before(window, kept(window, start), floor)
     if stop - floor < least_messages:
-        return ()
-    return _compacted(window, start, stop, prompt, floor_share, least_share)
+        return () if warning is None else Held(warning)
+    room_tokens = int(window.limit_tokens * floor_share)
+    if floor_tokens is not None:
+        room_tokens = min(room_tokens, floor_tokens)
+    return _compacted(window, start, stop, prompt, room_tokens, least_share)
 
 
 def _compacted(
-    window: Window, start: int, stop: int, prompt: Prompt, floor_share: float, least_share: float
+    window: Window, start: int, stop: int, prompt: Prompt, room_tokens: int, least_share: float
 ) -> Sequence[Cut]:
-    transcript, limit = window.transcript, window.limit_tokens
+    transcript = window.transcript
     index = index_of(transcript, start, stop, window.words)
     ref = canon.ref_of(index)
     held = sum(map(window.message_tokens, condensable(window, start, stop)))
     if window.span is not None:
         held += sum(map(window.meter.message, window.span[2].texts))
-    brief = _brief(window, start, stop, prompt, ref, int(limit * floor_share) * _CHARS_PER_TOKEN)
+    brief = _brief(window, start, stop, prompt, ref, room_tokens * _CHARS_PER_TOKEN)
     text = brief.compose("")
     won = held - window.meter.message(text)
-    if won <= 0 or window.calibration.apply(won) < limit * least_share:
+    if won <= 0 or window.calibration.apply(won) < window.limit_tokens * least_share:
         return ()
     why = f"messages {start + 1} to {stop} held {held:,} tokens"
     chain = transcript.chain
@@ -192,12 +228,13 @@ def _brief(
     unseen = span[1] if span and earlier else start
     messages = transcript.messages[start:stop]
     tokens = sum(sum(window.leaf_counts(index)) for index in range(start, stop))
+    read_on = window.words.read_on(ref, 0)
+    floor = summary(transcript, start, stop, room_chars)
+    in_full = "" if "{read_on}" in prompt.opens else f"[Everything in full: {read_on}]"
     return Brief(
         prompt=prompt,
-        before=prompt.opens.format(
-            first=start + 1, last=stop, read_on=window.words.read_on(ref, 0)
-        ),
-        floor=summary(transcript, start, stop, room_chars),
+        before=prompt.opens.format(first=start + 1, last=stop, read_on=read_on),
+        floor="\n\n".join(filter(None, (floor, in_full))),
         after=prompt.closes.format(messages=len(messages), tokens=tokens),
         earlier=earlier,
         pieces=flatten(transcript, unseen, stop),

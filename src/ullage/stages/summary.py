@@ -50,7 +50,8 @@ def summary(transcript: Transcript, start: int, stop: int, room_chars: int) -> s
     done = deeds(transcript, start, stop)
     users = list(said(transcript, start, stop, "user"))
     texts = list(said(transcript, start, stop, "assistant"))
-    user = _user(users, int(room_chars * _USER_SHARE))
+    has_task = next(said(transcript, 0, start, "user"), None) is None
+    user = _user(users, int(room_chars * _USER_SHARE), has_task=has_task)
     room = room_chars - len(user)
     sections: list[tuple[str, list[str], Callable[[int], int]]] = [
         ("Errors not resolved", [_trouble(deed) for deed in unresolved(done)], lambda r: r // 3),
@@ -99,13 +100,14 @@ def _quoted(each: Said) -> str:
 # ── the user ─────────────────────────────────────────────────────────────────────────────
 
 
-def _user(texts: Sequence[Said], room: int) -> str:
-    """What the user said, verbatim; where room is short, the newest and every rule go first."""
+def _user(texts: Sequence[Said], room: int, *, has_task: bool) -> str:
+    """What the user said, verbatim; where room is short, the newest, the task and every rule."""
     if not texts:
         return ""
     newest_first = list(reversed(texts))
     wanted = [
         (newest_first[0].index, _whole(newest_first[0])),
+        *([(texts[0].index, _whole(texts[0]))] if has_task else ()),
         *((each.index, _rules(each)) for each in newest_first),
         *((each.index, _whole(each)) for each in newest_first),
     ]
