@@ -147,14 +147,9 @@ def turn(
             events += _measure(line.window, head, tools, model, settings, memo)
             line.window.head_tokens += added_tokens
             line.window.reasoning = wire.reasoning(request, model)
-            steps = fit(
-                line.window,
-                state.ledger,
-                settings.policy,
-                joined=_is_joining(events),
-                asking=settings.asking,
-                now=now,
-            )
+            joined = any(event.kind == "joined" for event in events)
+            asking, policy = settings.asking, settings.policy
+            steps = fit(line.window, state.ledger, policy, joined=joined, asking=asking, now=now)
             fitted = yield from steps
             lost = yield from _keep(fitted, records, mended)
         except BaseException:
@@ -250,10 +245,6 @@ def _words(opened: Opened, policy: Policy) -> Words:
     directory = policy.spill_directory
     place = directory if isinstance(directory, str) else None
     return Words(opened.recall, opened.prefix, policy.desk, place)
-
-
-def _is_joining(events: list[Event]) -> bool:
-    return any(event.kind == "joined" for event in events)
 
 
 def _joined(messages: int, recall: bool) -> Event:
