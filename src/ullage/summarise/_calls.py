@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable
-from concurrent.futures import Future
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ullage.budget import Budget
 from ullage.calls import Spent
 from ullage.effects import Reply, Summarise
 from ullage.summarise._summariser import Summariser
+
+if TYPE_CHECKING:
+    from concurrent.futures import Future
 
 __all__ = ["Summaries"]
 
@@ -81,6 +83,8 @@ class Summaries:
 
     def _started(self, asked: Summarise) -> Future[Reply]:
         """The request under way in a thread of its own."""
+        from concurrent.futures import Future  # it imports logging
+
         done: Future[Reply] = Future()
 
         def work() -> None:
