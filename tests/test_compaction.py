@@ -235,3 +235,12 @@ def test_no_words_of_the_prompt_are_in_any_view():
     assert OURS.system[:60] not in text
     assert OURS.closing not in text
     assert set(FORMATS) >= {session.state.format}
+
+
+def test_a_history_seen_for_the_first_time_asks_for_its_newest_place_alone():
+    model = Model(tagged())
+    turns = [Turn(said="I think about it. " * 60, calls=(CALL,)) for _ in range(60)]
+    session = Session("gpt-4.1", limits=Limits(window_tokens=16_000), summariser=model)
+    session.fit(histories.request("openai-chat", histories.wire("openai-chat", turns)))
+    assert sum(event.kind == "compacted" for event in session.events) > 2
+    assert len(model.asked) <= 1

@@ -147,3 +147,11 @@ def test_calls_at_the_end_that_nobody_has_answered_are_not_in_the_text():
     assert len(flatten(transcript, 0, 3)) == 2
     assert flatten(spoken, 0, 2)[-1] == "[assistant]\nI look.\n"
     assert [each.text for each in said(spoken, 0, 3, "assistant")] == ["I look."]
+
+
+def test_the_task_goes_before_the_rules_where_it_is_in_the_span():
+    turns = [Turn(user=f"You must never delete shard {n}. " * 3) for n in range(12)]
+    transcript = transcript_of(turns)
+    text = summary(transcript, 0, len(transcript), 700)
+    assert "Message 1:\nFind out why the tests fail." in text
+    assert "shard 3" not in text

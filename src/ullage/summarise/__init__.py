@@ -10,8 +10,18 @@ whenever it fails; see `ullage.compaction`. No SDK is imported here: a client br
 
 from __future__ import annotations
 
+from ullage.effects import Reply, Summarise
 from ullage.summarise._calls import Summaries
 from ullage.summarise._clients import anthropic, gemini, openai
 from ullage.summarise._summariser import Summariser, of
 
-__all__ = ["Summaries", "Summariser", "anthropic", "gemini", "of", "openai"]
+__all__ = [
+    "Reply",
+    "Summaries",
+    "Summarise",
+    "Summariser",
+    "anthropic",
+    "gemini",
+    "of",
+    "openai",
+]
