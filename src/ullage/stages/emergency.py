@@ -21,8 +21,10 @@ from typing import NamedTuple
 from ullage import canon
 from ullage.edits import Cut, Replace, Span
 from ullage.effects import Output
-from ullage.messages import Message, Opaque, Text, ToolCall
+from ullage.messages import Text, ToolCall
 from ullage.stages.account import account, index_of, outputs_of
+from ullage.stages.runs import begin as begin_of
+from ullage.stages.runs import condensable
 from ullage.stages.shorten import shorten
 from ullage.transcript import Spot, leaves_of
 from ullage.window import Window
@@ -64,7 +66,7 @@ def emergency(
     limit = window.limit_tokens
     account_chars = int(min(limit, start_tokens or limit) * account_share) * _CHARS_PER_TOKEN
     room = _Room(account_chars, window.calibration.most(int(limit * kept_share)), why)
-    begin = window.span[0] if window.span else _begin(window)
+    begin = window.span[0] if window.span else begin_of(window)
     tail = _tail_start(window, begin, window.calibration.most(int(limit * target)), keep_messages)
     plan = _Plan((), 0)
     stops = (tail, window.size) if _is_closed(window, begin) else (tail,)
@@ -110,13 +112,13 @@ class _Plan(NamedTuple):
 def _plan(window: Window, begin: int, stop: int, room: _Room) -> _Plan:
     """Condense [begin, stop), and cut what is kept to size."""
     span = _condense(window, begin, stop, room)
-    gone = set(_condensable(window, begin, stop) if span else ())
+    gone = set(condensable(window, begin, stop) if span else ())
     kept = [i for i in range(window.size) if not window.hidden(i) and i not in gone]
     tokens = window.head_tokens + sum(map(window.message_tokens, kept))
     if span is not None and isinstance(span.edit, Span):
         tokens += window.meter.message(span.edit.text)
     elif window.span is not None:
-        tokens += window.meter.message(window.span[2].text)
+        tokens += sum(map(window.meter.message, window.span[2].texts))
     cuts = [] if span is None else [span]
     for spot, cut in _shrink(window, kept, tokens - room.most_tokens):
         cuts.append(cut)
@@ -133,39 +135,13 @@ def _condense(window: Window, begin: int, stop: int, room: _Room) -> Cut | None:
     index = index_of(transcript, begin, stop, words)
     ref = canon.ref_of(index)
     text = account(transcript, begin, stop, words, ref, room.account_chars)
-    before = sum(map(window.message_tokens, _condensable(window, begin, stop)))
+    before = sum(map(window.message_tokens, condensable(window, begin, stop)))
     if window.span is not None:
-        before += window.meter.message(window.span[2].text)
+        before += sum(map(window.meter.message, window.span[2].texts))
     if window.meter.message(text) >= before:
         return None
     span = Span(transcript.chain[begin], transcript.chain[stop], text, ref, room.why)
     return Cut(span, (*outputs_of(transcript, begin, stop), Output(ref, index)))
-
-
-def _condensable(window: Window, begin: int, stop: int) -> list[int]:
-    """The shown messages of a run whose place an account may take."""
-    messages = window.transcript.messages
-    return [i for i in range(begin, stop) if not window.hidden(i) and not messages[i].stands]
-
-
-def _begin(window: Window) -> int:
-    """The first message that may be condensed.
-
-    It stands behind the first user message, and behind the newest compaction of the provider:
-    that holds what was before it, and nobody but the provider can read it.
-    """
-    transcript = window.transcript
-    messages = transcript.messages
-    first = next((i for i in range(window.size) if messages[i].role == "user"), -1)
-    begin = next((i for i in range(window.size - 1, first, -1) if _compacted(messages[i])), first)
-    begin += 1
-    while begin < window.size and not transcript.seam(begin):
-        begin += 1
-    return begin
-
-
-def _compacted(message: Message) -> bool:
-    return any(isinstance(part, Opaque) and part.kind == "compaction" for part in message.parts)
 
 
 def _tail_start(window: Window, begin: int, target: int, keep: int) -> int:
