@@ -130,12 +130,22 @@ def _first_sight(window: Window, policy: Policy, fitted: Fitted) -> None:
 def _decide(window: Window, policy: Policy, key: bytes, fitted: Fitted) -> None:
     for stage in policy.under_pressure:
         cuts = stage(window)
-        if cuts and window.reasoning == "frozen" and window.bound_reasoning(window.turn_start):
+        if cuts and _is_frozen(window):
             fitted.events.append(_held(_name(stage)))
             continue
         _batch(window, _name(stage), policy, key, cuts, fitted)
     if policy.guard is not None:
         _batch(window, _name(policy.guard), policy, key, policy.guard(window), fitted)
+
+
+def _is_frozen(window: Window) -> bool:
+    """Whether the open turn was thought about, and its thinking must stay as it is.
+
+    Asked of the history and not of the view: once the guard had to leave that thinking out, a
+    second call must decide as the first one did.
+    """
+    turn = range(window.turn_start, window.size)
+    return window.reasoning == "frozen" and any(map(window.signed, turn))
 
 
 def _batch(
@@ -171,12 +181,17 @@ def _first(window: Window, edit: Edit) -> int:
 
 
 def _dropped(window: Window, first: int) -> list[Cut]:
-    """The cut that leaves out reasoning bound to a history that an edit of ``first`` changes."""
+    """The cut that leaves out reasoning bound to a history that an edit of ``first`` changes.
+
+    Where that takes the reasoning of the newest reply, all of it goes: the newest may not be
+    missing while older stays (A13).
+    """
     if window.reasoning == "free" or not window.bound_reasoning(first + 1):
         return []
-    chain = window.transcript.chain
+    chain, newest = window.transcript.chain, window.turn_start
+    start = 0 if first < newest and window.bound_reasoning(newest) else first + 1
     why = f"it was bound to messages that an edit of message {first + 1} changed"
-    return [Cut(Drop(chain[first + 1], chain[window.size], why), ())]
+    return [Cut(Drop(chain[start], chain[window.size], why), ())]
 
 
 def _held(stage: str) -> Event:

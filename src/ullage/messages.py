@@ -81,12 +81,19 @@ class Opaque(Struct, frozen=True, gc=False):
 
     ``text`` is its canonical JSON, used for identity and for counting. ``tokens`` is what it
     costs where it is sealed and its text does not tell.
+
+    Some ask and some answer, as calls and results do: a provider's own tool, a request for
+    approval. ``asks`` is the id that the answer will name, ``answers`` the id of what this
+    is the answer to; the two may not be parted. ``late`` is as in `ToolCall`.
     """
 
     kind: str
     text: str
     at: int
     tokens: int | None = None
+    asks: str = ""
+    answers: str = ""
+    late: bool = False
 
 
 Content: TypeAlias = Text | Media | Opaque

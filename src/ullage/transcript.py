@@ -54,7 +54,8 @@ class Transcript:
         self._said: list[int] = [-1]
         self._turns: list[int] = [-1]
         self._seams: list[bool] = []
-        self._open: dict[str, ToolCall] = {}
+        self._closed: list[bool] = []
+        self._open: dict[str, ToolCall | Opaque] = {}
         self._spots: dict[tuple[str, str, int], tuple[int, int]] = {}
         self._ordinals: dict[tuple[int, int], int] = {}
         self._times: dict[tuple[str, str], int] = {}
@@ -77,9 +78,11 @@ class Transcript:
         speaks = message.role == "assistant"
         before = self.messages[index - 1].role if index else ""
         starts = index if speaks and before != "assistant" else self._turns[-1]
+        self._closed.append(not self._open)
         self._turns.append(starts)
         self._said.append(index if speaks else self._said[-1])
-        self._seams.append(not self._open and (starts == index or not speaks))
+        leads = before == "system"  # what a system message says is of what follows it (A20)
+        self._seams.append(not self._open and not leads and (starts == index or not speaks))
         if starts == index:
             # A call never answered must not block every later cut (F06), unless it may yet be.
             self._open = {name: call for name, call in self._open.items() if call.late}
@@ -95,6 +98,10 @@ class Transcript:
                 times = self._times.get(("call", name), 0)
                 if times:
                     self._answers[index, number] = self._spots["call", name, times - 1]
+            elif isinstance(part, Opaque):
+                self._open.pop(part.answers, None)
+                if part.asks:
+                    self._open[part.asks] = part
 
     def _answered(self, result: ToolResult) -> str:
         """The id of the call a result answers: its own, else the first open one of its tool.
@@ -103,7 +110,8 @@ class Transcript:
         """
         if result.call_id in self._open or not result.name:
             return result.call_id
-        same = (call_id for call_id, call in self._open.items() if call.name == result.name)
+        calls = ((key, call) for key, call in self._open.items() if isinstance(call, ToolCall))
+        same = (call_id for call_id, call in calls if call.name == result.name)
         return next(same, result.call_id)
 
     def _note(self, kind: str, name: str, index: int, number: int) -> None:
@@ -166,6 +174,10 @@ class Transcript:
         It may not within a reply, nor between a call and its result.
         """
         return self._seams[index]
+
+    def closed(self, length: int) -> bool:
+        """Whether nothing before this length still waits for its answer."""
+        return self._closed[length] if length < len(self.messages) else not self._open
 
     def reply(self, index: int, stop: int) -> range:
         """The messages below ``stop`` of the reply that an assistant message is part of."""

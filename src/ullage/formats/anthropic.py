@@ -50,6 +50,7 @@ _ROLES: dict[str, Role] = {"user": "user", "assistant": "assistant", "system": "
 _loads = msgspec.json.Decoder().decode
 _BOUND_SINCE = (5, 1)
 _VERSION = re.compile(r"claude-(?:[a-z]+-)?(\d+)(?:[-.](\d{1,2}))?(?!\d)")
+_SERVER_CALLS = ("server_tool_use", "mcp_tool_use")
 _NO_REASONING = "[ullage: reasoning left out]"
 
 
@@ -141,7 +142,11 @@ class Anthropic(MessageList):
                 data = field(source, "data") or field(source, "url") or field(source, "file_id")
                 mime = field(source, "media_type") or ""
                 return Media(kind, mime, str(data or ""), at, block=unmarked(block))
-        return Opaque(str(kind), as_json(unmarked(block), where), at)
+        text = as_json(unmarked(block), where)
+        if kind in _SERVER_CALLS:
+            return Opaque(str(kind), text, at, asks=str(block.get("id") or ""))
+        answers = block.get("tool_use_id") if str(kind).endswith("_tool_result") else None
+        return Opaque(str(kind), text, at, answers=str(answers or ""))
 
     def edit(
         self, raw: Any, message: Message, changes: Sequence[Change], *, silent: bool = False

@@ -336,7 +336,21 @@ def _other(item: Mapping[str, Any], kind: str, where: str) -> Message:
     known = {key: value for key, value in item.items() if key not in nameless}
     sealed = known.get("encrypted_content")
     tokens = _sealed_tokens(sealed) if isinstance(sealed, str) else None
-    return Message(role, (Opaque(kind, as_json(known, where), WHOLE, tokens),))
+    asks, answers = _linked(item, kind)
+    late = kind == "mcp_approval_request"
+    text = as_json(known, where)
+    return Message(role, (Opaque(kind, text, WHOLE, tokens, asks, answers, late),))
+
+
+def _linked(item: Mapping[str, Any], kind: str) -> tuple[str, str]:
+    """What will answer an item, and what it answers: ids, ``""`` where there is none."""
+    if kind == "mcp_approval_request":
+        return str(item.get("id") or ""), ""
+    if kind == "mcp_approval_response":
+        return "", str(item.get("approval_request_id") or "")
+    if f"{kind}_output" in _OUTPUTS:
+        return str(item.get("call_id") or item.get("id") or ""), ""
+    return "", ""
 
 
 def _streams(chunks: Sequence[Any], where: str) -> Iterator[Content]:

@@ -26,7 +26,7 @@ from ullage.stages.shorten import shorten
 from ullage.transcript import Spot, leaves_of
 from ullage.window import Window
 
-__all__ = ["emergency"]
+__all__ = ["condense", "cut_to", "emergency", "first_that_may_go"]
 
 _CHARS_PER_TOKEN = 3
 _LEAST_TOKENS = 120
@@ -56,23 +56,16 @@ def emergency(
     if window.within(int(limit * start), surely=True):
         return ()
     account_chars = int(limit * account_share) * _CHARS_PER_TOKEN
-    begin = window.span[0] if window.span else _begin(window)
+    begin = window.span[0] if window.span else first_that_may_go(window)
     tail = _tail_start(window, begin, window.allowed(int(limit * target)), keep_messages)
     plan = _Plan((), 0)
-    stops = (tail, window.size) if _is_closed(window, begin) else (tail,)
+    stops = (tail, window.size) if window.transcript.closed(window.size) else (tail,)
     for stop in dict.fromkeys(stops):
         # the newest turn is condensed too, but only if nothing else makes the view fit
         plan = _plan(window, begin, stop, account_chars)
         if plan.tokens <= window.allowed(int(limit * start)):
             break
     return plan.cuts
-
-
-def _is_closed(window: Window, begin: int) -> bool:
-    """Whether no call from here on may still be answered later (asynchronous calls, R2)."""
-    messages = window.transcript.messages[begin : window.size]
-    answered = {result.call_id for message in messages for result in message.results}
-    return all(call.id in answered for message in messages for call in message.calls if call.late)
 
 
 class _Plan(NamedTuple):
@@ -84,7 +77,7 @@ class _Plan(NamedTuple):
 
 def _plan(window: Window, begin: int, stop: int, account_chars: int) -> _Plan:
     """Condense [begin, stop), and cut what is kept to size."""
-    span = _condense(window, begin, stop, account_chars)
+    span = condense(window, begin, stop, account_chars)
     hidden = range(begin, stop) if span else range(0)
     kept = [i for i in range(window.size) if not window.hidden(i) and i not in hidden]
     tokens = window.head_tokens + sum(map(window.message_tokens, kept))
@@ -102,7 +95,7 @@ def _plan(window: Window, begin: int, stop: int, account_chars: int) -> _Plan:
     return _Plan(cuts, tokens)
 
 
-def _condense(window: Window, begin: int, stop: int, account_chars: int) -> Cut | None:
+def condense(window: Window, begin: int, stop: int, account_chars: int) -> Cut | None:
     """The cut that condenses [begin, stop), or None if it would win nothing."""
     if stop <= begin:
         return None
@@ -118,7 +111,7 @@ def _condense(window: Window, begin: int, stop: int, account_chars: int) -> Cut 
     return Cut(span, (*outputs_of(transcript, begin, stop), Output(ref, index)))
 
 
-def _begin(window: Window) -> int:
+def first_that_may_go(window: Window) -> int:
     """The first message that may be condensed.
 
     It stands behind the first user message, and behind the newest compaction of the provider:
@@ -164,7 +157,7 @@ def _shrink(window: Window, kept: Sequence[int], excess: int) -> Iterator[tuple[
     for spot, tokens in leaves:
         if tokens <= cap:
             break
-        cut = _cut_to(window, spot, tokens, cap)
+        cut = cut_to(window, spot, tokens, cap)
         if cut is not None:
             yield spot, cut
 
@@ -191,7 +184,7 @@ def _cap(tokens: Sequence[int], excess: int) -> int:
     return low
 
 
-def _cut_to(window: Window, spot: Spot, tokens: int, cap: int) -> Cut | None:
+def cut_to(window: Window, spot: Spot, tokens: int, cap: int) -> Cut | None:
     """A cut of one text to at most ``cap`` tokens."""
     leaf, output = window.transcript.leaf(spot), window.transcript.output(spot)
     if output is None:

@@ -22,7 +22,7 @@ from ullage.notices import RECALL_TOOLS
 from ullage.transcript import Spot
 from ullage.window import SMALL_TOKENS, Window
 
-__all__ = ["prune"]
+__all__ = ["placeholder", "prune"]
 
 _PLACEHOLDER_TOKENS = 70
 _PAGE_GONE = "[ullage: this page has left the window. Make the same call to read it again.]"
@@ -56,7 +56,7 @@ def prune(
         return ()
     cuts, won = [], 0
     for spot, tokens in _in_order(window, spots):
-        cut = _placeholder(window, spot)
+        cut = placeholder(window, spot)
         if cut is not None:
             cuts.append(cut)
             won += tokens - _PLACEHOLDER_TOKENS
@@ -110,7 +110,8 @@ def _superseded(window: Window, spot: Spot, newest: dict[tuple[str, str], int]) 
     return newest.get((call.name, call.arguments), -1) >= spot[0]
 
 
-def _placeholder(window: Window, spot: Spot) -> Cut | None:
+def placeholder(window: Window, spot: Spot) -> Cut | None:
+    """The cut that sets aside what stands at a spot, or None where it must or may stay."""
     edit = window.shown(spot[0]).get((spot[1], spot[2]))
     if edit is not None and edit.kind != "truncated":
         return None

@@ -1,0 +1,77 @@
+"""What only the provider can read: as it came, in place, or gone as a whole (P4)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from itertools import pairwise
+from typing import Any
+
+__all__ = ["blocks", "changed", "reordered"]
+
+FIELDS = frozenset(
+    (
+        "signature",
+        "data",
+        "encrypted_content",
+        "thoughtSignature",
+        "thought_signature",
+        "fingerprint",
+    )
+)
+_MIME = frozenset(("media_type", "mimeType", "format"))
+_FREE = frozenset(("cache_control", "id", "status"))
+"""What may differ: a marker that moved; an id that mending leaves out (R4, R6)."""
+
+
+def blocks(messages: list[Any]) -> dict[str, tuple[int, Any]]:
+    """Each opaque value of a history with its number and the smallest part that may go whole."""
+    found: dict[str, tuple[int, Any]] = {}
+    for message in messages:
+        for value, part in _sealed(message):
+            found.setdefault(value, (len(found), part))
+    return found
+
+
+def changed(messages: list[Any], sealed: dict[str, tuple[int, Any]]) -> bool:
+    """Whether any opaque value here is unknown, or stands in a part that is not as it came."""
+    return any(
+        value not in sealed or _bare(part) != _bare(sealed[value][1])
+        for message in messages
+        for value, part in _sealed(message)
+    )
+
+
+def reordered(messages: list[Any], sealed: dict[str, tuple[int, Any]]) -> bool:
+    """Whether opaque values stand in another order than they came in, or twice."""
+    order = [sealed[v][0] for m in messages for v, _ in _sealed(m) if v in sealed]
+    return any(after <= before for before, after in pairwise(order))
+
+
+def _bare(part: Any) -> Any:
+    return {key: value for key, value in part.items() if key not in _FREE}
+
+
+def _sealed(message: Any) -> Iterator[tuple[str, Any]]:
+    """Each opaque value of a message, with the part, call or item that it belongs to."""
+    parts = message.get("parts") or message.get("content")
+    if isinstance(parts, list):
+        for part in parts:
+            yield from ((value, part) for value in _values(part))
+    for call in message.get("tool_calls") or ():
+        yield from ((value, call) for value in _values(call))
+    if "role" not in message:
+        yield from ((value, message) for value in _values(message))
+
+
+def _values(thing: Any) -> Iterator[str]:
+    if isinstance(thing, dict):
+        media = not _MIME.isdisjoint(thing)
+        for key, value in thing.items():
+            if key in FIELDS and isinstance(value, str):
+                if not media:
+                    yield value
+            elif isinstance(value, (dict, list)):
+                yield from _values(value)
+    elif isinstance(thing, list):
+        for item in thing:
+            yield from _values(item)

@@ -1,0 +1,221 @@
+"""One history tried: every request it would have sent, and all that may be wrong with a view.
+
+legal      no rule of `ullage.formats.rules` is broken, compared with what was returned
+opaque     what only the provider reads is byte for byte as it was, in place, or gone whole
+bound      no reasoning is shown behind anything that was changed since it was thought
+sticky     what was sent before is sent again, unless an event tells of an edit
+fits       and is not refused
+kept       every text is in the view, or is read back by following what is visible
+cold       a session without memory, and the same ledger, gives the same bytes
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from msgspec import Struct
+
+from fuzz import opaque
+from fuzz.bound import Bound
+from fuzz.coverage import EDITS, Cell, exercised
+from fuzz.histories import Case
+from fuzz.stages import policy_of
+from ullage import Limits, Session
+from ullage.errors import OverLimitError, UllageError
+from ullage.events import Event
+from ullage.formats.rules import Checker, problems
+from ullage.replay import reading
+
+__all__ = ["Tried", "try_case"]
+
+REFUSABLE = frozenset(
+    ("compaction", "mixed server tool", "late result", "never answered", "late approval")
+)
+"""Only with one of these may the default policy leave a history refused: what stands before a
+compaction, and what waits for an answer, may not be condensed. Chance may begin a run so late
+that too much stands before it."""
+_REWRITES = frozenset(EDITS) - {"truncated"}
+
+
+class Tried(Struct):
+    """What came of one history.
+
+    Attributes:
+        wrong: what is wrong with any of its views.
+        edits: the kinds of edits made.
+        refused: what may not be touched is over the limit, so no view was given.
+        cells: the rules whose subject stood near an edit, with the kind of the edit.
+    """
+
+    wrong: list[str]
+    edits: set[str]
+    cells: set[Cell]
+    refused: bool = False
+
+
+def try_case(case: Case) -> Tried:
+    """Show every beginning of a history that was to be sent, and judge each view."""
+    tried = Tried([], set(), set())
+    if not case.repair and (illegal := _illegal(case)):
+        tried.wrong.append(f"the generated history is not legal: {illegal}")
+        return tried
+    trial = _Trial(case, tried)
+    try:
+        for length in case.lengths:
+            trial.show(length)
+        trial.end()
+    except OverLimitError as error:
+        tried.refused = True
+        if not case.policy and not case.features & REFUSABLE:
+            tried.wrong.append(f"refused: {error}")
+    except UllageError as error:
+        tried.wrong.append(f"{type(error).__name__}: {error}")
+    except Exception as error:  # noqa: BLE001 - any other error is a finding as well
+        tried.wrong.append(f"crash: {error!r}")
+    return tried
+
+
+def _illegal(case: Case) -> str:
+    """The rules that the history breaks before anything was done to it."""
+    checker, fed = Checker(case.format), 0
+    for length in case.lengths:
+        for message in case.messages[fed:length]:
+            checker.feed(message)
+        fed = length
+        if found := checker.problems():
+            return f"{found[0].rule} at {length}, {found[0].sentence}"
+    return ""
+
+
+class _Trial:
+    """The session of one history, and what its last view was."""
+
+    def __init__(self, case: Case, tried: Tried) -> None:
+        self.case = case
+        self.tried = tried
+        self.session = self._session()
+        self.checker = Checker(case.format)
+        self.shown: list[Any] = []
+        self.view: dict[str, Any] = {}
+        self.bound = Bound() if "bound reasoning" in case.features and not case.repair else None
+        self.own = {id(message) for message in case.messages}
+        self.sealed = opaque.blocks(case.messages)
+
+    def _session(self, **more: Any) -> Session:
+        case = self.case
+        limits = Limits(window_tokens=case.limit_tokens, output_reserve_tokens=0)
+        policy = policy_of(case.policy)
+        return Session(
+            str(case.request["model"]),
+            policy=policy,
+            limits=limits,
+            format=case.format,
+            recall=True,
+            repair=case.repair,
+            **more,
+        )
+
+    def show(self, length: int) -> None:
+        """The view of the history so far."""
+        case, told = self.case, len(self.session.events)
+        view = self.session.fit({**case.request, case.key: case.messages[:length]})
+        shown, kinds = view[case.key], set(map(_kind_of, self.session.events[told:]))
+        kinds &= set(EDITS)
+        grew = shown[: len(self.shown)] == self.shown
+        if grew:
+            self._feed(shown, length)
+        else:
+            if not kinds & _REWRITES and not self.case.repair:  # a late result changes a mended one
+                self._wrong("a view changed and no event told of it", length)
+            self._anew(view, length)
+        if kinds:
+            self.tried.edits |= kinds
+            near = _near(shown, self.own)
+            self.tried.cells |= exercised(case.format, near, kinds)
+            self._opaque(shown, length)
+        if self.bound is not None:
+            behind = self.bound.judge(shown, case.messages[length : self._next(length)], grew)
+            if behind:
+                self._wrong("reasoning is shown behind what was changed", length)
+        self.shown, self.view = shown, view
+
+    def _feed(self, shown: list[Any], length: int) -> None:
+        for message in shown[len(self.shown) :]:
+            self.checker.feed(message)
+        self._break(self.checker.problems(), length)
+
+    def _anew(self, view: dict[str, Any], length: int) -> None:
+        """Judge a view that is not the last one with more behind it."""
+        case = self.case
+        self.checker = Checker(case.format)
+        for message in view[case.key]:
+            self.checker.feed(message)
+        self._break(self.checker.problems(), length)
+
+    def _break(self, found: Sequence[Any], length: int) -> None:
+        for problem in found:
+            self._wrong(f"{problem.rule}, {problem.sentence}", length)
+
+    def _opaque(self, shown: list[Any], length: int) -> None:
+        foreign = [message for message in shown if id(message) not in self.own]
+        if opaque.changed(foreign, self.sealed):
+            self._wrong("something opaque was changed", length)
+
+    def _next(self, length: int) -> int:
+        return next((other for other in self.case.lengths if other > length), length)
+
+    def _wrong(self, what: str, length: int) -> None:
+        self.tried.wrong.append(f"{what}, at {length}")
+
+    def end(self) -> None:
+        """What is judged once, on the last view."""
+        case = self.case
+        if not self.tried.edits:
+            return
+        history = None if case.repair else case.messages
+        self._break(problems(case.format, self.view, history=history), len(case.messages))
+        if opaque.reordered(self.shown, self.sealed):
+            self._wrong("opaque parts are in another order", len(case.messages))
+        for text in _lost(self.session, case.messages, self.shown):
+            self._wrong(f"a text of {len(text)} characters is lost", len(case.messages))
+        if case.number % 3:
+            return
+        cold = self._session(state=self.session.state, store=self.session.store)
+        request = {**case.request, case.key: case.messages}
+        if cold.fit(request) != self.view:
+            self._wrong("a cold start gives another view", len(case.messages))
+
+
+def _kind_of(event: Event) -> str:
+    """The kind of an edit: arguments that were pruned are stubbed."""
+    return "stubbed" if event.kind == "pruned" and event.where.endswith(", call") else event.kind
+
+
+def _near(shown: list[Any], own: set[int]) -> list[Any]:
+    """The messages of a view that are not the caller's own, and two around each."""
+    at = [index for index, message in enumerate(shown) if id(message) not in own]
+    near = {other for index in at for other in range(index - 2, index + 3)}
+    return [message for index, message in enumerate(shown) if index in near]
+
+
+def _lost(session: Session, messages: list[Any], shown: list[Any]) -> Iterator[str]:
+    """Texts that are neither visible nor reachable from what is."""
+    texts, opened = list(reading.visible(shown)), dict[str, str]()
+    originals = set(_texts(messages))
+    missing = originals.difference(texts)
+    if not missing:
+        return
+    reading.reachable(session, texts, opened)
+    missing -= set(opened.values())
+    if missing:
+        everything = "\n".join([*texts, *opened.values()])
+        yield from (text for text in missing if text not in everything)
+
+
+def _texts(messages: list[Any]) -> Iterator[str]:
+    """Every text that was said, given or written as an argument."""
+    for message in messages:
+        yield from reading.texts_of(reading.content_of(message))
+        for _, found in reading.results(message):
+            yield from found
