@@ -5,7 +5,7 @@ from __future__ import annotations
 import copy
 from random import Random
 
-__all__ = ["break_one"]
+__all__ = ["break_one", "rewritten"]
 
 _ANSWERS = ("function_call_output", "custom_tool_call_output")
 
@@ -27,6 +27,25 @@ def break_one(random: Random, format: str, messages: list[dict]) -> list[dict]:
         case _:
             broken.insert(at, _user(format, "wait"))
     return broken
+
+
+def rewritten(messages: list[dict], number: int) -> tuple[list[dict], str]:
+    """The history with another text in one result, and that text; ``""`` if it has no results."""
+    text = f"rewritten {number}\n" + "another output\n" * 60
+    places = [at for at, message in enumerate(messages) if _answers(message)]
+    if not places:
+        return messages, ""
+    changed = copy.deepcopy(messages)
+    message = changed[places[0]]
+    if "parts" in message:
+        message["parts"][0]["functionResponse"]["response"] = {"output": text}
+    elif "output" in message:
+        message["output"] = text
+    elif message["role"] == "tool":
+        message["content"] = text
+    else:
+        message["content"][0]["content"] = text
+    return changed, text
 
 
 def _answers(message: dict) -> bool:

@@ -68,6 +68,7 @@ SUBJECTS: dict[str, dict[str, frozenset[str]]] = {
         "R6": frozenset(("id",)),
         "R7": frozenset(("reasoning",)),
         "R8": frozenset(("encrypted_content",)),
+        "R14": frozenset(("compaction_trigger",)),
     },
     "gemini": {
         "G1": _ANY,
@@ -82,6 +83,13 @@ SUBJECTS: dict[str, dict[str, frozenset[str]]] = {
     },
 }
 """What must stand near an edit for a rule to have a say in it: any of these marks."""
+
+ABOUT_THE_HEAD = {
+    "C10": "stream_options stand beside the messages",
+    "R10": "so do the two ways of holding history at the server",
+    "G12": "so does cachedContent",
+}
+"""Rules that no edit of messages can touch, with the reason: they are in no row."""
 
 _EVERY = "*"
 IMPOSSIBLE: tuple[tuple[str, str, str, str, str], ...] = (

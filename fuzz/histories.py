@@ -79,7 +79,8 @@ def case(seed: int, number: int) -> Case:
         messages = break_one(random, format, messages)
         page.features.add("broken")
     page.features |= {name for step in steps for call in step.calls for name in _kinds_of(call)}
-    lengths = [*page.lengths[1:], len(messages)]
+    seen = 0 if "manual thinking" in page.features else 1  # any other session joins half-way
+    lengths = [*page.lengths[seen:], len(messages)]
     size = _HEAD_TOKENS + sum(map(_size, steps))
     limit = max(
         _LEAST_TOKENS.get(format, 1_200), int(size * random.choice((0.3, 0.45, 0.6, 0.75, 0.9)))

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from itertools import pairwise
 from typing import Any
 
-__all__ = ["blocks", "changed", "reordered"]
+__all__ = ["blocks", "changed", "is_signed", "newest_compaction", "reordered", "stubbed"]
 
 FIELDS = frozenset(
     (
@@ -19,6 +19,7 @@ FIELDS = frozenset(
     )
 )
 _MIME = frozenset(("media_type", "mimeType", "format"))
+_REASONING = frozenset(("thinking", "redacted_thinking", "reasoning"))
 _FREE = frozenset(("cache_control", "id", "status"))
 """What may differ: a marker that moved; an id that mending leaves out (R4, R6)."""
 
@@ -45,6 +46,51 @@ def reordered(messages: list[Any], sealed: dict[str, tuple[int, Any]]) -> bool:
     """Whether opaque values stand in another order than they came in, or twice."""
     order = [sealed[v][0] for m in messages for v, _ in _sealed(m) if v in sealed]
     return any(after <= before for before, after in pairwise(order))
+
+
+def newest_compaction(messages: list[Any]) -> set[str]:
+    """The sealed text of the newest compaction: the provider ignores what stands before it."""
+    for message in reversed(messages):
+        for value, part in _sealed(message):
+            if part.get("type") == "compaction":
+                return {value}
+    return set()
+
+
+def is_signed(message: Any) -> bool:
+    """Whether reasoning that only the provider reads, or a signed call, stands in a message."""
+    return any(
+        part.get("type") in _REASONING or "thoughtSignature" in part or "extra_content" in part
+        for _, part in _sealed(message)
+    )
+
+
+def stubbed(shown: list[Any], own: set[int], messages: list[Any]) -> bool:
+    """Whether a call is not as it came, though signed reasoning of its reply is shown."""
+    known = [call for message in messages for call in _calls(message)]
+    signed = False
+    for message in shown:
+        signed = is_signed(message) or (signed and _goes_on(message))
+        if signed and id(message) not in own and not all(call in known for call in _calls(message)):
+            return True
+    return False
+
+
+def _goes_on(message: Any) -> bool:
+    """Whether a message is one more item of a reply."""
+    kind = str(message.get("type") or "")
+    by_model = message.get("role", "assistant") == "assistant"
+    return bool(kind) and by_model and not kind.endswith(("_output", "_response"))
+
+
+def _calls(message: Any) -> list[Any]:
+    """The calls of a message, without what may differ."""
+    if message.get("type") in ("function_call", "custom_tool_call"):
+        return [_bare(message)]
+    parts = message.get("parts") or message.get("content")
+    found = parts if isinstance(parts, list) else []
+    calls = [p for p in found if p.get("type") == "tool_use" or "functionCall" in p]
+    return [_bare(call) for call in [*calls, *(message.get("tool_calls") or ())]]
 
 
 def _bare(part: Any) -> Any:

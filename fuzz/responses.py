@@ -33,6 +33,9 @@ def write(page: Page, steps: list[Step], wanted: frozenset[str]) -> None:
             page.features.add("interrupted")
         page.messages += now
     page.messages += _due(owed, len(steps) + 2)
+    if "compaction trigger" in wanted:
+        page.messages.append({"type": "compaction_trigger"})
+        page.features.add("compaction trigger")
 
 
 def _due(owed: list[tuple[int, dict]], number: int) -> list[dict]:

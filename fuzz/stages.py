@@ -15,7 +15,7 @@ from ullage.edits import Cut, Replace
 from ullage.messages import Text, ToolCall
 from ullage.policy import Policy
 from ullage.stages import DEFAULT, emergency
-from ullage.stages.emergency import condense, cut_to, first_that_may_go
+from ullage.stages.emergency import condense, cut_to, reach
 from ullage.stages.prune import placeholder
 from ullage.stages.shorten import shorten
 from ullage.transcript import Spot, leaves_of
@@ -121,14 +121,16 @@ def condense_any(window: Window, /, *, seed: int) -> Sequence[Cut]:
     from_, to, room_chars = random.random(), random.random(), random.choice((600, 2_000))
     transcript, size = window.transcript, window.size
     old = window.span
-    least = first_that_may_go(window)
+    least, end = reach(window)
     begins = [old[0]] if old else [i for i in range(least, size) if transcript.seam(i)]
     if not begins:
         return ()
     begin = begins[int(from_ * len(begins))]
     wanted = begin + 1 + int(to * (size - begin))
-    stops = [i for i in range(wanted, size) if transcript.may_cut(i)]
-    stop = stops[0] if stops else size if transcript.closed(size) else begin
+    stops = [i for i in range(wanted, min(end + 1, size)) if transcript.may_cut(i)]
+    if not stops and end == size and transcript.closed(size):
+        stops = [size]
+    stop = stops[0] if stops else begin
     if stop <= (old[1] if old else begin):
         return ()
     cut = condense(window, begin, stop, room_chars)

@@ -57,6 +57,7 @@ FEATURES: dict[str, tuple[str, ...]] = {
         "late result",
         "never answered",
         "compaction",
+        "compaction trigger",
         "custom tool",
         "note",
     ),
@@ -234,7 +235,7 @@ def _may(thought: str, wanted: frozenset[str]) -> bool:
 def _call(random: Random, has) -> Call:
     mark = random.randrange(10**9)
     arguments = {"path": random.choice(("a.py", "b.py", f"{mark}"))}
-    if has("large arguments", 0.4):
+    if has("large arguments", 0.5):
         arguments["text"] = f"{mark}\n{_WRITTEN}"
     late = 0
     if has("late result", 0.35):

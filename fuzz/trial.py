@@ -18,6 +18,7 @@ from msgspec import Struct
 
 from fuzz import opaque
 from fuzz.bound import Bound
+from fuzz.breakages import rewritten
 from fuzz.coverage import EDITS, Cell, exercised
 from fuzz.histories import Case
 from fuzz.stages import policy_of
@@ -101,6 +102,7 @@ class _Trial:
         self.bound = Bound() if "bound reasoning" in case.features and not case.repair else None
         self.own = {id(message) for message in case.messages}
         self.sealed = opaque.blocks(case.messages)
+        self.compacted: set[str] = set()
 
     def _session(self, **more: Any) -> Session:
         case = self.case
@@ -120,6 +122,8 @@ class _Trial:
         """The view of the history so far."""
         case, told = self.case, len(self.session.events)
         view = self.session.fit({**case.request, case.key: case.messages[:length]})
+        if "compaction" in case.features:
+            self.compacted = opaque.newest_compaction(case.messages[:length])
         shown, kinds = view[case.key], set(map(_kind_of, self.session.events[told:]))
         kinds &= set(EDITS)
         grew = shown[: len(self.shown)] == self.shown
@@ -138,6 +142,12 @@ class _Trial:
             behind = self.bound.judge(shown, case.messages[length : self._next(length)], grew)
             if behind:
                 self._wrong("reasoning is shown behind what was changed", length)
+        if self.session.window.estimate > case.limit_tokens:
+            self._wrong("a view is over the limit", length)
+        if shown[0] != case.messages[0]:
+            self._wrong("the first user message is not as it was", length)
+        if "manual thinking" in case.features and "reasoning" in kinds and not case.repair:
+            self._frozen(case.messages[:length], length)
         self.shown, self.view = shown, view
 
     def _feed(self, shown: list[Any], length: int) -> None:
@@ -161,6 +171,18 @@ class _Trial:
         foreign = [message for message in shown if id(message) not in self.own]
         if opaque.changed(foreign, self.sealed):
             self._wrong("something opaque was changed", length)
+        if not self.case.repair and opaque.stubbed(shown, self.own, self.case.messages):
+            self._wrong("the arguments of a signed call were changed", length)
+        if self.compacted and not self.compacted <= set(opaque.blocks(shown)):
+            self._wrong("what the provider compacted is gone", length)
+
+    def _frozen(self, messages: list[Any], length: int) -> None:
+        """With manual thinking only the guard may take thinking out of an open turn (A14)."""
+        transcript, ledger = self.session.window.transcript, self.session.state.ledger
+        batches = ledger.at(transcript.decision_key(len(transcript))).batches
+        newest = next(m for m in reversed(messages) if m["role"] == "assistant")
+        if opaque.is_signed(newest) and all(batch.stage != "emergency" for batch in batches):
+            self._wrong("a batch took the thinking of an open turn", length)
 
     def _next(self, length: int) -> int:
         return next((other for other in self.case.lengths if other > length), length)
@@ -185,6 +207,19 @@ class _Trial:
         request = {**case.request, case.key: case.messages}
         if cold.fit(request) != self.view:
             self._wrong("a cold start gives another view", len(case.messages))
+        self._rewrite()
+
+    def _rewrite(self) -> None:
+        """A caller changed a result: no edit of the old text may stand for the new one."""
+        case = self.case
+        messages, text = rewritten(case.messages, case.number)
+        if text and not case.repair:
+            try:
+                view = self.session.fit({**case.request, case.key: messages})
+            except OverLimitError:
+                return
+            if list(_lost(self.session, messages, view[case.key])):
+                self._wrong("a rewritten result is shown as it was", len(messages))
 
 
 def _kind_of(event: Event) -> str:

@@ -26,7 +26,7 @@ from ullage.stages.shorten import shorten
 from ullage.transcript import Spot, leaves_of
 from ullage.window import Window
 
-__all__ = ["condense", "cut_to", "emergency", "first_that_may_go"]
+__all__ = ["condense", "cut_to", "emergency", "reach"]
 
 _CHARS_PER_TOKEN = 3
 _LEAST_TOKENS = 120
@@ -56,10 +56,11 @@ def emergency(
     if window.within(int(limit * start), surely=True):
         return ()
     account_chars = int(limit * account_share) * _CHARS_PER_TOKEN
-    begin = window.span[0] if window.span else first_that_may_go(window)
-    tail = _tail_start(window, begin, window.allowed(int(limit * target)), keep_messages)
+    begin, end = reach(window)
+    tail = _tail_start(window, begin, end, window.allowed(int(limit * target)), keep_messages)
     plan = _Plan((), 0)
-    stops = (tail, window.size) if window.transcript.closed(window.size) else (tail,)
+    all_may_go = end == window.size and window.transcript.closed(end)
+    stops = (tail, window.size) if all_may_go else (tail,)
     for stop in dict.fromkeys(stops):
         # the newest turn is condensed too, but only if nothing else makes the view fit
         plan = _plan(window, begin, stop, account_chars)
@@ -111,27 +112,36 @@ def condense(window: Window, begin: int, stop: int, account_chars: int) -> Cut |
     return Cut(span, (*outputs_of(transcript, begin, stop), Output(ref, index)))
 
 
-def first_that_may_go(window: Window) -> int:
-    """The first message that may be condensed.
+def reach(window: Window) -> tuple[int, int]:
+    """The first message that may be condensed, and one past the last.
 
-    It stands behind the first user message, and behind the newest compaction of the provider:
-    that holds what was before it, and nobody but the provider can read it.
+    What was condensed stays so. Else it begins behind the first user message, and behind the
+    newest compaction of the provider: that holds what was before it, and nobody but the
+    provider can read it. Nor is a compaction condensed that came later.
     """
     transcript = window.transcript
     messages = transcript.messages
-    first = next((i for i in range(window.size) if messages[i].role == "user"), -1)
-    begin = next((i for i in range(window.size - 1, first, -1) if _compacted(messages[i])), first)
-    begin += 1
-    while begin < window.size and not transcript.seam(begin):
-        begin += 1
-    return begin
+    if window.span is not None:
+        begin = window.span[0]
+    else:
+        first = next((i for i in range(window.size) if messages[i].role == "user"), -1)
+        begin = 1 + _newest_compaction(window, first + 1, first)
+        while begin < window.size and not transcript.seam(begin):
+            begin += 1
+    return begin, _newest_compaction(window, begin, window.size)
+
+
+def _newest_compaction(window: Window, start: int, default: int) -> int:
+    messages = window.transcript.messages
+    newest = (i for i in range(window.size - 1, start - 1, -1) if _compacted(messages[i]))
+    return next(newest, default)
 
 
 def _compacted(message: Message) -> bool:
     return any(isinstance(part, Opaque) and part.kind == "compaction" for part in message.parts)
 
 
-def _tail_start(window: Window, begin: int, target: int, keep: int) -> int:
+def _tail_start(window: Window, begin: int, end: int, target: int, keep: int) -> int:
     """Where the kept tail begins: at a reply of the model, as early as the target allows."""
     fixed = window.head_tokens + sum(window.message_tokens(index) for index in range(begin))
     floor = window.span[1] if window.span else begin
@@ -140,7 +150,7 @@ def _tail_start(window: Window, begin: int, target: int, keep: int) -> int:
         held += window.message_tokens(index)
         if best < window.size and (fixed + held > target or window.size - index > keep):
             break
-        if window.transcript.may_cut(index):
+        if index <= end and window.transcript.may_cut(index):
             best = index
     return best if best < window.size else floor
 
