@@ -5,8 +5,11 @@ from __future__ import annotations
 import copy
 from random import Random
 
+from ullage.replay import reading
+
 __all__ = ["break_one", "rewritten"]
 
+LONG_CHARS = 300
 _ANSWERS = ("function_call_output", "custom_tool_call_output")
 
 
@@ -16,7 +19,7 @@ def break_one(random: Random, format: str, messages: list[dict]) -> list[dict]:
     places = [at for at, message in enumerate(broken) if at and _answers(message)]
     if not places:
         return broken
-    at = random.choice(places)
+    at = random.choice((random.choice(places), places[-1]))
     match random.choice(("lost", "twice", "late", "parted")):
         case "lost":
             del broken[at]
@@ -30,13 +33,13 @@ def break_one(random: Random, format: str, messages: list[dict]) -> list[dict]:
 
 
 def rewritten(messages: list[dict], number: int) -> tuple[list[dict], str]:
-    """The history with another text in one result, and that text; ``""`` if it has no results."""
-    text = f"rewritten {number}\n" + "another output\n" * 60
-    places = [at for at, message in enumerate(messages) if _answers(message)]
-    if not places:
-        return messages, ""
+    """The history with another text in its last result, and the long text that stood there."""
     changed = copy.deepcopy(messages)
-    message = changed[places[0]]
+    message = next((m for m in reversed(changed) if _answers(m)), None)
+    _, old = next(reading.results(message or {}), ("", []))
+    if message is None or not old or len(old[0]) < LONG_CHARS:
+        return messages, ""
+    text = f"rewritten {number}\n" + "another output\n" * 60
     if "parts" in message:
         message["parts"][0]["functionResponse"]["response"] = {"output": text}
     elif "output" in message:
@@ -45,7 +48,7 @@ def rewritten(messages: list[dict], number: int) -> tuple[list[dict], str]:
         message["content"] = text
     else:
         message["content"][0]["content"] = text
-    return changed, text
+    return changed, old[0]
 
 
 def _answers(message: dict) -> bool:

@@ -2,11 +2,20 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
 from itertools import pairwise
 from typing import Any
 
-__all__ = ["blocks", "changed", "is_signed", "newest_compaction", "reordered", "stubbed"]
+__all__ = [
+    "arguments",
+    "blocks",
+    "changed",
+    "is_signed",
+    "newest_compaction",
+    "reordered",
+    "stubbed",
+]
 
 FIELDS = frozenset(
     (
@@ -74,6 +83,18 @@ def stubbed(shown: list[Any], own: set[int], messages: list[Any]) -> bool:
         if signed and id(message) not in own and not all(call in known for call in _calls(message)):
             return True
     return False
+
+
+def arguments(messages: list[Any]) -> Iterator[str]:
+    """The long texts among the arguments of calls; what a custom tool is given is one."""
+    for call in (call for message in messages for call in _calls(message)):
+        body = call.get("functionCall") or call.get("function") or call.get("custom") or call
+        given = body.get("input") or body.get("args") or body.get("arguments") or ""
+        if call.get("type") in ("function", "function_call"):
+            given = json.loads(given)
+        text = given if isinstance(given, str) else given.get("text", "")
+        if text:
+            yield text
 
 
 def _goes_on(message: Any) -> bool:

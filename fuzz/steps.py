@@ -73,7 +73,16 @@ FEATURES: dict[str, tuple[str, ...]] = {
 }
 """What the histories of each format may hold. "Signed" is a signature or sealed text."""
 
-_SHARES = {"bound reasoning": 0.6, "signed reasoning": 0.6, "broken": 0.25}
+_SHARES = {
+    "bound reasoning": 0.7,
+    "signed reasoning": 0.6,
+    "large arguments": 0.7,
+    "compaction trigger": 0.8,
+    "document or sound": 0.6,
+    "media from the user": 0.55,
+    "cache marker": 0.6,
+    "broken": 0.3,
+}
 """How often a feature is wanted, where that is not about every second time."""
 
 TOOLS = ("read_file", "bash", "grep", "web_fetch", "lookup")
@@ -91,10 +100,10 @@ _POOL = tuple((seed * (size // len(seed) + 1))[:size] for seed in _SEEDS for siz
 _LARGE = tuple((seed * 500)[:6_500] for seed in _SEEDS[:2])
 _ROWS = tuple(
     json.dumps([{"n": n, "name": f"row {n} of a table with long names"} for n in range(rows)])
-    for rows in (8, 12, 20)
+    for rows in (6, 9, 14)
 )
 _WRITTEN = "new text\n" * 70
-_SAID = ("Let me look.", "I see: the cache is stale. " * 6)
+_SAID = ("Let me look.", "I see: the cache is stale. " * 6, "It may be that, or not. " * 40)
 
 
 class Media(Struct, frozen=True):
@@ -181,7 +190,7 @@ def draw(random: Random, format: str) -> tuple[list[Step], frozenset[str]]:
     )
     steps: list[Step] = []
     open_before = True
-    for number in range(random.choice((3, 3, 4, 4, 5, 6))):
+    for number in range(random.choice((3, 3, 3, 4, 4, 5, 6))):
         step = _step(random, wanted, number, open_before)
         steps.append(step)
         open_before = not any(call.late == 0 for call in step.calls)
@@ -202,7 +211,7 @@ def _step(random: Random, wanted: frozenset[str], number: int, must_speak: bool)
     else:
         user = f"and now {random.randrange(10**6)}" if speaks else None
     media = None
-    if number and has("media from the user", 0.4):
+    if number and has("media from the user", 0.5):
         kinds = (DOCUMENT, SOUND) if has("document or sound", 0.7) else (IMAGE,)
         media = random.choice(kinds)
     thought = random.choice([t for t in ("", "signed", "sealed", "open") if _may(t, wanted)])
@@ -239,7 +248,7 @@ def _call(random: Random, has) -> Call:
         arguments["text"] = f"{mark}\n{_WRITTEN}"
     late = 0
     if has("late result", 0.35):
-        late = random.choice((1, 2))
+        late = random.choice((1, 2, 3))
     elif has("never answered", 0.3):
         late = -1
     media = None
@@ -262,7 +271,7 @@ def _output(random: Random, has, mark: int) -> str:
         return ""
     if has("large output", 0.2):
         return f"{mark}\n{random.choice(_LARGE)}"
-    if has("json output", 0.3):
+    if has("json output", 0.2):
         return f'[{{"n": {mark}}}, {random.choice(_ROWS)[1:]}'
     if random.random() < 0.2:
         return f"ok {mark}"

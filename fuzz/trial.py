@@ -11,6 +11,7 @@ cold       a session without memory, and the same ledger, gives the same bytes
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator, Sequence
 from typing import Any
 
@@ -25,8 +26,11 @@ from fuzz.stages import policy_of
 from ullage import Limits, Session
 from ullage.errors import OverLimitError, UllageError
 from ullage.events import Event
+from ullage.formats import FORMATS
 from ullage.formats.rules import Checker, problems
 from ullage.replay import reading
+from ullage.transcript import leaves_of
+from ullage.window import Window
 
 __all__ = ["Tried", "try_case"]
 
@@ -35,7 +39,8 @@ REFUSABLE = frozenset(
 )
 """Only with one of these may the default policy leave a history refused: what stands before a
 compaction, and what waits for an answer, may not be condensed. Chance may begin a run so late
-that too much stands before it."""
+that too much stands before it, and a broken history may end within an open turn."""
+_MARK_CHARS = 40
 _REWRITES = frozenset(EDITS) - {"truncated"}
 
 
@@ -68,7 +73,7 @@ def try_case(case: Case) -> Tried:
         trial.end()
     except OverLimitError as error:
         tried.refused = True
-        if not case.policy and not case.features & REFUSABLE:
+        if not (case.policy or case.repair or case.features & REFUSABLE):
             tried.wrong.append(f"refused: {error}")
     except UllageError as error:
         tried.wrong.append(f"{type(error).__name__}: {error}")
@@ -104,9 +109,10 @@ class _Trial:
         self.sealed = opaque.blocks(case.messages)
         self.compacted: set[str] = set()
 
-    def _session(self, **more: Any) -> Session:
+    def _session(self, share: float = 1.0, **more: Any) -> Session:
         case = self.case
-        limits = Limits(window_tokens=case.limit_tokens, output_reserve_tokens=0)
+        limit = int(case.limit_tokens * share)
+        limits = Limits(window_tokens=limit, output_reserve_tokens=0)
         policy = policy_of(case.policy)
         return Session(
             str(case.request["model"]),
@@ -138,17 +144,26 @@ class _Trial:
             near = _near(shown, self.own)
             self.tried.cells |= exercised(case.format, near, kinds)
             self._opaque(shown, length)
+            if "reasoning" in kinds and not case.repair:
+                self._break(problems(case.format, view, history=case.messages[:length]), length)
         if self.bound is not None:
             behind = self.bound.judge(shown, case.messages[length : self._next(length)], grew)
             if behind:
                 self._wrong("reasoning is shown behind what was changed", length)
-        if self.session.window.estimate > case.limit_tokens:
+        self._whole(shown, kinds, length)
+        self.shown, self.view = shown, view
+
+    def _whole(self, shown: list[Any], kinds: set[str], length: int) -> None:
+        """What is asked of every view as a whole."""
+        case, window = self.case, self.session.window
+        if window.estimate > case.limit_tokens:
             self._wrong("a view is over the limit", length)
         if shown[0] != case.messages[0]:
             self._wrong("the first user message is not as it was", length)
+        if window.span is not None:
+            self._parted(window, length)
         if "manual thinking" in case.features and "reasoning" in kinds and not case.repair:
             self._frozen(case.messages[:length], length)
-        self.shown, self.view = shown, view
 
     def _feed(self, shown: list[Any], length: int) -> None:
         for message in shown[len(self.shown) :]:
@@ -176,6 +191,12 @@ class _Trial:
         if self.compacted and not self.compacted <= set(opaque.blocks(shown)):
             self._wrong("what the provider compacted is gone", length)
 
+    def _parted(self, window: Window, length: int) -> None:
+        """A run that was condensed does not begin within a reply."""
+        start, messages = window.span[0] if window.span else 0, window.transcript.messages
+        if messages[start].role == messages[start - 1].role == "assistant":
+            self._wrong("a reply is parted", length)
+
     def _frozen(self, messages: list[Any], length: int) -> None:
         """With manual thinking only the guard may take thinking out of an open turn (A14)."""
         transcript, ledger = self.session.window.transcript, self.session.state.ledger
@@ -201,25 +222,56 @@ class _Trial:
             self._wrong("opaque parts are in another order", len(case.messages))
         for text in _lost(self.session, case.messages, self.shown):
             self._wrong(f"a text of {len(text)} characters is lost", len(case.messages))
-        if case.number % 3:
-            return
-        cold = self._session(state=self.session.state, store=self.session.store)
+        turn = case.number // 4 % 9  # four formats in turn; each of these costs a whole session
+        if turn < len(_DEARER):
+            _DEARER[turn](self)
+
+    def _cold(self) -> None:
+        """A session without memory gives the same bytes, and the sums are those of the view.
+
+        The default policy has nothing to add when it is asked again; chance may have.
+        """
+        case = self.case
+        if _recounted(self.session, self.shown) != self.session.window.tokens:
+            self._wrong("the view is not counted as it is", len(case.messages))
         request = {**case.request, case.key: case.messages}
-        if cold.fit(request) != self.view:
+        cold = self._session(state=self.session.state, store=self.session.store).fit(request)
+        again = self.session.fit(request) if case.policy else self.view
+        if cold != again:
             self._wrong("a cold start gives another view", len(case.messages))
-        self._rewrite()
+
+    def _tighter(self) -> None:
+        """What was decided stands, whatever the limit is now."""
+        request = {**self.case.request, self.case.key: self.case.messages}
+        before, chain = self.session.state.ledger, self.session.window.transcript.chain
+        decided = [key for key in dict.fromkeys(chain) if before.at(key).batches]
+        state, store = self.session.state, self.session.store
+        tight = self._session(share=0.7, state=state, store=store)
+        try:
+            tight.fit(request)
+        except OverLimitError:
+            return
+        after = tight.state.ledger
+        if any(after.at(key).batches != before.at(key).batches for key in decided[:-1]):
+            self._wrong("what was decided was decided again", len(self.case.messages))
 
     def _rewrite(self) -> None:
         """A caller changed a result: no edit of the old text may stand for the new one."""
         case = self.case
-        messages, text = rewritten(case.messages, case.number)
-        if text and not case.repair:
-            try:
-                view = self.session.fit({**case.request, case.key: messages})
-            except OverLimitError:
-                return
-            if list(_lost(self.session, messages, view[case.key])):
-                self._wrong("a rewritten result is shown as it was", len(messages))
+        messages, old = rewritten(case.messages, case.number)
+        if not old or case.repair:
+            return
+        try:
+            view = self.session.fit({**case.request, case.key: messages})
+        except OverLimitError:
+            return
+        texts = (" ".join(text.split()) for text in reading.visible(view[case.key]))
+        begins = " ".join(old.split())[:_MARK_CHARS]
+        if any(begins in text for text in texts):
+            self._wrong("a rewritten result is shown as it was", len(messages))
+
+
+_DEARER = (_Trial._cold, _Trial._tighter, _Trial._rewrite)
 
 
 def _kind_of(event: Event) -> str:
@@ -234,22 +286,32 @@ def _near(shown: list[Any], own: set[int]) -> list[Any]:
     return [message for index, message in enumerate(shown) if index in near]
 
 
+def _recounted(session: Session, shown: list[Any]) -> int:
+    """Tokens of a view, counted from its own messages."""
+    window, wire = session.window, FORMATS[str(session.state.format)]
+    meter, total = window.meter, window.head_tokens
+    for raw in shown:
+        message = wire.parse(raw, "view")
+        leaves = leaves_of(message)
+        total += meter.framing(message) + sum(meter.leaf(leaf) for _, _, leaf in leaves)
+    return total
+
+
 def _lost(session: Session, messages: list[Any], shown: list[Any]) -> Iterator[str]:
     """Texts that are neither visible nor reachable from what is."""
     texts, opened = list(reading.visible(shown)), dict[str, str]()
-    originals = set(_texts(messages))
-    missing = originals.difference(texts)
+    missing = {*_texts(messages), *opaque.arguments(messages)}.difference(texts)
     if not missing:
         return
     reading.reachable(session, texts, opened)
-    missing -= set(opened.values())
-    if missing:
-        everything = "\n".join([*texts, *opened.values()])
-        yield from (text for text in missing if text not in everything)
+    everything = "\n".join([*texts, *opened.values()])
+    for text in missing.difference(opened.values()):
+        if text not in everything and json.dumps(text)[1:-1] not in everything:
+            yield text
 
 
 def _texts(messages: list[Any]) -> Iterator[str]:
-    """Every text that was said, given or written as an argument."""
+    """Every text that was said or given."""
     for message in messages:
         yield from reading.texts_of(reading.content_of(message))
         for _, found in reading.results(message):

@@ -13,11 +13,14 @@ from collections.abc import Sequence
 
 from msgspec import Struct
 
-__all__ = ["Pointer", "Words", "aside", "pointers"]
+__all__ = ["NO_REASONING", "Pointer", "Words", "aside", "pointers"]
 
 CONTINUATION = "get_continuation"
 READ = "tool_output_cache"
 GREP = "tool_output_cache_grep"
+NO_REASONING = "[ullage: reasoning left out]"
+"""What stands in place of a message that was nothing but reasoning."""
+
 RECALL_TOOLS = frozenset((CONTINUATION, READ, GREP))
 
 _CALL = re.compile(r'get_continuation\(tool_call_id=\\?"([0-9a-z]{16})\\?", offset=(\d+)\)')

@@ -42,6 +42,7 @@ from ullage.messages import (
     ToolCall,
     ToolResult,
 )
+from ullage.notices import NO_REASONING
 from ullage.usage import Usage
 
 __all__ = ["Anthropic"]
@@ -51,7 +52,6 @@ _loads = msgspec.json.Decoder().decode
 _BOUND_SINCE = (5, 1)
 _VERSION = re.compile(r"claude-(?:[a-z]+-)?(\d+)(?:[-.](\d{1,2}))?(?!\d)")
 _SERVER_CALLS = ("server_tool_use", "mcp_tool_use")
-_NO_REASONING = "[ullage: reasoning left out]"
 
 
 class Anthropic(MessageList):
@@ -171,7 +171,7 @@ class Anthropic(MessageList):
         if silent:
             thoughts = {part.at for part in message.parts if isinstance(part, Reasoning)}
             kept = [block for at, block in enumerate(blocks) if at not in thoughts]
-            new["content"] = kept or [{"type": "text", "text": _NO_REASONING}]
+            new["content"] = kept or [{"type": "text", "text": NO_REASONING}]
         return new
 
     def reasoning(self, request: Mapping[str, Any], model: str) -> ReasoningRule:

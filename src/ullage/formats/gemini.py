@@ -67,6 +67,7 @@ from ullage.messages import (
     ToolCall,
     ToolResult,
 )
+from ullage.notices import NO_REASONING
 from ullage.usage import Usage
 
 __all__ = ["Gemini"]
@@ -239,7 +240,7 @@ class Gemini:
         if silent:
             thoughts = {part.at for part in message.parts if isinstance(part, Reasoning)}
             kept = [part for at, part in enumerate(parts) if at not in thoughts]
-            parts = kept or [{"text": _NO_REASONING}]
+            parts = kept or [{"text": NO_REASONING}]
         if isinstance(raw, list):
             return parts
         return with_field(raw, "parts", parts) if is_content(raw) else parts[0]
@@ -315,7 +316,6 @@ _COUNTS = (
     "candidatesTokenCount",
     "thoughtsTokenCount",
 )
-_NO_REASONING = "[ullage: reasoning left out]"
 
 
 def _is_wire_id(call: ToolCall) -> bool:

@@ -73,6 +73,7 @@ _OTHERS: dict[str, Role] = {
 _NAMELESS = frozenset(("id", "status", "created_by"))
 """Fields of an item that have no say in what it is."""
 
+_SAID = ("input_text", "output_text", "text", "refusal")
 _STREAMS = ("stdout", "stderr", "outcome")
 _SEALED_BYTES = 650
 _BYTES_PER_TOKEN = 4
@@ -384,6 +385,9 @@ def _with(content: Any, at: int, text: str) -> Any:
         new[at] = text
         return new
     part = {key: value for key, value in plain(new[at], "part").items() if key != "logprobs"}
+    if part.get("type") not in _SAID:  # media: nothing of it may stand beside the text
+        new[at] = {"type": "input_text", "text": text}
+        return new
     if part.get("annotations"):
         part["annotations"] = []
     new[at] = {**part, "refusal" if part.get("type") == "refusal" else "text": text}

@@ -130,9 +130,9 @@ def head_markers(body: Wire, messages: Any) -> list[Problem]:
 def thinking_problems(messages: Any, history: Sequence[Any]) -> list[Problem]:
     """A13: the last assistant message's thinking is what was returned, or all is gone."""
     at, message = next(_assistant_from_the_end(messages), (0, None))
-    known = (other for _, other in _assistant_from_the_end(history))
-    returned = next((other for other in known if _are_one(message, other)), None)
-    if returned is None or _thinking(message) == _thinking(returned):
+    replies = (reply for _, reply in _assistant_from_the_end(history))
+    returned = [_thinking(reply) for reply in replies if _are_one(message, reply)]
+    if not returned or _thinking(message) in returned:
         return []
     if not any(_thinking(message) for message in messages):
         return []
