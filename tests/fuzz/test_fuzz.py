@@ -18,17 +18,11 @@ SEED = 1
 TRIED = 3_300
 
 
-@pytest.fixture(scope="module")
-def tally():
-    return try_batch(SEED, 0, TRIED)
-
-
-def test_no_view_breaks_a_rule(tally):
+@pytest.mark.timeout(900)  # some ten seconds of one core, on a machine that has one to give
+def test_no_view_breaks_a_rule_and_no_cell_that_could_be_filled_is_empty():
+    tally = try_batch(SEED, 0, TRIED)
     assert tally.found == []
     assert tally.held > TRIED * 0.8
-
-
-def test_no_cell_that_could_be_filled_is_empty(tally):
     assert empty(seen_of(tally)) == []
 
 
@@ -91,8 +85,6 @@ def test_every_rule_is_broken_once_and_its_mutant_says_nothing(monkeypatch, form
 
 def test_every_rule_has_a_vandal_and_a_subject():
     assert {rule for _, rule, _ in VANDALS} == known_rules()
-    remedies = {name for name in known_rules() if name[1:].isdigit()}
-    assert remedies == known_rules()
 
 
 def test_every_reason_is_of_a_row():
