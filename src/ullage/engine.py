@@ -25,7 +25,7 @@ from typing import TypeAlias, TypeVar
 from msgspec import Struct
 
 from ullage.compaction import Asking, fill
-from ullage.edits import Batch, Cut, Drop, Edit, Held, Replace, storable
+from ullage.edits import Batch, Cut, Drop, Edit, Held, Replace, Span, storable
 from ullage.effects import Output, Record, Reply, Summarise
 from ullage.errors import OverLimitError
 from ullage.events import Event, Kind
@@ -98,7 +98,7 @@ def fit(
             asked = asking if is_end else None
             yield from _decide(window, policy, stages, keys[-1], fitted, asked)
     if joined and window.changed:
-        cuts = _dropped(window, min(window.changed))
+        cuts = _dropped(window, min(window.changed), ())
         _keep(window, "joined", policy, transcript.decision_key(window.size), cuts, fitted)
     if not window.within(window.limit_tokens, surely=True):
         _refuse(window)
@@ -163,7 +163,7 @@ def _decide(
         if isinstance(cuts, Held):
             fitted.events.append(Event(kind="held", where=f"stage {_name(stage)}", why=cuts.why))
             continue
-        if cuts and window.reasoning == "frozen" and window.bound_reasoning(window.turn_start):
+        if cuts and _is_frozen(window):
             fitted.events.append(_held(_name(stage)))
             continue
         if cuts and policy.diagnostic is not None:
@@ -193,6 +193,16 @@ def _filled(
     return filled
 
 
+def _is_frozen(window: Window) -> bool:
+    """Whether the open turn was thought about, and its thinking must stay as it is.
+
+    Asked of the history and not of the view: once the guard had to leave that thinking out, a
+    second call must decide as the first one did.
+    """
+    turn = range(window.turn_start, window.size)
+    return window.reasoning == "frozen" and any(map(window.signed, turn))
+
+
 def _batch(
     window: Window, stage: str, policy: Policy, key: bytes, cuts: Sequence[Cut], fitted: Fitted
 ) -> None:
@@ -200,7 +210,7 @@ def _batch(
     if not cuts:
         return
     first = min(_first(window, cut.edit) for cut in cuts)
-    _keep(window, stage, policy, key, [*cuts, *_dropped(window, first)], fitted)
+    _keep(window, stage, policy, key, [*cuts, *_dropped(window, first, cuts)], fitted)
 
 
 def _keep(
@@ -231,13 +241,31 @@ def _first(window: Window, edit: Edit) -> int:
     return window.size if start is None else start
 
 
-def _dropped(window: Window, first: int) -> list[Cut]:
-    """The cut that leaves out reasoning bound to a history that an edit of ``first`` changes."""
+def _dropped(window: Window, first: int, cuts: Sequence[Cut]) -> list[Cut]:
+    """The cut that leaves out reasoning bound to a history that an edit of ``first`` changes.
+
+    Where that takes the reasoning of the newest reply, all of it goes: the newest may not be
+    missing while older stays (A13).
+    """
     if window.reasoning == "free" or not window.bound_reasoning(first + 1):
         return []
-    chain = window.transcript.chain
+    chain, newest = window.transcript.chain, _newest_shown(window, cuts)
+    start = 0 if first < newest and window.bound_reasoning(newest) else first + 1
     why = f"it was bound to messages that an edit of message {first + 1} changed"
-    return [Cut(Drop(chain[first + 1], chain[window.size], why), ())]
+    return [Cut(Drop(chain[start], chain[window.size], why), ())]
+
+
+def _newest_shown(window: Window, cuts: Sequence[Cut]) -> int:
+    """Where the newest reply begins that is still shown when these cuts are made."""
+    transcript = window.transcript
+    chain = transcript.chain
+    spans = [cut.edit for cut in cuts if isinstance(cut.edit, Span)]
+    gone = [range(chain.index(span.after), chain.index(span.upto)) for span in spans]
+    for index in range(window.size - 1, -1, -1):
+        hidden = window.hidden(index) or any(index in run for run in gone)
+        if transcript.messages[index].role == "assistant" and not hidden:
+            return transcript.reply(index, window.size).start
+    return 0
 
 
 def _held(stage: str) -> Event:

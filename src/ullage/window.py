@@ -17,7 +17,7 @@ from functools import partial
 from ullage.edits import Drop, Edit, Replace, Span
 from ullage.messages import Media, Reasoning, ReasoningRule, Text, ToolCall, ToolResult
 from ullage.meter import Meter
-from ullage.notices import Words
+from ullage.notices import NO_REASONING, Words
 from ullage.tally import Tally
 from ullage.tokens import Calibration
 from ullage.transcript import Spot, Transcript, leaves_of
@@ -199,6 +199,8 @@ class Window:
                     total += self.edit_tokens(shown[number, item]) - tokens
                 elif silent and isinstance(leaf, Reasoning):
                     total -= tokens
+        if silent and self.transcript.messages[index].only_thought:
+            total += self.meter.text(NO_REASONING)
         return total
 
     def leaf_counts(self, index: int) -> tuple[int, ...]:

@@ -23,13 +23,12 @@ from ullage.edits import Cut, Replace, Span
 from ullage.effects import Output
 from ullage.messages import Text, ToolCall
 from ullage.stages.account import account, index_of, outputs_of
-from ullage.stages.runs import begin as begin_of
-from ullage.stages.runs import condensable
+from ullage.stages.runs import begin, condensable, newest_compaction
 from ullage.stages.shorten import shorten
 from ullage.transcript import Spot, leaves_of
 from ullage.window import Window
 
-__all__ = ["emergency"]
+__all__ = ["Room", "condense", "cut_to", "emergency", "reach"]
 
 _CHARS_PER_TOKEN = 3
 _LEAST_TOKENS = 120
@@ -65,14 +64,16 @@ def emergency(
         return ()
     limit = window.limit_tokens
     account_chars = int(min(limit, start_tokens or limit) * account_share) * _CHARS_PER_TOKEN
-    room = _Room(account_chars, window.calibration.most(int(limit * kept_share)), why)
-    begin = window.span[0] if window.span else begin_of(window)
-    tail = _tail_start(window, begin, window.calibration.most(int(limit * target)), keep_messages)
+    room = Room(account_chars, window.calibration.most(int(limit * kept_share)), why)
+    first, end = reach(window)
+    target_tokens = window.calibration.most(int(limit * target))
+    tail = _tail_start(window, first, end, target_tokens, keep_messages)
     plan = _Plan((), 0)
-    stops = (tail, window.size) if _is_closed(window, begin) else (tail,)
+    all_may_go = end == window.size and window.transcript.closed(end)
+    stops = (tail, window.size) if all_may_go else (tail,)
     for stop in dict.fromkeys(stops):
         # the newest turn is condensed too, but only if nothing else makes the view fit
-        plan = _plan(window, begin, stop, room)
+        plan = _plan(window, first, stop, room)
         if plan.tokens <= window.calibration.most(int(limit * start)):
             break
     return plan.cuts
@@ -87,19 +88,12 @@ def _pressed(window: Window, start: float, start_tokens: int | None) -> str | No
     return None
 
 
-class _Room(NamedTuple):
+class Room(NamedTuple):
     """Characters for the account, tokens for the whole view; and why they are short."""
 
     account_chars: int
     most_tokens: int
     why: str
-
-
-def _is_closed(window: Window, begin: int) -> bool:
-    """Whether no call from here on may still be answered later (asynchronous calls, R2)."""
-    messages = window.transcript.messages[begin : window.size]
-    answered = {result.call_id for message in messages for result in message.results}
-    return all(call.id in answered for message in messages for call in message.calls if call.late)
 
 
 class _Plan(NamedTuple):
@@ -109,9 +103,9 @@ class _Plan(NamedTuple):
     tokens: int
 
 
-def _plan(window: Window, begin: int, stop: int, room: _Room) -> _Plan:
+def _plan(window: Window, begin: int, stop: int, room: Room) -> _Plan:
     """Condense [begin, stop), and cut what is kept to size."""
-    span = _condense(window, begin, stop, room)
+    span = condense(window, begin, stop, room)
     gone = set(condensable(window, begin, stop) if span else ())
     kept = [i for i in range(window.size) if not window.hidden(i) and i not in gone]
     tokens = window.head_tokens + sum(map(window.message_tokens, kept))
@@ -127,7 +121,7 @@ def _plan(window: Window, begin: int, stop: int, room: _Room) -> _Plan:
     return _Plan(cuts, tokens)
 
 
-def _condense(window: Window, begin: int, stop: int, room: _Room) -> Cut | None:
+def condense(window: Window, begin: int, stop: int, room: Room) -> Cut | None:
     """The cut that condenses [begin, stop), or None if it would win nothing."""
     if stop <= begin:
         return None
@@ -144,7 +138,17 @@ def _condense(window: Window, begin: int, stop: int, room: _Room) -> Cut | None:
     return Cut(span, (*outputs_of(transcript, begin, stop), Output(ref, index)))
 
 
-def _tail_start(window: Window, begin: int, target: int, keep: int) -> int:
+def reach(window: Window) -> tuple[int, int]:
+    """The first message that may be condensed, and one past the last.
+
+    What was condensed stays so; else it begins where `begin` says. A compaction of the
+    provider that came later is not condensed either: nobody else can read it.
+    """
+    start = window.span[0] if window.span is not None else begin(window)
+    return start, newest_compaction(window, start, window.size)
+
+
+def _tail_start(window: Window, begin: int, end: int, target: int, keep: int) -> int:
     """Where the kept tail begins: at a reply of the model.
 
     It holds ``keep`` messages or as many more as make a whole turn, and fewer where those
@@ -157,7 +161,7 @@ def _tail_start(window: Window, begin: int, target: int, keep: int) -> int:
         held += window.message_tokens(index)
         if best < window.size and (fixed + held > target or window.size - best >= keep):
             break
-        if window.transcript.may_cut(index):
+        if index <= end and window.transcript.may_cut(index):
             best = index
     return best if best < window.size else floor
 
@@ -174,7 +178,7 @@ def _shrink(window: Window, kept: Sequence[int], excess: int) -> Iterator[tuple[
     for spot, tokens in leaves:
         if tokens <= cap:
             break
-        cut = _cut_to(window, spot, tokens, cap)
+        cut = cut_to(window, spot, tokens, cap)
         if cut is not None:
             yield spot, cut
 
@@ -201,7 +205,7 @@ def _cap(tokens: Sequence[int], excess: int) -> int:
     return low
 
 
-def _cut_to(window: Window, spot: Spot, tokens: int, cap: int) -> Cut | None:
+def cut_to(window: Window, spot: Spot, tokens: int, cap: int) -> Cut | None:
     """A cut of one text to at most ``cap`` tokens."""
     leaf, output = window.transcript.leaf(spot), window.transcript.output(spot)
     if output is None:

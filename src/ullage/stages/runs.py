@@ -5,7 +5,7 @@ from __future__ import annotations
 from ullage.messages import Message, Opaque
 from ullage.window import Window
 
-__all__ = ["begin", "condensable", "cut_before"]
+__all__ = ["begin", "condensable", "cut_before", "newest_compaction"]
 
 
 def begin(window: Window, *, keeps_task: bool = True) -> int:
@@ -23,11 +23,17 @@ def begin(window: Window, *, keeps_task: bool = True) -> int:
     first = -1
     if keeps_task:
         first = next((i for i in range(window.size) if messages[i].role == "user"), -1)
-    start = next((i for i in range(window.size - 1, first, -1) if _compacted(messages[i])), first)
-    start += 1
+    start = 1 + newest_compaction(window, first + 1, first)
     while start < window.size and not transcript.seam(start):
         start += 1
     return start
+
+
+def newest_compaction(window: Window, start: int, default: int) -> int:
+    """The newest compaction of the provider at or after ``start``; ``default`` if none."""
+    messages = window.transcript.messages
+    newest = (i for i in range(window.size - 1, start - 1, -1) if _compacted(messages[i]))
+    return next(newest, default)
 
 
 def condensable(window: Window, start: int, stop: int) -> list[int]:
