@@ -29,6 +29,7 @@ from ullage.errors import OverLimitError
 from ullage.events import Event, Kind
 from ullage.ledger import Ledger
 from ullage.policy import Policy, Stage
+from ullage.stages.pressure import is_frozen
 from ullage.window import Window
 
 __all__ = ["Fitted", "fit"]
@@ -130,7 +131,7 @@ def _first_sight(window: Window, policy: Policy, fitted: Fitted) -> None:
 def _decide(window: Window, policy: Policy, key: bytes, fitted: Fitted) -> None:
     for stage in policy.under_pressure:
         cuts = stage(window)
-        if cuts and _is_frozen(window):
+        if cuts and is_frozen(window):
             fitted.events.append(_held(_name(stage)))
             continue
         if cuts and policy.diagnostic is not None:
@@ -138,16 +139,6 @@ def _decide(window: Window, policy: Policy, key: bytes, fitted: Fitted) -> None:
         _batch(window, _name(stage), policy, key, cuts, fitted)
     if policy.guard is not None:
         _batch(window, _name(policy.guard), policy, key, policy.guard(window), fitted)
-
-
-def _is_frozen(window: Window) -> bool:
-    """Whether the open turn was thought about, and its thinking must stay as it is.
-
-    Asked of the history and not of the view: once the guard had to leave that thinking out, a
-    second call must decide as the first one did.
-    """
-    turn = range(window.turn_start, window.size)
-    return window.reasoning == "frozen" and any(map(window.signed, turn))
 
 
 def _batch(
