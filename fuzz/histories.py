@@ -30,6 +30,7 @@ _MODELS = {
     "openai-responses": "gpt-5.6",
     "gemini": "gemini-2.5-pro",
 }
+_SEARCH = {"type": "web_search_20250305", "name": "web_search"}
 _KEYS = {"openai-responses": "input", "gemini": "contents"}
 BOUND = "claude-opus-5-5"
 LARGE_CHARS = 5_000
@@ -78,9 +79,13 @@ def case(seed: int, number: int) -> Case:
     if repair:
         messages = break_one(random, format, messages)
         page.features.add("broken")
+    if format == "anthropic" and messages[-1]["role"] == "assistant":
+        messages.append({"role": "user", "content": "Go on."})  # nothing is sent before (A11)
     page.features |= {name for step in steps for call in step.calls for name in _kinds_of(call)}
     seen = 0 if "manual thinking" in page.features else 1  # any other session joins half-way
     lengths = [*page.lengths[seen:], len(messages)]
+    if repair and format == "anthropic":
+        lengths = [n for n in lengths if messages[n - 1]["role"] != "assistant"]
     size = _HEAD_TOKENS + sum(map(_size, steps))
     limit = max(
         _LEAST_TOKENS.get(format, 1_200), int(size * random.choice((0.3, 0.45, 0.6, 0.75, 0.9)))
@@ -121,7 +126,7 @@ def _request(random: Random, format: str, wanted: frozenset[str], page: Page) ->
         return {"model": model, "instructions": "You are an agent.", "store": False}
     if format == "openai-chat":
         return {"model": model}
-    request: dict[str, Any] = {"system": "You are an agent."}
+    request: dict[str, Any] = {"system": "You are an agent.", "tools": [_SEARCH]}
     if page.features & {"signed reasoning", "sealed reasoning"} and "bound reasoning" in wanted:
         page.features.add("bound reasoning")
         model = BOUND

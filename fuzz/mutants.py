@@ -199,7 +199,7 @@ MUTANTS: tuple[Mutant, ...] = (
     Mutant("bound reasoning stays", engine, "_dropped", _always([]), _A),
     Mutant("no bound reasoning is seen", window.Window, "bound_reasoning", _always(False), _A),
     Mutant("the newest thinking goes alone", engine, "_dropped", _from_the_edit, _A),
-    Mutant("an open turn's thinking may go", engine, "_is_frozen", _always(False), _A),
+    Mutant("an open turn's thinking may go", engine, "is_frozen", _always(False), _A),
     Mutant("left out reasoning is shown", anthropic.Anthropic, "edit", _loud, _A),
     Mutant("nothing in place of reasoning", anthropic.Anthropic, "edit", _hollow, _A),
     # the window and the engine

@@ -145,7 +145,7 @@ class _Trial:
             self.tried.cells |= exercised(case.format, near, kinds)
             self._opaque(shown, length)
             if "reasoning" in kinds and not case.repair:
-                self._break(problems(case.format, view, history=case.messages[:length]), length)
+                self._break(self._problems(view, case.messages[:length]), length)
         if self.bound is not None:
             behind = self.bound.judge(shown, case.messages[length : self._next(length)], grew)
             if behind:
@@ -177,6 +177,15 @@ class _Trial:
         for message in view[case.key]:
             self.checker.feed(message)
         self._break(self.checker.problems(), length)
+
+    def _problems(self, view: dict[str, Any], history: list[Any] | None) -> list[Any]:
+        """What a whole request breaks, and the caller's own with this history did not break."""
+        case = self.case
+        found = problems(case.format, view, history=history)
+        if not found or history is None:
+            return found
+        own = {p.rule for p in problems(case.format, {**case.request, case.key: history})}
+        return [problem for problem in found if problem.rule not in own]
 
     def _break(self, found: Sequence[Any], length: int) -> None:
         for problem in found:
@@ -217,7 +226,7 @@ class _Trial:
         if not self.tried.edits:
             return
         history = None if case.repair else case.messages
-        self._break(problems(case.format, self.view, history=history), len(case.messages))
+        self._break(self._problems(self.view, history), len(case.messages))
         if opaque.reordered(self.shown, self.sealed):
             self._wrong("opaque parts are in another order", len(case.messages))
         for text in _lost(self.session, case.messages, self.shown):

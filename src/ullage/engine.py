@@ -31,6 +31,7 @@ from ullage.errors import OverLimitError
 from ullage.events import Event, Kind
 from ullage.ledger import Ledger
 from ullage.policy import Policy, Stage
+from ullage.stages.pressure import is_frozen
 from ullage.window import Window
 
 __all__ = ["Fitted", "fit"]
@@ -163,7 +164,7 @@ def _decide(
         if isinstance(cuts, Held):
             fitted.events.append(Event(kind="held", where=f"stage {_name(stage)}", why=cuts.why))
             continue
-        if cuts and _is_frozen(window):
+        if cuts and is_frozen(window):
             fitted.events.append(_held(_name(stage)))
             continue
         if cuts and policy.diagnostic is not None:
@@ -191,16 +192,6 @@ def _filled(
             why = f"{refused}; the deterministic summary stands"
             fitted.events.append(Event(kind="summary_refused", where="summary", why=why))
     return filled
-
-
-def _is_frozen(window: Window) -> bool:
-    """Whether the open turn was thought about, and its thinking must stay as it is.
-
-    Asked of the history and not of the view: once the guard had to leave that thinking out, a
-    second call must decide as the first one did.
-    """
-    turn = range(window.turn_start, window.size)
-    return window.reasoning == "frozen" and any(map(window.signed, turn))
 
 
 def _batch(

@@ -23,6 +23,7 @@ from ullage.edits import Cut, Replace, Span
 from ullage.effects import Output
 from ullage.messages import Text, ToolCall
 from ullage.stages.account import account, index_of, outputs_of
+from ullage.stages.pressure import is_frozen
 from ullage.stages.runs import begin, condensable, newest_compaction
 from ullage.stages.shorten import shorten
 from ullage.transcript import Spot, leaves_of
@@ -69,8 +70,10 @@ def emergency(
     target_tokens = window.calibration.most(int(limit * target))
     tail = _tail_start(window, first, end, target_tokens, keep_messages)
     plan = _Plan((), 0)
-    all_may_go = end == window.size and window.transcript.closed(end)
-    stops = (tail, window.size) if all_may_go else (tail,)
+    # a turn that must begin with its thinking goes whole or not at all (A14)
+    stops = [] if is_frozen(window) else [tail]
+    if end == window.size and window.transcript.closed(end):
+        stops.append(window.size)
     for stop in dict.fromkeys(stops):
         # the newest turn is condensed too, but only if nothing else makes the view fit
         plan = _plan(window, first, stop, room)
