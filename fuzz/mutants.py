@@ -17,8 +17,9 @@ from msgspec.structs import replace
 from fuzz.histories import FORMATS, case
 from fuzz.stages import policy_of
 from fuzz.trial import try_case
-from ullage import canon, engine, notices, transcript, turn, window
+from ullage import canon, engine, memo, notices, transcript, window
 from ullage.formats import _gemini_results, anthropic, gemini, openai_chat, openai_responses
+from ullage.formats.mended import Mended
 from ullage.messages import Reasoning
 
 __all__ = ["MUTANTS", "Mutant", "caught", "planted"]
@@ -222,7 +223,7 @@ MUTANTS: tuple[Mutant, ...] = (
     Mutant("cuts are empty in Chat", openai_chat.OpenAIChat, "edit", _emptied, _C),
     Mutant("cuts are empty in Responses", openai_responses.OpenAIResponses, "edit", _emptied, _R),
     Mutant("cuts are empty in Gemini", gemini.Gemini, "edit", _emptied, _G),
-    Mutant("nothing is mended", turn, "mend", lambda _: lambda name, raws: turn.Mended(raws)),
+    Mutant("nothing is mended", memo.Memo, "mend", lambda _: lambda self, wire, raws: Mended(raws)),
 )
 
 

@@ -182,9 +182,12 @@ class _Trial:
         """What a whole request breaks, and the caller's own with this history did not break."""
         case = self.case
         found = problems(case.format, view, history=history)
-        if not found or history is None:
+        if not found or (history is None and "manual thinking" not in case.features):
             return found
-        own = {p.rule for p in problems(case.format, {**case.request, case.key: history})}
+        given = {**case.request, case.key: case.messages if history is None else history}
+        own = {problem.rule for problem in problems(case.format, given)}
+        if history is None:  # mending puts no thinking at the beginning of a turn
+            own &= {"A14"}
         return [problem for problem in found if problem.rule not in own]
 
     def _break(self, found: Sequence[Any], length: int) -> None:

@@ -72,7 +72,7 @@ def emergency(
     plan = _Plan((), 0)
     # a turn that must begin with its thinking goes whole or not at all (A14)
     stops = [] if is_frozen(window) else [tail]
-    if end == window.size and window.transcript.closed(end):
+    if begin < end == window.size and window.transcript.closed(end):
         stops.append(window.size)
     for stop in dict.fromkeys(stops):
         # the newest turn is condensed too, but only if nothing else makes the view fit
