@@ -157,7 +157,7 @@ def _finished(
     running: dict[Future[Outcome], tuple[str, str, int]], kept: Kept
 ) -> Iterator[tuple[str, Outcome, int]]:
     done, _ = wait(running, return_when=FIRST_COMPLETED)
-    for future in done:
+    for future in [each for each in running if each in done]:  # in order, where there is one
         key, name, read_so_far = running.pop(future)
         outcome = future.result()
         if isinstance(outcome, Replayed):
