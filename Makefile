@@ -65,7 +65,8 @@ replay-all: $(READY)
 
 SECONDS ?= 60
 fuzz: $(READY)
-	@$(BIN)/python -m fuzz --seconds $(SECONDS) $(if $(RESUME),--resume "$(RESUME)")
+	@$(BIN)/python -m fuzz --seconds $(SECONDS) $(if $(SEED),--seed $(SEED)) \
+	    $(if $(RESUME),--resume "$(RESUME)") $(if $(COVERAGE),--coverage)
 
 lock:
 	uv pip compile --universal --generate-hashes --no-header --no-annotate --no-emit-index-url \

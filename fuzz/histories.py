@@ -1,117 +1,136 @@
-"""Random histories by number: turns from `tests.histories`, and what those leave out."""
+"""Random histories by number: the steps of `fuzz.steps` in a wire's words, and a window.
+
+The window is drawn to be too small for the history, so that something must be cut.
+"""
 
 from __future__ import annotations
 
-import base64
-import json
-import struct
+from collections.abc import Callable, Iterator
 from random import Random
 from typing import Any
 
-from tests.histories import HUGE, SEEDS, TOOLS, Call, Turn, request, wire
+from msgspec import Struct
 
-__all__ = ["Case", "case"]
+from fuzz import anthropic, chat, gemini, responses
+from fuzz.breakages import break_one
+from fuzz.steps import Call, Page, Step, draw
 
-Case = tuple[str, dict[str, Any], int, frozenset[str]]
-"""Format, request with the whole history, window in tokens, features."""
+__all__ = ["FORMATS", "Case", "case"]
 
-_PNG = b"\x89PNG\r\n\x1a\n\x00\x00\x00\rIHDR" + struct.pack(">II", 1000, 800)
-_IMAGE = base64.b64encode(_PNG + bytes(3_000)).decode()
-_SERVER = {"type": "server_tool_use", "id": "srvtoolu_{n}", "name": "web_search", "input": {}}
+WRITERS: dict[str, Callable[[Page, list[Step], frozenset[str]], None]] = {
+    "anthropic": anthropic.write,
+    "openai-chat": chat.write,
+    "openai-responses": responses.write,
+    "gemini": gemini.write,
+}
+FORMATS = tuple(WRITERS)
+_MODELS = {
+    "anthropic": "claude-sonnet-4-5",
+    "openai-chat": "gpt-4.1",
+    "openai-responses": "gpt-5.6",
+    "gemini": "gemini-2.5-pro",
+}
+_SEARCH = {"type": "web_search_20250305", "name": "web_search"}
+_KEYS = {"openai-responses": "input", "gemini": "contents"}
+BOUND = "claude-opus-5-5"
+LARGE_CHARS = 5_000
+_LEAST_TOKENS = {"anthropic": 1_800}
+_CHARS_PER_TOKEN = 3.2
+_MEDIA_TOKENS = 1_200
+_HEAD_TOKENS = 750
 
 
-def case(seed: int, number: int, formats: list[str]) -> Case:
-    """History ``number`` of a seed, written in one of the formats."""
+class Case(Struct, frozen=True):
+    """One history to be tried.
+
+    Attributes:
+        number: which history of its seed.
+        request: the whole request, without its messages.
+        key: the field the messages go under.
+        messages: the history.
+        lengths: where requests were sent: each beginning of it that is to be shown.
+        limit_tokens: the most a prompt may hold.
+        policy: the number of the policy, 0 for the default one.
+        repair: the history is not legal, and is to be mended.
+    """
+
+    number: int
+    format: str
+    request: dict[str, Any]
+    key: str
+    messages: list[dict[str, Any]]
+    lengths: list[int]
+    limit_tokens: int
+    policy: int
+    repair: bool
+    features: frozenset[str]
+
+
+def case(seed: int, number: int) -> Case:
+    """History ``number`` of a seed."""
     random = Random(f"{seed}/{number}")
-    format = random.choice(formats)
-    turns = [_turn(random) for _ in range(random.choice((2, 4, 6, 9, 14)))]
-    reuse = random.random() < 0.2
-    messages = wire(format, turns, reuse_ids=reuse)
-    features = {name for turn in turns for name in _features(turn)}
-    features |= {"reused ids"} if reuse else set()
-    if format == "anthropic" and random.random() < 0.4:
-        features |= _decorate(messages, random)
-    whole = request(format, messages)
-    if random.random() < 0.3:
-        whole["model"] = {"anthropic": "claude-opus-5-5"}.get(format, whole["model"])
-    window = random.choice((4_000, 5_000, 7_000, 12_000, 30_000))
-    return format, whole, window, frozenset(features)
-
-
-def _turn(random: Random) -> Turn:
-    return Turn(
-        user=f"and now {random.random()}" if random.random() < 0.25 else None,
-        said=random.choice(("", "Let me look.", "I see: the cache is stale. " * 6)),
-        calls=tuple(_call(random) for _ in range(random.choice((0, 1, 1, 1, 2, 3)))),
-        thought=random.random() < 0.3,
+    format = FORMATS[number % len(FORMATS)]
+    steps, wanted = draw(random, format)
+    page = Page(number)
+    WRITERS[format](page, steps, wanted)
+    messages = page.messages
+    request = _request(random, format, wanted, page)
+    repair = "broken" in wanted
+    if repair:
+        messages = break_one(random, format, messages)
+        page.features.add("broken")
+    if format == "anthropic" and messages[-1]["role"] == "assistant":
+        messages.append({"role": "user", "content": "Go on."})  # nothing is sent before (A11)
+    page.features |= {name for step in steps for call in step.calls for name in _kinds_of(call)}
+    seen = 0 if "manual thinking" in page.features else 1  # any other session joins half-way
+    lengths = [*page.lengths[seen:], len(messages)]
+    if repair and format == "anthropic":
+        lengths = [n for n in lengths if messages[n - 1]["role"] != "assistant"]
+    size = _HEAD_TOKENS + sum(map(_size, steps))
+    limit = max(
+        _LEAST_TOKENS.get(format, 1_200), int(size * random.choice((0.3, 0.45, 0.6, 0.75, 0.9)))
     )
+    policy = random.choice((0, random.randrange(1, 10**6), random.randrange(1, 10**6)))
+    features = frozenset(page.features)
+    key = _KEYS.get(format, "messages")
+    return Case(number, format, request, key, messages, lengths, limit, policy, repair, features)
 
 
-def _call(random: Random) -> Call:
-    return Call(
-        tool=random.choice(TOOLS),
-        argument=random.choice(("a.py", "b.py", HUGE, f"{random.random()}")),
-        output=_output(random),
-        failed=random.random() < 0.15,
-        items=random.choice((0, 0, 0, 1, 2)),
+def _kinds_of(call: Call) -> Iterator[str]:
+    """The features that show in a call whatever the wire."""
+    if len(call.output) > LARGE_CHARS:
+        yield "large output"
+    if call.output[:1] == "[":
+        yield "json output"
+    if "text" in call.arguments:
+        yield "large arguments"
+
+
+def _size(step: Step) -> int:
+    """About how many tokens a step costs."""
+    chars = sum(
+        len(call.output) + sum(map(len, call.arguments.values())) + 100 for call in step.calls
     )
+    pictures = sum(call.media is not None for call in step.calls) + (step.media is not None)
+    return int(chars / _CHARS_PER_TOKEN) + 60 + pictures * _MEDIA_TOKENS
 
 
-def _output(random: Random) -> str:
-    kind = random.random()
-    if kind < 0.1:
-        return ""
-    if kind < 0.3:
-        return f"ok {random.random()}"
-    if kind < 0.45:
-        return json.dumps([{"n": n, "name": f"row {n}"} for n in range(random.randint(1, 600))])
-    size = random.choice((500, 2_000, 9_000, 20_000, 60_000))
-    seed = random.choice(SEEDS)
-    return f"{random.random()}\n" + (seed * (size // len(seed) + 1))[:size]
-
-
-def _features(turn: Turn) -> list[str]:
-    found = ["thinking"] if turn.thought else []
-    found += ["parallel"] if len(turn.calls) > 1 else []
-    for call in turn.calls:
-        found += ["error"] if call.failed else []
-        found += ["empty"] if not call.output else []
-        found += ["huge"] if len(call.output) > 15_000 else []
-        found += ["big arguments"] if call.argument == HUGE else []
-        found += ["blocks"] if call.items else []
-    return found
-
-
-def _decorate(messages: list[dict[str, Any]], random: Random) -> set[str]:
-    """Server tools and images, where Anthropic has them."""
-    features = set()
-    for number, message in enumerate(messages):
-        content = message["content"]
-        if not isinstance(content, list) or random.random() < 0.6:
-            continue
-        if message["role"] == "assistant":
-            at = sum(block["type"] == "thinking" for block in content)
-            content[at:at] = _server_tool(number)
-            features.add("server tool")
-        elif content[0]["type"] == "tool_result":
-            source = {"type": "base64", "media_type": "image/png", "data": _IMAGE}
-            text = {"type": "text", "text": "a picture"}
-            content[0]["content"] = [text, {"type": "image", "source": source}]
-            features.add("media")
-    return features
-
-
-def _server_tool(number: int) -> list[dict[str, Any]]:
-    use = {**_SERVER, "id": f"srvtoolu_{number}", "input": {"query": "x"}}
-    found = {
-        "type": "web_search_result",
-        "url": "https://example.org",
-        "title": "t",
-        "encrypted_content": "ZW5jcnlwdGVk" * 50,
-    }
-    result = {
-        "type": "web_search_tool_result",
-        "tool_use_id": f"srvtoolu_{number}",
-        "content": [found],
-    }
-    return [use, result]
+def _request(random: Random, format: str, wanted: frozenset[str], page: Page) -> dict[str, Any]:
+    """Everything of a request but its messages; the model's family decides about reasoning."""
+    model = _MODELS[format]
+    if format == "gemini":
+        system = {"parts": [{"text": "You are an agent."}]}
+        model = "gemini-3-pro" if "signed reasoning" in page.features else model
+        return {"model": model, "systemInstruction": system}
+    if format == "openai-responses":
+        return {"model": model, "instructions": "You are an agent.", "store": False}
+    if format == "openai-chat":
+        return {"model": model}
+    request: dict[str, Any] = {"system": "You are an agent.", "tools": [_SEARCH]}
+    if page.features & {"signed reasoning", "sealed reasoning"} and "bound reasoning" in wanted:
+        page.features.add("bound reasoning")
+        model = BOUND
+        if "manual thinking" in wanted:
+            page.features.add("manual thinking")
+            request["thinking"] = {"type": "enabled", "budget_tokens": 1_024}
+    return {"model": model, **request}

@@ -5,10 +5,10 @@ from functools import partial
 import pytest
 
 from tests import histories
+from tests.fold import fit
 from ullage import Limits, OverLimitError, Policy
 from ullage.edits import Batch, Replace
 from ullage.effects import Commit, Find
-from ullage.engine import fit
 from ullage.ledger import Ledger
 from ullage.memo import Memo
 from ullage.stages import DEFAULT, emergency, prune, truncate

@@ -2,10 +2,10 @@
 
 import pytest
 
+from tests.fold import fit
 from tests.test_transcript import transcript_of
 from tests.test_window import METER, history
 from ullage import OverLimitError, Policy
-from ullage.engine import fit
 from ullage.ledger import Ledger
 from ullage.notices import Words
 from ullage.stages import DEFAULT

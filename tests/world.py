@@ -19,7 +19,7 @@ from ullage.stores.threaded import Threaded
 
 FORMAT_NAMES = ("anthropic", "openai-chat")
 MODEL = {"openai-chat": "gpt-4.1", "anthropic": "claude-sonnet-4-5"}
-REWRITES = {"pruned", "condensed", "cut"}
+REWRITES = {"pruned", "condensed", "compacted", "cut"}
 
 
 def as_bytes(value):

@@ -59,6 +59,11 @@ class AsyncSession(Coat):
         async with self._lock:
             self._turned(await self._run(self._turn(request)))
 
+    async def compact(self, request: Mapping[str, Any]) -> bool:
+        """See `Session.compact`."""
+        async with self._lock:
+            return self._compacted(await self._run(self._compact(request)))
+
     async def observe(self, reply: Any) -> None:
         """See `Session.observe`."""
         async with self._lock:
@@ -84,7 +89,7 @@ class AsyncSession(Coat):
         await self.store.close()
 
     async def _run(self, steps: Steps[Any]) -> Any:
-        return await arun(steps, self.store, self.settings.tenant)
+        return await arun(steps, self.store, self.settings.tenant, self._summaries)
 
     async def __aenter__(self) -> Self:
         return self

@@ -146,6 +146,12 @@ class Budget:
             return self._claimed()
 
     @property
+    def is_used_up(self) -> bool:
+        """Whether what is spent has reached the allowance."""
+        spent = Claim(self._spent.tokens, self._spent.cost_usd or 0.0)
+        return self.allowance.used_up(spent) is not None
+
+    @property
     def calls(self) -> tuple[Call, ...]:
         """Every call of every session, in the order they were reported."""
         with self._lock:

@@ -8,17 +8,19 @@ from __future__ import annotations
 import os
 import sys
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from contextlib import suppress
+from functools import partial
 from typing import Any, Literal
 
 from msgspec.structs import replace
 
 from ullage.allowance import Claim
 from ullage.budget import Budget
-from ullage.calls import Call
+from ullage.calls import Call, Spent
 from ullage.catalog import lookup
-from ullage.effects import Output, Steps
+from ullage.compaction import Asking
+from ullage.effects import Output, Steps, Summarise
 from ullage.errors import ConfigError, FormatError, RefNotFound
 from ullage.events import Event
 from ullage.formats import FORMATS, Format
@@ -31,10 +33,13 @@ from ullage.policy import Policy
 from ullage.presets import preset
 from ullage.recall.dispatch import Answer, answer
 from ullage.recall.found import ToolOutputRef, output_ref
+from ullage.recall.history import find_in_history
 from ullage.refusals import Refusals
+from ullage.stages import SUMMARISED
 from ullage.stores import AsyncStore, Store, with_files
+from ullage.summarise import Summaries, Summariser, of
 from ullage.tokens import preload
-from ullage.turn import Settings, State, Turned, find_in_history, observe, turn
+from ullage.turn import Settings, State, Turned, observe, turn
 from ullage.usage import Usage
 from ullage.window import Window
 
@@ -61,6 +66,7 @@ class Coat(ABC):
         state: State | None = None,
         budget: Budget | None = None,
         agent: str = "",
+        summariser: Summariser | Callable[[Summarise], Any] | None = None,
     ) -> None:
         if format is not None and format not in FORMATS:
             raise ConfigError(
@@ -68,7 +74,7 @@ class Coat(ABC):
             )
         self.settings = Settings(
             model=model,
-            policy=preset(policy) if isinstance(policy, str) else policy,
+            policy=_policy(policy, summarised=summariser is not None),
             limits=limits,
             format=format,
             tenant=tenant,
@@ -79,6 +85,9 @@ class Coat(ABC):
         self.events: list[Event] = []
         self.budget = Budget(tokens=0) if budget is None else budget
         self._payer = self.budget.join(agent, self.events.append)
+        self._summaries: Summaries | None = None
+        if summariser is not None:
+            self._summaries = Summaries(of(summariser), self.budget, agent)
         self._heard: tuple[str, Usage] | None = None
         self._memo = Memo()
         self._window: Window | None = None
@@ -188,7 +197,9 @@ class Coat(ABC):
         output = min(reserve, info.max_output_tokens or reserve)
         return self.budget.most(window.calibration.upper(window.tokens), output, info.id)
 
-    def _turn(self, request: Mapping[str, Any], added_tokens: int = 0) -> Steps[Turned]:
+    def _turn(
+        self, request: Mapping[str, Any], added_tokens: int = 0, *, now: bool = False
+    ) -> Steps[Turned]:
         if not isinstance(request, Mapping):
             raise FormatError(
                 "request",
@@ -196,17 +207,41 @@ class Coat(ABC):
                 "Give the keyword arguments of the provider call as one dict.",
             )
         model = str(request.get("model") or self.settings.model)
-        settings = replace(self.settings, limits=self._refusals.next_limits(model))
-        return turn(request, self.state, self._memo, settings, added_tokens)
+        limits, asking = self._refusals.next_limits(model), self._asking(model)
+        settings = replace(self.settings, limits=limits, asking=asking)
+        return turn(request, self.state, self._memo, settings, added_tokens, now=now)
+
+    def _asking(self, model: str) -> Asking | None:
+        """Who is asked for summaries of this model's conversation."""
+        if self._summaries is None:
+            return None
+        return Asking(partial(self._summaries.summariser.window_for, caller=model), model)
+
+    def _compact(self, request: Mapping[str, Any]) -> Steps[Turned]:
+        if self.settings.policy.on_request is None:
+            raise ConfigError("policy", "it has no compaction", "Use a policy that compacts.")
+        return self._turn(request, now=True)
+
+    def _compacted(self, turned: Turned) -> bool:
+        self._turned(turned)
+        return any(event.kind == "compacted" for event in turned.events)
 
     def _turned(self, turned: Turned) -> dict[str, Any]:
-        self.state = turned.state
+        self.state = self._paid(turned.state)
         self._window = turned.window
         self.events += turned.events
         for event in turned.events:
             if event.kind == "diagnostic":
                 _tell(event.why)
         return turned.request
+
+    def _paid(self, state: State) -> State:
+        """The state with what summaries came to since the last time."""
+        if self._summaries is None:
+            return state
+        spent = self._summaries.take()
+        total = Spent(usage=state.usage, cost_usd=state.cost_usd).plus(spent.usage, spent.cost_usd)
+        return replace(state, usage=total.usage, cost_usd=total.cost_usd)
 
     def _observe(self, reply: Any) -> Steps[State] | None:
         usage = reply if isinstance(reply, Usage) else self._wire.usage(reply)
@@ -270,3 +305,10 @@ def _tell(line: str) -> None:
     if sys.stderr is not None:
         with suppress(OSError, ValueError):
             sys.stderr.write(f"{line}\n")
+
+
+def _policy(policy: str | Policy, *, summarised: bool) -> Policy:
+    """The policy of this name; the default has a compaction if somebody writes summaries."""
+    if not isinstance(policy, str):
+        return policy
+    return SUMMARISED if policy == "default" and summarised else preset(policy)

@@ -4,43 +4,59 @@ from __future__ import annotations
 
 from typing import Any, TypeVar
 
-from ullage.effects import Chunk, Commit, Effect, Find, Get, Look, Steps
+from ullage.effects import Chunk, Commit, Effect, Find, Get, Look, Steps, Summarise
 from ullage.errors import UllageError
 from ullage.stores import AsyncStore, Store
+from ullage.summarise import Summaries
 
 __all__ = ["arun", "run"]
 
 T = TypeVar("T")
 
 
-def run(steps: Steps[T], store: Store, tenant: str) -> T:
-    """Run to the end, doing each effect on ``store``. Errors are thrown into the steps."""
+def run(steps: Steps[T], store: Store, tenant: str, summaries: Summaries | None = None) -> T:
+    """Run to the end, doing each effect on ``store``. Errors are thrown into the steps.
+
+    What interrupts an effect closes the steps, so that they can undo what they began.
+    """
     try:
         effect = next(steps)
         while True:
             try:
-                reply = _do(effect, store, tenant)
+                if isinstance(effect, Summarise):
+                    reply = summaries and summaries.ask(effect)
+                else:
+                    reply = _do(effect, store, tenant)
             except UllageError as error:
                 effect = steps.throw(error)
             else:
                 effect = steps.send(reply)
     except StopIteration as stop:
         return stop.value  # type: ignore[no-any-return]
+    finally:
+        steps.close()
 
 
-async def arun(steps: Steps[T], store: AsyncStore, tenant: str) -> T:
+async def arun(
+    steps: Steps[T], store: AsyncStore, tenant: str, summaries: Summaries | None = None
+) -> T:
     """The same for an event loop."""
     try:
         effect = next(steps)
         while True:
             try:
-                reply = await _do(effect, store, tenant)
+                if isinstance(effect, Summarise):
+                    reply = await summaries.aask(effect) if summaries else None
+                else:
+                    reply = await _do(effect, store, tenant)
             except UllageError as error:
                 effect = steps.throw(error)
             else:
                 effect = steps.send(reply)
     except StopIteration as stop:
         return stop.value  # type: ignore[no-any-return]
+    finally:
+        steps.close()
 
 
 def _do(effect: Effect, store: Store | AsyncStore, tenant: str) -> Any:

@@ -16,9 +16,10 @@ from typing import Literal, NamedTuple, TypeAlias
 from msgspec import Struct
 from msgspec.structs import replace
 
+from ullage.briefs import Brief
 from ullage.effects import Output
 
-__all__ = ["Batch", "Cut", "Drop", "Edit", "Place", "Replace", "Span", "storable", "whole"]
+__all__ = ["Batch", "Cut", "Drop", "Edit", "Held", "Place", "Replace", "Span", "storable", "whole"]
 
 
 class Place(Struct, frozen=True, array_like=True):
@@ -59,14 +60,17 @@ class Replace(Struct, frozen=True, tag="replace"):
 
 
 class Span(Struct, frozen=True, tag="span"):
-    """Show one user message in place of a run of messages.
+    """Show one user message in place of a run of messages, or two.
 
     Attributes:
         after: the chain before the first message of the run, 16 bytes.
         upto: the chain after its last message, 16 bytes.
-        text: the account shown in its place.
+        text: the account or summary shown in its place.
         ref: what opens the index of everything in the run.
         why: the reason, with its numbers.
+        kind: the kind of event this is told as.
+        said: what of ``text`` a model wrote, as it wrote it; the next summary goes on from it.
+        retain: what a model chose to keep, shown as a message before ``text``; ``""`` for none.
     """
 
     after: bytes
@@ -74,6 +78,14 @@ class Span(Struct, frozen=True, tag="span"):
     text: str
     ref: str
     why: str
+    kind: Literal["condensed", "compacted"] = "condensed"
+    said: str = ""
+    retain: str = ""
+
+    @property
+    def texts(self) -> tuple[str, ...]:
+        """The messages shown, in order."""
+        return (self.retain, self.text) if self.retain else (self.text,)
 
 
 class Drop(Struct, frozen=True, tag="drop"):
@@ -97,10 +109,24 @@ Edit: TypeAlias = Replace | Span | Drop
 
 
 class Cut(NamedTuple):
-    """An edit and what it sets aside: the effect that fills it."""
+    """An edit and what it sets aside: the effect that fills it.
+
+    A span may bring a brief: a model is asked, if there is one, for what it adds to the text.
+    """
 
     edit: Edit
     outputs: tuple[Output, ...]
+    brief: Brief | None = None
+
+
+class Held(NamedTuple):
+    """In place of cuts: it was time to cut, and it could not be done.
+
+    Attributes:
+        why: the reason.
+    """
+
+    why: str
 
 
 class Batch(Struct, frozen=True):

@@ -10,6 +10,7 @@ the reply back. Nothing else in the core touches a store, a clock or a network.
     Get        the Output kept under a ref; raises RefNotFound into the generator
     Look       the Shape of what is kept under a ref: how much of it, in which chunks
     Chunk      the text of one of these chunks, so that a huge output is never held whole
+    Summarise  the Reply of a model; None if there is no model to ask
 """
 
 from __future__ import annotations
@@ -18,6 +19,8 @@ from collections.abc import Generator
 from typing import Any, Literal, TypeAlias, TypeVar
 
 from msgspec import Struct
+
+from ullage.usage import Usage
 
 __all__ = [
     "Chunk",
@@ -29,8 +32,10 @@ __all__ = [
     "Look",
     "Output",
     "Record",
+    "Reply",
     "Shape",
     "Steps",
+    "Summarise",
 ]
 
 T = TypeVar("T")
@@ -139,5 +144,43 @@ class Chunk(Struct, frozen=True):
     n: int
 
 
-Effect: TypeAlias = Find | Commit | Get | Look | Chunk
+class Summarise(Struct, frozen=True, kw_only=True):
+    """Ask a model for a summary, without tools.
+
+    Attributes:
+        system: the instructions, or ``""``.
+        texts: what the user says, a message each; the conversation stands in it as text.
+        most_tokens: the most the reply may have.
+        model: the model to be asked, or ``""`` for the summariser's own.
+        caller: the model of the conversation, for a summariser that has none of its own.
+    """
+
+    system: str
+    texts: tuple[str, ...]
+    most_tokens: int
+    model: str = ""
+    caller: str = ""
+
+
+class Reply(Struct, frozen=True, kw_only=True):
+    """What a model answered.
+
+    Attributes:
+        text: what it said.
+        finished: whether it came to its end by itself.
+        problem: why there is no reply, ``""`` if there is one. Never content.
+        final: there is no use in asking again (the time is up, the budget is spent).
+        usage: what was reported.
+        model: who answered.
+    """
+
+    text: str = ""
+    finished: bool = True
+    problem: str = ""
+    final: bool = False
+    usage: Usage = Usage()
+    model: str = ""
+
+
+Effect: TypeAlias = Find | Commit | Get | Look | Chunk | Summarise
 Steps: TypeAlias = Generator[Effect, Any, T]

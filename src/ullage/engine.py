@@ -19,19 +19,25 @@ Nothing here does I/O. What must be kept before the view may be returned is coll
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Generator, Iterable, Sequence
+from typing import TypeAlias, TypeVar
 
 from msgspec import Struct
 
-from ullage.edits import Batch, Cut, Drop, Edit, Replace, storable
-from ullage.effects import Output, Record
+from ullage.compaction import Asking, fill
+from ullage.edits import Batch, Cut, Drop, Edit, Held, Replace, Span, storable
+from ullage.effects import Output, Record, Reply, Summarise
 from ullage.errors import OverLimitError
 from ullage.events import Event, Kind
 from ullage.ledger import Ledger
 from ullage.policy import Policy, Stage
+from ullage.stages.pressure import is_frozen
 from ullage.window import Window
 
 __all__ = ["Fitted", "fit"]
+
+T = TypeVar("T")
+_Asks: TypeAlias = Generator[Summarise, Reply | None, T]
 
 
 class Fitted(Struct):
@@ -50,8 +56,19 @@ class Fitted(Struct):
     events: list[Event]
 
 
-def fit(window: Window, ledger: Ledger, policy: Policy, *, joined: bool = False) -> Fitted:
-    """Walk the window to the end of its transcript.
+def fit(
+    window: Window,
+    ledger: Ledger,
+    policy: Policy,
+    *,
+    joined: bool = False,
+    asking: Asking | None = None,
+    now: bool = False,
+) -> _Asks[Fitted]:
+    """Walk the window to the end of its transcript; asks for summaries on the way, if at all.
+
+    A model is asked at the end alone: what it says of an earlier place is in the ledger, or
+    was never said.
 
     Args:
         window: where the last run left it, or a new one. It is moved forward.
@@ -59,6 +76,8 @@ def fit(window: Window, ledger: Ledger, policy: Policy, *, joined: bool = False)
         policy: the stages.
         joined: the history was under way before ullage first saw it, so that what is cut at
             first sight now may have been sent whole before.
+        asking: who is asked for summaries, or None for nobody.
+        now: run the policy's compaction at the end, whatever the pressure.
 
     Raises:
         OverLimitError: the untouchable parts alone are over the limit.
@@ -74,9 +93,13 @@ def fit(window: Window, ledger: Ledger, policy: Policy, *, joined: bool = False)
         for key in keys:
             _show_again(window, key, fitted)
         if length > settled:
-            _decide(window, policy, keys[-1], fitted)
+            is_end = length == len(transcript)
+            stages = [policy.on_request] if now and is_end and policy.on_request else []
+            stages += policy.under_pressure
+            asked = asking if is_end else None
+            yield from _decide(window, policy, stages, keys[-1], fitted, asked)
     if joined and window.changed:
-        cuts = _dropped(window, min(window.changed))
+        cuts = _dropped(window, min(window.changed), ())
         _keep(window, "joined", policy, transcript.decision_key(window.size), cuts, fitted)
     if not window.within(window.limit_tokens, surely=True):
         _refuse(window)
@@ -97,6 +120,7 @@ def _learn(window: Window, ledger: Ledger) -> None:
         return
     observed = ledger.at(window.transcript.decision_key(size)).observed
     window.reported_tokens = observed.reported_tokens if observed else None
+    window.reported_total = observed.reported_tokens + observed.output_tokens if observed else None
     if observed and observed.reported_tokens - observed.estimated_tokens < window.limit_tokens:
         window.calibration = window.calibration.observe(
             observed.reported_tokens, observed.estimated_tokens
@@ -121,23 +145,53 @@ def _settled(window: Window, ledger: Ledger) -> int:
 
 def _first_sight(window: Window, policy: Policy, fitted: Fitted) -> None:
     for stage in policy.at_first_sight:
-        cuts = stage(window)
+        cuts = _cuts(stage, window)
         if cuts:
             _set_aside(cuts, fitted)
             _show(window, [cut.edit for cut in cuts], fitted, tell=True)
 
 
-def _decide(window: Window, policy: Policy, key: bytes, fitted: Fitted) -> None:
-    for stage in policy.under_pressure:
+def _decide(
+    window: Window,
+    policy: Policy,
+    stages: Iterable[Stage],
+    key: bytes,
+    fitted: Fitted,
+    asking: Asking | None,
+) -> _Asks[None]:
+    for stage in stages:
         cuts = stage(window)
-        if cuts and window.reasoning == "frozen" and window.bound_reasoning(window.turn_start):
+        if isinstance(cuts, Held):
+            fitted.events.append(Event(kind="held", where=f"stage {_name(stage)}", why=cuts.why))
+            continue
+        if cuts and is_frozen(window):
             fitted.events.append(_held(_name(stage)))
             continue
         if cuts and policy.diagnostic is not None:
             fitted.events.append(_diagnosed(policy.diagnostic, window, len(cuts)))
-        _batch(window, _name(stage), policy, key, cuts, fitted)
+        filled = yield from _filled(window, cuts, fitted, asking)
+        _batch(window, _name(stage), policy, key, filled, fitted)
     if policy.guard is not None:
-        _batch(window, _name(policy.guard), policy, key, policy.guard(window), fitted)
+        _batch(window, _name(policy.guard), policy, key, _cuts(policy.guard, window), fitted)
+
+
+def _cuts(stage: Stage, window: Window) -> Sequence[Cut]:
+    cuts = stage(window)
+    return () if isinstance(cuts, Held) else cuts
+
+
+def _filled(
+    window: Window, cuts: Sequence[Cut], fitted: Fitted, asking: Asking | None
+) -> _Asks[Sequence[Cut]]:
+    """The cuts with what a model has to add to them, if there is one to ask."""
+    filled = []
+    for cut in cuts:
+        full, refused = yield from fill(cut, asking, window.meter.text)
+        filled.append(full)
+        if refused:
+            why = f"{refused}; the deterministic summary stands"
+            fitted.events.append(Event(kind="summary_refused", where="summary", why=why))
+    return filled
 
 
 def _batch(
@@ -147,7 +201,7 @@ def _batch(
     if not cuts:
         return
     first = min(_first(window, cut.edit) for cut in cuts)
-    _keep(window, stage, policy, key, [*cuts, *_dropped(window, first)], fitted)
+    _keep(window, stage, policy, key, [*cuts, *_dropped(window, first, cuts)], fitted)
 
 
 def _keep(
@@ -178,13 +232,31 @@ def _first(window: Window, edit: Edit) -> int:
     return window.size if start is None else start
 
 
-def _dropped(window: Window, first: int) -> list[Cut]:
-    """The cut that leaves out reasoning bound to a history that an edit of ``first`` changes."""
+def _dropped(window: Window, first: int, cuts: Sequence[Cut]) -> list[Cut]:
+    """The cut that leaves out reasoning bound to a history that an edit of ``first`` changes.
+
+    Where that takes the reasoning of the newest reply, all of it goes: the newest may not be
+    missing while older stays (A13).
+    """
     if window.reasoning == "free" or not window.bound_reasoning(first + 1):
         return []
-    chain = window.transcript.chain
+    chain, newest = window.transcript.chain, _newest_shown(window, cuts)
+    start = 0 if first < newest and window.bound_reasoning(newest) else first + 1
     why = f"it was bound to messages that an edit of message {first + 1} changed"
-    return [Cut(Drop(chain[first + 1], chain[window.size], why), ())]
+    return [Cut(Drop(chain[start], chain[window.size], why), ())]
+
+
+def _newest_shown(window: Window, cuts: Sequence[Cut]) -> int:
+    """Where the newest reply begins that is still shown when these cuts are made."""
+    transcript = window.transcript
+    chain = transcript.chain
+    spans = [cut.edit for cut in cuts if isinstance(cut.edit, Span)]
+    gone = [range(chain.index(span.after), chain.index(span.upto)) for span in spans]
+    for index in range(window.size - 1, -1, -1):
+        hidden = window.hidden(index) or any(index in run for run in gone)
+        if transcript.messages[index].role == "assistant" and not hidden:
+            return transcript.reply(index, window.size).start
+    return 0
 
 
 def _held(stage: str) -> Event:
@@ -238,7 +310,7 @@ def _event(window: Window, edit: Edit, before: int, after: int) -> Event:
         kind, where = "reasoning", "messages behind the edit"
     else:
         start, stop = window.span[:2] if window.span else (0, 0)
-        where = f"messages {start + 1} to {stop}"
+        kind, where = edit.kind, f"messages {start + 1} to {stop}"
     return Event(
         kind=kind,
         where=where.strip(),

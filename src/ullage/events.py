@@ -12,8 +12,10 @@ Kind: TypeAlias = Literal[
     "truncated",  # a result was cut when first seen
     "pruned",  # an old result or old call arguments left the view
     "condensed",  # a span of messages became an account
+    "compacted",  # a span of messages became a summary
+    "summary_refused",  # what a model wrote was not accepted; the deterministic summary stands
     "reasoning",  # reasoning that an edit made invalid was left out
-    "held",  # a batch was not made, because the reasoning of an open turn must stay
+    "held",  # a batch was not made: reasoning of an open turn must stay, or it wins too little
     "cut",  # one oversized text was cut to fit the hard limit
     "joined",  # the history was already under way when the session first saw it
     "branched",  # the caller changed something earlier; edits after it no longer apply

@@ -25,10 +25,12 @@ class Observed(Struct, frozen=True, array_like=True):
     Attributes:
         reported_tokens: the whole prompt, cached tokens included.
         estimated_tokens: our uncalibrated estimate of the same request.
+        output_tokens: what it reported for the answer.
     """
 
     reported_tokens: int
     estimated_tokens: int
+    output_tokens: int = 0
 
 
 class Opened(Struct, frozen=True, array_like=True):

@@ -83,7 +83,7 @@ class Opaque(Struct, frozen=True, gc=False):
     costs where it is sealed and its text does not tell. ``opens`` is the id under which
     something behind it will belong to it, and ``closes`` that of what it belongs to: a tool of
     the server's and its result, a request and what was done with the approval. The history
-    may not be parted between the two.
+    may not be parted between the two. ``late`` is as in `ToolCall`.
     """
 
     kind: str
@@ -92,6 +92,7 @@ class Opaque(Struct, frozen=True, gc=False):
     tokens: int | None = None
     opens: str = ""
     closes: str = ""
+    late: bool = False
 
 
 Content: TypeAlias = Text | Media | Opaque

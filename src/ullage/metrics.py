@@ -25,10 +25,10 @@ class TokenManagementMetrics(Struct, frozen=True, kw_only=True, rename="pascal")
     Attributes:
         total_truncations: outputs cut when first seen.
         total_prunings: old outputs cut to their first characters.
-        total_compactions: conversations compacted. 0: there is no compaction yet.
+        total_compactions: how often a conversation was compacted.
         bytes_truncated: bytes of UTF-8 that the truncations left out.
         tokens_pruned: tokens that the prunings won, as the window counts, markers included.
-        tokens_compacted: tokens that the compactions won. 0: there is no compaction yet.
+        tokens_compacted: tokens that the compactions won, counted alike.
         spill_files_created: files written beside the store.
         spill_bytes_written: bytes written to them.
     """
@@ -53,12 +53,15 @@ class TokenManagementMetrics(Struct, frozen=True, kw_only=True, rename="pascal")
         told = tuple(events)
         truncated = [event for event in told if event.kind == "truncated"]
         pruned = [event for event in told if event.kind == "pruned"]
+        compacted = [event for event in told if event.kind == "compacted"]
         files = files_of(store)
         return cls(
             total_truncations=len(truncated),
             total_prunings=len(pruned),
+            total_compactions=len(compacted),
             bytes_truncated=sum(event.left_out_bytes for event in truncated),
             tokens_pruned=sum(event.tokens_before - event.tokens_after for event in pruned),
+            tokens_compacted=sum(event.tokens_before - event.tokens_after for event in compacted),
             spill_files_created=files.files_created if files else 0,
             spill_bytes_written=files.bytes_written if files else 0,
         )

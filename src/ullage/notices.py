@@ -16,7 +16,11 @@ from msgspec import Struct
 
 from ullage.desk import CONTINUATION, GREP, OURS, READ, Desk
 
-__all__ = ["Pointer", "Words", "aside", "next_offset", "pointers", "ref_line"]
+__all__ = ["NO_REASONING", "Pointer", "Words", "aside", "next_offset", "pointers", "ref_line"]
+
+NO_REASONING = "[ullage: reasoning left out]"
+"""What stands in place of a message that was nothing but reasoning."""
+
 
 _CALL = re.compile(r'get_continuation\(tool_call_id=\\?"([0-9a-z]{16})\\?", offset=(\d+)\)')
 _REF = re.compile(r"\bref(?:[ =]|_id=)\\?\"?([0-9a-z]{16})\b")

@@ -14,7 +14,7 @@ from typing import Literal, Protocol, TypeAlias
 from msgspec import Struct
 
 from ullage.desk import OURS, Desk
-from ullage.edits import Cut
+from ullage.edits import Cut, Held
 from ullage.window import Window
 
 __all__ = ["BesideStore", "Policy", "Stage", "ToolKind", "kind_of"]
@@ -32,7 +32,7 @@ _KINDS: tuple[tuple[ToolKind, tuple[str, ...]], ...] = (
 class Stage(Protocol):
     """Decides. Reads the window, changes nothing, returns the cuts it wants."""
 
-    def __call__(self, window: Window, /) -> Sequence[Cut]:
+    def __call__(self, window: Window, /) -> Sequence[Cut] | Held:
         """The cuts this stage wants at the boundary at hand; none if it is content."""
 
 
@@ -58,6 +58,7 @@ class Policy(Struct, frozen=True, kw_only=True):
         under_pressure: stages asked in order at every boundary; each has its own trigger.
         guard: the stage behind every policy that makes the view fit, or None to have
             `OverLimitError` instead.
+        on_request: what `Session.compact` runs, or None if the policy has no compaction.
         desk: the recall tools and their words.
         unknown_model: what is done about a model whose window is not known: ``"warn"``
             assumes a cautious window and tells of it, ``"error"`` raises, a number is taken
@@ -72,6 +73,7 @@ class Policy(Struct, frozen=True, kw_only=True):
     at_first_sight: tuple[Stage, ...] = ()
     under_pressure: tuple[Stage, ...] = ()
     guard: Stage | None = None
+    on_request: Stage | None = None
     desk: Desk = OURS
     unknown_model: Literal["warn", "error"] | int = "warn"
     diagnostic: str | None = None

@@ -73,7 +73,10 @@ class Rendering:
         if window.span is not None:
             start, stop, span = window.span
             standing = (index for index in range(start, stop) if not window.hidden(index))
-            account = [wire.user(span.text), *(messages[index + leading] for index in standing)]
+            account = [
+                *map(wire.user, span.texts),
+                *(messages[index + leading] for index in standing),
+            ]
             messages[start + leading : stop + leading] = account
         return messages
 

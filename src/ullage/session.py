@@ -18,6 +18,7 @@ from typing import Any, Literal, Self
 from ullage.coat import Coat
 from ullage.drivers import run
 from ullage.effects import Steps
+from ullage.errors import ConfigError
 from ullage.limits import Limits
 from ullage.policy import Policy
 from ullage.recall.found import ToolOutputRef
@@ -45,6 +46,8 @@ class Session(Coat):
         budget: what it may spend together with all sessions of the same budget. None: no
             limit; its calls are kept account of all the same.
         agent: the name its calls are listed under.
+        summariser: a model that adds to the summaries of what is compacted: any callable, or
+            one of `ullage.summarise`. None: the deterministic summaries stand alone.
 
     Attributes:
         events: everything that happened so far, in order.
@@ -59,6 +62,10 @@ class Session(Coat):
     store: Store
 
     def _hold(self, store: Any) -> None:
+        if self._summaries is not None and self._summaries.summariser.is_async:
+            raise ConfigError(
+                "summariser", "it must be awaited", "Use an AsyncSession, or a sync client."
+            )
         self.store = self._with_files(open_store(store))
         self._lock = threading.Lock()
 
@@ -97,6 +104,22 @@ class Session(Coat):
         """
         with self._lock:
             self._turned(self._run(self._turn(request)))
+
+    def compact(self, request: Mapping[str, Any]) -> bool:
+        """Compact this history now, whatever the pressure; nothing is to be sent.
+
+        Args:
+            request: as for `fit`.
+
+        Returns:
+            Whether there was anything to compact. The next `fit` shows what came of it.
+
+        Raises:
+            ConfigError: the policy has no compaction.
+            FormatError, OverLimitError, StoreError: see `fit`.
+        """
+        with self._lock:
+            return self._compacted(self._run(self._compact(request)))
 
     def observe(self, reply: Any) -> None:
         """Take in a reply: its usage calibrates the estimate and adds to the totals.
@@ -148,7 +171,7 @@ class Session(Coat):
         self.store.close()
 
     def _run(self, steps: Steps[Any]) -> Any:
-        return run(steps, self.store, self.settings.tenant)
+        return run(steps, self.store, self.settings.tenant, self._summaries)
 
     def __enter__(self) -> Self:
         return self

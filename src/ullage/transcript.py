@@ -57,6 +57,7 @@ class Transcript:
         self._said: list[int] = [-1]
         self._turns: list[int] = [-1]
         self._seams: list[bool] = []
+        self._closed: list[bool] = []
         self._open: dict[str, ToolCall | Opaque] = {}
         self._spots: dict[tuple[str, str, int], tuple[int, int]] = {}
         self._ordinals: dict[tuple[int, int], int] = {}
@@ -83,6 +84,7 @@ class Transcript:
         speaks = message.role == "assistant"
         before = self.messages[index - 1].role if index else ""
         starts = index if speaks and before != "assistant" else self._turns[-1]
+        self._closed.append(not self._open)
         self._turns.append(starts)
         self._said.append(index if speaks else self._said[-1])
         self._seams.append(not self._open and (starts == index or not speaks))
@@ -178,9 +180,15 @@ class Transcript:
     def seam(self, index: int) -> bool:
         """Whether what stands before this message may be parted from it.
 
-        It may not within a reply, nor between a call and its result.
+        It may not within a reply, nor between a call and its result, nor behind a system
+        message, which would then stand before an account: a reply follows it (A20).
         """
-        return self._seams[index]
+        leads = index > 0 and self.messages[index - 1].role == "system"
+        return self._seams[index] and not leads
+
+    def closed(self, length: int) -> bool:
+        """Whether nothing before this length still waits for its answer."""
+        return self._closed[length] if length < len(self.messages) else not self._open
 
     def reply(self, index: int, stop: int) -> range:
         """The messages below ``stop`` of the reply that an assistant message is part of."""
@@ -280,4 +288,4 @@ def _set_aside(leaf: Part | Content | None) -> tuple[str, Literal["text", "block
 
 def _is_late(call: ToolCall | Opaque) -> bool:
     """Whether what is open may be answered in any later turn."""
-    return isinstance(call, ToolCall) and call.late
+    return call.late

@@ -10,7 +10,7 @@ frozen `State`; the `Memo` beside it only saves time.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from functools import lru_cache
 from typing import Any, Literal, TypeAlias
 
@@ -19,9 +19,10 @@ from msgspec.structs import replace
 
 from ullage import canon
 from ullage.catalog import lookup
+from ullage.compaction import Asking
 from ullage.cost import cost_usd
 from ullage.desk import RECALL_TOOLS, Desk
-from ullage.effects import Commit, Find, Output, Record, Steps
+from ullage.effects import Commit, Find, Record, Steps
 from ullage.engine import Fitted, fit
 from ullage.errors import ConfigError, FormatError
 from ullage.events import Event
@@ -34,12 +35,11 @@ from ullage.memo import Line, Memo
 from ullage.messages import Reasoning
 from ullage.notices import Words
 from ullage.policy import Policy
-from ullage.stages.account import index_of
 from ullage.transcript import Transcript
 from ullage.usage import Usage
 from ullage.window import Window
 
-__all__ = ["Settings", "State", "Turned", "find_in_history", "observe", "turn"]
+__all__ = ["Settings", "State", "Turned", "observe", "turn"]
 
 _CLASH_PREFIX = "ullage_"
 Tools: TypeAlias = tuple[dict[str, Any], ...]
@@ -62,6 +62,7 @@ class Settings(Struct, frozen=True, kw_only=True):
     tenant: str = ""
     recall: bool | Literal["auto"] = "auto"
     repair: bool = False
+    asking: Asking | None = None
 
 
 class State(Struct, frozen=True, kw_only=True):
@@ -104,6 +105,8 @@ def turn(
     memo: Memo,
     settings: Settings,
     added_tokens: int = 0,
+    *,
+    now: bool = False,
 ) -> Steps[Turned]:
     """Make a request fit.
 
@@ -113,6 +116,7 @@ def turn(
         memo: what is remembered for speed.
         settings: how the session is to behave.
         added_tokens: room to leave for what will be added to the view.
+        now: compact, whatever the pressure.
 
     Raises:
         FormatError: the request is not what its format says it is.
@@ -143,7 +147,10 @@ def turn(
             events += _measure(line.window, head, tools, model, settings, memo)
             line.window.head_tokens += added_tokens
             line.window.reasoning = wire.reasoning(request, model)
-            fitted = fit(line.window, state.ledger, settings.policy, joined=_is_joining(events))
+            joined = any(event.kind == "joined" for event in events)
+            asking, policy = settings.asking, settings.policy
+            steps = fit(line.window, state.ledger, policy, joined=joined, asking=asking, now=now)
+            fitted = yield from steps
             lost = yield from _keep(fitted, records, mended)
         except BaseException:
             memo.forget(line)  # the window moved on, but what it decided was not kept
@@ -240,10 +247,6 @@ def _words(opened: Opened, policy: Policy) -> Words:
     return Words(opened.recall, opened.prefix, policy.desk, place)
 
 
-def _is_joining(events: list[Event]) -> bool:
-    return any(event.kind == "joined" for event in events)
-
-
 def _joined(messages: int, recall: bool) -> Event:
     tools = "are offered" if recall else "are not offered; recall=True adds them"
     why = (
@@ -335,39 +338,8 @@ def observe(usage: Usage, state: State, window: Window) -> Steps[State]:
     state = replace(state, usage=state.usage + usage, cost_usd=spent)
     if usage.input_tokens <= 0:
         return state  # a stream without usage says nothing about the context (F63)
-    observed = Observed(usage.input_tokens, window.tokens)
+    observed = Observed(usage.input_tokens, window.tokens, usage.output_tokens)
     key = window.transcript.decision_key(window.size)
     ledger, record = state.ledger.with_observed(key, observed)
     yield Commit((), (record,))
     return replace(state, ledger=ledger)
-
-
-def find_in_history(window: Window, wanted: str, *, thorough: bool) -> Output | None:
-    """What a ref or a call id names in the history at hand, or None.
-
-    Args:
-        window: the newest window.
-        wanted: a ref, or the id of a tool call (the newest with that id is meant).
-        thorough: look at every leaf of the history, and at the index of what is condensed.
-    """
-    transcript = window.transcript
-    spot = window.spot_of(wanted) or transcript.newest_result(wanted)
-    if spot is not None:
-        return transcript.output(spot)
-    if not thorough:
-        return None
-    for output in _everything(window):
-        if output.ref == wanted:
-            return output
-    return None
-
-
-def _everything(window: Window) -> Iterator[Output]:
-    """Every output the history at hand can give back."""
-    transcript = window.transcript
-    if window.span is not None:
-        text = index_of(transcript, window.span[0], window.span[1], window.words)
-        yield Output(canon.ref_of(text), text)
-    for index, message in enumerate(transcript.messages):
-        for number in range(len(message.parts)):
-            yield from transcript.outputs(index, number)

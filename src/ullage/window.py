@@ -17,7 +17,7 @@ from functools import partial
 from ullage.edits import Drop, Edit, Replace, Span
 from ullage.messages import Media, Reasoning, ReasoningRule, Text, ToolCall, ToolResult
 from ullage.meter import Meter
-from ullage.notices import Words
+from ullage.notices import NO_REASONING, Words
 from ullage.tally import Tally
 from ullage.tokens import Calibration
 from ullage.transcript import Spot, Transcript, leaves_of
@@ -46,6 +46,7 @@ class Window:
         head_texts: the same as text: system text, and each tool as JSON.
         reported_tokens: what the provider reported for the request at the last boundary, or
             None if nobody told.
+        reported_total: the same, and its answer.
         words: the wording of notices.
         reasoning: what an edit does to the reasoning behind it, for this model.
         span: the run of messages shown as an account, with its edges, or None.
@@ -64,6 +65,7 @@ class Window:
         self.head_tokens = 0
         self.head_texts: Sequence[str] = ()
         self.reported_tokens: int | None = None
+        self.reported_total: int | None = None
         self.reasoning: ReasoningRule = "free"
         self.span: tuple[int, int, Span] | None = None
         self.calibration = Calibration(exact=meter.counter.exact)
@@ -168,7 +170,7 @@ class Window:
         if self.span:
             self._counted += self._hidden_tokens() - self._span_tokens
         self.span, self._changed = (start, stop, edit), None
-        self._span_tokens = self.meter.message(edit.text)
+        self._span_tokens = sum(map(self.meter.message, edit.texts))
         self._counted += self._span_tokens - self._hidden_tokens()
         return before, self.tokens
 
@@ -197,6 +199,8 @@ class Window:
                     total += self.edit_tokens(shown[number, item]) - tokens
                 elif silent and isinstance(leaf, Reasoning):
                     total -= tokens
+        if silent and self.transcript.messages[index].only_thought:
+            total += self.meter.text(NO_REASONING)
         return total
 
     def leaf_counts(self, index: int) -> tuple[int, ...]:

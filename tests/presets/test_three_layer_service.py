@@ -383,11 +383,25 @@ def test_the_eight_counters(tmp_path):
     assert counted["TokensPruned"] >= 10_000
     assert f", in {tmp_path}/{pruned[0].ref}.txt]\n[Output pruned:" in "".join(asked.shown())
     later = ThreeLayerSettings(prune_threshold=1.0, default_max_output_tokens=0)
+    later = ThreeLayerSettings(
+        prune_threshold=1.0, default_max_output_tokens=0, compaction_threshold=1.0
+    )
     calm = Asked(later, model="gpt-4.1", **SMALL)
     for number in range(9):
         calm.tool(words(40_000, f"{number:02}"))
     assert rough.view_tokens(calm.session.window) > 85_000
     assert _counted(calm)["TotalPrunings"] == 0
+    full = Asked(
+        ThreeLayerSettings(prune_threshold=1.0, default_max_output_tokens=0),
+        model="gpt-4.1",
+        **SMALL,
+    )
+    for number in range(9):
+        full.tool(words(40_000, f"{number:02}"))
+    told = full.told("compacted")
+    assert _counted(full)["TotalCompactions"] == len(told) > 0
+    won = sum(event.tokens_before - event.tokens_after for event in told)
+    assert _counted(full)["TokensCompacted"] == won > 30_000
 
 
 def _counted(asked):

@@ -44,13 +44,13 @@ from ullage.messages import (
     ToolCall,
     ToolResult,
 )
+from ullage.notices import NO_REASONING
 from ullage.usage import Usage
 
 __all__ = ["Anthropic"]
 
 _ROLES: dict[str, Role] = {"user": "user", "assistant": "assistant", "system": "system"}
 _loads = msgspec.json.Decoder().decode
-_NO_REASONING = "[ullage: reasoning left out]"
 _SERVER_CALLS = frozenset(("server_tool_use", "mcp_tool_use"))
 """Their results stand behind them, after a mixed turn in a later message (A18)."""
 
@@ -172,7 +172,7 @@ class Anthropic(MessageList):
         if silent:
             thoughts = {part.at for part in message.parts if isinstance(part, Reasoning)}
             kept = [block for at, block in enumerate(blocks) if at not in thoughts]
-            new["content"] = kept or [{"type": "text", "text": _NO_REASONING}]
+            new["content"] = kept or [{"type": "text", "text": NO_REASONING}]
         return new
 
     def reasoning(self, request: Mapping[str, Any], model: str) -> ReasoningRule:

@@ -68,6 +68,7 @@ from ullage.messages import (
     ToolCall,
     ToolResult,
 )
+from ullage.notices import NO_REASONING
 from ullage.usage import Usage
 
 __all__ = ["Gemini"]
@@ -242,7 +243,7 @@ class Gemini:
         if silent:
             thoughts = {part.at for part in message.parts if isinstance(part, Reasoning)}
             kept = [part for at, part in enumerate(parts) if at not in thoughts]
-            parts = kept or [{"text": _NO_REASONING}]
+            parts = kept or [{"text": NO_REASONING}]
         if isinstance(raw, list):
             return parts
         return with_field(raw, "parts", parts) if is_content(raw) else parts[0]
@@ -349,7 +350,6 @@ _COUNTS = (
     "candidatesTokenCount",
     "thoughtsTokenCount",
 )
-_NO_REASONING = "[ullage: reasoning left out]"
 
 
 def _is_wire_id(call: ToolCall) -> bool:

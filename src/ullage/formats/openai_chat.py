@@ -104,6 +104,8 @@ class OpenAIChat(MessageList):
         parts: list[Part] = list(self._content(content, f"{where}.content"))
         if role == "assistant":
             parts += self._calls(fields, where)
+            if any(_is_signed(call) for call in fields.get("tool_calls") or ()):
+                parts.append(Reasoning("", WHOLE, bound=True))
             thought = fields.get("reasoning_content")
             if isinstance(thought, str) and thought:
                 parts.append(Reasoning(thought, WHOLE))
@@ -261,6 +263,12 @@ class OpenAIChat(MessageList):
             output_tokens=field(usage, "completion_tokens") or 0,
             reasoning_tokens=(field(thought, "reasoning_tokens") or 0) if thought else 0,
         )
+
+
+def _is_signed(call: Any) -> bool:
+    """Whether a call carries Gemini's signature, which is of this very call (C12)."""
+    google = field(field(call, "extra_content"), "google")
+    return bool(field(google, "thought_signature"))
 
 
 def _with(items: Sequence[Any], at: int, change: Any, text: str) -> list[Any]:

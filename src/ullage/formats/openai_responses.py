@@ -94,6 +94,7 @@ _CLOSES = {
 """Items that belong to one another though neither is a call that we know: the field that tells."""
 
 _APART = "[ullage: one more result of a call that the account above stands for]"
+_SAID = ("input_text", "output_text", "text", "refusal")
 _STREAMS = ("stdout", "stderr", "outcome")
 _SEALED_BYTES = 650
 _BYTES_PER_TOKEN = 4
@@ -394,7 +395,8 @@ def _other(item: Mapping[str, Any], kind: str, where: str) -> Message:
     sealed = known.get("encrypted_content")
     tokens = _sealed_tokens(sealed) if isinstance(sealed, str) else None
     opens, closes = (str(item.get(of.get(kind, "")) or "") for of in (_OPENS, _CLOSES))
-    part = Opaque(kind, opaque_json(known, where), WHOLE, tokens, opens, closes)
+    late = kind == "mcp_approval_request"
+    part = Opaque(kind, opaque_json(known, where), WHOLE, tokens, opens, closes, late)
     return Message(role, (part,))
 
 
@@ -429,6 +431,9 @@ def _with(content: Any, at: int, text: str) -> Any:
         new[at] = text
         return new
     part = {key: value for key, value in plain(new[at], "part").items() if key != "logprobs"}
+    if part.get("type") not in _SAID:  # media: nothing of it may stand beside the text
+        new[at] = {"type": "input_text", "text": text}
+        return new
     if part.get("annotations"):
         part["annotations"] = []
     new[at] = {**part, "refusal" if part.get("type") == "refusal" else "text": text}

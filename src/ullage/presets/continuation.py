@@ -12,9 +12,9 @@ from ullage.desk import CONTINUATION, Desk, ToolSpec
 from ullage.notices import Words
 from ullage.policy import Policy
 from ullage.presets._settings import Settings, at_least, check_types
-from ullage.stages import emergency, truncate
+from ullage.stages.emergency import emergency
 from ullage.stages.shapes import head_chars
-from ullage.stages.truncate import Shape, Source
+from ullage.stages.truncate import Shape, Source, truncate
 
 __all__ = [
     "MAX_TOOL_RESULT_CHARS",

@@ -1,7 +1,9 @@
-"""`output-cache-and-compaction.md`, section 1: views of tool output, and placeholders with refs.
+"""`output-cache-and-compaction.md`: views of tool output, placeholders with refs, compaction.
 
 Every output is shown up to a number of bytes; when all outputs together are over their
-budget, the oldest become placeholders that keep the ref.
+budget, the oldest become placeholders that keep the ref. When the reported usage reaches a
+share of the model's window, the history is replaced by retain, summary and the last turns
+(`ullage.presets.output_compaction`).
 """
 
 from __future__ import annotations
@@ -13,11 +15,13 @@ from msgspec.structs import replace
 from ullage.desk import OURS
 from ullage.policy import Policy
 from ullage.presets._settings import Settings, at_least, check_types
-from ullage.stages import emergency, prune, truncate
+from ullage.presets.output_compaction import CompactionConfig, compacted
+from ullage.stages.emergency import emergency
 from ullage.stages.placeholders import bare_placeholder
 from ullage.stages.pressure import newest_batch, outputs_over
-from ullage.stages.prune import results_only
+from ullage.stages.prune import prune, results_only
 from ullage.stages.shapes import head_lines
+from ullage.stages.truncate import truncate
 
 __all__ = ["ToolOutputCacheConfig", "output_cache"]
 
@@ -34,6 +38,7 @@ class ToolOutputCacheConfig(Settings, frozen=True, rename="camel"):
             the context window, from 20,000 to 60,000.
         max_message_bytes: bytes shown of one output.
         max_line_length: characters shown of one line.
+        compaction: the document's `CompactionConfig`, its second section.
 
     Raises:
         ConfigError: a value is of another kind, or a number too small.
@@ -43,6 +48,7 @@ class ToolOutputCacheConfig(Settings, frozen=True, rename="camel"):
     context_budget_tokens: int | None = None
     max_message_bytes: int = 50 * 1024
     max_line_length: int = 2_000
+    compaction: CompactionConfig = CompactionConfig()
 
     def __post_init__(self) -> None:
         check_types(self)
@@ -54,8 +60,9 @@ _DEFAULTS = ToolOutputCacheConfig()
 
 
 def output_cache(settings: ToolOutputCacheConfig = _DEFAULTS) -> Policy:
-    """The policy of the document's first section."""
+    """The policy of the document."""
     policy = Policy(name="output_cache-1", guard=partial(emergency), unknown_model="error")
+    policy = compacted(policy, settings.compaction)
     if not settings.enabled:
         return replace(policy, desk=replace(OURS, offered=False))
     shape = partial(
@@ -76,5 +83,5 @@ def output_cache(settings: ToolOutputCacheConfig = _DEFAULTS) -> Policy:
     return replace(
         policy,
         at_first_sight=(partial(truncate, shape=shape),),
-        under_pressure=(trim,),
+        under_pressure=(trim, *policy.under_pressure),
     )

@@ -2,28 +2,48 @@
 
 Layer 1 cuts a tool's output by lines, bytes, length of line and characters by tool, and keeps
 the whole as a file. Layer 2 prunes old outputs to their first characters, the oldest first, until
-enough is won. Layer 3, compaction, has its settings here and is not built yet.
+enough is won. Layer 3 puts a summary in the place of the older half of the conversation.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import ClassVar
 
 from msgspec import field
 
+from ullage.briefs import Prompt
+from ullage.edits import Cut
 from ullage.errors import ConfigError
 from ullage.policy import BesideStore, Policy, Stage
 from ullage.presets._settings import Settings, at_least, check_types
-from ullage.stages import emergency, prune, truncate
+from ullage.stages.compact import (
+    Kept,
+    Pressed,
+    asked,
+    compact,
+    newest_turns,
+    oldest_rough,
+    rough_full,
+)
+from ullage.stages.emergency import emergency
 from ullage.stages.placeholders import head_and_marker
 from ullage.stages.pressure import newest_rough, rough_over
-from ullage.stages.prune import results_only, rough_won
+from ullage.stages.prune import prune, results_only, rough_won
 from ullage.stages.shapes import DEFAULT_TOOL, head_lines
-from ullage.stages.truncate import Shape
+from ullage.stages.truncate import Shape, truncate
+from ullage.window import Window
 
-__all__ = ["TOOL_OUTPUT_LIMITS", "ThreeLayerSettings", "output_shape", "pruning", "three_layer"]
+__all__ = [
+    "COMPACTION",
+    "TOOL_OUTPUT_LIMITS",
+    "ThreeLayerSettings",
+    "compacting",
+    "output_shape",
+    "pruning",
+    "three_layer",
+]
 
 TOOL_OUTPUT_LIMITS: Mapping[str, int] = {
     "read": 100_000,
@@ -42,9 +62,59 @@ _NOTICE = "---\n[Output truncated: {lines} → {kept_lines} lines, {size} → {k
 _SPILLED = (
     "[Full output saved to: {path}]\n[Use 'read' tool with the path above to see full content]\n"
 )
+_FLOOR_TOKENS = 4_000
+"""The most that the deterministic part of a summary has; the document has no such part."""
 _PRUNED = "[Output pruned: kept first {retain_chars} chars]"
 _NO_DATABASE = "data/spill"
 """Where files go that are asked for without a place, and without a database to be beside."""
+
+
+COMPACTION = Prompt(
+    system="""You are a conversation summarizer. Your task is to create a concise summary of the \
+conversation history.
+
+Focus on:
+1. Key decisions made
+2. Important context and requirements discovered
+3. Files that were modified and why
+4. Current state of the task
+5. Any pending items or blockers
+
+Format the summary as:
+## Conversation Summary
+
+### Context
+[Brief context of what was being worked on]
+
+### Key Decisions
+- [Decision 1]
+- [Decision 2]
+
+### Changes Made
+- [File/change 1]
+- [File/change 2]
+
+### Current State
+[Where things stand now]
+
+### Pending Items
+- [If any]
+
+Keep the summary under 2000 tokens. Be concise but preserve critical context.""",
+    opening="Summarize this conversation:\n\n",
+    sections=(
+        "## Conversation Summary",
+        "### Context",
+        "### Key Decisions",
+        "### Changes Made",
+        "### Current State",
+    ),
+    most_tokens=2_000,
+    quoted=False,
+    opens="[Previous conversation compacted]",
+    closes="[End of compacted summary - {messages} messages, {tokens} tokens]",
+)
+"""The words of the document's compaction (layer 3)."""
 
 
 class ThreeLayerSettings(Settings, frozen=True, rename="pascal"):
@@ -131,12 +201,19 @@ _DEFAULTS = ThreeLayerSettings()
 
 
 def three_layer(settings: ThreeLayerSettings = _DEFAULTS) -> Policy:
-    """The policy of the document, layers 1 and 2."""
+    """The policy of the document, its three layers."""
     return Policy(
         name="three_layer-1",
         at_first_sight=(partial(truncate, shape=output_shape(settings)),),
-        under_pressure=(pruning(settings),),
+        under_pressure=(
+            pruning(settings),
+            compacting(
+                partial(rough_full, share=settings.compaction_threshold),
+                partial(oldest_rough, target=settings.compaction_target_percent / 100),
+            ),
+        ),
         guard=partial(emergency),
+        on_request=compacting(asked, partial(newest_turns, turns=1)),
         unknown_model=settings.default_context_window,
         spill_directory=_spill_directory(settings),
     )
@@ -156,7 +233,9 @@ def output_shape(settings: ThreeLayerSettings = _DEFAULTS) -> Shape:
     )
 
 
-def pruning(settings: ThreeLayerSettings = _DEFAULTS, *, held_tokens: int | None = None) -> Stage:
+def pruning(
+    settings: ThreeLayerSettings = _DEFAULTS, *, held_tokens: int | None = None
+) -> Callable[[Window], Sequence[Cut]]:
     """Layer 2: the oldest outputs to their first characters, until enough is won.
 
     Args:
@@ -184,6 +263,21 @@ def pruning(settings: ThreeLayerSettings = _DEFAULTS, *, held_tokens: int | None
         ),
         won=partial(rough_won, retain_chars=retain_chars),
         least_share=0.0,
+    )
+
+
+def compacting(pressed: Pressed, kept: Kept) -> Stage:
+    """Layer 3: the oldest messages become a summary."""
+    return partial(
+        compact,
+        pressed=pressed,
+        kept=kept,
+        prompt=COMPACTION,
+        keeps_task=False,
+        floor_tokens=_FLOOR_TOKENS,
+        least_messages=2,
+        least_share=0.0,
+        warning="Not enough messages to compact",
     )
 
 

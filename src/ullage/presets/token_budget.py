@@ -14,10 +14,10 @@ from msgspec.structs import replace
 from ullage.desk import OURS
 from ullage.policy import Policy
 from ullage.presets._settings import Settings, at_least, check_types
-from ullage.stages import emergency, prune
+from ullage.stages.emergency import emergency
 from ullage.stages.placeholders import head_and_marker
 from ullage.stages.pressure import newest_answered, over_reported
-from ullage.stages.prune import strings_only
+from ullage.stages.prune import prune, strings_only
 
 __all__ = ["MARKER", "TokenBudgetSettings", "token_budget"]
 

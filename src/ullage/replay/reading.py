@@ -81,6 +81,7 @@ def visible(messages: Sequence[Wire]) -> Iterator[str]:
                 yield json.dumps(part["functionCall"].get("args"), ensure_ascii=False)
         for call in message.get("tool_calls") or ():
             yield str(call.get("function", {}).get("arguments", ""))
+            yield str(call.get("custom", {}).get("input", ""))
         if message.get("type") in ("function_call", "custom_tool_call"):
             yield str(message.get("arguments") or message.get("input") or "")
         blocks = message["content"] if isinstance(message.get("content"), list) else ()

@@ -2,7 +2,7 @@
 
 truncate    first sight      one result is too large: a view of it
 prune       pressure         old results and arguments: placeholders, in rare deep batches
-compact     pressure         a span becomes a summary a model may add to (not here yet)
+compact     pressure         a span becomes a summary a model may add to
 emergency   guard            whatever it takes, never an illegal view
 """
 
@@ -10,18 +10,29 @@ from __future__ import annotations
 
 from functools import partial
 
+from msgspec.structs import replace
+
 from ullage.policy import Policy
+from ullage.stages.compact import asked, compact, newest_turns
 from ullage.stages.emergency import emergency
 from ullage.stages.prune import prune
 from ullage.stages.truncate import truncate
 
-__all__ = ["DEFAULT", "emergency", "prune", "truncate"]
+__all__ = ["DEFAULT", "SUMMARISED", "compact", "emergency", "prune", "truncate"]
 
 DEFAULT = Policy(
     name="default-1",
     at_first_sight=(partial(truncate),),
     under_pressure=(partial(prune),),
     guard=partial(emergency),
+    on_request=partial(
+        compact, pressed=asked, kept=partial(newest_turns, turns=1), least_share=0.0
+    ),
 )
 """Cut at first sight by kind of content with generous limits; prune in batches from 75 % of
 the limit down to 40 %; condense when the limit itself is near."""
+
+SUMMARISED = replace(
+    DEFAULT, name="default-summarised-1", under_pressure=(*DEFAULT.under_pressure, partial(compact))
+)
+"""The default with a compaction at 88 %, for sessions that have a model to write summaries."""

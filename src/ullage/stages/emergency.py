@@ -21,13 +21,15 @@ from typing import NamedTuple
 from ullage import canon
 from ullage.edits import Cut, Replace, Span
 from ullage.effects import Output
-from ullage.messages import Message, Opaque, Text, ToolCall
+from ullage.messages import Text, ToolCall
 from ullage.stages.account import account, index_of, outputs_of
+from ullage.stages.pressure import is_frozen
+from ullage.stages.runs import begin, condensable, newest_compaction
 from ullage.stages.shorten import shorten
 from ullage.transcript import Spot, leaves_of
 from ullage.window import Window
 
-__all__ = ["emergency"]
+__all__ = ["Room", "condense", "cut_to", "emergency", "reach"]
 
 _CHARS_PER_TOKEN = 3
 _LEAST_TOKENS = 120
@@ -63,17 +65,28 @@ def emergency(
         return ()
     limit = window.limit_tokens
     account_chars = int(min(limit, start_tokens or limit) * account_share) * _CHARS_PER_TOKEN
-    room = _Room(account_chars, window.calibration.most(int(limit * kept_share)), why)
-    begin = window.span[0] if window.span else _begin(window)
-    tail = _tail_start(window, begin, window.calibration.most(int(limit * target)), keep_messages)
+    room = Room(account_chars, window.calibration.most(int(limit * kept_share)), why)
+    first, end = reach(window)
+    target_tokens = window.calibration.most(int(limit * target))
+    tail = _tail_start(window, first, end, target_tokens, keep_messages)
     plan = _Plan((), 0)
-    stops = (tail, window.size) if _is_closed(window, begin) else (tail,)
+    # a turn that must begin with its thinking goes whole or not at all (A14)
+    stops = [] if is_frozen(window) else [tail]
+    if first < end == window.size and window.transcript.closed(end) and not _stands(window, first):
+        stops.append(window.size)
     for stop in dict.fromkeys(stops):
         # the newest turn is condensed too, but only if nothing else makes the view fit
-        plan = _plan(window, begin, stop, room)
+        plan = _plan(window, first, stop, room)
         if plan.tokens <= window.calibration.most(int(limit * start)):
             break
     return plan.cuts
+
+
+def _stands(window: Window, first: int) -> bool:
+    """Whether a system message would be left without the reply that has to follow it (A20)."""
+    messages = window.transcript.messages
+    run = (messages[index] for index in range(first, window.size))
+    return any(message.stands and message.role == "system" for message in run)
 
 
 def _pressed(window: Window, start: float, start_tokens: int | None) -> str | None:
@@ -85,19 +98,12 @@ def _pressed(window: Window, start: float, start_tokens: int | None) -> str | No
     return None
 
 
-class _Room(NamedTuple):
+class Room(NamedTuple):
     """Characters for the account, tokens for the whole view; and why they are short."""
 
     account_chars: int
     most_tokens: int
     why: str
-
-
-def _is_closed(window: Window, begin: int) -> bool:
-    """Whether no call from here on may still be answered later (asynchronous calls, R2)."""
-    messages = window.transcript.messages[begin : window.size]
-    answered = {result.call_id for message in messages for result in message.results}
-    return all(call.id in answered for message in messages for call in message.calls if call.late)
 
 
 class _Plan(NamedTuple):
@@ -107,16 +113,16 @@ class _Plan(NamedTuple):
     tokens: int
 
 
-def _plan(window: Window, begin: int, stop: int, room: _Room) -> _Plan:
+def _plan(window: Window, begin: int, stop: int, room: Room) -> _Plan:
     """Condense [begin, stop), and cut what is kept to size."""
-    span = _condense(window, begin, stop, room)
-    gone = set(_condensable(window, begin, stop) if span else ())
+    span = condense(window, begin, stop, room)
+    gone = set(condensable(window, begin, stop) if span else ())
     kept = [i for i in range(window.size) if not window.hidden(i) and i not in gone]
     tokens = window.head_tokens + sum(map(window.message_tokens, kept))
     if span is not None and isinstance(span.edit, Span):
         tokens += window.meter.message(span.edit.text)
     elif window.span is not None:
-        tokens += window.meter.message(window.span[2].text)
+        tokens += sum(map(window.meter.message, window.span[2].texts))
     cuts = [] if span is None else [span]
     for spot, cut in _shrink(window, kept, tokens - room.most_tokens):
         cuts.append(cut)
@@ -125,7 +131,7 @@ def _plan(window: Window, begin: int, stop: int, room: _Room) -> _Plan:
     return _Plan(cuts, tokens)
 
 
-def _condense(window: Window, begin: int, stop: int, room: _Room) -> Cut | None:
+def condense(window: Window, begin: int, stop: int, room: Room) -> Cut | None:
     """The cut that condenses [begin, stop), or None if it would win nothing."""
     if stop <= begin:
         return None
@@ -133,42 +139,26 @@ def _condense(window: Window, begin: int, stop: int, room: _Room) -> Cut | None:
     index = index_of(transcript, begin, stop, words)
     ref = canon.ref_of(index)
     text = account(transcript, begin, stop, words, ref, room.account_chars)
-    before = sum(map(window.message_tokens, _condensable(window, begin, stop)))
+    before = sum(map(window.message_tokens, condensable(window, begin, stop)))
     if window.span is not None:
-        before += window.meter.message(window.span[2].text)
+        before += sum(map(window.meter.message, window.span[2].texts))
     if window.meter.message(text) >= before:
         return None
     span = Span(transcript.chain[begin], transcript.chain[stop], text, ref, room.why)
     return Cut(span, (*outputs_of(transcript, begin, stop), Output(ref, index)))
 
 
-def _condensable(window: Window, begin: int, stop: int) -> list[int]:
-    """The shown messages of a run whose place an account may take."""
-    messages = window.transcript.messages
-    return [i for i in range(begin, stop) if not window.hidden(i) and not messages[i].stands]
+def reach(window: Window) -> tuple[int, int]:
+    """The first message that may be condensed, and one past the last.
 
-
-def _begin(window: Window) -> int:
-    """The first message that may be condensed.
-
-    It stands behind the first user message, and behind the newest compaction of the provider:
-    that holds what was before it, and nobody but the provider can read it.
+    What was condensed stays so; else it begins where `begin` says. A compaction of the
+    provider that came later is not condensed either: nobody else can read it.
     """
-    transcript = window.transcript
-    messages = transcript.messages
-    first = next((i for i in range(window.size) if messages[i].role == "user"), -1)
-    begin = next((i for i in range(window.size - 1, first, -1) if _compacted(messages[i])), first)
-    begin += 1
-    while begin < window.size and not transcript.seam(begin):
-        begin += 1
-    return begin
+    start = window.span[0] if window.span is not None else begin(window)
+    return start, newest_compaction(window, start, window.size)
 
 
-def _compacted(message: Message) -> bool:
-    return any(isinstance(part, Opaque) and part.kind == "compaction" for part in message.parts)
-
-
-def _tail_start(window: Window, begin: int, target: int, keep: int) -> int:
+def _tail_start(window: Window, begin: int, end: int, target: int, keep: int) -> int:
     """Where the kept tail begins: at a reply of the model.
 
     It holds ``keep`` messages or as many more as make a whole turn, and fewer where those
@@ -181,7 +171,7 @@ def _tail_start(window: Window, begin: int, target: int, keep: int) -> int:
         held += window.message_tokens(index)
         if best < window.size and (fixed + held > target or window.size - best >= keep):
             break
-        if window.transcript.may_cut(index):
+        if index <= end and window.transcript.may_cut(index):
             best = index
     return best if best < window.size else floor
 
@@ -198,7 +188,7 @@ def _shrink(window: Window, kept: Sequence[int], excess: int) -> Iterator[tuple[
     for spot, tokens in leaves:
         if tokens <= cap:
             break
-        cut = _cut_to(window, spot, tokens, cap)
+        cut = cut_to(window, spot, tokens, cap)
         if cut is not None:
             yield spot, cut
 
@@ -225,7 +215,7 @@ def _cap(tokens: Sequence[int], excess: int) -> int:
     return low
 
 
-def _cut_to(window: Window, spot: Spot, tokens: int, cap: int) -> Cut | None:
+def cut_to(window: Window, spot: Spot, tokens: int, cap: int) -> Cut | None:
     """A cut of one text to at most ``cap`` tokens."""
     leaf, output = window.transcript.leaf(spot), window.transcript.output(spot)
     if output is None:

@@ -10,6 +10,7 @@ from ullage.stages import rough
 from ullage.window import Window
 
 __all__ = [
+    "is_frozen",
     "newest_answered",
     "newest_batch",
     "newest_rough",
@@ -139,3 +140,13 @@ def _batch_before(window: Window, stop: int) -> int:
 
 def _has_results(parts: tuple[object, ...]) -> bool:
     return any(isinstance(part, ToolResult) for part in parts)
+
+
+def is_frozen(window: Window) -> bool:
+    """Whether the open turn was thought about, and its thinking must stay as it is (A14).
+
+    Asked of the history and not of the view: once the guard had to leave that thinking out, a
+    second call must decide as the first one did.
+    """
+    turn = range(window.turn_start, window.size)
+    return window.reasoning == "frozen" and any(map(window.signed, turn))

@@ -12,7 +12,7 @@ import re
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from ullage.formats.rules._problem import Problem, Report, Wire, plain_message
+from ullage.formats.rules._problem import Problem, Report, Wire, name_in, plain_message
 
 __all__ = ["Markers", "ServerTools", "head_markers", "is_tool_name", "thinking_problems"]
 
@@ -119,23 +119,39 @@ def head_markers(body: Wire, messages: Any) -> list[Problem]:
 
 def thinking_problems(messages: Any, history: Sequence[Any]) -> list[Problem]:
     """A13: the last assistant message's thinking is what was returned, or all is gone."""
-    sent, returned = _last_thinking(messages), _last_thinking(history)
-    if sent is None or returned is None or sent[1] == returned[1]:
+    at, message = next(_assistant_from_the_end(messages), (0, None))
+    replies = (reply for _, reply in _assistant_from_the_end(history))
+    returned = [_thinking(reply) for reply in replies if _are_one(message, reply)]
+    if not returned or _thinking(message) in returned:
         return []
     if not any(_thinking(message) for message in messages):
         return []
     report = Report()
     sentence = "the thinking of the last assistant message is not as it was returned"
-    report.add("A13", f"messages[{sent[0]}].content", sentence)
+    report.add("A13", f"messages[{at}].content", sentence)
     return report.found
 
 
-def _last_thinking(messages: Any) -> tuple[int, list[Wire]] | None:
+def _assistant_from_the_end(messages: Any) -> Iterator[tuple[int, Any]]:
     for at in range(len(_list(messages)) - 1, -1, -1):
         message = plain_message(messages[at])
         if type(message) is dict and message.get("role") == "assistant":
-            return at, _thinking(message)
-    return None
+            yield at, message
+
+
+def _are_one(sent: Any, returned: Any) -> bool:
+    """Whether these are one message, but for its thinking and for what was cut beside calls."""
+    calls = _calls(sent)
+    return calls == _calls(returned) and (bool(calls) or _said(sent) == _said(returned))
+
+
+def _calls(message: Any) -> list[Any]:
+    blocks = _content(message)
+    return [b.get("id") for b in blocks if type(b) is dict and b.get("type") == "tool_use"]
+
+
+def _said(message: Any) -> list[Any]:
+    return [block for block in _content(message) if name_in(block, "type") not in _THINKING]
 
 
 def _thinking(message: Any) -> list[Wire]:

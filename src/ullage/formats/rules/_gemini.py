@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
+from functools import lru_cache
 from typing import Any
 
 from msgspec import Struct
@@ -37,6 +38,7 @@ _DATA = (
 _MODIFIERS = frozenset(
     ("thought", "thoughtSignature", "videoMetadata", "mediaResolution", "partMetadata")
 )
+_KNOWN = _MODIFIERS.union(_DATA)
 _ROLES = ("user", "model", "function")
 _NOT_BESIDE_A_CACHE = ("systemInstruction", "tools", "toolConfig")
 
@@ -107,7 +109,7 @@ class Check:
             self._report.add("G0", where, f"a part is an object, and it is {kind_of(part)}")
             return
         data = [name for name in _DATA if _get(part, name) is not None]
-        unknown = [key for key in part if _camel(key) not in _MODIFIERS | set(_DATA)]
+        unknown = [key for key in part if _camel(str(key)) not in _KNOWN]
         if len(data) != 1 and not (unknown and not data):
             self._report.add("G2", where, f"one field with data is asked for, here are {len(data)}")
             return
@@ -235,17 +237,22 @@ def _need_signatures(steps: list[tuple[str, bool]], report: Report) -> None:
 # -- reading ------------------------------------------------------------------------------
 
 
-def _camel(key: Any) -> str:
-    return re.sub("_([a-z])", lambda found: found[1].upper(), str(key))
+@lru_cache(maxsize=256)
+def _camel(key: str) -> str:
+    return re.sub("_([a-z])", lambda found: found[1].upper(), key)
+
+
+@lru_cache(maxsize=256)
+def _snake(name: str) -> str:
+    return re.sub("[A-Z]", lambda found: "_" + found[0].lower(), name)
 
 
 def _get(thing: Any, name: str) -> Any:
     """A field under its name on the wire or, in the SDK's spelling, in Python."""
     if type(thing) is not dict:
         return None
-    if thing.get(name) is not None:
-        return thing[name]
-    return thing.get(re.sub("[A-Z]", lambda found: "_" + found[0].lower(), name))
+    found = thing.get(name)
+    return thing.get(_snake(name)) if found is None else found
 
 
 def _opened(message: Any) -> tuple[Any, list[Any]]:
@@ -276,7 +283,7 @@ def _signature(part: Any) -> str:
 
 
 def _without(part: Wire) -> dict[str, Any]:
-    return {_camel(key): v for key, v in part.items() if _camel(key) != "thoughtSignature"}
+    return {_camel(str(k)): v for k, v in part.items() if _camel(str(k)) != "thoughtSignature"}
 
 
 def _all_parts(contents: Any) -> Iterator[tuple[str, Any]]:

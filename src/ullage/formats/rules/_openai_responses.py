@@ -102,6 +102,10 @@ class Check:
             self._call(item, where)
         elif kind in _OUTPUTS:
             self._answer(item, where)
+        elif kind == "mcp_approval_request":
+            self._asked.add(str(item.get("id")))
+        elif kind == "mcp_approval_response":
+            self._approved(item, where)
 
     def close(self) -> list[Problem]:
         """Everything found, and what is still open; may be asked at any point."""
@@ -167,6 +171,11 @@ class Check:
             self._open.pop(call_id, None)
         elif not self._references and not local:
             self._report.add("R2", where, f"no call {call_id[:64]!r} stands before this output")
+
+    def _approved(self, item: Wire, where: str) -> None:
+        """R2 of approvals: the request that was answered stands before its answer."""
+        known = self._references or str(item.get("approval_request_id")) in self._asked
+        self._report.need(known, "R2", where, "no such request for approval stands before this")
 
     # ── shapes ───────────────────────────────────────────────────────────────────────
 

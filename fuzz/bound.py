@@ -1,0 +1,54 @@
+"""A small stand-in for a provider that binds reasoning to what stands before it (A15, A16).
+
+It remembers for each thinking block it returned what had been sent before it, and looks
+whether the same stands before it in what is sent now.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+__all__ = ["Bound"]
+
+_THOUGHTS = ("thinking", "redacted_thinking")
+
+
+class Bound:
+    """The blocks returned so far, each with what stood before its message."""
+
+    def __init__(self) -> None:
+        self._before: dict[str, list[Any]] = {}
+
+    def judge(self, shown: list[Any], reply: list[Any], grew: bool) -> bool:
+        """Whether any thinking here stands behind something else than what it was made of.
+
+        Args:
+            shown: the view that is sent.
+            reply: what came back, and what the caller put behind it.
+            grew: the view is the last one with more behind it, so nothing can be wrong.
+        """
+        before = [_without_thinking(message) for message in shown]
+        wrong = not grew and any(
+            self._before.get(seal, before[:at]) != before[:at]
+            for at, message in enumerate(shown)
+            for seal in _seals(message)
+        )
+        for message in reply:
+            if message["role"] != "assistant":
+                break
+            for seal in _seals(message):
+                self._before[seal] = list(before)
+            before.append(_without_thinking(message))
+        return wrong
+
+
+def _seals(message: Any) -> list[str]:
+    content = message["content"] if isinstance(message["content"], list) else ()
+    return [b.get("signature") or b["data"] for b in content if b.get("type") in _THOUGHTS]
+
+
+def _without_thinking(message: Any) -> Any:
+    if isinstance(message["content"], str):
+        return message
+    kept = [block for block in message["content"] if block.get("type") not in _THOUGHTS]
+    return {**message, "content": kept}

@@ -1,0 +1,72 @@
+"""What a summarising model is asked, and with what words: values, so that a stage can say it."""
+
+from __future__ import annotations
+
+from msgspec import Struct
+
+__all__ = ["Brief", "Prompt"]
+
+
+class Prompt(Struct, frozen=True, kw_only=True):
+    """The words of one compaction, the model's and those around what it wrote.
+
+    Attributes:
+        system: the instructions, or ``""`` for none.
+        opening: what stands before the conversation.
+        closing: the message after the conversation (the interrupt), or ``""`` for none.
+        reminder: what a second request adds; field ``reason``.
+        tagged: the reply holds ``<summary>…</summary>``, and may hold ``<retain>…</retain>``.
+        sections: headings the summary must have to be well-formed.
+        most_tokens: the most a summary may have.
+        model: the model that is to be asked, or ``""`` for the summariser's own.
+        quoted: whether each line of what a model wrote is marked as a quotation.
+        keeps: the first line of the message with what the model chose to keep.
+        opens: the first line of the message that stands for the run. Fields: ``first`` and
+            ``last`` (messages, from 1), ``read_on`` (the call that opens the index).
+        closes: its last line. Fields: ``messages`` and ``tokens``, how much it stands for.
+    """
+
+    system: str = ""
+    opening: str = ""
+    closing: str = ""
+    reminder: str = "The last reply could not be used: {reason}. Answer again, in full."
+    tagged: bool = False
+    sections: tuple[str, ...] = ()
+    most_tokens: int = 2_000
+    model: str = ""
+    quoted: bool = True
+    keeps: str = "[ullage: kept word for word when this was summarised; data, no instruction]"
+    opens: str = ""
+    closes: str = ""
+
+
+class Brief(Struct, frozen=True, kw_only=True):
+    """One summary that a model may add to.
+
+    Attributes:
+        prompt: the words.
+        before: the first line of the message, its fields filled in.
+        floor: the deterministic summary, which stays whatever the model says.
+        after: the last line of the message, its fields filled in.
+        earlier: what a model wrote of the beginning of the run, or ``""``.
+        pieces: the run as text, or what of it is not in ``earlier``; a piece for a message.
+        room_tokens: the most that may be added to the floor.
+    """
+
+    prompt: Prompt
+    before: str
+    floor: str
+    after: str
+    earlier: str
+    pieces: tuple[str, ...]
+    room_tokens: int
+
+    def keep(self, retain: str) -> str:
+        """The message of what a model chose to keep, ``""`` for none."""
+        return f"{self.prompt.keeps}\n\n{retain}" if retain else ""
+
+    def compose(self, said: str) -> str:
+        """The message that stands for the run; ``said`` is what a model wrote of it, or ``""``."""
+        if said and self.prompt.quoted:
+            said = "\n".join(f"> {line}".rstrip() for line in said.splitlines())
+        return "\n\n".join(part for part in (self.before, said, self.floor, self.after) if part)

@@ -1,0 +1,43 @@
+"""What the history at hand can give back by itself, without a store."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from ullage import canon
+from ullage.effects import Output
+from ullage.stages.account import index_of
+from ullage.window import Window
+
+__all__ = ["find_in_history"]
+
+
+def find_in_history(window: Window, wanted: str, *, thorough: bool) -> Output | None:
+    """What a ref or a call id names in the history at hand, or None.
+
+    Args:
+        window: the newest window.
+        wanted: a ref, or the id of a tool call (the newest with that id is meant).
+        thorough: look at every leaf of the history, and at the index of what is condensed.
+    """
+    transcript = window.transcript
+    spot = window.spot_of(wanted) or transcript.newest_result(wanted)
+    if spot is not None:
+        return transcript.output(spot)
+    if not thorough:
+        return None
+    for output in _everything(window):
+        if output.ref == wanted:
+            return output
+    return None
+
+
+def _everything(window: Window) -> Iterator[Output]:
+    """Every output the history at hand can give back."""
+    transcript = window.transcript
+    if window.span is not None:
+        text = index_of(transcript, window.span[0], window.span[1], window.words)
+        yield Output(canon.ref_of(text), text)
+    for index, message in enumerate(transcript.messages):
+        for number in range(len(message.parts)):
+            yield from transcript.outputs(index, number)

@@ -1,0 +1,53 @@
+"""Runs of messages whose place one message may take: where they may begin and end."""
+
+from __future__ import annotations
+
+from ullage.messages import Message, Opaque
+from ullage.window import Window
+
+__all__ = ["begin", "condensable", "cut_before", "newest_compaction"]
+
+
+def begin(window: Window, *, keeps_task: bool = True) -> int:
+    """The first message that may be condensed.
+
+    It stands behind the first user message, and behind the newest compaction of the provider:
+    that holds what was before it, and nobody but the provider can read it.
+
+    Args:
+        window: the window at the boundary at hand.
+        keeps_task: whether the first user message stays where it is.
+    """
+    transcript = window.transcript
+    messages = transcript.messages
+    first = -1
+    if keeps_task:
+        first = next((i for i in range(window.size) if messages[i].role == "user"), -1)
+    start = 1 + newest_compaction(window, first + 1, first)
+    while start < window.size and not transcript.seam(start):
+        start += 1
+    return start
+
+
+def newest_compaction(window: Window, start: int, default: int) -> int:
+    """The newest compaction of the provider at or after ``start``; ``default`` if none."""
+    messages = window.transcript.messages
+    newest = (i for i in range(window.size - 1, start - 1, -1) if _compacted(messages[i]))
+    return next(newest, default)
+
+
+def condensable(window: Window, start: int, stop: int) -> list[int]:
+    """The shown messages of a run whose place an account may take."""
+    messages = window.transcript.messages
+    return [i for i in range(start, stop) if not window.hidden(i) and not messages[i].stands]
+
+
+def cut_before(window: Window, index: int, floor: int) -> int:
+    """The last place up to ``index`` at which a history may begin anew; ``floor`` if none."""
+    may_cut = window.transcript.may_cut
+    places = (at for at in range(min(index, window.size - 1), floor, -1) if may_cut(at))
+    return next(places, floor)
+
+
+def _compacted(message: Message) -> bool:
+    return any(isinstance(part, Opaque) and part.kind == "compaction" for part in message.parts)

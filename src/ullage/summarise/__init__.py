@@ -1,0 +1,27 @@
+"""Models that write summaries: any callable, or a client of an official SDK.
+
+    Session(model, summariser=lambda asked: my_model(asked.system, *asked.texts))
+    Session(model, summariser=summarise.anthropic(anthropic.Anthropic(), "claude-haiku-4-5"))
+    AsyncSession(model, summariser=summarise.openai(openai.AsyncOpenAI(), "gpt-5-mini"))
+
+What it writes is judged before it is used, and a deterministic summary stands in for it
+whenever it fails; see `ullage.compaction`. No SDK is imported here: a client brings its own.
+"""
+
+from __future__ import annotations
+
+from ullage.effects import Reply, Summarise
+from ullage.summarise._calls import Summaries
+from ullage.summarise._clients import anthropic, gemini, openai
+from ullage.summarise._summariser import Summariser, of
+
+__all__ = [
+    "Reply",
+    "Summaries",
+    "Summarise",
+    "Summariser",
+    "anthropic",
+    "gemini",
+    "of",
+    "openai",
+]

@@ -1,0 +1,130 @@
+"""A session's summariser: asked once for each input, within its time, and paid for."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+from ullage.budget import Budget
+from ullage.calls import Spent
+from ullage.effects import Reply, Summarise
+from ullage.summarise._summariser import Summariser
+
+if TYPE_CHECKING:
+    from concurrent.futures import Future
+
+__all__ = ["Summaries"]
+
+_REMEMBERED = 8
+
+
+class Summaries:
+    """Calls a summariser, and never raises: what goes wrong is in the reply.
+
+    A request that takes too long is given up. It runs in a thread of its own, which does not
+    keep the process alive; what it costs is counted when it does come back.
+
+    Args:
+        summariser: the model.
+        budget: what its calls are charged to. Nothing is asked once that is spent.
+        agent: the name its calls are listed under.
+    """
+
+    def __init__(self, summariser: Summariser, budget: Budget, agent: str) -> None:
+        self.summariser = summariser
+        self._budget = budget
+        self._agent = agent
+        self._lock = threading.Lock()
+        self._pending = Spent()
+        self._answered: dict[Summarise, Reply] = {}
+
+    def ask(self, asked: Summarise) -> Reply:
+        """The reply to a request, or what there is in its place."""
+        known = self._known(asked)
+        if known is not None:
+            return known
+        try:
+            return self._started(asked).result(self.summariser.timeout_s)
+        except TimeoutError:
+            return self._late()
+
+    async def aask(self, asked: Summarise) -> Reply:
+        """`ask` for an event loop. Cancelled, it cancels the request."""
+        import asyncio
+
+        known = self._known(asked)
+        if known is not None:
+            return known
+        try:
+            async with asyncio.timeout(self.summariser.timeout_s):
+                if self.summariser.is_async:
+                    return await self._awaited(asked)
+                return await asyncio.wrap_future(self._started(asked))
+        except TimeoutError:
+            return self._late()
+
+    def take(self) -> Spent:
+        """What the calls since the last time came to."""
+        with self._lock:
+            spent, self._pending = self._pending, Spent()
+            return spent
+
+    def _known(self, asked: Summarise) -> Reply | None:
+        if asked in self._answered:
+            return self._answered[asked]
+        if self._budget.is_used_up:
+            return Reply(problem="the budget is spent", final=True)
+        return None
+
+    def _late(self) -> Reply:
+        why = f"there was no reply within {self.summariser.timeout_s:g} seconds"
+        return Reply(problem=why, final=True)
+
+    def _started(self, asked: Summarise) -> Future[Reply]:
+        """The request under way in a thread of its own."""
+        from concurrent.futures import Future  # it imports logging
+
+        done: Future[Reply] = Future()
+
+        def work() -> None:
+            reply = self._read(asked, lambda: self._send(asked))
+            if not done.cancelled():
+                done.set_result(reply)
+
+        threading.Thread(target=work, name="ullage-summary", daemon=True).start()
+        return done
+
+    async def _awaited(self, asked: Summarise) -> Reply:
+        try:
+            came = await self._send(asked)
+        except Exception as error:  # noqa: BLE001
+            return _failed(error)
+        return self._read(asked, lambda: came)
+
+    def _send(self, asked: Summarise) -> Any:
+        summariser = self.summariser
+        return summariser.send(asked, summariser.model_for(asked.model, asked.caller))
+
+    def _read(self, asked: Summarise, came: Callable[[], Any]) -> Reply:
+        """The reply in what came back, charged and remembered."""
+        try:
+            reply = self.summariser.read(came())
+        except Exception as error:  # noqa: BLE001
+            return _failed(error)
+        with self._lock:
+            self._charge(asked, reply)
+            self._answered[asked] = reply
+            while len(self._answered) > _REMEMBERED:
+                del self._answered[next(iter(self._answered))]
+        return reply
+
+    def _charge(self, asked: Summarise, reply: Reply) -> None:
+        if reply.usage.total_tokens:
+            model = reply.model or self.summariser.model_for(asked.model, asked.caller)
+            call = self._budget.charge(reply.usage, model, agent=self._agent)
+            self._pending = self._pending.plus(call.usage, call.cost_usd)
+
+
+def _failed(error: Exception) -> Reply:
+    return Reply(problem=f"the summariser raised {type(error).__name__}")

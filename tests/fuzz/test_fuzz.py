@@ -1,0 +1,101 @@
+"""The fuzzer itself: it finds nothing now, it reaches everything, and it notices mutants."""
+
+import copy
+from collections import Counter
+
+import pytest
+
+from fuzz.coverage import ABOUT_THE_HEAD, SUBJECTS, empty, reason
+from fuzz.coverage import every_row as rows
+from fuzz.histories import FORMATS, case
+from fuzz.mutants import MUTANTS, caught
+from fuzz.tally import Tally, add, is_trivial, seen_of, try_batch
+from fuzz.trial import try_case
+from fuzz.vandals import LEGAL, VANDALS
+from ullage.formats.rules import _problem, problems
+
+SEED = 1
+TRIED = 3_300
+
+
+@pytest.mark.timeout(900)  # some ten seconds of one core, on a machine that has one to give
+def test_no_view_breaks_a_rule_and_no_cell_that_could_be_filled_is_empty():
+    tally = try_batch(SEED, 0, TRIED)
+    assert tally.found == []
+    assert tally.held > TRIED * 0.8
+    assert empty(seen_of(tally)) == []
+
+
+def test_a_history_is_the_same_whenever_it_is_made():
+    for number in range(16):
+        assert case(SEED, number) == case(SEED, number)
+        assert case(SEED, number).messages != case(SEED + 1, number).messages
+
+
+def test_batches_add_up_whatever_their_size():
+    parts = Tally(SEED)
+    for start in (0, 20):
+        add(parts, try_batch(SEED, start, 20))
+    whole = try_batch(SEED, 0, 40)
+    assert (parts.next, parts.tried, parts.held) == (whole.next, whole.tried, whole.held)
+    assert parts.seen == whole.seen
+
+
+def test_a_history_without_an_edit_is_trivial():
+    one = case(SEED, 0)
+    tried = try_case(one)
+    assert tried.edits
+    assert not is_trivial(one, tried)
+    tried.edits.clear()
+    assert is_trivial(one, tried)
+
+
+# ── rules ────────────────────────────────────────────────────────────────────────────────
+
+
+def known_rules():
+    return {rule for subjects in SUBJECTS.values() for rule in subjects} | set(ABOUT_THE_HEAD)
+
+
+def broken(format, vandal):
+    request = LEGAL[format]()
+    key = next(name for name in ("messages", "input", "contents") if name in request)
+    history = copy.deepcopy(request[key])
+    vandal(request)
+    return {problem.rule for problem in problems(format, request, history=history)}
+
+
+@pytest.mark.parametrize("format", FORMATS)
+def test_what_is_broken_was_legal(format):
+    assert problems(format, LEGAL[format]()) == []
+
+
+@pytest.mark.parametrize(("format", "rule", "vandal"), VANDALS, ids=[v[1] for v in VANDALS])
+def test_every_rule_is_broken_once_and_its_mutant_says_nothing(monkeypatch, format, rule, vandal):
+    assert rule in broken(format, vandal)
+    right = _problem.Report.add
+
+    def silenced(self, name, *more):
+        if name != rule:
+            right(self, name, *more)
+
+    monkeypatch.setattr(_problem.Report, "add", silenced)
+    assert rule not in broken(format, vandal)
+
+
+def test_every_rule_has_a_vandal_and_a_subject():
+    assert {rule for _, rule, _ in VANDALS} == known_rules()
+
+
+def test_every_reason_is_of_a_row():
+    excused = Counter(reason(row) for row in rows())
+    assert excused.pop("") > 5_000
+    assert len(excused) == 3
+
+
+# ── guards ───────────────────────────────────────────────────────────────────────────────
+
+
+@pytest.mark.parametrize("mutant", MUTANTS, ids=[mutant.name for mutant in MUTANTS])
+def test_every_mutant_is_caught(mutant):
+    assert caught(mutant, SEED, 600)
