@@ -73,7 +73,8 @@ def test_what_a_policy_would_have_done_is_counted(as_json):
     assert packed["tokens"] < packed["raw_tokens"]
     assert packed["broken"] == {}
     assert packed["over_limit"] == 0
-    assert 0 < packed["cost_share"] < 1
+    assert [c["profile"] for c in packed["charges"]][:2] == ["anthropic-5m", "anthropic-5m"]
+    assert 0 < packed["charges"][0]["usd_share"] < 1
 
 
 def test_what_cannot_be_read_is_told_and_skipped(as_json):
@@ -110,7 +111,7 @@ def test_short_runs_can_be_left_out_and_many_be_cut(recordings):
 
 def test_a_broken_gate_is_a_status_of_its_own(recordings, monkeypatch, capsys):
     bare = dict.fromkeys(Replayed.__struct_fields__, 0)
-    lists = {"run": "one", "policy": "default", "events": {}, "fit_ms": [1.0]}
+    lists = {"run": "one", "policy": "default", "events": {}, "fit_ms": [1.0], "bills": []}
     broken = Replayed(**(bare | lists | {"broken": {"G4": 2}}))
     monkeypatch.setattr(replay, "replay_all", lambda *_: iter([("a.jsonl.gz", broken, 1)]))
     with pytest.raises(SystemExit) as ended:

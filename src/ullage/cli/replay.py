@@ -20,8 +20,9 @@ from ullage.cli._options import json_option, print_json
 from ullage.errors import FormatError
 from ullage.formats import FORMATS
 from ullage.presets import NAMES
-from ullage.replay.cache import PROFILES
+from ullage.replay.charges import charges_table
 from ullage.replay.many import Job, Kept, Wanted, replay_all
+from ullage.replay.prices import PROFILES, Profile, profile_at, profile_named
 from ullage.replay.readers import Damage, FormatName, Run, read, size_of
 from ullage.replay.run import Replayed
 from ullage.replay.table import Row, rows_of, table_of
@@ -30,6 +31,7 @@ __all__ = ["command"]
 
 _REMEDY = "Give trajectories, provider requests or session logs, or a lower --least."
 _LEAST_WIDTH = 180
+_FIRST = "anthropic-5m"
 
 
 @click.command("replay")
@@ -46,11 +48,10 @@ _LEAST_WIDTH = 180
 @click.option("--most", type=int, help="Stop after so many runs of each path.")
 @click.option(
     "--cache",
-    "profile",
-    default="anthropic-5m",
-    show_default=True,
-    type=click.Choice(list(PROFILES)),
-    help="Whose prompt cache to simulate.",
+    "named",
+    multiple=True,
+    metavar="NAME|FILE",
+    help=f"A price profile: {', '.join(PROFILES)}, or a TOML file. Default: all of them.",
 )
 @click.option(
     "--format",
@@ -79,7 +80,7 @@ def command(
     policies: tuple[str, ...],
     least: int,
     most: int | None,
-    profile: str,
+    named: tuple[str, ...],
     wire: FormatName | None,
     kept_at: Path | None,
     jobs: int,
@@ -96,7 +97,7 @@ def command(
     """
     console = Console(stderr=True)
     damage: list[Damage] = []
-    job = Job(PROFILES[profile], wire)
+    job = Job(_profiles(named), wire)
     tries = tuple(product(policies or ("default",), windows or (64_000,)))
     wanted = _wanted(paths, least, most, damage)
     found: list[tuple[str, Replayed]] = []
@@ -114,11 +115,30 @@ def command(
         raise FormatError("the paths", "they hold no run to replay", _REMEDY)
     rows = rows_of(found, each=each)
     if as_json:
-        print_json({"cache": profile, "rows": rows, "skipped": damage})
+        print_json({"profiles": job.profiles, "rows": rows, "skipped": damage})
     else:
-        width = max(Console().width, _LEAST_WIDTH)  # a pipe counts as 80: too narrow to read
-        Console(width=width).print(table_of(rows, profile))
+        _print(rows, job.profiles[0].name)
     sys.exit(_status(rows, damage))
+
+
+def _profiles(named: tuple[str, ...]) -> tuple[Profile, ...]:
+    """The price profiles asked for; all of them, ours of choice first, if none was."""
+    if not named:
+        first = PROFILES[_FIRST]
+        return (first, *(profile for profile in PROFILES.values() if profile != first))
+    return tuple(
+        profile_at(Path(name)) if name.endswith(".toml") else profile_named(name) for name in named
+    )
+
+
+def _print(rows: list[Row], profile: str) -> None:
+    """The table of views, and for each last row of its window and policy one of prices."""
+    console = Console(width=max(Console().width, _LEAST_WIDTH))  # a pipe counts as 80
+    console.print(table_of(rows, profile))
+    totals = {(row.window_tokens, row.policy): row for row in rows}
+    for (window, policy), row in totals.items():
+        title = f"{row.name} · {policy} · {window // 1000}k: what it costs, raw and shown"
+        console.print(charges_table(title, row.charges))
 
 
 def _wanted(paths: tuple[Path, ...], least: int, most: int | None, damage: list[Damage]) -> Wanted:

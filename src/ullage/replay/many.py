@@ -21,7 +21,7 @@ from msgspec import Struct
 
 from ullage import __version__
 from ullage.errors import FormatError
-from ullage.replay.cache import Profile
+from ullage.replay.prices import Profile
 from ullage.replay.readers import Damage, FormatName, Run
 from ullage.replay.rewire import on_wire
 from ullage.replay.run import Replayed, replay_run
@@ -42,11 +42,11 @@ class Job(Struct, frozen=True):
     """What is the same for every run.
 
     Attributes:
-        profile: the terms of the simulated provider cache.
+        profiles: whose caches and prices to reckon with; the first is the one asked for.
         wire: the format to replay on; None: the run's own.
     """
 
-    profile: Profile
+    profiles: tuple[Profile, ...]
     wire: FormatName | None = None
 
 
@@ -145,7 +145,7 @@ class _Here(Executor):
 def _outcome(name: str, run: Run, window_tokens: int, job: Job, policy: str) -> Outcome:
     try:
         shown = on_wire(run, job.wire) if job.wire is not None else run
-        return replay_run(shown, window_tokens, profile=job.profile, policy=policy)
+        return replay_run(shown, window_tokens, profiles=job.profiles, policy=policy)
     except FormatError as error:
         return Damage(name, run.line, f"a run that cannot be replayed: {error.where}: {error.rule}")
     except (AttributeError, KeyError, TypeError) as error:
@@ -167,7 +167,7 @@ def _finished(
 
 def _key_of(run: Run, job: Job) -> str:
     """What a replay of this run depends on, but for the policy and the window."""
-    told = (__version__, run.id, run.format, run.request, run.messages, job.wire, job.profile)
+    told = (__version__, run.id, run.format, run.request, run.messages, job.wire, job.profiles)
     return hashlib.blake2b(_bytes(told), digest_size=16).hexdigest()
 
 

@@ -11,6 +11,7 @@ import time
 from collections import Counter
 from collections.abc import Sequence
 from functools import partial
+from itertools import takewhile
 from typing import Any
 
 from msgspec import Struct
@@ -21,8 +22,10 @@ from ullage.errors import OverLimitError
 from ullage.formats import FORMATS
 from ullage.limits import Limits
 from ullage.presets import preset
-from ullage.replay.cache import CacheSimulator, Profile, Totals, head_of, usd
 from ullage.replay.gates import GATES, Gates, Judge
+from ullage.replay.money import Bill, Purse, clocks_of
+from ullage.replay.prefix import head_of
+from ullage.replay.prices import Profile
 from ullage.replay.readers import Run
 from ullage.replay.rewire import MODELS
 from ullage.session import Session
@@ -36,8 +39,8 @@ _COLD_CHECKS = 4
 class Replayed(Struct, frozen=True, kw_only=True):
     """What replaying one run at one window showed.
 
-    Tokens are the judge's (o200k over the texts), not the session's own estimate. The cache
-    simulator counts messages as JSON, so only its shares are kept.
+    Tokens are the judge's (o200k over the texts), not the session's own estimate. Money is
+    reckoned over messages as JSON, which is what is sent.
 
     Attributes:
         run: the run's id.
@@ -48,14 +51,12 @@ class Replayed(Struct, frozen=True, kw_only=True):
         raw_tokens: all requests without ullage, summed.
         peak_tokens: the largest view.
         tokens: all views, summed.
-        raw_cached_tokens: of the raw requests, read from the provider's cache (simulated,
-            in the simulator's tokens).
-        cached_tokens: of the views.
-        raw_sent_tokens: all raw requests in the simulator's tokens.
-        sent_tokens: all views.
-        raw_paid_tokens: raw input in units of the input price, cache terms applied.
-        paid_tokens: the same of the views.
+        output_tokens: all recorded answers.
         breaks: views that rewrote something already sent.
+        rewritten_tokens: what they rewrote.
+        rewritten_share: for each of them the share of the view before that it rewrote, summed.
+        bills: what it costs, under each price profile and clock; the first is of the profile
+            that was asked for first, with no gap too long for its cache.
         events: how often each kind of event happened.
         broken: how often each gate was broken.
         over_limit: calls that could not be made to fit.
@@ -70,13 +71,11 @@ class Replayed(Struct, frozen=True, kw_only=True):
     raw_tokens: int
     peak_tokens: int
     tokens: int
-    raw_cached_tokens: int
-    cached_tokens: int
-    raw_sent_tokens: int
-    sent_tokens: int
-    raw_paid_tokens: float
-    paid_tokens: float
+    output_tokens: int
     breaks: int
+    rewritten_tokens: int
+    rewritten_share: float
+    bills: list[Bill]
     events: dict[str, int]
     broken: dict[str, int]
     over_limit: int
@@ -84,14 +83,14 @@ class Replayed(Struct, frozen=True, kw_only=True):
 
 
 def replay_run(
-    run: Run, window_tokens: int, *, profile: Profile, policy: str = "default"
+    run: Run, window_tokens: int, *, profiles: Sequence[Profile], policy: str = "default"
 ) -> Replayed:
     """Replay one run in one window.
 
     Args:
         run: the recording.
         window_tokens: the context window to keep it in.
-        profile: the terms of the simulated provider cache.
+        profiles: whose caches and prices to reckon with.
         policy: name of the policy.
     """
     wire, chosen = FORMATS[run.format], preset(policy)
@@ -108,10 +107,11 @@ def replay_run(
     session, judge, head = new_session(), Judge(), head_of(run.request)
     added = _tools_of(chosen.desk) if chosen.desk.offered else ""
     gates = Gates(session, judge, judge.text(head) + judge.text(added))
-    tally = _Tally(judge, profile, head)
     lengths = _boundaries(run)
+    clocks = clocks_of(run.id, lengths, run.stamps)
+    tally = _Tally(judge, Purse(profiles, (head, head + added), clocks, judge.text))
     cold = set(lengths[:: max(len(lengths) // _COLD_CHECKS, 1)])
-    for length in lengths:
+    for number, length in enumerate(lengths):
         history = run.messages[:length]
         request = {**run.request, "model": model, wire.key: history}
         started = time.perf_counter()
@@ -124,25 +124,30 @@ def replay_run(
         gates.check(history, view)
         if length in cold:
             gates.same(wire.history(new_session(state=session.state).fit(request)), view)
-        session.observe(Usage(fresh_tokens=gates.head_tokens + tally.add(history, view)))
+        answer = _answer(run, length)
+        shown_tokens = tally.add(number, history, view, answer)
+        session.observe(Usage(fresh_tokens=gates.head_tokens + shown_tokens))
     return tally.result(run.id, policy, session, gates, len(lengths))
 
 
 class _Tally:
     """Sums up the requests of one run, as they were recorded and as they were shown."""
 
-    def __init__(self, judge: Judge, profile: Profile, head: str) -> None:
-        self.judge, self.profile, self.head = judge, profile, head
-        self.raw_cache, self.cache = (CacheSimulator(profile, judge.text) for _ in range(2))
+    def __init__(self, judge: Judge, purse: Purse) -> None:
+        self.judge, self.purse = judge, purse
         self.raw_sizes: list[int] = []
         self.sizes: list[int] = []
+        self.output_tokens = 0
         self.fit_ms: list[float] = []
         self.over_limit = 0
 
-    def add(self, history: Sequence[Any], view: Sequence[Any]) -> int:
-        """Take in one call; the judge's tokens of the view's messages."""
-        self.raw_cache.call(history, self.head)
-        self.cache.call(view, self.head)
+    def add(
+        self, number: int, history: Sequence[Any], view: Sequence[Any], answer: Sequence[Any]
+    ) -> int:
+        """Take in one call and its answer; the judge's tokens of the view's messages."""
+        output_tokens = self.judge.tokens(answer)
+        self.output_tokens += output_tokens
+        self.purse.take(number, history, view, output_tokens)
         self.raw_sizes.append(self.judge.tokens(history))
         self.sizes.append(self.judge.tokens(view))
         return self.sizes[-1]
@@ -151,7 +156,7 @@ class _Tally:
         self, name: str, policy: str, session: Session, gates: Gates, calls: int
     ) -> Replayed:
         """What the whole run showed."""
-        raw, shown = self.raw_cache.totals, self.cache.totals
+        shown = self.purse.shown
         return Replayed(
             run=name,
             policy=policy,
@@ -161,13 +166,11 @@ class _Tally:
             raw_tokens=sum(self.raw_sizes),
             peak_tokens=max(self.sizes, default=0),
             tokens=sum(self.sizes),
-            raw_cached_tokens=raw.cached_tokens,
-            cached_tokens=shown.cached_tokens,
-            raw_sent_tokens=raw.prompt_tokens,
-            sent_tokens=shown.prompt_tokens,
-            raw_paid_tokens=_paid(raw),
-            paid_tokens=_paid(shown),
+            output_tokens=self.output_tokens,
             breaks=shown.breaks,
+            rewritten_tokens=shown.rewritten_tokens,
+            rewritten_share=shown.rewritten_share,
+            bills=self.purse.bills(),
             events=dict(Counter(event.kind for event in session.events)),
             broken={gate: gates.broken[gate] for gate in GATES if gates.broken[gate]},
             over_limit=self.over_limit,
@@ -187,6 +190,11 @@ def _boundaries(run: Run) -> list[int]:
     return sent
 
 
+def _answer(run: Run, length: int) -> list[Any]:
+    """The recorded reply to the request of this length; empty if it is not in the history."""
+    return list(takewhile(is_models, run.messages[length:]))
+
+
 _REQUESTS = ("request", "exchanges")
 """Recordings whose whole history was one request."""
 
@@ -200,8 +208,3 @@ def is_models(message: Any) -> bool:
 
 def _tools_of(desk: Desk) -> str:
     return canon.canonical_json([[tool.description, tool.parameters] for tool in desk.tools])
-
-
-def _paid(totals: Totals) -> float:
-    """Input in units of the input price."""
-    return usd(totals, 1e6)
