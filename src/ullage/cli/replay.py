@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shlex
 import sys
 from collections import Counter
 from collections.abc import Callable, Iterator
@@ -17,13 +18,15 @@ from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 
 from ullage.cli._options import json_option, print_json
+from ullage.cli._page import write_page
 from ullage.errors import FormatError
 from ullage.formats import FORMATS
 from ullage.presets import NAMES
 from ullage.replay.charges import charges_table
-from ullage.replay.many import Job, Kept, Wanted, replay_all
+from ullage.replay.many import Job, Kept, Try, Wanted, replay_all
 from ullage.replay.prices import PROFILES, Profile, profile_at, profile_named
 from ullage.replay.readers import Damage, FormatName, Run, read, size_of
+from ullage.replay.report.album import Album, Drawn
 from ullage.replay.run import Replayed
 from ullage.replay.table import Row, rows_of, table_of
 
@@ -72,6 +75,20 @@ _FIRST = "anthropic-5m"
     show_default=True,
     help="Processes to use.",
 )
+@click.option(
+    "--html",
+    "page",
+    type=click.Path(dir_okay=False, path_type=Path),
+    help="Write a page to look at: every turn, every edit, what was visible when.",
+)
+@click.option(
+    "--draw",
+    "drawn",
+    type=click.IntRange(min=0),
+    default=8,
+    show_default=True,
+    help="How many runs the page draws turn by turn: those with the largest requests.",
+)
 @click.option("--runs", "each", is_flag=True, help="A row for each run, not for each file.")
 @json_option
 def command(
@@ -84,6 +101,8 @@ def command(
     wire: FormatName | None,
     kept_at: Path | None,
     jobs: int,
+    page: Path | None,
+    drawn: int,
     each: bool,
     as_json: bool,
 ) -> None:
@@ -97,7 +116,7 @@ def command(
     """
     console = Console(stderr=True)
     damage: list[Damage] = []
-    job = Job(_profiles(named), wire)
+    job, album = Job(_profiles(named), wire, draws=page is not None), Album(drawn)
     tries = tuple(product(policies or ("default",), windows or (64_000,)))
     wanted = _wanted(paths, least, most, damage)
     found: list[tuple[str, Replayed]] = []
@@ -106,6 +125,9 @@ def command(
         for name, outcome, done in replay_all(wanted, tries, job, jobs, kept):
             if isinstance(outcome, Damage):
                 damage.append(outcome)
+            elif isinstance(outcome, Drawn):
+                album.add(outcome)
+                found.append((name, outcome.replayed))
             else:
                 found.append((name, outcome))
             progress.update(task, completed=done, runs=len(found))
@@ -114,11 +136,37 @@ def command(
     if not found:
         raise FormatError("the paths", "they hold no run to replay", _REMEDY)
     rows = rows_of(found, each=each)
+    if page is not None:
+        asked = _asked(paths, tries, named, wire, least, most)
+        write_page(page, rows, job.profiles, album.pictures(tries), asked)
     if as_json:
         print_json({"profiles": job.profiles, "rows": rows, "skipped": damage})
     else:
         _print(rows, job.profiles[0].name)
     sys.exit(_status(rows, damage))
+
+
+def _asked(
+    paths: tuple[Path, ...],
+    tries: tuple[Try, ...],
+    named: tuple[str, ...],
+    wire: FormatName | None,
+    least: int,
+    most: int | None,
+) -> str:
+    """The command that prints the same figures again."""
+    words = ["ullage", "replay", *map(str, paths)]
+    for option, values in (
+        ("--policy", dict.fromkeys(policy for policy, _ in tries)),
+        ("--window", dict.fromkeys(window for _, window in tries)),
+        ("--cache", named),
+        ("--format", [wire] if wire else []),
+        ("--least", [least] if least else []),
+        ("--most", [most] if most is not None else []),
+    ):
+        for value in values:
+            words += [option, str(value)]
+    return shlex.join(words)
 
 
 def _profiles(named: tuple[str, ...]) -> tuple[Profile, ...]:

@@ -26,7 +26,7 @@ from ullage.replay.cache import Cache, Call, input_units, usd
 from ullage.replay.prefix import CountText, Prefix, Sent, Wire
 from ullage.replay.prices import Profile
 
-__all__ = ["Bill", "Clock", "Purse", "Side", "break_even", "clocks_of"]
+__all__ = ["Bill", "Clock", "Priced", "Purse", "Side", "break_even", "clocks_of"]
 
 Clock: TypeAlias = Literal["warm", "lossy", "recorded"]
 
@@ -34,6 +34,17 @@ _LOST_SHARE = 0.05
 """How many gaps outlive the cache on the lossy clock (`metrics` M3)."""
 _LONG_S = 1e9
 """A gap that outlives every cache."""
+
+
+class Priced(Struct, frozen=True, gc=False):
+    """What one view did to the cache, and what it cost, and its request without edits.
+
+    Costs are None where a price is not known.
+    """
+
+    call: Call
+    cost_usd: float | None
+    raw_cost_usd: float | None
 
 
 class Side(Struct, frozen=True, kw_only=True):
@@ -101,6 +112,7 @@ class Purse:
     Attributes:
         raw: the recorded requests, measured.
         shown: the views, measured.
+        newest: the newest view under the first profile and clock.
     """
 
     def __init__(
@@ -117,6 +129,7 @@ class Purse:
             for clock, starts in clocks.items()
             if _matters(clock, profile)
         ]
+        self.newest: Priced | None = None
 
     def take(
         self,
@@ -129,14 +142,11 @@ class Purse:
         raw, shown = self.raw.take(history), self.shown.take(view)
         for account in self._accounts:
             account.take(raw, shown, output_tokens, number)
+        self.newest = self._accounts[0].newest if self._accounts else None
 
     def bills(self) -> list[Bill]:
         """What each profile and clock came to, in the order of the profiles."""
         return [account.bill() for account in self._accounts]
-
-    def calls(self, profile: str) -> list[tuple[Call, float | None]]:
-        """Each call as shown, and what it cost, under a profile and the first clock."""
-        return next((a.calls for a in self._accounts if a.profile.name == profile), [])
 
 
 def _matters(clock: Clock, profile: Profile) -> bool:
@@ -170,7 +180,7 @@ class _Account:
         self.profile, self.clock, self._starts = profile, clock, starts
         self._raw, self._shown = Cache(profile), Cache(profile)
         self._sides = (Side(), Side())
-        self.calls: list[tuple[Call, float | None]] = []
+        self.newest: Priced | None = None
 
     def take(self, raw: Sent, shown: Sent, output_tokens: int, number: int) -> None:
         now_s, profile = self._starts[number], self.profile
@@ -180,7 +190,7 @@ class _Account:
             self._sides[0] + _side(before, profile, costs[0]),
             self._sides[1] + _side(after, profile, costs[1]),
         )
-        self.calls.append((after, costs[1]))
+        self.newest = Priced(after, costs[1], costs[0])
 
     def bill(self) -> Bill:
         raw, shown = self._sides

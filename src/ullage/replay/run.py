@@ -9,10 +9,10 @@ from __future__ import annotations
 
 import time
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
 from itertools import takewhile
-from typing import Any
+from typing import Any, TypeAlias
 
 from msgspec import Struct
 
@@ -23,17 +23,20 @@ from ullage.formats import FORMATS
 from ullage.limits import Limits
 from ullage.presets import preset
 from ullage.replay.gates import GATES, Gates, Judge
-from ullage.replay.money import Bill, Purse, clocks_of
+from ullage.replay.money import Bill, Priced, Purse, clocks_of
 from ullage.replay.prefix import head_of
 from ullage.replay.prices import Profile
 from ullage.replay.readers import Run
 from ullage.replay.rewire import MODELS
 from ullage.session import Session
 from ullage.usage import Usage
+from ullage.window import Window
 
 __all__ = ["Replayed", "is_models", "replay_run"]
 
 _COLD_CHECKS = 4
+
+Watch: TypeAlias = Callable[[Window, Priced], None]
 
 
 class Replayed(Struct, frozen=True, kw_only=True):
@@ -83,7 +86,12 @@ class Replayed(Struct, frozen=True, kw_only=True):
 
 
 def replay_run(
-    run: Run, window_tokens: int, *, profiles: Sequence[Profile], policy: str = "default"
+    run: Run,
+    window_tokens: int,
+    *,
+    profiles: Sequence[Profile],
+    policy: str = "default",
+    watch: Watch | None = None,
 ) -> Replayed:
     """Replay one run in one window.
 
@@ -92,6 +100,7 @@ def replay_run(
         window_tokens: the context window to keep it in.
         profiles: whose caches and prices to reckon with.
         policy: name of the policy.
+        watch: told of the window after every fit, and of what its request came to.
     """
     wire, chosen = FORMATS[run.format], preset(policy)
     model = str(run.request.get("model") or MODELS[run.format])
@@ -126,6 +135,8 @@ def replay_run(
             gates.same(wire.history(new_session(state=session.state).fit(request)), view)
         answer = _answer(run, length)
         shown_tokens = tally.add(number, history, view, answer)
+        if watch is not None and tally.purse.newest is not None:
+            watch(session.window, tally.purse.newest)
         session.observe(Usage(fresh_tokens=gates.head_tokens + shown_tokens))
     return tally.result(run.id, policy, session, gates, len(lengths))
 
