@@ -21,6 +21,7 @@ from ullage.errors import FormatError
 from ullage.formats import FORMATS
 from ullage.presets import NAMES
 from ullage.replay.cache import PROFILES
+from ullage.replay.evidence.common import common_in
 from ullage.replay.many import Job, Kept, Wanted, replay_all
 from ullage.replay.readers import Damage, FormatName, Run, read, size_of
 from ullage.replay.run import Replayed
@@ -29,7 +30,7 @@ from ullage.replay.table import Row, rows_of, table_of
 __all__ = ["command"]
 
 _REMEDY = "Give trajectories, provider requests or session logs, or a lower --least."
-_LEAST_WIDTH = 180
+_LEAST_WIDTH = 210
 
 
 @click.command("replay")
@@ -96,7 +97,8 @@ def command(
     """
     console = Console(stderr=True)
     damage: list[Damage] = []
-    job = Job(PROFILES[profile], wire)
+    common = common_in(run for _, run, _ in _wanted(paths, least, most, []))
+    job = Job(PROFILES[profile], wire, tuple(sorted(common)))
     tries = tuple(product(policies or ("default",), windows or (64_000,)))
     wanted = _wanted(paths, least, most, damage)
     found: list[tuple[str, Replayed]] = []

@@ -44,10 +44,12 @@ class Job(Struct, frozen=True):
     Attributes:
         profile: the terms of the simulated provider cache.
         wire: the format to replay on; None: the run's own.
+        common: values that are no evidence, sorted (`ullage.replay.evidence.common`).
     """
 
     profile: Profile
     wire: FormatName | None = None
+    common: tuple[str, ...] = ()
 
 
 class _Line(Struct, frozen=True):
@@ -145,7 +147,8 @@ class _Here(Executor):
 def _outcome(name: str, run: Run, window_tokens: int, job: Job, policy: str) -> Outcome:
     try:
         shown = on_wire(run, job.wire) if job.wire is not None else run
-        return replay_run(shown, window_tokens, profile=job.profile, policy=policy)
+        common = frozenset(job.common)
+        return replay_run(shown, window_tokens, profile=job.profile, policy=policy, common=common)
     except FormatError as error:
         return Damage(name, run.line, f"a run that cannot be replayed: {error.where}: {error.rule}")
     except (AttributeError, KeyError, TypeError) as error:
@@ -167,7 +170,7 @@ def _finished(
 
 def _key_of(run: Run, job: Job) -> str:
     """What a replay of this run depends on, but for the policy and the window."""
-    told = (__version__, run.id, run.format, run.request, run.messages, job.wire, job.profile)
+    told = (__version__, run.id, run.format, run.request, run.messages, job)
     return hashlib.blake2b(_bytes(told), digest_size=16).hexdigest()
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import time
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Sequence, Set
 from functools import partial
 from typing import Any
 
@@ -21,7 +21,12 @@ from ullage.errors import OverLimitError
 from ullage.formats import FORMATS
 from ullage.limits import Limits
 from ullage.presets import preset
+from ullage.replay.boundaries import boundaries, is_models
 from ullage.replay.cache import CacheSimulator, Profile, Totals, head_of, usd
+from ullage.replay.evidence.demands import Head, demands_of
+from ullage.replay.evidence.refs import SessionLibrary
+from ullage.replay.evidence.score import Evidence, Watch, evidence_of
+from ullage.replay.evidence.story import Story
 from ullage.replay.gates import GATES, Gates, Judge
 from ullage.replay.readers import Run
 from ullage.replay.rewire import MODELS
@@ -60,6 +65,7 @@ class Replayed(Struct, frozen=True, kw_only=True):
         broken: how often each gate was broken.
         over_limit: calls that could not be made to fit.
         fit_ms: the time of each call to ``fit``, sorted, in milliseconds.
+        evidence: of what the calls demanded, what was in view.
     """
 
     run: str
@@ -81,10 +87,16 @@ class Replayed(Struct, frozen=True, kw_only=True):
     broken: dict[str, int]
     over_limit: int
     fit_ms: list[float]
+    evidence: Evidence
 
 
 def replay_run(
-    run: Run, window_tokens: int, *, profile: Profile, policy: str = "default"
+    run: Run,
+    window_tokens: int,
+    *,
+    profile: Profile,
+    policy: str = "default",
+    common: Set[str] = frozenset(),
 ) -> Replayed:
     """Replay one run in one window.
 
@@ -93,6 +105,7 @@ def replay_run(
         window_tokens: the context window to keep it in.
         profile: the terms of the simulated provider cache.
         policy: name of the policy.
+        common: values that are no evidence (`ullage.replay.evidence.common`).
     """
     wire, chosen = FORMATS[run.format], preset(policy)
     model = str(run.request.get("model") or MODELS[run.format])
@@ -109,9 +122,12 @@ def replay_run(
     added = _tools_of(chosen.desk) if chosen.desk.offered else ""
     gates = Gates(session, judge, judge.text(head) + judge.text(added))
     tally = _Tally(judge, profile, head)
-    lengths = _boundaries(run)
+    lengths = boundaries(run)
+    story = Story(wire, run.messages)
+    demands = demands_of(story, lengths, Head.of(wire, run.request), common)
+    watch = Watch(story, demands, SessionLibrary(session))
     cold = set(lengths[:: max(len(lengths) // _COLD_CHECKS, 1)])
-    for length in lengths:
+    for number, length in enumerate(lengths):
         history = run.messages[:length]
         request = {**run.request, "model": model, wire.key: history}
         started = time.perf_counter()
@@ -119,13 +135,16 @@ def replay_run(
             view = wire.history(session.fit(request))
         except OverLimitError:
             tally.over_limit += 1
+            watch.missed(number)
             continue
         tally.fit_ms.append((time.perf_counter() - started) * 1e3)
         gates.check(history, view)
+        watch.see(number, length, view)
         if length in cold:
             gates.same(wire.history(new_session(state=session.state).fit(request)), view)
         session.observe(Usage(fresh_tokens=gates.head_tokens + tally.add(history, view)))
-    return tally.result(run.id, policy, session, gates, len(lengths))
+    evidence = evidence_of(watch.verdicts, demands.classes)
+    return tally.result(run.id, policy, session, gates, len(lengths), evidence)
 
 
 class _Tally:
@@ -148,7 +167,13 @@ class _Tally:
         return self.sizes[-1]
 
     def result(
-        self, name: str, policy: str, session: Session, gates: Gates, calls: int
+        self,
+        name: str,
+        policy: str,
+        session: Session,
+        gates: Gates,
+        calls: int,
+        evidence: Evidence,
     ) -> Replayed:
         """What the whole run showed."""
         raw, shown = self.raw_cache.totals, self.cache.totals
@@ -172,30 +197,8 @@ class _Tally:
             broken={gate: gates.broken[gate] for gate in GATES if gates.broken[gate]},
             over_limit=self.over_limit,
             fit_ms=sorted(self.fit_ms),
+            evidence=evidence,
         )
-
-
-def _boundaries(run: Run) -> list[int]:
-    """The lengths at which the recorded agent sent a request: before each reply.
-
-    A request whose reply is not in the history was sent too.
-    """
-    speaks = [is_models(message) for message in run.messages]
-    sent = [i for i in range(1, len(speaks)) if speaks[i] and not speaks[i - 1]]
-    if speaks and not speaks[-1] and (len(speaks) in run.usage or run.source in _REQUESTS):
-        sent.append(len(speaks))
-    return sent
-
-
-_REQUESTS = ("request", "exchanges")
-"""Recordings whose whole history was one request."""
-
-
-def is_models(message: Any) -> bool:
-    """Whether the model wrote this message, or this item of a Responses history."""
-    if "role" in message:
-        return message["role"] in ("assistant", "model")
-    return not str(message.get("type", "")).endswith(("_output", "_response"))
 
 
 def _tools_of(desk: Desk) -> str:
