@@ -4,10 +4,13 @@ import gzip
 import json
 
 import pytest
+from msgspec import structs
 
 from tests.cli.terminal import conversation, told, ullage
+from tests.replay.test_run import small_run
 from ullage.cli import main, replay
-from ullage.replay.run import Replayed
+from ullage.replay.prices import PROFILES
+from ullage.replay.run import replay_run
 
 
 def trajectory(name, steps, lines=300):
@@ -110,9 +113,8 @@ def test_short_runs_can_be_left_out_and_many_be_cut(recordings):
 
 
 def test_a_broken_gate_is_a_status_of_its_own(recordings, monkeypatch, capsys):
-    bare = dict.fromkeys(Replayed.__struct_fields__, 0)
-    lists = {"run": "one", "policy": "default", "events": {}, "fit_ms": [1.0], "bills": []}
-    broken = Replayed(**(bare | lists | {"broken": {"G4": 2}}))
+    sound = replay_run(small_run("openai-chat", 2), 16_000, profiles=[PROFILES["none"]])
+    broken = structs.replace(sound, broken={"G4": 2})
     monkeypatch.setattr(replay, "replay_all", lambda *_: iter([("a.jsonl.gz", broken, 1)]))
     with pytest.raises(SystemExit) as ended:
         main(["replay", str(recordings)])

@@ -23,6 +23,7 @@ from ullage.errors import FormatError
 from ullage.formats import FORMATS
 from ullage.presets import NAMES
 from ullage.replay.charges import charges_table
+from ullage.replay.evidence.common import common_in
 from ullage.replay.many import Job, Kept, Try, Wanted, replay_all
 from ullage.replay.prices import PROFILES, Profile, profile_at, profile_named
 from ullage.replay.readers import Damage, FormatName, Run, read, size_of
@@ -33,7 +34,7 @@ from ullage.replay.table import Row, rows_of, table_of
 __all__ = ["command"]
 
 _REMEDY = "Give trajectories, provider requests or session logs, or a lower --least."
-_LEAST_WIDTH = 180
+_LEAST_WIDTH = 210
 _FIRST = "anthropic-5m"
 
 
@@ -116,7 +117,9 @@ def command(
     """
     console = Console(stderr=True)
     damage: list[Damage] = []
-    job, album = Job(_profiles(named), wire, draws=page is not None), Album(drawn)
+    common = common_in(run for _, run, _ in _wanted(paths, least, most, []))
+    job = Job(_profiles(named), wire, tuple(sorted(common)), draws=page is not None)
+    album = Album(drawn)
     tries = tuple(product(policies or ("default",), windows or (64_000,)))
     wanted = _wanted(paths, least, most, damage)
     found: list[tuple[str, Replayed]] = []

@@ -18,6 +18,7 @@ from typing import BinaryIO, ParamSpec, TypeAlias, TypeVar
 
 import msgspec
 from msgspec import Struct
+from msgspec.structs import replace
 
 from ullage import __version__
 from ullage.errors import FormatError
@@ -48,11 +49,13 @@ class Job(Struct, frozen=True):
     Attributes:
         profiles: whose caches and prices to reckon with; the first is the one asked for.
         wire: the format to replay on; None: the run's own.
+        common: values that are no evidence, sorted (`ullage.replay.evidence.common`).
         draws: whether the turns are wanted too; what was kept before comes without them.
     """
 
     profiles: tuple[Profile, ...]
     wire: FormatName | None = None
+    common: tuple[str, ...] = ()
     draws: bool = False
 
 
@@ -160,10 +163,17 @@ def _outcome(name: str, run: Run, window_tokens: int, job: Job, policy: str) -> 
 
 
 def _replay(run: Run, window_tokens: int, job: Job, policy: str) -> Outcome:
-    if not job.draws:
-        return replay_run(run, window_tokens, profiles=job.profiles, policy=policy)
-    tracer = Tracer(Judge().text)
-    replayed = replay_run(run, window_tokens, profiles=job.profiles, policy=policy, watch=tracer)
+    tracer = Tracer(Judge().text) if job.draws else None
+    replayed = replay_run(
+        run,
+        window_tokens,
+        profiles=job.profiles,
+        policy=policy,
+        common=frozenset(job.common),
+        on_view=tracer,
+    )
+    if tracer is None:
+        return replayed
     story, trace = packed(tracer.story(run.id)), packed(tracer.trace(policy))
     return Drawn(replayed=replayed, line=run.line, story=story, trace=trace)
 
@@ -182,7 +192,7 @@ def _finished(
 
 def _key_of(run: Run, job: Job) -> str:
     """What a replay of this run depends on, but for the policy and the window."""
-    told = (__version__, run.id, run.format, run.request, run.messages, job.wire, job.profiles)
+    told = (__version__, run.id, run.format, run.request, run.messages, replace(job, draws=False))
     return hashlib.blake2b(_bytes(told), digest_size=16).hexdigest()
 
 

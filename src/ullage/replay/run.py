@@ -9,9 +9,8 @@ from __future__ import annotations
 
 import time
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Sequence, Set
 from functools import partial
-from itertools import takewhile
 from typing import Any, TypeAlias
 
 from msgspec import Struct
@@ -22,6 +21,11 @@ from ullage.errors import OverLimitError
 from ullage.formats import FORMATS
 from ullage.limits import Limits
 from ullage.presets import preset
+from ullage.replay.boundaries import answer_of, boundaries
+from ullage.replay.evidence.demands import Head, demands_of
+from ullage.replay.evidence.refs import SessionLibrary
+from ullage.replay.evidence.score import Evidence, Watch, evidence_of
+from ullage.replay.evidence.story import Story
 from ullage.replay.gates import GATES, Gates, Judge
 from ullage.replay.money import Bill, Priced, Purse, clocks_of
 from ullage.replay.prefix import head_of
@@ -32,11 +36,11 @@ from ullage.session import Session
 from ullage.usage import Usage
 from ullage.window import Window
 
-__all__ = ["Replayed", "is_models", "replay_run"]
+__all__ = ["OnView", "Replayed", "replay_run"]
 
 _COLD_CHECKS = 4
 
-Watch: TypeAlias = Callable[[Window, Priced], None]
+OnView: TypeAlias = Callable[[Window, Priced], None]
 
 
 class Replayed(Struct, frozen=True, kw_only=True):
@@ -64,6 +68,7 @@ class Replayed(Struct, frozen=True, kw_only=True):
         broken: how often each gate was broken.
         over_limit: calls that could not be made to fit.
         fit_ms: the time of each call to ``fit``, sorted, in milliseconds.
+        evidence: of what the calls demanded, what was in view.
     """
 
     run: str
@@ -83,6 +88,7 @@ class Replayed(Struct, frozen=True, kw_only=True):
     broken: dict[str, int]
     over_limit: int
     fit_ms: list[float]
+    evidence: Evidence
 
 
 def replay_run(
@@ -91,7 +97,8 @@ def replay_run(
     *,
     profiles: Sequence[Profile],
     policy: str = "default",
-    watch: Watch | None = None,
+    common: Set[str] = frozenset(),
+    on_view: OnView | None = None,
 ) -> Replayed:
     """Replay one run in one window.
 
@@ -100,7 +107,8 @@ def replay_run(
         window_tokens: the context window to keep it in.
         profiles: whose caches and prices to reckon with.
         policy: name of the policy.
-        watch: told of the window after every fit, and of what its request came to.
+        common: values that are no evidence (`ullage.replay.evidence.common`).
+        on_view: told of the window after every fit, and of what its request came to.
     """
     wire, chosen = FORMATS[run.format], preset(policy)
     model = str(run.request.get("model") or MODELS[run.format])
@@ -116,9 +124,12 @@ def replay_run(
     session, judge, head = new_session(), Judge(), head_of(run.request)
     added = _tools_of(chosen.desk) if chosen.desk.offered else ""
     gates = Gates(session, judge, judge.text(head) + judge.text(added))
-    lengths = _boundaries(run)
+    lengths = boundaries(run)
     clocks = clocks_of(run.id, lengths, run.stamps)
     tally = _Tally(judge, Purse(profiles, (head, head + added), clocks, judge.text))
+    story = Story(wire, run.messages)
+    demands = demands_of(story, lengths, Head.of(wire, run.request), common)
+    watch = Watch(story, demands, SessionLibrary(session))
     cold = set(lengths[:: max(len(lengths) // _COLD_CHECKS, 1)])
     for number, length in enumerate(lengths):
         history = run.messages[:length]
@@ -128,17 +139,20 @@ def replay_run(
             view = wire.history(session.fit(request))
         except OverLimitError:
             tally.over_limit += 1
+            watch.missed(number)
             continue
         tally.fit_ms.append((time.perf_counter() - started) * 1e3)
         gates.check(history, view)
+        watch.see(number, length, view)
         if length in cold:
             gates.same(wire.history(new_session(state=session.state).fit(request)), view)
-        answer = _answer(run, length)
+        answer = answer_of(run, length)
         shown_tokens = tally.add(number, history, view, answer)
-        if watch is not None and tally.purse.newest is not None:
-            watch(session.window, tally.purse.newest)
+        if on_view is not None and tally.purse.newest is not None:
+            on_view(session.window, tally.purse.newest)
         session.observe(Usage(fresh_tokens=gates.head_tokens + shown_tokens))
-    return tally.result(run.id, policy, session, gates, len(lengths))
+    evidence = evidence_of(watch.verdicts, demands.classes)
+    return tally.result(run.id, policy, session, gates, len(lengths), evidence)
 
 
 class _Tally:
@@ -164,7 +178,13 @@ class _Tally:
         return self.sizes[-1]
 
     def result(
-        self, name: str, policy: str, session: Session, gates: Gates, calls: int
+        self,
+        name: str,
+        policy: str,
+        session: Session,
+        gates: Gates,
+        calls: int,
+        evidence: Evidence,
     ) -> Replayed:
         """What the whole run showed."""
         shown = self.purse.shown
@@ -186,35 +206,8 @@ class _Tally:
             broken={gate: gates.broken[gate] for gate in GATES if gates.broken[gate]},
             over_limit=self.over_limit,
             fit_ms=sorted(self.fit_ms),
+            evidence=evidence,
         )
-
-
-def _boundaries(run: Run) -> list[int]:
-    """The lengths at which the recorded agent sent a request: before each reply.
-
-    A request whose reply is not in the history was sent too.
-    """
-    speaks = [is_models(message) for message in run.messages]
-    sent = [i for i in range(1, len(speaks)) if speaks[i] and not speaks[i - 1]]
-    if speaks and not speaks[-1] and (len(speaks) in run.usage or run.source in _REQUESTS):
-        sent.append(len(speaks))
-    return sent
-
-
-def _answer(run: Run, length: int) -> list[Any]:
-    """The recorded reply to the request of this length; empty if it is not in the history."""
-    return list(takewhile(is_models, run.messages[length:]))
-
-
-_REQUESTS = ("request", "exchanges")
-"""Recordings whose whole history was one request."""
-
-
-def is_models(message: Any) -> bool:
-    """Whether the model wrote this message, or this item of a Responses history."""
-    if "role" in message:
-        return message["role"] in ("assistant", "model")
-    return not str(message.get("type", "")).endswith(("_output", "_response"))
 
 
 def _tools_of(desk: Desk) -> str:

@@ -9,6 +9,7 @@ from msgspec import Struct
 from rich.table import Table
 
 from ullage.replay.charges import Charge, charges_of
+from ullage.replay.evidence.summary import Summary, summary_of
 from ullage.replay.run import Replayed
 
 __all__ = ["Row", "rows_of", "table_of"]
@@ -40,6 +41,7 @@ class Row(Struct, frozen=True, kw_only=True):
         broken: how often each gate was broken.
         fit_ms_median: time of a call to ``fit``, median.
         fit_ms_p99: and its 99th percentile.
+        evidence: of what the calls demanded, what was in view.
     """
 
     name: str
@@ -63,6 +65,7 @@ class Row(Struct, frozen=True, kw_only=True):
     broken: dict[str, int]
     fit_ms_median: float
     fit_ms_p99: float
+    evidence: Summary
 
 
 def rows_of(found: Iterable[tuple[str, Replayed]], *, each: bool = False) -> list[Row]:
@@ -106,6 +109,7 @@ def _row(name: str, window: int, policy: str, group: Sequence[Replayed]) -> Row:
         broken=_sum(r.broken for r in group),
         fit_ms_median=times[len(times) // 2],
         fit_ms_p99=times[min(len(times) * 99 // 100, len(times) - 1)],
+        evidence=summary_of(r.evidence for r in group),
     )
 
 
@@ -132,7 +136,8 @@ _HEADINGS = (
         "cached",
         "cost",
     ),
-    *("breaks/100", "cut", "pruned", "condensed", "ms", "p99", "gates"),
+    *("breaks/100", "cut", "pruned", "condensed", "ms", "p99"),
+    *("needed", "visible", "recall@1", "lost", "gates"),
 )
 
 
@@ -170,5 +175,13 @@ def _cells(row: Row) -> list[str]:
         f"{row.events.get('condensed', 0):,}",
         f"{row.fit_ms_median:.2f}",
         f"{row.fit_ms_p99:.1f}",
+        f"{row.evidence.needed:,}",
+        _percent(row.evidence.er_line),
+        _percent(row.evidence.recall_1),
+        _percent(row.evidence.lost),
         " ".join(filter(None, (broken, over))) or "kept",
     ]
+
+
+def _percent(share: float | None) -> str:
+    return "" if share is None else f"{share:.0%}"

@@ -145,21 +145,26 @@ function policies() {
 }
 
 function showEvidence(rows) {
-  const known = rows.filter((row) => row.evidence && Object.keys(row.evidence).length);
+  const known = rows.filter((row) => Object.keys(row.evidence?.first ?? {}).length);
   $("evidence").hidden = !known.length;
+  $("evidence-legend").replaceChildren(item(box("good"), "in view"), item(box("answer"), "one call away"),
+    item(box("head"), "by more than one call"), item(box("bad"), "lost"));
   $("evidence-bars").replaceChildren(...known.map((row) => {
     const list = make("dl");
-    for (const [age, seen] of Object.entries(row.evidence)) {
-      const parts = [[seen.visible, "good"], [seen.recoverable, "answer"], [seen.lost, "bad"]];
+    for (const [age, seen] of Object.entries(row.evidence.first)) {
+      const hard = seen.demanded - seen.visible - seen.recoverable_1 - seen.lost;
+      const parts = [[seen.visible, "good"], [seen.recoverable_1, "answer"], [hard, "head"], [seen.lost, "bad"]];
       const bar = draw("svg", { viewBox: "0 0 100 12", preserveAspectRatio: "none", role: "img",
-        "aria-label": `of ${seen.demanded}: ${seen.visible} visible, ${seen.recoverable} recoverable, ${seen.lost} lost` });
+        "aria-label": `${age} calls ago, of ${count(seen.demanded)}: ${count(seen.visible)} visible, ` +
+          `${count(seen.recoverable_1)} one call away, ${count(hard)} by more than one, ${count(seen.lost)} lost` });
       let at = 0;
       for (const [value, kind] of parts) {
         const width = (100 * value) / (seen.demanded || 1);
         bar.append(draw("rect", { x: at, width, height: 12, class: `k-${kind}` }));
         at += width;
       }
-      list.append(make("dt", {}, age), make("dd", {}, bar), make("dd", {}, percent(seen.visible / (seen.demanded || 1))));
+      list.append(make("dt", {}, age), make("dd", {}, bar),
+        make("dd", {}, seen.demanded ? percent(seen.visible / seen.demanded) : "–"));
     }
     return make("div", {}, make("h3", {}, tryName(row)), list);
   }));
@@ -167,18 +172,17 @@ function showEvidence(rows) {
 
 // ── one run, turn by turn ──────────────────────────────────────────────────────────────
 
+const swatch = (...shapes) => draw("svg", { viewBox: "0 0 14 12", "aria-hidden": "true" }, ...shapes);
+const box = (kind) => swatch(draw("rect", { y: 1, width: 12, height: 10, rx: 2, class: `k-${kind}` }));
+const item = (icon, text) => make("li", {}, icon, text);
+
 function legend() {
-  const swatch = (...shapes) => draw("svg", { viewBox: "0 0 14 12", "aria-hidden": "true" }, ...shapes);
-  const item = (icon, text) => make("li", {}, icon, text);
-  const items = page.kinds.map((kind) =>
-    item(swatch(draw("rect", { y: 1, width: 12, height: 10, rx: 2, class: `k-${kind}` })), NAMES[kind]));
+  const items = page.kinds.map((kind) => item(box(kind), NAMES[kind]));
   items.push(
     item(swatch(draw("path", { d: "M0 6H14", class: "raw" })), "without ullage"),
     item(swatch(markShape(6, 6, 4.5, false)), "edits of what had been sent"),
     item(swatch(markShape(6, 6, 4.5, true)), "cut at first sight"),
-    item(swatch(draw("rect", { y: 1, width: 12, height: 10, class: "k-read" })), "cost: read from cache"),
-    item(swatch(draw("rect", { y: 1, width: 12, height: 10, class: "k-write" })), "new input"),
-    item(swatch(draw("rect", { y: 1, width: 12, height: 10, class: "k-answer" })), "answer"),
+    item(box("read"), "cost: read from cache"), item(box("write"), "new input"), item(box("answer"), "answer"),
   );
   $("legend").replaceChildren(...items);
 }
@@ -422,6 +426,17 @@ function edit(mark) {
 
 const LONG_CHARS = 420;
 
+// Arguments as lines a person reads, where they are whole and plain.
+function words([kind, , text]) {
+  if (kind !== "call" || !text.startsWith("{")) return text;
+  try {
+    const plain = (value) => (typeof value === "string" ? value : JSON.stringify(value));
+    return Object.entries(JSON.parse(text)).map(([key, value]) => `${key}: ${plain(value)}`).join("\n");
+  } catch {
+    return text;
+  }
+}
+
 function buildMessages() {
   const { roles, parts, head } = state.story;
   const boxes = parts.map((row, index) => {
@@ -432,7 +447,7 @@ function buildMessages() {
     const box = make("article", { class: `msg t-${kind}`, "aria-posinset": index + 1, "aria-setsize": parts.length, tabindex: -1 },
       make("header", {}, make("b", {}, tool ? `${roles[index]} · ${tool}` : roles[index]),
         make("span", {}, `message ${index + 1}`), make("span", {}, `${count(tokens)} tokens`), label));
-    const text = row.map((said) => (row.length > 1 ? `${NAMES[said[0]] ?? said[0]}: ${said[2]}` : said[2])).join("\n\n");
+    const text = row.map((said) => (row.length > 1 ? `${NAMES[said[0]] ?? said[0]}: ${words(said)}` : words(said))).join("\n\n");
     const body = make("pre", {}, text);
     box.append(body);
     if (text.length > LONG_CHARS || text.split("\n").length > 6) {
@@ -509,7 +524,11 @@ function showAccount(mark) {
 function follow(length) {
   const list = $("messages");
   const last = state.boxes[length - 1]?.box;
-  if (last) list.scrollTop = last.offsetTop - list.offsetTop + last.offsetHeight - list.clientHeight + 8;
+  const settle = (again) => {  // heights out of sight are estimates until they are drawn
+    list.scrollTop = last.offsetTop - list.offsetTop + last.offsetHeight - list.clientHeight + 8;
+    if (again) requestAnimationFrame(() => settle(again - 1));
+  };
+  if (last) settle(3);
 }
 
 function find(message) {
