@@ -19,13 +19,13 @@ from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn, Ti
 
 from ullage.cli._options import json_option, print_json
 from ullage.cli._page import write_page
+from ullage.cli._prices import price_option, profiles_of
 from ullage.errors import FormatError
 from ullage.formats import FORMATS
 from ullage.presets import NAMES
 from ullage.replay.charges import charges_table
 from ullage.replay.evidence.common import common_in
 from ullage.replay.many import Job, Kept, Try, Wanted, replay_all
-from ullage.replay.prices import PROFILES, Profile, profile_at, profile_named
 from ullage.replay.readers import Damage, FormatName, Run, read, size_of
 from ullage.replay.report.album import Album, Drawn
 from ullage.replay.run import Replayed
@@ -35,7 +35,6 @@ __all__ = ["command"]
 
 _REMEDY = "Give trajectories, provider requests or session logs, or a lower --least."
 _LEAST_WIDTH = 210
-_FIRST = "anthropic-5m"
 
 
 @click.command("replay")
@@ -50,13 +49,7 @@ _FIRST = "anthropic-5m"
 )
 @click.option("--least", default=0, help="Leave out runs of fewer messages.")
 @click.option("--most", type=int, help="Stop after so many runs of each path.")
-@click.option(
-    "--cache",
-    "named",
-    multiple=True,
-    metavar="NAME|FILE",
-    help=f"A price profile: {', '.join(PROFILES)}, or a TOML file. Default: all of them.",
-)
+@price_option
 @click.option(
     "--format",
     "wire",
@@ -118,7 +111,7 @@ def command(
     console = Console(stderr=True)
     damage: list[Damage] = []
     common = common_in(run for _, run, _ in _wanted(paths, least, most, []))
-    job = Job(_profiles(named), wire, tuple(sorted(common)), draws=page is not None)
+    job = Job(profiles_of(named), wire, tuple(sorted(common)), draws=page is not None)
     album = Album(drawn)
     tries = tuple(product(policies or ("default",), windows or (64_000,)))
     wanted = _wanted(paths, least, most, damage)
@@ -170,16 +163,6 @@ def _asked(
         for value in values:
             words += [option, str(value)]
     return shlex.join(words)
-
-
-def _profiles(named: tuple[str, ...]) -> tuple[Profile, ...]:
-    """The price profiles asked for; all of them, ours of choice first, if none was."""
-    if not named:
-        first = PROFILES[_FIRST]
-        return (first, *(profile for profile in PROFILES.values() if profile != first))
-    return tuple(
-        profile_at(Path(name)) if name.endswith(".toml") else profile_named(name) for name in named
-    )
 
 
 def _print(rows: list[Row], profile: str) -> None:

@@ -204,7 +204,7 @@ class Tracer:
     def story(self, run: str) -> Story:
         """The messages behind it."""
         window, head = self._window, ""
-        messages = window.transcript.messages[: window.size] if window else []
+        messages = window.transcript.messages[: len(self._vectors)] if window else []
         if window is not None and window.head_texts:
             head = clipped("\n\n".join(window.head_texts), _SUMMARY_CHARS)
         parts = [list(self._said(window, index)) for index in range(len(messages)) if window]
