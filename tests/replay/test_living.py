@@ -17,7 +17,11 @@ PROFILE = [PROFILES["anthropic-5m"]]
 def live(run, store, policy="default"):
     """Run a session over the history as an agent would; every view it sent, in tokens."""
     session = Session(
-        "gpt-4.1", policy=policy, store=store, format=run.format, limits=Limits(window_tokens=WINDOW)
+        "gpt-4.1",
+        policy=policy,
+        store=store,
+        format=run.format,
+        limits=Limits(window_tokens=WINDOW),
     )
     key = "contents" if run.format == "gemini" else "messages"
     judge, views = Judge(), []

@@ -112,12 +112,11 @@ def replay_run(
     """
     wire, chosen = FORMATS[run.format], preset(policy)
     model = str(run.request.get("model") or MODELS[run.format])
-    limits = Limits(window_tokens=window_tokens)
     new_session = partial(
         Session,
         model,
         policy=chosen,
-        limits=limits,
+        limits=Limits(window_tokens=window_tokens),
         format=run.format,
         recall=chosen.desk.offered,
     )
@@ -146,8 +145,7 @@ def replay_run(
         watch.see(number, length, view)
         if length in cold:
             gates.same(wire.history(new_session(state=session.state).fit(request)), view)
-        answer = answer_of(run, length)
-        shown_tokens = tally.add(number, history, view, answer)
+        shown_tokens = tally.add(number, history, view, answer_of(run, length))
         if on_view is not None and tally.purse.newest is not None:
             on_view(session.window, tally.purse.newest)
         session.observe(Usage(fresh_tokens=gates.head_tokens + shown_tokens))

@@ -4,7 +4,7 @@
 const $ = (id) => document.getElementById(id);
 const SVG = "http://www.w3.org/2000/svg";
 const HOW = ["whole", "shortened", "placeholder", "in the summary", "without reasoning"];
-const [WHOLE, SHORTENED, STUB, SUMMED, UNREASONED] = [0, 1, 2, 3, 4];
+const [WHOLE, SHORTENED, STUB, UNSAID] = [0, 1, 2, -2];
 const NAMES = {
   head: "system and tools", user: "user", assistant: "assistant", reasoning: "reasoning",
   call: "tool calls", result: "tool results", notice: "notices, stubs, summaries",
@@ -488,11 +488,11 @@ function showMessages(anew = false) {
   const length = trace.lengths[turn];
   const { how, edits, account } = looks(trace, turn);
   state.boxes.forEach((each, index) => {
-    const now = index < length ? how[index] : 9;
+    const now = index < length ? how[index] : UNSAID;
     if (each.how === now && each.edit === edits[index] && !anew) return;
     [each.how, each.edit] = [now, edits[index]];
-    each.box.hidden = now === 9;
-    if (now === 9) return;
+    each.box.hidden = now === UNSAID;
+    if (now === UNSAID) return showInstead(each, null);
     for (let at = 1; at < HOW.length; at++) each.box.classList.toggle(`s${at}`, now === at);
     each.label.replaceChildren(...(now === WHOLE ? [] : [make("span", { class: "pill" }, HOW[now])]));
     showInstead(each, now === SHORTENED || now === STUB ? edits[index] : null);
