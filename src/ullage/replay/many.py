@@ -22,6 +22,7 @@ from msgspec import Struct
 from ullage import __version__
 from ullage.errors import FormatError
 from ullage.replay.cache import Profile
+from ullage.replay.framed import FRAME_NAMES, replay_frame
 from ullage.replay.readers import Damage, FormatName, Run
 from ullage.replay.rewire import on_wire
 from ullage.replay.run import Replayed, replay_run
@@ -148,7 +149,8 @@ def _outcome(name: str, run: Run, window_tokens: int, job: Job, policy: str) -> 
     try:
         shown = on_wire(run, job.wire) if job.wire is not None else run
         common = frozenset(job.common)
-        return replay_run(shown, window_tokens, profile=job.profile, policy=policy, common=common)
+        replay = replay_frame if policy in FRAME_NAMES else replay_run
+        return replay(shown, window_tokens, profile=job.profile, policy=policy, common=common)
     except FormatError as error:
         return Damage(name, run.line, f"a run that cannot be replayed: {error.where}: {error.rule}")
     except (AttributeError, KeyError, TypeError) as error:

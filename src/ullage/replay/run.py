@@ -33,7 +33,7 @@ from ullage.replay.rewire import MODELS
 from ullage.session import Session
 from ullage.usage import Usage
 
-__all__ = ["Replayed", "is_models", "replay_run"]
+__all__ = ["Replayed", "Sums", "is_models", "replay_run"]
 
 _COLD_CHECKS = 4
 
@@ -121,7 +121,7 @@ def replay_run(
     session, judge, head = new_session(), Judge(), head_of(run.request)
     added = _tools_of(chosen.desk) if chosen.desk.offered else ""
     gates = Gates(session, judge, judge.text(head) + judge.text(added))
-    tally = _Tally(judge, profile, head)
+    tally = Sums(judge, profile, head)
     lengths = boundaries(run)
     story = Story(wire, run.messages)
     demands = demands_of(story, lengths, Head.of(wire, run.request), common)
@@ -144,10 +144,18 @@ def replay_run(
             gates.same(wire.history(new_session(state=session.state).fit(request)), view)
         session.observe(Usage(fresh_tokens=gates.head_tokens + tally.add(history, view)))
     evidence = evidence_of(watch.verdicts, demands.classes)
-    return tally.result(run.id, policy, session, gates, len(lengths), evidence)
+    return tally.result(
+        run=run.id,
+        policy=policy,
+        window_tokens=window_tokens,
+        calls=len(lengths),
+        events=dict(Counter(event.kind for event in session.events)),
+        broken={gate: gates.broken[gate] for gate in GATES if gates.broken[gate]},
+        evidence=evidence,
+    )
 
 
-class _Tally:
+class Sums:
     """Sums up the requests of one run, as they were recorded and as they were shown."""
 
     def __init__(self, judge: Judge, profile: Profile, head: str) -> None:
@@ -166,22 +174,11 @@ class _Tally:
         self.sizes.append(self.judge.tokens(view))
         return self.sizes[-1]
 
-    def result(
-        self,
-        name: str,
-        policy: str,
-        session: Session,
-        gates: Gates,
-        calls: int,
-        evidence: Evidence,
-    ) -> Replayed:
-        """What the whole run showed."""
+    def result(self, **told: Any) -> Replayed:
+        """What the whole run showed, with what the caller tells of it."""
         raw, shown = self.raw_cache.totals, self.cache.totals
         return Replayed(
-            run=name,
-            policy=policy,
-            window_tokens=session.settings.limits.window_tokens if session.settings.limits else 0,
-            calls=calls,
+            **told,
             raw_peak_tokens=max(self.raw_sizes, default=0),
             raw_tokens=sum(self.raw_sizes),
             peak_tokens=max(self.sizes, default=0),
@@ -193,11 +190,8 @@ class _Tally:
             raw_paid_tokens=_paid(raw),
             paid_tokens=_paid(shown),
             breaks=shown.breaks,
-            events=dict(Counter(event.kind for event in session.events)),
-            broken={gate: gates.broken[gate] for gate in GATES if gates.broken[gate]},
             over_limit=self.over_limit,
             fit_ms=sorted(self.fit_ms),
-            evidence=evidence,
         )
 
 

@@ -68,6 +68,7 @@ class Story:
         messages: the raw messages, in order.
         parsed: each as its format reads it.
         pieces: the texts of each message.
+        results: where each tool result stands: message and part.
     """
 
     def __init__(self, wire: Format, messages: Sequence[Any] = ()) -> None:
@@ -76,6 +77,7 @@ class Story:
         self.messages: list[Any] = []
         self.parsed: list[Message] = []
         self.pieces: list[tuple[Piece, ...]] = []
+        self.results: list[tuple[int, int]] = []
         self._places: dict[int, int] = {}
         self._transcript = Transcript(b"")
         self._fixed: list[bool] = []
@@ -93,6 +95,8 @@ class Story:
             self._places[id(raw)] = index
             self.parsed.append(message)
             self.pieces.append(pieces)
+            kinds = ((number, isinstance(p, ToolResult)) for number, p in enumerate(message.parts))
+            self.results += [(index, number) for number, is_result in kinds if is_result]
             self._transcript.append(message, index.to_bytes(16, "big"))
             speaks = message.role in ("system", "user") and not message.results
             self._fixed.append(speaks)
