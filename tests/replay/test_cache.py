@@ -7,9 +7,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ullage.errors import ConfigError
-from ullage.replay.cache import Cache, CacheSimulator, Call, Totals, usd
+from ullage.replay.cache import Cache, CacheSimulator, Call, Totals, total_usd, usd
 from ullage.replay.prefix import Sent, head_of
-from ullage.replay.prices import PROFILES, Profile
+from ullage.replay.prices import PROFILES, Profile, profile_named
 
 
 def terms(**changes):
@@ -177,6 +177,18 @@ def test_dollars():
 def test_an_unknown_price_is_no_cost_of_nought():
     call = Call(prompt_tokens=1, cached_tokens=0, written_tokens=0, fresh_tokens=1)
     assert usd(call, terms(input_usd=3.0)) is None
+
+
+def test_the_cost_of_many_calls_is_that_of_each_at_its_own_length():
+    profile = profile_named("openai-5")
+    short, long = (
+        Call(prompt_tokens=tokens, cached_tokens=0, written_tokens=0, fresh_tokens=tokens)
+        for tokens in (200_000, 300_000)
+    )
+    totals = Totals(profile=profile).plus(short).plus(long)
+    assert total_usd(totals, 0) == pytest.approx(0.2 * 2.5 + 0.3 * 5.0)
+    assert total_usd(totals, 1_000_000) == pytest.approx(0.2 * 2.5 + 0.3 * 5.0 + 15.0)
+    assert total_usd(Totals(profile=terms()).plus(short), 0) is None
 
 
 # Markers, look-back and time to live: requests as their measures, in tokens and blocks

@@ -24,7 +24,10 @@ from ullage.errors import FormatError
 from ullage.formats import FORMATS
 from ullage.presets import NAMES
 from ullage.replay.charges import charges_table
+from ullage.replay.evidence.adversaries import ADVERSARIES
 from ullage.replay.evidence.common import common_in
+from ullage.replay.evidence.frame import FRAMES
+from ullage.replay.framed import FRAME_NAMES
 from ullage.replay.many import Job, Kept, Try, Wanted, replay_all
 from ullage.replay.readers import Damage, FormatName, Run, read, size_of
 from ullage.replay.report.album import Album, Drawn
@@ -44,8 +47,10 @@ _LEAST_WIDTH = 210
     "--policy",
     "policies",
     multiple=True,
-    type=click.Choice(NAMES),
-    help="A policy to try. Default: ours.",
+    type=click.Choice((*NAMES, *FRAME_NAMES)),
+    metavar="NAME",
+    help=f"A policy to try: {', '.join(NAMES)}. Default: ours. To compare with, the frame: "
+    f"{', '.join(FRAMES)}; and what must lose: {', '.join(ADVERSARIES)}.",
 )
 @click.option("--least", default=0, help="Leave out runs of fewer messages.")
 @click.option("--most", type=int, help="Stop after so many runs of each path.")

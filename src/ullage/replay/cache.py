@@ -29,7 +29,16 @@ from ullage.errors import ConfigError
 from ullage.replay.prefix import CountText, Prefix, Sent, Wire
 from ullage.replay.prices import Profile, profile_named
 
-__all__ = ["Cache", "CacheSimulator", "Call", "Totals", "input_units", "usd"]
+__all__ = [
+    "Cache",
+    "CacheSimulator",
+    "Call",
+    "Totals",
+    "input_units",
+    "sum_usd",
+    "total_usd",
+    "usd",
+]
 
 
 _EVER_S = 1e8
@@ -71,9 +80,13 @@ def input_units(call: Call, profile: Profile) -> float:
 
 
 class Totals(Struct, frozen=True, kw_only=True):
-    """The sum of many calls under one profile, in tokens."""
+    """The sum of many calls under one profile, in tokens.
+
+    ``input_usd`` is what their input cost, in US dollars; None if a price is not known.
+    """
 
     profile: Profile
+    input_usd: float | None = 0.0
     calls: int = 0
     prompt_tokens: int = 0
     cached_tokens: int = 0
@@ -87,6 +100,7 @@ class Totals(Struct, frozen=True, kw_only=True):
         """These totals and one call more."""
         return self + Totals(
             profile=self.profile,
+            input_usd=usd(call, self.profile),
             calls=1,
             prompt_tokens=call.prompt_tokens,
             cached_tokens=call.cached_tokens,
@@ -104,6 +118,7 @@ class Totals(Struct, frozen=True, kw_only=True):
             raise ConfigError("profile", f"totals under {names} cannot be added", remedy)
         return Totals(
             profile=self.profile,
+            input_usd=sum_usd(self.input_usd, other.input_usd),
             calls=self.calls + other.calls,
             prompt_tokens=self.prompt_tokens + other.prompt_tokens,
             cached_tokens=self.cached_tokens + other.cached_tokens,
@@ -113,6 +128,22 @@ class Totals(Struct, frozen=True, kw_only=True):
             breaks=self.breaks + other.breaks,
             peak_tokens=max(self.peak_tokens, other.peak_tokens),
         )
+
+
+def total_usd(totals: Totals, output_tokens: int) -> float | None:
+    """What many calls and their answers cost, in US dollars; None if a price is not known.
+
+    Answers cost what they do behind a short prompt: which were behind a long one is not known.
+    """
+    output_usd = totals.profile.output_usd
+    if output_usd is None:
+        return None
+    return sum_usd(totals.input_usd, output_tokens * output_usd / 1e6)
+
+
+def sum_usd(one: float | None, other: float | None) -> float | None:
+    """Two costs together; None if one of them is not known."""
+    return None if one is None or other is None else one + other
 
 
 class _Entry(Struct, frozen=True, gc=False):

@@ -22,6 +22,7 @@ from msgspec.structs import replace
 
 from ullage import __version__
 from ullage.errors import FormatError
+from ullage.replay.framed import FRAME_NAMES, replay_frame
 from ullage.replay.gates import Judge
 from ullage.replay.prices import Profile
 from ullage.replay.readers import Damage, FormatName, Run
@@ -163,13 +164,16 @@ def _outcome(name: str, run: Run, window_tokens: int, job: Job, policy: str) -> 
 
 
 def _replay(run: Run, window_tokens: int, job: Job, policy: str) -> Outcome:
+    common = frozenset(job.common)
+    if policy in FRAME_NAMES:  # no session, and so no turns to draw
+        return replay_frame(run, window_tokens, profiles=job.profiles, policy=policy, common=common)
     tracer = Tracer(Judge().text) if job.draws else None
     replayed = replay_run(
         run,
         window_tokens,
         profiles=job.profiles,
         policy=policy,
-        common=frozenset(job.common),
+        common=common,
         on_view=tracer,
     )
     if tracer is None:

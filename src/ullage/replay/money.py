@@ -22,7 +22,7 @@ from typing import Literal, TypeAlias
 
 from msgspec import Struct
 
-from ullage.replay.cache import Cache, Call, input_units, usd
+from ullage.replay.cache import Cache, Call, input_units, sum_usd, usd
 from ullage.replay.prefix import CountText, Prefix, Sent, Wire
 from ullage.replay.prices import Profile
 
@@ -65,13 +65,12 @@ class Side(Struct, frozen=True, kw_only=True):
     cost_usd: float | None = 0.0
 
     def __add__(self, other: Side) -> Side:
-        known = self.cost_usd is not None and other.cost_usd is not None
         return Side(
             cached_tokens=self.cached_tokens + other.cached_tokens,
             written_tokens=self.written_tokens + other.written_tokens,
             fresh_tokens=self.fresh_tokens + other.fresh_tokens,
             input_units=self.input_units + other.input_units,
-            cost_usd=(self.cost_usd or 0.0) + (other.cost_usd or 0.0) if known else None,
+            cost_usd=sum_usd(self.cost_usd, other.cost_usd),
         )
 
     @property

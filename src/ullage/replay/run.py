@@ -36,7 +36,7 @@ from ullage.session import Session
 from ullage.usage import Usage
 from ullage.window import Window
 
-__all__ = ["OnView", "Replayed", "replay_run"]
+__all__ = ["OnView", "Replayed", "Sums", "replay_run"]
 
 _COLD_CHECKS = 4
 
@@ -125,7 +125,7 @@ def replay_run(
     gates = Gates(session, judge, judge.text(head) + judge.text(added))
     lengths = boundaries(run)
     clocks = clocks_of(run.id, lengths, run.stamps)
-    tally = _Tally(judge, Purse(profiles, (head, head + added), clocks, judge.text))
+    tally = Sums(judge, Purse(profiles, (head, head + added), clocks, judge.text))
     story = Story(wire, run.messages)
     demands = demands_of(story, lengths, Head.of(wire, run.request), common)
     watch = Watch(story, demands, SessionLibrary(session))
@@ -150,10 +150,18 @@ def replay_run(
             on_view(session.window, tally.purse.newest)
         session.observe(Usage(fresh_tokens=gates.head_tokens + shown_tokens))
     evidence = evidence_of(watch.verdicts, demands.classes)
-    return tally.result(run.id, policy, session, gates, len(lengths), evidence)
+    return tally.result(
+        run=run.id,
+        policy=policy,
+        window_tokens=window_tokens,
+        calls=len(lengths),
+        events=dict(Counter(event.kind for event in session.events)),
+        broken={gate: gates.broken[gate] for gate in GATES if gates.broken[gate]},
+        evidence=evidence,
+    )
 
 
-class _Tally:
+class Sums:
     """Sums up the requests of one run, as they were recorded and as they were shown."""
 
     def __init__(self, judge: Judge, purse: Purse) -> None:
@@ -175,22 +183,11 @@ class _Tally:
         self.sizes.append(self.judge.tokens(view))
         return self.sizes[-1]
 
-    def result(
-        self,
-        name: str,
-        policy: str,
-        session: Session,
-        gates: Gates,
-        calls: int,
-        evidence: Evidence,
-    ) -> Replayed:
-        """What the whole run showed."""
+    def result(self, **told: Any) -> Replayed:
+        """What the whole run showed, with what the caller tells of it."""
         shown = self.purse.shown
         return Replayed(
-            run=name,
-            policy=policy,
-            window_tokens=session.settings.limits.window_tokens if session.settings.limits else 0,
-            calls=calls,
+            **told,
             raw_peak_tokens=max(self.raw_sizes, default=0),
             raw_tokens=sum(self.raw_sizes),
             peak_tokens=max(self.sizes, default=0),
@@ -200,11 +197,8 @@ class _Tally:
             rewritten_tokens=shown.rewritten_tokens,
             rewritten_share=shown.rewritten_share,
             bills=self.purse.bills(),
-            events=dict(Counter(event.kind for event in session.events)),
-            broken={gate: gates.broken[gate] for gate in GATES if gates.broken[gate]},
             over_limit=self.over_limit,
             fit_ms=sorted(self.fit_ms),
-            evidence=evidence,
         )
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import lru_cache
 from math import log
 from typing import Protocol
@@ -23,7 +23,16 @@ from ullage.replay.evidence.texts import Atom, holds, plain, quotes, words
 from ullage.replay.reading import ask, follow, leads_to
 from ullage.session import Session
 
-__all__ = ["Library", "SessionLibrary", "Shelf", "Stub", "holds_in", "question", "stubs_in"]
+__all__ = [
+    "Library",
+    "PageLibrary",
+    "SessionLibrary",
+    "Shelf",
+    "Stub",
+    "holds_in",
+    "question",
+    "stubs_in",
+]
 
 _TERM = re.compile(r"[^\W\d_]+|\d+")
 _NEAR_CHARS = 300
@@ -86,6 +95,30 @@ class SessionLibrary:
         if not words.recall or READ not in words.desk.names:
             return ""
         return ask(self.session, words.prefix + READ, {"ref_id": ref})
+
+
+class PageLibrary:
+    """Opens refs that return all there is under them in one page.
+
+    Attributes:
+        pages: what each ref opens.
+    """
+
+    def __init__(self) -> None:
+        """Nothing is kept yet."""
+        self.pages: Mapping[str, str] = {}
+
+    def page(self, pointer: Pointer) -> str:
+        """See `Library.page`."""
+        return self.pages.get(pointer.ref, "")
+
+    def whole(self, ref: str) -> str:
+        """See `Library.whole`."""
+        return self.pages.get(ref, "")
+
+    def leads(self, ref: str) -> Sequence[str]:
+        """See `Library.leads`."""
+        return ()
 
 
 class Stub(Struct, frozen=True):
