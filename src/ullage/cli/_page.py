@@ -9,11 +9,15 @@ from pathlib import Path
 
 from ullage import __version__
 from ullage.errors import ConfigError
+from ullage.replay.framed import FRAME_NAMES
 from ullage.replay.prices import Profile
 from ullage.replay.report import Picture, page_of
 from ullage.replay.table import Row
 
 __all__ = ["save", "write_page"]
+
+
+_FRAMES = "Policies of the frame are no sessions: their turns are not drawn."
 
 
 def write_page(
@@ -30,10 +34,12 @@ def write_page(
     """
     totals = {(row.window_tokens, row.policy): row for row in rows}
     runs = max(row.runs for row in totals.values())
-    notes = [
-        f"{len(pictures):,} of {runs:,} runs are drawn turn by turn: those with the largest "
-        "requests that were replayed now and not taken over from a file (--draw sets how many)."
-    ]
+    notes = [_FRAMES] if any(row.policy in FRAME_NAMES for row in rows) else []
+    if len(pictures) < runs:
+        notes.append(
+            f"{len(pictures):,} of {runs:,} runs are drawn turn by turn: those with the largest "
+            "requests that were replayed now and not taken over from a file (--draw)."
+        )
     page = page_of(
         "What would a policy have done?",
         f"{_many(runs, 'recorded run')} replayed call by call, without any model. "
@@ -42,7 +48,7 @@ def write_page(
         rows=rows,
         profiles=profiles,
         command=command,
-        notes=notes if len(pictures) < runs else (),
+        notes=notes,
     )
     save(path, page)
 

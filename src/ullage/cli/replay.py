@@ -37,7 +37,7 @@ from ullage.replay.table import Row, rows_of, table_of
 __all__ = ["command"]
 
 _REMEDY = "Give trajectories, provider requests or session logs, or a lower --least."
-_LEAST_WIDTH = 210
+_LEAST_WIDTH = 230
 
 
 @click.command("replay")

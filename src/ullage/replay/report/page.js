@@ -100,10 +100,10 @@ function cells(row) {
     make("td", {}, percent(charge?.usd_share_median), make("small", {}, `/ ${percent(charge?.usd_share_worst_tenth)}`)),
     make("td", {}, charge?.inflation == null ? "unknown" : `+${Math.round(charge.inflation * 100)}%`),
     cached,
-    make("td", {}, short(row.peak_tokens), make("small", {}, `of ${short(row.raw_peak_tokens)}`)),
-    make("td", {}, short(row.mean_tokens)),
+    make("td", {}, `${short(row.peak_tokens)} / ${short(row.mean_tokens)}`,
+      make("small", {}, `of ${short(row.raw_peak_tokens)}`)),
     make("td", {}, row.breaks_per_100.toFixed(1), make("small", {}, `${percent(row.rewritten_share)} deep`)),
-    make("td", { class: broken.length ? "bad" : "good" }, broken.join(", ") || "all kept"),
+    make("td", { class: broken.length ? "gates bad" : "gates good" }, broken.join(", ") || "all kept"),
   ];
 }
 
@@ -114,7 +114,7 @@ function share(side) {
 }
 
 const COLUMNS = [["policy"], ["window"], ["cost", "wide"], ["median / worst tenth"],
-  ["break-even steps"], ["from cache", "wide"], ["peak"], ["mean"], ["breaks in 100"], ["gates"]];
+  ["break-even steps"], ["from cache", "wide"], ["peak / mean"], ["breaks in 100"], ["gates"]];
 
 function showPolicies() {
   const rows = page.rows.filter((row) => row.name === $("group").value);
@@ -182,7 +182,7 @@ function legend() {
     item(swatch(draw("path", { d: "M0 6H14", class: "raw" })), "without ullage"),
     item(swatch(markShape(6, 6, 4.5, false)), "edits of what had been sent"),
     item(swatch(markShape(6, 6, 4.5, true)), "cut at first sight"),
-    item(box("read"), "cost: read from cache"), item(box("write"), "new input"), item(box("answer"), "answer"),
+    item(box("read"), `cost${page.profiles.length ? ` (${page.profiles[0].name})` : ""}: read from cache`), item(box("write"), "new input"), item(box("answer"), "answer"),
   );
   $("legend").replaceChildren(...items);
 }
@@ -448,23 +448,26 @@ function buildMessages() {
       make("header", {}, make("b", {}, tool ? `${roles[index]} · ${tool}` : roles[index]),
         make("span", {}, `message ${index + 1}`), make("span", {}, `${count(tokens)} tokens`), label));
     const text = row.map((said) => (row.length > 1 ? `${NAMES[said[0]] ?? said[0]}: ${words(said)}` : words(said))).join("\n\n");
-    const body = make("pre", {}, text);
-    box.append(body);
-    if (text.length > LONG_CHARS || text.split("\n").length > 6) {
-      const more = make("button", { type: "button", class: "more", "aria-expanded": "false" }, "show more");
-      more.addEventListener("click", () => {
-        const open = box.classList.toggle("open");
-        more.textContent = open ? "show less" : "show more";
-        more.setAttribute("aria-expanded", String(open));
-      });
-      box.append(more);
-    }
-    return { box, label, how: -1, edit: null, shown: null, kind, tokens };
+    const long = text.length > LONG_CHARS || text.split("\n").length > 6;
+    const more = make("button", { type: "button", class: "more" });
+    const each = { box, label, more, long, how: -1, edit: null, shown: null, kind, tokens };
+    more.addEventListener("click", () => { box.classList.toggle("open"); nameMore(each); });
+    box.append(make("pre", {}, text), more);
+    return each;
   });
   state.boxes = boxes;
   const first = head ? [make("article", { class: "msg t-head" },
     make("header", {}, make("b", {}, "system and tools")), make("pre", {}, head))] : [];
   $("messages").replaceChildren(...first, ...boxes.map((each) => each.box));
+}
+
+// Of a long text the rest can be shown; of an edited one, what stood there before.
+function nameMore(each) {
+  const open = each.box.classList.contains("open");
+  const edited = each.how > WHOLE;
+  each.more.hidden = !each.long && !edited;
+  each.more.textContent = `${open ? "hide" : "show"} the ${edited ? "original" : "rest"}`;
+  each.more.setAttribute("aria-expanded", String(open));
 }
 
 // How every message looks at a turn: the last change up to it, and the last edit of it.
@@ -495,6 +498,7 @@ function showMessages(anew = false) {
     if (now === UNSAID) return showInstead(each, null);
     for (let at = 1; at < HOW.length; at++) each.box.classList.toggle(`s${at}`, now === at);
     each.label.replaceChildren(...(now === WHOLE ? [] : [make("span", { class: "pill" }, HOW[now])]));
+    nameMore(each);
     showInstead(each, now === SHORTENED || now === STUB ? edits[index] : null);
   });
   showAccount(account);
