@@ -171,11 +171,9 @@ class UllagePlugin(BasePlugin):
         agent, seen = callback_context.get_invocation_context().agent, error
         while talk.refusals < _REFUSALS and talk.session.refused(seen) is not None:
             talk.refusals += 1
-            ended = await _fit(talk, llm_request)
-            if ended is not None:
-                return ended
             try:
-                return await _send(agent.canonical_model, llm_request)
+                ended = await _fit(talk, llm_request)
+                return ended or await _send(agent.canonical_model, llm_request)
             except Exception as again:  # noqa: BLE001
                 seen = again
         talk.session.release()
