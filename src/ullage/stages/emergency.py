@@ -72,7 +72,7 @@ def emergency(
     plan = _Plan((), 0)
     # a turn that must begin with its thinking goes whole or not at all (A14)
     stops = [] if is_frozen(window) else [tail]
-    if first < end == window.size and window.transcript.closed(end) and not _stands(window, first):
+    if first < end == window.size and window.transcript.closed(end):
         stops.append(window.size)
     for stop in dict.fromkeys(stops):
         # the newest turn is condensed too, but only if nothing else makes the view fit
@@ -80,13 +80,6 @@ def emergency(
         if plan.tokens <= window.calibration.most(int(limit * start)):
             break
     return plan.cuts
-
-
-def _stands(window: Window, first: int) -> bool:
-    """Whether a system message would be left without the reply that has to follow it (A20)."""
-    messages = window.transcript.messages
-    run = (messages[index] for index in range(first, window.size))
-    return any(message.stands and message.role == "system" for message in run)
 
 
 def _pressed(window: Window, start: float, start_tokens: int | None) -> str | None:
