@@ -241,9 +241,7 @@ def test_the_model_reads_on_where_it_was_cut_even_after_a_restart(serve, tmp_pat
 
     def live(text):
         plugin = UllagePlugin(store=tmp_path / "kept.db" if lasting else None)
-        return lived(
-            server, plugin, text, tools=TOOLS, service=new_service("sqlite", tmp_path)
-        )
+        return lived(server, plugin, text, tools=TOOLS, service=new_service("sqlite", tmp_path))
 
     live("Look.")
     events, _, room = live("Read on.")
