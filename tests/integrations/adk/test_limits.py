@@ -90,7 +90,7 @@ def test_what_is_refused_all_the_same_is_shortened_and_sent_again(serve):
     answered = [body for body in server.answered if "usageMetadata" in body]
     assert len(answered) == 13 < len(server.answered)
     assert room.budget.spent.calls == 13
-    assert session.state["ullage:spent"]["calls"] == 13
+    assert session.state["ullage:spent:investigator"]["calls"] == 13
 
 
 def refusal(status, code, message):
@@ -360,7 +360,7 @@ def test_once_the_budget_is_spent_the_agent_sums_up_and_pauses(serve, tmp_path, 
     assert events[0].content.parts[0].text == summary
     assert events[-1].error_code == "BUDGET_EXCEEDED"
     assert events[-1].error_message.startswith("the budget of 20,000 tokens is spent (")
-    assert session.state["ullage:spent"]["calls"] == made + 1
+    assert session.state["ullage:spent:investigator"]["calls"] == made + 1
 
 
 @pytest.mark.says(
@@ -389,7 +389,9 @@ def test_each_adk_session_has_a_budget_of_its_own(serve):
             for session in ("one", "two", "one"):
                 await say(runner, session=session)
             one, two = await kept(runner, "one"), await kept(runner, "two")
-            return plugin.room(one).budget.spent.calls, two.state["ullage:spent"]["calls"]
+            return plugin.room(one).budget.spent.calls, two.state["ullage:spent:investigator"][
+                "calls"
+            ]
 
     spent = asyncio.run(main())
     assert sum(spent) == len(server.requests)

@@ -140,7 +140,7 @@ class UllagePlugin(BasePlugin):
         try:
             return await _fit(talk, llm_request)
         finally:
-            room.give(callback_context.state, held)
+            room.give(callback_context.agent_name, callback_context.state, held)
 
     async def after_model_callback(
         self, *, callback_context: Any, llm_response: LlmResponse
@@ -152,7 +152,8 @@ class UllagePlugin(BasePlugin):
             return None
         talk.awaits_usage = llm_response.usage_metadata is None
         await talk.session.observe(llm_response)
-        room.give(callback_context.state, callback_context.session.state)
+        held = callback_context.session.state
+        room.give(callback_context.agent_name, callback_context.state, held)
         return None
 
     async def on_model_error_callback(

@@ -11,6 +11,7 @@ from __future__ import annotations
 import re
 from base64 import b64decode, b64encode
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from typing import Any
 
 import msgspec
@@ -23,8 +24,11 @@ from ullage.stores.threaded import Threaded
 
 __all__ = ["SPENT", "Noted", "entry_of", "record_of", "spent_in"]
 
-SPENT = "ullage:spent"
-"""The entry that holds what the whole ADK session has spent."""
+SPENT = "ullage:spent:"
+"""What stands before an agent's name in the entry of what it has spent.
+
+Each agent writes its own: the events of agents side by side come in any order.
+"""
 
 _ENTRY = re.compile(r"ullage:([0-9a-f]{32}):(batch|observed|opened):(0|[1-9][0-9]{0,5})")
 
@@ -81,9 +85,11 @@ def record_of(key: str, value: Any) -> Record | None:
     return record
 
 
-def spent_in(state: Mapping[str, Any]) -> Spent:
-    """What the state says has been spent; nothing if it says nothing that can be read."""
-    try:
-        return msgspec.convert(state.get(SPENT) or {}, Spent)
-    except msgspec.ValidationError:
-        return Spent()
+def spent_in(state: Mapping[str, Any]) -> dict[str, Spent]:
+    """What each agent has spent by the state; entries that cannot be read say nothing."""
+    found = {}
+    for key, value in state.items():
+        if key.startswith(SPENT) and isinstance(value, Mapping):
+            with suppress(msgspec.ValidationError):
+                found[key.removeprefix(SPENT)] = msgspec.convert(value, Spent)
+    return found

@@ -10,6 +10,7 @@ from __future__ import annotations
 import json
 from collections import OrderedDict
 from collections.abc import Callable, Mapping
+from functools import reduce
 from typing import Any
 
 import msgspec
@@ -60,12 +61,18 @@ class Room:
         self.budget = new_budget(spent=Spent())
         self.talks: dict[tuple[str, str], Talk] = {}
         self._new_budget = new_budget
+        self._before: dict[str, Spent] = {}
         self._entries: dict[str, str] = {}
 
     @property
     def sessions(self) -> tuple[AsyncSession, ...]:
         """The ullage sessions of its agents."""
         return tuple(talk.session for talk in self.talks.values())
+
+    @property
+    def spent(self) -> dict[str, Spent]:
+        """What each agent has spent, in this process and before it."""
+        return _both(self._before, self.budget.totals("agent"))
 
     async def take_in(self, state: Mapping[str, Any]) -> None:
         """Take in what ADK's session holds and we do not: after a restart, or from elsewhere.
@@ -79,26 +86,50 @@ class Room:
             await self.store.take(self.tenant, records)
             self._entries.update(map(entry_of, records))
             self.talks.clear()
-        spent = spent_in(state)
-        if spent.tokens > self.budget.spent.tokens:
-            self.budget = self._new_budget(spent=spent)
+        known, accounts = self.spent, spent_in(state)
+        if any(each.calls > known.get(agent, Spent()).calls for agent, each in accounts.items()):
+            self._before = _newest(known, accounts)
+            total = reduce(_sum, self._before.values(), Spent())
+            self.budget = self._new_budget(spent=total)
             self.talks.clear()
 
-    def give(self, state: Any, held: Mapping[str, Any]) -> None:
+    def give(self, agent: str, state: Any, held: Mapping[str, Any]) -> None:
         """Give ADK's session what is new here, or was lost with an event that never came.
 
         Args:
+            agent: whose event it will be; of what was spent it tells its own alone.
             state: ADK's own, which makes a delta of what is set on it.
             held: the state as it is now.
         """
         new, self.store.new = self.store.new, []
         self._entries.update(map(entry_of, new))
         told: dict[str, Any] = dict(self._entries)
-        if self.budget.spent.calls:
-            told[SPENT] = msgspec.to_builtins(self.budget.spent)
+        if agent in (spent := self.spent):
+            told[f"{SPENT}{agent}"] = msgspec.to_builtins(spent[agent])
         for key, value in told.items():
             if held.get(key) != value:
                 state[key] = value
+
+
+def _sum(one: Spent, other: Spent) -> Spent:
+    usd = (one.cost_usd, other.cost_usd)
+    cost = None if None in usd else sum(usd)  # type: ignore[arg-type]
+    return Spent(usage=one.usage + other.usage, cost_usd=cost, calls=one.calls + other.calls)
+
+
+def _both(some: Mapping[str, Spent], others: Mapping[str, Spent]) -> dict[str, Spent]:
+    """The sums by agent."""
+    agents = dict.fromkeys((*some, *others))
+    return {name: _sum(some.get(name, Spent()), others.get(name, Spent())) for name in agents}
+
+
+def _newest(some: Mapping[str, Spent], others: Mapping[str, Spent]) -> dict[str, Spent]:
+    """Of each agent the account that knows of more calls."""
+    found = dict(some)
+    for name, spent in others.items():
+        if spent.calls > found.get(name, Spent()).calls:
+            found[name] = spent
+    return found
 
 
 class Rooms:
