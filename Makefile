@@ -52,7 +52,8 @@ $(ADK)/.ready: pyproject.toml tests/integrations/adk/requirements.txt
 	@touch $@
 
 test-adk: adk
-	@PYTHONPATH=src $(ADK)/bin/python -m pytest tests/integrations/adk tests/test_docs.py -k adk
+	@PYTHONPATH=src $(ADK)/bin/python -m pytest tests/integrations/adk tests/test_docs.py \
+	    tests/house -k adk -n auto
 
 check: $(READY)
 	@$(BIN)/ruff format --check .

@@ -162,7 +162,7 @@ ALL = Reply("I look.", [Call("logs"), Call("rows"), Call("wide"), Call("few")])
     "multi-stage-strategy",
     "2. Tool Output Truncation",
     "The `truncate_tool_output_callback` in `tool_callbacks.py` provides a safety guard.",
-    lives="ullage.integrations.adk.results",
+    lives="ullage.integrations.adk",
 )
 def test_a_result_is_cut_before_adk_keeps_it_where_its_original_lasts(serve, tmp_path):
     server = serve("gemini", [ALL, "Found it."], strict=True)

@@ -83,7 +83,7 @@ def test_a_long_investigation_stays_within_the_window(serve):
     "multi-stage-strategy",
     "Sliding Window Compaction (Runner Level)",
     "The `context_compactor.py` implements a persistent sliding window at the `Runner` level.",
-    lives="ullage.integrations.adk.records",
+    lives="ullage.integrations.adk",
 )
 @durable
 def test_another_runner_on_the_same_sessions_goes_on_from_the_narrative(serve, tmp_path, kind):

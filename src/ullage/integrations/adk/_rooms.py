@@ -18,7 +18,7 @@ import msgspec
 from ullage.aio import AsyncSession
 from ullage.budget import Budget
 from ullage.calls import Spent
-from ullage.integrations.adk.records import SPENT, Noted, entry_of, record_of, spent_in
+from ullage.integrations.adk._records import SPENT, Noted, entry_of, record_of, spent_in
 from ullage.stores import Store
 
 __all__ = ["Room", "Rooms", "Talk"]
@@ -79,19 +79,22 @@ class Room:
 
         The conversations begin anew then, from the ledger.
         """
-        known = self._entries
-        found = {key: value for key, value in state.items() if key not in known}
+        found = {key: value for key, value in state.items() if key not in self._entries}
         records = [record for key in found if (record := record_of(key, found[key])) is not None]
         if records:
             await self.store.take(self.tenant, records)
             self._entries.update(map(entry_of, records))
             self.talks.clear()
-        known, accounts = self.spent, spent_in(state)
-        if any(each.calls > known.get(agent, Spent()).calls for agent, each in accounts.items()):
-            self._before = _newest(known, accounts)
-            total = reduce(_sum, self._before.values(), Spent())
-            self.budget = self._new_budget(spent=total)
-            self.talks.clear()
+        self._take_accounts(spent_in(state))
+
+    def _take_accounts(self, accounts: Mapping[str, Spent]) -> None:
+        known = self.spent
+        if all(each.calls <= known.get(agent, Spent()).calls for agent, each in accounts.items()):
+            return
+        self._before = _newest(known, accounts)
+        total = reduce(_sum, self._before.values(), Spent())
+        self.budget = self._new_budget(spent=total)
+        self.talks.clear()
 
     def give(self, agent: str, state: Any, held: Mapping[str, Any]) -> None:
         """Give ADK's session what is new here, or was lost with an event that never came.

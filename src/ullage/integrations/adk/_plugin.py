@@ -24,10 +24,10 @@ from ullage.budget import Budget
 from ullage.effects import Summarise
 from ullage.environment import whole_number
 from ullage.errors import BudgetExceeded, ConfigError, FormatError
-from ullage.integrations.adk.records import Noted
-from ullage.integrations.adk.requests import RecallTool, has_functions, request_of, show
-from ullage.integrations.adk.results import shorten_result
-from ullage.integrations.adk.rooms import Room, Rooms, Talk
+from ullage.integrations.adk._records import Noted
+from ullage.integrations.adk._requests import RecallTool, has_functions, request_of, show
+from ullage.integrations.adk._results import shorten_result
+from ullage.integrations.adk._rooms import Room, Rooms, Talk
 from ullage.limits import Limits
 from ullage.policy import Policy
 from ullage.presets import from_env
