@@ -229,6 +229,8 @@ def _first(window: Window, edit: Edit) -> int:
         spot = window.transcript.locate(edit.place)
         return spot[0] if spot else window.size
     start = window.transcript.find(edit.after)
+    if start is not None and window.span is not None:  # one that is not gone on from is undone
+        return min(start, window.span[0])
     return window.size if start is None else start
 
 

@@ -147,7 +147,7 @@ def newest_share(window: Window, start: int, *, share: float) -> int:
 def oldest_rough(window: Window, start: int, *, target: float) -> int:
     """The oldest messages go that bring the rough estimate down to a share of the context."""
     room = view_tokens(window) - int(window.context_tokens * target)
-    floor = window.span[1] if window.span else start
+    floor = window.open_span[1] if window.open_span else start
     for index in range(floor, window.size):
         message, silent = window.transcript.messages[index], index in window.silent
         room -= message_tokens(message, window.shown(index), silent=silent)
@@ -188,8 +188,8 @@ def compact(
     """
     if not pressed(window):
         return ()
-    start = window.span[0] if window.span else begin(window, keeps_task=keeps_task)
-    floor = window.span[1] if window.span else start
+    start = window.open_span[0] if window.open_span else begin(window, keeps_task=keeps_task)
+    floor = window.open_span[1] if window.open_span else start
     stop = cut_before(window, kept(window, start), floor)
     if stop - floor < least_messages:
         return () if warning is None else Held(warning)
@@ -206,8 +206,8 @@ def _compacted(
     index = index_of(transcript, start, stop, window.words)
     ref = canon.ref_of(index)
     held = sum(map(window.message_tokens, condensable(window, start, stop)))
-    if window.span is not None:
-        held += sum(map(window.meter.message, window.span[2].texts))
+    if window.open_span is not None:
+        held += sum(map(window.meter.message, window.open_span[2].texts))
     brief = _brief(window, start, stop, prompt, ref, room_tokens * _CHARS_PER_TOKEN)
     text = brief.compose("")
     won = held - window.meter.message(text)
@@ -223,7 +223,7 @@ def _compacted(
 def _brief(
     window: Window, start: int, stop: int, prompt: Prompt, ref: str, room_chars: int
 ) -> Brief:
-    transcript, span = window.transcript, window.span
+    transcript, span = window.transcript, window.open_span
     earlier = span[2].said if span else ""
     unseen = span[1] if span and earlier else start
     messages = transcript.messages[start:stop]

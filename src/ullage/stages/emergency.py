@@ -71,7 +71,7 @@ def emergency(
     tail = _tail_start(window, first, end, target_tokens, keep_messages)
     plan = _Plan((), 0)
     # a turn that must begin with its thinking goes whole or not at all (A14)
-    stops = [] if is_frozen(window) else [tail]
+    stops = [first] if is_frozen(window) else [tail]
     if first < end == window.size and window.transcript.closed(end):
         stops.append(window.size)
     for stop in dict.fromkeys(stops):
@@ -114,14 +114,23 @@ def _plan(window: Window, begin: int, stop: int, room: Room) -> _Plan:
     tokens = window.head_tokens + sum(map(window.message_tokens, kept))
     if span is not None and isinstance(span.edit, Span):
         tokens += window.meter.message(span.edit.text)
-    elif window.span is not None:
-        tokens += sum(map(window.meter.message, window.span[2].texts))
+    elif window.open_span is not None:
+        tokens += sum(map(window.meter.message, window.open_span[2].texts))
     cuts = [] if span is None else [span]
-    for spot, cut in _shrink(window, kept, tokens - room.most_tokens):
+    least = _behind_thinking(window) if stop < window.size else 0
+    loose = [index for index in kept if index >= least]
+    for spot, cut in _shrink(window, loose, tokens - room.most_tokens):
         cuts.append(cut)
         if isinstance(cut.edit, Replace):
             tokens += window.edit_tokens(cut.edit) - window.leaf_tokens(spot)
     return _Plan(cuts, tokens)
+
+
+def _behind_thinking(window: Window) -> int:
+    """The first message that may be cut without the thinking of a frozen turn (A14)."""
+    if not is_frozen(window):
+        return 0
+    return 1 + max(i for i in range(window.turn_start, window.size) if window.signed(i))
 
 
 def condense(window: Window, begin: int, stop: int, room: Room) -> Cut | None:
@@ -133,8 +142,8 @@ def condense(window: Window, begin: int, stop: int, room: Room) -> Cut | None:
     ref = canon.ref_of(index)
     text = account(transcript, begin, stop, words, ref, room.account_chars)
     before = sum(map(window.message_tokens, condensable(window, begin, stop)))
-    if window.span is not None:
-        before += sum(map(window.meter.message, window.span[2].texts))
+    if window.open_span is not None:
+        before += sum(map(window.meter.message, window.open_span[2].texts))
     if window.meter.message(text) >= before:
         return None
     span = Span(transcript.chain[begin], transcript.chain[stop], text, ref, room.why)
@@ -147,7 +156,7 @@ def reach(window: Window) -> tuple[int, int]:
     What was condensed stays so; else it begins where `begin` says. A compaction of the
     provider that came later is not condensed either: nobody else can read it.
     """
-    start = window.span[0] if window.span is not None else begin(window)
+    start = window.open_span[0] if window.open_span is not None else begin(window)
     return start, newest_compaction(window, start, window.size)
 
 
@@ -158,7 +167,7 @@ def _tail_start(window: Window, begin: int, end: int, target: int, keep: int) ->
     would not fit ``target``.
     """
     fixed = window.head_tokens + sum(window.message_tokens(index) for index in range(begin))
-    floor = window.span[1] if window.span else begin
+    floor = window.open_span[1] if window.open_span else begin
     held, best = 0, window.size
     for index in range(window.size - 1, floor - 1, -1):
         held += window.message_tokens(index)
