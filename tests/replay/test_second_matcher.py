@@ -308,7 +308,7 @@ def test_any_of_the_source_lines_is_enough():
     [found] = demands([*listed, *warned, call(command="sh build_all.sh")], (), ())
     assert visible(found, [user("the file build_all.sh is here")])
     assert visible(found, [user("warning: do not use build_all.sh today")])
-    assert not visible(found, [user("warning: the build_all.sh is not here")])
+    assert not visible(found, [user("warning: build_all.sh is not the file")])
 
 
 def test_the_value_need_not_stand_in_its_line():
