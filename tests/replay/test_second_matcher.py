@@ -179,6 +179,9 @@ def test_a_reply_without_tool_calls_is_a_call():
         ("git show abc123 deadbeef", {"abc123": "identifier", "deadbeef": "hash"}),
         ("say 'it is so'", {"it is so": "literal"}),
         ("say 'it was' and don't say won't", {}),
+        ("cut -d '          '", {}),
+        ("</first_name>", {"first_name": "identifier"}),
+        ("cat lib/@scope/a.py", {"lib/@scope/a.py": "path"}),
     ],
 )
 def test_what_is_an_atom(text, atoms):
@@ -189,6 +192,12 @@ def test_numbers_of_json_are_no_atoms_and_lists_are_looked_into():
     assert atoms_of(call(line=12345, files=[{"path": "a/b"}])) == {"a/b": "path"}
 
 
+def test_arguments_that_are_no_json_are_one_string():
+    broken = call()
+    broken["tool_calls"][0]["function"]["arguments"] = '{"path": "src/a.py'
+    assert atoms_of(broken) == {"src/a.py": "path"}
+
+
 def test_old_text_is_one_atom_whole():
     old = "x = first_value\ny = 2"
     assert atoms_of(call(old_string=old)) == {old: "quote"}
@@ -196,6 +205,8 @@ def test_old_text_is_one_atom_whole():
     assert atoms_of(call(search=old, replace="")) == {old: "quote"}
     assert atoms_of(call(search=old)) == {"first_value": "identifier"}
     assert atoms_of(call(older=old)) == {"first_value": "identifier"}
+    assert atoms_of(call(old_string="}")) == {"}": "quote"}
+    assert atoms_of(call(old_string="\n")) == {}
 
 
 def test_old_text_is_demanded_byte_for_byte():
@@ -223,6 +234,10 @@ def test_old_text_is_demanded_byte_for_byte():
         ("1234.5", "31234.5", False),
         ("first_word", json.dumps("a line\nfirst_word"), True),
         ("--no-color-x", "use no-color-x", True),
+        ("src/a.py", "see @src/a.py", True),
+        ("@scope/a.py", "lib/@scope/a.py", True),
+        (".profile_x", "home/.profile_x", True),
+        ("x().first_item", "first_item", True),
     ],
 )
 def test_where_a_token_occurs(used, text, found):
@@ -238,6 +253,7 @@ def test_where_a_token_occurs(used, text, found):
         ("not so goods", False),
         ("knot so good", False),
         ("not so good-natured", False),
+        ("do-not so good", False),
         ("not  so good", False),
     ],
 )
@@ -300,6 +316,22 @@ def test_of_a_long_line_the_window_around_the_value_is_enough():
     assert visible(demand, [user("the_value".join(around))])
     assert not visible(demand, [user("nearby the_value nearby")])
     assert not visible(demand, [user("the_value " + "far_off " * 100)])
+
+
+def test_a_window_that_cuts_its_tokens_is_visible_where_it_is_kept():
+    line = f"{'a' * 200} the_value {'b' * 200}"
+    assert visible(wanting(line, "the_value"), [result(line)])
+
+
+def test_the_source_line_of_old_text_ends_with_it():
+    edit = call(tool="edit", old_string="one_a\ntwo_b\n")
+    [found] = demands([call(tool="read"), result("one_a\ntwo_b\nthree_c"), edit], (), ())
+    assert found.source_line.splitlines() == ["one_a", "two_b"]
+
+
+def test_half_a_character_is_left_escaped():
+    found = wanting('{"text": "\\ud83d\\ude00\\tthe_value"}', "the_value")
+    assert found.source_line.encode() == b'{"text": "\\ud83d\\ude00\tthe_value"}'
 
 
 def test_any_of_the_source_lines_is_enough():
