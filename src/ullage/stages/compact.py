@@ -33,6 +33,7 @@ from ullage.stages.summary import summary
 from ullage.window import Window
 
 __all__ = [
+    "AHEAD",
     "OURS",
     "Kept",
     "Pressed",
@@ -48,6 +49,8 @@ __all__ = [
     "surely_over",
 ]
 
+AHEAD = 0.9
+"""At this share of its threshold a compaction is begun, where it can be made beside the turns."""
 _CHARS_PER_TOKEN = 3
 _LEAST_ROOM_TOKENS = 100
 
