@@ -33,6 +33,7 @@ from ullage.stages.summary import summary
 from ullage.window import Window
 
 __all__ = [
+    "AHEAD",
     "OURS",
     "Kept",
     "Pressed",
@@ -48,6 +49,8 @@ __all__ = [
     "surely_over",
 ]
 
+AHEAD = 0.9
+"""At this share of its threshold a compaction is begun, where it can be made beside the turns."""
 _CHARS_PER_TOKEN = 3
 _LEAST_ROOM_TOKENS = 100
 
@@ -215,7 +218,7 @@ def _compacted(
         return ()
     why = f"messages {start + 1} to {stop} held {held:,} tokens"
     chain = transcript.chain
-    span = Span(chain[start], chain[stop], text, ref, why, kind="compacted")
+    span = Span(chain[start], chain[stop], text, ref, why, kind="compacted", summarised=True)
     outputs = (*outputs_of(transcript, start, stop), Output(ref, index))
     return [Cut(span, outputs, _with_room(brief, prompt, won))]
 
@@ -225,7 +228,7 @@ def _brief(
 ) -> Brief:
     transcript, span = window.transcript, window.open_span
     earlier = span[2].said if span else ""
-    unseen = span[1] if span and earlier else start
+    unseen = _unseen(window, span[2]) if span and earlier else start
     messages = transcript.messages[start:stop]
     tokens = sum(sum(window.leaf_counts(index)) for index in range(start, stop))
     read_on = window.words.read_on(ref, 0)
@@ -240,6 +243,12 @@ def _brief(
         pieces=flatten(transcript, unseen, stop),
         room_tokens=0,
     )
+
+
+def _unseen(window: Window, standing: Span) -> int:
+    """The first message that a model's summary of the run so far does not tell of."""
+    found = window.transcript.find(standing.said_upto or standing.upto)
+    return 0 if found is None else found
 
 
 def _with_room(brief: Brief, prompt: Prompt, won: int) -> Brief | None:

@@ -3,7 +3,7 @@
 What is kept whole: what stands outside the messages, everything up to the first user
 message and up to what the provider itself compacted, what the system says, the newest
 messages. What is between becomes an account: one user message of bullets, with an index of
-everything it stands for.
+everything it stands for. Where a summary stood, the account takes it over (`standing`).
 If what is kept is itself too large, its largest texts are cut to size. The account is always
 made from the original messages, never from an earlier account, so nothing decays however
 often it happens (failure F51).
@@ -26,6 +26,7 @@ from ullage.stages.account import account, index_of, outputs_of
 from ullage.stages.pressure import is_frozen
 from ullage.stages.runs import begin, condensable, newest_compaction
 from ullage.stages.shorten import shorten
+from ullage.stages.standing import take_over
 from ullage.transcript import Spot, leaves_of
 from ullage.window import Window
 
@@ -113,7 +114,7 @@ def _plan(window: Window, begin: int, stop: int, room: Room) -> _Plan:
     kept = [i for i in range(window.size) if not window.hidden(i) and i not in gone]
     tokens = window.head_tokens + sum(map(window.message_tokens, kept))
     if span is not None and isinstance(span.edit, Span):
-        tokens += window.meter.message(span.edit.text)
+        tokens += sum(map(window.meter.message, span.edit.texts))
     elif window.open_span is not None:
         tokens += sum(map(window.meter.message, window.open_span[2].texts))
     cuts = [] if span is None else [span]
@@ -140,13 +141,26 @@ def condense(window: Window, begin: int, stop: int, room: Room) -> Cut | None:
     transcript, words = window.transcript, window.words
     index = index_of(transcript, begin, stop, words)
     ref = canon.ref_of(index)
-    text = account(transcript, begin, stop, words, ref, room.account_chars)
+    over = take_over(window, begin, stop, room.account_chars)
+    text = account(
+        transcript, begin, stop, words, ref, room.account_chars - len(over.record), over.text
+    )
     before = sum(map(window.message_tokens, condensable(window, begin, stop)))
     if window.open_span is not None:
         before += sum(map(window.meter.message, window.open_span[2].texts))
-    if window.meter.message(text) >= before:
+    span = Span(
+        transcript.chain[begin],
+        transcript.chain[stop],
+        text,
+        ref,
+        room.why,
+        said=over.said,
+        said_upto=over.said_upto,
+        retain=over.retain,
+        summarised=bool(over.record),
+    )
+    if sum(map(window.meter.message, span.texts)) >= before:
         return None
-    span = Span(transcript.chain[begin], transcript.chain[stop], text, ref, room.why)
     return Cut(span, (*outputs_of(transcript, begin, stop), Output(ref, index)))
 
 
