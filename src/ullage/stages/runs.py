@@ -56,7 +56,10 @@ def continues(window: Window, span: Span) -> bool:
     start, stop = transcript.find(span.after), transcript.find(span.upto)
     if start is None or stop is None or stop >= window.size or not transcript.may_cut(stop):
         return False
-    return window.span is None or (window.span[0] == start and window.span[1] < stop)
+    stands = window.open_span
+    if stands is None:
+        return start >= window.read_from
+    return stands[0] == start and stands[1] < stop
 
 
 def _compacted(message: Message) -> bool:
