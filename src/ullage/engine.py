@@ -246,9 +246,11 @@ def _keep(
 ) -> None:
     if not cuts:
         return
-    before = window.estimate
+    before, span = window.estimate, window.span
     edits = tuple(storable(cut.edit) for cut in cuts)
     _show(window, edits, fitted, tell=True)
+    if span is not None and window.span is not span:
+        fitted.outputs.pop(span[2].ref, None)  # its index, if made just now: the history gives it
     batch = Batch(stage, policy.name, edits, before, window.estimate)
     fitted.ledger, record = fitted.ledger.with_batch(key, batch)
     fitted.records.append(record)

@@ -15,20 +15,17 @@ from collections.abc import Callable, Iterator, Mapping, Sequence, Set
 from functools import partial
 
 from ullage.edits import Drop, Edit, Replace, Span
-from ullage.messages import Media, Reasoning, ReasoningRule, Text, ToolCall, ToolResult
+from ullage.messages import Reasoning, ReasoningRule, ToolResult
 from ullage.meter import Meter
 from ullage.notices import NO_REASONING, Words
 from ullage.tally import Tally
 from ullage.tokens import Calibration
 from ullage.transcript import Spot, Transcript, leaves_of
 
-__all__ = ["SMALL_TOKENS", "Shown", "Window"]
+__all__ = ["Shown", "Window"]
 
 Shown = dict[tuple[int, int], Replace]
 """What replaces the leaves of one message, by part and item index."""
-
-SMALL_TOKENS = 150
-"""Results and arguments of no more than this are not worth a placeholder."""
 
 _WHOLE: Shown = {}
 
@@ -82,7 +79,7 @@ class Window:
         self._uncounted: list[int] = []
         self._silent: set[int] = set()
         self._span_tokens = 0
-        self._cursor = 0
+        self._settled: dict[Callable[[Window, int], bool], int] = {}
         self._tallies: dict[Callable[[Window, int], int], Tally] = {}
 
     # ── growing ──────────────────────────────────────────────────────────────────────
@@ -191,7 +188,8 @@ class Window:
 
     def _hidden_tokens(self) -> int:
         start, stop, _ = self.span or (0, 0, None)
-        return sum(self._tokens[index] for index in range(start, stop) if self.hidden(index))
+        standing = self.transcript.standing(start, stop)
+        return sum(self._tokens[start:stop]) - sum(self._tokens[index] for index in standing)
 
     # ── counting ─────────────────────────────────────────────────────────────────────
 
@@ -307,6 +305,13 @@ class Window:
         within = span is not None and span[0] <= index < span[1]
         return within and not self.transcript.messages[index].stands
 
+    @property
+    def visible(self) -> list[int]:
+        """The messages in whose place no account stands."""
+        start, stop, _ = self.span or (0, 0, None)
+        standing = self.transcript.standing(start, stop)
+        return [*range(start), *standing, *range(stop, self.size)]
+
     def shown(self, index: int) -> Shown:
         """What replaces the leaves of a message."""
         return self._shown.get(index, _WHOLE)
@@ -347,32 +352,17 @@ class Window:
             for part in messages[at].parts
         )
 
-    def settled_to(self, stop: int) -> int:
-        """The first message below ``stop`` that has not been pruned through.
+    def settled_to(self, stop: int, is_settled: Callable[[Window, int], bool]) -> int:
+        """The first message below ``stop`` of which that does not hold; once settled, for ever.
 
-        Everything before it was pruned, condensed or was too small to prune, so a stage that
-        looks for old outputs begins here: work is proportional to what is new.
+        So a stage that looks for old outputs begins here: its work is proportional to what is
+        new.
         """
-        while self._cursor < stop and self._spent(self._cursor):
-            self._cursor += 1
-        return min(self._cursor, stop)
-
-    def _spent(self, index: int) -> bool:
-        """Whether nothing of a message is left to prune."""
-        if self.hidden(index):
-            return True
-        shown, signed = self.shown(index), self.signed(index)
-        leaves = leaves_of(self.transcript.messages[index])
-        for (number, item, leaf), tokens in zip(leaves, self.leaf_counts(index), strict=True):
-            edit = shown.get((number, item))
-            if tokens <= SMALL_TOKENS or (edit is not None and edit.kind != "truncated"):
-                continue
-            part = self.transcript.messages[index].parts[number]
-            if isinstance(part, ToolResult) and isinstance(leaf, (Text, Media)):
-                return False
-            if isinstance(part, ToolCall) and not signed:
-                return False
-        return True
+        at = self._settled.get(is_settled, 0)
+        while at < stop and is_settled(self, at):
+            at += 1
+        self._settled[is_settled] = at
+        return min(at, stop)
 
     def spot_of(self, ref: str) -> Spot | None:
         """The leaf that an edit made so far set aside under this ref."""

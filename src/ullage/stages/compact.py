@@ -28,7 +28,7 @@ from ullage.effects import Output
 from ullage.stages.account import index_of, outputs_of
 from ullage.stages.flatten import flatten
 from ullage.stages.rough import message_tokens, view_tokens
-from ullage.stages.runs import begin, condensable, cut_before
+from ullage.stages.runs import begin, condensable, cut_before, new_from
 from ullage.stages.summary import summary
 from ullage.window import Window
 
@@ -219,7 +219,7 @@ def _compacted(
     why = f"messages {start + 1} to {stop} held {held:,} tokens"
     chain = transcript.chain
     span = Span(chain[start], chain[stop], text, ref, why, kind="compacted", summarised=True)
-    outputs = (*outputs_of(transcript, start, stop), Output(ref, index))
+    outputs = (*outputs_of(transcript, new_from(window, start), stop), Output(ref, index))
     return [Cut(span, outputs, _with_room(brief, prompt, won))]
 
 

@@ -24,7 +24,7 @@ from ullage.effects import Output
 from ullage.messages import Text, ToolCall
 from ullage.stages.account import account, index_of, outputs_of
 from ullage.stages.pressure import is_frozen
-from ullage.stages.runs import begin, condensable, newest_compaction
+from ullage.stages.runs import begin, condensable, new_from, newest_compaction
 from ullage.stages.shorten import shorten
 from ullage.stages.standing import take_over
 from ullage.transcript import Spot, leaves_of
@@ -111,7 +111,7 @@ def _plan(window: Window, begin: int, stop: int, room: Room) -> _Plan:
     """Condense [begin, stop), and cut what is kept to size."""
     span = condense(window, begin, stop, room)
     gone = set(condensable(window, begin, stop) if span else ())
-    kept = [i for i in range(window.size) if not window.hidden(i) and i not in gone]
+    kept = [index for index in window.visible if index not in gone]
     tokens = window.head_tokens + sum(map(window.message_tokens, kept))
     if span is not None and isinstance(span.edit, Span):
         tokens += sum(map(window.meter.message, span.edit.texts))
@@ -161,7 +161,7 @@ def condense(window: Window, begin: int, stop: int, room: Room) -> Cut | None:
     )
     if sum(map(window.meter.message, span.texts)) >= before:
         return None
-    return Cut(span, (*outputs_of(transcript, begin, stop), Output(ref, index)))
+    return Cut(span, (*outputs_of(transcript, new_from(window, begin), stop), Output(ref, index)))
 
 
 def reach(window: Window) -> tuple[int, int]:
