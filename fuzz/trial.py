@@ -301,8 +301,9 @@ def _recounted(session: Session, shown: list[Any]) -> int:
     """Tokens of a view, counted from its own messages."""
     window, wire = session.window, FORMATS[str(session.state.format)]
     meter, total = window.meter, window.head_tokens
-    for raw in shown:
-        message = wire.parse(raw, "view")
+    messages = [wire.parse(raw, "view") for raw in shown]
+    read_from = max((at for at, message in enumerate(messages) if message.supersedes), default=0)
+    for message in messages[read_from:]:
         leaves = leaves_of(message)
         total += meter.framing(message) + sum(meter.leaf(leaf) for _, _, leaf in leaves)
     return total

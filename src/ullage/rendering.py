@@ -14,6 +14,7 @@ from typing import Any
 from msgspec import Struct
 
 from ullage.formats import Change, Format
+from ullage.messages import ToolResult
 from ullage.snapshots import snapshot
 from ullage.window import Window
 
@@ -68,7 +69,7 @@ class Rendering:
                 kept = _Rendered(raw, copy, changes, silent, message, snapshot(message))
                 made[index] = kept
             messages[index + leading] = kept.message
-        for index in window.parted():
+        for index in _parted(window):
             messages[index + leading] = wire.apart(messages[index + leading])
         if window.span is not None:
             start, _, span = window.span
@@ -102,3 +103,16 @@ def _edited(window: Window) -> Iterator[tuple[int, Sequence[Change]]]:
     for index in window.silent:
         if index not in changed and not window.hidden(index):
             yield index, ()
+
+
+def _parted(window: Window) -> Iterator[int]:
+    """The shown messages with a result whose call is in the account: it came late.
+
+    It could not be known when the call was condensed, and nothing may be left out now.
+    """
+    for index in range(window.span[1], window.size) if window.span else ():
+        for number, part in enumerate(window.transcript.messages[index].parts):
+            home = window.transcript.home(index, number)
+            if isinstance(part, ToolResult) and home is not None and window.hidden(home):
+                yield index
+                break

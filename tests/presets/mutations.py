@@ -65,6 +65,9 @@ def _other(value):
             return (*value, "~")
         case None:
             return 1
+        case Struct():
+            first = fields(value)[0].name
+            return replace(value, **{first: _other(getattr(value, first))})
     return lambda *arguments: _reverse(value(*arguments))
 
 
