@@ -122,7 +122,8 @@ def parts(brief: Brief, window_tokens: int, count: Count) -> list[str]:
     """The conversation in as many parts as the summariser's window asks for."""
     prompt = brief.prompt
     fixed = count(prompt.system) + count(prompt.opening) + count(prompt.closing)
-    used = fixed + count(prompt.reminder) + 2 * prompt.most_tokens + brief.room_tokens
+    before = max(count(brief.earlier), brief.room_tokens)
+    used = fixed + count(prompt.reminder) + 2 * prompt.most_tokens + before
     room = max(int(window_tokens * _MARGIN) - used, _LEAST_PART_TOKENS)
     found, held = [""], 0
     for piece in brief.pieces:
