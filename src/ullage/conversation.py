@@ -24,11 +24,12 @@ from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import Any
 
+from msgspec import Struct
 from msgspec.structs import replace
 
 from ullage import canon
 from ullage.budget import Budget
-from ullage.compaction import Asking, fill
+from ullage.compaction import Asking, Filled, fill
 from ullage.drivers import run
 from ullage.edits import Cut, Held, Span
 from ullage.effects import Summarise
@@ -47,12 +48,32 @@ from ullage.transcript import Transcript
 from ullage.usage import Usage
 from ullage.window import Window
 
-__all__ = ["Conversation"]
+__all__ = ["CompactionResult", "Conversation"]
 
 _ROUNDS = 3
 _SUMMARY_SHARE = 0.12
 _BOUNDLESS_TOKENS = 1 << 40
 """The limit of the window over the whole history: nothing of it is ever sent."""
+
+
+class CompactionResult(Struct, frozen=True, kw_only=True):
+    """What one compaction did (three-layer document, "Compaction Service").
+
+    Attributes:
+        was_compacted: whether there was one.
+        tokens_before: what the request held, by the window's estimate.
+        tokens_after: what it holds now.
+        messages_compacted: how many messages the summary stands for, of the whole history.
+        summary: its text, without the words around it; None where there was none.
+        compaction_part_id: its row's; None where there was none.
+    """
+
+    was_compacted: bool = False
+    tokens_before: int = 0
+    tokens_after: int = 0
+    messages_compacted: int = 0
+    summary: str | None = None
+    compaction_part_id: str | None = None
 
 
 class Conversation:
@@ -72,6 +93,7 @@ class Conversation:
 
     Attributes:
         session: what fits the loaded messages; it also takes replies in and answers recalls.
+        compacted: what the newest `fit` did.
 
     Raises:
         ConfigError: the policy has no compaction, or the summariser must be awaited.
@@ -113,6 +135,7 @@ class Conversation:
         self._kept = kept
         self._name = name
         self._loaded = list(kept.load(name))
+        self.compacted = CompactionResult()
 
     @property
     def messages(self) -> list[Any]:
@@ -150,12 +173,27 @@ class Conversation:
         key = self._kept.wire.key
         if request.get(key):
             raise ConfigError(key, "it is kept already", "Give the request without it.")
+        written, before = None, 0
         for _ in range(_ROUNDS):
             asked = {**request, key: self.messages}
             view = self.session.fit(asked)
+            before = before or _unfitted(self.session.window)
             boundary = self._boundary(asked)
-            if boundary is None or not self._compacted(boundary):
+            part = None if boundary is None else self._compact(boundary)
+            if part is None:
                 break
+            written = part
+        after = self.session.window.estimate
+        self.compacted = CompactionResult(tokens_before=after, tokens_after=after)
+        if written is not None:
+            self.compacted = CompactionResult(
+                was_compacted=True,
+                tokens_before=before,
+                tokens_after=after,
+                messages_compacted=written.compacted_message_count,
+                summary=written.summary,
+                compaction_part_id=written.id,
+            )
         return view
 
     def _boundary(self, asked: Mapping[str, Any]) -> StoredMessage | None:
@@ -164,8 +202,8 @@ class Conversation:
         at = len(self._kept.wire.leading(asked)) + (span[1] if span else 0)
         return self._loaded[at] if span and at < len(self._loaded) else None
 
-    def _compacted(self, boundary: StoredMessage) -> bool:
-        """Summarise all before a boundary, and load what is left; whether anything was won."""
+    def _compact(self, boundary: StoredMessage) -> CompactionPart | None:
+        """Summarise all before a boundary, and load what is left; None if nothing is won."""
         whole = self._kept.history(self._name)
         places = {stored.id: index for index, stored in enumerate(whole)}
         part = self._kept.newest_compaction(self._name)
@@ -174,10 +212,10 @@ class Conversation:
             _stand(window, places[part.message_id] - leading, part)
         cut = self._cut(window, places[boundary.id] - leading)
         if cut is None:
-            return False
-        self._write(boundary.id, window, cut)
+            return None
+        written = self._write(boundary.id, window, cut)
         self._loaded = list(self._kept.load(self._name))
-        return True
+        return written
 
     def _window(self, messages: list[Any]) -> tuple[Window, int]:
         """The whole history without its leading system text, and how much that is."""
@@ -199,26 +237,37 @@ class Conversation:
         cuts = self._stage(window, kept=lambda window, start: stop, floor_tokens=floor_tokens)
         return cuts[0] if cuts and not isinstance(cuts, Held) else None
 
-    def _write(self, boundary_id: str, window: Window, cut: Cut) -> None:
+    def _write(self, boundary_id: str, window: Window, cut: Cut) -> CompactionPart | None:
         """Have a model add to a summary, keep what it stands for, and then write it down."""
-        session, model, asking = self.session, window.meter.model, None
-        if self._summaries is not None:
-            window_for = self._summaries.summariser.window_for
-            asking = Asking(partial(window_for, caller=model), model)
-        tenant, store = session.settings.tenant, session.store
-        steps = fill(cut, asking, window.meter.text)
-        filled = run(steps, store, tenant, self._summaries)
+        filled = self._filled(window, cut)
+        span = filled.cut.edit
+        if not isinstance(span, Span):
+            return None
         if filled.refused:
             why = f"{filled.refused}; the deterministic summary stands"
-            session.events.append(Event(kind="summary_refused", where="summary", why=why))
-        if self._summaries is not None:
-            self._summary_usage += self._summaries.take().usage
-        store.commit(tenant, cut.outputs, ())
-        span = filled.cut.edit
-        if isinstance(span, Span):
-            run_length = window.transcript.find(span.upto) or 0
-            tokens = sum(sum(window.leaf_counts(index)) for index in range(run_length))
-            self._kept.mark_compacted(boundary_id, "\n\n".join(span.texts), tokens=tokens)
+            self.session.events.append(Event(kind="summary_refused", where="summary", why=why))
+        self.session.store.commit(self.session.settings.tenant, cut.outputs, ())
+        run_length = window.transcript.find(span.upto) or 0
+        tokens = sum(sum(window.leaf_counts(index)) for index in range(run_length))
+        summary = "\n\n".join(span.texts)
+        return self._kept.mark_compacted(boundary_id, summary, tokens=tokens)
+
+    def _filled(self, window: Window, cut: Cut) -> Filled:
+        """A cut with what a model has to add, if there is one."""
+        summaries, session, model = self._summaries, self.session, window.meter.model
+        if summaries is None:
+            return Filled(cut)
+        asking = Asking(partial(summaries.summariser.window_for, caller=model), model)
+        steps = fill(cut, asking, window.meter.text)
+        filled = run(steps, session.store, session.settings.tenant, summaries)
+        self._summary_usage += summaries.take().usage
+        return filled
+
+
+def _unfitted(window: Window) -> int:
+    """What the request would hold if nothing stood for a run of messages."""
+    held = sum(map(window.message_tokens, range(window.size)))
+    return window.calibration.apply(window.head_tokens + held)
 
 
 def _stand(window: Window, stop: int, part: CompactionPart) -> None:
