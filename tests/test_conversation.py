@@ -33,6 +33,7 @@ Part {n}.
 ### Key Decisions
 ### Changes Made
 ### Current State
+The TypeError is still there.
 """
 
 
