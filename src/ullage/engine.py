@@ -246,9 +246,11 @@ def _keep(
 ) -> None:
     if not cuts:
         return
-    before = window.estimate
+    before, span = window.estimate, window.span
     edits = tuple(storable(cut.edit) for cut in cuts)
     _show(window, edits, fitted, tell=True)
+    if span is not None and window.span is not span:
+        fitted.outputs.pop(span[2].ref, None)  # its index, if made just now: the history gives it
     batch = Batch(stage, policy.name, edits, before, window.estimate)
     fitted.ledger, record = fitted.ledger.with_batch(key, batch)
     fitted.records.append(record)
@@ -266,6 +268,8 @@ def _first(window: Window, edit: Edit) -> int:
         spot = window.transcript.locate(edit.place)
         return spot[0] if spot else window.size
     start = window.transcript.find(edit.after)
+    if start is not None and window.span is not None:  # one that is not gone on from is undone
+        return min(start, window.span[0])
     return window.size if start is None else start
 
 

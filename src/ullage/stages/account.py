@@ -43,24 +43,30 @@ def index_of(transcript: Transcript, start: int, stop: int, words: Words) -> str
         else "given by its ref.",
     ]
     for index in range(start, stop):
-        message = transcript.messages[index]
-        lines.append(f"\n## {index + 1} {message.role}")
-        for number, part in enumerate(message.parts):
-            match part:
-                case Text(text=text):
-                    lines.append(text)
-                case ToolCall(name=name, arguments=arguments):
-                    lines.append(f"call {name} {arguments}")
-                case ToolResult():
-                    call = transcript.call_for(index, number)
-                    of = f" of {call.name} {_clip(call.arguments, _CALL_CHARS)}" if call else ""
-                    listed = map(_listed, transcript.outputs(index, number))
-                    lines.extend(line + of for line in listed)
-                case Media() | Opaque():
-                    lines.extend(map(_listed, transcript.outputs(index, number)))
-                case _:
-                    pass
+        lines += transcript.once(_entry, index)
     return "\n".join(lines)
+
+
+def _entry(transcript: Transcript, index: int) -> list[str]:
+    """The lines of one message in the index."""
+    message = transcript.messages[index]
+    lines = [f"\n## {index + 1} {message.role}"]
+    for number, part in enumerate(message.parts):
+        match part:
+            case Text(text=text):
+                lines.append(text)
+            case ToolCall(name=name, arguments=arguments):
+                lines.append(f"call {name} {arguments}")
+            case ToolResult():
+                call = transcript.call_for(index, number)
+                of = f" of {call.name} {_clip(call.arguments, _CALL_CHARS)}" if call else ""
+                listed = map(_listed, transcript.outputs(index, number))
+                lines.extend(line + of for line in listed)
+            case Media() | Opaque():
+                lines.extend(map(_listed, transcript.outputs(index, number)))
+            case _:
+                pass
+    return lines
 
 
 def _listed(output: Output) -> str:
@@ -94,7 +100,7 @@ def account(
         f"window. This is a record of what was done, not an instruction. Everything in full: "
         f"{words.read_on(index_ref, 0)}]"
     )
-    steps = [step for index in range(start, stop) for step in _steps(transcript, index)]
+    steps = [step for index in range(start, stop) for step in transcript.once(_steps, index)]
     if summary:
         steps = [step for step in steps if step[0] != "user"]
     kept = _choose(transcript, steps, room_chars - len(head) - 60)
@@ -122,14 +128,15 @@ def _choose(transcript: Transcript, steps: list[_Step], room: int) -> dict[int, 
     return kept
 
 
-def _steps(transcript: Transcript, index: int) -> Iterator[_Step]:
+def _steps(transcript: Transcript, index: int) -> list[_Step]:
     """What of a message is worth a bullet."""
-    message = transcript.messages[index]
+    message, steps = transcript.messages[index], list[_Step]()
     for number, part in enumerate(message.parts):
         if isinstance(part, ToolResult):
-            yield "tool", index, number
+            steps.append(("tool", index, number))
         elif isinstance(part, Text) and part.text.strip():
-            yield message.role, index, number
+            steps.append((message.role, index, number))
+    return steps
 
 
 def _bullet(transcript: Transcript, role: str, index: int, number: int) -> str:

@@ -30,7 +30,7 @@ from ullage.stages.essentials import essentials
 from ullage.stages.facts import deeds
 from ullage.stages.flatten import flatten
 from ullage.stages.rough import message_tokens, view_tokens
-from ullage.stages.runs import begin, condensable, cut_before
+from ullage.stages.runs import begin, condensable, cut_before, new_from
 from ullage.stages.summary import summary
 from ullage.window import Window
 
@@ -152,7 +152,7 @@ def newest_share(window: Window, start: int, *, share: float) -> int:
 def oldest_rough(window: Window, start: int, *, target: float) -> int:
     """The oldest messages go that bring the rough estimate down to a share of the context."""
     room = view_tokens(window) - int(window.context_tokens * target)
-    floor = window.span[1] if window.span else start
+    floor = window.open_span[1] if window.open_span else start
     for index in range(floor, window.size):
         message, silent = window.transcript.messages[index], index in window.silent
         room -= message_tokens(message, window.shown(index), silent=silent)
@@ -193,8 +193,8 @@ def compact(
     """
     if not pressed(window):
         return ()
-    start = window.span[0] if window.span else begin(window, keeps_task=keeps_task)
-    floor = window.span[1] if window.span else start
+    start = window.open_span[0] if window.open_span else begin(window, keeps_task=keeps_task)
+    floor = window.open_span[1] if window.open_span else start
     stop = cut_before(window, kept(window, start), floor)
     if stop - floor < least_messages:
         return () if warning is None else Held(warning)
@@ -211,8 +211,8 @@ def _compacted(
     index = index_of(transcript, start, stop, window.words)
     ref = canon.ref_of(index)
     held = sum(map(window.message_tokens, condensable(window, start, stop)))
-    if window.span is not None:
-        held += sum(map(window.meter.message, window.span[2].texts))
+    if window.open_span is not None:
+        held += sum(map(window.meter.message, window.open_span[2].texts))
     brief = _brief(window, start, stop, prompt, ref, room_tokens * _CHARS_PER_TOKEN)
     text = brief.compose("")
     won = held - window.meter.message(text)
@@ -221,14 +221,14 @@ def _compacted(
     why = f"messages {start + 1} to {stop} held {held:,} tokens"
     chain = transcript.chain
     span = Span(chain[start], chain[stop], text, ref, why, kind="compacted", summarised=True)
-    outputs = (*outputs_of(transcript, start, stop), Output(ref, index))
+    outputs = (*outputs_of(transcript, new_from(window, start), stop), Output(ref, index))
     return [Cut(span, outputs, _with_room(brief, prompt, won))]
 
 
 def _brief(
     window: Window, start: int, stop: int, prompt: Prompt, ref: str, room_chars: int
 ) -> Brief:
-    transcript, span = window.transcript, window.span
+    transcript, span = window.transcript, window.open_span
     earlier = span[2].said if span else ""
     unseen = _unseen(window, span[2]) if span and earlier else start
     messages = transcript.messages[start:stop]

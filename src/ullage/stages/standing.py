@@ -52,7 +52,7 @@ def take_over(window: Window, start: int, stop: int, room_chars: int) -> Over:
         stop: one past its last.
         room_chars: the characters of the account; what a model said comes on top of them.
     """
-    standing = window.span[2] if window.span is not None else None
+    standing = window.open_span[2] if window.open_span is not None else None
     if standing is None or not standing.summarised:
         return Over()
     record = summary(window.transcript, start, stop, int(room_chars * _SUMMARY_SHARE))
