@@ -239,7 +239,7 @@ def test_no_words_of_the_prompt_are_in_any_view():
 
 def test_a_history_seen_for_the_first_time_asks_for_its_newest_place_alone():
     model = Model(tagged())
-    turns = [Turn(said="I think about it. " * 60, calls=(CALL,)) for _ in range(60)]
+    turns = [Turn(said="I think about it. " * 60, calls=(CALL,)) for _ in range(90)]
     session = Session("gpt-4.1", limits=Limits(window_tokens=16_000), summariser=model)
     session.fit(histories.request("openai-chat", histories.wire("openai-chat", turns)))
     assert sum(event.kind == "compacted" for event in session.events) > 2

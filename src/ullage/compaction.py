@@ -22,7 +22,7 @@ from ullage.briefs import Brief
 from ullage.edits import Cut, Span, whole
 from ullage.effects import Reply, Summarise
 
-__all__ = ["Asking", "Summary", "fill", "judge", "parts"]
+__all__ = ["Asking", "Filled", "Summary", "fill", "judge", "parts"]
 
 _SHARED_CHARS = 24
 """A sentence of our own of at least this length may not come back in a summary."""
@@ -49,15 +49,29 @@ class Asking(NamedTuple):
     Attributes:
         window_tokens: the context window of whoever writes, given the model a policy names.
         caller: the model of the conversation.
+        ahead: whether compactions are prepared beside the turns (`ullage.ahead`).
     """
 
     window_tokens: Callable[[str], int]
     caller: str
+    ahead: bool = False
+
+
+class Filled(NamedTuple):
+    """A cut with what a model had to add to it.
+
+    Attributes:
+        cut: the cut.
+        refused: why the model's words were not accepted, ``""`` if they were or none were asked.
+    """
+
+    cut: Cut
+    refused: str = ""
 
 
 def fill(
     cut: Cut, asking: Asking | None, count: Count
-) -> Generator[Summarise, Reply | None, tuple[Cut, str]]:
+) -> Generator[Summarise, Reply | None, Filled]:
     """Have a model add to a cut's summary.
 
     Args:
@@ -70,7 +84,7 @@ def fill(
     """
     brief, span = cut.brief, cut.edit
     if brief is None or asking is None or not isinstance(span, Span):
-        return cut, ""
+        return Filled(cut)
     summary, may_retry = Summary(brief.earlier, ""), True
     for part in parts(brief, asking.window_tokens(brief.prompt.model), count):
         asked = _ask(brief, part, summary.said, asking.caller)
@@ -84,11 +98,11 @@ def fill(
             )
             found = judge((yield asked), brief, asked, count)
         if isinstance(found, str):
-            return cut, found
+            return Filled(cut, found)
         summary = found
     text = brief.compose(summary.said)
     retain = brief.keep(summary.retain)
-    return cut._replace(edit=replace(span, text=text, said=summary.said, retain=retain)), ""
+    return Filled(cut._replace(edit=replace(span, text=text, said=summary.said, retain=retain)))
 
 
 def _ask(brief: Brief, part: str, earlier: str, caller: str) -> Summarise:

@@ -51,6 +51,7 @@ class Window:
         reasoning: what an edit does to the reasoning behind it, for this model.
         span: the run of messages shown as an account, with its edges, or None.
         calibration: what was learned from reported usage so far.
+        read_from: index of the first message that the provider still reads.
         standing: how many of the first batches under a key of the ledger are shown whole.
     """
 
@@ -69,6 +70,7 @@ class Window:
         self.reasoning: ReasoningRule = "free"
         self.span: tuple[int, int, Span] | None = None
         self.calibration = Calibration(exact=meter.counter.exact)
+        self.read_from = 0
         self.standing: dict[bytes, int] = {}
         self._shown: dict[int, Shown] = {}
         self._spots: dict[str, Spot] = {}
@@ -89,15 +91,25 @@ class Window:
         """Take in the transcript's messages up to ``length``; they become the fresh ones."""
         self.fresh = self.size
         for index in range(self.size, length):
+            if self.transcript.messages[index].supersedes:
+                self._unread(index)
             self._tokens.append(-1)
             self._uncounted.append(index)
             self._bound += self.meter.bound(self.transcript.messages[index])
         self.size = length
 
+    def _unread(self, stop: int) -> None:
+        """The provider reads nothing before ``stop`` any more: it is shown, and costs nothing."""
+        self.read_from, self._tokens = stop, [0] * stop
+        self._counted = self._bound = self._span_tokens = 0
+        self._uncounted.clear()
+        self._tallies.clear()
+
     def refresh(self, index: int) -> None:
         """A message was worded anew by the caller (same digest): count it again."""
         self._outdate(index)
-        if index < self.size and self._tokens[index] >= 0 and not self.hidden(index):
+        read = self.read_from <= index < self.size
+        if read and self._tokens[index] >= 0 and not self.hidden(index):
             self._counted -= self._tokens[index]
             self._tokens[index] = self._count(index)
             self._counted += self._tokens[index]
@@ -129,7 +141,8 @@ class Window:
         if original is None or not _is_of(edit, original.ref):
             return None
         index, number, item = spot
-        before, after = self.leaf_tokens(spot), self.edit_tokens(edit)
+        before = self.leaf_tokens(spot)
+        after = self.edit_tokens(edit) if index >= self.read_from else 0
         self._shown.setdefault(index, {})[number, item] = edit
         self._spots[edit.ref] = spot
         self._outdate(index)
@@ -166,6 +179,8 @@ class Window:
         if run is None:
             return None
         start, stop = run
+        if start < self.read_from:
+            return None
         before = self.tokens
         if self.span:
             self._counted += self._hidden_tokens() - self._span_tokens
@@ -215,6 +230,8 @@ class Window:
     def leaf_tokens(self, spot: Spot) -> int:
         """Tokens of a leaf as it is shown."""
         index, number, item = spot
+        if index < self.read_from:
+            return 0
         edit = self._shown.get(index, _WHOLE).get((number, item))
         if edit is not None:
             return self.edit_tokens(edit)
@@ -275,6 +292,11 @@ class Window:
     # ── reading ──────────────────────────────────────────────────────────────────────
 
     @property
+    def open_span(self) -> tuple[int, int, Span] | None:
+        """The span that a new one must go on from; None where the provider reads none of it."""
+        return self.span if self.span is not None and self.span[1] > self.read_from else None
+
+    @property
     def turn_start(self) -> int:
         """Index of the last assistant message: what is after it was never sent before."""
         return self.transcript.turn_start(self.size)
@@ -284,18 +306,6 @@ class Window:
         span = self.span
         within = span is not None and span[0] <= index < span[1]
         return within and not self.transcript.messages[index].stands
-
-    def parted(self) -> Iterator[int]:
-        """The shown messages with a result whose call is in the account: it came late.
-
-        It could not be known when the call was condensed, and nothing may be left out now.
-        """
-        for index in range(self.span[1], self.size) if self.span else ():
-            for number, part in enumerate(self.transcript.messages[index].parts):
-                home = self.transcript.home(index, number)
-                if isinstance(part, ToolResult) and home is not None and self.hidden(home):
-                    yield index
-                    break
 
     def shown(self, index: int) -> Shown:
         """What replaces the leaves of a message."""

@@ -7,6 +7,7 @@ comes out the same for one of them does not prove what stands there.
 
 from functools import partial
 
+from msgspec import Struct
 from msgspec.structs import fields, replace
 
 STAGES = ("at_first_sight", "under_pressure")
@@ -49,6 +50,9 @@ def _other(value):
             return 1 - value
         case None:
             return 1
+        case Struct():
+            first = fields(value)[0].name
+            return replace(value, **{first: _other(getattr(value, first))})
     return lambda *arguments: _reverse(value(*arguments))
 
 

@@ -69,7 +69,13 @@ def _listed(output: Output) -> str:
 
 
 def account(
-    transcript: Transcript, start: int, stop: int, words: Words, index_ref: str, room_chars: int
+    transcript: Transcript,
+    start: int,
+    stop: int,
+    words: Words,
+    index_ref: str,
+    room_chars: int,
+    summary: str = "",
 ) -> str:
     """One user message that stands for a run of messages.
 
@@ -79,7 +85,9 @@ def account(
         stop: one past its last.
         words: the wording of the session.
         index_ref: what opens the index of the run.
-        room_chars: the most characters the account may have.
+        room_chars: the most characters its head and its bullets may have.
+        summary: the summary of the same run, if one stood for the beginning of it; it holds
+            what the user said, so that no bullet has to.
     """
     head = (
         f"[ullage: messages {start + 1} to {stop} are condensed here to keep within the "
@@ -87,10 +95,14 @@ def account(
         f"{words.read_on(index_ref, 0)}]"
     )
     steps = [step for index in range(start, stop) for step in _steps(transcript, index)]
+    if summary:
+        steps = [step for step in steps if step[0] != "user"]
     kept = _choose(transcript, steps, room_chars - len(head) - 60)
     lines = [kept[number] for number in sorted(kept)]
     if len(lines) < len(steps):
         lines.insert(0, f"- … {len(steps) - len(lines):,} other steps: see the index")
+    if summary:
+        head = f"{head}\n\n{summary}\n\n## Steps"
     return "\n".join([head, *lines])
 
 

@@ -33,6 +33,7 @@ from ullage.stages.summary import summary
 from ullage.window import Window
 
 __all__ = [
+    "AHEAD",
     "OURS",
     "Kept",
     "Pressed",
@@ -48,6 +49,8 @@ __all__ = [
     "surely_over",
 ]
 
+AHEAD = 0.9
+"""At this share of its threshold a compaction is begun, where it can be made beside the turns."""
 _CHARS_PER_TOKEN = 3
 _LEAST_ROOM_TOKENS = 100
 
@@ -147,7 +150,7 @@ def newest_share(window: Window, start: int, *, share: float) -> int:
 def oldest_rough(window: Window, start: int, *, target: float) -> int:
     """The oldest messages go that bring the rough estimate down to a share of the context."""
     room = view_tokens(window) - int(window.context_tokens * target)
-    floor = window.span[1] if window.span else start
+    floor = window.open_span[1] if window.open_span else start
     for index in range(floor, window.size):
         message, silent = window.transcript.messages[index], index in window.silent
         room -= message_tokens(message, window.shown(index), silent=silent)
@@ -188,8 +191,8 @@ def compact(
     """
     if not pressed(window):
         return ()
-    start = window.span[0] if window.span else begin(window, keeps_task=keeps_task)
-    floor = window.span[1] if window.span else start
+    start = window.open_span[0] if window.open_span else begin(window, keeps_task=keeps_task)
+    floor = window.open_span[1] if window.open_span else start
     stop = cut_before(window, kept(window, start), floor)
     if stop - floor < least_messages:
         return () if warning is None else Held(warning)
@@ -206,8 +209,8 @@ def _compacted(
     index = index_of(transcript, start, stop, window.words)
     ref = canon.ref_of(index)
     held = sum(map(window.message_tokens, condensable(window, start, stop)))
-    if window.span is not None:
-        held += sum(map(window.meter.message, window.span[2].texts))
+    if window.open_span is not None:
+        held += sum(map(window.meter.message, window.open_span[2].texts))
     brief = _brief(window, start, stop, prompt, ref, room_tokens * _CHARS_PER_TOKEN)
     text = brief.compose("")
     won = held - window.meter.message(text)
@@ -215,7 +218,7 @@ def _compacted(
         return ()
     why = f"messages {start + 1} to {stop} held {held:,} tokens"
     chain = transcript.chain
-    span = Span(chain[start], chain[stop], text, ref, why, kind="compacted")
+    span = Span(chain[start], chain[stop], text, ref, why, kind="compacted", summarised=True)
     outputs = (*outputs_of(transcript, start, stop), Output(ref, index))
     return [Cut(span, outputs, _with_room(brief, prompt, won))]
 
@@ -223,9 +226,9 @@ def _compacted(
 def _brief(
     window: Window, start: int, stop: int, prompt: Prompt, ref: str, room_chars: int
 ) -> Brief:
-    transcript, span = window.transcript, window.span
+    transcript, span = window.transcript, window.open_span
     earlier = span[2].said if span else ""
-    unseen = span[1] if span and earlier else start
+    unseen = _unseen(window, span[2]) if span and earlier else start
     messages = transcript.messages[start:stop]
     tokens = sum(sum(window.leaf_counts(index)) for index in range(start, stop))
     read_on = window.words.read_on(ref, 0)
@@ -240,6 +243,12 @@ def _brief(
         pieces=flatten(transcript, unseen, stop),
         room_tokens=0,
     )
+
+
+def _unseen(window: Window, standing: Span) -> int:
+    """The first message that a model's summary of the run so far does not tell of."""
+    found = window.transcript.find(standing.said_upto or standing.upto)
+    return 0 if found is None else found
 
 
 def _with_room(brief: Brief, prompt: Prompt, won: int) -> Brief | None:

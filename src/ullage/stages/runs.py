@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from ullage.edits import Span
 from ullage.messages import Message, Opaque
 from ullage.window import Window
 
-__all__ = ["begin", "condensable", "cut_before", "newest_compaction"]
+__all__ = ["begin", "condensable", "continues", "cut_before", "newest_compaction"]
 
 
 def begin(window: Window, *, keeps_task: bool = True) -> int:
@@ -47,6 +48,18 @@ def cut_before(window: Window, index: int, floor: int) -> int:
     may_cut = window.transcript.may_cut
     places = (at for at in range(min(index, window.size - 1), floor, -1) if may_cut(at))
     return next(places, floor)
+
+
+def continues(window: Window, span: Span) -> bool:
+    """Whether a span is of this history, and goes on from where the one that stands ends."""
+    transcript = window.transcript
+    start, stop = transcript.find(span.after), transcript.find(span.upto)
+    if start is None or stop is None or stop >= window.size or not transcript.may_cut(stop):
+        return False
+    stands = window.open_span
+    if stands is None:
+        return start >= window.read_from
+    return stands[0] == start and stands[1] < stop
 
 
 def _compacted(message: Message) -> bool:

@@ -117,7 +117,9 @@ def _user(texts: Sequence[Said], room: int, *, has_task: bool) -> str:
         if text and cost <= room:
             shown[index] = text
             room -= cost
-    return "\n".join(["## The user's words", *(shown.get(e.index) or _absent(e) for e in texts)])
+    lines = ["## The user's words", *(shown[each.index] for each in texts if each.index in shown)]
+    absent = [each for each in texts if each.index not in shown]
+    return "\n".join([*lines, _absent(absent)] if absent else lines)
 
 
 def _whole(each: Said) -> str:
@@ -133,8 +135,9 @@ def _rules(each: Said) -> str:
     return "\n".join([head, *rules])
 
 
-def _absent(each: Said) -> str:
-    return f"Message {each.index + 1}: {len(each.text):,} characters, in the index."
+def _absent(texts: Sequence[Said]) -> str:
+    chars = sum(len(each.text) for each in texts)
+    return f"… {len(texts):,} more, {chars:,} characters: see the index"
 
 
 # ── what was done ────────────────────────────────────────────────────────────────────────
