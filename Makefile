@@ -6,7 +6,7 @@ BIN    := $(VENV)/bin
 ADK    := .venv-adk
 READY  := $(VENV)/.ready
 
-.PHONY: help fuzz demo test real-model browser adk test-adk check documents bench bench-tokens bench-recall replay-all lock clean setup
+.PHONY: help fuzz demo test real-model browser adk test-adk check documents bench bench-tokens bench-recall replay-all replay-controls lock clean setup
 
 help:
 	@echo "make demo                a long agent run kept inside a 64k window, live"
@@ -22,6 +22,7 @@ help:
 	@echo "make bench-recall        reading in a 100 MB output: milliseconds and memory"
 	@echo "make bench-tokens        how good the token estimates are"
 	@echo "make replay-all TRACES=… every recorded run at 16k, 32k, 64k and 128k"
+	@echo "make replay-controls TRACES=… the evidence metric itself on trial"
 
 setup: $(READY)
 
@@ -82,6 +83,9 @@ bench-tokens: $(READY)
 TRACES ?= ../shared/traces
 replay-all: $(READY)
 	@$(BIN)/ullage replay $(TRACES) --window 16000 --window 32000 --window 64000 --window 128000
+
+replay-controls: $(READY)
+	@$(BIN)/python -m bench.controls $(TRACES) $(if $(MOST),--most $(MOST))
 
 SECONDS ?= 60
 fuzz: $(READY)
