@@ -38,7 +38,6 @@ UNTESTED = {
     "ullage.formats.openai_responses": "reached through FORMATS: tests/formats",
     "ullage.formats.mended": "what mending gives: tests/formats/test_repair.py",
     "ullage.rendering": "every view; its work is counted in tests/test_work.py",
-    "ullage.replay.gates": "checked with every replay: tests/replay, tests/cli",
 }
 
 

@@ -20,6 +20,7 @@ from ullage.desk import Desk
 from ullage.errors import OverLimitError
 from ullage.formats import FORMATS
 from ullage.limits import Limits
+from ullage.policy import Policy
 from ullage.presets import preset
 from ullage.replay.boundaries import answer_of, boundaries
 from ullage.replay.evidence.demands import Head, demands_of
@@ -112,14 +113,7 @@ def replay_run(
     """
     wire, chosen = FORMATS[run.format], preset(policy)
     model = str(run.request.get("model") or MODELS[run.format])
-    new_session = partial(
-        Session,
-        model,
-        policy=chosen,
-        limits=Limits(window_tokens=window_tokens),
-        format=run.format,
-        recall=chosen.desk.offered,
-    )
+    new_session = _sessions(run.format, model, chosen, window_tokens)
     session, judge, head = new_session(), Judge(), head_of(run.request)
     added = _tools_of(chosen.desk) if chosen.desk.offered else ""
     gates = Gates(session, judge, judge.text(head) + judge.text(added))
@@ -149,7 +143,6 @@ def replay_run(
         if on_view is not None and tally.purse.newest is not None:
             on_view(session.window, tally.purse.newest)
         session.observe(Usage(fresh_tokens=gates.head_tokens + shown_tokens))
-    evidence = evidence_of(watch.verdicts, demands.classes)
     return tally.result(
         run=run.id,
         policy=policy,
@@ -157,7 +150,21 @@ def replay_run(
         calls=len(lengths),
         events=dict(Counter(event.kind for event in session.events)),
         broken={gate: gates.broken[gate] for gate in GATES if gates.broken[gate]},
-        evidence=evidence,
+        evidence=evidence_of(watch.verdicts, demands.classes),
+    )
+
+
+def _sessions(
+    format: str, model: str, policy: Policy, window_tokens: int
+) -> Callable[..., Session]:
+    """Makes sessions that differ in nothing but what they are given."""
+    return partial(
+        Session,
+        model,
+        policy=policy,
+        limits=Limits(window_tokens=window_tokens),
+        format=format,
+        recall=policy.desk.offered,
     )
 
 

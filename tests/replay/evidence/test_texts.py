@@ -20,7 +20,7 @@ from ullage.replay.evidence.texts import Atom, holds, places, plain, quotes, wor
         ("path", "src/a.py", "mysrc/a.py", False),
         ("path", "src/a.py", "src/a.py.orig", False),
         ("path", "src/a", "src/a/b.py", False),
-        ("path", "/repo/a.py", "/home/repo/a.py", False),
+        ("path", "/repo/a.py", "/data/repo/a.py", False),
         ("number", "1234", "12345", False),
         ("number", "1234", "1234.5", False),
         ("number", "1234", "is 1234.", True),
