@@ -26,6 +26,8 @@ from ullage.briefs import Brief, Prompt
 from ullage.edits import Cut, Held, Span
 from ullage.effects import Output
 from ullage.stages.account import index_of, outputs_of
+from ullage.stages.essentials import essentials
+from ullage.stages.facts import deeds
 from ullage.stages.flatten import flatten
 from ullage.stages.rough import message_tokens, view_tokens
 from ullage.stages.runs import begin, condensable, cut_before, new_from
@@ -232,7 +234,8 @@ def _brief(
     messages = transcript.messages[start:stop]
     tokens = sum(sum(window.leaf_counts(index)) for index in range(start, stop))
     read_on = window.words.read_on(ref, 0)
-    floor = summary(transcript, start, stop, room_chars)
+    done = deeds(transcript, start, stop)
+    floor = summary(transcript, start, stop, room_chars, done)
     in_full = "" if "{read_on}" in prompt.opens else f"[Everything in full: {read_on}]"
     return Brief(
         prompt=prompt,
@@ -242,6 +245,7 @@ def _brief(
         earlier=earlier,
         pieces=flatten(transcript, unseen, stop),
         room_tokens=0,
+        facts=essentials(done),
     )
 
 

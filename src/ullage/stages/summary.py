@@ -38,7 +38,13 @@ _RULE = re.compile(
 _QUOTE_CHARS = 160
 
 
-def summary(transcript: Transcript, start: int, stop: int, room_chars: int) -> str:
+def summary(
+    transcript: Transcript,
+    start: int,
+    stop: int,
+    room_chars: int,
+    done: Sequence[Deed] | None = None,
+) -> str:
     """The summary of the messages from ``start`` up to ``stop``.
 
     Args:
@@ -46,8 +52,9 @@ def summary(transcript: Transcript, start: int, stop: int, room_chars: int) -> s
         start: the first message of the run.
         stop: one past its last.
         room_chars: about the most characters it may have.
+        done: its deeds, where they are known.
     """
-    done = deeds(transcript, start, stop)
+    done = deeds(transcript, start, stop) if done is None else done
     users = list(said(transcript, start, stop, "user"))
     texts = list(said(transcript, start, stop, "assistant"))
     has_task = next(said(transcript, 0, start, "user"), None) is None
