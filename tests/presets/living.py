@@ -18,10 +18,10 @@ def new_session(policy, format, window_tokens=ROOMY, **more):
     return Session(model, policy=policy, format=format, limits=limits, recall=True, **more)
 
 
-def lived(policy, format, turns, window_tokens=ROOMY):
+def lived(policy, format, turns, window_tokens=ROOMY, **more):
     """A session that sent a request before each reply: itself, its history, its views."""
     messages = histories.wire(format, turns)
-    session = new_session(policy, format, window_tokens)
+    session = new_session(policy, format, window_tokens, **more)
     views = [
         session.fit(histories.request(format, messages[:length]))
         for length in boundaries(format, messages)

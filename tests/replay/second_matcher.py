@@ -34,15 +34,14 @@ Conditions
 16. (5) means all tools called in a_t. Schemas are texts here: enum values fall under (2).
 17. Re-uses meet all conditions but (3), also if the assistant wrote x before a result showed it.
 18. Classes, the first that fits: user/system; in no result: own writing or generated; tool name;
-    stop list; re-use; demand.
-19. The stop list counts the atoms of arguments, once for each task.
+    stop list (it counts the atoms of arguments, once for each task); re-use; demand.
 Visible
-20. Source lines are those of *all* results before t that hold x; `source_line` is the last one.
+19. Source lines are those of *all* results before t that hold x; `source_line` is the last one.
     Lines end at a line feed. For an old text of several lines they are those lines, whole.
-21. A line is long when it is longer than x and 160 characters. The window may cut tokens.
-22. "80% of its tokens in order" is the longest common subsequence with the tokens of 7, over the
+20. A line is long when it is longer than x and 160 characters. The window may cut tokens.
+21. "80% of its tokens in order" is the longest common subsequence with the tokens of 7, over the
     whole message. x must occur in that message too, though not among the matching tokens.
-23. A message's text is its content, reasoning and arguments' leaves, as in 4, one a line.
+22. A message's text is its content, reasoning and arguments' leaves, as in 4, one a line.
 """
 
 import json
@@ -59,8 +58,7 @@ WINDOW_CHARS, SHOWN_SHARE, STOP_SHARE = 80, 0.8, 0.02
 
 WORD = r"\w+(?:[.-]\w+)*"
 TOKEN = re.compile(
-    r"\d+(?:\.\d+)?%(?!\w)"
-    rf"|(?:~/|(?:\.\.?/)+|(?<![</\w.])/)?\.?{WORD}(?:/[.@]?{WORD})*"
+    rf"\d+(?:\.\d+)?%(?!\w)|(?:~/|(?:\.\.?/)+|(?<![</\w.])/)?\.?{WORD}(?:/[.@]?{WORD})*"
 )
 URL = re.compile(r"\b[A-Za-z][\w+.-]{0,15}://[^\s\"'`<>()\[\]{}|\\,;]*[\w=&#%~@$*+-]")
 UNIT = r"(?:%|[kKMGTP]i?[bB]?|[bB]|bytes|[nuµm]?s|min|h|d|px|r?em|pt|[kMG]?Hz)"
@@ -232,18 +230,21 @@ def bare(token: str) -> str:
     return token.lstrip("@" if "/" in token else "@.")
 
 
+@lru_cache(2048)
 def forms(text: str) -> tuple[str, ...]:
     """The text as it is, after the text with its JSON escapes undone where it has any."""
     plain = ESCAPE.sub(lambda escape: json.loads(f'"{escape[0]}"'), text)
     return (text,) if plain == text else (plain, text)
 
 
-def named(text: str) -> Iterator[tuple[int, str]]:
+@lru_cache(512)
+def named(text: str) -> list[tuple[int, str]]:
     """(start, name) of all that a token of the text can be found by."""
-    yield from ((match.start(), match[0]) for match in URL.finditer(text))
+    found = [(match.start(), match[0]) for match in URL.finditer(text)]
     for match in TOKEN.finditer(text):
         for start in (0, *(slash.end() for slash in re.finditer("/", match[0]))):
-            yield match.start() + start, bare(match[0][start:])
+            found.append((match.start() + start, bare(match[0][start:])))
+    return found
 
 
 @lru_cache(4096)
@@ -259,15 +260,14 @@ def occurs(atom: str, kind: str, text: str) -> bool:
 
 def places(atom: str, kind: str, form: str) -> Iterator[int]:
     """Where the atom starts in a form of a text."""
-    if kind in SUBSTRINGS:
+    if kind not in SUBSTRINGS:
+        for line in re.finditer(".+", form) if atom in form else ():
+            if atom in line[0]:
+                yield from (line.start() + start for start, name in named(line[0]) if name == atom)
+    elif atom in form:
         before = r"(?<!\w)(?<!\w[.-])" if kind == LITERAL and re.match(r"\w", atom) else ""
         after = r"(?!\w|[./-]\w)" if kind == LITERAL and re.search(r"\w\Z", atom) else ""
-        if atom in form:
-            yield from (m.start() for m in re.finditer(before + re.escape(atom) + after, form))
-        return
-    for line in re.finditer(".+", form):
-        if atom in line[0]:
-            yield from (line.start() + start for start, name in named(line[0]) if name == atom)
+        yield from (m.start() for m in re.finditer(before + re.escape(atom) + after, form))
 
 
 def lines_with(atom: str, kind: str, text: str) -> list[str]:
