@@ -91,6 +91,7 @@ def test_content_makes_no_element_and_ends_none():
     assert "img" not in {tag for tag, _ in elements.tags}
     bodies = zip(elements.tags, elements.bodies, strict=True)
     (summary,) = (text for (_, a), text in bodies if a.get("type") == "application/json")
+    assert "<" not in summary
     assert json.loads(summary)["lead"] == EVIL
     assert not any(name.startswith("on") for _, attributes in elements.tags for name in attributes)
 
