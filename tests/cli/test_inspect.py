@@ -49,6 +49,7 @@ def test_the_page_is_its_owners_alone(lived, tmp_path):
     assert ullage("inspect", ledger, history, "--window", WINDOW, "--html", page).status == 0
     assert page.stat().st_mode & 0o077 == 0
     assert "What was sent, turn by turn" in page.read_text()
+    assert f"ullage inspect {ledger} {history} --window {WINDOW}" in page.read_text()
 
 
 def test_the_store_is_left_as_it_was(lived):

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+import shlex
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -14,7 +15,7 @@ from ullage.replay.prices import Profile
 from ullage.replay.report import Picture, page_of
 from ullage.replay.table import Row
 
-__all__ = ["save", "write_page"]
+__all__ = ["command_of", "save", "write_page"]
 
 
 _FRAMES = "Policies of the frame are no sessions: their turns are not drawn."
@@ -51,6 +52,15 @@ def write_page(
         notes=notes,
     )
     save(path, page)
+
+
+def command_of(name: str, paths: Iterable[Path], options: Mapping[str, object]) -> str:
+    """A command as one types it: its paths, then its options, those not given left out."""
+    words = ["ullage", name, *map(str, paths)]
+    for option, value in options.items():
+        for each in value if isinstance(value, tuple) else (value,) if value else ():
+            words += [option, str(each)]
+    return shlex.join(words)
 
 
 def save(path: Path, page: str) -> None:

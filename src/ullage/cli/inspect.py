@@ -9,7 +9,7 @@ from rich.console import Console
 from rich.table import Table
 
 from ullage.cli._options import json_option, open_kept, print_json
-from ullage.cli._page import save
+from ullage.cli._page import command_of, save
 from ullage.cli._prices import price_option, profiles_of
 from ullage.errors import FormatError
 from ullage.presets import NAMES
@@ -67,7 +67,15 @@ def command(
     finally:
         store.close()
     if page is not None:
-        save(page, _page(run, found, profiles))
+        options = {
+            "--run": wanted,
+            "--tenant": tenant,
+            "--window": window,
+            "--policy": policy,
+            "--cache": named,
+        }
+        asked = command_of("inspect", (ledger, history), options)
+        save(page, _page(run, found, profiles, asked))
     if as_json:
         print_json(
             {"run": run.id, "policy": found.policy, "trace": found.trace, "bills": found.bills}
@@ -84,7 +92,7 @@ def _run(history: Path, wanted: str | None) -> Run:
     return max(runs, key=lambda run: len(run.messages))
 
 
-def _page(run: Run, found: Lived, profiles: tuple[Profile, ...]) -> str:
+def _page(run: Run, found: Lived, profiles: tuple[Profile, ...], asked: str) -> str:
     trace = found.trace
     picture = Picture(
         name=run.id,
@@ -99,6 +107,7 @@ def _page(run: Run, found: Lived, profiles: tuple[Profile, ...]) -> str:
         f"{len(trace.marks):,} edits, as its ledger tells it.",
         pictures=[picture],
         profiles=profiles,
+        command=asked,
         notes=[_clipped(found)] if found.story.clipped else (),
     )
 

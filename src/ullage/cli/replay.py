@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import shlex
 import sys
 from collections import Counter
 from collections.abc import Callable, Iterator
@@ -18,7 +17,7 @@ from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 
 from ullage.cli._options import json_option, print_json
-from ullage.cli._page import write_page
+from ullage.cli._page import command_of, write_page
 from ullage.cli._prices import price_option, profiles_of
 from ullage.errors import FormatError
 from ullage.formats import FORMATS
@@ -156,18 +155,15 @@ def _asked(
     most: int | None,
 ) -> str:
     """The command that prints the same figures again."""
-    words = ["ullage", "replay", *map(str, paths)]
-    for option, values in (
-        ("--policy", dict.fromkeys(policy for policy, _ in tries)),
-        ("--window", dict.fromkeys(window for _, window in tries)),
-        ("--cache", named),
-        ("--format", [wire] if wire else []),
-        ("--least", [least] if least else []),
-        ("--most", [most] if most is not None else []),
-    ):
-        for value in values:
-            words += [option, str(value)]
-    return shlex.join(words)
+    options = {
+        "--policy": tuple(dict.fromkeys(policy for policy, _ in tries)),
+        "--window": tuple(dict.fromkeys(window for _, window in tries)),
+        "--cache": named,
+        "--format": wire,
+        "--least": least,
+        "--most": most,
+    }
+    return command_of("replay", paths, options)
 
 
 def _print(rows: list[Row], profile: str) -> None:

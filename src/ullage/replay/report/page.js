@@ -647,6 +647,7 @@ function keys(event) {
 function start() {
   $("lead").textContent = page.lead;
   $("command").textContent = page.command;
+  $("again").hidden = !page.command;
   $("notes").textContent = page.notes.join(" ");
   theme();
   policies();
