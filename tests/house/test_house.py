@@ -31,13 +31,13 @@ UNTESTED = {
     "ullage.cli.fit": "a command, loaded when called: tests/cli",
     "ullage.cli.gc": "a command, loaded when called: tests/cli",
     "ullage.cli.grep": "a command, loaded when called: tests/cli",
+    "ullage.cli.inspect": "a command, loaded when called: tests/cli",
     "ullage.cli.read": "a command, loaded when called: tests/cli",
     "ullage.coat": "what both sessions share: every test of a session",
     "ullage.formats.gemini": "reached through FORMATS: tests/formats",
     "ullage.formats.openai_responses": "reached through FORMATS: tests/formats",
     "ullage.formats.mended": "what mending gives: tests/formats/test_repair.py",
     "ullage.rendering": "every view; its work is counted in tests/test_work.py",
-    "ullage.replay.gates": "checked with every replay: tests/replay, tests/cli",
 }
 
 

@@ -24,7 +24,7 @@ from ullage.session import Session
 from ullage.tokens import Counter as TokenCounter
 from ullage.tokens import exact
 
-__all__ = ["GATES", "Gates", "Judge"]
+__all__ = ["GATES", "Gates", "Judge", "breaks_wire"]
 
 GATES = ("G1", "G2", "G3", "G4", "G5", "G6")
 Wire = Mapping[str, Any]
@@ -106,11 +106,7 @@ class Gates:
 
     def _wire(self, raw: Sequence[Wire], view: Sequence[Wire]) -> None:
         name = str(self.session.state.format)
-        found = problems_of(name, view)
-        if found:
-            own = Counter(problem.rule for problem in problems_of(name, raw))
-            ours = Counter(problem.rule for problem in found)
-            self._count("G1", any(ours[rule] > own[rule] for rule in ours))
+        self._count("G1", breaks_wire(name, raw, view))
 
     def _lossless(self, raw: Sequence[Wire], view: Sequence[Wire]) -> None:
         span = self.session.window.span
@@ -166,6 +162,16 @@ class Gates:
             if before is not after and before.get("role") in ("user", "system", "developer"):
                 said, shown = texts_of(content_of(before)), texts_of(content_of(after))
                 self._count("G5", said != shown)
+
+
+def breaks_wire(name: str, raw: Sequence[Wire], view: Sequence[Wire]) -> bool:
+    """G1: whether a view breaks a rule of its format more often than the recording does."""
+    found = problems_of(name, view)
+    if not found:
+        return False
+    own = Counter(problem.rule for problem in problems_of(name, raw))
+    ours = Counter(problem.rule for problem in found)
+    return any(ours[rule] > own[rule] for rule in ours)
 
 
 def _result_texts(message: Wire) -> list[str]:

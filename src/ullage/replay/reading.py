@@ -8,14 +8,24 @@ from __future__ import annotations
 
 import base64
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from ullage.desk import CONTINUATION
 from ullage.notices import next_offset, pointers
 from ullage.session import Session
 
-__all__ = ["ask", "content_of", "follow", "reachable", "results", "texts_of", "visible"]
+__all__ = [
+    "ask",
+    "content_of",
+    "follow",
+    "leads_to",
+    "reachable",
+    "reachable_with",
+    "results",
+    "texts_of",
+    "visible",
+]
 
 Wire = Mapping[str, Any]
 
@@ -143,10 +153,32 @@ def reachable(session: Session, texts: Sequence[str], opened: dict[str, str]) ->
         texts: what is visible.
         opened: what was opened so far, by ref; grows.
     """
-    queue = list(texts)
+
+    def leads(ref: str) -> list[str]:
+        if ref in opened:
+            return []
+        opened[ref] = follow(session, ref)
+        return leads_to(opened[ref])
+
+    reachable_with(leads, [pointer.ref for text in texts for pointer in pointers(text)])
+
+
+def leads_to(text: str) -> list[str]:
+    """The refs that an index of messages names; none if the text is no index."""
+    return [pointer.ref for pointer in pointers(text)] if text.startswith(_INDEX) else []
+
+
+def reachable_with(leads: Callable[[str], Iterable[str]], refs: Iterable[str]) -> list[str]:
+    """These refs, and every ref that they lead to, each once.
+
+    Args:
+        leads: the refs that what is kept under a ref names.
+        refs: where to begin.
+    """
+    found, queue = dict[str, None](), list(refs)
     while queue:
-        for pointer in pointers(queue.pop()):
-            if pointer.ref not in opened:
-                whole = opened[pointer.ref] = follow(session, pointer.ref)
-                if whole.startswith(_INDEX):
-                    queue.append(whole)
+        ref = queue.pop()
+        if ref not in found:
+            found[ref] = None
+            queue += leads(ref)
+    return list(found)

@@ -31,6 +31,7 @@ class Run(Struct, frozen=True):
         source: what kind of recording this was, such as ``"trajectory"``.
         stamps: seconds since 1970 by message index, where recorded.
         line: the line of the file it begins at, from 1; 0 if not known.
+        task: what tells the task from others, where recorded; several runs may share it.
     """
 
     id: str
@@ -41,6 +42,7 @@ class Run(Struct, frozen=True):
     source: str
     stamps: dict[int, float]
     line: int = 0
+    task: str = ""
 
 
 Grade: TypeAlias = Literal["skipped", "foreign", "mended"]

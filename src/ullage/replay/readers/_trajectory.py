@@ -43,7 +43,14 @@ def runs_of(value: dict[str, Any], name: str, line: int, report: Report) -> Iter
         source="trajectory",
         stamps={},
         line=line,
+        task=_task(value),
     )
+
+
+def _task(value: dict[str, Any]) -> str:
+    """The recorded task; several joined in one run have none in common."""
+    task = value.get("task")
+    return task if isinstance(task, str) and not value.get("joined") else ""
 
 
 def _bare(message: dict[str, Any]) -> dict[str, Any]:

@@ -1,0 +1,180 @@
+"""What a call demands of the history: the values that only a tool could have told it.
+
+A value in the arguments of call ``t`` is a *demand* if it stands in an earlier result and
+nobody else has said it: not the system, the tools' schemas or the user, not the model itself
+before. Values the model has written before are the *re-use* series, kept apart. All others
+are counted by class and never scored (`metrics` M1).
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence, Set
+from typing import Any, Literal, TypeAlias
+
+from msgspec import Struct
+
+from ullage.formats import Format
+from ullage.messages import ToolCall
+from ullage.replay.evidence.atoms import atoms_of
+from ullage.replay.evidence.story import Piece, Story
+from ullage.replay.evidence.texts import Atom, holds, plain, quotes
+
+__all__ = ["BUCKETS", "CLASSES", "Demand", "Demands", "Head", "Use", "bucket_of", "demands_of"]
+
+Use: TypeAlias = Literal["first", "reuse"]
+CLASSES = ("first", "reuse", "told", "schema", "common", "generated")
+BUCKETS = ("1", "2-3", "4-10", "11-30", ">30")
+_UPPER = (1, 3, 10, 30)
+
+
+def bucket_of(age: int) -> str:
+    """The bucket of an age in calls."""
+    return BUCKETS[sum(age > upper for upper in _UPPER)]
+
+
+class Demand(Struct, frozen=True):
+    """One value one call needs from the history.
+
+    Attributes:
+        call: the number of the call, from 0.
+        atom: the value.
+        use: its first use, or one the model has written before.
+        age: calls between the latest text that holds it and this one; 1 is the newest.
+        weight: 1 over the number of demands of the same use in this call.
+        sources: the texts that hold it, oldest first, with their message: of a first use
+            tool results; of a re-use everything said.
+    """
+
+    call: int
+    atom: Atom
+    use: Use
+    age: int
+    weight: float
+    sources: tuple[tuple[int, Piece], ...]
+
+    @property
+    def is_far(self) -> bool:
+        """Whether it is of the headline: age 4 or more."""
+        return self.age >= 4
+
+
+class Demands(Struct, frozen=True):
+    """What all calls of a run demand.
+
+    Attributes:
+        by_call: the demands of each call.
+        classes: how many values of the arguments are of each of `CLASSES`.
+    """
+
+    by_call: tuple[tuple[Demand, ...], ...]
+    classes: dict[str, int]
+
+    def __iter__(self) -> Iterator[Demand]:
+        return (demand for demands in self.by_call for demand in demands)
+
+
+class Head(Struct, frozen=True):
+    """What stands outside the messages, for the question who said a value first.
+
+    Attributes:
+        text: system text and tool schemas.
+        enums: by tool, its name and the values its schema allows.
+    """
+
+    text: str
+    enums: Mapping[str, frozenset[str]]
+
+    @classmethod
+    def of(cls, wire: Format, request: Mapping[str, Any]) -> Head:
+        """The head of a request."""
+        whole = {**request, wire.key: []}
+        tools = {wire.tool_name(tool): tool for tool in wire.tools(whole)}
+        enums = {name: frozenset({name, *_enums(tool)}) for name, tool in tools.items()}
+        return cls("\n".join(wire.head(whole).texts), enums)
+
+    def says(self, atom: Atom) -> bool:
+        """Whether an atom stands in the head."""
+        if atom.kind == "quote":
+            return quotes(self.text, atom.text)
+        return holds(plain(self.text), atom)
+
+    def allows(self, tool: str, atom: Atom) -> bool:
+        """Whether an atom is the tool's name, or a value its schema lists."""
+        return atom.text == tool or atom.text in self.enums.get(tool, ())
+
+
+def demands_of(
+    story: Story, lengths: Sequence[int], head: Head, common: Set[str] = frozenset()
+) -> Demands:
+    """The demands of every call of a run.
+
+    Args:
+        story: the whole run.
+        lengths: how many messages stood before each call.
+        head: what stands outside the messages.
+        common: the stop list (`ullage.replay.evidence.common`).
+    """
+    classes: Counter[str] = Counter()
+    by_call = []
+    for number, length in enumerate(lengths):
+        found: dict[Atom, tuple[str, tuple[tuple[int, Piece], ...]]] = {}
+        for call in _calls(story, length):
+            for atom in sorted(atoms_of(call.arguments)):
+                if atom not in found:
+                    found[atom] = _class(atom, call.name, story, length, head, common)
+        classes.update(kind for kind, _ in found.values())
+        by_call.append(tuple(_made(number, found, lengths)))
+    return Demands(tuple(by_call), {name: classes[name] for name in CLASSES if classes[name]})
+
+
+def _made(
+    number: int,
+    found: Mapping[Atom, tuple[str, tuple[tuple[int, Piece], ...]]],
+    lengths: Sequence[int],
+) -> Iterator[Demand]:
+    uses: tuple[Use, ...] = ("first", "reuse")
+    for use in uses:
+        mine = [(atom, sources) for atom, (kind, sources) in found.items() if kind == use]
+        for atom, sources in mine:
+            first_shown = bisect_right(lengths, sources[-1][0])
+            age = number - first_shown + 1
+            yield Demand(number, atom, use, age, 1 / len(mine), sources)
+
+
+def _class(
+    atom: Atom, tool: str, story: Story, length: int, head: Head, common: Set[str]
+) -> tuple[str, tuple[tuple[int, Piece], ...]]:
+    places = story.before(atom, length)
+    if head.says(atom) or any(piece.by == "told" for _, piece in places):
+        return "told", ()
+    if head.allows(tool, atom):
+        return "schema", ()
+    if not places:
+        return "generated", ()
+    if atom.text in common:
+        return "common", ()
+    if any(piece.by == "own" for _, piece in places):
+        return "reuse", tuple(places)
+    return "first", tuple(places)
+
+
+def _calls(story: Story, length: int) -> Iterator[ToolCall]:
+    """The calls of the reply that begins at this message."""
+    for message in story.parsed[length:]:
+        if message.role != "assistant":
+            return
+        yield from message.calls
+
+
+def _enums(value: Any) -> Iterator[str]:
+    """Every value that a schema lists, anywhere in it."""
+    if isinstance(value, Mapping):
+        listed = value.get("enum")
+        yield from (item for item in listed or () if isinstance(item, str))
+        for item in value.values():
+            yield from _enums(item)
+    elif isinstance(value, list):
+        for item in value:
+            yield from _enums(item)

@@ -1,0 +1,230 @@
+"""Which ref a reader would open, and what it then reads (`metrics` M1, "recoverable in one").
+
+Nobody chooses with hindsight: the refs a view names are ranked by BM25 over the words beside
+each ref and the call it belongs to; the question is the model's reply with the value masked.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from functools import lru_cache
+from math import log
+from typing import Protocol
+
+from msgspec import Struct
+
+from ullage.desk import CONTINUATION, READ
+from ullage.messages import Text
+from ullage.notices import Pointer, pointers
+from ullage.replay.evidence.story import Piece, Story
+from ullage.replay.evidence.texts import Atom, holds, plain, quotes, words
+from ullage.replay.reading import ask, follow, leads_to
+from ullage.session import Session
+
+__all__ = [
+    "Library",
+    "PageLibrary",
+    "SessionLibrary",
+    "Shelf",
+    "Stub",
+    "holds_in",
+    "question",
+    "stubs_in",
+]
+
+_TERM = re.compile(r"[^\W\d_]+|\d+")
+_NEAR_CHARS = 300
+_K1, _B = 1.5, 0.75
+_MAY_NAME = ("ref", "get_continuation(", ".txt")
+
+
+class Library(Protocol):
+    """Opens refs as what is judged documents it."""
+
+    def page(self, pointer: Pointer) -> str:
+        """What one call with this ref returns."""
+
+    def whole(self, ref: str) -> str:
+        """Everything kept under a ref, page after page."""
+
+    def leads(self, ref: str) -> Sequence[str]:
+        """The refs that what is kept under a ref names, if it is an index of others."""
+
+
+class SessionLibrary:
+    """Opens refs by the session's own recall tools, with their documented pages."""
+
+    def __init__(self, session: Session) -> None:
+        """Open refs of this session. Each page is read once."""
+        self.session = session
+        self._pages: dict[Pointer, str] = {}
+        self._wholes: dict[str, str] = {}
+        self._leads: dict[str, list[str]] = {}
+
+    def page(self, pointer: Pointer) -> str:
+        """See `Library.page`. Empty if the session offers no tool that opens refs."""
+        if pointer not in self._pages:
+            self._pages[pointer] = self._open(pointer)
+        return self._pages[pointer]
+
+    def whole(self, ref: str) -> str:
+        """See `Library.whole`."""
+        if ref not in self._wholes:
+            words = self.session.window.words
+            reads = words.recall and CONTINUATION in words.desk.names
+            self._wholes[ref] = follow(self.session, ref) if reads else self._lines(ref)
+        return self._wholes[ref]
+
+    def leads(self, ref: str) -> Sequence[str]:
+        """See `Library.leads`."""
+        if ref not in self._leads:
+            self._leads[ref] = leads_to(self.whole(ref))
+        return self._leads[ref]
+
+    def _open(self, pointer: Pointer) -> str:
+        words = self.session.window.words
+        if words.recall and CONTINUATION in words.desk.names:
+            arguments = {"tool_call_id": pointer.ref, "offset": pointer.offset}
+            return ask(self.session, words.prefix + CONTINUATION, arguments)
+        return self._lines(pointer.ref)
+
+    def _lines(self, ref: str) -> str:
+        words = self.session.window.words
+        if not words.recall or READ not in words.desk.names:
+            return ""
+        return ask(self.session, words.prefix + READ, {"ref_id": ref})
+
+
+class PageLibrary:
+    """Opens refs that return all there is under them in one page.
+
+    Attributes:
+        pages: what each ref opens.
+    """
+
+    def __init__(self) -> None:
+        """Nothing is kept yet."""
+        self.pages: Mapping[str, str] = {}
+
+    def page(self, pointer: Pointer) -> str:
+        """See `Library.page`."""
+        return self.pages.get(pointer.ref, "")
+
+    def whole(self, ref: str) -> str:
+        """See `Library.whole`."""
+        return self.pages.get(ref, "")
+
+    def leads(self, ref: str) -> Sequence[str]:
+        """See `Library.leads`."""
+        return ()
+
+
+class Stub(Struct, frozen=True):
+    """A ref as a view names it.
+
+    Attributes:
+        pointer: the ref, and where to read on.
+        text: the words beside it.
+        call: the arguments of the call it belongs to, as the view shows them.
+    """
+
+    pointer: Pointer
+    text: str
+    call: str
+
+
+def stubs_in(texts: Iterable[Sequence[Piece]]) -> list[Stub]:
+    """Every ref that the texts of a view's messages name, once, where it is named last."""
+    calls: dict[str, str] = {}
+    found: dict[Pointer, Stub] = {}
+    for pieces in texts:
+        for piece in pieces:
+            if piece.by == "own" and piece.call_id:
+                calls[piece.call_id] = piece.text
+            for stub in _stubs(piece, calls.get(piece.call_id, "")):
+                found[stub.pointer] = stub
+    return list(found.values())
+
+
+def _stubs(piece: Piece, call: str) -> Iterator[Stub]:
+    if any(name in piece.text for name in _MAY_NAME):
+        for pointer in _pointers(piece.text):
+            yield Stub(pointer, _beside(piece.text, pointer.ref), call)
+
+
+@lru_cache(maxsize=4096)
+def _pointers(text: str) -> tuple[Pointer, ...]:
+    return tuple(pointers(text))
+
+
+def _beside(text: str, ref: str) -> str:
+    """The lines around the last place that names a ref, within 300 characters of it."""
+    at = text.rfind(ref)
+    before, behind = text[max(at - _NEAR_CHARS, 0) : at], text[at : at + _NEAR_CHARS]
+    return before[before.rfind("\n") + 1 :] + behind.partition("\n")[0]
+
+
+def question(story: Story, length: int) -> str:
+    """What the model says and asks for in the reply that begins at this message."""
+    texts: list[str] = []
+    for message in story.parsed[length:]:
+        if message.role != "assistant":
+            break
+        texts += [part.text for part in message.parts if isinstance(part, Text)]
+        texts += [f"{call.name} {call.arguments}" for call in message.calls]
+    return plain("\n".join(texts))
+
+
+class Shelf:
+    """The refs of one view, ranked for a question by BM25 over their stubs and calls."""
+
+    def __init__(self, stubs: Sequence[Stub]) -> None:
+        """Put these refs on the shelf, the oldest first."""
+        self.stubs = stubs
+        self._with_term: dict[str, list[tuple[int, int]]] = {}
+        lengths = []
+        for number, stub in enumerate(stubs):
+            counts = _counts(f"{stub.text} {stub.call}")
+            lengths.append(sum(counts.values()))
+            for term, often in counts.items():
+                self._with_term.setdefault(term, []).append((number, often))
+        mean = sum(lengths) / max(len(lengths), 1)
+        self._damping = [_K1 * (1 - _B + _B * length / mean) for length in lengths]
+
+    def ranked(self, asked: str, atom: Atom) -> list[Stub]:
+        """The refs in the order in which a reader would open them, the value masked.
+
+        Of two that fit alike the newer is opened first.
+        """
+        scores = [0.0] * len(self.stubs)
+        for term in sorted(set(_terms(asked.replace(plain(atom.text), " ")))):
+            holding = self._with_term.get(term, ())
+            rarity = log(1 + (len(scores) - len(holding) + 0.5) / (len(holding) + 0.5))
+            for number, often in holding:
+                scores[number] += rarity * often * (_K1 + 1) / (often + self._damping[number])
+        newest_first = range(len(scores) - 1, -1, -1)
+        return [self.stubs[i] for i in sorted(newest_first, key=lambda i: -scores[i])]
+
+
+@lru_cache(maxsize=8192)
+def _counts(text: str) -> Counter[str]:
+    return Counter(_terms(text))
+
+
+def _terms(text: str) -> list[str]:
+    return _TERM.findall(text.lower())
+
+
+def holds_in(text: str, atom: Atom) -> bool:
+    """Whether a page holds a value."""
+    if atom.kind == "quote":
+        return quotes(text, atom.text)
+    longest = max(words(atom.text), key=len, default="")
+    if longest.isascii() and longest not in text:  # by far the most, and unescaping is slow
+        return False
+    return holds(_plain(text), atom)
+
+
+_plain = lru_cache(maxsize=1024)(plain)

@@ -1,0 +1,88 @@
+"""The evidence of many runs: counts summed, shares as the mean over runs.
+
+Each run counts once, whatever its length (`metrics` §0): a sum would favour the longest.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+
+from msgspec import Struct
+
+from ullage.replay.evidence.score import Evidence, Tally
+
+__all__ = ["Summary", "summary_of"]
+
+
+class Summary(Struct, frozen=True, kw_only=True):
+    """Evidence over runs. Shares are of first uses of age 4 and more; None without any.
+
+    Attributes:
+        runs: runs with a demand of that age.
+        needed: demands of that age.
+        er_line: share visible in evidence form: the headline.
+        er_atom: share of which at least the bare value is somewhere in view.
+        recall_1: share not visible that the ref a reader would open first returns.
+        recall_3: that one of the first three returns.
+        recall_any: that any ref in view returns in one call (the bound, with hindsight).
+        lost: share that nothing in view leads to.
+        reuse: share visible of values the model had written before.
+        first: counts of first uses by bucket of age.
+        reused: counts of re-uses by bucket.
+        classes: how many values of all arguments are of each class.
+    """
+
+    runs: int
+    needed: int
+    er_line: float | None
+    er_atom: float | None
+    recall_1: float | None
+    recall_3: float | None
+    recall_any: float | None
+    lost: float | None
+    reuse: float | None
+    first: dict[str, Tally]
+    reused: dict[str, Tally]
+    classes: dict[str, int]
+
+
+def summary_of(found: Iterable[Evidence]) -> Summary:
+    """What the evidence of these runs comes to."""
+    each = list(found)
+    far = [evidence.far for evidence in each if evidence.far.demanded]
+    again = [evidence.far_reuse for evidence in each if evidence.far_reuse.demanded]
+    first = _sum(evidence.first for evidence in each)
+    classes: dict[str, int] = {}
+    for evidence in each:
+        for name, count in evidence.classes.items():
+            classes[name] = classes.get(name, 0) + count
+    return Summary(
+        runs=len(far),
+        needed=int(sum(tally.demanded for name, tally in first.items() if name not in _NEAR)),
+        er_line=_mean(far, lambda tally: tally.visible),
+        er_atom=_mean(far, lambda tally: tally.mentioned),
+        recall_1=_mean(far, lambda tally: tally.recoverable_1),
+        recall_3=_mean(far, lambda tally: tally.recoverable_3),
+        recall_any=_mean(far, lambda tally: tally.recoverable),
+        lost=_mean(far, lambda tally: tally.lost),
+        reuse=_mean(again, lambda tally: tally.visible),
+        first=first,
+        reused=_sum(evidence.reuse for evidence in each),
+        classes=classes,
+    )
+
+
+_NEAR = ("1", "2-3")
+
+
+def _sum(found: Iterable[dict[str, Tally]]) -> dict[str, Tally]:
+    sums: dict[str, Tally] = {}
+    for tallies in found:
+        for bucket, tally in tallies.items():
+            sums[bucket] = sums.get(bucket, Tally()) + tally
+    return sums
+
+
+def _mean(tallies: Sequence[Tally], part: Callable[[Tally], float]) -> float | None:
+    shares = [part(tally) / tally.demanded for tally in tallies]
+    return sum(shares) / len(shares) if shares else None

@@ -1,0 +1,80 @@
+"""Replay one run under a policy of the frame, or an adversary: no session, the same score.
+
+They are judged by the rules of the wire (G1) and by the budget; a view over it counts in
+``over_limit``. The other gates are promises they do not make.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence, Set
+
+from ullage.formats import FORMATS
+from ullage.replay.boundaries import answer_of, boundaries
+from ullage.replay.evidence.adversaries import ADVERSARIES
+from ullage.replay.evidence.demands import Head, demands_of
+from ullage.replay.evidence.frame import FRAMES, frame
+from ullage.replay.evidence.past import Memo, Past
+from ullage.replay.evidence.refs import PageLibrary
+from ullage.replay.evidence.score import Watch, evidence_of
+from ullage.replay.evidence.story import Story
+from ullage.replay.evidence.subjects import budget_of
+from ullage.replay.gates import Judge, breaks_wire
+from ullage.replay.money import Purse, clocks_of
+from ullage.replay.prefix import head_of
+from ullage.replay.prices import Profile
+from ullage.replay.readers import Run
+from ullage.replay.run import Replayed, Sums
+
+__all__ = ["FRAME_NAMES", "replay_frame"]
+
+FRAME_NAMES = (*FRAMES, *ADVERSARIES)
+"""What `replay_frame` takes as policy; none is a preset that a session can have."""
+
+
+def replay_frame(
+    run: Run,
+    window_tokens: int,
+    *,
+    profiles: Sequence[Profile],
+    policy: str,
+    common: Set[str] = frozenset(),
+) -> Replayed:
+    """Replay one run in one window.
+
+    Args:
+        run: the recording.
+        window_tokens: the context window; its budget is that of a session there.
+        profiles: whose caches and prices to reckon with.
+        policy: one of `FRAME_NAMES`.
+        common: values that are no evidence (`ullage.replay.evidence.common`).
+    """
+    wire, judge, head = FORMATS[run.format], Judge(), head_of(run.request)
+    lengths = boundaries(run)
+    story = Story(wire, run.messages)
+    demands = demands_of(story, lengths, Head.of(wire, run.request), common)
+    chosen = ADVERSARIES.get(policy) or frame(policy, demands)
+    budget = budget_of(run, window_tokens, judge)
+    clocks = clocks_of(run.id, lengths, run.stamps)
+    sums = Sums(judge, Purse(profiles, (head, head), clocks, judge.text))
+    library, memo = PageLibrary(), Memo()
+    watch, broken = Watch(story, demands, library), 0
+    for number, length in enumerate(lengths):
+        history = run.messages[:length]
+        started = time.perf_counter()
+        shown = chosen(Past(story, length, number, judge, memo), budget)
+        sums.fit_ms.append((time.perf_counter() - started) * 1e3)
+        library.pages = shown.pages
+        broken += breaks_wire(run.format, history, shown.messages)
+        watch.see(number, length, shown.messages)
+        answer = answer_of(run, length)
+        sums.over_limit += sums.add(number, history, shown.messages, answer) > budget
+    return sums.result(
+        run=run.id,
+        policy=policy,
+        window_tokens=window_tokens,
+        calls=len(lengths),
+        events={},
+        broken={"G1": broken} if broken else {},
+        evidence=evidence_of(watch.verdicts, demands.classes),
+    )
