@@ -10,7 +10,6 @@ from __future__ import annotations
 import time
 from collections import Counter
 from collections.abc import Callable, Sequence, Set
-from functools import partial
 from typing import Any, TypeAlias
 
 from msgspec import Struct
@@ -19,21 +18,16 @@ from ullage import canon
 from ullage.desk import Desk
 from ullage.errors import OverLimitError
 from ullage.formats import FORMATS
-from ullage.limits import Limits
-from ullage.policy import Policy
 from ullage.presets import preset
 from ullage.replay.boundaries import answer_of, boundaries
-from ullage.replay.evidence.demands import Head, demands_of
 from ullage.replay.evidence.refs import SessionLibrary
-from ullage.replay.evidence.score import Evidence, Watch, evidence_of
-from ullage.replay.evidence.story import Story
+from ullage.replay.evidence.score import Evidence, watch_over
 from ullage.replay.gates import GATES, Gates, Judge
 from ullage.replay.money import Bill, Priced, Purse, clocks_of
 from ullage.replay.prefix import head_of
 from ullage.replay.prices import Profile
 from ullage.replay.readers import Run
-from ullage.replay.rewire import MODELS
-from ullage.session import Session
+from ullage.replay.sessions import model_of, session_for
 from ullage.usage import Usage
 from ullage.window import Window
 
@@ -112,21 +106,18 @@ def replay_run(
         on_view: told of the window after every fit, and of what its request came to.
     """
     wire, chosen = FORMATS[run.format], preset(policy)
-    model = str(run.request.get("model") or MODELS[run.format])
-    new_session = _sessions(run.format, model, chosen, window_tokens)
+    new_session = session_for(run, chosen, window_tokens)
     session, judge, head = new_session(), Judge(), head_of(run.request)
     added = _tools_of(chosen.desk) if chosen.desk.offered else ""
     gates = Gates(session, judge, judge.text(head) + judge.text(added))
     lengths = boundaries(run)
     clocks = clocks_of(run.id, lengths, run.stamps)
     tally = Sums(judge, Purse(profiles, (head, head + added), clocks, judge.text))
-    story = Story(wire, run.messages)
-    demands = demands_of(story, lengths, Head.of(wire, run.request), common)
-    watch = Watch(story, demands, SessionLibrary(session))
+    watch = watch_over(run, lengths, SessionLibrary(session), common)
     cold = set(lengths[:: max(len(lengths) // _COLD_CHECKS, 1)])
     for number, length in enumerate(lengths):
         history = run.messages[:length]
-        request = {**run.request, "model": model, wire.key: history}
+        request = {**run.request, "model": model_of(run), wire.key: history}
         started = time.perf_counter()
         try:
             view = wire.history(session.fit(request))
@@ -150,21 +141,7 @@ def replay_run(
         calls=len(lengths),
         events=dict(Counter(event.kind for event in session.events)),
         broken={gate: gates.broken[gate] for gate in GATES if gates.broken[gate]},
-        evidence=evidence_of(watch.verdicts, demands.classes),
-    )
-
-
-def _sessions(
-    format: str, model: str, policy: Policy, window_tokens: int
-) -> Callable[..., Session]:
-    """Makes sessions that differ in nothing but what they are given."""
-    return partial(
-        Session,
-        model,
-        policy=policy,
-        limits=Limits(window_tokens=window_tokens),
-        format=format,
-        recall=policy.desk.offered,
+        evidence=watch.evidence(),
     )
 
 

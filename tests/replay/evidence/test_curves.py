@@ -47,8 +47,8 @@ def told_and_needed(*results, tokens=10):
 
 
 def test_the_oracle_forgets_what_is_needed_last():
-    found = told_and_needed(1, 2, 3, 1, 2, 1)
-    assert least_recent(found, 20) == pytest.approx(1 / 3)
+    found = told_and_needed(1, 2, 3, 1, 2, 3)
+    assert least_recent(found, 20) == 0
     assert farthest(found, 20) == pytest.approx(2 / 3)
     assert least_recent(found, 30) == farthest(found, 30) == 1
     assert least_recent([], 30) is farthest([], 30) is None
@@ -65,8 +65,8 @@ def test_errands_reach_back_as_far_as_they_were_made_to():
     story, lengths, demands = told(errand(1))
     seen = touches(story, lengths, demands, len)
     needed = {life.calls for life in lives(story, lengths, seen, demands) if life.needed}
-    assert max(needed) <= 7
-    assert sum(touch.demanded for touch in seen) == sum(map(len, demands.by_call))
+    assert 4 <= max(needed) <= 10
+    assert sum(touch.demanded for touch in seen) >= demands.classes["first"]
 
 
 def test_the_same_for_every_run_is_certain():

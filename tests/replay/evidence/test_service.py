@@ -7,6 +7,7 @@ import pytest
 from tests.replay.evidence.conversation import call, errand, run_of, told, user
 from ullage.formats import FORMATS
 from ullage.messages import ToolCall
+from ullage.presets import preset
 from ullage.replay.evidence.adversaries import ADVERSARIES
 from ullage.replay.evidence.frame import frame
 from ullage.replay.evidence.readonly import reads_only
@@ -14,6 +15,7 @@ from ullage.replay.evidence.service import cost_usd, serve
 from ullage.replay.evidence.subjects import FrameSubject, SessionSubject, budget_of
 from ullage.replay.gates import Judge
 from ullage.replay.prices import PROFILES
+from ullage.replay.sessions import model_of, session_for
 
 PROFILE = PROFILES["anthropic-5m"]
 DUE = "due: invoice_4711 of 12 March\n" + "and nothing else of note\n" * 40
@@ -88,6 +90,13 @@ def test_a_dollar_is_tokens_by_class_and_price():
 
 def test_the_budget_of_the_frame_is_that_of_a_session():
     assert budget_of(RUN, 16_000, Judge()) == 14_000
+
+
+def test_a_session_of_a_replay_has_the_window_and_the_recall_of_its_policy():
+    session = session_for(RUN, preset("default"), 16_000)()
+    assert model_of(RUN) == session.settings.model == "gpt-4.1"
+    assert session.settings.limits.window_tokens == 16_000
+    assert session.settings.recall is True
 
 
 @pytest.mark.parametrize(
