@@ -5,7 +5,7 @@ VENV   := .venv
 BIN    := $(VENV)/bin
 READY  := $(VENV)/.ready
 
-.PHONY: help fuzz demo test real-model check documents bench bench-tokens bench-recall replay-all lock clean setup
+.PHONY: help fuzz demo test real-model check documents bench bench-tokens bench-recall bench-peers replay-all lock clean setup
 
 help:
 	@echo "make demo                a long agent run kept inside a 64k window, live"
@@ -17,6 +17,7 @@ help:
 	@echo "make bench               what a turn costs, in milliseconds"
 	@echo "make fuzz SECONDS=60     generated histories through every stage, judged by the rules"
 	@echo "make bench-recall        reading in a 100 MB output: milliseconds and memory"
+	@echo "make bench-peers TRACES=… other libraries' policies on the same runs, by the same judge"
 	@echo "make bench-tokens        how good the token estimates are"
 	@echo "make replay-all TRACES=… every recorded run at 16k, 32k, 64k and 128k"
 
@@ -58,6 +59,10 @@ bench-recall: $(READY)
 
 bench-tokens: $(READY)
 	@$(BIN)/python -m bench.tokens
+
+MOST ?= 40
+bench-peers: $(READY)
+	@$(BIN)/python -m bench.peers $(wildcard $(TRACES)) --most $(MOST) $(OPTIONS)
 
 TRACES ?= ../shared/traces
 replay-all: $(READY)
