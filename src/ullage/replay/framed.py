@@ -10,7 +10,6 @@ import time
 from collections.abc import Set
 
 from ullage.formats import FORMATS
-from ullage.limits import Limits
 from ullage.replay.boundaries import boundaries
 from ullage.replay.cache import Profile, head_of
 from ullage.replay.evidence.adversaries import ADVERSARIES
@@ -20,6 +19,7 @@ from ullage.replay.evidence.past import Memo, Past
 from ullage.replay.evidence.refs import PageLibrary
 from ullage.replay.evidence.score import Watch, evidence_of
 from ullage.replay.evidence.story import Story
+from ullage.replay.evidence.subjects import budget_of
 from ullage.replay.gates import Judge, breaks_wire
 from ullage.replay.readers import Run
 from ullage.replay.run import Replayed, Sums
@@ -47,8 +47,7 @@ def replay_frame(
     story = Story(wire, run.messages)
     demands = demands_of(story, lengths, Head.of(wire, run.request), common)
     chosen = ADVERSARIES.get(policy) or frame(policy, demands)
-    asked = wire.head({**run.request, wire.key: []}).asked_output_tokens
-    budget = Limits(window_tokens=window_tokens).prompt_tokens(asked) - judge.text(head)
+    budget = budget_of(run, window_tokens, judge)
     sums, library, memo = Sums(judge, profile, head), PageLibrary(), Memo()
     watch, broken = Watch(story, demands, library), 0
     for number, length in enumerate(lengths):

@@ -119,10 +119,10 @@ ADVERSARIES: Mapping[str, Frame] = {
 
 
 def _older(past: Past) -> Iterator[str]:
-    """The texts of all results but those behind the last call."""
+    """The texts of all recorded results but those behind the last call."""
     last = past.blocks[-1] if past.blocks else range(0)
     for index, part in past.results:
-        if index not in last:
+        if index not in last and past.story.origins[index] >= 0:
             yield from past.result_texts(index, part)
 
 

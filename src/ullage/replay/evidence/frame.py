@@ -94,10 +94,11 @@ def belady(past: Past, budget_tokens: int, *, demands: Demands) -> Shown:
     """
     kept = fixed(past, budget_tokens)
     last = past.blocks[-1] if past.blocks else range(0)
-    in_view = {index for block in (*kept, last) for index in block}
-    room = budget_tokens - past.tokens([past.story.messages[i] for i in sorted(in_view)]) - 4
+    stays = sorted({index for block in (*kept, last) for index in block})
+    room = budget_tokens - past.tokens([past.story.messages[index] for index in stays]) - 4
+    recorded = {past.story.origins[index] for index in stays}
     lines: dict[str, None] = {}
-    for line, tokens in sorted(_wanted(past, demands, in_view), key=_price):
+    for line, tokens in sorted(_wanted(past, demands, recorded), key=_price):
         if line not in lines and tokens[1] <= room:
             lines[line] = None
             room -= tokens[1]
@@ -109,10 +110,11 @@ def belady(past: Past, budget_tokens: int, *, demands: Demands) -> Shown:
 def _wanted(past: Past, demands: Demands, in_view: set[int]) -> list[tuple[str, tuple[float, int]]]:
     """Each line that is still demanded and that nothing told later, with weight and tokens."""
     found: dict[str, tuple[float, int]] = {}
+    told = past.length - past.story.origins[: past.length].count(-1)
     for later in demands.by_call[past.call :]:
         for demand in later:
             indices = [index for index, _ in demand.sources]
-            if indices[-1] < past.length and in_view.isdisjoint(indices):
+            if indices[-1] < told and in_view.isdisjoint(indices):
                 text = _line_of(demand)
                 weight, tokens = found.get(text) or (0.0, past.text_tokens(text) + 1)
                 found[text] = (weight + demand.weight, tokens)

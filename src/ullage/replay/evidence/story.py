@@ -69,6 +69,7 @@ class Story:
         parsed: each as its format reads it.
         pieces: the texts of each message.
         results: where each tool result stands: message and part.
+        origins: the index of each message in the recorded run; -1 if it was not recorded.
     """
 
     def __init__(self, wire: Format, messages: Sequence[Any] = ()) -> None:
@@ -78,6 +79,8 @@ class Story:
         self.parsed: list[Message] = []
         self.pieces: list[tuple[Piece, ...]] = []
         self.results: list[tuple[int, int]] = []
+        self.origins: list[int] = []
+        self._recorded = 0
         self._places: dict[int, int] = {}
         self._transcript = Transcript(b"")
         self._fixed: list[bool] = []
@@ -85,9 +88,11 @@ class Story:
         self._holding: dict[Atom, tuple[int, list[tuple[int, Piece]]]] = {}
         self.extend(messages)
 
-    def extend(self, messages: Sequence[Any]) -> None:
-        """Take in the next messages."""
+    def extend(self, messages: Sequence[Any], *, recorded: bool = True) -> None:
+        """Take in the next messages; not ``recorded`` are those put in by who judges."""
         for raw in messages:
+            self.origins.append(self._recorded if recorded else -1)
+            self._recorded += recorded
             index = len(self.messages)
             message = self.wire.parse(raw, f"messages[{index}]")
             pieces = tuple(said(message))
