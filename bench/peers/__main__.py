@@ -7,6 +7,7 @@ judged here, by one judge. Without paths a run made up here is used.
 from __future__ import annotations
 
 import sys
+import time
 from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
@@ -36,6 +37,7 @@ CACHE = "anthropic-5m"
 @click.option("--peer", "names", multiple=True, type=click.Choice([p.name for p in PEERS]))
 @click.option("--seconds", default=20.0, show_default=True, help="The most one answer may take.")
 @click.option("--run-seconds", default=60.0, show_default=True, help="And all of one run.")
+@click.option("--minutes", default=60.0, show_default=True, help="Begin no run after these.")
 @click.option(
     "--root",
     default=".peers",
@@ -53,6 +55,7 @@ def main(
     names: tuple[str, ...],
     seconds: float,
     run_seconds: float,
+    minutes: float,
     root: Path,
     shape: str | None,
 ) -> None:
@@ -61,8 +64,11 @@ def main(
     entries, missing = _installed(names, root.absolute())
     runs, common = sample_of(paths, most, peak) if paths else ([generated_run()], frozenset())
     results: dict[tuple[int, str], list[Score]] = {}
+    last_s = time.monotonic() + minutes * 60
     with Arena(entries, PROFILES[CACHE], seconds=seconds, run_seconds=run_seconds) as arena:
         for number, run in enumerate(runs, 1):
+            if time.monotonic() > last_s:
+                break
             print(f"run {number} of {len(runs)}", file=sys.stderr, flush=True)
             for window, name, score in arena.scores(run, windows, common):
                 results.setdefault((window, name), []).append(score)

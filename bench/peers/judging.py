@@ -16,13 +16,13 @@ from msgspec import Struct
 from bench.peers.contestants import Contestant, Refused
 from bench.peers.process import Trouble
 from ullage.formats import FORMATS, Format
-from ullage.limits import Limits
 from ullage.replay.boundaries import boundaries
 from ullage.replay.cache import Profile, head_of
 from ullage.replay.evidence.demands import Demands, Head, demands_of
 from ullage.replay.evidence.past import Memo, Past
 from ullage.replay.evidence.score import Watch, evidence_of
 from ullage.replay.evidence.story import Story
+from ullage.replay.evidence.subjects import budget_of
 from ullage.replay.gates import Judge, breaks_wire
 from ullage.replay.readers import Run
 from ullage.replay.rewire import MODELS
@@ -56,8 +56,7 @@ class Case(Struct, frozen=True):
 
     def budget_tokens(self, window_tokens: int) -> int:
         """What the messages may take in a window: it less the head and room for the reply."""
-        asked = self.wire.head({**self.request, self.wire.key: []}).asked_output_tokens
-        return Limits(window_tokens=window_tokens).prompt_tokens(asked) - self.judge.text(self.head)
+        return budget_of(self.run, window_tokens, self.judge)
 
 
 class Score(Struct, frozen=True):

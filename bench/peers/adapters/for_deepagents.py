@@ -34,7 +34,7 @@ class Evict(Policy):
         self.theirs: list[BaseMessage] = []
         self.kept: list[BaseMessage] = []
         self.names: dict[str, str] = {}
-        self.paths: list[str] = []
+        self.lines: dict[str, int] = {}
 
     def view(self, new: Sequence[Message]) -> View:
         """See `Policy.view`."""
@@ -58,20 +58,24 @@ class Evict(Policy):
             kept = self.middleware.wrap_tool_call(request, lambda request: result)
         if kept.content != result.content:
             path = next(word for word in kept.content.split() if word.startswith(FOLDER))
-            self.paths.append(path)
+            self.lines[path] = result.content.count("\n") + 1
         return kept
 
     def refs(self) -> Sequence[str]:
         """The paths its notices name."""
-        return self.paths
+        return list(self.lines)
 
     def page(self, ref: str) -> str:
         """What `read_file` returns from the beginning, with its own default of lines."""
         return self.read(ref)
 
     def whole(self, ref: str) -> str:
-        """`read_file` to the end."""
-        return self.read(ref, limit=1_000_000)
+        """`read_file` on from where each page ends, which its own cap decides."""
+        lines, pages, at = self.lines[ref], list[str](), 0
+        while at < lines:
+            pages.append(self.read(ref, offset=at))
+            at += max(pages[-1].count("\n"), 1)
+        return "\n".join(pages)
 
     def read(self, path: str, **more: Any) -> str:
         """Call the tool itself."""

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+import re
 import tempfile
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any
 
 from pydantic_ai import RunContext
@@ -28,6 +30,7 @@ from speaks import Message, Policy, View, calls_of, serve, text_of
 
 PAGE_LINES = 200
 """The default of `read_tool_result`."""
+HANDLE = re.compile(r"stored to handle '([^']+)'")
 
 
 class Compacted(Policy):
@@ -145,7 +148,9 @@ class SpillClear(Clear):
         """Begin a run."""
         super().__init__(budget_tokens, tools)
         self.folder = tempfile.TemporaryDirectory()
-        self.limits: Any = ToolOutputLimits(store=LocalFileStore(self.folder.name))
+        self.limits: Any = ToolOutputLimits(
+            store=LocalFileStore(Path(self.folder.name) / "spilled")
+        )
         self.handles: list[str] = []
 
     def kept(self, call_id: str, text: str) -> str:
@@ -160,10 +165,10 @@ class SpillClear(Clear):
                 result=text,
             )
             kept = self.loop.run_until_complete(hook)
-        if kept is text:
-            return text
-        shown = getattr(kept, "return_value", kept)
-        self.handles.append(shown.split("stored to handle '", 1)[1].split("'", 1)[0])
+        shown: str = getattr(kept, "return_value", kept)
+        named = HANDLE.search(shown) if shown != text else None
+        if named is not None:
+            self.handles.append(named[1])
         return shown
 
     def context(self) -> Any:
