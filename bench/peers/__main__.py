@@ -107,8 +107,8 @@ def _notes(
     lines: Sequence[Line], missing: dict[str, str], versions: dict[str, str]
 ) -> Iterator[str]:
     for line in lines:
-        for trouble in line.troubles:
-            yield f"failed: {line.name} at {line.window_tokens // 1000}k: {trouble}"
+        for trouble, runs in line.troubles.items():
+            yield f"{line.name} at {line.window_tokens // 1000}k, runs that failed: {runs} ({trouble})"
     for name, why in missing.items():
         yield f"not scored: {name} {why}"
     told = ", ".join(f"{name} {version}" for name, version in sorted(versions.items()))

@@ -18,6 +18,8 @@ __all__ = ["python_of"]
 def python_of(name: str, requirements: Path, root: Path) -> Path:
     """The interpreter of a peer's environment, which is made if it is not there.
 
+    Our own pip installs, so that an environment holds nothing but what its peer needs.
+
     Args:
         name: of the peer.
         requirements: its pinned requirements; other ones make another environment.
@@ -31,10 +33,10 @@ def python_of(name: str, requirements: Path, root: Path) -> Path:
     python, ready = folder / "bin" / "python", folder / "ready"
     if not ready.exists():
         print(f"setting up the environment of {name} (once) …", file=sys.stderr, flush=True)
-        _run([sys.executable, "-m", "venv", "--clear", str(folder)])
+        _run([sys.executable, "-m", "venv", "--clear", "--without-pip", str(folder)])
+        pip = [sys.executable, "-m", "pip", "--python", str(python), "install"]
         quiet = ["--quiet", "--disable-pip-version-check", "--no-input"]
-        pip = [str(python), "-m", "pip", "install", *quiet, "--no-deps"]
-        _run([*pip, "-r", str(requirements)])
+        _run([*pip, *quiet, "--no-deps", "-r", str(requirements)])
         ready.touch()
     return python
 

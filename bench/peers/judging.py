@@ -66,7 +66,7 @@ class Score(Struct, frozen=True):
         replayed: the sums, as of `ullage replay`; None if the contestant failed.
         refused: calls for which the library made no view.
         unsaid: views without some text of the user or the system.
-        trouble: how the contestant failed, and at which call; empty if it did not.
+        trouble: how the contestant failed; empty if it did not.
     """
 
     replayed: Replayed | None
@@ -115,8 +115,7 @@ def score(case: Case, window_tokens: int, name: str, make: Make, profile: Profil
             watch.see(number, length, view)
             sums.over_limit += sums.add(case.run.messages[:length], view) > budget
     except Trouble as trouble:
-        at = f"call {len(sums.sizes) + refused + 1} of {len(case.lengths)}"
-        return Score(None, trouble=f"{trouble} at {at}")
+        return Score(None, trouble=str(trouble))
     sums.fit_ms = contestant.times_ms
     replayed = sums.result(
         run=case.run.id,

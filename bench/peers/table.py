@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 
 from msgspec import Struct
@@ -30,7 +31,7 @@ class Line(Struct, frozen=True):
         unsaid: of them without some user or system text.
         refused: calls without a view.
         row: everything else; None if no run was finished.
-        troubles: how it failed, each once.
+        troubles: how it failed, and in how many runs.
     """
 
     name: str
@@ -43,7 +44,7 @@ class Line(Struct, frozen=True):
     unsaid: int
     refused: int
     row: Row | None
-    troubles: tuple[str, ...]
+    troubles: dict[str, int]
 
 
 def lines_of(results: Results) -> list[Line]:
@@ -66,7 +67,7 @@ def _line(name: str, window_tokens: int, scores: Sequence[Score]) -> Line:
         unsaid=sum(score.unsaid for score in scores),
         refused=refused,
         row=rows[0] if rows else None,
-        troubles=tuple(dict.fromkeys(score.trouble for score in scores if score.trouble)),
+        troubles=dict(Counter(score.trouble for score in scores if score.trouble)),
     )
 
 

@@ -18,13 +18,14 @@ TOY = Path(__file__).parents[2] / "bench" / "peers" / "adapters" / "toy.py"
 WINDOW = 16_000
 
 
-def scored(*policies, runs=1, seconds=60.0, run_seconds=60.0):
+def scored(*policies, calls=8, runs=1, seconds=60.0, run_seconds=60.0):
     """The line of each contestant, by name."""
+    run = generated_run(calls)
     entries = [Entry("toy", policy, Path(sys.executable), TOY) for policy in policies]
     profile, results = PROFILES["anthropic-5m"], {}
     with Arena(entries, profile, seconds=seconds, run_seconds=run_seconds) as arena:
         for _ in range(runs):
-            for window, name, score in arena.scores(generated_run(40), [WINDOW], frozenset()):
+            for window, name, score in arena.scores(run, [WINDOW], frozenset()):
                 results.setdefault((window, name), []).append(score)
     return {line.name: line for line in lines_of(results)}
 
@@ -32,7 +33,7 @@ def scored(*policies, runs=1, seconds=60.0, run_seconds=60.0):
 @pytest.fixture(scope="module")
 def lines():
     """The toy's honest policies beside ours."""
-    return scored("everything", "last-n", "shelved", "refusing")
+    return scored("everything", "last-n", "shelved", "refusing", calls=40)
 
 
 def test_a_peer_that_sends_everything_scores_as_everything_does(lines):
@@ -90,14 +91,14 @@ def test_a_peer_that_fails_is_told_so_and_the_others_are_scored(policy, trouble)
     found = scored(policy, runs=2, seconds=seconds)
     toys = found[f"toy {policy}"]
     assert (toys.runs, toys.failed, toys.row) == (0, 2, None)
-    assert [told.partition(" at call")[0] for told in toys.troubles] == [trouble]
+    assert toys.troubles == {trouble: 2}
     assert found["everything"].runs == 2
 
 
 def test_a_library_that_takes_too_long_for_a_whole_run_is_stopped():
     toys = scored("last-n", run_seconds=0.0)["toy last-n"]
     assert toys.runs == 0
-    assert toys.troubles[0].startswith("took more than 0 s in all")
+    assert toys.troubles == {"took more than 0 s in all": 1}
 
 
 def test_an_adapter_that_cannot_be_started_says_what_kind_of_error_it_was(tmp_path):
@@ -113,9 +114,9 @@ def test_an_adapter_that_cannot_be_started_says_what_kind_of_error_it_was(tmp_pa
 def test_a_library_that_cannot_be_installed_says_why_and_is_not_taken_as_installed(tmp_path):
     requirements = tmp_path / "nobody.txt"
     requirements.write_text("./a-folder-that-is-not-there\n")
-    for _ in range(2):
-        with pytest.raises(Trouble, match="cannot be installed: ERROR"):
-            environments.python_of("nobody", requirements, tmp_path)
+    with pytest.raises(Trouble, match="cannot be installed: ERROR"):
+        environments.python_of("nobody", requirements, tmp_path)
+    assert [*tmp_path.rglob("ready")] == []
 
 
 def test_each_peer_has_its_adapter_and_every_version_pinned():
