@@ -108,7 +108,7 @@ def _notes(
 ) -> Iterator[str]:
     for line in lines:
         for trouble, runs in line.troubles.items():
-            yield f"{line.name} at {line.window_tokens // 1000}k, runs that failed: {runs} ({trouble})"
+            yield f"{line.name} at {line.window_tokens // 1000}k failed in {runs} runs: {trouble}"
     for name, why in missing.items():
         yield f"not scored: {name} {why}"
     told = ", ".join(f"{name} {version}" for name, version in sorted(versions.items()))
