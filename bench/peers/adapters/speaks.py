@@ -37,7 +37,7 @@ class Policy:
         budget_tokens: what the messages may take.
         tools: the tool schemas of the request.
         history: all messages so far.
-        ms: what the library took for the last view.
+        ms: processor time that the library took for the last view.
     """
 
     def __init__(self, budget_tokens: int, tools: Sequence[Any]) -> None:
@@ -65,13 +65,13 @@ class Policy:
     @contextmanager
     def timed(self) -> Iterator[None]:
         """Count what is done within as the library's time; what it raises is its refusal."""
-        began = time.perf_counter()
+        began = time.process_time()
         try:
             yield
         except Exception as error:
             raise Refused(type(error).__name__) from error
         finally:
-            self.ms += (time.perf_counter() - began) * 1e3
+            self.ms += (time.process_time() - began) * 1e3
 
 
 class Refused(Exception):
