@@ -11,8 +11,9 @@ Runs inside a peer's own environment, so it imports nothing but the standard lib
 Messages are those of an OpenAI Chat request. ``new`` holds what came since the last question;
 a view is the whole of what the library would send, where the number ``n`` stands for the
 n-th message of the history, untouched. ``refs`` are the names in the view by which the
-library's own tool reads on. ``ms`` is the time the library took, without conversion. A
-library that refuses a call answers ``{"refused": "…"}``; that is a finding, not an end.
+library's own tool reads on. ``ms`` is the processor time the library took, without conversion:
+a busy machine does not count against it. A library that refuses a call answers
+``{"refused": "…"}``; that is a finding, not an end.
 """
 
 from __future__ import annotations
