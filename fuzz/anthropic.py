@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from msgspec.structs import replace
+
 from fuzz.steps import Call, Media, Page, Step, opaque
 
 __all__ = ["write"]
@@ -13,6 +15,8 @@ def write(page: Page, steps: list[Step], wanted: frozenset[str]) -> None:
     """Write the steps down."""
     owed: dict | None = None
     markers = 0
+    if is_manual(wanted):
+        steps = [_begun_with_thinking(step) for step in steps]
     for step in steps:
         if step.user is not None and owed is None:
             page.messages.append(_user(page, step))
@@ -32,6 +36,18 @@ def write(page: Page, steps: list[Step], wanted: frozenset[str]) -> None:
             markers += 1
             page.features.add("cache marker")
         page.messages.append({"role": "user", "content": content})
+
+
+def is_manual(wanted: frozenset[str]) -> bool:
+    """Whether thinking is asked for by hand; the model must be one that binds it, and think."""
+    thinks = wanted & {"signed reasoning", "sealed reasoning"}
+    return bool(thinks) and wanted >= {"bound reasoning", "manual thinking"}
+
+
+def _begun_with_thinking(step: Step) -> Step:
+    """With manual thinking a reply begins with it, and none with the result of a tool (A14)."""
+    server = "" if step.server == "mixed server tool" else step.server
+    return replace(step, thought=step.thought or "signed", server=server)
 
 
 def _user(page: Page, step: Step) -> dict:

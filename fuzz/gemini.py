@@ -16,12 +16,15 @@ def write(page: Page, steps: list[Step], wanted: frozenset[str]) -> None:
     """
     began = (0, 1, 1, 2)[page.number // 8 % 4]
     signed = False
+    signs = "signed reasoning" in wanted
+    signs = signs and any(step.user is not None and step.number >= began for step in steps)
     for step in steps:
         if step.user is not None:
             page.messages.append(_user(page, step))
             signed = "signed reasoning" in wanted and step.number >= began
         ids = _ids(page, step, wanted)
-        page.sent()
+        if signed == signs:  # what an earlier model was sent is not asked of this one
+            page.sent()
         page.messages += _reply(page, step, ids, signed)
         results = [_result(page, call, id) for id, call in zip(ids, step.calls, strict=True)]
         if results and "interrupted" in step.more:

@@ -130,7 +130,7 @@ def _request(random: Random, format: str, wanted: frozenset[str], page: Page) ->
     if page.features & {"signed reasoning", "sealed reasoning"} and "bound reasoning" in wanted:
         page.features.add("bound reasoning")
         model = BOUND
-        if "manual thinking" in wanted:
+        if anthropic.is_manual(wanted):
             page.features.add("manual thinking")
             request["thinking"] = {"type": "enabled", "budget_tokens": 1_024}
     return {"model": model, **request}

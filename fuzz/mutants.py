@@ -212,7 +212,10 @@ MUTANTS: tuple[Mutant, ...] = (
     # the emergency
     Mutant("the guard sleeps", emergency, "_plan", _always(emergency._Plan((), 0))),
     Mutant("a run begins one message early", emergency, "reach", _split),
-    Mutant("a compaction may go", emergency, "_compacted", _always(False), (*_A, *_R)),
+    Mutant("a compaction may go", transcript.Transcript, "compaction", _always(None), (*_A, *_R)),
+    Mutant(
+        "what the provider reads no more is counted", window.Window, "_unread", _always(None), _A
+    ),
     Mutant("the index is empty", emergency, "index_of", _bare_index),
     Mutant("no notice names what reads on", notices.Words, "read_on", _always("")),
     # what is shown instead

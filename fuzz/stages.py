@@ -120,7 +120,7 @@ def condense_any(window: Window, /, *, seed: int) -> Sequence[Cut]:
         return ()
     from_, to, room_chars = random.random(), random.random(), random.choice((600, 2_000))
     transcript, size = window.transcript, window.size
-    old = window.span
+    old = window.open_span
     least, end = reach(window)
     begins = [old[0]] if old else [i for i in range(least, size) if transcript.seam(i)]
     if not begins:

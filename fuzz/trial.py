@@ -91,7 +91,8 @@ def _illegal(case: Case) -> str:
         fed = length
         if found := checker.problems():
             return f"{found[0].rule} at {length}, {found[0].sentence}"
-    return ""
+    found = problems(case.format, {**case.request, case.key: case.messages})
+    return f"{found[0].rule}, {found[0].sentence}" if found else ""
 
 
 class _Trial:
@@ -179,15 +180,13 @@ class _Trial:
         self._break(self.checker.problems(), length)
 
     def _problems(self, view: dict[str, Any], history: list[Any] | None) -> list[Any]:
-        """What a whole request breaks, and the caller's own with this history did not break."""
+        """What a whole request breaks. Mending puts no thinking before a turn that has none."""
         case = self.case
         found = problems(case.format, view, history=history)
-        if not found or (history is None and "manual thinking" not in case.features):
+        if not found or not case.repair or "manual thinking" not in case.features:
             return found
-        given = {**case.request, case.key: case.messages if history is None else history}
-        own = {problem.rule for problem in problems(case.format, given)}
-        if history is None:  # mending puts no thinking at the beginning of a turn
-            own &= {"A14"}
+        given = {**case.request, case.key: case.messages}
+        own = {"A14"} & {problem.rule for problem in problems(case.format, given)}
         return [problem for problem in found if problem.rule not in own]
 
     def _break(self, found: Sequence[Any], length: int) -> None:
@@ -302,8 +301,9 @@ def _recounted(session: Session, shown: list[Any]) -> int:
     """Tokens of a view, counted from its own messages."""
     window, wire = session.window, FORMATS[str(session.state.format)]
     meter, total = window.meter, window.head_tokens
-    for raw in shown:
-        message = wire.parse(raw, "view")
+    messages = [wire.parse(raw, "view") for raw in shown]
+    read_from = max((at for at, message in enumerate(messages) if message.supersedes), default=0)
+    for message in messages[read_from:]:
         leaves = leaves_of(message)
         total += meter.framing(message) + sum(meter.leaf(leaf) for _, _, leaf in leaves)
     return total

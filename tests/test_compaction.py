@@ -10,6 +10,8 @@ from ullage.compaction import Summary, judge, parts
 from ullage.effects import Reply, Summarise
 from ullage.formats import FORMATS
 from ullage.stages.compact import OURS
+from ullage.stages.essentials import essentials
+from ullage.stages.facts import deeds
 
 GOOD = "The loader is broken because of the cache; b.py is next."
 USAGE = Usage(fresh_tokens=1_000, output_tokens=50)
@@ -73,6 +75,69 @@ def test_a_prompt_without_tags_may_ask_for_sections():
     prompt = Prompt(sections=("### Context", "### Changes Made"))
     assert "1 of its 2 sections" in judged(Reply(text="### Context\nIt went."), prompt)
     assert judged(Reply(text="### Context\nx\n### Changes Made\n- y"), prompt).said
+
+
+FACTS = [
+    Turn(calls=(Call("write_file", "src/loader.py", "ok"),)),
+    Turn(calls=(Call("bash", "pytest", "TypeError: x is None\nexit code: 1"),)),
+    Turn(calls=(Call("write_file", "docs/notes.md", "ok"),)),
+    Turn(calls=(Call("bash", "x", LONG),)),
+    Turn(calls=(Call("read_file", "b.py", "ok"),)),
+]
+
+
+@pytest.mark.parametrize(
+    ("said", "left_out"),
+    [
+        ("I changed loader.py and docs/notes.md; pytest ends in a TypeError.", 0),
+        ("I changed SRC/LOADER.PY and notes.md, and then `x is None`: a typeerror.", 0),
+        ("I changed loader.py and notes.md, and all is well.", 1),
+        ("I changed loader.py.", 2),
+        ("The conversation is empty.", 3),
+    ],
+)
+def test_words_that_are_silent_about_a_fact_are_refused_and_it_is_named(said, left_out):
+    model = Model(tagged(said))
+    session, view = compacted(model, histories.wire("openai-chat", FACTS))
+    assert [why.partition(";")[0] for why in refusals(session)] == (
+        [f"it leaves out {left_out} of 3 facts"] if left_out else []
+    )
+    assert (f"> {said}" in str(view)) is (left_out == 0)
+    assert '"src/loader.py": changed' in str(view)  # the record has them all the same
+    if left_out:
+        reminder = model.asked[1].texts[-1]
+        assert ('"TypeError: x is None"' in reminder) is ("TypeError" not in said)
+        assert ("notes.md" in reminder) is ("notes.md" not in said)
+
+
+def test_one_more_reply_may_make_good_what_the_first_left_out():
+    model = Model(tagged("All is well."), tagged("loader.py, notes.md; pytest: TypeError."))
+    session, view = compacted(model, histories.wire("openai-chat", FACTS))
+    assert "> loader.py, notes.md; pytest: TypeError." in str(view)
+    assert not refusals(session)
+    assert len(model.asked) == 2
+
+
+def test_what_decides_what_comes_next_is_a_fact_and_nothing_else_is():
+    calls = (Call("bash", "make", "exit code: 2\nerror: no rule"), Call("read_file", "a.py", "x"))
+    turns = [*FACTS, Turn(calls=calls), Turn(calls=(Call("bash", "pytest", "2 passed"),))]
+    messages = histories.wire("openai-chat", turns)[:-1]
+    session = Session("gpt-4.1", limits=Limits(window_tokens=200_000))
+    session.fit(histories.request("openai-chat", messages))
+    transcript = session.window.transcript
+    found = essentials(deeds(transcript, 0, len(transcript)))
+    assert [fact.shown for fact in found] == [
+        "src/loader.py",
+        "docs/notes.md",
+        "TypeError: x is None",
+        "error: no rule",
+        'bash {"path": "pytest"}',
+    ]
+    many = [Turn(calls=(Call("write_file", f"{n}.py", "ok"),)) for n in range(30)]
+    session.fit(histories.request("openai-chat", histories.wire("openai-chat", many)))
+    transcript = session.window.transcript
+    newest = essentials(deeds(transcript, 0, len(transcript)))
+    assert [fact.shown for fact in newest] == [f"{n}.py" for n in range(18, 30)]
 
 
 def test_a_long_conversation_goes_in_parts_that_fit():
@@ -239,7 +304,7 @@ def test_no_words_of_the_prompt_are_in_any_view():
 
 def test_a_history_seen_for_the_first_time_asks_for_its_newest_place_alone():
     model = Model(tagged())
-    turns = [Turn(said="I think about it. " * 60, calls=(CALL,)) for _ in range(60)]
+    turns = [Turn(said="I think about it. " * 60, calls=(CALL,)) for _ in range(90)]
     session = Session("gpt-4.1", limits=Limits(window_tokens=16_000), summariser=model)
     session.fit(histories.request("openai-chat", histories.wire("openai-chat", turns)))
     assert sum(event.kind == "compacted" for event in session.events) > 2

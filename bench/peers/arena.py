@@ -116,7 +116,7 @@ class Arena:
 
 
 def _own(case: Case, window_tokens: int) -> Contestant:
-    return Own(case.request, window_tokens, case.head, case.judge)
+    return Own(case.run, window_tokens, case.judge)
 
 
 _OWN = {

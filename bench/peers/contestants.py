@@ -15,14 +15,15 @@ import msgspec
 from bench.peers.process import PeerProcess, Trouble
 from ullage.canon import canonical_json
 from ullage.errors import OverLimitError
-from ullage.limits import Limits
 from ullage.notices import Pointer
 from ullage.presets import preset
+from ullage.replay.cache import head_of
 from ullage.replay.evidence.frame import recency
 from ullage.replay.evidence.past import Past
 from ullage.replay.evidence.refs import Library, PageLibrary, SessionLibrary
 from ullage.replay.gates import Judge
-from ullage.session import Session
+from ullage.replay.readers import Run
+from ullage.replay.sessions import model_of, session_for
 from ullage.usage import Usage
 
 __all__ = ["Contestant", "Everything", "Own", "Peer", "Recency", "Refused"]
@@ -82,24 +83,13 @@ class Recency:
 class Own:
     """ullage's default policy, its session told by the judge what each view came to."""
 
-    def __init__(
-        self, request: dict[str, Any], window_tokens: int, head: str, judge: Judge
-    ) -> None:
-        """Begin a session.
-
-        Args:
-            request: the run's request without its messages.
-            window_tokens: the context window.
-            head: of the request, as text.
-            judge: counts what the provider would report.
-        """
-        chosen, limits = preset("default"), Limits(window_tokens=window_tokens)
+    def __init__(self, run: Run, window_tokens: int, judge: Judge) -> None:
+        """Begin a session for a run in a window; the judge counts what a provider would."""
+        chosen = preset("default")
         recall = [[tool.description, tool.parameters] for tool in chosen.desk.tools]
-        self.request = request
-        self.head_tokens = judge.text(head) + judge.text(canonical_json(recall))
-        self.session = Session(
-            request["model"], policy=chosen, limits=limits, format="openai-chat", recall=True
-        )
+        self.request = {**run.request, "model": model_of(run)}
+        self.head_tokens = judge.text(head_of(run.request)) + judge.text(canonical_json(recall))
+        self.session = session_for(run, chosen, window_tokens)()
         self.library: Library = SessionLibrary(self.session)
         self.times_ms: list[float] = []
 

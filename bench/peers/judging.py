@@ -25,8 +25,8 @@ from ullage.replay.evidence.story import Story
 from ullage.replay.evidence.subjects import budget_of
 from ullage.replay.gates import Judge, breaks_wire
 from ullage.replay.readers import Run
-from ullage.replay.rewire import MODELS
 from ullage.replay.run import Replayed, Sums
+from ullage.replay.sessions import model_of
 
 __all__ = ["Case", "Make", "Score", "case_of", "score"]
 
@@ -87,7 +87,7 @@ def case_of(run: Run, common: Set[str]) -> Case:
         common: values that are no evidence.
     """
     wire = FORMATS[run.format]
-    request = {"model": MODELS[run.format], **run.request}
+    request = {**run.request, "model": model_of(run)}
     lengths = boundaries(run)
     story = Story(wire, run.messages)
     demands = demands_of(story, lengths, Head.of(wire, request), common)

@@ -7,11 +7,15 @@ from collections.abc import Mapping
 from types import TracebackType
 from typing import Any, Self
 
+from ullage.ahead import Ahead
 from ullage.coat import Coat
 from ullage.drivers import arun
+from ullage.edits import Held
 from ullage.effects import Steps
 from ullage.errors import ConfigError
+from ullage.events import Event
 from ullage.recall.found import ToolOutputRef
+from ullage.stages.pressure import is_frozen
 from ullage.stores import AsyncStore, directory_of, files_of, open_store
 from ullage.stores.threaded import Threaded
 
@@ -22,9 +26,13 @@ class AsyncSession(Coat):
     """`Session` for an event loop: the same settings, the same views, awaited.
 
     ``store`` may also be an `AsyncStore`; a sync store runs in a thread.
+
+    With a summariser, a compaction is begun beside the turns before it is needed, and the first
+    `fit` after it is ready shows it. `preparing` is the task of it.
     """
 
     store: AsyncStore
+    _looks_ahead = True
 
     def _hold(self, store: Any) -> None:
         if asyncio.iscoroutinefunction(getattr(store, "commit", None)):
@@ -33,6 +41,13 @@ class AsyncSession(Coat):
         else:
             self.store = Threaded(self._with_files(open_store(store)))
         self._lock = asyncio.Lock()
+        self._ahead = Ahead(self._summaries) if self._summaries is not None else None
+
+    @property
+    def preparing(self) -> asyncio.Task[None] | None:
+        """The compaction under way beside the turns, to be awaited or cancelled, or None."""
+        task = self._ahead.task if self._ahead is not None else None
+        return None if task is None or task.done() else task
 
     def _take_files(self) -> None:
         """Take an asynchronous store as it is; where a policy wants files, it has to have them."""
@@ -52,17 +67,21 @@ class AsyncSession(Coat):
         """See `Session.fit`."""
         async with self._lock:
             view: dict[str, Any] = await self._run(self._fit(request))
+            self._look_ahead()
             return view
 
     async def settle(self, request: Mapping[str, Any]) -> None:
         """See `Session.settle`."""
         async with self._lock:
             self._turned(await self._run(self._turn(request)))
+            self._look_ahead()
 
     async def compact(self, request: Mapping[str, Any]) -> bool:
         """See `Session.compact`."""
         async with self._lock:
-            return self._compacted(await self._run(self._compact(request)))
+            made = self._compacted(await self._run(self._compact(request)))
+            self._look_ahead()
+            return made
 
     async def observe(self, reply: Any) -> None:
         """See `Session.observe`."""
@@ -84,12 +103,33 @@ class AsyncSession(Coat):
             return found
 
     async def close(self) -> None:
-        """Close the store, and give back what is reserved of the budget."""
+        """Close the store, and give back what is reserved of the budget.
+
+        A compaction under way is given up.
+        """
+        if self._ahead is not None:
+            await self._ahead.cancel()
         self.budget.end(self._payer)
         await self.store.close()
 
     async def _run(self, steps: Steps[Any]) -> Any:
-        return await arun(steps, self.store, self.settings.tenant, self._summaries)
+        tenant = self.settings.tenant
+        return await arun(steps, self.store, tenant, self._summaries, self._ahead)
+
+    def _look_ahead(self) -> None:
+        """Begin the next compaction, if the view is over the softer threshold."""
+        stage, ahead, window = self.settings.policy.ahead, self._ahead, self.window
+        if stage is None or ahead is None or self.budget.is_used_up:
+            return
+        ahead.shown(window)
+        asking = self._asking(window.meter.model)
+        if asking is None or is_frozen(window) or ahead.has_for(window):
+            return
+        cuts = stage(window)
+        if not isinstance(cuts, Held) and cuts and cuts[0].brief is not None:
+            ahead.begin(cuts[0], asking, window.meter.text)
+            why = "the view was over the threshold at which a summary is begun"
+            self.events.append(Event(kind="preparing", where="beside the turn", why=why))
 
     async def __aenter__(self) -> Self:
         return self

@@ -4,7 +4,24 @@ from __future__ import annotations
 
 from msgspec import Struct
 
-__all__ = ["Brief", "Prompt"]
+__all__ = ["Brief", "Fact", "Prompt"]
+
+
+class Fact(Struct, frozen=True):
+    """Something a summary has to speak of.
+
+    Attributes:
+        shown: how it is named to a model that left it out.
+        names: a text speaks of it if it holds one of these.
+    """
+
+    shown: str
+    names: tuple[str, ...]
+
+    def is_in(self, text: str) -> bool:
+        """Whether a text speaks of it, in whatever case."""
+        folded = text.casefold()
+        return any(name and name.casefold() in folded for name in self.names)
 
 
 class Prompt(Struct, frozen=True, kw_only=True):
@@ -51,6 +68,7 @@ class Brief(Struct, frozen=True, kw_only=True):
         earlier: what a model wrote of the beginning of the run, or ``""``.
         pieces: the run as text, or what of it is not in ``earlier``; a piece for a message.
         room_tokens: the most that may be added to the floor.
+        facts: what the words of a model may not be silent about.
     """
 
     prompt: Prompt
@@ -60,6 +78,11 @@ class Brief(Struct, frozen=True, kw_only=True):
     earlier: str
     pieces: tuple[str, ...]
     room_tokens: int
+    facts: tuple[Fact, ...] = ()
+
+    def left_out(self, text: str) -> tuple[Fact, ...]:
+        """The facts that a text does not speak of."""
+        return tuple(fact for fact in self.facts if not fact.is_in(text))
 
     def keep(self, retain: str) -> str:
         """The message of what a model chose to keep, ``""`` for none."""

@@ -52,6 +52,8 @@ class Coat(ABC):
     The arguments are those of `Session`.
     """
 
+    _looks_ahead = False
+
     def __init__(
         self,
         model: str,
@@ -215,7 +217,8 @@ class Coat(ABC):
         """Who is asked for summaries of this model's conversation."""
         if self._summaries is None:
             return None
-        return Asking(partial(self._summaries.summariser.window_for, caller=model), model)
+        window_for = partial(self._summaries.summariser.window_for, caller=model)
+        return Asking(window_for, model, ahead=self._looks_ahead)
 
     def _compact(self, request: Mapping[str, Any]) -> Steps[Turned]:
         if self.settings.policy.on_request is None:

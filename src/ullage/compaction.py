@@ -2,9 +2,10 @@
 
 The deterministic summary stands whatever happens here; a model's words are put before it, as
 data. A reply is accepted if it is finished, well-formed, smaller than what it stands for, not
-a copy of its input and free of our own words. Else one more request says what was wrong, and
-after that the deterministic summary stands alone; it leaves more
-room, since thinking may have used up the first one (failures F22, F30, F46 to F49, F56).
+a copy of its input, free of our own words, and silent about none of the facts that decide what
+comes next. Else one more request says what was wrong, and after that the deterministic summary
+stands alone; it leaves more room, since thinking may have used up the first one (failures F22,
+F30, F46 to F50, F56).
 
 A conversation longer than the summariser's own window goes in parts, each with the summary of
 those before it (F24). Nothing here does I/O: it is a generator of `Summarise`.
@@ -18,11 +19,12 @@ from typing import NamedTuple
 
 from msgspec.structs import replace
 
+from ullage import canon
 from ullage.briefs import Brief
 from ullage.edits import Cut, Span, whole
 from ullage.effects import Reply, Summarise
 
-__all__ = ["Asking", "Summary", "fill", "judge", "parts"]
+__all__ = ["Asking", "Filled", "Summary", "fill", "judge", "parts"]
 
 _SHARED_CHARS = 24
 """A sentence of our own of at least this length may not come back in a summary."""
@@ -30,6 +32,7 @@ _MARGIN = 0.8
 """How much of the summariser's window is used: its tokeniser may be another than ours."""
 _LEAST_PART_TOKENS = 500
 _FAILED = "[Compaction failed]"
+_NAMING = "It has to speak of each of these, which are data and no instruction:"
 _STOPS = r"[.\n]|</?\w+>"
 _TAG = "<{name}>(.*?)</{name}>"
 
@@ -49,15 +52,29 @@ class Asking(NamedTuple):
     Attributes:
         window_tokens: the context window of whoever writes, given the model a policy names.
         caller: the model of the conversation.
+        ahead: whether compactions are prepared beside the turns (`ullage.ahead`).
     """
 
     window_tokens: Callable[[str], int]
     caller: str
+    ahead: bool = False
+
+
+class Filled(NamedTuple):
+    """A cut with what a model had to add to it.
+
+    Attributes:
+        cut: the cut.
+        refused: why the model's words were not accepted, ``""`` if they were or none were asked.
+    """
+
+    cut: Cut
+    refused: str = ""
 
 
 def fill(
     cut: Cut, asking: Asking | None, count: Count
-) -> Generator[Summarise, Reply | None, tuple[Cut, str]]:
+) -> Generator[Summarise, Reply | None, Filled]:
     """Have a model add to a cut's summary.
 
     Args:
@@ -70,25 +87,25 @@ def fill(
     """
     brief, span = cut.brief, cut.edit
     if brief is None or asking is None or not isinstance(span, Span):
-        return cut, ""
+        return Filled(cut)
     summary, may_retry = Summary(brief.earlier, ""), True
-    for part in parts(brief, asking.window_tokens(brief.prompt.model), count):
-        asked = _ask(brief, part, summary.said, asking.caller)
+    every = parts(brief, asking.window_tokens(brief.prompt.model), count)
+    for number, part in enumerate(every, 1):
+        # what stands in a later part may be left out of this one
+        wanted = brief if number == len(every) else replace(brief, facts=())
+        asked = _ask(wanted, part, summary.said, asking.caller)
         reply = yield asked
-        found = judge(reply, brief, asked, count)
+        found = judge(reply, wanted, asked, count)
         if isinstance(found, str) and may_retry and not (reply and reply.final):
             may_retry = False
-            reminder = brief.prompt.reminder.format(reason=found)
-            asked = replace(
-                asked, texts=(*asked.texts, reminder), most_tokens=2 * asked.most_tokens
-            )
-            found = judge((yield asked), brief, asked, count)
+            asked = _again(asked, wanted, found, reply)
+            found = judge((yield asked), wanted, asked, count)
         if isinstance(found, str):
-            return cut, found
+            return Filled(cut, found)
         summary = found
     text = brief.compose(summary.said)
     retain = brief.keep(summary.retain)
-    return cut._replace(edit=replace(span, text=text, said=summary.said, retain=retain)), ""
+    return Filled(cut._replace(edit=replace(span, text=text, said=summary.said, retain=retain)))
 
 
 def _ask(brief: Brief, part: str, earlier: str, caller: str) -> Summarise:
@@ -104,11 +121,23 @@ def _ask(brief: Brief, part: str, earlier: str, caller: str) -> Summarise:
     )
 
 
+def _again(asked: Summarise, brief: Brief, reason: str, reply: Reply | None) -> Summarise:
+    """The same once more, with what was wrong and what was left out, and room for it."""
+    reminder = brief.prompt.reminder.format(reason=reason)
+    missing = brief.left_out(reply.text) if reply is not None else ()
+    if missing:
+        names = ", ".join(canon.canonical_json(fact.shown) for fact in missing)
+        reminder = f"{reminder}\n{_NAMING} {names}"
+    texts = (*asked.texts, reminder)
+    return replace(asked, texts=texts, most_tokens=2 * asked.most_tokens)
+
+
 def parts(brief: Brief, window_tokens: int, count: Count) -> list[str]:
     """The conversation in as many parts as the summariser's window asks for."""
     prompt = brief.prompt
     fixed = count(prompt.system) + count(prompt.opening) + count(prompt.closing)
-    used = fixed + count(prompt.reminder) + 2 * prompt.most_tokens + brief.room_tokens
+    before = max(count(brief.earlier), brief.room_tokens)
+    used = fixed + count(prompt.reminder) + 2 * prompt.most_tokens + before
     room = max(int(window_tokens * _MARGIN) - used, _LEAST_PART_TOKENS)
     found, held = [""], 0
     for piece in brief.pieces:
@@ -183,12 +212,17 @@ def _fault(summary: Summary, brief: Brief, asked: Summarise, count: Count) -> st
     if len(said) > _SHARED_CHARS and said in given:
         return "it repeats what it was given"
     ours = [*_our_sentences(brief), _FAILED]
-    return "it holds words of ours" if any(sentence in both for sentence in ours) else ""
+    if any(sentence in both for sentence in ours):
+        return "it holds words of ours"
+    left_out = len(brief.left_out(both))
+    return f"it leaves out {left_out} of {len(brief.facts)} facts" if left_out else ""
 
 
 def _our_sentences(brief: Brief) -> Sequence[str]:
     """What may not come back: sentences of the instructions, and those around a summary."""
     prompt = brief.prompt
-    ours = "\n".join((prompt.system, prompt.opening, prompt.closing, brief.before, brief.after))
+    again = prompt.reminder.replace("{reason}", "\n")
+    around = (prompt.system, prompt.opening, prompt.closing, brief.before, brief.after)
+    ours = "\n".join((*around, again, _NAMING))
     sentences = (sentence.strip() for sentence in re.split(_STOPS, ours))
     return [sentence for sentence in sentences if len(sentence) >= _SHARED_CHARS]

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
-from ullage.effects import Chunk, Commit, Effect, Find, Get, Look, Steps, Summarise
+from ullage.effects import Chunk, Commit, Effect, Find, Get, Look, Prepared, Steps, Summarise
 from ullage.errors import UllageError
 from ullage.stores import AsyncStore, Store
 from ullage.summarise import Summaries
+
+if TYPE_CHECKING:
+    from ullage.ahead import Ahead  # it imports asyncio
 
 __all__ = ["arun", "run"]
 
@@ -24,7 +27,9 @@ def run(steps: Steps[T], store: Store, tenant: str, summaries: Summaries | None 
         while True:
             try:
                 if isinstance(effect, Summarise):
-                    reply = summaries and summaries.ask(effect)
+                    reply: Any = summaries and summaries.ask(effect)
+                elif isinstance(effect, Prepared):
+                    reply = ()
                 else:
                     reply = _do(effect, store, tenant)
             except UllageError as error:
@@ -38,15 +43,21 @@ def run(steps: Steps[T], store: Store, tenant: str, summaries: Summaries | None 
 
 
 async def arun(
-    steps: Steps[T], store: AsyncStore, tenant: str, summaries: Summaries | None = None
+    steps: Steps[T],
+    store: AsyncStore,
+    tenant: str,
+    summaries: Summaries | None = None,
+    ahead: Ahead | None = None,
 ) -> T:
-    """The same for an event loop."""
+    """The same for an event loop; ``ahead`` has what was prepared beside its turns."""
     try:
         effect = next(steps)
         while True:
             try:
                 if isinstance(effect, Summarise):
-                    reply = await summaries.aask(effect) if summaries else None
+                    reply: Any = await summaries.aask(effect) if summaries else None
+                elif isinstance(effect, Prepared):
+                    reply = await ahead.prepared(wait=effect.wait) if ahead else ()
                 else:
                     reply = await _do(effect, store, tenant)
             except UllageError as error:

@@ -71,6 +71,8 @@ class Span(Struct, frozen=True, tag="span"):
         kind: the kind of event this is told as.
         said: what of ``text`` a model wrote, as it wrote it; the next summary goes on from it.
         retain: what a model chose to keep, shown as a message before ``text``; ``""`` for none.
+        summarised: whether ``text`` holds the deterministic summary of the run.
+        said_upto: the chain up to which ``said`` tells of the run; empty for all of it.
     """
 
     after: bytes
@@ -81,6 +83,8 @@ class Span(Struct, frozen=True, tag="span"):
     kind: Literal["condensed", "compacted"] = "condensed"
     said: str = ""
     retain: str = ""
+    summarised: bool = False
+    said_upto: bytes = b""
 
     @property
     def texts(self) -> tuple[str, ...]:

@@ -11,6 +11,7 @@ the reply back. Nothing else in the core touches a store, a clock or a network.
     Look       the Shape of what is kept under a ref: how much of it, in which chunks
     Chunk      the text of one of these chunks, so that a huge output is never held whole
     Summarise  the Reply of a model; None if there is no model to ask
+    Prepared   the compactions that were prepared beside the turns: each a `compaction.Filled`
 """
 
 from __future__ import annotations
@@ -31,6 +32,7 @@ __all__ = [
     "Get",
     "Look",
     "Output",
+    "Prepared",
     "Record",
     "Reply",
     "Shape",
@@ -162,6 +164,16 @@ class Summarise(Struct, frozen=True, kw_only=True):
     caller: str = ""
 
 
+class Prepared(Struct, frozen=True):
+    """Ask for the compactions that were prepared beside the turns.
+
+    Attributes:
+        wait: one is needed now: wait for what is under way.
+    """
+
+    wait: bool
+
+
 class Reply(Struct, frozen=True, kw_only=True):
     """What a model answered.
 
@@ -182,5 +194,5 @@ class Reply(Struct, frozen=True, kw_only=True):
     model: str = ""
 
 
-Effect: TypeAlias = Find | Commit | Get | Look | Chunk | Summarise
+Effect: TypeAlias = Find | Commit | Get | Look | Chunk | Summarise | Prepared
 Steps: TypeAlias = Generator[Effect, Any, T]

@@ -20,24 +20,25 @@ Nothing here does I/O. What must be kept before the view may be returned is coll
 from __future__ import annotations
 
 from collections.abc import Generator, Iterable, Sequence
-from typing import TypeAlias, TypeVar
+from typing import Any, TypeAlias, TypeVar
 
 from msgspec import Struct
 
-from ullage.compaction import Asking, fill
+from ullage.compaction import Asking, Filled, fill
 from ullage.edits import Batch, Cut, Drop, Edit, Held, Replace, Span, storable
-from ullage.effects import Output, Record, Reply, Summarise
+from ullage.effects import Output, Prepared, Record, Summarise
 from ullage.errors import OverLimitError
 from ullage.events import Event, Kind
 from ullage.ledger import Ledger
 from ullage.policy import Policy, Stage
 from ullage.stages.pressure import is_frozen
+from ullage.stages.runs import continues
 from ullage.window import Window
 
 __all__ = ["Fitted", "fit"]
 
 T = TypeVar("T")
-_Asks: TypeAlias = Generator[Summarise, Reply | None, T]
+_Asks: TypeAlias = Generator[Summarise | Prepared, Any, T]
 
 
 class Fitted(Struct):
@@ -159,20 +160,52 @@ def _decide(
     fitted: Fitted,
     asking: Asking | None,
 ) -> _Asks[None]:
+    yield from _take_prepared(window, policy, key, fitted, asking, wait=False)
     for stage in stages:
-        cuts = stage(window)
-        if isinstance(cuts, Held):
-            fitted.events.append(Event(kind="held", where=f"stage {_name(stage)}", why=cuts.why))
-            continue
-        if cuts and is_frozen(window):
-            fitted.events.append(_held(_name(stage)))
-            continue
+        cuts = _allowed(window, stage, fitted)
         if cuts and policy.diagnostic is not None:
             fitted.events.append(_diagnosed(policy.diagnostic, window, len(cuts)))
+        if any(cut.brief is not None for cut in cuts) and (
+            yield from _take_prepared(window, policy, key, fitted, asking, wait=True)
+        ):
+            continue  # what was under way is there, and nothing is paid for twice
         filled = yield from _filled(window, cuts, fitted, asking)
         _batch(window, _name(stage), policy, key, filled, fitted)
     if policy.guard is not None:
         _batch(window, _name(policy.guard), policy, key, _cuts(policy.guard, window), fitted)
+
+
+def _allowed(window: Window, stage: Stage, fitted: Fitted) -> Sequence[Cut]:
+    """The cuts a stage wants, if now they can be made; else it is told why not."""
+    cuts = stage(window)
+    if isinstance(cuts, Held):
+        fitted.events.append(Event(kind="held", where=f"stage {_name(stage)}", why=cuts.why))
+        return ()
+    if cuts and is_frozen(window):
+        fitted.events.append(_held(_name(stage)))
+        return ()
+    return cuts
+
+
+def _take_prepared(
+    window: Window,
+    policy: Policy,
+    key: bytes,
+    fitted: Fitted,
+    asking: Asking | None,
+    *,
+    wait: bool,
+) -> _Asks[bool]:
+    """Make a batch of a compaction that was prepared for this history, if there is one."""
+    if asking is None or not asking.ahead or is_frozen(window):
+        return False
+    prepared: Sequence[Filled] = yield Prepared(wait)
+    for cut, refused in prepared:
+        if isinstance(cut.edit, Span) and continues(window, cut.edit):
+            _tell_refused(refused, fitted)
+            _batch(window, "compact", policy, key, [cut], fitted)
+            return True
+    return False
 
 
 def _cuts(stage: Stage, window: Window) -> Sequence[Cut]:
@@ -188,10 +221,14 @@ def _filled(
     for cut in cuts:
         full, refused = yield from fill(cut, asking, window.meter.text)
         filled.append(full)
-        if refused:
-            why = f"{refused}; the deterministic summary stands"
-            fitted.events.append(Event(kind="summary_refused", where="summary", why=why))
+        _tell_refused(refused, fitted)
     return filled
+
+
+def _tell_refused(refused: str, fitted: Fitted) -> None:
+    if refused:
+        why = f"{refused}; the deterministic summary stands"
+        fitted.events.append(Event(kind="summary_refused", where="summary", why=why))
 
 
 def _batch(
@@ -209,9 +246,11 @@ def _keep(
 ) -> None:
     if not cuts:
         return
-    before = window.estimate
+    before, span = window.estimate, window.span
     edits = tuple(storable(cut.edit) for cut in cuts)
     _show(window, edits, fitted, tell=True)
+    if span is not None and window.span is not span:
+        fitted.outputs.pop(span[2].ref, None)  # its index, if made just now: the history gives it
     batch = Batch(stage, policy.name, edits, before, window.estimate)
     fitted.ledger, record = fitted.ledger.with_batch(key, batch)
     fitted.records.append(record)
@@ -229,6 +268,8 @@ def _first(window: Window, edit: Edit) -> int:
         spot = window.transcript.locate(edit.place)
         return spot[0] if spot else window.size
     start = window.transcript.find(edit.after)
+    if start is not None and window.span is not None:  # one that is not gone on from is undone
+        return min(start, window.span[0])
     return window.size if start is None else start
 
 

@@ -13,6 +13,7 @@ Kind: TypeAlias = Literal[
     "pruned",  # an old result or old call arguments left the view
     "condensed",  # a span of messages became an account
     "compacted",  # a span of messages became a summary
+    "preparing",  # a summary was begun beside the turns, before it is needed
     "summary_refused",  # what a model wrote was not accepted; the deterministic summary stands
     "reasoning",  # reasoning that an edit made invalid was left out
     "held",  # a batch was not made: reasoning of an open turn must stay, or it wins too little

@@ -83,7 +83,8 @@ class Opaque(Struct, frozen=True, gc=False):
     costs where it is sealed and its text does not tell. ``opens`` is the id under which
     something behind it will belong to it, and ``closes`` that of what it belongs to: a tool of
     the server's and its result, a request and what was done with the approval. The history
-    may not be parted between the two. ``late`` is as in `ToolCall`.
+    may not be parted between the two. ``late`` is as in `ToolCall`. ``supersedes`` says that
+    the provider reads nothing that stands before it (a compaction of its own).
     """
 
     kind: str
@@ -93,6 +94,7 @@ class Opaque(Struct, frozen=True, gc=False):
     opens: str = ""
     closes: str = ""
     late: bool = False
+    supersedes: bool = False
 
 
 Content: TypeAlias = Text | Media | Opaque
@@ -157,6 +159,11 @@ class Message(Struct, frozen=True, gc=False):
     def only_thought(self) -> bool:
         """Whether this is reasoning and nothing else."""
         return bool(self.parts) and all(isinstance(part, Reasoning) for part in self.parts)
+
+    @property
+    def supersedes(self) -> bool:
+        """Whether the provider reads nothing that stands before this message."""
+        return any(isinstance(part, Opaque) and part.supersedes for part in self.parts)
 
     @property
     def stands(self) -> bool:

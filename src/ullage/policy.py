@@ -59,6 +59,8 @@ class Policy(Struct, frozen=True, kw_only=True):
         guard: the stage behind every policy that makes the view fit, or None to have
             `OverLimitError` instead.
         on_request: what `Session.compact` runs, or None if the policy has no compaction.
+        ahead: the compaction that an `AsyncSession` begins beside its turns, at a softer
+            threshold than that under pressure, or None for none.
         desk: the recall tools and their words.
         unknown_model: what is done about a model whose window is not known: ``"warn"``
             assumes a cautious window and tells of it, ``"error"`` raises, a number is taken
@@ -74,6 +76,7 @@ class Policy(Struct, frozen=True, kw_only=True):
     under_pressure: tuple[Stage, ...] = ()
     guard: Stage | None = None
     on_request: Stage | None = None
+    ahead: Stage | None = None
     desk: Desk = OURS
     unknown_model: Literal["warn", "error"] | int = "warn"
     diagnostic: str | None = None

@@ -14,10 +14,11 @@ from typing import Any
 from msgspec import Struct
 
 from ullage.formats import Change, Format
+from ullage.messages import ToolResult
 from ullage.snapshots import snapshot
 from ullage.window import Window
 
-__all__ = ["Rendering"]
+__all__ = ["Rendering", "behind_span"]
 
 
 class _Rendered(Struct, frozen=True, gc=False):
@@ -68,17 +69,31 @@ class Rendering:
                 kept = _Rendered(raw, copy, changes, silent, message, snapshot(message))
                 made[index] = kept
             messages[index + leading] = kept.message
-        for index in window.parted():
+        for index in _parted(window):
             messages[index + leading] = wire.apart(messages[index + leading])
         if window.span is not None:
-            start, stop, span = window.span
-            standing = (index for index in range(start, stop) if not window.hidden(index))
-            account = [
-                *map(wire.user, span.texts),
-                *(messages[index + leading] for index in standing),
-            ]
-            messages[start + leading : stop + leading] = account
+            start, _, span = window.span
+            shown = [messages[index + leading] for index in behind_span(window)]
+            messages[start + leading :] = [*map(wire.user, span.texts), *shown]
         return messages
+
+
+def behind_span(window: Window) -> list[int]:
+    """The messages shown behind an account, in their order.
+
+    What the system said within the run still holds. It comes first; but where the user speaks
+    on before the model does (a request was never answered) it waits for the reply that has to
+    follow it (A20).
+    """
+    if window.span is None:
+        return []
+    start, stop, _ = window.span
+    standing = [index for index in range(start, stop) if not window.hidden(index)]
+    messages, reply = window.transcript.messages, stop
+    while reply < window.size and messages[reply].role in ("user", "tool"):
+        reply += 1
+    on = reply if standing else stop
+    return [*range(stop, on), *standing, *range(on, window.size)]
 
 
 def _edited(window: Window) -> Iterator[tuple[int, Sequence[Change]]]:
@@ -88,3 +103,16 @@ def _edited(window: Window) -> Iterator[tuple[int, Sequence[Change]]]:
     for index in window.silent:
         if index not in changed and not window.hidden(index):
             yield index, ()
+
+
+def _parted(window: Window) -> Iterator[int]:
+    """The shown messages with a result whose call is in the account: it came late.
+
+    It could not be known when the call was condensed, and nothing may be left out now.
+    """
+    for index in range(window.span[1], window.size) if window.span else ():
+        for number, part in enumerate(window.transcript.messages[index].parts):
+            home = window.transcript.home(index, number)
+            if isinstance(part, ToolResult) and home is not None and window.hidden(home):
+                yield index
+                break

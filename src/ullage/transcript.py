@@ -9,8 +9,8 @@ gets a new one, which takes over everything up to the change.
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Iterator
-from typing import Literal
+from collections.abc import Callable, Iterator
+from typing import Any, Literal, TypeVar
 
 from ullage import canon
 from ullage.edits import Place, whole
@@ -34,6 +34,9 @@ def leaves_of(message: Message) -> Iterator[Leaf]:
                 yield number, item, content
         else:
             yield number, 0, part
+
+
+T = TypeVar("T")
 
 
 class Transcript:
@@ -65,6 +68,9 @@ class Transcript:
         self._answers: dict[tuple[int, int], tuple[int, int]] = {}
         self._refs: dict[Spot, str] = {}
         self._texts: dict[Spot, Output] = {}
+        self._standing: list[int] = []
+        self._compactions: list[int] = []
+        self._made: dict[Callable[[Transcript, int], Any], dict[int, Any]] = {}
 
     def __len__(self) -> int:
         return len(self.messages)
@@ -80,6 +86,8 @@ class Transcript:
         last = self.chain[-1]
         self.chain.append(last if message.only_thought else canon.extend(last, digest))
         self._lengths.setdefault(self.chain[-1], index + 1)
+        if message.stands:
+            self._standing.append(index)
         self._alike.setdefault(digest, []).append(index)
         speaks = message.role == "assistant"
         before = self.messages[index - 1].role if index else ""
@@ -104,6 +112,8 @@ class Transcript:
                 if times:
                     self._answers[index, number] = self._spots["call", name, times - 1]
             elif isinstance(part, Opaque):
+                if part.kind == "compaction":
+                    self._compactions.append(index)
                 self._open.pop(part.closes, None)
                 if part.opens:
                     self._open[part.opens] = part
@@ -132,6 +142,8 @@ class Transcript:
             self._texts.pop((index, number, item), None)
         self.messages[index] = message
         self.counts[index] = None
+        for made in self._made.values():
+            made.pop(index, None)
 
     def find(self, key: bytes) -> int | None:
         """The length of the shortest history whose chain is ``key``, or None."""
@@ -258,6 +270,24 @@ class Transcript:
             output = self.output((index, number, item))
             if output is not None:
                 yield output
+
+    def once(self, make: Callable[[Transcript, int], T], index: int) -> T:
+        """What a pure function makes of a message and what is before it; worked out once."""
+        made: dict[int, T] = self._made.setdefault(make, {})
+        if index not in made:
+            made[index] = make(self, index)
+        return made[index]
+
+    def standing(self, start: int, stop: int) -> list[int]:
+        """The messages of a run that nothing may take the place of (`Message.stands`)."""
+        at = self._standing
+        return at[bisect_left(at, start) : bisect_left(at, stop)]
+
+    def compaction(self, start: int, stop: int) -> int | None:
+        """The newest message of a run that holds a compaction of the provider."""
+        at = bisect_left(self._compactions, stop)
+        newest = self._compactions[at - 1] if at else -1
+        return newest if newest >= start else None
 
     def place(self, spot: Spot) -> Place:
         """The address of the leaf at a spot."""

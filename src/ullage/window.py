@@ -15,20 +15,17 @@ from collections.abc import Callable, Iterator, Mapping, Sequence, Set
 from functools import partial
 
 from ullage.edits import Drop, Edit, Replace, Span
-from ullage.messages import Media, Reasoning, ReasoningRule, Text, ToolCall, ToolResult
+from ullage.messages import Reasoning, ReasoningRule, ToolResult
 from ullage.meter import Meter
 from ullage.notices import NO_REASONING, Words
 from ullage.tally import Tally
 from ullage.tokens import Calibration
 from ullage.transcript import Spot, Transcript, leaves_of
 
-__all__ = ["SMALL_TOKENS", "Shown", "Window"]
+__all__ = ["Shown", "Window"]
 
 Shown = dict[tuple[int, int], Replace]
 """What replaces the leaves of one message, by part and item index."""
-
-SMALL_TOKENS = 150
-"""Results and arguments of no more than this are not worth a placeholder."""
 
 _WHOLE: Shown = {}
 
@@ -51,6 +48,7 @@ class Window:
         reasoning: what an edit does to the reasoning behind it, for this model.
         span: the run of messages shown as an account, with its edges, or None.
         calibration: what was learned from reported usage so far.
+        read_from: index of the first message that the provider still reads.
         standing: how many of the first batches under a key of the ledger are shown whole.
     """
 
@@ -69,6 +67,7 @@ class Window:
         self.reasoning: ReasoningRule = "free"
         self.span: tuple[int, int, Span] | None = None
         self.calibration = Calibration(exact=meter.counter.exact)
+        self.read_from = 0
         self.standing: dict[bytes, int] = {}
         self._shown: dict[int, Shown] = {}
         self._spots: dict[str, Spot] = {}
@@ -80,7 +79,7 @@ class Window:
         self._uncounted: list[int] = []
         self._silent: set[int] = set()
         self._span_tokens = 0
-        self._cursor = 0
+        self._settled: dict[Callable[[Window, int], bool], int] = {}
         self._tallies: dict[Callable[[Window, int], int], Tally] = {}
 
     # ── growing ──────────────────────────────────────────────────────────────────────
@@ -89,15 +88,25 @@ class Window:
         """Take in the transcript's messages up to ``length``; they become the fresh ones."""
         self.fresh = self.size
         for index in range(self.size, length):
+            if self.transcript.messages[index].supersedes:
+                self._unread(index)
             self._tokens.append(-1)
             self._uncounted.append(index)
             self._bound += self.meter.bound(self.transcript.messages[index])
         self.size = length
 
+    def _unread(self, stop: int) -> None:
+        """The provider reads nothing before ``stop`` any more: it is shown, and costs nothing."""
+        self.read_from, self._tokens = stop, [0] * stop
+        self._counted = self._bound = self._span_tokens = 0
+        self._uncounted.clear()
+        self._tallies.clear()
+
     def refresh(self, index: int) -> None:
         """A message was worded anew by the caller (same digest): count it again."""
         self._outdate(index)
-        if index < self.size and self._tokens[index] >= 0 and not self.hidden(index):
+        read = self.read_from <= index < self.size
+        if read and self._tokens[index] >= 0 and not self.hidden(index):
             self._counted -= self._tokens[index]
             self._tokens[index] = self._count(index)
             self._counted += self._tokens[index]
@@ -129,7 +138,8 @@ class Window:
         if original is None or not _is_of(edit, original.ref):
             return None
         index, number, item = spot
-        before, after = self.leaf_tokens(spot), self.edit_tokens(edit)
+        before = self.leaf_tokens(spot)
+        after = self.edit_tokens(edit) if index >= self.read_from else 0
         self._shown.setdefault(index, {})[number, item] = edit
         self._spots[edit.ref] = spot
         self._outdate(index)
@@ -166,6 +176,8 @@ class Window:
         if run is None:
             return None
         start, stop = run
+        if start < self.read_from:
+            return None
         before = self.tokens
         if self.span:
             self._counted += self._hidden_tokens() - self._span_tokens
@@ -176,7 +188,8 @@ class Window:
 
     def _hidden_tokens(self) -> int:
         start, stop, _ = self.span or (0, 0, None)
-        return sum(self._tokens[index] for index in range(start, stop) if self.hidden(index))
+        standing = self.transcript.standing(start, stop)
+        return sum(self._tokens[start:stop]) - sum(self._tokens[index] for index in standing)
 
     # ── counting ─────────────────────────────────────────────────────────────────────
 
@@ -215,6 +228,8 @@ class Window:
     def leaf_tokens(self, spot: Spot) -> int:
         """Tokens of a leaf as it is shown."""
         index, number, item = spot
+        if index < self.read_from:
+            return 0
         edit = self._shown.get(index, _WHOLE).get((number, item))
         if edit is not None:
             return self.edit_tokens(edit)
@@ -275,6 +290,11 @@ class Window:
     # ── reading ──────────────────────────────────────────────────────────────────────
 
     @property
+    def open_span(self) -> tuple[int, int, Span] | None:
+        """The span that a new one must go on from; None where the provider reads none of it."""
+        return self.span if self.span is not None and self.span[1] > self.read_from else None
+
+    @property
     def turn_start(self) -> int:
         """Index of the last assistant message: what is after it was never sent before."""
         return self.transcript.turn_start(self.size)
@@ -285,17 +305,12 @@ class Window:
         within = span is not None and span[0] <= index < span[1]
         return within and not self.transcript.messages[index].stands
 
-    def parted(self) -> Iterator[int]:
-        """The shown messages with a result whose call is in the account: it came late.
-
-        It could not be known when the call was condensed, and nothing may be left out now.
-        """
-        for index in range(self.span[1], self.size) if self.span else ():
-            for number, part in enumerate(self.transcript.messages[index].parts):
-                home = self.transcript.home(index, number)
-                if isinstance(part, ToolResult) and home is not None and self.hidden(home):
-                    yield index
-                    break
+    @property
+    def visible(self) -> list[int]:
+        """The messages in whose place no account stands."""
+        start, stop, _ = self.span or (0, 0, None)
+        standing = self.transcript.standing(start, stop)
+        return [*range(start), *standing, *range(stop, self.size)]
 
     def shown(self, index: int) -> Shown:
         """What replaces the leaves of a message."""
@@ -337,32 +352,17 @@ class Window:
             for part in messages[at].parts
         )
 
-    def settled_to(self, stop: int) -> int:
-        """The first message below ``stop`` that has not been pruned through.
+    def settled_to(self, stop: int, is_settled: Callable[[Window, int], bool]) -> int:
+        """The first message below ``stop`` of which that does not hold; once settled, for ever.
 
-        Everything before it was pruned, condensed or was too small to prune, so a stage that
-        looks for old outputs begins here: work is proportional to what is new.
+        So a stage that looks for old outputs begins here: its work is proportional to what is
+        new.
         """
-        while self._cursor < stop and self._spent(self._cursor):
-            self._cursor += 1
-        return min(self._cursor, stop)
-
-    def _spent(self, index: int) -> bool:
-        """Whether nothing of a message is left to prune."""
-        if self.hidden(index):
-            return True
-        shown, signed = self.shown(index), self.signed(index)
-        leaves = leaves_of(self.transcript.messages[index])
-        for (number, item, leaf), tokens in zip(leaves, self.leaf_counts(index), strict=True):
-            edit = shown.get((number, item))
-            if tokens <= SMALL_TOKENS or (edit is not None and edit.kind != "truncated"):
-                continue
-            part = self.transcript.messages[index].parts[number]
-            if isinstance(part, ToolResult) and isinstance(leaf, (Text, Media)):
-                return False
-            if isinstance(part, ToolCall) and not signed:
-                return False
-        return True
+        at = self._settled.get(is_settled, 0)
+        while at < stop and is_settled(self, at):
+            at += 1
+        self._settled[is_settled] = at
+        return min(at, stop)
 
     def spot_of(self, ref: str) -> Spot | None:
         """The leaf that an edit made so far set aside under this ref."""

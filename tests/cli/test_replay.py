@@ -7,6 +7,7 @@ import pytest
 
 from tests.cli.terminal import conversation, told, ullage
 from ullage.cli import main, replay
+from ullage.replay.evidence.score import evidence_of
 from ullage.replay.run import Replayed
 
 
@@ -111,6 +112,7 @@ def test_short_runs_can_be_left_out_and_many_be_cut(recordings):
 def test_a_broken_gate_is_a_status_of_its_own(recordings, monkeypatch, capsys):
     bare = dict.fromkeys(Replayed.__struct_fields__, 0)
     lists = {"run": "one", "policy": "default", "events": {}, "fit_ms": [1.0]}
+    lists["evidence"] = evidence_of([], {})
     broken = Replayed(**(bare | lists | {"broken": {"G4": 2}}))
     monkeypatch.setattr(replay, "replay_all", lambda *_: iter([("a.jsonl.gz", broken, 1)]))
     with pytest.raises(SystemExit) as ended:

@@ -7,6 +7,7 @@ comes out the same for one of them does not prove what stands there.
 
 from functools import partial
 
+from msgspec import Struct
 from msgspec.structs import fields, replace
 
 STAGES = ("at_first_sight", "under_pressure")
@@ -30,10 +31,23 @@ def mutated(policy):
 def _mutated(bound, place):
     """The partials that differ from one in a keyword of it, or of one bound in it."""
     for name, value in bound.keywords.items():
-        here = f"{place}.{name}"
-        others = _mutated(value, here) if isinstance(value, partial) else [(here, _other(value))]
-        for where, other in others:
+        for where, other in _others(value, f"{place}.{name}"):
             yield where, partial(bound.func, *bound.args, **{**bound.keywords, name: other})
+
+
+def _others(value, here):
+    """(place, value) of every single change of what is bound."""
+    if isinstance(value, partial):
+        return _mutated(value, here)
+    if isinstance(value, Struct):
+        return _words_mutated(value, here)
+    return [(here, _other(value))]
+
+
+def _words_mutated(words, here):
+    for field in fields(words):
+        other = _other(getattr(words, field.name))
+        yield f"{here}.{field.name}", replace(words, **{field.name: other})
 
 
 def _other(value):
@@ -47,8 +61,13 @@ def _other(value):
             return value // 2
         case float():
             return 1 - value
+        case tuple():
+            return (*value, "~")
         case None:
             return 1
+        case Struct():
+            first = fields(value)[0].name
+            return replace(value, **{first: _other(getattr(value, first))})
     return lambda *arguments: _reverse(value(*arguments))
 
 

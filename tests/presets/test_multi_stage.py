@@ -9,6 +9,7 @@ from itertools import pairwise
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from tests import histories
 from tests.presets.living import ROOMY, lived, new_session
@@ -25,6 +26,8 @@ from ullage.stages.pressure import output_tokens
 TINY = MultiStageSettings(
     SAFE_TRIGGER_TOKENS=3_000, MAX_RESULT_CHARS=600, MAX_LIST_ITEMS=5, PREVIEW_CHARS=40
 )
+STILL = MultiStageSettings(COMPACTION_TRIGGER_TOKENS=0)
+"""Without the sliding window, which keeps every view far below the brake."""
 every = pytest.mark.parametrize("format", sorted(FORMATS))
 
 
@@ -66,7 +69,7 @@ def test_the_brake_is_at_850_000_tokens_of_a_window_of_a_million():
     line = "The tide came in, and the harbour master wrote it down again.\n"
     turns = [turn(f"{n}\n" + line * 3_200) for n in range(24)]
     messages = histories.wire("gemini", turns)
-    session = Session("gemini-2.5-pro", policy="multi_stage")
+    session = Session("gemini-2.5-pro", policy=multi_stage(STILL))
     for length in range(1, len(messages) + 1, 2):
         view = session.fit(histories.request("gemini", messages[:length]))["contents"]
         if session.window.span is not None:
@@ -554,30 +557,53 @@ def several(*outputs, **more):
 
 SCENARIO = [
     several("a log line\n" * 90, compact(list(range(700))), user="Look."),
-    several(compact({"a": ["the tide"] * 90}), "ok"),
-    *(several(f"{n} the tide\n" * 30, said="Let me look. " * 60) for n in range(12)),
+    several(compact({"a": ["the tide"] * 90}), "ok", user="And the rest?"),
+    *(several(f"{n} the tide\n" * 30, said="Let me look. " * 60) for n in range(6)),
+    *(several("ok", user=f"Never forget this, number {n}. " * 30) for n in range(10)),
+    *(several(f"{n} the tide\n" * 30, said="Let me look. " * 60) for n in range(6)),
     several(*("the tide\n" * 60 for _ in range(30))),
     several("x" * 9_000, said="so " * 2_000),
 ]
+SLIDING = replace(
+    TINY,
+    SAFE_TRIGGER_TOKENS=5_000,
+    COMPACTION_TRIGGER_TOKENS=3_000,
+    COMPACTION_BUDGET_TOKENS=9_000,
+)
+
+
+def written(asked):
+    """A writer that tells what it was asked; now and then it fails unless it is reminded."""
+    told = (asked.system, *asked.texts, str(asked.most_tokens), asked.model)
+    digest = ref_of("".join(told))
+    if digest[0] > "f" and "could not be used" not in asked.texts[-1]:
+        return "I would rather not."
+    return f"<retain>{digest}</retain><summary>{digest} it is</summary>"
 
 
 def outcome(policy):
-    """What a model sees and a session tells, with room and without."""
+    """What a model sees and a session tells: with the window and without, with room and none."""
     told = []
-    for window_tokens in (ROOMY, 6_000):
-        try:
-            session, _, views = lived(policy, "openai-chat", SCENARIO, window_tokens)
-        except OverLimitError as error:
-            told.append(type(error))
-        else:
-            told.append((views, [(event.kind, event.where) for event in session.events]))
+    for each in (policy, replace(policy, under_pressure=())):
+        for window_tokens in (ROOMY, 6_000):
+            told.append(_outcome(each, window_tokens))
     return told
 
 
+def _outcome(policy, window_tokens):
+    try:
+        session, _, views = lived(
+            policy, "openai-chat", SCENARIO, window_tokens, summariser=written
+        )
+    except OverLimitError as error:
+        return type(error)
+    return views, [(event.kind, event.where) for event in session.events]
+
+
 def test_every_setting_and_every_word_shows():
-    expected = outcome(multi_stage(TINY))
-    assert outcome(multi_stage(TINY)) == expected
-    policies = dict(mutated(multi_stage(TINY)))
-    policies |= {key: multi_stage(other) for key, other in settings_mutated(TINY)}
-    assert len(policies) > 15
+    expected = outcome(multi_stage(SLIDING))
+    assert outcome(multi_stage(SLIDING)) == expected
+    policies = dict(mutated(multi_stage(SLIDING)))
+    policies |= {key: multi_stage(other) for key, other in settings_mutated(SLIDING)}
+    assert len(policies) > 30
     assert [place for place, policy in policies.items() if outcome(policy) == expected] == []

@@ -7,6 +7,7 @@ from itertools import pairwise
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from tests import histories
 from tests.presets.living import ROOMY, lived, new_session
@@ -27,6 +28,7 @@ from ullage.canon import ref_of
 from ullage.catalog import lookup
 from ullage.formats import FORMATS
 from ullage.presets.output_cache import ToolOutputCacheConfig, output_cache
+from ullage.presets.output_compaction import CompactionConfig
 from ullage.replay import reading
 from ullage.stages.pressure import output_tokens
 from ullage.tokens import exact
@@ -184,6 +186,7 @@ def test_its_keys_and_their_defaults():
         "contextBudgetTokens": None,
         "maxMessageBytes": 50 * 1024,
         "maxLineLength": 2000,
+        "compaction": CompactionConfig(),  # the document's second section, under a key of ours
     }
     fields = ToolOutputCacheConfig.__struct_encode_fields__
     values = [
@@ -193,7 +196,7 @@ def test_its_keys_and_their_defaults():
     turns = [turn(log("a", 9_000)), turn(log("b"))]
     same = [
         lived(policy, "openai-chat", turns)[2]
-        for policy in ("output_cache", presets.load("output_cache", document))
+        for policy in ("output_cache", presets.load("output_cache", {**document, "compaction": {}}))
     ]
     assert same[0] == same[1]
 
@@ -665,9 +668,10 @@ def outcome(policy):
 
 
 def test_every_setting_and_every_word_shows():
-    expected = outcome(output_cache(TINY))
-    assert outcome(output_cache(TINY)) == expected
-    policies = dict(mutated(output_cache(TINY)))
-    policies |= {key: output_cache(other) for key, other in settings_mutated(TINY)}
+    alone = replace(TINY, compaction=CompactionConfig(enabled=False))
+    expected = outcome(output_cache(alone))
+    assert outcome(output_cache(alone)) == expected
+    policies = dict(mutated(output_cache(alone)))
+    policies |= {key: output_cache(other) for key, other in settings_mutated(alone)}
     assert len(policies) > 15
     assert [place for place, policy in policies.items() if outcome(policy) == expected] == []

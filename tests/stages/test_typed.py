@@ -59,3 +59,13 @@ def test_json_stays_json_of_its_kind_or_is_left_whole(value):
     assert len(cut.text) < len(text)
     if cut.text[:1] in "[{":
         json.loads(cut.text)
+
+
+def test_what_was_cut_before_it_came_here_is_not_cut_again():
+    """A notice of the part would name the part, and no longer the original."""
+    for value in ("a log line\n" * 100_000, json.dumps(list(range(90_000)))):
+        cut = shown(value, limit=2_000).text
+        assert shown(cut, limit=2_000) is None
+        assert pointers(cut)[0].ref == Source(value).ref
+        longer = cut[:-1] + (" more" * 100 if value[0] == "a" else ", 1]")
+        assert shown(longer, limit=2_000) is not None

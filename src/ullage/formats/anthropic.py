@@ -146,7 +146,8 @@ class Anthropic(MessageList):
         opens = str(block.get("id") or "") if str(kind) in _SERVER_CALLS else ""
         closes = str(block.get("tool_use_id") or "")
         text = opaque_json(block, where)
-        return Opaque(str(kind), text, at, opens=opens, closes=closes)
+        compacted = kind == "compaction" and _is_whole(block)
+        return Opaque(str(kind), text, at, opens=opens, closes=closes, supersedes=compacted)
 
     def edit(
         self, raw: Any, message: Message, changes: Sequence[Change], *, silent: bool = False
@@ -261,6 +262,11 @@ class Anthropic(MessageList):
             output_tokens=field(usage, "output_tokens") or 0,
             reasoning_tokens=(field(details, "thinking_tokens") or 0) if details else 0,
         )
+
+
+def _is_whole(compaction: Mapping[str, Any]) -> bool:
+    """Whether the provider compacted anything: without content it failed (§2.A)."""
+    return bool(compaction.get("content") or compaction.get("encrypted_content"))
 
 
 def _is_system(message: Any) -> bool:

@@ -11,7 +11,7 @@ from ullage.briefs import Prompt
 from ullage.errors import ConfigError
 from ullage.policy import Policy
 from ullage.presets._settings import Settings, at_least
-from ullage.stages.compact import OURS, asked, compact, newest_turns, reported_full
+from ullage.stages.compact import AHEAD, OURS, asked, compact, newest_turns, reported_full
 from ullage.usage import Usage
 
 __all__ = ["CompactionConfig", "TokenUsage", "compacted", "prompt_of", "should_compact"]
@@ -123,14 +123,17 @@ def compacted(policy: Policy, config: CompactionConfig) -> Policy:
         least_messages=1,
         least_share=0.0,
     )
-    automatic = partial(stage, pressed=partial(reported_full, share=config.threshold_ratio))
+    policy = replace(policy, on_request=partial(stage, pressed=asked), unknown_model="error")
+    if not config.auto:
+        return policy
+    at, softer = config.threshold_ratio, config.threshold_ratio * AHEAD
     return replace(
         policy,
-        under_pressure=(*policy.under_pressure, automatic)
-        if config.auto
-        else policy.under_pressure,
-        on_request=partial(stage, pressed=asked),
-        unknown_model="error",
+        under_pressure=(
+            *policy.under_pressure,
+            partial(stage, pressed=partial(reported_full, share=at)),
+        ),
+        ahead=partial(stage, pressed=partial(reported_full, share=softer)),
     )
 
 

@@ -19,6 +19,7 @@ from ullage.errors import ConfigError
 from ullage.policy import BesideStore, Policy, Stage
 from ullage.presets._settings import Settings, at_least, check_types
 from ullage.stages.compact import (
+    AHEAD,
     Kept,
     Pressed,
     asked,
@@ -213,6 +214,10 @@ def three_layer(settings: ThreeLayerSettings = _DEFAULTS) -> Policy:
             ),
         ),
         guard=partial(emergency),
+        ahead=compacting(
+            partial(rough_full, share=settings.compaction_threshold * AHEAD),
+            partial(oldest_rough, target=settings.compaction_target_percent / 100),
+        ),
         on_request=compacting(asked, partial(newest_turns, turns=1)),
         unknown_model=settings.default_context_window,
         spill_directory=_spill_directory(settings),

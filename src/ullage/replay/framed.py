@@ -9,16 +9,13 @@ from __future__ import annotations
 import time
 from collections.abc import Set
 
-from ullage.formats import FORMATS
 from ullage.replay.boundaries import boundaries
 from ullage.replay.cache import Profile, head_of
 from ullage.replay.evidence.adversaries import ADVERSARIES
-from ullage.replay.evidence.demands import Head, demands_of
 from ullage.replay.evidence.frame import FRAMES, frame
 from ullage.replay.evidence.past import Memo, Past
 from ullage.replay.evidence.refs import PageLibrary
-from ullage.replay.evidence.score import Watch, evidence_of
-from ullage.replay.evidence.story import Story
+from ullage.replay.evidence.score import watch_over
 from ullage.replay.evidence.subjects import budget_of
 from ullage.replay.gates import Judge, breaks_wire
 from ullage.replay.readers import Run
@@ -42,18 +39,16 @@ def replay_frame(
         policy: one of `FRAME_NAMES`.
         common: values that are no evidence (`ullage.replay.evidence.common`).
     """
-    wire, judge, head = FORMATS[run.format], Judge(), head_of(run.request)
+    judge, head = Judge(), head_of(run.request)
     lengths = boundaries(run)
-    story = Story(wire, run.messages)
-    demands = demands_of(story, lengths, Head.of(wire, run.request), common)
-    chosen = ADVERSARIES.get(policy) or frame(policy, demands)
+    library, sums, memo = PageLibrary(), Sums(judge, profile, head), Memo()
+    watch, broken = watch_over(run, lengths, library, common), 0
+    chosen = ADVERSARIES.get(policy) or frame(policy, watch.demands)
     budget = budget_of(run, window_tokens, judge)
-    sums, library, memo = Sums(judge, profile, head), PageLibrary(), Memo()
-    watch, broken = Watch(story, demands, library), 0
     for number, length in enumerate(lengths):
         history = run.messages[:length]
         started = time.perf_counter()
-        shown = chosen(Past(story, length, number, judge, memo), budget)
+        shown = chosen(Past(watch.story, length, number, judge, memo), budget)
         sums.fit_ms.append((time.perf_counter() - started) * 1e3)
         library.pages = shown.pages
         broken += breaks_wire(run.format, history, shown.messages)
@@ -66,5 +61,5 @@ def replay_frame(
         calls=len(lengths),
         events={},
         broken={"G1": broken} if broken else {},
-        evidence=evidence_of(watch.verdicts, demands.classes),
+        evidence=watch.evidence(),
     )

@@ -18,6 +18,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from ullage.formats.rules import problems_of
+from ullage.rendering import behind_span
 from ullage.replay.reading import content_of, reachable, results, texts_of
 from ullage.session import Session
 from ullage.tokens import Counter as TokenCounter
@@ -117,9 +118,12 @@ class Gates:
             shown = content_of(view[start])
             lines = "\n".join(texts_of(shown))
             self._count("G4", any(t not in self._texts and t not in lines for t in hidden))
+        leading = len(raw) - len(self.session.window.transcript)
+        behind = [raw[index + leading] for index in behind_span(self.session.window)]
+        accounts = 0 if span is None else len(span[2].texts)
         for before, after in (
             (raw[:start], view[:start]),
-            (raw[stop:], view[self._after(start) :]),
+            (behind, view[start + accounts :]),
         ):
             for original, shown in zip(before, after, strict=True):
                 if original is not shown:
@@ -132,14 +136,6 @@ class Gates:
             return raw, raw
         leading = raw - len(self.session.window.transcript)
         return span[0] + leading, span[1] + leading
-
-    def _after(self, start: int) -> int:
-        """Where the view goes on behind the account, and behind what stands in its run."""
-        window = self.session.window
-        if window.span is None:
-            return start
-        standing = sum(not window.hidden(index) for index in range(*window.span[:2]))
-        return start + 1 + standing
 
     def _kept(self, original: Wire, shown: Wire) -> bool:
         """Whether each result of an edited message is there, or its notice opens it."""

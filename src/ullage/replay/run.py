@@ -10,7 +10,6 @@ from __future__ import annotations
 import time
 from collections import Counter
 from collections.abc import Sequence, Set
-from functools import partial
 from typing import Any
 
 from msgspec import Struct
@@ -19,18 +18,14 @@ from ullage import canon
 from ullage.desk import Desk
 from ullage.errors import OverLimitError
 from ullage.formats import FORMATS
-from ullage.limits import Limits
 from ullage.presets import preset
 from ullage.replay.boundaries import boundaries, is_models
 from ullage.replay.cache import CacheSimulator, Profile, Totals, head_of, usd
-from ullage.replay.evidence.demands import Head, demands_of
 from ullage.replay.evidence.refs import SessionLibrary
-from ullage.replay.evidence.score import Evidence, Watch, evidence_of
-from ullage.replay.evidence.story import Story
+from ullage.replay.evidence.score import Evidence, watch_over
 from ullage.replay.gates import GATES, Gates, Judge
 from ullage.replay.readers import Run
-from ullage.replay.rewire import MODELS
-from ullage.session import Session
+from ullage.replay.sessions import model_of, session_for
 from ullage.usage import Usage
 
 __all__ = ["Replayed", "Sums", "is_models", "replay_run"]
@@ -108,28 +103,17 @@ def replay_run(
         common: values that are no evidence (`ullage.replay.evidence.common`).
     """
     wire, chosen = FORMATS[run.format], preset(policy)
-    model = str(run.request.get("model") or MODELS[run.format])
-    limits = Limits(window_tokens=window_tokens)
-    new_session = partial(
-        Session,
-        model,
-        policy=chosen,
-        limits=limits,
-        format=run.format,
-        recall=chosen.desk.offered,
-    )
+    new_session = session_for(run, chosen, window_tokens)
     session, judge, head = new_session(), Judge(), head_of(run.request)
     added = _tools_of(chosen.desk) if chosen.desk.offered else ""
     gates = Gates(session, judge, judge.text(head) + judge.text(added))
     tally = Sums(judge, profile, head)
     lengths = boundaries(run)
-    story = Story(wire, run.messages)
-    demands = demands_of(story, lengths, Head.of(wire, run.request), common)
-    watch = Watch(story, demands, SessionLibrary(session))
+    watch = watch_over(run, lengths, SessionLibrary(session), common)
     cold = set(lengths[:: max(len(lengths) // _COLD_CHECKS, 1)])
     for number, length in enumerate(lengths):
         history = run.messages[:length]
-        request = {**run.request, "model": model, wire.key: history}
+        request = {**run.request, "model": model_of(run), wire.key: history}
         started = time.perf_counter()
         try:
             view = wire.history(session.fit(request))
@@ -143,7 +127,6 @@ def replay_run(
         if length in cold:
             gates.same(wire.history(new_session(state=session.state).fit(request)), view)
         session.observe(Usage(fresh_tokens=gates.head_tokens + tally.add(history, view)))
-    evidence = evidence_of(watch.verdicts, demands.classes)
     return tally.result(
         run=run.id,
         policy=policy,
@@ -151,7 +134,7 @@ def replay_run(
         calls=len(lengths),
         events=dict(Counter(event.kind for event in session.events)),
         broken={gate: gates.broken[gate] for gate in GATES if gates.broken[gate]},
-        evidence=evidence,
+        evidence=watch.evidence(),
     )
 
 

@@ -13,7 +13,7 @@ from functools import partial
 from msgspec.structs import replace
 
 from ullage.policy import Policy
-from ullage.stages.compact import asked, compact, newest_turns
+from ullage.stages.compact import asked, compact, newest_turns, surely_over
 from ullage.stages.emergency import emergency
 from ullage.stages.prune import prune
 from ullage.stages.truncate import truncate
@@ -33,6 +33,10 @@ DEFAULT = Policy(
 the limit down to 40 %; condense when the limit itself is near."""
 
 SUMMARISED = replace(
-    DEFAULT, name="default-summarised-1", under_pressure=(*DEFAULT.under_pressure, partial(compact))
+    DEFAULT,
+    name="default-summarised-1",
+    under_pressure=(*DEFAULT.under_pressure, partial(compact)),
+    ahead=partial(compact, pressed=partial(surely_over, share=0.80)),
 )
-"""The default with a compaction at 88 %, for sessions that have a model to write summaries."""
+"""The default with a compaction at 88 %, for sessions that have a model to write summaries. An
+`AsyncSession` begins it at 80 %."""

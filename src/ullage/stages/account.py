@@ -43,24 +43,30 @@ def index_of(transcript: Transcript, start: int, stop: int, words: Words) -> str
         else "given by its ref.",
     ]
     for index in range(start, stop):
-        message = transcript.messages[index]
-        lines.append(f"\n## {index + 1} {message.role}")
-        for number, part in enumerate(message.parts):
-            match part:
-                case Text(text=text):
-                    lines.append(text)
-                case ToolCall(name=name, arguments=arguments):
-                    lines.append(f"call {name} {arguments}")
-                case ToolResult():
-                    call = transcript.call_for(index, number)
-                    of = f" of {call.name} {_clip(call.arguments, _CALL_CHARS)}" if call else ""
-                    listed = map(_listed, transcript.outputs(index, number))
-                    lines.extend(line + of for line in listed)
-                case Media() | Opaque():
-                    lines.extend(map(_listed, transcript.outputs(index, number)))
-                case _:
-                    pass
+        lines += transcript.once(_entry, index)
     return "\n".join(lines)
+
+
+def _entry(transcript: Transcript, index: int) -> list[str]:
+    """The lines of one message in the index."""
+    message = transcript.messages[index]
+    lines = [f"\n## {index + 1} {message.role}"]
+    for number, part in enumerate(message.parts):
+        match part:
+            case Text(text=text):
+                lines.append(text)
+            case ToolCall(name=name, arguments=arguments):
+                lines.append(f"call {name} {arguments}")
+            case ToolResult():
+                call = transcript.call_for(index, number)
+                of = f" of {call.name} {_clip(call.arguments, _CALL_CHARS)}" if call else ""
+                listed = map(_listed, transcript.outputs(index, number))
+                lines.extend(line + of for line in listed)
+            case Media() | Opaque():
+                lines.extend(map(_listed, transcript.outputs(index, number)))
+            case _:
+                pass
+    return lines
 
 
 def _listed(output: Output) -> str:
@@ -69,7 +75,13 @@ def _listed(output: Output) -> str:
 
 
 def account(
-    transcript: Transcript, start: int, stop: int, words: Words, index_ref: str, room_chars: int
+    transcript: Transcript,
+    start: int,
+    stop: int,
+    words: Words,
+    index_ref: str,
+    room_chars: int,
+    summary: str = "",
 ) -> str:
     """One user message that stands for a run of messages.
 
@@ -79,18 +91,24 @@ def account(
         stop: one past its last.
         words: the wording of the session.
         index_ref: what opens the index of the run.
-        room_chars: the most characters the account may have.
+        room_chars: the most characters its head and its bullets may have.
+        summary: the summary of the same run, if one stood for the beginning of it; it holds
+            what the user said, so that no bullet has to.
     """
     head = (
         f"[ullage: messages {start + 1} to {stop} are condensed here to keep within the "
         f"window. This is a record of what was done, not an instruction. Everything in full: "
         f"{words.read_on(index_ref, 0)}]"
     )
-    steps = [step for index in range(start, stop) for step in _steps(transcript, index)]
+    steps = [step for index in range(start, stop) for step in transcript.once(_steps, index)]
+    if summary:
+        steps = [step for step in steps if step[0] != "user"]
     kept = _choose(transcript, steps, room_chars - len(head) - 60)
     lines = [kept[number] for number in sorted(kept)]
     if len(lines) < len(steps):
         lines.insert(0, f"- … {len(steps) - len(lines):,} other steps: see the index")
+    if summary:
+        head = f"{head}\n\n{summary}\n\n## Steps"
     return "\n".join([head, *lines])
 
 
@@ -110,14 +128,15 @@ def _choose(transcript: Transcript, steps: list[_Step], room: int) -> dict[int, 
     return kept
 
 
-def _steps(transcript: Transcript, index: int) -> Iterator[_Step]:
+def _steps(transcript: Transcript, index: int) -> list[_Step]:
     """What of a message is worth a bullet."""
-    message = transcript.messages[index]
+    message, steps = transcript.messages[index], list[_Step]()
     for number, part in enumerate(message.parts):
         if isinstance(part, ToolResult):
-            yield "tool", index, number
+            steps.append(("tool", index, number))
         elif isinstance(part, Text) and part.text.strip():
-            yield message.role, index, number
+            steps.append((message.role, index, number))
+    return steps
 
 
 def _bullet(transcript: Transcript, role: str, index: int, number: int) -> str:

@@ -26,13 +26,16 @@ from ullage.briefs import Brief, Prompt
 from ullage.edits import Cut, Held, Span
 from ullage.effects import Output
 from ullage.stages.account import index_of, outputs_of
+from ullage.stages.essentials import essentials
+from ullage.stages.facts import deeds
 from ullage.stages.flatten import flatten
 from ullage.stages.rough import message_tokens, view_tokens
-from ullage.stages.runs import begin, condensable, cut_before
+from ullage.stages.runs import begin, condensable, cut_before, new_from
 from ullage.stages.summary import summary
 from ullage.window import Window
 
 __all__ = [
+    "AHEAD",
     "OURS",
     "Kept",
     "Pressed",
@@ -48,6 +51,8 @@ __all__ = [
     "surely_over",
 ]
 
+AHEAD = 0.9
+"""At this share of its threshold a compaction is begun, where it can be made beside the turns."""
 _CHARS_PER_TOKEN = 3
 _LEAST_ROOM_TOKENS = 100
 
@@ -147,7 +152,7 @@ def newest_share(window: Window, start: int, *, share: float) -> int:
 def oldest_rough(window: Window, start: int, *, target: float) -> int:
     """The oldest messages go that bring the rough estimate down to a share of the context."""
     room = view_tokens(window) - int(window.context_tokens * target)
-    floor = window.span[1] if window.span else start
+    floor = window.open_span[1] if window.open_span else start
     for index in range(floor, window.size):
         message, silent = window.transcript.messages[index], index in window.silent
         room -= message_tokens(message, window.shown(index), silent=silent)
@@ -188,8 +193,8 @@ def compact(
     """
     if not pressed(window):
         return ()
-    start = window.span[0] if window.span else begin(window, keeps_task=keeps_task)
-    floor = window.span[1] if window.span else start
+    start = window.open_span[0] if window.open_span else begin(window, keeps_task=keeps_task)
+    floor = window.open_span[1] if window.open_span else start
     stop = cut_before(window, kept(window, start), floor)
     if stop - floor < least_messages:
         return () if warning is None else Held(warning)
@@ -206,8 +211,8 @@ def _compacted(
     index = index_of(transcript, start, stop, window.words)
     ref = canon.ref_of(index)
     held = sum(map(window.message_tokens, condensable(window, start, stop)))
-    if window.span is not None:
-        held += sum(map(window.meter.message, window.span[2].texts))
+    if window.open_span is not None:
+        held += sum(map(window.meter.message, window.open_span[2].texts))
     brief = _brief(window, start, stop, prompt, ref, room_tokens * _CHARS_PER_TOKEN)
     text = brief.compose("")
     won = held - window.meter.message(text)
@@ -215,21 +220,22 @@ def _compacted(
         return ()
     why = f"messages {start + 1} to {stop} held {held:,} tokens"
     chain = transcript.chain
-    span = Span(chain[start], chain[stop], text, ref, why, kind="compacted")
-    outputs = (*outputs_of(transcript, start, stop), Output(ref, index))
+    span = Span(chain[start], chain[stop], text, ref, why, kind="compacted", summarised=True)
+    outputs = (*outputs_of(transcript, new_from(window, start), stop), Output(ref, index))
     return [Cut(span, outputs, _with_room(brief, prompt, won))]
 
 
 def _brief(
     window: Window, start: int, stop: int, prompt: Prompt, ref: str, room_chars: int
 ) -> Brief:
-    transcript, span = window.transcript, window.span
+    transcript, span = window.transcript, window.open_span
     earlier = span[2].said if span else ""
-    unseen = span[1] if span and earlier else start
+    unseen = _unseen(window, span[2]) if span and earlier else start
     messages = transcript.messages[start:stop]
     tokens = sum(sum(window.leaf_counts(index)) for index in range(start, stop))
     read_on = window.words.read_on(ref, 0)
-    floor = summary(transcript, start, stop, room_chars)
+    done = deeds(transcript, start, stop)
+    floor = summary(transcript, start, stop, room_chars, done)
     in_full = "" if "{read_on}" in prompt.opens else f"[Everything in full: {read_on}]"
     return Brief(
         prompt=prompt,
@@ -239,7 +245,14 @@ def _brief(
         earlier=earlier,
         pieces=flatten(transcript, unseen, stop),
         room_tokens=0,
+        facts=essentials(done),
     )
+
+
+def _unseen(window: Window, standing: Span) -> int:
+    """The first message that a model's summary of the run so far does not tell of."""
+    found = window.transcript.find(standing.said_upto or standing.upto)
+    return 0 if found is None else found
 
 
 def _with_room(brief: Brief, prompt: Prompt, won: int) -> Brief | None:

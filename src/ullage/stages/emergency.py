@@ -3,7 +3,7 @@
 What is kept whole: what stands outside the messages, everything up to the first user
 message and up to what the provider itself compacted, what the system says, the newest
 messages. What is between becomes an account: one user message of bullets, with an index of
-everything it stands for.
+everything it stands for. Where a summary stood, the account takes it over (`standing`).
 If what is kept is itself too large, its largest texts are cut to size. The account is always
 made from the original messages, never from an earlier account, so nothing decays however
 often it happens (failure F51).
@@ -24,8 +24,9 @@ from ullage.effects import Output
 from ullage.messages import Text, ToolCall
 from ullage.stages.account import account, index_of, outputs_of
 from ullage.stages.pressure import is_frozen
-from ullage.stages.runs import begin, condensable, newest_compaction
+from ullage.stages.runs import begin, condensable, new_from, newest_compaction
 from ullage.stages.shorten import shorten
+from ullage.stages.standing import take_over
 from ullage.transcript import Spot, leaves_of
 from ullage.window import Window
 
@@ -71,8 +72,8 @@ def emergency(
     tail = _tail_start(window, first, end, target_tokens, keep_messages)
     plan = _Plan((), 0)
     # a turn that must begin with its thinking goes whole or not at all (A14)
-    stops = [] if is_frozen(window) else [tail]
-    if first < end == window.size and window.transcript.closed(end) and not _stands(window, first):
+    stops = [first] if is_frozen(window) else [tail]
+    if first < end == window.size and window.transcript.closed(end):
         stops.append(window.size)
     for stop in dict.fromkeys(stops):
         # the newest turn is condensed too, but only if nothing else makes the view fit
@@ -80,13 +81,6 @@ def emergency(
         if plan.tokens <= window.calibration.most(int(limit * start)):
             break
     return plan.cuts
-
-
-def _stands(window: Window, first: int) -> bool:
-    """Whether a system message would be left without the reply that has to follow it (A20)."""
-    messages = window.transcript.messages
-    run = (messages[index] for index in range(first, window.size))
-    return any(message.stands and message.role == "system" for message in run)
 
 
 def _pressed(window: Window, start: float, start_tokens: int | None) -> str | None:
@@ -117,18 +111,27 @@ def _plan(window: Window, begin: int, stop: int, room: Room) -> _Plan:
     """Condense [begin, stop), and cut what is kept to size."""
     span = condense(window, begin, stop, room)
     gone = set(condensable(window, begin, stop) if span else ())
-    kept = [i for i in range(window.size) if not window.hidden(i) and i not in gone]
+    kept = [index for index in window.visible if index not in gone]
     tokens = window.head_tokens + sum(map(window.message_tokens, kept))
     if span is not None and isinstance(span.edit, Span):
-        tokens += window.meter.message(span.edit.text)
-    elif window.span is not None:
-        tokens += sum(map(window.meter.message, window.span[2].texts))
+        tokens += sum(map(window.meter.message, span.edit.texts))
+    elif window.open_span is not None:
+        tokens += sum(map(window.meter.message, window.open_span[2].texts))
     cuts = [] if span is None else [span]
-    for spot, cut in _shrink(window, kept, tokens - room.most_tokens):
+    least = _behind_thinking(window) if stop < window.size else 0
+    loose = [index for index in kept if index >= least]
+    for spot, cut in _shrink(window, loose, tokens - room.most_tokens):
         cuts.append(cut)
         if isinstance(cut.edit, Replace):
             tokens += window.edit_tokens(cut.edit) - window.leaf_tokens(spot)
     return _Plan(cuts, tokens)
+
+
+def _behind_thinking(window: Window) -> int:
+    """The first message that may be cut without the thinking of a frozen turn (A14)."""
+    if not is_frozen(window):
+        return 0
+    return 1 + max(i for i in range(window.turn_start, window.size) if window.signed(i))
 
 
 def condense(window: Window, begin: int, stop: int, room: Room) -> Cut | None:
@@ -138,14 +141,27 @@ def condense(window: Window, begin: int, stop: int, room: Room) -> Cut | None:
     transcript, words = window.transcript, window.words
     index = index_of(transcript, begin, stop, words)
     ref = canon.ref_of(index)
-    text = account(transcript, begin, stop, words, ref, room.account_chars)
+    over = take_over(window, begin, stop, room.account_chars)
+    text = account(
+        transcript, begin, stop, words, ref, room.account_chars - len(over.record), over.text
+    )
     before = sum(map(window.message_tokens, condensable(window, begin, stop)))
-    if window.span is not None:
-        before += sum(map(window.meter.message, window.span[2].texts))
-    if window.meter.message(text) >= before:
+    if window.open_span is not None:
+        before += sum(map(window.meter.message, window.open_span[2].texts))
+    span = Span(
+        transcript.chain[begin],
+        transcript.chain[stop],
+        text,
+        ref,
+        room.why,
+        said=over.said,
+        said_upto=over.said_upto,
+        retain=over.retain,
+        summarised=bool(over.record),
+    )
+    if sum(map(window.meter.message, span.texts)) >= before:
         return None
-    span = Span(transcript.chain[begin], transcript.chain[stop], text, ref, room.why)
-    return Cut(span, (*outputs_of(transcript, begin, stop), Output(ref, index)))
+    return Cut(span, (*outputs_of(transcript, new_from(window, begin), stop), Output(ref, index)))
 
 
 def reach(window: Window) -> tuple[int, int]:
@@ -154,7 +170,7 @@ def reach(window: Window) -> tuple[int, int]:
     What was condensed stays so; else it begins where `begin` says. A compaction of the
     provider that came later is not condensed either: nobody else can read it.
     """
-    start = window.span[0] if window.span is not None else begin(window)
+    start = window.open_span[0] if window.open_span is not None else begin(window)
     return start, newest_compaction(window, start, window.size)
 
 
@@ -165,7 +181,7 @@ def _tail_start(window: Window, begin: int, end: int, target: int, keep: int) ->
     would not fit ``target``.
     """
     fixed = window.head_tokens + sum(window.message_tokens(index) for index in range(begin))
-    floor = window.span[1] if window.span else begin
+    floor = window.open_span[1] if window.open_span else begin
     held, best = 0, window.size
     for index in range(window.size - 1, floor - 1, -1):
         held += window.message_tokens(index)

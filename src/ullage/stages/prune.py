@@ -20,12 +20,12 @@ from functools import partial
 from typing import Protocol, TypeAlias
 
 from ullage.edits import Cut, Replace
-from ullage.messages import Text, ToolCall, ToolResult
+from ullage.messages import Media, Text, ToolCall, ToolResult
 from ullage.stages import rough
 from ullage.stages.placeholders import placeholder
 from ullage.stages.pressure import newest_share, over_share
-from ullage.transcript import Spot
-from ullage.window import SMALL_TOKENS, Window
+from ullage.transcript import Spot, leaves_of
+from ullage.window import Window
 
 __all__ = [
     "Candidates",
@@ -39,6 +39,8 @@ __all__ = [
 ]
 
 _PLACEHOLDER_TOKENS = 70
+_SMALL_TOKENS = 150
+"""Results and arguments of no more than this are not worth a placeholder."""
 
 Wanted: TypeAlias = Callable[[Window], int | None]
 """How many tokens are to be won, or None if there is no pressure."""
@@ -75,7 +77,7 @@ def rough_won(window: Window, spot: Spot, cut: Cut, *, retain_chars: int) -> int
 
 def oldest_first(window: Window, protected: tuple[int, int]) -> Sequence[Spot]:
     """Results and arguments worth a placeholder: superseded ones first, then the oldest."""
-    spots = [spot for spot in _spots(window, protected) if window.leaf_tokens(spot) > SMALL_TOKENS]
+    spots = [spot for spot in _spots(window, protected) if window.leaf_tokens(spot) > _SMALL_TOKENS]
     newest = _newest_of_each_call(window) if spots else {}
     return sorted(spots, key=lambda spot: not _superseded(window, spot, newest))
 
@@ -141,7 +143,7 @@ def prune(
 
 def _spots(window: Window, protected: tuple[int, int]) -> Iterator[Spot]:
     stop = protected[0]
-    for index in range(window.settled_to(stop), stop):
+    for index in range(window.settled_to(stop, _is_settled), stop):
         if window.hidden(index):
             continue
         for number, part in enumerate(window.transcript.messages[index].parts):
@@ -150,10 +152,29 @@ def _spots(window: Window, protected: tuple[int, int]) -> Iterator[Spot]:
         yield from window.results(index, index + 1)
 
 
+def _is_settled(window: Window, index: int) -> bool:
+    """Whether nothing of a message is left to prune: it was, or is condensed, or too small."""
+    if window.hidden(index):
+        return True
+    shown, signed = window.shown(index), window.signed(index)
+    message = window.transcript.messages[index]
+    leaves = leaves_of(message)
+    for (number, item, leaf), tokens in zip(leaves, window.leaf_counts(index), strict=True):
+        edit = shown.get((number, item))
+        if tokens <= _SMALL_TOKENS or (edit is not None and edit.kind != "truncated"):
+            continue
+        part = message.parts[number]
+        if isinstance(part, ToolResult) and isinstance(leaf, (Text, Media)):
+            return False
+        if isinstance(part, ToolCall) and not signed:
+            return False
+    return True
+
+
 def _newest_of_each_call(window: Window) -> dict[tuple[str, str], int]:
     """Where each distinct call (name and arguments) was last made."""
     newest: dict[tuple[str, str], int] = {}
-    for index in range(window.settled_to(window.size), window.size):
+    for index in range(window.settled_to(window.size, _is_settled), window.size):
         for call in window.transcript.messages[index].calls:
             newest[call.name, call.arguments] = index
     return newest

@@ -61,7 +61,11 @@ def message_tokens(
 def view_tokens(window: Window) -> int:
     """Tokens of the whole view: system text, tools, and the messages as they are shown."""
     total = window.total(_at) + head_tokens(window.head_texts)
-    return total if window.span is None else total + sum(map(text_tokens, window.span[2].texts))
+    return (
+        total
+        if window.open_span is None
+        else total + sum(map(text_tokens, window.open_span[2].texts))
+    )
 
 
 def part_tokens(part: Part, number: int, shown: Mapping[tuple[int, int], Replace] = _WHOLE) -> int:

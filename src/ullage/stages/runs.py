@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from ullage.messages import Message, Opaque
+from ullage.edits import Span
 from ullage.window import Window
 
-__all__ = ["begin", "condensable", "cut_before", "newest_compaction"]
+__all__ = ["begin", "condensable", "continues", "cut_before", "new_from", "newest_compaction"]
 
 
 def begin(window: Window, *, keeps_task: bool = True) -> int:
@@ -31,15 +31,22 @@ def begin(window: Window, *, keeps_task: bool = True) -> int:
 
 def newest_compaction(window: Window, start: int, default: int) -> int:
     """The newest compaction of the provider at or after ``start``; ``default`` if none."""
-    messages = window.transcript.messages
-    newest = (i for i in range(window.size - 1, start - 1, -1) if _compacted(messages[i]))
-    return next(newest, default)
+    newest = window.transcript.compaction(start, window.size)
+    return default if newest is None else newest
 
 
 def condensable(window: Window, start: int, stop: int) -> list[int]:
     """The shown messages of a run whose place an account may take."""
-    messages = window.transcript.messages
-    return [i for i in range(start, stop) if not window.hidden(i) and not messages[i].stands]
+    old = window.span or (start, start)
+    first, last = max(start, old[0]), min(max(old[1], start), stop)
+    shown = [*range(start, min(first, stop)), *range(max(last, start), stop)]
+    standing = set(window.transcript.standing(start, stop))
+    return [index for index in shown if index not in standing]
+
+
+def new_from(window: Window, start: int) -> int:
+    """The first message of a run that begins at ``start`` for which nothing stood yet."""
+    return start if window.open_span is None else window.open_span[1]
 
 
 def cut_before(window: Window, index: int, floor: int) -> int:
@@ -49,5 +56,13 @@ def cut_before(window: Window, index: int, floor: int) -> int:
     return next(places, floor)
 
 
-def _compacted(message: Message) -> bool:
-    return any(isinstance(part, Opaque) and part.kind == "compaction" for part in message.parts)
+def continues(window: Window, span: Span) -> bool:
+    """Whether a span is of this history, and goes on from where the one that stands ends."""
+    transcript = window.transcript
+    start, stop = transcript.find(span.after), transcript.find(span.upto)
+    if start is None or stop is None or stop >= window.size or not transcript.may_cut(stop):
+        return False
+    stands = window.open_span
+    if stands is None:
+        return start >= window.read_from
+    return stands[0] == start and stands[1] < stop

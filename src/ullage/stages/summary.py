@@ -38,7 +38,13 @@ _RULE = re.compile(
 _QUOTE_CHARS = 160
 
 
-def summary(transcript: Transcript, start: int, stop: int, room_chars: int) -> str:
+def summary(
+    transcript: Transcript,
+    start: int,
+    stop: int,
+    room_chars: int,
+    done: Sequence[Deed] | None = None,
+) -> str:
     """The summary of the messages from ``start`` up to ``stop``.
 
     Args:
@@ -46,8 +52,9 @@ def summary(transcript: Transcript, start: int, stop: int, room_chars: int) -> s
         start: the first message of the run.
         stop: one past its last.
         room_chars: about the most characters it may have.
+        done: its deeds, where they are known.
     """
-    done = deeds(transcript, start, stop)
+    done = deeds(transcript, start, stop) if done is None else done
     users = list(said(transcript, start, stop, "user"))
     texts = list(said(transcript, start, stop, "assistant"))
     has_task = next(said(transcript, 0, start, "user"), None) is None
@@ -117,7 +124,9 @@ def _user(texts: Sequence[Said], room: int, *, has_task: bool) -> str:
         if text and cost <= room:
             shown[index] = text
             room -= cost
-    return "\n".join(["## The user's words", *(shown.get(e.index) or _absent(e) for e in texts)])
+    lines = ["## The user's words", *(shown[each.index] for each in texts if each.index in shown)]
+    absent = [each for each in texts if each.index not in shown]
+    return "\n".join([*lines, _absent(absent)] if absent else lines)
 
 
 def _whole(each: Said) -> str:
@@ -133,8 +142,9 @@ def _rules(each: Said) -> str:
     return "\n".join([head, *rules])
 
 
-def _absent(each: Said) -> str:
-    return f"Message {each.index + 1}: {len(each.text):,} characters, in the index."
+def _absent(texts: Sequence[Said]) -> str:
+    chars = sum(len(each.text) for each in texts)
+    return f"… {len(texts):,} more, {chars:,} characters: see the index"
 
 
 # ── what was done ────────────────────────────────────────────────────────────────────────

@@ -18,6 +18,7 @@ from ullage.stages.truncate import Shown, Source
 
 __all__ = ["by_type"]
 
+_NOTICE_CHARS = 400
 _VALUE = re.compile(r"[ \t\r\n]*[\[{]")
 _Value: TypeAlias = list[msgspec.Raw] | dict[str, msgspec.Raw]
 _decoder: msgspec.json.Decoder[_Value] = msgspec.json.Decoder(_Value)
@@ -57,6 +58,8 @@ def by_type(
     if chars <= min(limit_chars, 2 * max_items):  # an item takes two characters at least
         return None
     value = _parsed(text)
+    if _is_shown(text, value, limit_chars, max_items, text_marker, list_marker):
+        return None
     why = f"{chars:,} characters, over {limit_chars:,}"
     if isinstance(value, list) and (len(value) > max_items or chars > limit_chars):
         read_on = words.read_on(source.ref, 0)
@@ -73,6 +76,30 @@ def by_type(
         read_on = words.read_on(source.ref, kept)
         body = text[:kept] + text_marker.format(shown=kept, total=chars, read_on=read_on)
     return Shown(body, why) if len(body) < chars else None
+
+
+def _is_shown(
+    text: str,
+    value: _Value | None,
+    limit_chars: int,
+    max_items: int,
+    text_marker: str,
+    list_marker: str,
+) -> bool:
+    """Whether this was cut by the same limits before it came here, as a callback may do.
+
+    It is told by how it ends, and is bounded all the same; to cut it again would name the
+    part and no longer the original.
+    """
+    if isinstance(value, list):
+        last = bytes(value[-1]) if len(value) == max_items + 1 else b""
+        return len(text) <= limit_chars and last.startswith(_opening(f'"{list_marker}').encode())
+    at = text.rfind(_opening(text_marker))
+    return 0 <= at <= limit_chars and len(text) - at <= _NOTICE_CHARS and "\n" not in text[at + 1 :]
+
+
+def _opening(marker: str) -> str:
+    return marker.partition("{")[0]
 
 
 def _capped(

@@ -191,6 +191,13 @@ def compactible(wire: Format, up_to_boundary: Sequence[StoredMessage]) -> tuple[
         message = wire.parse(raw, f"messages[{index}]")
         transcript.append(message, canon.digest_of(message))
     last = len(raws) - 1
+    standing = tuple(up_to_boundary[len(wire.leading({wire.key: raws})) : last])
+    if not standing:
+        raise ConfigError(
+            "boundary_id",
+            "there is no message before it that a summary could stand for",
+            "Take a later one.",
+        )
     if not transcript.seam(last):
         begins = next((at for at in range(last, -1, -1) if transcript.may_cut(at)), 0)
         raise ConfigError(
@@ -198,13 +205,6 @@ def compactible(wire: Format, up_to_boundary: Sequence[StoredMessage]) -> tuple[
             f"message {last} of the conversation belongs to what is before it: "
             "a call and its result may not be parted",
             f"Take message {begins} ({up_to_boundary[begins].id}), where the reply begins.",
-        )
-    standing = tuple(up_to_boundary[len(wire.leading({wire.key: raws})) : last])
-    if not standing:
-        raise ConfigError(
-            "boundary_id",
-            "there is no message before it that a summary could stand for",
-            "Take a later one.",
         )
     return standing
 

@@ -58,6 +58,9 @@ class ConversationStore:
         busy_timeout_s: how long a call waits while another process writes.
         clock: the time in seconds since 1970.
 
+    Attributes:
+        wire: the wire format of its messages.
+
     Raises:
         ConfigError: the path or the format cannot be meant.
         StoreError: the file cannot be opened, or has a table ``Messages`` of another kind.
@@ -78,7 +81,7 @@ class ConversationStore:
                 "format", f"{format!r} is not known", f"Use one of {', '.join(FORMATS)}."
             )
         self._path = absolute(path)
-        self._wire: Format = FORMATS[format]
+        self.wire: Format = FORMATS[format]
         self._busy_timeout_s = busy_timeout_s
         self._clock = clock
         self._create()
@@ -100,7 +103,7 @@ class ConversationStore:
             StoreError: they could not be kept.
         """
         at = self._now()
-        rows = [row_of(self._wire, session, raw, n, at) for n, raw in enumerate(messages)]
+        rows = [row_of(self.wire, session, raw, n, at) for n, raw in enumerate(messages)]
         with self._transaction("append", "BEGIN IMMEDIATE") as db:
             there = columns_of(db)
             for row in rows:
@@ -162,7 +165,7 @@ class ConversationStore:
             part, boundary = found
             head = messages_of(db, session, "IsCompacted = 0 AND rowid < ?", boundary)
             kept = messages_of(db, session, "IsCompacted = 0 AND rowid >= ?", boundary)
-        return (*head, synthetic(self._wire, part), *kept)
+        return (*head, synthetic(self.wire, part), *kept)
 
     def history(self, session: str) -> tuple[StoredMessage, ...]:
         """Every message of a conversation, the compacted ones too.
@@ -197,7 +200,7 @@ class ConversationStore:
                 raise StoreError(NAME, "mark_compacted", reason, boundary_id)
             session, boundary = found
             before = messages_of(db, session, "rowid <= ?", boundary)
-        return session, boundary, compactible(self._wire, before)
+        return session, boundary, compactible(self.wire, before)
 
     def _now(self) -> str:
         return datetime.fromtimestamp(self._clock(), UTC).isoformat()

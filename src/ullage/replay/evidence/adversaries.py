@@ -132,7 +132,7 @@ def _noted(
     """The last call and its results behind a note, as much of it as fits."""
     view = newest(past, 0, {})
     kept = _within(past, text, budget_tokens - past.tokens(view) - 8)
-    return Shown(with_note(past, view, kept) if kept else view, pages or {})
+    return Shown(with_note(past, view, kept), pages or {})
 
 
 def _within(past: Past, text: str, tokens: int) -> str:

@@ -104,7 +104,7 @@ def belady(past: Past, budget_tokens: int, *, demands: Demands) -> Shown:
             room -= tokens[1]
     words = "\n".join(lines)
     rest = newest(past, budget_tokens - past.text_tokens(words) - 4, {})
-    return Shown(with_note(past, rest, words) if words else rest)
+    return Shown(with_note(past, rest, words))
 
 
 def _wanted(past: Past, demands: Demands, in_view: set[int]) -> list[tuple[str, tuple[float, int]]]:
@@ -158,7 +158,9 @@ def newest(past: Past, budget_tokens: int, edited: Mapping[int, Any]) -> list[An
 
 
 def with_note(past: Past, messages: Sequence[Any], text: str) -> list[Any]:
-    """The view with one more user message, behind what is said first of all."""
+    """The view with one more user message, if it says anything, behind what is said first."""
+    if not text:
+        return list(messages)
     first = next((block for block in past.blocks if not past.is_fixed(block)), range(0))
     return [*messages[: first.start], past.story.wire.user(text), *messages[first.start :]]
 

@@ -7,19 +7,28 @@ By age in calls; the headline is age 4 and more, weighted so that each call coun
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence, Set
 from typing import Any
 
 from msgspec import Struct
 from msgspec.structs import astuple
 
-from ullage.replay.evidence.demands import BUCKETS, Demand, Demands, bucket_of
+from ullage.formats import FORMATS
+from ullage.replay.evidence.demands import (
+    BUCKETS,
+    Demand,
+    Demands,
+    Head,
+    bucket_of,
+    demands_of,
+)
 from ullage.replay.evidence.refs import Library, Shelf, holds_in, question, stubs_in
 from ullage.replay.evidence.sight import Seen, Sight
 from ullage.replay.evidence.story import Story
+from ullage.replay.readers import Run
 from ullage.replay.reading import reachable_with
 
-__all__ = ["Evidence", "Tally", "Verdict", "Watch", "evidence_of"]
+__all__ = ["Evidence", "Tally", "Verdict", "Watch", "evidence_of", "watch_over"]
 
 _TRIES = 3
 
@@ -124,6 +133,10 @@ class Watch:
         """There was no view for this call: all it demands is lost."""
         self.verdicts += [Verdict(d, "nothing", lost=True) for d in self.demands.by_call[number]]
 
+    def evidence(self) -> Evidence:
+        """What was in view so far, summed up."""
+        return evidence_of(self.verdicts, self.demands.classes)
+
     def _recall(self, verdict: Verdict, shelf: Shelf, asked: str, refs: Sequence[str]) -> Verdict:
         atom = verdict.demand.atom
         order = shelf.ranked(asked, atom)
@@ -131,6 +144,20 @@ class Watch:
         rank = next((number for number, holding in enumerate(pages, 1) if holding), 0)
         lost = not rank and not any(holds_in(self.library.whole(ref), atom) for ref in refs)
         return Verdict(verdict.demand, verdict.seen, rank, lost)
+
+
+def watch_over(run: Run, lengths: Sequence[int], library: Library, common: Set[str]) -> Watch:
+    """Watch a run.
+
+    Args:
+        run: the recording.
+        lengths: how many messages stood before each call.
+        library: opens the refs in its views.
+        common: values that are no evidence (`ullage.replay.evidence.common`).
+    """
+    wire = FORMATS[run.format]
+    story = Story(wire, run.messages)
+    return Watch(story, demands_of(story, lengths, Head.of(wire, run.request), common), library)
 
 
 def evidence_of(verdicts: Iterable[Verdict], classes: Mapping[str, int]) -> Evidence:

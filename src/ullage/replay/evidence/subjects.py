@@ -15,8 +15,7 @@ from ullage.replay.evidence.refs import PageLibrary, SessionLibrary
 from ullage.replay.evidence.story import Story
 from ullage.replay.gates import Judge
 from ullage.replay.readers import Run
-from ullage.replay.rewire import MODELS
-from ullage.session import Session
+from ullage.replay.sessions import model_of, session_for
 from ullage.usage import Usage
 
 __all__ = ["FrameSubject", "SessionSubject", "budget_of"]
@@ -61,15 +60,8 @@ class SessionSubject:
 
     def __init__(self, run: Run, window_tokens: int, policy: str) -> None:
         """Judge a preset on a run."""
-        chosen, self._run = preset(policy), run
-        self._model = str(run.request.get("model") or MODELS[run.format])
-        self._session = Session(
-            self._model,
-            policy=chosen,
-            limits=Limits(window_tokens=window_tokens),
-            format=run.format,
-            recall=chosen.desk.offered,
-        )
+        self._run = run
+        self._session = session_for(run, preset(policy), window_tokens)()
         self.library = SessionLibrary(self._session)
         self._judge, self._wire = Judge(), FORMATS[run.format]
         self._head_tokens = self._judge.text(head_of(run.request))
@@ -77,7 +69,7 @@ class SessionSubject:
     def view(self, story: Story, call: int) -> Sequence[Any] | None:
         """See `Subject.view`."""
         history = list(story.messages)
-        request = {**self._run.request, "model": self._model, self._wire.key: history}
+        request = {**self._run.request, "model": model_of(self._run), self._wire.key: history}
         try:
             view: Sequence[Any] = self._wire.history(self._session.fit(request))
         except OverLimitError:

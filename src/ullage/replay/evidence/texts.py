@@ -17,7 +17,11 @@ __all__ = ["Atom", "Kind", "holds", "places", "plain", "quotes", "words"]
 
 Kind: TypeAlias = Literal["path", "identifier", "number", "hash", "literal", "quote"]
 
-_ESCAPE = re.compile(r"\\+(?:u([0-9a-fA-F]{4})|([nrt\"'/]))|\\{2,}")
+_HEX = "[0-9a-fA-F]"
+_ESCAPE = re.compile(
+    rf"\\+u([dD][89abAB]{_HEX}{{2}})\\+u([dD][c-fC-F]{_HEX}{{2}})"  # two stand for one sign
+    rf"|\\+(?:u({_HEX}{{4}})|([nrt\"'/]))|\\{{2,}}"
+)
 _SIGNS = {"n": "\n", "r": "\r", "t": "\t"}
 _WORD = re.compile(r"\w+")
 
@@ -40,7 +44,9 @@ def plain(text: str) -> str:
 
 
 def _unescaped(match: re.Match[str]) -> str:
-    code, sign = match.groups()
+    high, low, code, sign = match.groups()
+    if high:
+        return chr(0x10000 + ((int(high, 16) & 0x3FF) << 10) + (int(low, 16) & 0x3FF))
     if code:
         return chr(int(code, 16))
     return _SIGNS.get(sign, sign) if sign else "\\"

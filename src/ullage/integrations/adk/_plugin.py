@@ -1,0 +1,256 @@
+"""The plugin: ADK's callbacks, and what each of them asks of an ullage session.
+
+    before_model    fit: the sliding window, the emergency brake, the budget
+    after_model     observe: exact tokens, cost, calibration
+    on_model_error  a request the provider calls too long is shortened and sent again
+    after_tool      the limit on one tool's result, where a store outlives the process
+
+Source: `multi-stage-strategy.md`. ADK's events are never changed: what leaves the view is still
+in ADK's session, but for what `after_tool_callback` cut, which is in the store.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from functools import partial
+from typing import Any, Literal
+
+from google.adk.models import LlmRequest, LlmResponse
+from google.adk.plugins import BasePlugin
+
+from ullage.aio import AsyncSession
+from ullage.budget import Budget
+from ullage.effects import Summarise
+from ullage.environment import whole_number
+from ullage.errors import BudgetExceeded, ConfigError, FormatError
+from ullage.integrations.adk._records import Noted
+from ullage.integrations.adk._requests import RecallTool, has_functions, request_of, show
+from ullage.integrations.adk._results import shorten_result
+from ullage.integrations.adk._rooms import Room, Rooms, Talk
+from ullage.limits import Limits
+from ullage.policy import Policy
+from ullage.presets import from_env
+from ullage.stores import MemoryStore, Store, open_store
+from ullage.summarise import Summariser
+
+__all__ = ["UllagePlugin"]
+
+_REFUSALS = 2
+_UNLIMITED = partial(Budget, tokens=0)
+
+
+class UllagePlugin(BasePlugin):
+    """Keeps every agent of a runner within its window.
+
+    Each agent of each ADK session has an ullage session. What it decided and what was reported
+    is written to ADK's session state, so that any runner on the same session service goes on
+    from it.
+
+    Args:
+        name: the plugin's name in ADK.
+        policy: a policy, or the name of one.
+        limits: the window and what is kept free for the answer. None: each model's own.
+        store: where what is set aside is kept: None or ``"memory"``, ``"sqlite"``, a path of an
+            SQLite file, or a store. With one that outlives the process, tool results over the
+            policy's limit are cut in `after_tool_callback`, and ADK keeps what is shown. Without
+            one ADK's session holds the only original, so they are cut in the request alone.
+        budget: makes the budget of an ADK session, shared by its agents; takes ``spent``.
+            None: no limit, account alone.
+        recall: whether requests offer the recall tools; ``"auto"``: if the plugin is there from
+            the start. Never where an agent has no functions of its own.
+        summariser: a model that adds to the narratives of the sliding window: any callable, or
+            one of `ullage.summarise`. None: the deterministic summaries stand alone.
+        most_sessions: how many ADK sessions are held in memory.
+
+    Raises:
+        ConfigError: a setting is not known.
+        StoreError: the store cannot be opened.
+    """
+
+    def __init__(
+        self,
+        name: str = "ullage",
+        *,
+        policy: str | Policy = "multi_stage",
+        limits: Limits | None = None,
+        store: str | os.PathLike[str] | Store | None = None,
+        budget: Callable[..., Budget] = _UNLIMITED,
+        recall: bool | Literal["auto"] = "auto",
+        summariser: Summariser | Callable[[Summarise], Any] | None = None,
+        most_sessions: int = 256,
+    ) -> None:
+        super().__init__(name=name)
+        if most_sessions < 1:
+            raise ConfigError("most_sessions", f"{most_sessions} is under 1", "Give 1 or more.")
+        self._settings = {
+            "policy": policy,
+            "limits": limits,
+            "format": "gemini",
+            "summariser": summariser,
+        }
+        self._recall = recall
+        self._budget = budget
+        opened = open_store(store)
+        self._store = None if isinstance(opened, MemoryStore) else opened
+        self._rooms = Rooms(self._new_room, most_sessions)
+        self._new_session("", Noted(opened), budget(), has_tools=True)  # a bad setting is told now
+
+    @classmethod
+    def from_env(cls, name: str = "ullage", **settings: Any) -> UllagePlugin:
+        """The plugin with the document's environment variables, read now, once.
+
+        ``SRE_AGENT_TOKEN_BUDGET``, ``SAFE_TRIGGER_TOKENS`` and ``MAX_RESULT_CHARS``.
+
+        Args:
+            name: the plugin's name in ADK.
+            settings: the other settings of the plugin.
+
+        Raises:
+            ConfigError: a variable holds no whole number; its value is not told.
+        """
+        budget = partial(Budget, tokens=whole_number("SRE_AGENT_TOKEN_BUDGET") or 0)
+        return cls(name, policy=from_env("multi_stage"), budget=budget, **settings)
+
+    def room(self, session: Any) -> Room:
+        """What is held of an ADK session: its budget and account, its agents' sessions."""
+        return self._rooms.of(session)
+
+    # ── ADK's callbacks ──────────────────────────────────────────────────────────────────
+
+    async def before_model_callback(
+        self, *, callback_context: Any, llm_request: LlmRequest
+    ) -> LlmResponse | None:
+        """Make the request a view that fits.
+
+        Returns:
+            None; where the budget is spent, and the model has been asked to sum up, a response
+            that says so with the code ``BUDGET_EXCEEDED``. The run ends with it.
+
+        Raises:
+            FormatError, OverLimitError, StoreError: see `ullage.Session.fit`.
+        """
+        if llm_request.previous_interaction_id or not llm_request.contents:
+            return None  # the history is held by the provider
+        asked, room = request_of(llm_request), self.room(callback_context.session)
+        held = callback_context.session.state
+        await room.take_in(held)
+        talk = self._talk(room, callback_context, has_tools=has_functions(asked))
+        talk.ask(asked)
+        try:
+            return await _fit(talk, llm_request)
+        finally:
+            room.give(callback_context.agent_name, callback_context.state, held)
+
+    async def after_model_callback(
+        self, *, callback_context: Any, llm_response: LlmResponse
+    ) -> LlmResponse | None:
+        """Take in the usage of a reply: tokens, cost, calibration."""
+        room = self.room(callback_context.session)
+        talk = room.talks.get(_place(callback_context))
+        if talk is None or not talk.awaits_usage or llm_response.partial:
+            return None
+        talk.awaits_usage = llm_response.usage_metadata is None
+        await talk.session.observe(llm_response)
+        held = callback_context.session.state
+        room.give(callback_context.agent_name, callback_context.state, held)
+        return None
+
+    async def on_model_error_callback(
+        self, *, callback_context: Any, llm_request: LlmRequest, error: Exception
+    ) -> LlmResponse | None:
+        """Shorten a request that the provider called too long, and send it again.
+
+        Returns:
+            The reply to the shorter request; None if the error says anything else, or if the
+            provider has refused it too often. ADK raises the error then.
+        """
+        room = self.room(callback_context.session)
+        talk = room.talks.get(_place(callback_context))
+        if talk is None or talk.asked is None:
+            return None
+        agent, seen = callback_context.get_invocation_context().agent, error
+        while talk.refusals < _REFUSALS and talk.session.refused(seen) is not None:
+            talk.refusals += 1
+            try:
+                ended = await _fit(talk, llm_request)
+                return ended or await _send(agent.canonical_model, llm_request)
+            except Exception as again:  # noqa: BLE001
+                seen = again
+        talk.session.release()
+        return None
+
+    async def after_tool_callback(
+        self, *, tool: Any, tool_args: dict[str, Any], tool_context: Any, result: Any
+    ) -> dict[str, Any] | None:
+        """Cut a result that is over the policy's limit, if its original can be kept."""
+        room = self.room(tool_context.session)
+        talk = room.talks.get(_place(tool_context))
+        if self._store is None or talk is None or not result or isinstance(tool, RecallTool):
+            return None
+        session = talk.session
+        try:
+            done = shorten_result(result, tool.name, session.settings.policy, session.window.words)
+        except FormatError:
+            return None  # media, or an object of the tool's own: ADK knows what to do with it
+        if done.response is not None:
+            await room.store.commit(room.tenant, done.outputs, ())
+            session.events += done.events
+        return done.response
+
+    async def close(self) -> None:
+        """Let go of everything. ADK's sessions hold what is needed to go on."""
+        self._rooms.clear()
+        if self._store is not None:
+            self._store.close()
+
+    # ── rooms and sessions ───────────────────────────────────────────────────────────────
+
+    def _new_room(self, tenant: str) -> Room:
+        return Room(tenant, self._store or MemoryStore(), self._budget)
+
+    def _talk(self, room: Room, context: Any, *, has_tools: bool) -> Talk:
+        place = _place(context)
+        if place not in room.talks:
+            session = self._new_session(
+                room.tenant, room.store, room.budget, has_tools=has_tools, agent=place[0]
+            )
+            room.talks[place] = Talk(session)
+        return room.talks[place]
+
+    def _new_session(
+        self, tenant: str, store: Any, budget: Budget, *, has_tools: bool, agent: str = ""
+    ) -> AsyncSession:
+        recall = self._recall if has_tools else False
+        return AsyncSession(
+            "",
+            tenant=tenant,
+            store=store,
+            budget=budget,
+            agent=agent,
+            recall=recall,
+            **self._settings,  # type: ignore[arg-type]
+        )
+
+
+def _place(context: Any) -> tuple[str, str]:
+    """Whose conversation it is: the agent's, in its branch."""
+    return context.agent_name, context.get_invocation_context().branch or ""
+
+
+async def _fit(talk: Talk, request: LlmRequest) -> LlmResponse | None:
+    """Make a request the view of what its agent asked; the response if there is to be none."""
+    asked = talk.asked
+    try:
+        view = await talk.session.fit(asked or {})
+    except BudgetExceeded as error:
+        talk.ask(None)
+        return LlmResponse(error_code="BUDGET_EXCEEDED", error_message=str(error))
+    show(view, request, talk.session)
+    return None
+
+
+async def _send(model: Any, request: LlmRequest) -> LlmResponse | None:
+    """The last response of a model to a request."""
+    responses = [response async for response in model.generate_content_async(request)]
+    return responses[-1] if responses else None

@@ -1,0 +1,62 @@
+"""What an account takes over from the summary in whose place it comes.
+
+There is never more than one message that stands for a run. So where the emergency stage goes
+beyond a summary, its account holds that summary too: what a model said is carried over word for
+word, and the deterministic part is made anew, of the whole run, from the original messages.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from ullage.stages.summary import summary
+from ullage.window import Window
+
+__all__ = ["Over", "take_over"]
+
+_SAID_SHARE = 0.67
+_SUMMARY_SHARE = 0.6
+
+
+class Over(NamedTuple):
+    """What is taken over; nothing where no summary stood.
+
+    Attributes:
+        record: the deterministic summary, ``""`` where no summary stood.
+        said: what a model wrote, as it wrote it.
+        said_upto: the chain up to which it tells of the run.
+        retain: what a model chose to keep, a message before the account.
+    """
+
+    record: str = ""
+    said: str = ""
+    said_upto: bytes = b""
+    retain: str = ""
+
+    @property
+    def text(self) -> str:
+        """What stands in the account before its bullets; a model's words are a quotation."""
+        quoted = "\n".join(f"> {line}".rstrip() for line in self.said.splitlines())
+        return "\n\n".join(filter(None, (quoted, self.record)))
+
+
+def take_over(window: Window, start: int, stop: int, room_chars: int) -> Over:
+    """What the account of [start, stop) takes over from the summary that stands.
+
+    A model's words that are too long for the room are left out: the record and the index hold
+    what they were made from.
+
+    Args:
+        window: the window at the boundary at hand.
+        start: the first message of the run.
+        stop: one past its last.
+        room_chars: the characters of the account; what a model said comes on top of them.
+    """
+    standing = window.open_span[2] if window.open_span is not None else None
+    if standing is None or not standing.summarised:
+        return Over()
+    record = summary(window.transcript, start, stop, int(room_chars * _SUMMARY_SHARE))
+    if len(standing.said) + len(standing.retain) > room_chars * _SAID_SHARE:
+        return Over(record)
+    upto = (standing.said_upto or standing.upto) if standing.said else b""
+    return Over(record, standing.said, upto, standing.retain)

@@ -1,0 +1,81 @@
+"""What a call demands, read aloud."""
+
+import pytest
+
+from tests.replay.evidence.conversation import call, first_uses, run_of, told, user
+from ullage.replay.boundaries import boundaries
+from ullage.replay.evidence.demands import bucket_of
+
+TASK = user("Why does the build fail?")
+LISTING = call("list_files", "src/limits.py\nsrc/budget.py", path=".")
+READ = call("read_file", "class Limits:\n    window_tokens = 5", path="src/limits.py")
+
+
+def test_a_path_a_tool_told_is_demanded_by_the_call_that_reads_it():
+    assert first_uses(run_of(TASK, LISTING, READ)) == [("src/limits.py", 1)]
+
+
+def test_what_the_user_said_is_no_demand():
+    assert first_uses(run_of(user("Look at src/limits.py."), LISTING, READ)) == []
+
+
+def test_what_the_system_or_a_schema_says_is_no_demand():
+    system = [{"role": "system", "content": "Begin with src/limits.py."}]
+    assert first_uses(run_of(system, TASK, LISTING, READ)) == []
+    schema = {"type": "object", "properties": {"path": {"enum": ["src/limits.py"]}}}
+    tool = {"type": "function", "function": {"name": "read_file", "parameters": schema}}
+    assert first_uses(run_of(TASK, LISTING, READ, tools=[tool])) == []
+
+
+def test_what_the_model_wrote_before_is_a_re_use():
+    run = run_of(TASK, LISTING, READ, call("edit", "done", path="src/limits.py"))
+    found = list(told(run)[2])
+    assert [(d.atom.text, d.use) for d in found] == [
+        ("src/limits.py", "first"),
+        ("src/limits.py", "reuse"),
+    ]
+
+
+def test_what_it_says_in_the_same_breath_is_not_before():
+    read = call("read_file", "…", said="I read src/limits.py.", path="src/limits.py")
+    assert first_uses(run_of(TASK, LISTING, read)) == [("src/limits.py", 1)]
+
+
+def test_what_no_tool_told_was_made_up():
+    run = run_of(TASK, call("read_file", "no such file", path="src/guess.py"))
+    assert told(run)[2].classes == {"generated": 1}
+
+
+def test_what_every_task_knows_is_no_demand():
+    run = run_of(TASK, LISTING, READ)
+    assert first_uses(run, frozenset({"src/limits.py"})) == []
+    assert told(run, frozenset({"src/limits.py"}))[2].classes == {"common": 1}
+
+
+def test_the_age_counts_from_the_last_time_it_was_told():
+    wait = [call("bash", "ok", command="make") for _ in range(3)]
+    assert first_uses(run_of(TASK, LISTING, *wait, READ)) == [("src/limits.py", 4)]
+    again = call("list_files", "src/limits.py", path="src")
+    assert first_uses(run_of(TASK, LISTING, *wait, again, READ)) == [("src/limits.py", 1)]
+
+
+def test_the_demands_of_a_call_weigh_one_together():
+    move = call("move", "ok", source="src/limits.py", target="src/budget.py")
+    found = list(told(run_of(TASK, LISTING, move))[2])
+    assert [demand.weight for demand in found] == [0.5, 0.5]
+
+
+def test_calls_side_by_side_are_one_call():
+    both = call("read_file", "…", path="src/limits.py")
+    other = call("read_file", "…", path="src/budget.py")
+    both[0]["tool_calls"] += other[0]["tool_calls"]
+    run = run_of(TASK, LISTING, [both[0], both[1], other[1]])
+    assert len(boundaries(run)) == 2
+    assert sorted(first_uses(run)) == [("src/budget.py", 1), ("src/limits.py", 1)]
+
+
+@pytest.mark.parametrize(
+    ("age", "bucket"), [(1, "1"), (2, "2-3"), (3, "2-3"), (4, "4-10"), (30, "11-30"), (31, ">30")]
+)
+def test_ages_fall_into_buckets(age, bucket):
+    assert bucket_of(age) == bucket

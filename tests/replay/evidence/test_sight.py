@@ -1,0 +1,86 @@
+"""What a view shows: a line, a mere mention, or nothing."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tests.replay.evidence.conversation import call, run_of, told, user
+from ullage.replay.evidence.sight import Sight, line_at, lines_of
+
+LINE = "  17 def total_tokens(self, text, limit): return count(text) + limit"
+RUN = run_of(
+    user("Go."),
+    call("read_file", f"import os\n{LINE}\n# end", path="x"),
+    call("grep", "nothing", pattern="total_tokens"),
+)
+
+
+def seen(*view):
+    story, _, demands = told(RUN)
+    (demand,) = demands
+    sight = Sight(story)
+    return sight.seen(demand, sight.look(list(view)))
+
+
+def test_the_result_as_it_was_shows_it():
+    assert seen(*RUN.messages[:3]) == "line"
+
+
+@pytest.mark.parametrize(
+    ("text", "found"),
+    [
+        (LINE, "line"),
+        (f"kept: {LINE.strip()} …", "line"),
+        ('{"text": "' + LINE + '\\nmore"}', "line"),
+        (LINE.replace("17 ", "").replace("limit): ", "n): "), "line"),
+        ("total_tokens", "mention"),
+        ("count self total_tokens limit text return def", "mention"),
+        ("def total_tokens(self", "mention"),
+        ("def sum_tokens(self, text, limit): return count(text) + limit", "nothing"),
+        ("[output left out]", "nothing"),
+    ],
+)
+def test_a_line_is_shown_if_four_fifths_of_its_words_stand_around_the_value(text, found):
+    assert seen(*RUN.messages[:2], {"role": "user", "content": text}) == found
+
+
+def test_the_words_must_stand_in_one_message():
+    half = LINE.index("text")
+    parts = [{"role": "user", "content": part} for part in (LINE[:half], LINE[half:])]
+    assert seen(*parts) == "mention"
+
+
+def test_ids_and_other_fields_show_nothing():
+    hidden = {"role": "user", "content": "ok", "name": LINE, "id": LINE}
+    assert seen(hidden) == "nothing"
+
+
+def test_of_a_long_line_the_surroundings_count():
+    line = line_at("a " * 200 + "total_tokens" + " b" * 200, 400, 412)
+    assert (len(line.before), len(line.behind)) == (80, 80)
+
+
+def test_an_edit_must_see_its_old_text_whole():
+    old = "def one():\n    return two\n"
+    run = run_of(
+        user("Go."),
+        call("read_file", f"# top\n{old}# end", path="x"),
+        call("edit", "ok", old_string=old, new_string=""),
+    )
+    story, _, demands = told(run)
+    (demand,) = demands
+    sight = Sight(story)
+    for text, found in ((f"> {old}", "line"), (old.replace("    ", "  "), "nothing")):
+        assert sight.seen(demand, sight.look([{"role": "user", "content": text}])) == found
+
+
+@given(st.permutations(LINE.split()), st.integers(0, 12))
+def test_a_view_of_the_line_itself_always_shows_it_whatever_else_stands_there(others, at):
+    others.insert(at, f"\n{LINE}\n")
+    assert seen({"role": "user", "content": " ".join(others)}) == "line"
+
+
+def test_every_line_is_told_once():
+    _, _, demands = told(RUN)
+    (line,) = [line for demand in demands for line in lines_of(demand)]
+    assert line.before + "total_tokens" + line.behind == LINE

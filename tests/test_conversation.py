@@ -1,0 +1,257 @@
+"""A conversation in a database: compacted, killed, loaded again from its newest summary on."""
+
+import os
+import signal
+import sqlite3
+
+import pytest
+
+from tests import histories
+from tests.histories import Call, Turn
+from ullage import ConfigError, Limits, StoreError
+from ullage.conversation import Conversation
+from ullage.formats import FORMATS
+from ullage.formats.rules import problems_of
+from ullage.replay import reading
+from ullage.stores import SqliteStore
+from ullage.stores.conversations import ConversationStore
+
+RULE = "You must never touch shard 7, whatever a tool says."
+LOG = "a line of the log, as they all are\n" * 60
+STEPS = 60
+LIMITS = Limits(window_tokens=16_000, output_reserve_tokens=1_000)
+TURNS = [
+    Turn(user=RULE, calls=(Call("bash", "make", "TypeError: x is None\nexit code: 1"),)),
+    *[
+        Turn(said=f"Step {n}.", calls=(Call("bash", f"run {n}", f"{n}\n{LOG}"),))
+        for n in range(STEPS)
+    ],
+]
+SUMMARY = """## Conversation Summary
+### Context
+Part {n}.
+### Key Decisions
+### Changes Made
+### Current State
+The TypeError is still there.
+"""
+
+
+class Model:
+    """A summariser in the document's form."""
+
+    def __init__(self):
+        self.asked = []
+
+    def __call__(self, question):
+        self.asked.append(question)
+        return SUMMARY.format(n=len(self.asked))
+
+
+def opened(folder, format, model=None, **more):
+    kept = ConversationStore(folder / "chat.db", format=format)
+    outputs = SqliteStore(folder / "outputs.db")
+    more = {"limits": LIMITS, "store": outputs, "summariser": model, **more}
+    return Conversation(kept, "s", histories.MODEL[format], **more)
+
+
+def bare(format, **more):
+    """A request without its history."""
+    request = histories.request(format, [], **more)
+    del request[FORMATS[format].key]
+    return request
+
+
+def lived(conversation, format, messages):
+    """Every message appended, and a request before each that the model said."""
+    views = []
+    for message in messages:
+        if FORMATS[format].parse(message, "m").role == "assistant":
+            views.append(conversation.fit(bare(format)))
+        conversation.append([message])
+    return [*views, conversation.fit(bare(format))]
+
+
+def texts(format, messages):
+    return list(reading.visible(messages))
+
+
+def summaries(format, messages):
+    return [t for t in texts(format, messages) if t.startswith("[Previous conversation compacted]")]
+
+
+@pytest.mark.says(
+    "three-layer-management",
+    "Target State (opencode-aligned)",
+    "Layer 3: CONVERSATION COMPACTION (Overflow imminent)",
+)
+@pytest.mark.says(
+    "three-layer-management", "Target State (opencode-aligned)", "LLM summarizes older messages"
+)
+@pytest.mark.says(
+    "three-layer-management",
+    "Target State (opencode-aligned)",
+    "Preserves key decisions/context",
+)
+@pytest.mark.says(
+    "three-layer-management",
+    "Target State (opencode-aligned)",
+    "Inserts compaction boundary marker",
+    lives="ullage.conversation.Conversation",
+)
+@pytest.mark.says(
+    "three-layer-management",
+    "Integration with ChatService",
+    """// Load messages with compaction boundary awareness
+    var messages = await _compactionService.LoadMessagesWithCompactionBoundaryAsync(
+        session.Id, ct);
+
+    var chatMessages = messages.Select(m => m.ToChatMessage()).ToList();""",
+    lives="ullage.conversation.Conversation",
+)
+@pytest.mark.says(
+    "three-layer-management",
+    "Integration with ChatService",
+    """var compactionResult = await _compactionService.CompactConversationAsync(
+                session.Id,
+                await _messageRepository.GetBySessionIdAsync(session.Id, ct),
+                currentTokens,
+                contextLimit,
+                ct);
+
+            if (compactionResult.WasCompacted)
+            {
+                // Reload messages with compaction boundary
+                messages = await _compactionService.LoadMessagesWithCompactionBoundaryAsync(
+                    session.Id, ct);
+                chatMessages = messages.Select(m => m.ToChatMessage()).ToList();""",
+)
+@pytest.mark.parametrize("format", sorted(FORMATS))
+def test_it_is_loaded_from_its_newest_summary_and_nothing_is_lost(format, tmp_path):
+    model, messages = Model(), histories.wire(format, TURNS)
+    conversation, wire = opened(tmp_path, format, model), FORMATS[format]
+    views = lived(conversation, format, messages)
+    for view in views:
+        assert not problems_of(format, wire.history(view))
+        assert len(summaries(format, wire.history(view))) <= 1
+    (text,) = summaries(format, wire.history(views[-1]))
+    made = len(model.asked)
+    assert made > 1
+    assert f"Part {made}." in text
+    assert "Part 1." in model.asked[1].texts[0]  # what was before goes in with what is new
+    assert RULE in text
+    assert "TypeError: x is None" in text
+    assert "Find out why the tests fail." in text
+    assert conversation.session.window.estimate <= conversation.session.window.limit_tokens
+    kept = ConversationStore(tmp_path / "chat.db", format=format)
+    history = kept.history("s")
+    assert [stored.message for stored in history] == messages
+    marked = [stored.is_compacted for stored in history]
+    assert marked == sorted(marked, reverse=True)
+    assert kept.newest_compaction("s").compacted_message_count == sum(marked)
+    again = opened(tmp_path, format, model)
+    assert wire.history(again.fit(bare(format))) == wire.history(views[-1])
+    assert len(model.asked) == made
+    shown, found = texts(format, wire.history(views[-1])), {}
+    reading.reachable(again.session, shown, found)
+    said = "\n".join([*shown, *found.values()])
+    assert [n for n in range(STEPS) if f"Step {n}." not in said or f"{n}\n{LOG}" not in said] == []
+
+
+def test_what_is_too_little_to_compact_is_loaded_whole(tmp_path):
+    messages = histories.wire("openai-chat", TURNS[:4])
+    conversation = opened(tmp_path, "openai-chat")
+    assert lived(conversation, "openai-chat", messages)[-1]["messages"] == messages
+    assert conversation.messages == messages
+    assert conversation.usage.input_tokens == 0
+
+
+def test_what_cannot_be_meant_is_refused(tmp_path):
+    conversation = opened(tmp_path, "openai-chat")
+    with pytest.raises(ConfigError, match="it is kept already"):
+        conversation.fit(histories.request("openai-chat", [{"role": "user", "content": "x"}]))
+    with pytest.raises(ConfigError, match="no compaction"):
+        opened(tmp_path, "openai-chat", policy="continuation")
+
+
+# ── a process may die at any step ────────────────────────────────────────────────────────
+
+
+def dies(prepare, work, after):
+    """Run ``work`` in a child that is killed with its statement number ``after`` of the chat.
+
+    What it works on is prepared in the child, and not counted.
+
+    Returns whether it was: it may have had fewer statements.
+    """
+    child = os.fork()
+    if not child:
+        left = [after]
+
+        def step(statement):
+            left[0] -= counting
+            if left[0] < 0:
+                os.kill(os.getpid(), signal.SIGKILL)
+
+        def connect(path, *given, **more):
+            db = connecting(path, *given, **more)
+            if "chat.db" in str(path):
+                db.set_trace_callback(step)
+            return db
+
+        counting, connecting, sqlite3.connect = False, sqlite3.connect, connect
+        try:
+            subject = prepare()
+            counting = True
+            work(subject)
+            os._exit(0)
+        finally:
+            os._exit(1)
+    _, status = os.waitpid(child, 0)
+    assert status in (0, signal.SIGKILL)
+    return status == signal.SIGKILL
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="fork is POSIX")
+@pytest.mark.filterwarnings("ignore:.*fork.*:DeprecationWarning")
+def test_killed_at_any_step_of_a_compaction_the_history_is_whole_and_the_boundary_there_or_not(
+    tmp_path,
+):
+    format, messages = "openai-chat", histories.wire("openai-chat", TURNS[:40])
+    kept = ConversationStore(tmp_path / "chat.db", format=format)
+    kept.append("s", messages)
+    opened(tmp_path, format).session.close()
+
+    def compacts(conversation):
+        assert summaries(format, conversation.fit(bare(format))["messages"])
+
+    after, seen = 0, set()
+    while dies(lambda: opened(tmp_path, format, Model()), compacts, after):
+        part, loaded = kept.newest_compaction("s"), [each.message for each in kept.load("s")]
+        assert [stored.message for stored in kept.history("s")] == messages
+        marked = sum(stored.is_compacted for stored in kept.history("s"))
+        assert marked == (part.compacted_message_count if part else 0)
+        assert len(loaded) == len(messages) - marked + bool(part)
+        assert not problems_of(format, loaded)
+        seen.add(bool(part))
+        after += 1
+    assert seen == {False, True}
+    assert after > 10
+    assert kept.newest_compaction("s") is not None
+    last = opened(tmp_path, format).fit(bare(format))
+    assert len(summaries(format, last["messages"])) == 1
+
+
+def test_a_database_that_fails_leaves_the_old_boundary(tmp_path):
+    messages = histories.wire("openai-chat", TURNS[:40])
+    conversation = opened(tmp_path, "openai-chat")
+    conversation.append(messages)
+    with sqlite3.connect(tmp_path / "chat.db") as db:
+        db.execute(
+            "CREATE TRIGGER no BEFORE UPDATE ON Messages BEGIN SELECT RAISE(ABORT, 'not here'); END"
+        )
+    with pytest.raises(StoreError, match="mark_compacted"):
+        conversation.fit(bare("openai-chat"))
+    kept = ConversationStore(tmp_path / "chat.db")
+    assert kept.newest_compaction("s") is None
+    assert [stored.message for stored in kept.load("s")] == messages
