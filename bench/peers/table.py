@@ -9,10 +9,12 @@ from msgspec import Struct
 from rich.table import Table
 
 from bench.peers.judging import Score
+from ullage.replay.evidence.bootstrap import Interval, paired
 from ullage.replay.table import Row, rows_of
 
 __all__ = ["Line", "lines_of", "markdown_of", "table_of"]
 
+_ULLAGE = "ullage"
 Results = Mapping[tuple[int, str], Sequence[Score]]
 """By window and contestant, in the order in which they are shown."""
 
@@ -32,6 +34,8 @@ class Line(Struct, frozen=True):
         refused: calls without a view.
         row: everything else; None if no run was finished.
         troubles: how it failed, and in how many runs.
+        to_ours: what it has in reach (visible, or opened at the first try) less what ullage
+            has, over the runs that both finished; None for ullage, or without such a run.
     """
 
     name: str
@@ -45,14 +49,18 @@ class Line(Struct, frozen=True):
     refused: int
     row: Row | None
     troubles: dict[str, int]
+    to_ours: Interval | None
 
 
 def lines_of(results: Results) -> list[Line]:
     """A line for each window and contestant."""
-    return [_line(name, window, scores) for (window, name), scores in results.items()]
+    return [
+        _line(name, window, scores, results.get((window, _ULLAGE), ()))
+        for (window, name), scores in results.items()
+    ]
 
 
-def _line(name: str, window_tokens: int, scores: Sequence[Score]) -> Line:
+def _line(name: str, window_tokens: int, scores: Sequence[Score], ours: Sequence[Score]) -> Line:
     done = [score.replayed for score in scores if score.replayed is not None]
     rows = rows_of(("all", replayed) for replayed in done)
     refused = sum(score.refused for score in scores)
@@ -68,13 +76,26 @@ def _line(name: str, window_tokens: int, scores: Sequence[Score]) -> Line:
         refused=refused,
         row=rows[0] if rows else None,
         troubles=dict(Counter(score.trouble for score in scores if score.trouble)),
+        to_ours=None if name == _ULLAGE else _difference(scores, ours),
     )
+
+
+def _difference(theirs: Sequence[Score], ours: Sequence[Score]) -> Interval | None:
+    """A paired bootstrap over runs; both are of the same runs in the same order."""
+    reach = ((_in_reach(one), _in_reach(other)) for one, other in zip(theirs, ours, strict=False))
+    return paired([one - other for one, other in reach if one is not None and other is not None])
+
+
+def _in_reach(score: Score) -> float | None:
+    """The share of what was needed that was visible, or opened at the first try."""
+    far = score.replayed.evidence.far if score.replayed is not None else None
+    return (far.visible + far.recoverable_1) / far.demanded if far and far.demanded else None
 
 
 _HEADINGS = (
     *("runs", "views", "illegal", "over", "unsaid", "refused"),
     *("peak", "tokens", "cached", "cost", "breaks/100"),
-    *("needed", "visible", "recall@1", "recall@3", "lost", "ms", "p99"),
+    *("needed", "visible", "recall@1", "recall@3", "lost", "reach to ullage's", "ms", "p99"),
 )
 
 
@@ -119,6 +140,7 @@ def _cells(line: Line) -> list[str]:
             _percent(share)
             for share in (evidence.er_line, evidence.recall_1, evidence.recall_3, evidence.lost)
         ),
+        _interval(line.to_ours),
         f"{row.fit_ms_median:.2f}",
         f"{row.fit_ms_p99:.1f}",
     ]
@@ -129,6 +151,14 @@ def _share(count: int, whole: int) -> str:
     if not count:
         return ""
     return f"{min(max(100 * count / whole, 0.1), 100 if count == whole else 99.9):.1f}%"
+
+
+def _interval(found: Interval | None) -> str:
+    """In percentage points, with 95 %; in brackets where zero lies within: no difference."""
+    if found is None:
+        return ""
+    told = f"{found.mean * 100:+.0f} ({found.low * 100:+.0f} to {found.high * 100:+.0f})"
+    return told if found.is_difference else f"[{told}]"
 
 
 def _percent(share: float | None) -> str:
