@@ -6,6 +6,7 @@ returns what it would send; its library opens the refs that stand in that.
 
 from __future__ import annotations
 
+import re
 import time
 from collections.abc import Sequence
 from typing import Any, Protocol
@@ -140,7 +141,7 @@ class Peer:
         self.times_ms.append(answer.ms)
         if sum(self.times_ms) > self.run_seconds * 1e3:
             raise Trouble(f"took more than {self.run_seconds:g} s in all")
-        self.library.refs = answer.refs
+        self.library.stand(answer.refs)
         if any(isinstance(item, int) and not 0 <= item < past.length for item in answer.view):
             raise Trouble("sent a message that is not in the history")
         return [
@@ -152,20 +153,20 @@ class Peer:
 
 
 class PeerLibrary:
-    """Opens refs by the peer's own tool, each page once.
-
-    Attributes:
-        refs: the names in the last view.
-    """
+    """Opens refs by the peer's own tool. A page is asked for once a view: names may move."""
 
     def __init__(self, process: PeerProcess) -> None:
-        self.refs: Sequence[str] = ()
         self._process = process
+        self._refs: Sequence[str] = ()
         self._opened: dict[tuple[str, str], str] = {}
 
+    def stand(self, refs: Sequence[str]) -> None:
+        """There is a new view, in which these names open something."""
+        self._refs, self._opened = refs, {}
+
     def named(self, text: str) -> list[Pointer]:
-        """See `Library.named`."""
-        return [Pointer(ref, 0) for ref in self.refs if ref in text]
+        """See `Library.named`. A name in a longer one, as 1 in 12, is none."""
+        return [Pointer(ref, 0) for ref in self._refs if ref in text and _stands_in(ref, text)]
 
     def page(self, pointer: Pointer) -> str:
         """See `Library.page`."""
@@ -183,3 +184,7 @@ class PeerLibrary:
         if (ask, ref) not in self._opened:
             self._opened[ask, ref] = self._process.page(ask, ref)
         return self._opened[ask, ref]
+
+
+def _stands_in(ref: str, text: str) -> bool:
+    return re.search(rf"(?<!\w){re.escape(ref)}(?!\w)", text) is not None
