@@ -6,7 +6,7 @@ BIN    := $(VENV)/bin
 ADK    := .venv-adk
 READY  := $(VENV)/.ready
 
-.PHONY: help fuzz demo test real-model browser adk test-adk check documents bench bench-tokens bench-recall replay-all replay-controls lock clean setup
+.PHONY: help fuzz demo test real-model browser adk test-adk check documents bench bench-tokens bench-recall bench-peers replay-all replay-controls lock clean setup
 
 help:
 	@echo "make demo                a long agent run kept inside a 64k window, live"
@@ -20,6 +20,7 @@ help:
 	@echo "make bench               what a turn costs, in milliseconds"
 	@echo "make fuzz SECONDS=60     generated histories through every stage, judged by the rules"
 	@echo "make bench-recall        reading in a 100 MB output: milliseconds and memory"
+	@echo "make bench-peers TRACES=… other libraries' policies on the same runs, by the same judge"
 	@echo "make bench-tokens        how good the token estimates are"
 	@echo "make replay-all TRACES=… every recorded run at 16k, 32k, 64k and 128k"
 	@echo "make replay-controls TRACES=… the evidence metric itself on trial"
@@ -79,6 +80,10 @@ bench-recall: $(READY)
 
 bench-tokens: $(READY)
 	@$(BIN)/python -m bench.tokens
+
+MOST ?= 40
+bench-peers: $(READY)
+	@$(BIN)/python -m bench.peers $(wildcard $(TRACES)) --most $(MOST) $(OPTIONS)
 
 TRACES ?= ../shared/traces
 replay-all: $(READY)

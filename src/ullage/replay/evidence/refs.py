@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import lru_cache
 from math import log
 from typing import Protocol
@@ -52,6 +52,9 @@ class Library(Protocol):
     def leads(self, ref: str) -> Sequence[str]:
         """The refs that what is kept under a ref names, if it is an index of others."""
 
+    def named(self, text: str) -> Sequence[Pointer]:
+        """Every ref that a visible text names, in order."""
+
 
 class SessionLibrary:
     """Opens refs by the session's own recall tools, with their documented pages."""
@@ -82,6 +85,10 @@ class SessionLibrary:
         if ref not in self._leads:
             self._leads[ref] = leads_to(self.whole(ref))
         return self._leads[ref]
+
+    def named(self, text: str) -> Sequence[Pointer]:
+        """See `Library.named`."""
+        return named_by_us(text)
 
     def _open(self, pointer: Pointer) -> str:
         words = self.session.window.words
@@ -120,6 +127,10 @@ class PageLibrary:
         """See `Library.leads`."""
         return ()
 
+    def named(self, text: str) -> Sequence[Pointer]:
+        """See `Library.named`."""
+        return named_by_us(text)
+
 
 class Stub(Struct, frozen=True):
     """A ref as a view names it.
@@ -135,23 +146,30 @@ class Stub(Struct, frozen=True):
     call: str
 
 
-def stubs_in(texts: Iterable[Sequence[Piece]]) -> list[Stub]:
-    """Every ref that the texts of a view's messages name, once, where it is named last."""
+def named_by_us(text: str) -> Sequence[Pointer]:
+    """Every ref that a text names in ullage's own words."""
+    return _pointers(text) if any(name in text for name in _MAY_NAME) else ()
+
+
+def stubs_in(
+    texts: Iterable[Sequence[Piece]], named: Callable[[str], Sequence[Pointer]] = named_by_us
+) -> list[Stub]:
+    """Every ref that the texts of a view's messages name, once, where it is named last.
+
+    Args:
+        texts: the texts of each message.
+        named: the refs that a text names.
+    """
     calls: dict[str, str] = {}
     found: dict[Pointer, Stub] = {}
     for pieces in texts:
         for piece in pieces:
             if piece.by == "own" and piece.call_id:
                 calls[piece.call_id] = piece.text
-            for stub in _stubs(piece, calls.get(piece.call_id, "")):
-                found[stub.pointer] = stub
+            for pointer in named(piece.text):
+                beside = _beside(piece.text, pointer.ref)
+                found[pointer] = Stub(pointer, beside, calls.get(piece.call_id, ""))
     return list(found.values())
-
-
-def _stubs(piece: Piece, call: str) -> Iterator[Stub]:
-    if any(name in piece.text for name in _MAY_NAME):
-        for pointer in _pointers(piece.text):
-            yield Stub(pointer, _beside(piece.text, pointer.ref), call)
 
 
 @lru_cache(maxsize=4096)

@@ -120,7 +120,10 @@ class Watch:
         view = self._sight.look(messages)
         found = [Verdict(demand, self._sight.seen(demand, view)) for demand in demands]
         if any(verdict.seen != "line" for verdict in found):
-            shelf, asked = Shelf(stubs_in(view.texts)), question(self.story, length)
+            shelf, asked = (
+                Shelf(stubs_in(view.texts, self.library.named)),
+                question(self.story, length),
+            )
             refs = reachable_with(self.library.leads, [s.pointer.ref for s in shelf.stubs])
             found = [v if v.seen == "line" else self._recall(v, shelf, asked, refs) for v in found]
         self.verdicts += found

@@ -187,7 +187,7 @@ class _Service:
         """Ask for what is missing until it has come, and say whether it has."""
         if any(holds_in(page, demand.atom) for page in opened.values()):
             return True
-        stubs = stubs_in(self.sight.look(self._shown).texts)
+        stubs = stubs_in(self.sight.look(self._shown).texts, self.subject.library.named)
         order = Shelf(stubs).ranked(question(self.story, length), demand.atom)
         for stub in [stub for stub in order if stub not in opened][:_TRIES]:
             page = opened[stub] = self.subject.library.page(stub.pointer)

@@ -1,0 +1,141 @@
+"""The same judge for all: what one contestant made of one run, in one window.
+
+legal      `breaks_wire`: rules of the wire that the view breaks and the recording does not
+said       user and system text verbatim in the view, whatever the contestant tells of it
+evidence   `ullage.replay.evidence`: visible, opened by the contestant's own tool, or lost
+cost       `ullage.replay.cache`: what the provider's prompt cache would have charged
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence, Set
+from typing import Any
+
+from msgspec import Struct
+
+from bench.peers.contestants import Contestant, Refused
+from bench.peers.process import Trouble
+from ullage.formats import FORMATS, Format
+from ullage.replay.boundaries import boundaries
+from ullage.replay.cache import Profile, head_of
+from ullage.replay.evidence.demands import Demands, Head, demands_of
+from ullage.replay.evidence.past import Memo, Past
+from ullage.replay.evidence.score import Watch, evidence_of
+from ullage.replay.evidence.story import Story
+from ullage.replay.evidence.subjects import budget_of
+from ullage.replay.gates import Judge, breaks_wire
+from ullage.replay.readers import Run
+from ullage.replay.run import Replayed, Sums
+from ullage.replay.sessions import model_of
+
+__all__ = ["Case", "Make", "Score", "case_of", "score"]
+
+
+class Case(Struct, frozen=True):
+    """One run, read once for all contestants.
+
+    Attributes:
+        run: the recording.
+        request: everything of the request but its messages.
+        wire: its format.
+        story: its messages, read.
+        lengths: how many messages stood before each call.
+        demands: what each call demands of the history.
+        judge: counts tokens.
+        head: the head of the request, as text.
+    """
+
+    run: Run
+    request: dict[str, Any]
+    wire: Format
+    story: Story
+    lengths: list[int]
+    demands: Demands
+    judge: Judge
+    head: str
+
+    def budget_tokens(self, window_tokens: int) -> int:
+        """What the messages may take in a window: it less the head and room for the reply."""
+        return budget_of(self.run, window_tokens, self.judge)
+
+
+class Score(Struct, frozen=True):
+    """What came out.
+
+    Attributes:
+        replayed: the sums, as of `ullage replay`; None if the contestant failed.
+        refused: calls for which the library made no view.
+        unsaid: views without some text of the user or the system.
+        trouble: how the contestant failed; empty if it did not.
+    """
+
+    replayed: Replayed | None
+    refused: int = 0
+    unsaid: int = 0
+    trouble: str = ""
+
+
+Make = Callable[[Case, int], Contestant]
+"""Makes the contestant for a case and a window."""
+
+
+def case_of(run: Run, common: Set[str]) -> Case:
+    """Read a run on the Chat wire.
+
+    Args:
+        run: the recording, in OpenAI Chat messages.
+        common: values that are no evidence.
+    """
+    wire = FORMATS[run.format]
+    request = {**run.request, "model": model_of(run)}
+    lengths = boundaries(run)
+    story = Story(wire, run.messages)
+    demands = demands_of(story, lengths, Head.of(wire, request), common)
+    return Case(run, request, wire, story, lengths, demands, Judge(), head_of(request))
+
+
+def score(case: Case, window_tokens: int, name: str, make: Make, profile: Profile) -> Score:
+    """Put one contestant through one run."""
+    budget = case.budget_tokens(window_tokens)
+    sums, memo = Sums(case.judge, profile, case.head), Memo()
+    illegal = refused = unsaid = 0
+    try:
+        contestant = make(case, window_tokens)
+        watch = Watch(case.story, case.demands, contestant.library)
+        for number, length in enumerate(case.lengths):
+            past = Past(case.story, length, number, case.judge, memo)
+            try:
+                view = contestant.view(past, budget)
+            except Refused:
+                refused += 1
+                watch.missed(number)
+                continue
+            illegal += breaks_wire(case.run.format, case.run.messages[:length], view)
+            unsaid += _misses_said(case.story, length, view)
+            watch.see(number, length, view)
+            sums.over_limit += sums.add(case.run.messages[:length], view) > budget
+    except Trouble as trouble:
+        return Score(None, trouble=str(trouble))
+    sums.fit_ms = contestant.times_ms
+    replayed = sums.result(
+        run=case.run.id,
+        policy=name,
+        window_tokens=window_tokens,
+        calls=len(case.lengths),
+        events={},
+        broken={"G1": illegal} if illegal else {},
+        evidence=evidence_of(watch.verdicts, case.demands.classes),
+    )
+    return Score(replayed, refused, unsaid)
+
+
+def _misses_said(story: Story, length: int, view: Sequence[Any]) -> bool:
+    """Whether a text of the user or the system is neither in the view nor in a part of it."""
+    there = {id(message) for message in view}
+    raws = story.messages[:length]
+    gone = [i for i, raw in enumerate(raws) if story.is_fixed(i) and id(raw) not in there]
+    if not gone:
+        return False
+    made = [raw for raw in view if story.place_of(raw) is None]
+    shown = "\n".join(str(raw.get("content")) for raw in made)
+    return any(piece.text not in shown for i in gone for piece in story.pieces[i])
