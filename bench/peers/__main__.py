@@ -35,8 +35,10 @@ CACHE = "anthropic-5m"
 @click.option("--most", default=40, show_default=True, help="Runs to draw by lot.")
 @click.option("--peak", default=30_000, show_default=True, help="Leave out smaller runs.")
 @click.option("--peer", "names", multiple=True, type=click.Choice([p.name for p in PEERS]))
-@click.option("--seconds", default=20.0, show_default=True, help="The most one answer may take.")
-@click.option("--run-seconds", default=60.0, show_default=True, help="And all of one run.")
+@click.option("--seconds", default=60.0, show_default=True, help="The most one answer may take.")
+@click.option(
+    "--run-seconds", default=120.0, show_default=True, help="And one run, of processor time."
+)
 @click.option("--minutes", default=60.0, show_default=True, help="Begin no run after these.")
 @click.option(
     "--root",

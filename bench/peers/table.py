@@ -15,6 +15,8 @@ from ullage.replay.table import Row, rows_of
 __all__ = ["Line", "lines_of", "markdown_of", "table_of"]
 
 _ULLAGE = "ullage"
+_LEAST_RUNS = 5
+"""Fewer tell nothing of how a mean would vary."""
 Results = Mapping[tuple[int, str], Sequence[Score]]
 """By window and contestant, in the order in which they are shown."""
 
@@ -157,6 +159,8 @@ def _interval(found: Interval | None) -> str:
     """In percentage points, with 95 %; in brackets where zero lies within: no difference."""
     if found is None:
         return ""
+    if found.n < _LEAST_RUNS:
+        return f"{found.mean * 100:+.0f} (of {found.n})"
     told = f"{found.mean * 100:+.0f} ({found.low * 100:+.0f} to {found.high * 100:+.0f})"
     return told if found.is_difference else f"[{told}]"
 

@@ -12,9 +12,12 @@ FLAGS = (
 )
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def browser():
-    """One browser for all tests."""
+    """One browser for the tests of a module.
+
+    Not for longer: its driver is an event loop that runs, and beside one no other may.
+    """
     playwright = pytest.importorskip("playwright.sync_api", reason="playwright is not installed")
     found = (shutil.which(name) for name in NAMES)
     path = os.environ.get("CHROMIUM") or next(filter(None, found), None)

@@ -25,6 +25,13 @@ def report(tmp_path_factory):
     return written(tmp_path_factory.mktemp("report"), small_run("openai-chat", 40))
 
 
+def expect(locator):
+    """Waits for what it says, without a word of script in the page (its policy forbids that)."""
+    from playwright.sync_api import expect  # noqa: PLC0415 - not in every environment
+
+    return expect(locator)
+
+
 def turn(page):
     return page.locator("#where").text_content()
 
@@ -56,12 +63,12 @@ def test_keys_move_the_turn_and_find_the_edits(opened, report):
     page = opened(report)
     assert turn(page) == "turn 40 of 40"
     page.keyboard.press("ArrowLeft")
-    page.wait_for_function("document.getElementById('where').textContent === 'turn 39 of 40'")
+    expect(page.locator("#where")).to_have_text("turn 39 of 40")
     page.keyboard.press("p")
-    page.wait_for_function("document.querySelector('#detail h3').textContent.includes(' at turn ')")
+    expect(page.locator("#detail h3")).to_contain_text(" at turn ")
     page.locator("#turn").focus()
     page.keyboard.press("Home")
-    page.wait_for_function("document.getElementById('where').textContent === 'turn 1 of 40'")
+    expect(page.locator("#where")).to_have_text("turn 1 of 40")
 
 
 def test_the_history_shows_what_was_visible_at_a_turn(opened, report):
@@ -69,7 +76,7 @@ def test_the_history_shows_what_was_visible_at_a_turn(opened, report):
     seen = page.locator(".msg:not([hidden])").count()
     assert page.locator(".msg.s2, .msg.s3").count() > 0, "placeholders, or within a summary"
     page.evaluate("go(0)")
-    page.wait_for_function("document.querySelectorAll('.msg:not([hidden])').length === 1")
+    expect(page.locator(".msg:not([hidden])")).to_have_count(1)
     assert seen > 100
     assert page.locator(".instead").count() == 0, "nothing had been edited yet"
 
@@ -181,5 +188,5 @@ def test_a_session_of_500_turns_can_be_looked_at(opened, tmp_path, capsys):
         sys.stdout.write(f"\na page of 500 turns, {size:,} bytes: drawn after {drawn_ms:.0f} ms\n")
     assert turn(page) == "turn 500 of 500"
     page.evaluate("go(250)")
-    page.wait_for_function("document.getElementById('where').textContent === 'turn 251 of 500'")
+    expect(page.locator("#where")).to_have_text("turn 251 of 500")
     assert page.locator(".msg:not([hidden])").count() > 500
