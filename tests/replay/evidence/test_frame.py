@@ -19,7 +19,7 @@ from ullage.replay.readers import Run
 from ullage.replay.run import replay_run
 
 WINDOW = 8_000
-SEEDS = (1, 2, 3)
+SEEDS = (1, 2)
 
 
 def views(run, policy, budget):
@@ -107,7 +107,7 @@ def test_text_hidden_in_ids_breaks_the_wire():
 
 def test_the_demands_of_another_task_are_hardly_ever_met():
     hits = asked = 0
-    stories = [told(errand(seed)) for seed in SEEDS]
+    stories = [told(errand(seed)) for seed in range(4)]
     for story, _, demands in stories:
         for other, _, _ in stories:
             found = [other.before(d.atom, 10**6) for d in demands if other is not story]
