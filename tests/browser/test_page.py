@@ -27,7 +27,7 @@ def report(tmp_path_factory):
 
 def expect(locator):
     """Waits for what it says, without a word of script in the page (its policy forbids that)."""
-    from playwright.sync_api import expect  # noqa: PLC0415 - not in every environment
+    from playwright.sync_api import expect
 
     return expect(locator)
 
