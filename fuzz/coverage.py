@@ -96,6 +96,10 @@ IMPOSSIBLE: tuple[tuple[str, str, str, str, str], ...] = (
     ("openai-chat", _EVERY, _EVERY, "reasoning", "no reasoning is bound to its prefix here"),
     ("openai-responses", _EVERY, _EVERY, "reasoning", "an edit leaves its reasoning be (R11)"),
     ("gemini", _EVERY, _EVERY, "reasoning", "signatures are not bound to what precedes them"),
+    *(
+        ("anthropic", "A13", "manual thinking", kind, "where that may be done, all thinking goes")
+        for kind in ("pruned", "stubbed")
+    ),
 )
 """Format, rule, feature, kind of edit, and why such a cell cannot be filled; ``*`` is any."""
 

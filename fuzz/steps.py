@@ -75,6 +75,7 @@ FEATURES: dict[str, tuple[str, ...]] = {
 
 _SHARES = {
     "bound reasoning": 0.7,
+    "manual thinking": 0.65,
     "signed reasoning": 0.6,
     "large arguments": 0.7,
     "compaction trigger": 0.8,
