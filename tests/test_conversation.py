@@ -135,6 +135,7 @@ def test_it_is_loaded_from_its_newest_summary_and_nothing_is_lost(format, tmp_pa
         assert not problems_of(format, wire.history(view))
         assert len(summaries(format, wire.history(view))) <= 1
     (text,) = summaries(format, wire.history(views[-1]))
+    assert wire.parse(wire.history(views[-1])[0], "m").role == "user"  # tools speak in it (F53)
     made = len(model.asked)
     assert made > 1
     assert f"Part {made}." in text

@@ -134,7 +134,7 @@ class Conversation:
         self._summary_usage = Usage()
         self._kept = kept
         self._name = name
-        self._loaded = list(kept.load(name))
+        self._loaded = list(kept.load(name, as_user=True))
         self.compacted = CompactionResult()
 
     @property
@@ -214,7 +214,7 @@ class Conversation:
         if cut is None:
             return None
         written = self._write(boundary.id, window, cut)
-        self._loaded = list(self._kept.load(self._name))
+        self._loaded = list(self._kept.load(self._name, as_user=True))
         return written
 
     def _window(self, messages: list[Any]) -> tuple[Window, int]:

@@ -33,6 +33,7 @@ from ullage.ledger import Ledger
 from ullage.policy import Policy, Stage
 from ullage.stages.pressure import is_frozen
 from ullage.stages.runs import continues
+from ullage.stages.stall import stall
 from ullage.window import Window
 
 __all__ = ["Fitted", "fit"]
@@ -237,6 +238,7 @@ def _batch(
     """Make one batch of cuts, and of the reasoning they make invalid."""
     if not cuts:
         return
+    fitted.events += stall(window, cuts)
     first = min(_first(window, cut.edit) for cut in cuts)
     _keep(window, stage, policy, key, [*cuts, *_dropped(window, first, cuts)], fitted)
 

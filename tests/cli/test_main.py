@@ -17,13 +17,14 @@ def test_help_lists_the_commands():
         "fit",
         "gc",
         "grep",
+        "inspect",
         "read",
         "replay",
     ]
     assert all(len(line.split()) > 4 for line in commands if line)
 
 
-@pytest.mark.parametrize("command", ["check", "fit", "gc", "grep", "read", "replay"])
+@pytest.mark.parametrize("command", ["check", "fit", "gc", "grep", "inspect", "read", "replay"])
 def test_every_command_has_help_for_every_option(command):
     ran = ullage(command, "--help")
     assert ran.status == 0

@@ -4,11 +4,13 @@ import gzip
 import json
 
 import pytest
+from msgspec import structs
 
 from tests.cli.terminal import conversation, told, ullage
+from tests.replay.test_run import small_run
 from ullage.cli import main, replay
-from ullage.replay.evidence.score import evidence_of
-from ullage.replay.run import Replayed
+from ullage.replay.prices import PROFILES
+from ullage.replay.run import replay_run
 
 
 def trajectory(name, steps, lines=300):
@@ -74,7 +76,8 @@ def test_what_a_policy_would_have_done_is_counted(as_json):
     assert packed["tokens"] < packed["raw_tokens"]
     assert packed["broken"] == {}
     assert packed["over_limit"] == 0
-    assert 0 < packed["cost_share"] < 1
+    assert [c["profile"] for c in packed["charges"]][:2] == ["anthropic-5m", "anthropic-5m"]
+    assert 0 < packed["charges"][0]["usd_share"] < 1
 
 
 def test_what_cannot_be_read_is_told_and_skipped(as_json):
@@ -110,10 +113,8 @@ def test_short_runs_can_be_left_out_and_many_be_cut(recordings):
 
 
 def test_a_broken_gate_is_a_status_of_its_own(recordings, monkeypatch, capsys):
-    bare = dict.fromkeys(Replayed.__struct_fields__, 0)
-    lists = {"run": "one", "policy": "default", "events": {}, "fit_ms": [1.0]}
-    lists["evidence"] = evidence_of([], {})
-    broken = Replayed(**(bare | lists | {"broken": {"G4": 2}}))
+    sound = replay_run(small_run("openai-chat", 2), 16_000, profiles=[PROFILES["none"]])
+    broken = structs.replace(sound, broken={"G4": 2})
     monkeypatch.setattr(replay, "replay_all", lambda *_: iter([("a.jsonl.gz", broken, 1)]))
     with pytest.raises(SystemExit) as ended:
         main(["replay", str(recordings)])
@@ -142,3 +143,37 @@ def test_recordings_are_only_read(as_json, recordings):
     assert sorted(file.name for file in recordings.rglob("*") if file.is_file()) == [
         *("a.jsonl.gz", "damaged.jsonl", "misnamed.txt", "notes.md")
     ]
+
+
+def test_a_page_is_written_for_its_owner_alone_and_draws_the_largest_runs(recordings, tmp_path):
+    page = tmp_path / "report.html"
+    words = ("--window", 16_000, "--html", page, "--draw", 1, "--jobs", 1, "--json")
+    ran = ullage("replay", recordings / "a.jsonl.gz", *words)
+    assert ran.status == 0
+    assert page.stat().st_mode & 0o077 == 0
+    text = page.read_text()
+    assert text.count('type="text/plain"') == 2, "one run: its story and its turns"
+    assert "1 of 2 runs are drawn" in text
+    assert "--window 16000" in text, "the command that prints the figures again"
+
+
+def test_a_page_that_cannot_be_written_is_told(recordings, tmp_path):
+    page = tmp_path / "nowhere" / "report.html"
+    ran = ullage("replay", recordings / "a.jsonl.gz", "--most", 1, "--html", page, "--jobs", 1)
+    assert ran.status == 1
+    assert "the page cannot be written" in ran.err
+
+
+def test_prices_can_be_chosen_and_given_as_a_file(recordings, tmp_path):
+    own = tmp_path / "own.toml"
+    own.write_text(
+        'name="own"\nwrite=1.0\nread=0.5\nmin_tokens=0\nas_of="2026-11-21"\nsource="ours"\n'
+    )
+    words = ("--most", 1, "--jobs", 1, "--json", "--cache", own, "--cache", "deepseek")
+    ran = ullage("replay", recordings / "a.jsonl.gz", *words)
+    (row,) = ran.json["rows"]
+    charges = {(c["profile"], c["clock"]): c for c in row["charges"]}
+    assert set(charges) == {(n, c) for n in ("own", "deepseek") for c in ("warm", "lossy")}
+    assert charges["own", "warm"]["usd_share"] is None, "it gives no price"
+    assert charges["deepseek", "warm"]["usd_share"] > 0
+    assert "there is no price profile" in told(ullage("replay", recordings, "--cache", "ether"))

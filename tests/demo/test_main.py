@@ -8,6 +8,8 @@ from demo import __main__ as demo
 from demo.agenda import QUICK
 from demo.tools import default_roots
 from tests.demo.standin import Prefix, Pruning
+from ullage.replay.boundaries import boundaries
+from ullage.replay.readers import read
 
 
 def printed(tools, session=None, terminal=False):
@@ -83,3 +85,19 @@ def test_a_run_of_ones_own_goes_to_replay(monkeypatch):
     monkeypatch.setattr(cli, "main", seen.append, raising=False)
     assert demo.main(["--run", "my.json"]) == 0
     assert seen == [["replay", "my.json"]]
+
+
+def test_the_whole_history_can_be_recorded_for_replay(tools, tmp_path):
+    record = tmp_path / "demo.json"
+    wiring = demo.Wiring(
+        console=Console(file=io.StringIO(), width=80),
+        session=lambda window_tokens: Pruning(),
+        cache=Prefix,
+        agenda=QUICK,
+        tools=tools,
+        record=record,
+    )
+    demo.demonstrate(wiring)
+    (run,) = read(record)
+    assert run.messages[-1]["role"] == "assistant"
+    assert len(boundaries(run)) > 10

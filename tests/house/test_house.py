@@ -31,6 +31,7 @@ UNTESTED = {
     "ullage.cli.fit": "a command, loaded when called: tests/cli",
     "ullage.cli.gc": "a command, loaded when called: tests/cli",
     "ullage.cli.grep": "a command, loaded when called: tests/cli",
+    "ullage.cli.inspect": "a command, loaded when called: tests/cli",
     "ullage.cli.read": "a command, loaded when called: tests/cli",
     "ullage.coat": "what both sessions share: every test of a session",
     "ullage.formats.gemini": "reached through FORMATS: tests/formats",

@@ -1,5 +1,6 @@
 """Compaction at any moment, with a summariser that does its worst."""
 
+import threading
 from collections import Counter
 
 import pytest
@@ -36,6 +37,7 @@ HOSTILE = {
     "ten times the length": lambda asked: f"<summary>{'on and on ' * 8_000}</summary>",
     "is cut off": lambda asked: Reply(text="<summary>It</summary>", finished=False),
     "no text": lambda asked: Reply(text="\ud800<summary>\x00\udfff </summary>"),
+    "hangs": summarise.of(lambda asked: threading.Event().wait(1), timeout_s=0.01),
     "our own words": lambda asked: f"<summary>{OURS.system}</summary>",
     "works": lambda asked: "<retain>ref=1</retain><summary>The cache is wrong.</summary>",
 }
@@ -116,7 +118,10 @@ def test_after_ten_compactions_nothing_that_counts_is_lost(format, model):
     made = sum(event.kind == "compacted" for event in session.events)
     assert made == 10
     assert wire.history(view)[0] == messages[0]
+    for key in request.keys() - {wire.key, "tools"}:
+        assert view[key] == request[key]  # the system text is as it was
     text = "\n".join(texts_of(format, view))
+    assert RULES[-1] in text
     assert [rule for rule in RULES if rule not in text] == []
     texts, opened = texts_of(format, view), {}
     reading.reachable(session, texts, opened)
@@ -188,3 +193,126 @@ def test_a_switch_to_ever_smaller_models_fits_at_once(model):
         view = session.fit(request)
         assert session.window.context_tokens <= window_tokens * 1.05
         judge("openai-chat", request, view, session)
+
+
+# ── a parallel turn, at each of its points ───────────────────────────────────────────────
+
+PARALLEL = [
+    *steps(3, 2_000),
+    Turn(
+        said="Four at once.",
+        calls=tuple(Call("bash", f"part {n}", f"{n}\n" + "its output\n" * 90) for n in range(4)),
+    ),
+]
+
+
+def points(format):
+    """The history up to every event of it: each result of the four comes by itself."""
+    messages = histories.wire(format, PARALLEL)
+    if format in ("openai-chat", "openai-responses"):
+        return [messages[:length] for length in range(1, len(messages) + 1)]
+    key = "content" if format == "anthropic" else "parts"
+    last = max(n for n, message in enumerate(messages) if len(message[key]) == 4)
+    some = [{**messages[last], key: messages[last][key][:stop]} for stop in range(1, 4)]
+    whole = [messages[:length] for length in range(1, len(messages) + 1)]
+    return [*whole[:last], *([*messages[:last], each] for each in some), *whole[last:]]
+
+
+@pytest.mark.parametrize("format", sorted(FORMATS))
+@pytest.mark.parametrize("model", sorted(HOSTILE))
+def test_a_compaction_at_each_point_of_a_parallel_turn_parts_nothing(format, model):
+    """And where it is interrupted there for good: mended, with the user's next words behind it."""
+    wire, told = FORMATS[format], histories.user(format, "Stop. What is known so far?")
+    more = {"limits": Limits(window_tokens=60_000), "recall": True, "repair": True}
+    session = Session("", format=format, summariser=HOSTILE[model], **more)
+    for messages in points(format):
+        request = histories.request(format, messages)
+        session.compact(request)
+        assert not problems_of(format, wire.history(session.fit(request)))
+        asked = histories.request(format, [*messages, told])
+        cut_off = Session("", format=format, summariser=HOSTILE[model], **more)
+        cut_off.compact(asked)
+        view = wire.history(cut_off.fit(asked))
+        assert not problems_of(format, view)
+        assert "Stop. What is known so far?" in str(view[-1])
+    view = session.fit(histories.request(format, histories.wire(format, PARALLEL)))
+    texts, found = texts_of(format, view), {}
+    reading.reachable(session, texts, found)
+    known = "\n".join([*texts, *found.values()])
+    assert [n for n in range(4) if f"{n}\n" + "its output\n" * 90 not in known] == []
+
+
+# ── failures that come back ──────────────────────────────────────────────────────────────
+
+
+def test_a_summariser_that_failed_is_asked_again_at_the_next_place():
+    """No breaker that stays open (F31): each place is asked once, by hand or by itself."""
+    works, asked = [False], []
+
+    def summariser(question):
+        asked.append(question)
+        return HOSTILE["works"](question) if works[0] else HOSTILE["raises"](question)
+
+    messages = histories.wire("openai-chat", steps(300, 700))
+    middle = len(messages) // 2 + 1
+    limits = Limits(window_tokens=16_000, output_reserve_tokens=1_000)
+    session = Session("gpt-4.1", limits=limits, summariser=summariser)
+    for length in range(1, middle, 2):
+        session.fit(histories.request("openai-chat", messages[:length]))
+    failed = sum(event.kind == "summary_refused" for event in session.events)
+    assert failed >= 3
+    works[0] = True
+    half = histories.request("openai-chat", messages[:middle])
+    assert session.compact(half)
+    assert "The cache is wrong." in str(session.fit(half))
+    for length in range(middle, len(messages) + 1, 2):
+        session.fit(histories.request("openai-chat", messages[:length]))
+    assert sum(event.kind == "summary_refused" for event in session.events) == failed
+    made = sum(event.kind == "compacted" for event in session.events)
+    assert len(asked) == 2 * failed + (made - failed) > 2 * failed + 1
+
+
+FILES = {f"src/part_{n}.py": f"# part {n}\n" + f"value_{n} = {n}\n" * 150 for n in range(8)}
+
+
+def read_on(session, rounds, *, forgets, by_hand=None):
+    """An agent that reads whatever file it cannot see any more, or knows where to find.
+
+    It may be compacted by hand every so often. Returns how many reads it made.
+    """
+    messages, reads = histories.wire("openai-chat", []), 0
+    for number in range(1, rounds + 1):
+        request = histories.request("openai-chat", messages)
+        if by_hand and number % by_hand == 0:
+            session.compact(request)
+        view = str(session.fit(request))
+        lacking = [path for path in FILES if forgets or path not in view]
+        path = lacking[reads % len(lacking)] if lacking else None
+        reads += path is not None
+        call = (
+            Call("read_file", path, FILES[path]) if path else Call("bash", f"make {number}", "ok")
+        )
+        said = "I have to look at it. " if path else "I go on. " * 30
+        messages += histories.wire(
+            "openai-chat", [Turn(said=said, calls=(call,))], start=len(messages)
+        )
+    return reads
+
+
+def test_a_summary_that_names_what_was_read_starts_no_storm_of_reading():
+    """F40: each file is read once or so, however often it is compacted."""
+    limits = Limits(window_tokens=9_000, output_reserve_tokens=500)
+    session = Session("gpt-4.1", limits=limits, summariser=HOSTILE["works"], recall=True)
+    assert read_on(session, 120, forgets=False) <= 2 * len(FILES)
+    assert sum(event.kind == "compacted" for event in session.events) >= 2
+    assert not [event for event in session.events if event.kind == "stalled"]
+
+
+def test_an_agent_that_reads_everything_again_and_again_is_told_of():
+    limits = Limits(window_tokens=200_000)
+    session = Session("gpt-4.1", limits=limits, summariser=HOSTILE["works"], recall=True)
+    read_on(session, 60, forgets=True, by_hand=20)
+    told = [event for event in session.events if event.kind == "stalled"]
+    assert told
+    assert "repeat what was summarised before" in told[0].why
+    assert session.window.estimate <= session.window.limit_tokens

@@ -8,7 +8,9 @@ import pytest
 
 from tests.realmodel.conversation import MODEL, request
 from ullage import Limits, Session, Usage, is_overflow
-from ullage.replay.cache import CacheSimulator, Profile, head_of
+from ullage.replay.cache import CacheSimulator
+from ullage.replay.prefix import head_of
+from ullage.replay.prices import Profile
 
 pytestmark = [pytest.mark.xdist_group("the real model"), pytest.mark.timeout(600)]
 

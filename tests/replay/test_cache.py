@@ -7,7 +7,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ullage.errors import ConfigError
-from ullage.replay.cache import PROFILES, CacheSimulator, Profile, Totals, head_of, usd
+from ullage.replay.cache import Cache, CacheSimulator, Call, Totals, total_usd, usd
+from ullage.replay.prefix import Sent, head_of
+from ullage.replay.prices import PROFILES, Profile, profile_named
 
 
 def terms(**changes):
@@ -160,14 +162,83 @@ def test_every_token_is_in_one_class_and_totals_are_the_sum(requests, name):
 
 
 def test_dollars():
-    totals = Totals(
-        profile=PROFILES["anthropic-5m"],
-        cached_tokens=1_000_000,
-        written_tokens=1_000_000,
-        fresh_tokens=1_000_000,
+    profile = terms(input_usd=3.0, output_usd=15.0)
+    million = 1_000_000
+    call = Call(
+        prompt_tokens=3 * million,
+        cached_tokens=million,
+        written_tokens=million,
+        fresh_tokens=million,
     )
-    assert usd(totals, 3.0) == pytest.approx(3.0 * (0.1 + 1.25 + 1))
-    assert usd(totals, 0.0, 500_000, 15.0) == pytest.approx(7.5)
+    assert usd(call, profile) == pytest.approx(3.0 * (0.1 + 1.25 + 1))
+    assert usd(call, profile, 500_000) == pytest.approx(3.0 * (0.1 + 1.25 + 1) + 7.5)
+
+
+def test_an_unknown_price_is_no_cost_of_nought():
+    call = Call(prompt_tokens=1, cached_tokens=0, written_tokens=0, fresh_tokens=1)
+    assert usd(call, terms(input_usd=3.0)) is None
+
+
+def test_the_cost_of_many_calls_is_that_of_each_at_its_own_length():
+    profile = profile_named("openai-5")
+    short, long = (
+        Call(prompt_tokens=tokens, cached_tokens=0, written_tokens=0, fresh_tokens=tokens)
+        for tokens in (200_000, 300_000)
+    )
+    totals = Totals(profile=profile).plus(short).plus(long)
+    assert total_usd(totals, 0) == pytest.approx(0.2 * 2.5 + 0.3 * 5.0)
+    assert total_usd(totals, 1_000_000) == pytest.approx(0.2 * 2.5 + 0.3 * 5.0 + 15.0)
+    assert total_usd(Totals(profile=terms()).plus(short), 0) is None
+
+
+# Markers, look-back and time to live: requests as their measures, in tokens and blocks
+
+
+def request(tokens, *, common=0, blocks=1, head=10):
+    return Sent(
+        prompt_tokens=tokens,
+        head_tokens=head,
+        common_tokens=common,
+        rewritten_tokens=0,
+        before_tokens=common,
+        blocks=blocks,
+    )
+
+
+def read(profile, *requests, times=None):
+    """What each request reads from the cache."""
+    cache, times = Cache(profile), times or [0.0] * len(requests)
+    return [cache.take(sent, at).cached_tokens for sent, at in zip(requests, times, strict=True)]
+
+
+def test_a_step_of_many_blocks_is_read_from_the_marker_where_the_last_request_ended():
+    terms_of = [terms(hits="entry", look_back_blocks=20, max_breakpoints=n) for n in (1, 2, 3)]
+    grown = [request(100, blocks=5), request(200, common=100, blocks=40)]
+    assert [read(profile, *grown)[1] for profile in terms_of] == [0, 10, 100]
+
+
+def test_twenty_blocks_back_is_found_and_twenty_one_is_not():
+    profile = terms(hits="entry", look_back_blocks=20, max_breakpoints=1)
+    for step, found in ((19, 100), (20, 0)):
+        assert read(profile, request(100), request(200, common=100, blocks=1 + step))[1] == found
+
+
+def test_a_deep_cut_falls_back_to_the_head_unless_the_provider_remembers():
+    grown = [request(100 * n, common=100 * (n - 1), blocks=10 * n) for n in range(1, 10)]
+    cut = request(700, common=450, blocks=90)
+    assert read(terms(hits="entry", look_back_blocks=20), *grown, cut)[-1] == 10
+    assert read(terms(hits="entry", remembered=80), *grown, cut)[-1] == 400
+    assert read(terms(hits="entry", remembered=2), *grown, request(950, common=900))[-1] == 900
+
+
+@pytest.mark.parametrize("hits", ["prefix", "entry"])
+def test_an_entry_dies_of_disuse_and_reading_renews_it(hits):
+    profile = terms(hits=hits, ttl_s=300)
+    grown = [request(100), request(200, common=100), request(300, common=200)]
+    assert read(profile, *grown, times=[0, 300, 600]) == [0, 100, 200]
+    assert read(profile, *grown, times=[0, 301, 602]) == [0, 0, 0]
+    again = [*grown, request(400, common=100)]
+    assert read(profile, *again, times=[0, 300, 600, 900])[-1] == 100
 
 
 def test_totals_of_two_profiles_are_not_added():
@@ -178,11 +249,6 @@ def test_totals_of_two_profiles_are_not_added():
 def test_an_unknown_profile_says_which_are_known():
     with pytest.raises(ConfigError, match="'gemini-implicit'"):
         CacheSimulator("ether", len)
-
-
-def test_every_profile_says_when_and_where_from():
-    assert {"anthropic-5m", "openai-5", "openai-5.6", "gemini-implicit", "none"} <= set(PROFILES)
-    assert all(p.as_of and p.source for p in PROFILES.values())
 
 
 def test_head_is_tools_then_system_without_markers():

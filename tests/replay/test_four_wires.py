@@ -12,7 +12,7 @@ from ullage.errors import FormatError
 from ullage.formats import FORMATS
 from ullage.formats.rules import problems_of
 from ullage.presets import NAMES
-from ullage.replay.cache import PROFILES
+from ullage.replay.prices import PROFILES
 from ullage.replay.readers import Run, read
 from ullage.replay.reading import results
 from ullage.replay.rewire import on_wire
@@ -44,7 +44,7 @@ def written(format):
 
 
 def replayed(run, policy):
-    return replay_run(run, WINDOW, profile=PROFILES["none"], policy=policy)
+    return replay_run(run, WINDOW, profiles=[PROFILES["none"]], policy=policy)
 
 
 @pytest.mark.parametrize("policy", NAMES)

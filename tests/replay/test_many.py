@@ -3,11 +3,11 @@
 from msgspec.structs import replace
 
 from tests.replay.test_run import small_run
-from ullage.replay.cache import PROFILES
 from ullage.replay.many import Job, Kept, replay_all
+from ullage.replay.prices import PROFILES
 from ullage.replay.readers import Damage
 
-JOB = Job(PROFILES["none"])
+JOB = Job((PROFILES["none"],))
 TRIES = (("default", 16_000), ("continuation", 16_000))
 
 

@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 
 from ullage.formats.rules import Checker, problems_of
+from ullage.replay.boundaries import is_models
 from ullage.replay.cache import CacheSimulator
 from ullage.replay.readers import read
-from ullage.replay.run import is_models
 
 _BESIDE = Path(__file__).parents[2].parent / "shared" / "traces"
 TRACES = Path(os.environ.get("ULLAGE_TRACES", _BESIDE))

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from tests import histories
-from ullage.replay.cache import PROFILES
+from ullage.replay.prices import PROFILES
 from ullage.replay.readers import Run, read
 from ullage.replay.run import replay_run
 from ullage.replay.table import rows_of, table_of
@@ -28,16 +28,17 @@ def small_run(format, turns=24):
 
 @pytest.mark.parametrize("format", ["openai-chat", "anthropic"])
 def test_a_run_larger_than_its_window_is_kept_within_it_and_loses_nothing(format):
-    replayed = replay_run(small_run(format), 16_000, profile=PROFILES["openai-5"])
+    replayed = replay_run(small_run(format), 16_000, profiles=[PROFILES["openai-5"]])
     assert replayed.broken == {}
     assert replayed.over_limit == 0
     assert replayed.raw_peak_tokens > 16_000 > replayed.peak_tokens
     assert replayed.events["pruned"] > 0
-    assert 0 < replayed.paid_tokens < replayed.raw_paid_tokens
+    (bill, *_) = replayed.bills
+    assert 0 < bill.shown.cost_usd < bill.raw.cost_usd
 
 
 def test_a_run_that_fits_costs_what_it_cost():
-    replayed = replay_run(small_run("openai-chat", 2), 64_000, profile=PROFILES["openai-5"])
+    replayed = replay_run(small_run("openai-chat", 2), 64_000, profiles=[PROFILES["openai-5"]])
     assert replayed.tokens == replayed.raw_tokens
     assert replayed.breaks == 0
 
@@ -49,17 +50,19 @@ def test_a_run_that_fits_costs_what_it_cost():
 def test_a_request_whose_reply_is_not_in_the_history_was_sent_too(source, usage, calls):
     messages = [{"role": role, "content": "x"} for role in ("user", "assistant", "user")]
     run = Run("one", "openai-chat", {}, messages, usage, source, {})
-    assert replay_run(run, 16_000, profile=PROFILES["none"]).calls == calls
+    assert replay_run(run, 16_000, profiles=[PROFILES["none"]]).calls == calls
 
 
 def test_every_column_has_its_heading():
-    rows = rows_of([("one", replay_run(small_run("gemini", 2), 16_000, profile=PROFILES["none"]))])
+    rows = rows_of(
+        [("one", replay_run(small_run("gemini", 2), 16_000, profiles=[PROFILES["none"]]))]
+    )
     columns = {str(c.header): [*c.cells] for c in table_of(rows, "none").columns}
     assert (columns["window"], columns["calls"], columns["gates"]) == (["16k"], ["2"], ["kept"])
 
 
 def test_rows_sum_runs_by_file_and_window():
-    replayed = replay_run(small_run("openai-chat", 4), 16_000, profile=PROFILES["none"])
+    replayed = replay_run(small_run("openai-chat", 4), 16_000, profiles=[PROFILES["none"]])
     rows = rows_of([("one", replayed), ("one", replayed), ("two", replayed)])
     assert [(row.name, row.runs, row.calls) for row in rows] == [
         ("one", 2, 8),
@@ -73,7 +76,7 @@ def test_rows_sum_runs_by_file_and_window():
 @pytest.mark.parametrize("window_tokens", [16_000, 64_000])
 def test_every_gate_holds_on_a_fixed_sample_of_recorded_runs(kind, window_tokens):
     for run in islice(read(TRACES / f"{kind}.jsonl.gz"), 3):
-        replayed = replay_run(run, window_tokens, profile=PROFILES["anthropic-5m"])
+        replayed = replay_run(run, window_tokens, profiles=[PROFILES["anthropic-5m"]])
         assert replayed.broken == {}, run.id
         assert replayed.over_limit == 0
         assert replayed.peak_tokens <= window_tokens

@@ -1,6 +1,7 @@
 """The command line: the same engine on files. One module a command, loaded when it is called.
 
 ullage replay PATH…    what would a policy have done to these recorded runs
+ullage inspect STORE FILE  what a session did, turn by turn, from its store and its history
 ullage fit FILE        make one request fit
 ullage check FILE      is this request legal, by its provider's rules
 ullage read REF        open what was set aside
@@ -20,7 +21,7 @@ from ullage.errors import UllageError
 
 __all__ = ["main"]
 
-_COMMANDS = ("check", "fit", "gc", "grep", "read", "replay")
+_COMMANDS = ("check", "fit", "gc", "grep", "inspect", "read", "replay")
 
 
 class _Commands(click.Group):

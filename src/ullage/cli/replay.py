@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shlex
 import sys
 from collections import Counter
 from collections.abc import Callable, Iterator
@@ -17,23 +18,26 @@ from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 
 from ullage.cli._options import json_option, print_json
+from ullage.cli._page import write_page
+from ullage.cli._prices import price_option, profiles_of
 from ullage.errors import FormatError
 from ullage.formats import FORMATS
 from ullage.presets import NAMES
-from ullage.replay.cache import PROFILES
+from ullage.replay.charges import charges_table
 from ullage.replay.evidence.adversaries import ADVERSARIES
 from ullage.replay.evidence.common import common_in
 from ullage.replay.evidence.frame import FRAMES
 from ullage.replay.framed import FRAME_NAMES
-from ullage.replay.many import Job, Kept, Wanted, replay_all
+from ullage.replay.many import Job, Kept, Try, Wanted, replay_all
 from ullage.replay.readers import Damage, FormatName, Run, read, size_of
+from ullage.replay.report.album import Album, Drawn
 from ullage.replay.run import Replayed
 from ullage.replay.table import Row, rows_of, table_of
 
 __all__ = ["command"]
 
 _REMEDY = "Give trajectories, provider requests or session logs, or a lower --least."
-_LEAST_WIDTH = 210
+_LEAST_WIDTH = 230
 
 
 @click.command("replay")
@@ -50,14 +54,7 @@ _LEAST_WIDTH = 210
 )
 @click.option("--least", default=0, help="Leave out runs of fewer messages.")
 @click.option("--most", type=int, help="Stop after so many runs of each path.")
-@click.option(
-    "--cache",
-    "profile",
-    default="anthropic-5m",
-    show_default=True,
-    type=click.Choice(list(PROFILES)),
-    help="Whose prompt cache to simulate.",
-)
+@price_option
 @click.option(
     "--format",
     "wire",
@@ -77,6 +74,20 @@ _LEAST_WIDTH = 210
     show_default=True,
     help="Processes to use.",
 )
+@click.option(
+    "--html",
+    "page",
+    type=click.Path(dir_okay=False, path_type=Path),
+    help="Write a page to look at: every turn, every edit, what was visible when.",
+)
+@click.option(
+    "--draw",
+    "drawn",
+    type=click.IntRange(min=0),
+    default=8,
+    show_default=True,
+    help="How many runs the page draws turn by turn: those with the largest requests.",
+)
 @click.option("--runs", "each", is_flag=True, help="A row for each run, not for each file.")
 @json_option
 def command(
@@ -85,10 +96,12 @@ def command(
     policies: tuple[str, ...],
     least: int,
     most: int | None,
-    profile: str,
+    named: tuple[str, ...],
     wire: FormatName | None,
     kept_at: Path | None,
     jobs: int,
+    page: Path | None,
+    drawn: int,
     each: bool,
     as_json: bool,
 ) -> None:
@@ -103,7 +116,8 @@ def command(
     console = Console(stderr=True)
     damage: list[Damage] = []
     common = common_in(run for _, run, _ in _wanted(paths, least, most, []))
-    job = Job(PROFILES[profile], wire, tuple(sorted(common)))
+    job = Job(profiles_of(named), wire, tuple(sorted(common)), draws=page is not None)
+    album = Album(drawn)
     tries = tuple(product(policies or ("default",), windows or (64_000,)))
     wanted = _wanted(paths, least, most, damage)
     found: list[tuple[str, Replayed]] = []
@@ -112,6 +126,9 @@ def command(
         for name, outcome, done in replay_all(wanted, tries, job, jobs, kept):
             if isinstance(outcome, Damage):
                 damage.append(outcome)
+            elif isinstance(outcome, Drawn):
+                album.add(outcome)
+                found.append((name, outcome.replayed))
             else:
                 found.append((name, outcome))
             progress.update(task, completed=done, runs=len(found))
@@ -120,12 +137,47 @@ def command(
     if not found:
         raise FormatError("the paths", "they hold no run to replay", _REMEDY)
     rows = rows_of(found, each=each)
+    if page is not None:
+        asked = _asked(paths, tries, named, wire, least, most)
+        write_page(page, rows, job.profiles, album.pictures(tries), asked)
     if as_json:
-        print_json({"cache": profile, "rows": rows, "skipped": damage})
+        print_json({"profiles": job.profiles, "rows": rows, "skipped": damage})
     else:
-        width = max(Console().width, _LEAST_WIDTH)  # a pipe counts as 80: too narrow to read
-        Console(width=width).print(table_of(rows, profile))
+        _print(rows, job.profiles[0].name)
     sys.exit(_status(rows, damage))
+
+
+def _asked(
+    paths: tuple[Path, ...],
+    tries: tuple[Try, ...],
+    named: tuple[str, ...],
+    wire: FormatName | None,
+    least: int,
+    most: int | None,
+) -> str:
+    """The command that prints the same figures again."""
+    words = ["ullage", "replay", *map(str, paths)]
+    for option, values in (
+        ("--policy", dict.fromkeys(policy for policy, _ in tries)),
+        ("--window", dict.fromkeys(window for _, window in tries)),
+        ("--cache", named),
+        ("--format", [wire] if wire else []),
+        ("--least", [least] if least else []),
+        ("--most", [most] if most is not None else []),
+    ):
+        for value in values:
+            words += [option, str(value)]
+    return shlex.join(words)
+
+
+def _print(rows: list[Row], profile: str) -> None:
+    """The table of views, and for each last row of its window and policy one of prices."""
+    console = Console(width=max(Console().width, _LEAST_WIDTH))  # a pipe counts as 80
+    console.print(table_of(rows, profile))
+    totals = {(row.window_tokens, row.policy): row for row in rows}
+    for (window, policy), row in totals.items():
+        title = f"{row.name} · {policy} · {window // 1000}k: what it costs, raw and shown"
+        console.print(charges_table(title, row.charges))
 
 
 def _wanted(paths: tuple[Path, ...], least: int, most: int | None, damage: list[Damage]) -> Wanted:

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from itertools import takewhile
 from typing import Any
 
 from ullage.replay.readers import Run
 
-__all__ = ["boundaries", "is_models"]
+__all__ = ["answer_of", "boundaries", "is_models"]
 
 _REQUESTS = ("request", "exchanges")
 """Recordings whose whole history was one request."""
@@ -29,3 +30,8 @@ def is_models(message: Any) -> bool:
     if "role" in message:
         return message["role"] in ("assistant", "model")
     return not str(message.get("type", "")).endswith(("_output", "_response"))
+
+
+def answer_of(run: Run, length: int) -> list[Any]:
+    """The recorded reply to the request of this length; empty if it is not in the history."""
+    return list(takewhile(is_models, run.messages[length:]))

@@ -7,10 +7,9 @@ They are judged by the rules of the wire (G1) and by the budget; a view over it 
 from __future__ import annotations
 
 import time
-from collections.abc import Set
+from collections.abc import Sequence, Set
 
-from ullage.replay.boundaries import boundaries
-from ullage.replay.cache import Profile, head_of
+from ullage.replay.boundaries import answer_of, boundaries
 from ullage.replay.evidence.adversaries import ADVERSARIES
 from ullage.replay.evidence.frame import FRAMES, frame
 from ullage.replay.evidence.past import Memo, Past
@@ -18,6 +17,9 @@ from ullage.replay.evidence.refs import PageLibrary
 from ullage.replay.evidence.score import watch_over
 from ullage.replay.evidence.subjects import budget_of
 from ullage.replay.gates import Judge, breaks_wire
+from ullage.replay.money import Purse, clocks_of
+from ullage.replay.prefix import head_of
+from ullage.replay.prices import Profile
 from ullage.replay.readers import Run
 from ullage.replay.run import Replayed, Sums
 
@@ -28,23 +30,29 @@ FRAME_NAMES = (*FRAMES, *ADVERSARIES)
 
 
 def replay_frame(
-    run: Run, window_tokens: int, *, profile: Profile, policy: str, common: Set[str] = frozenset()
+    run: Run,
+    window_tokens: int,
+    *,
+    profiles: Sequence[Profile],
+    policy: str,
+    common: Set[str] = frozenset(),
 ) -> Replayed:
     """Replay one run in one window.
 
     Args:
         run: the recording.
         window_tokens: the context window; its budget is that of a session there.
-        profile: the terms of the simulated provider cache.
+        profiles: whose caches and prices to reckon with.
         policy: one of `FRAME_NAMES`.
         common: values that are no evidence (`ullage.replay.evidence.common`).
     """
-    judge, head = Judge(), head_of(run.request)
-    lengths = boundaries(run)
-    library, sums, memo = PageLibrary(), Sums(judge, profile, head), Memo()
+    judge, head, lengths = Judge(), head_of(run.request), boundaries(run)
+    budget = budget_of(run, window_tokens, judge)
+    clocks = clocks_of(run.id, lengths, run.stamps)
+    sums = Sums(judge, Purse(profiles, (head, head), clocks, judge.text))
+    library, memo = PageLibrary(), Memo()
     watch, broken = watch_over(run, lengths, library, common), 0
     chosen = ADVERSARIES.get(policy) or frame(policy, watch.demands)
-    budget = budget_of(run, window_tokens, judge)
     for number, length in enumerate(lengths):
         history = run.messages[:length]
         started = time.perf_counter()
@@ -53,7 +61,8 @@ def replay_frame(
         library.pages = shown.pages
         broken += breaks_wire(run.format, history, shown.messages)
         watch.see(number, length, shown.messages)
-        sums.over_limit += sums.add(history, shown.messages) > budget
+        answer = answer_of(run, length)
+        sums.over_limit += sums.add(number, history, shown.messages, answer) > budget
     return sums.result(
         run=run.id,
         policy=policy,

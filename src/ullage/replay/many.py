@@ -18,23 +18,28 @@ from typing import BinaryIO, ParamSpec, TypeAlias, TypeVar
 
 import msgspec
 from msgspec import Struct
+from msgspec.structs import replace
 
 from ullage import __version__
 from ullage.errors import FormatError
-from ullage.replay.cache import Profile
 from ullage.replay.framed import FRAME_NAMES, replay_frame
+from ullage.replay.gates import Judge
+from ullage.replay.prices import Profile
 from ullage.replay.readers import Damage, FormatName, Run
+from ullage.replay.report import packed
+from ullage.replay.report.album import Drawn
 from ullage.replay.rewire import on_wire
 from ullage.replay.run import Replayed, replay_run
+from ullage.replay.trace import Tracer
 
-__all__ = ["Job", "Kept", "Outcome", "Wanted", "replay_all"]
+__all__ = ["Job", "Kept", "Outcome", "Try", "Wanted", "replay_all"]
 
 P = ParamSpec("P")
 T = TypeVar("T")
 
 Wanted: TypeAlias = Iterator[tuple[str, Run, int]]
 """Each run with the name of its file, and how many bytes were read by then."""
-Outcome: TypeAlias = Replayed | Damage
+Outcome: TypeAlias = Replayed | Drawn | Damage
 Try: TypeAlias = tuple[str, int]
 """A policy and a window."""
 
@@ -43,14 +48,16 @@ class Job(Struct, frozen=True):
     """What is the same for every run.
 
     Attributes:
-        profile: the terms of the simulated provider cache.
+        profiles: whose caches and prices to reckon with; the first is the one asked for.
         wire: the format to replay on; None: the run's own.
         common: values that are no evidence, sorted (`ullage.replay.evidence.common`).
+        draws: whether the turns are wanted too; what was kept before comes without them.
     """
 
-    profile: Profile
+    profiles: tuple[Profile, ...]
     wire: FormatName | None = None
     common: tuple[str, ...] = ()
+    draws: bool = False
 
 
 class _Line(Struct, frozen=True):
@@ -148,14 +155,31 @@ class _Here(Executor):
 def _outcome(name: str, run: Run, window_tokens: int, job: Job, policy: str) -> Outcome:
     try:
         shown = on_wire(run, job.wire) if job.wire is not None else run
-        common = frozenset(job.common)
-        replay = replay_frame if policy in FRAME_NAMES else replay_run
-        return replay(shown, window_tokens, profile=job.profile, policy=policy, common=common)
+        return _replay(shown, window_tokens, job, policy)
     except FormatError as error:
         return Damage(name, run.line, f"a run that cannot be replayed: {error.where}: {error.rule}")
     except (AttributeError, KeyError, TypeError) as error:
         why = f"a message is not in the shape of {run.format} ({type(error).__name__})"
         return Damage(name, run.line, f"a run that cannot be replayed: {why}")
+
+
+def _replay(run: Run, window_tokens: int, job: Job, policy: str) -> Outcome:
+    common = frozenset(job.common)
+    if policy in FRAME_NAMES:  # no session, and so no turns to draw
+        return replay_frame(run, window_tokens, profiles=job.profiles, policy=policy, common=common)
+    tracer = Tracer(Judge().text) if job.draws else None
+    replayed = replay_run(
+        run,
+        window_tokens,
+        profiles=job.profiles,
+        policy=policy,
+        common=common,
+        on_view=tracer,
+    )
+    if tracer is None:
+        return replayed
+    story, trace = packed(tracer.story(run.id)), packed(tracer.trace(policy))
+    return Drawn(replayed=replayed, line=run.line, story=story, trace=trace)
 
 
 def _finished(
@@ -165,14 +189,14 @@ def _finished(
     for future in [each for each in running if each in done]:  # in order, where there is one
         key, name, read_so_far = running.pop(future)
         outcome = future.result()
-        if isinstance(outcome, Replayed):
-            kept.add(key, outcome)
+        if not isinstance(outcome, Damage):
+            kept.add(key, outcome.replayed if isinstance(outcome, Drawn) else outcome)
         yield name, outcome, read_so_far
 
 
 def _key_of(run: Run, job: Job) -> str:
     """What a replay of this run depends on, but for the policy and the window."""
-    told = (__version__, run.id, run.format, run.request, run.messages, job)
+    told = (__version__, run.id, run.format, run.request, run.messages, replace(job, draws=False))
     return hashlib.blake2b(_bytes(told), digest_size=16).hexdigest()
 
 

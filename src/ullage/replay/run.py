@@ -9,8 +9,8 @@ from __future__ import annotations
 
 import time
 from collections import Counter
-from collections.abc import Sequence, Set
-from typing import Any
+from collections.abc import Callable, Sequence, Set
+from typing import Any, TypeAlias
 
 from msgspec import Struct
 
@@ -19,25 +19,30 @@ from ullage.desk import Desk
 from ullage.errors import OverLimitError
 from ullage.formats import FORMATS
 from ullage.presets import preset
-from ullage.replay.boundaries import boundaries, is_models
-from ullage.replay.cache import CacheSimulator, Profile, Totals, head_of, usd
+from ullage.replay.boundaries import answer_of, boundaries
 from ullage.replay.evidence.refs import SessionLibrary
 from ullage.replay.evidence.score import Evidence, watch_over
 from ullage.replay.gates import GATES, Gates, Judge
+from ullage.replay.money import Bill, Priced, Purse, clocks_of
+from ullage.replay.prefix import head_of
+from ullage.replay.prices import Profile
 from ullage.replay.readers import Run
 from ullage.replay.sessions import model_of, session_for
 from ullage.usage import Usage
+from ullage.window import Window
 
-__all__ = ["Replayed", "Sums", "is_models", "replay_run"]
+__all__ = ["OnView", "Replayed", "Sums", "replay_run"]
 
 _COLD_CHECKS = 4
+
+OnView: TypeAlias = Callable[[Window, Priced], None]
 
 
 class Replayed(Struct, frozen=True, kw_only=True):
     """What replaying one run at one window showed.
 
-    Tokens are the judge's (o200k over the texts), not the session's own estimate. The cache
-    simulator counts messages as JSON, so only its shares are kept.
+    Tokens are the judge's (o200k over the texts), not the session's own estimate. Money is
+    reckoned over messages as JSON, which is what is sent.
 
     Attributes:
         run: the run's id.
@@ -48,14 +53,12 @@ class Replayed(Struct, frozen=True, kw_only=True):
         raw_tokens: all requests without ullage, summed.
         peak_tokens: the largest view.
         tokens: all views, summed.
-        raw_cached_tokens: of the raw requests, read from the provider's cache (simulated,
-            in the simulator's tokens).
-        cached_tokens: of the views.
-        raw_sent_tokens: all raw requests in the simulator's tokens.
-        sent_tokens: all views.
-        raw_paid_tokens: raw input in units of the input price, cache terms applied.
-        paid_tokens: the same of the views.
+        output_tokens: all recorded answers.
         breaks: views that rewrote something already sent.
+        rewritten_tokens: what they rewrote.
+        rewritten_share: for each of them the share of the view before that it rewrote, summed.
+        bills: what it costs, under each price profile and clock; the first is of the profile
+            that was asked for first, with no gap too long for its cache.
         events: how often each kind of event happened.
         broken: how often each gate was broken.
         over_limit: calls that could not be made to fit.
@@ -71,13 +74,11 @@ class Replayed(Struct, frozen=True, kw_only=True):
     raw_tokens: int
     peak_tokens: int
     tokens: int
-    raw_cached_tokens: int
-    cached_tokens: int
-    raw_sent_tokens: int
-    sent_tokens: int
-    raw_paid_tokens: float
-    paid_tokens: float
+    output_tokens: int
     breaks: int
+    rewritten_tokens: int
+    rewritten_share: float
+    bills: list[Bill]
     events: dict[str, int]
     broken: dict[str, int]
     over_limit: int
@@ -89,26 +90,29 @@ def replay_run(
     run: Run,
     window_tokens: int,
     *,
-    profile: Profile,
+    profiles: Sequence[Profile],
     policy: str = "default",
     common: Set[str] = frozenset(),
+    on_view: OnView | None = None,
 ) -> Replayed:
     """Replay one run in one window.
 
     Args:
         run: the recording.
         window_tokens: the context window to keep it in.
-        profile: the terms of the simulated provider cache.
+        profiles: whose caches and prices to reckon with.
         policy: name of the policy.
         common: values that are no evidence (`ullage.replay.evidence.common`).
+        on_view: told of the window after every fit, and of what its request came to.
     """
     wire, chosen = FORMATS[run.format], preset(policy)
     new_session = session_for(run, chosen, window_tokens)
     session, judge, head = new_session(), Judge(), head_of(run.request)
     added = _tools_of(chosen.desk) if chosen.desk.offered else ""
     gates = Gates(session, judge, judge.text(head) + judge.text(added))
-    tally = Sums(judge, profile, head)
     lengths = boundaries(run)
+    clocks = clocks_of(run.id, lengths, run.stamps)
+    tally = Sums(judge, Purse(profiles, (head, head + added), clocks, judge.text))
     watch = watch_over(run, lengths, SessionLibrary(session), common)
     cold = set(lengths[:: max(len(lengths) // _COLD_CHECKS, 1)])
     for number, length in enumerate(lengths):
@@ -126,7 +130,10 @@ def replay_run(
         watch.see(number, length, view)
         if length in cold:
             gates.same(wire.history(new_session(state=session.state).fit(request)), view)
-        session.observe(Usage(fresh_tokens=gates.head_tokens + tally.add(history, view)))
+        shown_tokens = tally.add(number, history, view, answer_of(run, length))
+        if on_view is not None and tally.purse.newest is not None:
+            on_view(session.window, tally.purse.newest)
+        session.observe(Usage(fresh_tokens=gates.head_tokens + shown_tokens))
     return tally.result(
         run=run.id,
         policy=policy,
@@ -141,38 +148,39 @@ def replay_run(
 class Sums:
     """Sums up the requests of one run, as they were recorded and as they were shown."""
 
-    def __init__(self, judge: Judge, profile: Profile, head: str) -> None:
-        self.judge, self.profile, self.head = judge, profile, head
-        self.raw_cache, self.cache = (CacheSimulator(profile, judge.text) for _ in range(2))
+    def __init__(self, judge: Judge, purse: Purse) -> None:
+        self.judge, self.purse = judge, purse
         self.raw_sizes: list[int] = []
         self.sizes: list[int] = []
+        self.output_tokens = 0
         self.fit_ms: list[float] = []
         self.over_limit = 0
 
-    def add(self, history: Sequence[Any], view: Sequence[Any]) -> int:
-        """Take in one call; the judge's tokens of the view's messages."""
-        self.raw_cache.call(history, self.head)
-        self.cache.call(view, self.head)
+    def add(
+        self, number: int, history: Sequence[Any], view: Sequence[Any], answer: Sequence[Any]
+    ) -> int:
+        """Take in one call and its answer; the judge's tokens of the view's messages."""
+        output_tokens = self.judge.tokens(answer)
+        self.output_tokens += output_tokens
+        self.purse.take(number, history, view, output_tokens)
         self.raw_sizes.append(self.judge.tokens(history))
         self.sizes.append(self.judge.tokens(view))
         return self.sizes[-1]
 
     def result(self, **told: Any) -> Replayed:
         """What the whole run showed, with what the caller tells of it."""
-        raw, shown = self.raw_cache.totals, self.cache.totals
+        shown = self.purse.shown
         return Replayed(
             **told,
             raw_peak_tokens=max(self.raw_sizes, default=0),
             raw_tokens=sum(self.raw_sizes),
             peak_tokens=max(self.sizes, default=0),
             tokens=sum(self.sizes),
-            raw_cached_tokens=raw.cached_tokens,
-            cached_tokens=shown.cached_tokens,
-            raw_sent_tokens=raw.prompt_tokens,
-            sent_tokens=shown.prompt_tokens,
-            raw_paid_tokens=_paid(raw),
-            paid_tokens=_paid(shown),
+            output_tokens=self.output_tokens,
             breaks=shown.breaks,
+            rewritten_tokens=shown.rewritten_tokens,
+            rewritten_share=shown.rewritten_share,
+            bills=self.purse.bills(),
             over_limit=self.over_limit,
             fit_ms=sorted(self.fit_ms),
         )
@@ -180,8 +188,3 @@ class Sums:
 
 def _tools_of(desk: Desk) -> str:
     return canon.canonical_json([[tool.description, tool.parameters] for tool in desk.tools])
-
-
-def _paid(totals: Totals) -> float:
-    """Input in units of the input price."""
-    return usd(totals, 1e6)

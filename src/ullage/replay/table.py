@@ -8,6 +8,7 @@ from collections.abc import Iterable, Sequence
 from msgspec import Struct
 from rich.table import Table
 
+from ullage.replay.charges import Charge, charges_of
 from ullage.replay.evidence.summary import Summary, summary_of
 from ullage.replay.run import Replayed
 
@@ -28,10 +29,13 @@ class Row(Struct, frozen=True, kw_only=True):
         peak_tokens: the largest view.
         raw_tokens: all raw requests, summed.
         tokens: all views, summed.
-        cached_share: share of the view tokens read from the cache.
-        raw_cached_share: the same of the raw requests.
-        cost_share: input cost of the views relative to the raw requests, cache included.
+        mean_tokens: the mean view.
+        output_tokens: all recorded answers.
+        charges: what it costs under each price profile and clock; the first is of the one
+            that was asked for first.
         breaks_per_100: views in 100 that rewrote something already sent.
+        rewritten_tokens: what they rewrote.
+        rewritten_share: mean share of the view before that a break rewrote.
         events: how often each kind of event happened.
         over_limit: calls that could not be made to fit.
         broken: how often each gate was broken.
@@ -50,10 +54,12 @@ class Row(Struct, frozen=True, kw_only=True):
     peak_tokens: int
     raw_tokens: int
     tokens: int
-    raw_cached_share: float
-    cached_share: float
-    cost_share: float
+    mean_tokens: float
+    output_tokens: int
+    charges: list[Charge]
     breaks_per_100: float
+    rewritten_tokens: int
+    rewritten_share: float
     events: dict[str, int]
     over_limit: int
     broken: dict[str, int]
@@ -80,7 +86,7 @@ def _row(name: str, window: int, policy: str, group: Sequence[Replayed]) -> Row:
     times = sorted(ms for replayed in group for ms in replayed.fit_ms) or [0.0]
     calls = sum(replayed.calls for replayed in group)
     raw, shown = sum(r.raw_tokens for r in group), sum(r.tokens for r in group)
-    raw_paid = sum(r.raw_paid_tokens for r in group)
+    breaks = sum(r.breaks for r in group)
     return Row(
         name=name,
         policy=policy,
@@ -92,12 +98,12 @@ def _row(name: str, window: int, policy: str, group: Sequence[Replayed]) -> Row:
         peak_tokens=max(r.peak_tokens for r in group),
         raw_tokens=raw,
         tokens=shown,
-        raw_cached_share=_share(
-            sum(r.raw_cached_tokens for r in group), sum(r.raw_sent_tokens for r in group)
-        ),
-        cached_share=_share(sum(r.cached_tokens for r in group), sum(r.sent_tokens for r in group)),
-        cost_share=_share(sum(r.paid_tokens for r in group), raw_paid),
-        breaks_per_100=100 * _share(sum(r.breaks for r in group), calls),
+        mean_tokens=_share(shown, calls),
+        output_tokens=sum(r.output_tokens for r in group),
+        charges=charges_of([replayed.bills for replayed in group]),
+        breaks_per_100=100 * _share(breaks, calls),
+        rewritten_tokens=sum(r.rewritten_tokens for r in group),
+        rewritten_share=_share(sum(r.rewritten_share for r in group), breaks),
         events=_sum(r.events for r in group),
         over_limit=sum(r.over_limit for r in group),
         broken=_sum(r.broken for r in group),
@@ -136,7 +142,7 @@ _HEADINGS = (
 
 
 def table_of(rows: Sequence[Row], profile: str) -> Table:
-    """The rows for a terminal."""
+    """The rows for a terminal; cached and cost are those of the first profile."""
     table = Table(title=f"replayed without a model; prompt cache simulated as {profile}")
     table.add_column("runs of", overflow="fold")
     table.add_column("policy", no_wrap=True)
@@ -151,6 +157,7 @@ def _cells(row: Row) -> list[str]:
     kinds = (row.events.get("truncated", 0), row.events.get("pruned", 0))
     broken = ", ".join(f"{gate} {count}" for gate, count in sorted(row.broken.items()))
     over = f"{row.over_limit} over limit" if row.over_limit else ""
+    charge = row.charges[0] if row.charges else None
     return [
         row.name,
         row.policy,
@@ -161,8 +168,8 @@ def _cells(row: Row) -> list[str]:
         f"{row.raw_peak_tokens:,}",
         f"{row.peak_tokens:,}",
         f"{_share(row.tokens, row.raw_tokens):.0%}",
-        f"{row.cached_share:.0%}",
-        f"{row.cost_share:.0%}",
+        f"{charge.shown.cached_share:.0%}" if charge else "",
+        f"{charge.input_share:.0%}" if charge else "",
         f"{row.breaks_per_100:.1f}",
         *(f"{count:,}" for count in kinds),
         f"{row.events.get('condensed', 0):,}",

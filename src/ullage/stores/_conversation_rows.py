@@ -166,9 +166,11 @@ def insert_part(db: sqlite3.Connection, part: CompactionPart) -> None:
     )
 
 
-def synthetic(wire: Format, part: CompactionPart) -> StoredMessage:
-    """The message that a summary is loaded as, in the role that the wire has for it."""
-    message = {**wire.user(part.text), "role": _SUMMARY_ROLE[wire.name]}
+def synthetic(wire: Format, part: CompactionPart, *, as_user: bool) -> StoredMessage:
+    """The message that a summary is loaded as: the user's, or in the role the wire has for it."""
+    message = wire.user(part.text)
+    if not as_user:
+        message = {**message, "role": _SUMMARY_ROLE[wire.name]}
     return StoredMessage(
         id=EMPTY_ID, message=message, is_compacted=False, created_at=part.created_at
     )

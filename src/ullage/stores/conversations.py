@@ -149,11 +149,16 @@ class ConversationStore:
             )
         return part
 
-    def load(self, session: str) -> tuple[StoredMessage, ...]:
+    def load(self, session: str, *, as_user: bool = False) -> tuple[StoredMessage, ...]:
         """The conversation as it goes on: the newest summary, then all from its boundary on.
 
         Without a compaction it is the whole history. System messages at the head of the
         history stay there, before the summary.
+
+        Args:
+            session: which conversation.
+            as_user: show the summary as the user's message on every wire: what tools said is in
+                it. Else as the document has it, the system's where the wire has such messages.
 
         Raises:
             StoreError: the store failed.
@@ -165,7 +170,7 @@ class ConversationStore:
             part, boundary = found
             head = messages_of(db, session, "IsCompacted = 0 AND rowid < ?", boundary)
             kept = messages_of(db, session, "IsCompacted = 0 AND rowid >= ?", boundary)
-        return (*head, synthetic(self.wire, part), *kept)
+        return (*head, synthetic(self.wire, part, as_user=as_user), *kept)
 
     def history(self, session: str) -> tuple[StoredMessage, ...]:
         """Every message of a conversation, the compacted ones too.

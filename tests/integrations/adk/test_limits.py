@@ -9,8 +9,10 @@ pytest.importorskip("google.adk", reason="google-adk is not installed (make adk)
 
 from functools import partial
 
-from google.adk.agents import RunConfig
+from google.adk.agents import Agent, RunConfig
 from google.adk.agents.run_config import StreamingMode
+from google.adk.models import BaseLlm, LlmRequest, LlmResponse
+from google.genai import types
 
 from tests.integrations.adk import world
 from tests.integrations.adk.world import (
@@ -31,6 +33,7 @@ from tests.servers import Call, Refusal, Reply
 from ullage import Budget, ConfigError, Limits, SqliteStore
 from ullage.integrations.adk import UllagePlugin
 
+ASKED = types.Content(role="user", parts=[types.Part(text="And now?")])
 BRAKE = {"SAFE_TRIGGER_TOKENS": 8_000, "COMPACTION_TRIGGER_TOKENS": 0}
 
 
@@ -87,6 +90,8 @@ def test_what_is_refused_all_the_same_is_shortened_and_sent_again(serve):
     events, session, room = lived(server, plugin, "Find the fault.")
     assert events[-1].content.parts[0].text == "Found it."
     assert "refused" in kinds(room)
+    for captured in server.requests:
+        assert functions(captured) == functions(server.requests[0])
     answered = [body for body in server.answered if "usageMetadata" in body]
     assert len(answered) == 13 < len(server.answered)
     assert room.budget.spent.calls == 13
@@ -113,7 +118,7 @@ def refusal(status, code, message):
 def test_an_error_that_stays_is_the_callers(serve, status, code, message, sent):
     script = steps(8)
     server = serve("gemini", lambda _: script.pop() if script else refusal(status, code, message))
-    plugin = UllagePlugin()
+    plugin = UllagePlugin(budget=partial(Budget, tokens=9_000_000))
 
     async def main():
         async with running(agent_of(server), plugin) as runner:
@@ -194,8 +199,6 @@ def test_without_a_store_that_lasts_adk_keeps_the_original_and_the_request_is_cu
 
 
 def test_a_tool_that_answers_with_media_or_nothing_is_left_to_adk(serve, tmp_path):
-    from google.genai import types
-
     def picture() -> dict:
         """A picture."""
         return {"shot": types.Part.from_bytes(data=b"\x89PNG", mime_type="image/png")}
@@ -320,6 +323,39 @@ def test_every_call_is_counted_once_streamed_or_not(serve, mode):
     assert budget.spent.cost_usd > 0
 
 
+class Streaming(BaseLlm):
+    """A model that tells its usage with every part of a reply, as Gemini does."""
+
+    async def generate_content_async(self, llm_request, stream=False):
+        """Two parts, the whole, and the end of the stream."""
+        for said, partial_, counted in (
+            ("Fo", True, 2),
+            ("Found", True, 4),
+            ("Found it.", None, 6),
+        ):
+            yield self._part(said, partial_, counted)
+        yield self._part("", None, 6)
+
+    def _part(self, said, partial_, counted):
+        counts = {"prompt_token_count": 100, "candidates_token_count": counted}
+        parts = [{"text": said}] if said else []
+        content = {"role": "model", "parts": parts}
+        told = {"content": content, "partial": partial_, "usage_metadata": counts}
+        return LlmResponse.model_validate(told)
+
+
+def test_of_a_stream_that_tells_its_usage_with_each_part_the_whole_counts():
+    async def main():
+        plugin = UllagePlugin()
+        agent = Agent(name="a", model=Streaming(model="gemini-2.5-pro"))
+        async with running(agent, plugin) as runner:
+            await say(runner, run_config=RunConfig(streaming_mode=StreamingMode.SSE))
+            return plugin.room(await kept(runner)).budget
+
+    (call,) = asyncio.run(main()).calls
+    assert (call.usage.input_tokens, call.usage.output_tokens) == (100, 6)
+
+
 @pytest.mark.says(
     "multi-stage-strategy",
     "3. Usage & Cost Tracking",
@@ -389,12 +425,24 @@ def test_each_adk_session_has_a_budget_of_its_own(serve):
             for session in ("one", "two", "one"):
                 await say(runner, session=session)
             one, two = await kept(runner, "one"), await kept(runner, "two")
+            let_go = plugin.room(one)
+            assert plugin.room(two) is not let_go is not plugin.room(one)
+            await plugin.room(one).take_in(one.state)
             return plugin.room(one).budget.spent.calls, two.state["ullage:spent:investigator"][
                 "calls"
             ]
 
     spent = asyncio.run(main())
     assert sum(spent) == len(server.requests)
+
+
+def test_a_request_whose_history_the_provider_holds_is_left_alone():
+    plugin = UllagePlugin()
+    for request in (LlmRequest(), LlmRequest(previous_interaction_id="x", contents=[ASKED])):
+        before = request.model_copy()
+        came = plugin.before_model_callback(callback_context=None, llm_request=request)
+        assert asyncio.run(came) is None
+        assert request == before
 
 
 @pytest.mark.parametrize(

@@ -7,6 +7,10 @@ import pytest
 
 pytest.importorskip("google.adk", reason="google-adk is not installed (make adk)")
 
+from functools import partial
+
+from google.adk.events import Event, EventActions
+
 from tests.integrations.adk import world
 from tests.integrations.adk.world import (
     agent_of,
@@ -22,8 +26,10 @@ from tests.integrations.adk.world import (
     text_of,
 )
 from tests.servers import Call, Reply
-from ullage import summarise
-from ullage.integrations.adk import UllagePlugin
+from ullage import Budget, MemoryStore, Usage, summarise
+from ullage.integrations.adk import Room, UllagePlugin
+from ullage.integrations.adk._records import entry_of
+from ullage.ledger import Ledger, Opened
 from ullage.presets.multi_stage import NARRATIVE
 
 durable = pytest.mark.parametrize("kind", ["sqlite", "database"])
@@ -191,7 +197,6 @@ def test_what_the_state_holds_of_others_or_is_nonsense_is_left_alone(serve):
         "case": 7,
         "ullage:spent:investigator": "much",
         f"ullage:{chain}:batch:0": "no base64",
-        f"ullage:{chain}:batch:00": "AAAA",
         f"ullage:{chain}:observed:0": "/w==",
         f"ullage:{chain}:opened:0": None,
     }
@@ -211,6 +216,46 @@ def test_what_the_state_holds_of_others_or_is_nonsense_is_left_alone(serve):
         key: value for key, value in nonsense.items() if not key.startswith("ullage:spent")
     }
     assert state["ullage:spent:investigator"]["calls"] == 21
+
+
+def test_a_ledger_that_somebody_wrote_over_is_as_if_it_were_not_there(serve):
+    """The state can be written by whoever may append to the session."""
+    server = serve("gemini", [*steps(20), "Not the tide.", "Found it."], strict=True)
+
+    async def main():
+        service = new_service("memory", None)
+        async with running(agent_of(server), UllagePlugin(), service) as runner:
+            await say(runner)
+            session = await kept(runner)
+            ours = [key for key in session.state if ":batch:" in key or ":observed:" in key]
+            nonsense = dict.fromkeys(ours, "AAAA") | {f"{key}0": "AAAA" for key in ours}
+            actions = EventActions(state_delta=nonsense)
+            await service.append_event(session, Event(author="user", actions=actions))
+        async with running(agent_of(server), UllagePlugin(), service) as runner:
+            return await say(runner, "Go on.")
+
+    assert asyncio.run(main())[-1].content.parts[0].text == "Found it."
+    assert narrative(server.requests[-1]) is not None
+
+
+def test_an_agent_tells_its_own_account_alone():
+    """The events of agents side by side are kept in any order: an older sum must not win."""
+    room = Room("a session", MemoryStore(), partial(Budget, tokens=0))
+    for agent in ("logs", "metrics"):
+        room.budget.charge(Usage(fresh_tokens=9), "gemini-2.5-pro", agent=agent)
+    told = {}
+    room.give("logs", told, {})
+    assert list(told) == ["ullage:spent:logs"]
+
+
+def test_of_two_values_for_one_record_the_state_can_hold_but_one():
+    key, opened = bytes(16), ("first", "second")
+    _, one = Ledger().with_opened(key, Opened(opened[0], recall=False))
+    _, two = Ledger().with_opened(key, Opened(opened[1], recall=False))
+    (place, first), (_, second) = entry_of(one), entry_of(two)
+    room = Room("a session", MemoryStore(), partial(Budget, tokens=0))
+    asyncio.run(room.take_in({place: first, f"{place}0": second}))
+    assert asyncio.run(room.store.find("a session", [key])) == (one,)
 
 
 def test_two_processes_that_take_turns_show_the_same_view(serve):

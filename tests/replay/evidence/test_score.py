@@ -4,10 +4,10 @@ import pytest
 
 from tests.replay.evidence.conversation import call, errand, run_of, told, user
 from ullage.formats import FORMATS
-from ullage.replay.cache import PROFILES
 from ullage.replay.evidence.refs import PageLibrary
 from ullage.replay.evidence.score import Tally, Watch, evidence_of
 from ullage.replay.evidence.summary import summary_of
+from ullage.replay.prices import PROFILES
 from ullage.replay.run import replay_run
 from ullage.replay.table import rows_of, table_of
 
@@ -89,7 +89,7 @@ def test_everything_kept_scores_one_and_nothing_kept_scores_nothing():
 @pytest.mark.parametrize("format", FORMATS)
 def test_a_replay_tells_what_was_in_view_on_every_wire(format):
     run = errand(2, format=format)
-    evidence = replay_run(run, 16_000, profile=PROFILES["none"]).evidence
+    evidence = replay_run(run, 16_000, profiles=[PROFILES["none"]]).evidence
     assert evidence.far.demanded == scored(lambda messages: messages, errand(2)).demanded
     assert 0 < evidence.far.visible < evidence.far.demanded
     assert evidence.far.lost == 0
@@ -97,7 +97,7 @@ def test_a_replay_tells_what_was_in_view_on_every_wire(format):
 
 
 def test_a_window_that_holds_the_run_shows_all():
-    evidence = replay_run(errand(2, turns=10), 200_000, profile=PROFILES["none"]).evidence
+    evidence = replay_run(errand(2, turns=10), 200_000, profiles=[PROFILES["none"]]).evidence
     assert evidence.far.er_line == 1
 
 
@@ -114,7 +114,7 @@ def test_each_run_counts_once_in_a_summary():
 
 
 def test_the_table_has_a_column_for_it():
-    replayed = replay_run(errand(2), 16_000, profile=PROFILES["none"])
+    replayed = replay_run(errand(2), 16_000, profiles=[PROFILES["none"]])
     table = table_of(rows_of([("one", replayed)]), "none")
     columns = {str(c.header): [*c.cells] for c in table.columns}
     assert columns["lost"] == ["0%"]

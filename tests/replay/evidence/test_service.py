@@ -3,19 +3,18 @@
 import json
 
 import pytest
-from msgspec import Struct
 
 from tests.replay.evidence.conversation import call, errand, run_of, told, user
 from ullage.formats import FORMATS
 from ullage.messages import ToolCall
 from ullage.presets import preset
-from ullage.replay.cache import PROFILES
 from ullage.replay.evidence.adversaries import ADVERSARIES
 from ullage.replay.evidence.frame import frame
 from ullage.replay.evidence.readonly import reads_only
 from ullage.replay.evidence.service import cost_usd, serve
 from ullage.replay.evidence.subjects import FrameSubject, SessionSubject, budget_of
 from ullage.replay.gates import Judge
+from ullage.replay.prices import PROFILES
 from ullage.replay.sessions import model_of, session_for
 
 PROFILE = PROFILES["anthropic-5m"]
@@ -23,11 +22,6 @@ DUE = "due: invoice_4711 of 12 March\n" + "and nothing else of note\n" * 40
 WAIT = [call("bash", "ok", command="make") for _ in range(3)]
 PAY = call("pay", "paid", number="invoice_4711")
 RUN = run_of(user("Pay what is due."), call("list_due", DUE, month="March"), *WAIT, PAY)
-
-
-class Prices(Struct, frozen=True):
-    input_price_per_mtok: float = 3.0
-    output_price_per_mtok: float = 15.0
 
 
 def served(policy, run=RUN, window=16_000):
@@ -80,7 +74,7 @@ def test_a_session_is_served_by_its_own_recall_on_every_wire(format):
     assert found.tries > 0
     assert found.failed == 0
     assert found.over_limit == 0
-    paid, raw = cost_usd(found, Prices())
+    paid, raw = cost_usd(found)
     assert paid > 0
     assert raw > 0
 
@@ -89,8 +83,8 @@ def test_a_dollar_is_tokens_by_class_and_price():
     found = served("recency")
     totals = found.raw[0]
     paid = totals.fresh_tokens + 1.25 * totals.written_tokens + 0.1 * totals.cached_tokens
-    assert cost_usd(found, Prices())[1] == pytest.approx(
-        (paid * 3 + found.raw_output_tokens * 15) / 1e6
+    assert cost_usd(found)[1] == pytest.approx(
+        (paid * PROFILE.input_usd + found.raw_output_tokens * PROFILE.output_usd) / 1e6
     )
 
 

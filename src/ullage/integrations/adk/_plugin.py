@@ -25,7 +25,7 @@ from ullage.effects import Summarise
 from ullage.environment import whole_number
 from ullage.errors import BudgetExceeded, ConfigError, FormatError
 from ullage.integrations.adk._records import Noted
-from ullage.integrations.adk._requests import RecallTool, has_functions, request_of, show
+from ullage.integrations.adk._requests import has_functions, request_of, show
 from ullage.integrations.adk._results import shorten_result
 from ullage.integrations.adk._rooms import Room, Rooms, Talk
 from ullage.limits import Limits
@@ -186,7 +186,7 @@ class UllagePlugin(BasePlugin):
         """Cut a result that is over the policy's limit, if its original can be kept."""
         room = self.room(tool_context.session)
         talk = room.talks.get(_place(tool_context))
-        if self._store is None or talk is None or not result or isinstance(tool, RecallTool):
+        if self._store is None or talk is None or not result:
             return None
         session = talk.session
         try:

@@ -84,17 +84,12 @@ class Room:
         if records:
             await self.store.take(self.tenant, records)
             self._entries.update(map(entry_of, records))
+        newest = _newest(self.spent, spent_in(state))
+        if newest != self.spent:
+            self._before = newest
+            self.budget = self._new_budget(spent=reduce(_sum, newest.values(), Spent()))
+        if records or self._before is newest:
             self.talks.clear()
-        self._take_accounts(spent_in(state))
-
-    def _take_accounts(self, accounts: Mapping[str, Spent]) -> None:
-        known = self.spent
-        if all(each.calls <= known.get(agent, Spent()).calls for agent, each in accounts.items()):
-            return
-        self._before = _newest(known, accounts)
-        total = reduce(_sum, self._before.values(), Spent())
-        self.budget = self._new_budget(spent=total)
-        self.talks.clear()
 
     def give(self, agent: str, state: Any, held: Mapping[str, Any]) -> None:
         """Give ADK's session what is new here, or was lost with an event that never came.

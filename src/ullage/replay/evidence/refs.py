@@ -239,10 +239,15 @@ def holds_in(text: str, atom: Atom) -> bool:
     """Whether a page holds a value."""
     if atom.kind == "quote":
         return quotes(text, atom.text)
-    longest = max(words(atom.text), key=len, default="")
+    longest = _longest(atom.text)
     if longest.isascii() and longest not in text:  # by far the most, and unescaping is slow
         return False
     return holds(_plain(text), atom)
+
+
+@lru_cache(maxsize=1024)
+def _longest(text: str) -> str:
+    return max(words(text), key=len, default="")
 
 
 _plain = lru_cache(maxsize=1024)(plain)

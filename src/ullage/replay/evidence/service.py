@@ -20,16 +20,18 @@ from msgspec import Struct
 
 from ullage.formats.convert import convert
 from ullage.replay.boundaries import boundaries
-from ullage.replay.cache import CacheSimulator, Profile, Totals, head_of, usd
+from ullage.replay.cache import CacheSimulator, Totals, total_usd
 from ullage.replay.evidence.demands import Demand, Demands
 from ullage.replay.evidence.readonly import reads_only
 from ullage.replay.evidence.refs import Library, Shelf, Stub, holds_in, question, stubs_in
 from ullage.replay.evidence.sight import Sight
 from ullage.replay.evidence.story import Story
 from ullage.replay.gates import Judge
+from ullage.replay.prefix import head_of
+from ullage.replay.prices import Profile
 from ullage.replay.readers import Run
 
-__all__ = ["Prices", "Serviced", "Subject", "cost_usd", "serve"]
+__all__ = ["Serviced", "Subject", "cost_usd", "serve"]
 
 _TRIES = 3
 _READ_ON = "get_continuation"
@@ -46,18 +48,6 @@ class Subject(Protocol):
 
     def view(self, story: Story, call: int) -> Sequence[Any] | None:
         """The view of all messages of the story before a call; None if there is none."""
-
-
-class Prices(Protocol):
-    """What a model costs, in US dollars a million tokens. Cache factors are the profile's."""
-
-    @property
-    def input_price_per_mtok(self) -> float:
-        """Of a token of the prompt that is not cached."""
-
-    @property
-    def output_price_per_mtok(self) -> float:
-        """Of a token of the reply."""
 
 
 class Serviced(Struct, frozen=True, kw_only=True):
@@ -92,18 +82,16 @@ class Serviced(Struct, frozen=True, kw_only=True):
     raw_output_tokens: int
 
 
-def cost_usd(serviced: Serviced, prices: Prices, at: int = 0) -> tuple[float, float]:
-    """What the run cost at full service, and without a policy, in US dollars.
+def cost_usd(serviced: Serviced, at: int = 0) -> tuple[float | None, float | None]:
+    """What the run cost at full service, and without a policy; None where no price is known.
 
     Args:
         serviced: the run.
-        prices: of the model.
         at: which of its profiles.
     """
-    rates = (prices.input_price_per_mtok, prices.output_price_per_mtok)
     return (
-        usd(serviced.totals[at], rates[0], serviced.output_tokens, rates[1]),
-        usd(serviced.raw[at], rates[0], serviced.raw_output_tokens, rates[1]),
+        total_usd(serviced.totals[at], serviced.output_tokens),
+        total_usd(serviced.raw[at], serviced.raw_output_tokens),
     )
 
 

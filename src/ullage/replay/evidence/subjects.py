@@ -9,11 +9,11 @@ from ullage.errors import OverLimitError
 from ullage.formats import FORMATS
 from ullage.limits import Limits
 from ullage.presets import preset
-from ullage.replay.cache import head_of
 from ullage.replay.evidence.past import Frame, Memo, Past
 from ullage.replay.evidence.refs import PageLibrary, SessionLibrary
 from ullage.replay.evidence.story import Story
 from ullage.replay.gates import Judge
+from ullage.replay.prefix import head_of
 from ullage.replay.readers import Run
 from ullage.replay.sessions import model_of, session_for
 from ullage.usage import Usage

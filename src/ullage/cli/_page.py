@@ -1,0 +1,73 @@
+"""Write the page of a replay or of a session. It holds the conversation, so it is private."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from datetime import UTC, datetime
+from pathlib import Path
+
+from ullage import __version__
+from ullage.errors import ConfigError
+from ullage.replay.framed import FRAME_NAMES
+from ullage.replay.prices import Profile
+from ullage.replay.report import Picture, page_of
+from ullage.replay.table import Row
+
+__all__ = ["save", "write_page"]
+
+
+_FRAMES = "Policies of the frame are no sessions: their turns are not drawn."
+
+
+def write_page(
+    path: Path,
+    rows: Sequence[Row],
+    profiles: Sequence[Profile],
+    pictures: Sequence[Picture],
+    command: str,
+) -> None:
+    """Write the page of a replay.
+
+    Raises:
+        ConfigError: the file cannot be written.
+    """
+    totals = {(row.window_tokens, row.policy): row for row in rows}
+    runs = max(row.runs for row in totals.values())
+    notes = [_FRAMES] if any(row.policy in FRAME_NAMES for row in rows) else []
+    if len(pictures) < runs:
+        notes.append(
+            f"{len(pictures):,} of {runs:,} runs are drawn turn by turn: those with the largest "
+            "requests that were replayed now and not taken over from a file (--draw)."
+        )
+    page = page_of(
+        "What would a policy have done?",
+        f"{_many(runs, 'recorded run')} replayed call by call, without any model. "
+        f"ullage {__version__}, {datetime.now(UTC):%d %B %Y}.",
+        pictures=pictures,
+        rows=rows,
+        profiles=profiles,
+        command=command,
+        notes=notes,
+    )
+    save(path, page)
+
+
+def save(path: Path, page: str) -> None:
+    """Write a page for its owner alone to read.
+
+    Raises:
+        ConfigError: it cannot be written.
+    """
+    try:
+        with os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "wb") as file:
+            file.write(page.encode())
+    except OSError as error:
+        why = error.strerror or type(error).__name__
+        raise ConfigError(
+            "--html", f"the page cannot be written ({why})", "Give another path."
+        ) from None
+
+
+def _many(count: int, thing: str) -> str:
+    return f"{count:,} {thing}" if count == 1 else f"{count:,} {thing}s"

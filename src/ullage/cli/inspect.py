@@ -1,0 +1,128 @@
+"""``ullage inspect LEDGER HISTORY``: one live session, turn by turn, as its ledger tells it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+from rich.console import Console
+from rich.table import Table
+
+from ullage.cli._options import json_option, open_kept, print_json
+from ullage.cli._page import save
+from ullage.cli._prices import price_option, profiles_of
+from ullage.errors import FormatError
+from ullage.presets import NAMES
+from ullage.replay.living import Lived, lived
+from ullage.replay.prices import Profile
+from ullage.replay.readers import Run, read
+from ullage.replay.report import Picture, packed, page_of
+
+__all__ = ["command"]
+
+
+@click.command("inspect")
+@click.argument("ledger", type=click.Path(exists=True, dir_okay=False, path_type=Path))
+@click.argument("history", type=click.Path(exists=True, path_type=Path))
+@click.option("--run", "wanted", help="Which run of the history. Default: its largest.")
+@click.option("--tenant", default="", help="Whose session. Default: the unnamed tenant.")
+@click.option("--window", type=int, help="The window it ran in. Default: the model's.")
+@click.option("--policy", type=click.Choice(NAMES), help="Default: as the ledger names it.")
+@price_option
+@click.option(
+    "--html",
+    "page",
+    type=click.Path(dir_okay=False, path_type=Path),
+    help="Write a page to look at: every turn, every edit, what was visible when.",
+)
+@json_option
+def command(
+    ledger: Path,
+    history: Path,
+    wanted: str | None,
+    tenant: str,
+    window: int | None,
+    policy: str | None,
+    named: tuple[str, ...],
+    page: Path | None,
+    as_json: bool,
+) -> None:
+    """Show what a session did to its history, from the store it was given: LEDGER.
+
+    HISTORY is the whole conversation as it was given to ullage: a request, a recording of
+    `ullage.replay.record`, a session log, or anything else that `ullage replay` reads. The
+    ledger is only read.
+    """
+    run, profiles = _run(history, wanted), profiles_of(named)
+    store = open_kept(ledger)
+    try:
+        found = lived(
+            run,
+            store,
+            profiles=profiles,
+            window_tokens=window,
+            policy=policy,
+            tenant=tenant,
+        )
+    finally:
+        store.close()
+    if page is not None:
+        save(page, _page(run, found, profiles))
+    if as_json:
+        print_json(
+            {"run": run.id, "policy": found.policy, "trace": found.trace, "bills": found.bills}
+        )
+    else:
+        _print(run, found)
+
+
+def _run(history: Path, wanted: str | None) -> Run:
+    """The run that is meant."""
+    runs = [run for run in read(history) if wanted in (None, run.id)]
+    if not runs:
+        raise FormatError("--run", f"there is no run {wanted!r}", "Leave it out for the largest.")
+    return max(runs, key=lambda run: len(run.messages))
+
+
+def _page(run: Run, found: Lived, profiles: tuple[Profile, ...]) -> str:
+    trace = found.trace
+    picture = Picture(
+        name=run.id,
+        calls=len(trace.lengths),
+        peak=max(trace.raw, default=0),
+        story=packed(found.story),
+        traces=[packed(trace)],
+    )
+    return page_of(
+        "What was sent, turn by turn",
+        f"One session under {found.policy}: {len(trace.lengths):,} requests, "
+        f"{len(trace.marks):,} edits, as its ledger tells it.",
+        pictures=[picture],
+        profiles=profiles,
+        notes=[_clipped(found)] if found.story.clipped else (),
+    )
+
+
+def _clipped(found: Lived) -> str:
+    return f"{found.story.clipped:,} long texts are shown without their middle."
+
+
+def _print(run: Run, found: Lived) -> None:
+    """Every edit, and what the session came to."""
+    trace = found.trace
+    table = Table(title=f"{run.id} · {found.policy}: {len(trace.lengths):,} requests")
+    for name in ("turn", "message", "edit", "before", "after", "ref", "why"):
+        table.add_column(name, justify="right" if name in _NUMBERS else "left")
+    for mark in trace.marks:
+        place = f"{mark.message + 1}" + (f" to {mark.stop}" if mark.stop > mark.message + 1 else "")
+        sizes = (f"{mark.before:,}", f"{mark.after:,}")
+        table.add_row(f"{mark.turn + 1:,}", place, mark.kind, *sizes, mark.ref, mark.why)
+    console = Console()
+    console.print(table)
+    peak, raw = max(map(sum, trace.sizes), default=0), max(trace.raw, default=0)
+    console.print(f"largest request {peak:,} tokens instead of {raw:,}", highlight=False)
+    if found.unfit:
+        console.print(f"{found.unfit:,} turns are over the limit and not shown", style="yellow")
+
+
+_NUMBERS = ("turn", "message", "before", "after")

@@ -1,0 +1,121 @@
+"""What many runs cost, under each price profile: sums, and how they spread over the runs."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from functools import reduce
+from operator import add
+
+from msgspec import Struct
+from rich.table import Table
+
+from ullage.replay.money import Bill, Clock, Side, break_even
+
+__all__ = ["Charge", "charges_of", "charges_table"]
+
+
+class Charge(Struct, frozen=True, kw_only=True):
+    """What some runs cost under one profile and clock.
+
+    Attributes:
+        profile: the price profile.
+        clock: which gaps outlived the cache (`ullage.replay.money`).
+        runs: how many runs; on the recorded clock, those with time stamps.
+        raw: as recorded.
+        shown: as shown.
+        input_share: input of the views relative to the raw requests, cliffs left out.
+        usd_share: cost of the views relative to the raw requests, answers included; None if
+            a price is not known.
+        usd_share_median: the same of the median run.
+        usd_share_worst_tenth: a tenth of the runs came out at this or dearer.
+        inflation: break-even step inflation σ*: how many more steps eat up the saving.
+    """
+
+    profile: str
+    clock: Clock
+    runs: int
+    raw: Side
+    shown: Side
+    input_share: float
+    usd_share: float | None
+    usd_share_median: float | None
+    usd_share_worst_tenth: float | None
+    inflation: float | None
+
+
+def charges_of(bills: Iterable[Sequence[Bill]]) -> list[Charge]:
+    """The bills of many runs summed by profile and clock, in the order of the first run's."""
+    groups: dict[tuple[str, Clock], list[Bill]] = {}
+    for of_run in bills:
+        for bill in of_run:
+            groups.setdefault((bill.profile, bill.clock), []).append(bill)
+    return [_charge(*key, group) for key, group in groups.items()]
+
+
+def _charge(profile: str, clock: Clock, group: Sequence[Bill]) -> Charge:
+    raw = reduce(add, (bill.raw for bill in group))
+    shown = reduce(add, (bill.shown for bill in group))
+    ratios = (_over(bill.shown.cost_usd, bill.raw.cost_usd) for bill in group)
+    shares = sorted(share for share in ratios if share is not None)
+    return Charge(
+        profile=profile,
+        clock=clock,
+        runs=len(group),
+        raw=raw,
+        shown=shown,
+        input_share=_over(shown.input_units, raw.input_units) or 0.0,
+        usd_share=_over(shown.cost_usd, raw.cost_usd),
+        usd_share_median=_at(shares, 0.5),
+        usd_share_worst_tenth=_at(shares, 0.9),
+        inflation=break_even(raw, shown),
+    )
+
+
+def _over(part: float | None, whole: float | None) -> float | None:
+    return part / whole if part is not None and whole else None
+
+
+def _at(values: Sequence[float], share: float) -> float | None:
+    """The value that this share of the sorted values is below."""
+    return values[min(int(len(values) * share), len(values) - 1)] if values else None
+
+
+def charges_table(title: str, charges: Sequence[Charge]) -> Table:
+    """Charges for a terminal: a row for each price profile and clock."""
+    table = Table(title=title)
+    table.add_column("prices of")
+    for heading in _HEADINGS:
+        table.add_column(heading, justify="right")
+    for charge in charges:
+        table.add_row(*_cells(charge))
+    return table
+
+
+_HEADINGS = (
+    *("gaps", "runs", "raw $", "$", "cost", "median", "worst tenth", "σ*"),
+    *("cached raw", "cached"),
+)
+
+
+def _cells(charge: Charge) -> list[str]:
+    return [
+        charge.profile,
+        charge.clock,
+        f"{charge.runs:,}",
+        _dollars(charge.raw.cost_usd),
+        _dollars(charge.shown.cost_usd),
+        _percent(charge.usd_share),
+        _percent(charge.usd_share_median),
+        _percent(charge.usd_share_worst_tenth),
+        _percent(charge.inflation),
+        _percent(charge.raw.cached_share),
+        _percent(charge.shown.cached_share),
+    ]
+
+
+def _dollars(usd: float | None) -> str:
+    return "unknown" if usd is None else f"{usd:,.4f}" if usd < 1 else f"{usd:,.2f}"
+
+
+def _percent(share: float | None) -> str:
+    return "unknown" if share is None else f"{share:.0%}"

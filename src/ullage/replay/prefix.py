@@ -1,0 +1,205 @@
+"""What a request has in common with the one before it, from the front.
+
+A request is a head (tools, then system) and a list of messages:
+
+    before   ████████████████████████████▓▓▓▓▓▓▓▓▓▓
+    now      ████████████████████████████░░░░░░░░░░░░░░░
+             └── common prefix ─────────┘└ rewritten ┘ = what stood there before and is lost
+
+Messages are compared by identity, then by value without their cache markers, so a message must
+not be changed in place between two calls; within the first message that differs, the common
+characters count. It depends on no provider: one comparison serves every price profile.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any, TypeAlias
+
+import msgspec
+from blake3 import blake3
+from msgspec import Struct
+
+__all__ = ["CountText", "Prefix", "Sent", "Wire", "head_of"]
+
+CountText: TypeAlias = Callable[[str], int]
+Wire: TypeAlias = Mapping[str, Any]
+
+
+class Sent(Struct, frozen=True, kw_only=True, gc=False):
+    """One request, measured against the one before it.
+
+    Attributes:
+        prompt_tokens: the whole request.
+        head_tokens: its tools and system text.
+        common_tokens: what it begins with as the one before did.
+        rewritten_tokens: what the one before held behind that.
+        before_tokens: the whole request before.
+        blocks: how many content blocks its messages have.
+    """
+
+    prompt_tokens: int
+    head_tokens: int
+    common_tokens: int
+    rewritten_tokens: int
+    before_tokens: int
+    blocks: int
+
+    @property
+    def broke(self) -> bool:
+        """Something that had been sent before was not sent again at its place."""
+        return self.rewritten_tokens > 0
+
+
+_HEADS = ("tools", "system", "instructions", "systemInstruction", "system_instruction")
+
+
+def head_of(request: Wire) -> str:
+    """The text of a request's head, tools first, as JSON; empty if there is none."""
+    config = request.get("config")
+    fields = {**config, **request} if isinstance(config, Mapping) else request
+    parts = [fields[key] for key in _HEADS if fields.get(key)]
+    blocks = [block for part in parts for block in (part if isinstance(part, list) else [part])]
+    return _text([_bare_block(block) for block in blocks]) if blocks else ""
+
+
+class Prefix:
+    """Follows one session, request by request.
+
+    A call costs one look at each message that is shared with the request before, and a
+    count of each that is new.
+
+    Args:
+        count: the tokens of a text; messages are counted as their JSON.
+    """
+
+    def __init__(self, count: CountText) -> None:
+        self._count = count
+        self._counts: dict[bytes, int] = {}
+        self._head = ""
+        self._head_tokens = 0
+        self._messages: list[Wire] = []
+        self._sizes: list[int] = []
+        self._total = 0
+        self._blocks: list[int] = []
+
+    def sent(self, messages: Sequence[Wire], head: str = "") -> Sent:
+        """Take in one request: its messages in wire form, and its head as text (`head_of`)."""
+        before = self._total
+        common = self._take(messages, head)
+        return Sent(
+            prompt_tokens=self._total,
+            head_tokens=self._head_tokens,
+            common_tokens=common,
+            rewritten_tokens=before - common,
+            before_tokens=before,
+            blocks=sum(self._blocks),
+        )
+
+    def _take(self, messages: Sequence[Wire], head: str) -> int:
+        """Make this the request before; the tokens it has in common with the old one."""
+        same = 0
+        if head == self._head:
+            same = self._same(messages)
+            common = self._head_tokens + sum(self._sizes[:same])
+            if same < len(self._messages) and same < len(messages):
+                common += self._shared(_text(_bare(self._messages[same])), messages[same])
+        else:
+            shared = _common(self._head, head)
+            common = min(self._count(shared), self._head_tokens) if shared else 0
+            self._head, self._head_tokens = head, self._count(head) if head else 0
+        self._measure(messages, same)
+        return min(common, self._total)
+
+    def _same(self, messages: Sequence[Wire]) -> int:
+        """How many leading messages are the same as before."""
+        same = 0
+        for old, new in zip(self._messages, messages, strict=False):
+            if old is not new and old != new and _bare(old) != _bare(new):
+                break
+            same += 1
+        return same
+
+    def _shared(self, old: str, new: Wire) -> int:
+        """Tokens of the characters two differing messages have in common."""
+        shared = _common(old, _text(_bare(new)))
+        return self._count(shared) if shared else 0
+
+    def _measure(self, messages: Sequence[Wire], same: int) -> None:
+        """The tokens of each message; those not shared are looked up, or counted."""
+        known = {
+            id(message): size
+            for message, size in zip(self._messages[same:], self._sizes[same:], strict=True)
+        }
+        sizes = self._sizes[:same]
+        for message in messages[same:]:
+            size = known.get(id(message))
+            sizes.append(self._size(message) if size is None else size)
+        self._blocks[same:] = map(_blocks_of, messages[same:])
+        self._messages, self._sizes = list(messages), sizes
+        self._total = self._head_tokens + sum(sizes)
+
+    def _size(self, message: Wire) -> int:
+        text = _text(_bare(message))
+        digest = blake3(text.encode("utf-8", "surrogatepass")).digest(16)
+        if digest not in self._counts:
+            self._counts[digest] = self._count(text)
+        return self._counts[digest]
+
+
+def _common(one: str, other: str) -> str:
+    """The characters two texts begin with alike, found by halving: the comparing is in C."""
+    same, most = 0, min(len(one), len(other))
+    while same < most:
+        middle = (same + most + 1) // 2
+        if one[same:middle] == other[same:middle]:
+            same = middle
+        else:
+            most = middle - 1
+    return one[:same]
+
+
+def _bare(message: Wire) -> Wire:
+    """The message without cache markers, at their places only: never inside arguments.
+
+    One text block is the same as its text: clients turn one into the other for a marker.
+    """
+    content = message.get("content")
+    if not isinstance(content, list):
+        return message
+    if _marked(content):
+        content = [_bare_block(block) for block in content]
+    only = content[0] if len(content) == 1 else None
+    if isinstance(only, dict) and only.keys() == {"type", "text"}:
+        content = only["text"]
+    return {**message, "content": content}
+
+
+def _marked(blocks: Iterable[Any]) -> bool:
+    return any(block is not _bare_block(block) for block in blocks)
+
+
+def _bare_block(block: Any) -> Any:
+    if not isinstance(block, dict):
+        return block
+    inner = block.get("content")
+    if isinstance(inner, list) and _marked(inner):
+        block = {**block, "content": [_bare_block(item) for item in inner]}
+    if "cache_control" in block:
+        block = {key: value for key, value in block.items() if key != "cache_control"}
+    return block
+
+
+def _text(value: Any) -> str:
+    try:
+        return msgspec.json.encode(value).decode()
+    except UnicodeEncodeError:  # a lone surrogate: only the standard library escapes it
+        return json.dumps(value, separators=(",", ":"), ensure_ascii=True)
+
+
+def _blocks_of(message: Wire) -> int:
+    """How many blocks a message has where a cache counts them: parts, and calls beside them."""
+    content = message.get("parts", message.get("content"))
+    parts = len(content) if isinstance(content, list) else int(bool(content))
+    return max(parts + len(message.get("tool_calls") or ()), 1)

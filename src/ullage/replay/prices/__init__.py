@@ -1,0 +1,120 @@
+"""Price profiles: the terms of a provider's prompt cache and its prices, as dated data files.
+
+A profile is one TOML file in this folder, or any other file of the same shape. Prices are
+those of one model, in US dollars per million tokens; cache terms are factors of its input
+price (`metrics` M3, `provider-rules` §3). A file that leaves out a term of the cache is
+refused. A price or a time to live that is not known is left out, and what depends on it is
+told as unknown: never as 0.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Literal
+
+import msgspec
+from msgspec import Struct
+
+from ullage.errors import ConfigError
+
+__all__ = ["PROFILES", "Cliff", "Profile", "profile_at", "profile_named"]
+
+
+class Cliff(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Dearer prices of a whole request whose prompt is longer than ``above_tokens``.
+
+    US dollars per million tokens. Every token of the request pays them.
+    """
+
+    above_tokens: int
+    input_usd: float
+    output_usd: float
+
+
+class Profile(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """The terms of one provider's cache, and the prices of one of its models.
+
+    Attributes:
+        name: what to call it.
+        write: price of a token written to the cache, as a factor of the input price.
+        read: price of a token read from it, as a factor of the input price.
+        min_tokens: the shortest prefix that is cached.
+        step_tokens: prefixes are cached in whole steps of so many tokens.
+        hits: ``"prefix"``: any common prefix; ``"entry"``: only up to where an earlier
+            request had set a marker; ``"never"``: there is no cache.
+        max_breakpoints: markers that one request may set; only for ``"entry"``.
+        look_back_blocks: how many blocks a marker looks back for an entry, its own
+            included; None: any number.
+        remembered: how many of the newest entries are looked for; None: all.
+        ttl_s: seconds that an entry lives after it was last read or written; None: the
+            provider does not say.
+        model: the model whose prices these are.
+        input_usd: price of a fresh prompt token; None: not known.
+        output_usd: price of an output token; None: not known.
+        cliffs: dearer prices of longer prompts, shortest first.
+        as_of: when the terms were read, ISO date.
+        source: where.
+    """
+
+    name: str
+    write: float
+    read: float
+    min_tokens: int
+    step_tokens: int = 1
+    hits: Literal["prefix", "entry", "never"] = "prefix"
+    max_breakpoints: int = 4
+    look_back_blocks: int | None = None
+    remembered: int | None = None
+    ttl_s: float | None = None
+    model: str = ""
+    input_usd: float | None = None
+    output_usd: float | None = None
+    cliffs: tuple[Cliff, ...] = ()
+    as_of: str
+    source: str
+
+    def prices(self, prompt_tokens: int) -> tuple[float, float] | None:
+        """Input and output price of a request of this length, or None if one is not known."""
+        if self.input_usd is None or self.output_usd is None:
+            return None
+        found = (self.input_usd, self.output_usd)
+        for cliff in self.cliffs:
+            if prompt_tokens > cliff.above_tokens:
+                found = (cliff.input_usd, cliff.output_usd)
+        return found
+
+
+def profile_at(path: Path) -> Profile:
+    """The profile in a TOML file.
+
+    Raises:
+        ConfigError: it cannot be read, or it leaves out a term, or it has one unknown here.
+    """
+    try:
+        return msgspec.toml.decode(path.read_bytes(), type=Profile)
+    except (OSError, UnicodeDecodeError, msgspec.DecodeError) as error:
+        remedy = "Give a TOML file with the fields of the profiles in ullage/replay/prices."
+        raise ConfigError("price profile", f"{path.name!r}: {error}", remedy) from None
+
+
+def profile_named(name: str) -> Profile:
+    """The profile that ships under a name.
+
+    Raises:
+        ConfigError: there is none.
+    """
+    if name not in PROFILES:
+        remedy = f"Use one of {', '.join(map(repr, PROFILES))}, or the path of a TOML file."
+        raise ConfigError("profile", f"there is no price profile {name!r}", remedy)
+    return PROFILES[name]
+
+
+def _shipped() -> Iterator[tuple[str, Profile]]:
+    for path in sorted(Path(__file__).parent.glob("*.toml")):
+        profile = profile_at(path)
+        yield profile.name, profile
+
+
+PROFILES: dict[str, Profile] = dict(_shipped())
+"""The profiles that ship, by name. Terms change: each has its date and source."""

@@ -1,0 +1,132 @@
+"""One self-contained page of a replay, or of a live session: for looking rather than reading.
+
+The page is put together from the three files beside this one. It fetches nothing, and its own
+policy forbids it to. All content is data: the summary as JSON in which no tag can begin, the
+pictures as deflated JSON in base64, and the script puts it in as text, never as markup.
+"""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import html
+import zlib
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from string import Template
+from typing import Any
+
+import msgspec
+from msgspec import Struct
+
+from ullage.replay.prices import Profile
+from ullage.replay.trace import KINDS, Story, Trace
+
+__all__ = ["Picture", "packed", "page_of"]
+
+_HERE = Path(__file__).parent
+_SCRIPT = 'type="text/plain"'
+
+
+class Picture(Struct, frozen=True, kw_only=True):
+    """The turns of one run, packed: its messages, and what each policy showed of them.
+
+    Attributes:
+        name: the run.
+        calls: how many requests.
+        peak: tokens of its largest raw request.
+        story: its `Story`, packed.
+        traces: a `Trace` for each policy and window, packed.
+    """
+
+    name: str
+    calls: int
+    peak: int
+    story: bytes
+    traces: list[bytes]
+
+
+def packed(value: Story | Trace) -> bytes:
+    """A part of a picture as deflated JSON."""
+    return zlib.compress(msgspec.json.encode(value), 9)
+
+
+def page_of(
+    title: str,
+    lead: str,
+    *,
+    pictures: Sequence[Picture],
+    rows: Sequence[Any] = (),
+    profiles: Sequence[Profile] = (),
+    command: str = "",
+    notes: Sequence[str] = (),
+) -> str:
+    """The page.
+
+    Args:
+        title: its heading.
+        lead: a sentence below it.
+        pictures: the runs to be drawn turn by turn.
+        rows: the table, a row for each group of runs, policy and window.
+        profiles: the price profiles; the turns are priced under the first.
+        command: what prints the same figures again.
+        notes: what was left out of the page.
+    """
+    blobs: dict[str, bytes] = {}
+    runs = [_run(picture, blobs) for picture in pictures]
+    summary = {
+        "lead": lead,
+        "command": command,
+        "notes": notes,
+        "kinds": KINDS,
+        "profiles": profiles,
+        "rows": rows,
+        "runs": runs,
+    }
+    data = [f'<script type="application/json" id="summary">{_quiet(summary)}</script>']
+    for name, blob in blobs.items():
+        data.append(f'<script {_SCRIPT} id="{name}">{base64.b64encode(blob).decode()}</script>')
+    style, script = _file("page.css"), _file("page.js")
+    return Template(_file("page.html")).substitute(
+        policy=_policy(style, script),
+        title=html.escape(title),
+        style=style,
+        script=script,
+        data="\n".join(data),
+    )
+
+
+def _run(picture: Picture, blobs: dict[str, bytes]) -> Mapping[str, Any]:
+    names = []
+    for blob in (picture.story, *picture.traces):
+        names.append(f"b{len(blobs)}")
+        blobs[names[-1]] = blob
+    return {
+        "name": picture.name,
+        "calls": picture.calls,
+        "peak": picture.peak,
+        "story": names[0],
+        "traces": names[1:],
+    }
+
+
+def _quiet(value: Any) -> str:
+    """JSON that no HTML parser reads anything but text in."""
+    text = msgspec.json.encode(value).decode()
+    return text.replace("<", "\\u003c").replace(">", "\\u003e").replace("&", "\\u0026")
+
+
+def _policy(style: str, script: str) -> str:
+    """What the page may do: run its own script and style, and nothing else."""
+    return (
+        f"default-src 'none'; script-src 'sha256-{_hash(script)}'; "
+        f"style-src 'sha256-{_hash(style)}'; img-src data:; base-uri 'none'; form-action 'none'"
+    )
+
+
+def _hash(text: str) -> str:
+    return base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()
+
+
+def _file(name: str) -> str:
+    return (_HERE / name).read_text(encoding="utf-8")

@@ -1,0 +1,678 @@
+"use strict";
+// The page of a replay. All content is put in as text, never as markup; nothing is fetched.
+
+const $ = (id) => document.getElementById(id);
+const SVG = "http://www.w3.org/2000/svg";
+const HOW = ["whole", "shortened", "placeholder", "in the summary", "without reasoning"];
+const [WHOLE, SHORTENED, STUB, UNSAID] = [0, 1, 2, -2];
+const NAMES = {
+  head: "system and tools", user: "user", assistant: "assistant", reasoning: "reasoning",
+  call: "tool calls", result: "tool results", notice: "notices, stubs, summaries",
+};
+const page = JSON.parse($("summary").textContent);
+const state = { run: null, story: null, tries: [], chosen: 0, turn: 0, marks: new Map() };
+
+// ── small things ───────────────────────────────────────────────────────────────────────
+
+function make(tag, properties = {}, ...children) {
+  const element = document.createElement(tag);
+  for (const [key, value] of Object.entries(properties)) {
+    if (key === "class") element.className = value;
+    else if (key.startsWith("on")) element.addEventListener(key.slice(2), value);
+    else element.setAttribute(key, value);
+  }
+  element.append(...children);
+  return element;
+}
+
+function draw(tag, attributes = {}, ...children) {
+  const element = document.createElementNS(SVG, tag);
+  for (const [key, value] of Object.entries(attributes)) element.setAttribute(key, value);
+  element.append(...children);
+  return element;
+}
+
+const count = (value) => Math.round(value).toLocaleString("en");
+const short = (value) =>
+  value >= 1e6 ? `${(value / 1e6).toFixed(1)}M` : value >= 1e4 ? `${Math.round(value / 1e3)}k`
+    : value >= 1e3 ? `${(value / 1e3).toFixed(1)}k` : `${Math.round(value)}`;
+const percent = (share) => (share == null ? "unknown" : `${Math.round(share * 100)}%`);
+const plural = (many, word) => `${count(many)} ${word}${many === 1 ? "" : "s"}`;
+const sum = (values) => values.reduce((total, value) => total + value, 0);
+
+function dollars(usd) {
+  if (usd == null) return "unknown";
+  return `$${usd >= 100 ? usd.toFixed(0) : usd >= 1 ? usd.toFixed(2) : usd.toPrecision(2)}`;
+}
+
+function fill(select, options, chosen) {
+  select.replaceChildren(...options.map(([value, label]) => new Option(label, value)));
+  if (chosen !== undefined) select.value = chosen;
+  select.parentElement.hidden = options.length < 2;
+}
+
+async function unpack(id) {
+  const bytes = Uint8Array.from(atob($(id).textContent), (char) => char.charCodeAt(0));
+  const stream = new Blob([bytes]).stream().pipeThrough(new DecompressionStream("deflate"));
+  return JSON.parse(await new Response(stream).text());
+}
+
+// ── light and dark ─────────────────────────────────────────────────────────────────────
+
+function theme() {
+  const dark = matchMedia("(prefers-color-scheme: dark)").matches;
+  let now = dark ? "dark" : "light";
+  $("theme").addEventListener("click", () => {
+    now = now === "dark" ? "light" : "dark";
+    document.documentElement.dataset.theme = now;
+    drawMap();
+  });
+}
+
+// ── policies side by side ──────────────────────────────────────────────────────────────
+
+const tryName = (row) => `${row.policy} · ${short(row.window_tokens ?? row.window)}`;
+
+function chargeOf(row) {
+  const [profile, clock] = [$("profile").value, $("clock").value];
+  const found = row.charges.filter((charge) => charge.profile === profile);
+  return found.find((charge) => charge.clock === clock) ?? found.find((c) => c.clock === "warm");
+}
+
+function meter(share, kind) {
+  const width = Math.max(0, Math.min(1, share ?? 0)) * 100;
+  const bar = draw("svg", { viewBox: "0 0 100 9", preserveAspectRatio: "none", "aria-hidden": "true" },
+    draw("rect", { width, height: 9, class: `k-${kind}` }));
+  return make("span", { class: "meter" }, bar);
+}
+
+function cells(row) {
+  const charge = chargeOf(row);
+  const broken = Object.entries(row.broken).map(([gate, times]) => `${gate} ${times}`);
+  if (row.over_limit) broken.push(`${row.over_limit} over limit`);
+  const cost = make("td", { class: "wide" }, meter(charge?.usd_share, "answer"), percent(charge?.usd_share),
+    make("small", {}, `${dollars(charge?.shown.cost_usd)} of ${dollars(charge?.raw.cost_usd)}`));
+  const cached = make("td", { class: "wide" }, meter(share(charge?.shown), "write"), percent(share(charge?.shown)));
+  return [
+    make("th", { scope: "row" }, row.policy),
+    make("td", {}, short(row.window_tokens)),
+    cost,
+    make("td", {}, percent(charge?.usd_share_median), make("small", {}, `/ ${percent(charge?.usd_share_worst_tenth)}`)),
+    make("td", {}, charge?.inflation == null ? "unknown" : `+${Math.round(charge.inflation * 100)}%`),
+    cached,
+    make("td", {}, `${short(row.peak_tokens)} / ${short(row.mean_tokens)}`,
+      make("small", {}, `of ${short(row.raw_peak_tokens)}`)),
+    make("td", {}, row.breaks_per_100.toFixed(1), make("small", {}, `${percent(row.rewritten_share)} deep`)),
+    make("td", { class: broken.length ? "gates bad" : "gates good" }, broken.join(", ") || "all kept"),
+  ];
+}
+
+function share(side) {
+  if (!side) return null;
+  const whole = side.cached_tokens + side.written_tokens + side.fresh_tokens;
+  return whole ? side.cached_tokens / whole : 0;
+}
+
+const COLUMNS = [["policy"], ["window"], ["cost", "wide"], ["median / worst tenth"],
+  ["break-even steps"], ["from cache", "wide"], ["peak / mean"], ["breaks in 100"], ["gates"]];
+
+function showPolicies() {
+  const rows = page.rows.filter((row) => row.name === $("group").value);
+  const profile = page.profiles.find((each) => each.name === $("profile").value);
+  if (profile) {
+    $("profile-note").textContent =
+      `${profile.model || "no model"}: in ${dollars(profile.input_usd)}, out ${dollars(profile.output_usd)} ` +
+      `per million tokens, cache read ×${+profile.read.toFixed(3)}, write ×${profile.write}; ` +
+      `as of ${profile.as_of}. Cost is relative to the same calls without ullage, answers included.`;
+  }
+  const head = make("tr", {}, ...COLUMNS.map(([name, wide]) => make("th", { scope: "col", class: wide ?? "" }, name)));
+  const body = rows.map((row) => make("tr", {}, ...cells(row)));
+  $("table").replaceChildren(make("thead", {}, head), make("tbody", {}, ...body));
+  showEvidence(rows);
+}
+
+function policies() {
+  if (!page.rows.length) return;
+  $("policies").hidden = false;
+  const names = [...new Set(page.rows.map((row) => row.name))].reverse();
+  const clocks = [...new Set(page.rows.flatMap((row) => row.charges.map((c) => c.clock)))];
+  const told = { warm: "none outlives the cache", lossy: "1 in 20 does", recorded: "as recorded" };
+  fill($("group"), names.map((name) => [name, name]));
+  fill($("profile"), page.profiles.map((profile) => [profile.name, profile.name]));
+  fill($("clock"), clocks.map((clock) => [clock, told[clock] ?? clock]));
+  for (const id of ["group", "profile", "clock"]) $(id).addEventListener("change", showPolicies);
+  showPolicies();
+}
+
+function showEvidence(rows) {
+  const known = rows.filter((row) => Object.keys(row.evidence?.first ?? {}).length);
+  $("evidence").hidden = !known.length;
+  $("evidence-legend").replaceChildren(item(box("good"), "in view"), item(box("answer"), "one call away"),
+    item(box("head"), "by more than one call"), item(box("bad"), "lost"));
+  $("evidence-bars").replaceChildren(...known.map((row) => {
+    const list = make("dl");
+    for (const [age, seen] of Object.entries(row.evidence.first)) {
+      const hard = seen.demanded - seen.visible - seen.recoverable_1 - seen.lost;
+      const parts = [[seen.visible, "good"], [seen.recoverable_1, "answer"], [hard, "head"], [seen.lost, "bad"]];
+      const bar = draw("svg", { viewBox: "0 0 100 12", preserveAspectRatio: "none", role: "img",
+        "aria-label": `${age} calls ago, of ${count(seen.demanded)}: ${count(seen.visible)} visible, ` +
+          `${count(seen.recoverable_1)} one call away, ${count(hard)} by more than one, ${count(seen.lost)} lost` });
+      let at = 0;
+      for (const [value, kind] of parts) {
+        const width = (100 * value) / (seen.demanded || 1);
+        bar.append(draw("rect", { x: at, width, height: 12, class: `k-${kind}` }));
+        at += width;
+      }
+      list.append(make("dt", {}, age), make("dd", {}, bar),
+        make("dd", {}, seen.demanded ? percent(seen.visible / seen.demanded) : "–"));
+    }
+    return make("div", {}, make("h3", {}, tryName(row)), list);
+  }));
+}
+
+// ── one run, turn by turn ──────────────────────────────────────────────────────────────
+
+const swatch = (...shapes) => draw("svg", { viewBox: "0 0 14 12", "aria-hidden": "true" }, ...shapes);
+const box = (kind) => swatch(draw("rect", { y: 1, width: 12, height: 10, rx: 2, class: `k-${kind}` }));
+const item = (icon, text) => make("li", {}, icon, text);
+
+function legend() {
+  const items = page.kinds.map((kind) => item(box(kind), NAMES[kind]));
+  items.push(
+    item(swatch(draw("path", { d: "M0 6H14", class: "raw" })), "without ullage"),
+    item(swatch(markShape(6, 6, 4.5, false)), "edits of what had been sent"),
+    item(swatch(markShape(6, 6, 4.5, true)), "cut at first sight"),
+    item(box("read"), `cost${page.profiles.length ? ` (${page.profiles[0].name})` : ""}: read from cache`), item(box("write"), "new input"), item(box("answer"), "answer"),
+  );
+  $("legend").replaceChildren(...items);
+}
+
+function markShape(x, y, size, first) {
+  const d = first ? `M${x - size} ${y - size * 0.8}H${x + size}L${x} ${y + size * 0.9}Z`
+    : `M${x} ${y - size}L${x + size} ${y}L${x} ${y + size}L${x - size} ${y}Z`;
+  return draw("path", { d, class: first ? "mark first" : "mark" });
+}
+
+// Steps, so that every turn is as wide as any other and a single one can be seen.
+function steps(values, x, y) {
+  let path = "";
+  values.forEach((value, turn) => { path += `${turn ? "L" : "M"}${x(turn)} ${y(value)}H${x(turn + 1)}`; });
+  return path;
+}
+
+function area(lower, upper, x, y) {
+  let path = steps(upper, x, y);
+  for (let turn = lower.length - 1; turn >= 0; turn--) path += `L${x(turn + 1)} ${y(lower[turn])}H${x(turn)}`;
+  return `${path}Z`;
+}
+
+const line = (value) => +value.toFixed(2);
+
+function chart(attempt, index) {
+  const { trace } = attempt;
+  const turns = trace.lengths.length;
+  const width = Math.max($("charts").clientWidth, 280);
+  const [left, right, top, plot, lane, bars] = [48, 6, 8, state.tries.length > 2 ? 124 : 168, 20, 46];
+  const height = top + plot + lane + bars + 6;
+  const x = (turn) => line(left + ((width - left - right) * turn) / turns);
+  const totals = trace.sizes.map(sum);
+  const most = state.most;
+  const y = (value) => line(top + plot - (plot * value) / most);
+  const svg = draw("svg", { viewBox: `0 0 ${width} ${height}`, height, role: "img",
+    "aria-label": `${tryName(trace)}: ${plural(turns, "turn")}, at most ${count(Math.max(...totals))} tokens ` +
+      `instead of ${count(Math.max(...trace.raw))}; ${plural(trace.marks.length, "edit")}` });
+  for (const tick of [0.5, 1]) {
+    const value = Math.round((most * tick) / 1000) * 1000 || most * tick;
+    svg.append(draw("path", { d: `M${left} ${y(value)}H${width - right}`, class: "axis" }),
+      draw("text", { x: left - 6, y: y(value) + 4, "text-anchor": "end" }, short(value)));
+  }
+  let lower = new Array(turns).fill(0);
+  page.kinds.forEach((kind, at) => {
+    const upper = lower.map((value, turn) => value + trace.sizes[turn][at]);
+    if (upper.some((value, turn) => value > lower[turn]))
+      svg.append(draw("path", { d: area(lower, upper, x, y), class: `k-${kind}` }));
+    lower = upper;
+  });
+  const clip = `clip-${index}`;
+  svg.append(draw("clipPath", { id: clip }, draw("rect", { x: left, y: top, width: width - left - right, height: plot })),
+    draw("path", { d: steps(trace.raw, x, y), class: "raw", "clip-path": `url(#${clip})` }));
+  if (trace.limit_tokens <= most)
+    svg.append(draw("path", { d: `M${left} ${y(trace.limit_tokens)}H${width - right}`, class: "limit" }),
+      draw("text", { x: left + 5, y: y(trace.limit_tokens) - 4, class: "over" }, `limit ${short(trace.limit_tokens)}`));
+  if (Math.max(...trace.raw) > most)
+    svg.append(draw("text", { x: width - right - 4, y: top + 10, "text-anchor": "end", class: "over" },
+      `without ullage up to ${short(Math.max(...trace.raw))} ↑`));
+  marks(svg, attempt, x, top + plot + lane / 2 + 1);
+  costs(svg, trace, x, top + plot + lane, bars);
+  attempt.cursor = draw("path", { class: "cursor", d: "" });
+  attempt.x = (turn) => `M${line((x(turn) + x(turn + 1)) / 2)} ${top}V${height - 6}`;
+  svg.append(attempt.cursor);
+  svg.addEventListener("pointermove", (event) => { if (event.buttons || event.pointerType === "mouse") point(event); });
+  svg.addEventListener("pointerdown", (event) => { choose(index); point(event); });
+  function point(event) {
+    const box = svg.getBoundingClientRect();
+    const at = ((event.clientX - box.left) * width) / box.width;
+    go(Math.floor(((at - left) / (width - left - right)) * turns));
+  }
+  return svg;
+}
+
+function marks(svg, attempt, x, y) {
+  for (const [turn, found] of attempt.byTurn) {
+    const firsts = found.filter((mark) => mark.first);
+    const later = found.length - firsts.length;
+    const freed = sum(found.map((mark) => mark.before - mark.after));
+    const size = later ? Math.min(4.5 + Math.sqrt(Math.max(freed, 0)) / 40, 8) : 4;
+    const shape = markShape((x(turn) + x(turn + 1)) / 2, y, size, !later);
+    shape.dataset.turn = turn;
+    shape.append(draw("title", {}, `turn ${turn + 1}: ${plural(found.length, "edit")}, ${count(freed)} tokens freed`));
+    shape.addEventListener("pointerdown", () => { state.pinned = turn; });
+    svg.append(shape);
+  }
+}
+
+function costs(svg, trace, x, top, height) {
+  const parts = trace.lengths.map((_, turn) => split(trace, turn));
+  const most = Math.max(...parts.map(sum)) || 1;
+  const y = (value) => line(top + height - ((height - 8) * value) / most);
+  let lower = new Array(parts.length).fill(0);
+  ["read", "write", "answer"].forEach((kind, at) => {
+    const upper = lower.map((value, turn) => value + parts[turn][at]);
+    svg.append(draw("path", { d: area(lower, upper, x, y), class: `k-${kind}` }));
+    lower = upper;
+  });
+  const label = trace.cost_usd[0] == null ? `${short(most)} tokens` : dollars(most);
+  svg.append(draw("text", { x: x(0) - 6, y: top + 12, "text-anchor": "end" }, label));
+}
+
+// What a turn cost, parted into what was read from the cache, new input, and the answer; in
+// tokens where no price is known.
+function split(trace, turn) {
+  const [read, write, fresh] = [trace.cached[turn], trace.written[turn], trace.fresh[turn]];
+  const profile = page.profiles[0];
+  if (trace.cost_usd[turn] == null || !profile) return [read, write + fresh, 0];
+  let price = profile.input_usd;
+  for (const cliff of profile.cliffs) if (read + write + fresh > cliff.above_tokens) price = cliff.input_usd;
+  const parts = [read * profile.read * price, (write * profile.write + fresh) * price].map((usd) => usd / 1e6);
+  return [...parts, Math.max(trace.cost_usd[turn] - sum(parts), 0)];
+}
+
+function heading(attempt, index) {
+  const { trace } = attempt;
+  const [usd, raw] = [trace.cost_usd, trace.raw_cost_usd].map((row) => (row.includes(null) ? null : sum(row)));
+  const breaks = trace.rewritten.filter((tokens) => tokens > 0).length;
+  const parts = [];
+  if (usd != null) parts.push(`${dollars(usd)} instead of ${dollars(raw)} (${percent(usd / raw)})`);
+  parts.push(plural(trace.marks.length, "edit"), plural(breaks, "cache break"));
+  attempt.now = make("span", { class: "now" });
+  const button = make("button", { type: "button", onclick: () => choose(index),
+    "aria-label": `Show the history as ${tryName(trace)} showed it` }, tryName(trace));
+  return make("div", { class: "title" }, make("h3", {}, button),
+    make("span", { class: "sum" }, parts.join(" · ")), attempt.now);
+}
+
+function drawCharts() {
+  const shown = Math.max(...state.tries.flatMap(({ trace }) => [...trace.sizes.map(sum), trace.limit_tokens]));
+  const raw = Math.max(...state.tries.flatMap(({ trace }) => trace.raw));
+  state.most = ($("tall").checked ? Math.max(shown, raw) : Math.min(shown, Math.max(raw, 1) * 1.5)) * 1.08;
+  $("charts").replaceChildren(...state.tries.map((attempt, index) => {
+    attempt.box = make("div", { class: "chart" }, heading(attempt, index), chart(attempt, index));
+    return attempt.box;
+  }));
+  showTurn();
+}
+
+async function openRun(at) {
+  const run = page.runs[at];
+  state.run = run;
+  state.story = await unpack(run.story);
+  state.tries = await Promise.all(run.traces.map(async (id) => {
+    const trace = await unpack(id);
+    const byTurn = new Map();
+    for (const mark of trace.marks) byTurn.set(mark.turn, [...(byTurn.get(mark.turn) ?? []), mark]);
+    return { trace, byTurn, turns: [...byTurn.keys()] };
+  }));
+  state.turns = Math.max(...state.tries.map(({ trace }) => trace.lengths.length));
+  state.turn = state.turns - 1;
+  state.chosen = 0;
+  $("turn").max = state.turns;
+  fill($("tries"), state.tries.map(({ trace }, index) => [index, tryName(trace)]), 0);
+  buildMessages();
+  $("session").hidden = false;
+  drawCharts();
+  choose(0);
+}
+
+// ── the turn ───────────────────────────────────────────────────────────────────────────
+
+function go(turn) {
+  const next = Math.max(0, Math.min(turn, state.turns - 1));
+  if (next === state.turn) return;
+  state.turn = next;
+  cancelAnimationFrame(state.frame);
+  state.frame = requestAnimationFrame(showTurn);
+}
+
+function showTurn() {
+  const { turn } = state;
+  $("turn").value = turn + 1;
+  $("where").textContent = `turn ${turn + 1} of ${state.turns}`;
+  for (const attempt of state.tries) {
+    const { trace } = attempt;
+    if (turn >= trace.lengths.length) continue;
+    attempt.cursor.setAttribute("d", attempt.x(turn));
+    const [read, write, fresh] = [trace.cached[turn], trace.written[turn], trace.fresh[turn]];
+    const input = read + write + fresh;
+    attempt.now.textContent = [
+      `${count(sum(trace.sizes[turn]))} of ${count(trace.raw[turn])} tokens`,
+      input ? `${percent(read / input)} cached` : "",
+      trace.cost_usd[turn] == null ? "" : dollars(trace.cost_usd[turn]),
+    ].filter(Boolean).join(" · ");
+    attempt.box.querySelectorAll(".mark").forEach((mark) =>
+      mark.classList.toggle("here", Number(mark.dataset.turn) === turn));
+  }
+  showEdits();
+  showMessages();
+  moveMapCursor();
+}
+
+function choose(index) {
+  state.chosen = index;
+  $("tries").value = index;
+  state.tries.forEach((attempt, at) => attempt.box.classList.toggle("chosen", at === index && state.tries.length > 1));
+  showEdits();
+  showMessages(true);
+  drawMap();
+}
+
+function jump(direction) {
+  const { turns } = state.tries[state.chosen];
+  const found = direction > 0 ? turns.find((turn) => turn > state.turn)
+    : turns.findLast((turn) => turn < state.turn);
+  if (found !== undefined) go(found);
+}
+
+// ── edits ──────────────────────────────────────────────────────────────────────────────
+
+const SHOWN_EDITS = 60;
+
+function showEdits() {
+  const attempt = state.tries[state.chosen];
+  if (!attempt) return;
+  const here = attempt.byTurn.get(state.turn) ?? [];
+  const near = attempt.turns.findLast((turn) => turn <= state.turn);
+  const found = here.length ? here : (attempt.byTurn.get(near) ?? []);
+  if (state.edits === found && state.editsAt === state.turn) return;
+  [state.edits, state.editsAt] = [found, state.turn];
+  const title = here.length ? `${plural(here.length, "edit")} at turn ${state.turn + 1}`
+    : found.length ? `No edit here; the last: turn ${near + 1}` : "No edit up to here";
+  const boxes = found.slice(0, SHOWN_EDITS).map(edit);
+  if (found.length > SHOWN_EDITS) boxes.push(make("p", { class: "hint" }, `and ${count(found.length - SHOWN_EDITS)} more`));
+  $("detail").replaceChildren(make("h3", {}, title), make("p", { class: "hint" }, tryName(attempt.trace)), ...boxes);
+}
+
+function edit(mark) {
+  const box = make("div", { class: mark.first ? "edit first" : "edit" },
+    make("p", {}, make("span", { class: "pill" }, mark.kind), ` ${count(mark.before)} → ${count(mark.after)} tokens`),
+    make("p", {}, make("code", {}, mark.what)),
+    make("p", { class: "why" }, mark.why));
+  if (mark.ref) box.append(make("p", { class: "why" }, "ref ", make("code", {}, mark.ref)));
+  const button = make("button", { type: "button", onclick: () => find(mark.message) }, `message ${mark.message + 1}`);
+  box.append(make("details", {}, make("summary", {}, "what is shown instead"), make("pre", {}, mark.text)), button);
+  return box;
+}
+
+// ── the history ────────────────────────────────────────────────────────────────────────
+
+const LONG_CHARS = 420;
+
+// Arguments as lines a person reads, where they are whole and plain.
+function words([kind, , text]) {
+  if (kind !== "call" || !text.startsWith("{")) return text;
+  try {
+    const plain = (value) => (typeof value === "string" ? value : JSON.stringify(value));
+    return Object.entries(JSON.parse(text)).map(([key, value]) => `${key}: ${plain(value)}`).join("\n");
+  } catch {
+    return text;
+  }
+}
+
+function buildMessages() {
+  const { roles, parts, head } = state.story;
+  const boxes = parts.map((row, index) => {
+    const kind = row[0]?.[0] ?? (roles[index] === "tool" ? "result" : roles[index]);
+    const tool = row.map((said) => said[1]).filter(Boolean).join(", ");
+    const tokens = sum(row.map((said) => said[3]));
+    const label = make("span", { class: "how" });
+    const box = make("article", { class: `msg t-${kind}`, "aria-posinset": index + 1, "aria-setsize": parts.length, tabindex: -1 },
+      make("header", {}, make("b", {}, tool ? `${roles[index]} · ${tool}` : roles[index]),
+        make("span", {}, `message ${index + 1}`), make("span", {}, `${count(tokens)} tokens`), label));
+    const text = row.map((said) => (row.length > 1 ? `${NAMES[said[0]] ?? said[0]}: ${words(said)}` : words(said))).join("\n\n");
+    const long = text.length > LONG_CHARS || text.split("\n").length > 6;
+    const more = make("button", { type: "button", class: "more" });
+    const each = { box, label, more, long, how: -1, edit: null, shown: null, kind, tokens };
+    more.addEventListener("click", () => { box.classList.toggle("open"); nameMore(each); });
+    box.append(make("pre", {}, text), more);
+    return each;
+  });
+  state.boxes = boxes;
+  const first = head ? [make("article", { class: "msg t-head" },
+    make("header", {}, make("b", {}, "system and tools")), make("pre", {}, head))] : [];
+  $("messages").replaceChildren(...first, ...boxes.map((each) => each.box));
+}
+
+// Of a long text the rest can be shown; of an edited one, what stood there before.
+function nameMore(each) {
+  const open = each.box.classList.contains("open");
+  const edited = each.how > WHOLE;
+  each.more.hidden = !each.long && !edited;
+  each.more.textContent = `${open ? "hide" : "show"} the ${edited ? "original" : "rest"}`;
+  each.more.setAttribute("aria-expanded", String(open));
+}
+
+// How every message looks at a turn: the last change up to it, and the last edit of it.
+function looks(trace, turn) {
+  const how = new Uint8Array(state.boxes.length);
+  const edits = new Array(state.boxes.length).fill(null);
+  let account = null;
+  for (const [at, message, now] of trace.changes) if (at <= turn) how[message] = now;
+  for (const mark of trace.marks) {
+    if (mark.turn > turn) break;
+    if (mark.kind === "condensed" || mark.kind === "compacted") account = mark;
+    else edits[mark.message] = mark;
+  }
+  return { how, edits, account };
+}
+
+function showMessages(anew = false) {
+  const { trace } = state.tries[state.chosen] ?? {};
+  if (!trace) return;
+  const turn = Math.min(state.turn, trace.lengths.length - 1);
+  const length = trace.lengths[turn];
+  const { how, edits, account } = looks(trace, turn);
+  state.boxes.forEach((each, index) => {
+    const now = index < length ? how[index] : UNSAID;
+    if (each.how === now && each.edit === edits[index] && !anew) return;
+    [each.how, each.edit] = [now, edits[index]];
+    each.box.hidden = now === UNSAID;
+    if (now === UNSAID) return showInstead(each, null);
+    for (let at = 1; at < HOW.length; at++) each.box.classList.toggle(`s${at}`, now === at);
+    each.label.replaceChildren(...(now === WHOLE ? [] : [make("span", { class: "pill" }, HOW[now])]));
+    nameMore(each);
+    showInstead(each, now === SHORTENED || now === STUB ? edits[index] : null);
+  });
+  showAccount(account);
+  if ($("follow").checked) follow(length);
+}
+
+function showInstead(each, mark) {
+  each.shown?.remove();
+  each.shown = null;
+  if (!mark) return;
+  each.shown = make("div", { class: "instead" }, make("p", { class: "hint" }, `shown instead · ${mark.why}`), make("pre", {}, mark.text));
+  each.box.querySelector("header").after(each.shown);
+}
+
+function showAccount(mark) {
+  if (state.account?.mark === mark && state.account.box.isConnected) return;
+  state.account?.box.remove();
+  state.account = null;
+  if (!mark) return;
+  const box = make("article", { class: "account" },
+    make("header", {}, make("b", {}, `summary of messages ${mark.message + 1} to ${mark.stop}`),
+      ` ${count(mark.before)} → ${count(mark.after)} tokens`), make("pre", {}, mark.text));
+  state.account = { mark, box };
+  state.boxes[mark.message]?.box.before(box);
+}
+
+function follow(length) {
+  const list = $("messages");
+  const last = state.boxes[length - 1]?.box;
+  const settle = (again) => {  // heights out of sight are estimates until they are drawn
+    list.scrollTop = last.offsetTop - list.offsetTop + last.offsetHeight - list.clientHeight + 8;
+    if (again) requestAnimationFrame(() => settle(again - 1));
+  };
+  if (last) settle(3);
+}
+
+function find(message) {
+  $("follow").checked = false;
+  const each = state.boxes[message];
+  const { box } = each;
+  document.querySelectorAll(".found").forEach((other) => other.classList.remove("found"));
+  box.classList.add("found");
+  $("messages").scrollTop = box.offsetTop - $("messages").offsetTop - 60;
+  box.focus({ preventScroll: true });
+  const still = matchMedia("(prefers-reduced-motion: reduce)").matches;
+  $("session").scrollIntoView({ block: "start", behavior: still ? "auto" : "smooth" });
+}
+
+// ── the map ────────────────────────────────────────────────────────────────────────────
+
+const FADED = [1, 0.6, 0.3, 0.07, 0.85];
+let picture = null;
+
+function drawMap() {
+  const { trace } = state.tries[state.chosen] ?? {};
+  const canvas = $("map");
+  if (!trace || !canvas.clientWidth) return;
+  const scale = Math.min(devicePixelRatio || 1, 2);
+  [canvas.width, canvas.height] = [canvas.clientWidth * scale, canvas.clientHeight * scale];
+  const drawn = make("canvas", { width: canvas.width, height: canvas.height });
+  const context = drawn.getContext("2d");
+  const style = getComputedStyle(document.documentElement);
+  const paint = Object.fromEntries(page.kinds.map((kind) => [kind, style.getPropertyValue(`--${kind}`).trim()]));
+  const turns = trace.lengths.length;
+  const edges = [0];
+  state.boxes.forEach((each) => edges.push(edges.at(-1) + each.tokens + 4));
+  const [wide, high] = [canvas.width / turns, canvas.height / edges.at(-1)];
+  const since = new Map();
+  const band = (message, from, to, how) => {
+    context.globalAlpha = FADED[how];
+    context.fillStyle = paint[state.boxes[message].kind];
+    context.fillRect(from * wide, edges[message] * high, (to - from) * wide + 0.4, Math.max((edges[message + 1] - edges[message]) * high, 0.6));
+  };
+  let known = 0;
+  trace.lengths.forEach((length, turn) => {
+    for (; known < length; known++) since.set(known, [turn, WHOLE]);
+  });
+  for (const [turn, message, how] of trace.changes) {
+    const [from, before] = since.get(message);
+    if (turn > from) band(message, from, turn, before);
+    since.set(message, [turn, how]);
+  }
+  for (const [message, [from, how]] of since) band(message, from, turns, how);
+  context.globalAlpha = 1;
+  picture = { drawn, edges, wide, turns, scale, ink: style.getPropertyValue("--ink").trim() };
+  canvas.setAttribute("aria-label", `Map of ${plural(state.boxes.length, "message")} over ${plural(turns, "turn")} as shown by ${tryName(trace)}`);
+  moveMapCursor();
+}
+
+function moveMapCursor() {
+  if (!picture) return;
+  const { drawn, wide, scale, ink, turns } = picture;
+  const context = $("map").getContext("2d");
+  context.clearRect(0, 0, drawn.width, drawn.height);
+  context.drawImage(drawn, 0, 0);
+  context.fillStyle = ink;
+  context.fillRect((Math.min(state.turn, turns - 1) + 0.5) * wide, 0, 1.2 * scale, drawn.height);
+  const { trace } = state.tries[state.chosen];
+  const turn = Math.min(state.turn, turns - 1);
+  const hidden = looks(trace, turn).how.slice(0, trace.lengths[turn]);
+  const counts = HOW.map((name, how) => [hidden.filter((each) => each === how).length, name]).filter(([many]) => many);
+  $("map-note").textContent = `Turn ${turn + 1}: ${counts.map(([many, name]) => `${count(many)} ${name}`).join(", ")}.`;
+}
+
+function map() {
+  const canvas = $("map");
+  const at = (event) => {
+    const box = canvas.getBoundingClientRect();
+    go(Math.floor(((event.clientX - box.left) / box.width) * picture.turns));
+    return ((event.clientY - box.top) / box.height) * picture.edges.at(-1);
+  };
+  canvas.addEventListener("pointermove", (event) => { if (picture && event.buttons) at(event); });
+  canvas.addEventListener("pointerdown", (event) => {
+    if (!picture) return;
+    const height = at(event);
+    const message = Math.min(picture.edges.findIndex((edge) => edge > height), state.boxes.length) - 1;
+    requestAnimationFrame(() => {
+      if (message < 0 || state.boxes[message].box.hidden) return;
+      $("follow").checked = false;
+      document.querySelectorAll(".found").forEach((other) => other.classList.remove("found"));
+      state.boxes[message].box.classList.add("found");
+      $("messages").scrollTop = state.boxes[message].box.offsetTop - $("messages").offsetTop - 60;
+    });
+  });
+}
+
+// ── keys ───────────────────────────────────────────────────────────────────────────────
+
+function keys(event) {
+  if (event.ctrlKey || event.metaKey || event.altKey) return;
+  const typing = ["INPUT", "SELECT", "TEXTAREA"].includes(event.target.tagName);
+  const arrows = event.target.id === "map" || !typing;
+  const act = {
+    n: () => jump(1), p: () => jump(-1),
+    ArrowRight: arrows && (() => go(state.turn + 1)), ArrowLeft: arrows && (() => go(state.turn - 1)),
+    Home: event.target.id === "map" && (() => go(0)), End: event.target.id === "map" && (() => go(state.turns - 1)),
+  }[event.key];
+  if (!act || (event.target.tagName === "SELECT")) return;
+  if (event.target.closest?.(".scroll")) return;
+  event.preventDefault();
+  act();
+}
+
+// ── the beginning ──────────────────────────────────────────────────────────────────────
+
+function start() {
+  $("lead").textContent = page.lead;
+  $("command").textContent = page.command;
+  $("notes").textContent = page.notes.join(" ");
+  theme();
+  policies();
+  legend();
+  $("turns").hidden = !page.runs.length;
+  if (!page.runs.length) return;
+  fill($("runs"), page.runs.map((run, at) => [at, `${run.name} (${plural(run.calls, "call")}, ${short(run.peak)} tokens)`]));
+  $("runs").addEventListener("change", () => openRun(Number($("runs").value)));
+  $("tries").addEventListener("change", () => choose(Number($("tries").value)));
+  $("turn").addEventListener("input", () => go(Number($("turn").value) - 1));
+  $("before").addEventListener("click", () => jump(-1));
+  $("after").addEventListener("click", () => jump(1));
+  $("tall").addEventListener("change", drawCharts);
+  $("follow").addEventListener("change", () => showMessages());
+  document.addEventListener("keydown", keys);
+  map();
+  let wide = innerWidth;
+  addEventListener("resize", () => {
+    if (innerWidth === wide || !state.tries.length) return;
+    wide = innerWidth;
+    drawCharts();
+    choose(state.chosen);
+  });
+  openRun(0).catch((error) => {
+    $("charts").replaceChildren(make("p", { class: "note" }, `The turns cannot be drawn by this browser (${error.name}).`));
+  });
+}
+
+start();

@@ -1,0 +1,45 @@
+"""Whether an agent does again what was summarised already: the signal of a re-read storm (F40)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from ullage.edits import Cut, Span
+from ullage.events import Event
+from ullage.stages.facts import deeds
+from ullage.stages.runs import new_from
+from ullage.window import Window
+
+__all__ = ["stall"]
+
+_LEAST_CALLS = 4
+
+
+def stall(window: Window, cuts: Iterable[Cut]) -> list[Event]:
+    """An event if most of what a new span stands for repeats what the last one stood for.
+
+    A call repeats if tool, arguments and output are the same as those of an earlier one. Where
+    anything was changed in between, it is work and no stall.
+
+    Args:
+        window: the window before the cuts are shown.
+        cuts: what is about to be shown.
+    """
+    return [event for cut in cuts if isinstance(cut.edit, Span) for event in _of(window, cut.edit)]
+
+
+def _of(window: Window, span: Span) -> Iterable[Event]:
+    transcript = window.transcript
+    start, stop = transcript.find(span.after), transcript.find(span.upto)
+    if start is None or stop is None:
+        return
+    floor = new_from(window, start)
+    done = deeds(transcript, start, stop)
+    new = [deed for deed in done if deed.index >= floor]
+    if len(new) < _LEAST_CALLS or any(deed.verb in ("changed", "removed") for deed in new):
+        return
+    known = {(deed.tool, deed.subject, deed.refs) for deed in done if deed.index < floor}
+    again = sum((deed.tool, deed.subject, deed.refs) in known for deed in new)
+    if 2 * again > len(new):
+        why = f"{again} of {len(new)} calls repeat what was summarised before; nothing was changed"
+        yield Event(kind="stalled", where=f"messages {floor + 1} to {stop}", why=why)

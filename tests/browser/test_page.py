@@ -1,0 +1,185 @@
+"""The page in a real browser: what a person sees, does and hears of it."""
+
+import sys
+
+import pytest
+
+from tests.replay.test_report import EVIL, PROFILE, evil_run, picture
+from tests.replay.test_run import small_run
+from ullage.replay.report import page_of
+
+pytestmark = [pytest.mark.timeout(300), pytest.mark.xdist_group("the browser")]
+POLICIES = ("default", "token_budget")
+
+
+def written(folder, run, policies=POLICIES, title="What would a policy have done?", **more):
+    drawn, rows = picture(run, policies=policies)
+    path = folder / "report.html"
+    page = page_of(title, "Runs.", pictures=[drawn], rows=rows, profiles=[PROFILE], **more)
+    path.write_text(page, encoding="utf-8")
+    return path
+
+
+@pytest.fixture(scope="module")
+def report(tmp_path_factory):
+    return written(tmp_path_factory.mktemp("report"), small_run("openai-chat", 40))
+
+
+def turn(page):
+    return page.locator("#where").text_content()
+
+
+def test_each_policy_has_its_row_its_chart_and_its_marks(opened, report):
+    page = opened(report)
+    assert page.locator("#table tbody tr").count() == len(POLICIES)
+    assert page.locator(".chart").count() == len(POLICIES)
+    assert page.locator(".chart:first-child .mark").count() > 0
+    label = page.locator(".chart svg").first.get_attribute("aria-label")
+    assert "40 turns" in label
+    assert "default" in label
+
+
+def test_an_edit_opens_to_what_was_cut_why_and_its_ref(opened, report):
+    page = opened(report)
+    page.locator("#before").click()
+    detail = page.locator("#detail")
+    assert "edit" in detail.locator("h3").text_content()
+    edit = detail.locator(".edit").first
+    assert "bash" in edit.text_content()
+    assert "set aside" in edit.text_content()
+    assert len(edit.locator("code").nth(1).text_content()) == 16
+    edit.locator("summary").click()
+    assert "ullage" in edit.locator("pre").text_content()
+
+
+def test_keys_move_the_turn_and_find_the_edits(opened, report):
+    page = opened(report)
+    assert turn(page) == "turn 40 of 40"
+    page.keyboard.press("ArrowLeft")
+    page.wait_for_function("document.getElementById('where').textContent === 'turn 39 of 40'")
+    page.keyboard.press("p")
+    page.wait_for_function("document.querySelector('#detail h3').textContent.includes(' at turn ')")
+    page.locator("#turn").focus()
+    page.keyboard.press("Home")
+    page.wait_for_function("document.getElementById('where').textContent === 'turn 1 of 40'")
+
+
+def test_the_history_shows_what_was_visible_at_a_turn(opened, report):
+    page = opened(report)
+    seen = page.locator(".msg:not([hidden])").count()
+    assert page.locator(".msg.s2, .msg.s3").count() > 0, "placeholders, or within a summary"
+    page.evaluate("go(0)")
+    page.wait_for_function("document.querySelectorAll('.msg:not([hidden])').length === 1")
+    assert seen > 100
+    assert page.locator(".instead").count() == 0, "nothing had been edited yet"
+
+
+def test_a_placeholder_shows_what_the_model_saw_in_its_place(opened, report):
+    page = opened(report)
+    page.locator("#before").click()
+    page.wait_for_selector(".msg .instead")
+    assert "set aside" in page.locator(".msg .instead").last.text_content()
+
+
+def test_the_original_of_what_was_edited_is_one_press_away(opened, report):
+    page = opened(report)
+    page.locator("#before").click()
+    edited = page.locator(".msg.s2:not([hidden])").last
+    assert not edited.locator("> pre").is_visible()
+    edited.locator(".more").click()
+    assert "a line of output" in edited.locator("> pre").text_content()
+    assert edited.locator("> pre").is_visible()
+    assert edited.locator(".more").get_attribute("aria-expanded") == "true"
+
+
+def test_every_policy_can_be_looked_at_in_the_history(opened, report):
+    page = opened(report)
+    page.locator("#tries").select_option("1")
+    assert "token_budget" in page.locator("#map").get_attribute("aria-label")
+    assert page.locator(".chart").nth(1).evaluate("box => box.classList.contains('chosen')")
+
+
+def test_light_and_dark_follow_the_system_and_the_button(opened, report):
+    shade = "getComputedStyle(document.body).backgroundColor"
+    light, dark = opened(report), opened(report, scheme="dark")
+    before = light.evaluate(shade)
+    assert before != dark.evaluate(shade)
+    light.locator("#theme").click()
+    assert light.evaluate(shade) == dark.evaluate(shade)
+    light.locator("#theme").click()
+    assert light.evaluate(shade) == before
+
+
+@pytest.mark.parametrize("width", [320, 390, 768, 1280])
+def test_nothing_is_wider_than_the_screen(opened, report, width):
+    page = opened(report, width=width)
+    assert page.evaluate("document.documentElement.scrollWidth") <= width
+
+
+def test_content_is_shown_as_text_and_never_taken_for_markup(opened, tmp_path):
+    page = opened(written(tmp_path, evil_run(), policies=("default",), title=EVIL, notes=[EVIL]))
+    assert page.title() == EVIL
+    assert page.locator("main img").count() == 0
+    assert EVIL in page.locator(".msg").first.text_content()
+
+
+CONTRAST = """() => {
+  const parse = (text) => text.match(/[\\d.]+/g).map(Number);
+  const light = ([r, g, b]) => [r, g, b].map((v) => v / 255)
+    .map((v) => (v <= 0.04045 ? v / 12.92 : ((v + 0.055) / 1.055) ** 2.4))
+    .reduce((sum, v, at) => sum + v * [0.2126, 0.7152, 0.0722][at], 0);
+  const behind = (element) => {
+    for (let at = element; at; at = at.parentElement) {
+      const found = parse(getComputedStyle(at).backgroundColor);
+      if (found.length === 3 || found[3] === 1) return found;
+    }
+    return [255, 255, 255];
+  };
+  const low = [];
+  const texts = "p, h1, h2, h3, th, td, small, label, li, summary, code, .pill, output";
+  for (const element of document.querySelectorAll(texts)) {
+    if (!element.textContent.trim() || !element.offsetParent) continue;
+    const ink = parse(getComputedStyle(element).color);
+    const [one, other] = [light(ink), light(behind(element))].sort((a, b) => b - a);
+    const ratio = (one + 0.05) / (other + 0.05);
+    if (ratio < 4.5) low.push([element.tagName, element.textContent.slice(0, 30), ratio]);
+  }
+  return low;
+}"""
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_text_stands_out_from_what_is_behind_it(opened, report, scheme):
+    """WCAG AA: 4.5 to 1."""
+    assert opened(report, scheme=scheme).evaluate(CONTRAST) == []
+
+
+NAMELESS = """() => [...document.querySelectorAll(
+    "button, select, input, canvas, svg[role], [role=feed], [role=region]")]
+  .filter((element) => element.checkVisibility())
+  .filter((element) => !(element.getAttribute("aria-label")
+    || element.getAttribute("aria-labelledby") || element.labels?.length
+    || element.textContent.trim()))
+  .map((element) => element.outerHTML.slice(0, 80))"""
+
+
+def test_everything_one_can_use_has_a_name(opened, report):
+    page = opened(report)
+    assert page.evaluate(NAMELESS) == []
+    assert page.locator("html").get_attribute("lang") == "en"
+    levels = page.evaluate("[...document.querySelectorAll('h1, h2, h3')].map((h) => h.tagName)")
+    assert levels[0] == "H1"
+    assert levels.count("H1") == 1
+
+
+def test_a_session_of_500_turns_can_be_looked_at(opened, tmp_path, capsys):
+    """That it opens and answers. How fast is told and not asserted: it depends on the machine."""
+    path = written(tmp_path, small_run("openai-chat", 500), policies=("default",))
+    page = opened(path)
+    drawn_ms, size = page.evaluate("performance.now()"), path.stat().st_size
+    with capsys.disabled():
+        sys.stdout.write(f"\na page of 500 turns, {size:,} bytes: drawn after {drawn_ms:.0f} ms\n")
+    assert turn(page) == "turn 500 of 500"
+    page.evaluate("go(250)")
+    page.wait_for_function("document.getElementById('where').textContent === 'turn 251 of 500'")
+    assert page.locator(".msg:not([hidden])").count() > 500

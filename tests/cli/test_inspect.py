@@ -1,0 +1,74 @@
+"""`ullage inspect`: a live session, from the store it was given and its history."""
+
+import json
+
+import pytest
+
+from tests.cli.terminal import told, ullage
+from tests.cli.test_replay import trajectory
+from ullage import Limits, Session
+
+WINDOW = 16_000
+
+
+@pytest.fixture(scope="module")
+def lived(tmp_path_factory):
+    """A session that ran over a history with a store, and the history as a request."""
+    folder = tmp_path_factory.mktemp("lived")
+    messages = trajectory("one", 12)["messages"]
+    limits = Limits(window_tokens=WINDOW)
+    with Session("gpt-4.1", store=folder / "own.db", limits=limits) as session:
+        for length in [*range(1, len(messages), 2)]:
+            session.fit({"model": "gpt-4.1", "messages": messages[:length]})
+        refs = {event.ref for event in session.events if event.ref}
+    history = folder / "history.json"
+    history.write_text(json.dumps({"model": "gpt-4.1", "messages": messages}))
+    return folder / "own.db", history, refs
+
+
+def test_every_edit_of_the_session_is_listed_with_its_ref(lived):
+    ledger, history, refs = lived
+    ran = ullage("inspect", ledger, history, "--window", WINDOW)
+    assert ran.status == 0
+    assert refs
+    assert all(ref in ran.text for ref in refs)
+    assert "instead of" in ran.text
+
+
+def test_as_json_it_is_the_trace_and_the_bills(lived):
+    ledger, history, refs = lived
+    ran = ullage("inspect", ledger, history, "--window", WINDOW, "--json")
+    assert {mark["ref"] for mark in ran.json["trace"]["marks"]} == refs
+    assert ran.json["bills"][0]["profile"] == "anthropic-5m"
+    assert ran.json["policy"].startswith("default")
+
+
+def test_the_page_is_its_owners_alone(lived, tmp_path):
+    ledger, history, _ = lived
+    page = tmp_path / "session.html"
+    assert ullage("inspect", ledger, history, "--window", WINDOW, "--html", page).status == 0
+    assert page.stat().st_mode & 0o077 == 0
+    assert "What was sent, turn by turn" in page.read_text()
+
+
+def test_the_store_is_left_as_it_was(lived):
+    ledger, history, _ = lived
+    before = ledger.read_bytes()
+    ullage("inspect", ledger, history, "--window", WINDOW // 2)
+    assert ledger.read_bytes() == before
+
+
+def test_another_history_is_told_in_one_line(lived, tmp_path):
+    ledger, _, _ = lived
+    other = tmp_path / "other.json"
+    other.write_text(json.dumps({"messages": [{"role": "user", "content": "else"}], "model": "m"}))
+    ran = ullage("inspect", ledger, other)
+    assert ran.status == 1
+    assert "no session with this history" in told(ran)
+
+
+def test_a_run_that_is_not_there_is_told_in_one_line(lived):
+    ledger, history, _ = lived
+    ran = ullage("inspect", ledger, history, "--run", "none")
+    assert ran.status == 1
+    assert "there is no run" in told(ran)
