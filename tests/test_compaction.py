@@ -4,7 +4,16 @@ import pytest
 
 from tests import histories
 from tests.histories import Call, Turn
-from ullage import Budget, ConfigError, Limits, MemoryStore, Session, StoreError, Usage
+from ullage import (
+    Budget,
+    ConfigError,
+    Limits,
+    MemoryStore,
+    Session,
+    StoreError,
+    Usage,
+    summarise,
+)
 from ullage.briefs import Brief, Prompt
 from ullage.compaction import Summary, judge, parts
 from ullage.effects import Reply, Summarise
@@ -146,6 +155,27 @@ def test_a_long_conversation_goes_in_parts_that_fit():
     assert len(found) > 3
     assert max(map(count, found)) < 12_000
     assert "".join(found).replace("\n", "") == "".join(pieces).replace("\n", "")
+    long = "word " * 4_000
+    many = tuple(f"[user]\n{'word ' * 80}\n" for _ in range(400))
+    with_earlier = parts(brief(pieces=many, earlier=long), 18_000, count)
+    assert max(map(count, with_earlier)) + count(long) < 18_000 * 0.8
+
+
+def test_a_part_may_leave_out_what_stands_in_a_later_one():
+    asked = []
+
+    def by_parts(question):
+        asked.append(question)
+        known = "It changed loader.py." if "loader.py" in question.texts[0] else "It looks around."
+        return tagged(f"Part {len(asked)}. {known}")
+
+    turns = [*TURNS * 3, Turn(calls=(Call("write_file", "src/loader.py", "ok"),)), *TURNS[:2]]
+    small = summarise.of(by_parts, window_tokens=8_000)
+    session, view = compacted(small, histories.wire("openai-chat", turns))
+    assert len(asked) > 1
+    assert "loader.py" not in asked[0].texts[0]
+    assert not refusals(session)
+    assert f"> Part {len(asked)}. It changed loader.py." in str(view)
 
 
 # ── in a session ─────────────────────────────────────────────────────────────────────────

@@ -39,6 +39,7 @@ __all__ = [
     "prune_messages",
     "retrieve_spilled",
     "truncate_output",
+    "window_of",
 ]
 
 _DEFAULTS = ThreeLayerSettings()
@@ -185,7 +186,7 @@ def prune_messages(
     if format not in FORMATS:
         raise ConfigError("format", f"{format!r} is not known", f"Use one of {', '.join(FORMATS)}.")
     wire = FORMATS[format]
-    window = _window(messages, wire)
+    window = window_of(messages, wire)
     window.context_tokens = window.limit_tokens = context_limit
     cuts = pruning(settings, held_tokens=current_tokens)(window)
     won = sum(map(partial(_won, window, settings), cuts))
@@ -205,13 +206,22 @@ def prune_messages(
     )
 
 
-def _window(messages: Sequence[Any], wire: Format) -> Window:
-    """A window of messages as they are."""
+def window_of(messages: Sequence[Any], wire: Format, words: Words | None = None) -> Window:
+    """A window of messages as they are, without a session.
+
+    Args:
+        messages: in the wire format.
+        wire: that format.
+        words: the wording of notices; None: ours.
+
+    Raises:
+        FormatError: a message is not what its format says it is.
+    """
     transcript = Transcript(canon.root(wire.name, ""))
     for index, raw in enumerate(messages):
         message = wire.parse(raw, f"{wire.key}[{index}]")
         transcript.append(message, canon.digest_of(message))
-    window = Window(transcript, Meter(""), Words())
+    window = Window(transcript, Meter(""), words or Words())
     window.extend(len(transcript))
     return window
 

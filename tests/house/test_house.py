@@ -168,7 +168,7 @@ def _imported(node):
         yield from (alias.name for alias in node.names if alias.name.startswith("ullage"))
     elif isinstance(node, ast.ImportFrom) and (node.module or "").split(".")[0] == "ullage":
         yield node.module
-        if node.module in APART:
+        if node.module.startswith(tuple(APART)):
             return
         module = importlib.import_module(node.module)
         for alias in node.names:

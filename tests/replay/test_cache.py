@@ -228,7 +228,20 @@ def test_a_deep_cut_falls_back_to_the_head_unless_the_provider_remembers():
     cut = request(700, common=450, blocks=90)
     assert read(terms(hits="entry", look_back_blocks=20), *grown, cut)[-1] == 10
     assert read(terms(hits="entry", remembered=80), *grown, cut)[-1] == 400
-    assert read(terms(hits="entry", remembered=2), *grown, request(950, common=900))[-1] == 900
+    for remembered, found in ((9, 400), (6, 400), (5, 10)):
+        assert read(terms(hits="entry", remembered=remembered), *grown, cut)[-1] == found
+
+
+def test_blocks_are_counted_in_the_messages_themselves():
+    """Twenty results in one message are twenty positions, and so are twenty calls."""
+    profile = terms(hits="entry", look_back_blocks=20, max_breakpoints=1)
+    results = [{"type": "tool_result", "tool_use_id": "t", "content": "x"}] * 20
+    calls = {"role": "assistant", "content": None, "tool_calls": [{"id": "c"}] * 20}
+    for many, few in ((said(results), said(results[1:])), (calls, said(results[1:]))):
+        for step, hits in ((many, False), (few, True)):
+            sim = CacheSimulator(profile, len)
+            sim.call([said("first")])
+            assert bool(sim.call([said("first"), step]).cached_tokens) == hits
 
 
 @pytest.mark.parametrize("hits", ["prefix", "entry"])

@@ -47,6 +47,13 @@ def test_what_is_rewritten_and_how_deep():
     assert purse.shown.rewritten_share == pytest.approx((first - kept) / first)
 
 
+def test_tools_that_were_added_are_paid_for():
+    purse = Purse([PRICED], ("h" * 10, "h" * 110), {"warm": [0.0]}, len)
+    purse.take(0, HISTORY, HISTORY, 0)
+    (bill,) = purse.bills()
+    assert bill.shown.written_tokens == bill.raw.written_tokens + 100
+
+
 def test_recorded_times_decide_what_the_cache_still_holds():
     (warm,) = bills([PRICED], [HISTORY[:1], HISTORY], times=(0.0, 300.0)).bills()
     (cold,) = bills([PRICED], [HISTORY[:1], HISTORY], times=(0.0, 301.0)).bills()

@@ -19,7 +19,7 @@ from ullage.replay.run import replay_run
 from ullage.replay.table import rows_of
 from ullage.replay.trace import Tracer
 
-EVIL = "</script><script>document.title='taken'</script><img src=x onerror=alert(1)>"
+EVIL = "</script ></script><script>document.title='taken'</script><img src=x onerror=alert(1)>"
 PROFILE = PROFILES["anthropic-5m"]
 
 
@@ -89,6 +89,10 @@ def test_content_makes_no_element_and_ends_none():
     kinds = [attributes.get("type") for attributes in scripts]
     assert kinds == ["application/json", "text/plain", "text/plain", None]
     assert "img" not in {tag for tag, _ in elements.tags}
+    bodies = zip(elements.tags, elements.bodies, strict=True)
+    (summary,) = (text for (_, a), text in bodies if a.get("type") == "application/json")
+    assert "<" not in summary
+    assert json.loads(summary)["lead"] == EVIL
     assert not any(name.startswith("on") for _, attributes in elements.tags for name in attributes)
 
 

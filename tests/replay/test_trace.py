@@ -38,8 +38,9 @@ def test_without_edits_what_is_shown_is_what_there_is(format):
     assert {said.kind for row in story.parts for said in row} >= {"user", "call", "result"}
 
 
-def test_every_edit_that_was_told_is_a_mark_with_its_ref(pressed):
-    replayed, trace, _ = pressed
+@pytest.mark.parametrize("format", FORMATS)
+def test_every_edit_that_was_told_is_a_mark_with_its_ref(format):
+    replayed, trace, _ = traced(small_run(format), 16_000)
     kinds = [mark.kind for mark in trace.marks]
     assert kinds.count("pruned") == replayed.events["pruned"]
     assert kinds.count("condensed") == replayed.events.get("condensed", 0)

@@ -186,8 +186,9 @@ class Cache:
             warm = min(sent.common_tokens, max((entry.tokens for entry in living), default=0))
             reach = warm - warm % profile.step_tokens
         else:
+            known = self._remembered(living)
             living = [entry for entry in living if entry.tokens <= sent.common_tokens]
-            reach = self._reach(living, sent)
+            reach = self._reach([entry for entry in living if entry in known], sent)
         self._entries = [
             replace(entry, used_s=now_s) if entry.tokens <= reach else entry for entry in living
         ]
@@ -195,14 +196,18 @@ class Cache:
 
     def _reach(self, entries: Sequence[_Entry], sent: Sent) -> int:
         """The longest entry that one of the request's markers finds."""
-        profile = self.profile
-        if profile.remembered is not None:
-            entries = entries[-profile.remembered :]
-        if profile.look_back_blocks is not None:
+        near = self.profile.look_back_blocks
+        if near is not None:
             marks = self._marks(sent)
-            near = profile.look_back_blocks
             entries = [e for e in entries if any(m - near < e.blocks <= m for m in marks)]
         return max((entry.tokens for entry in entries), default=0)
+
+    def _remembered(self, entries: Sequence[_Entry]) -> Sequence[_Entry]:
+        """The newest entries, and that of the head, which every request writes again."""
+        most = self.profile.remembered
+        if most is None or len(entries) <= most:
+            return entries
+        return [*(entry for entry in entries[:-most] if not entry.blocks), *entries[-most:]]
 
     def _marks(self, sent: Sent) -> list[int]:
         """The blocks at which the request sets markers: its end, the head, the newest ends."""

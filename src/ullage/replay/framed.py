@@ -46,13 +46,14 @@ def replay_frame(
         policy: one of `FRAME_NAMES`.
         common: values that are no evidence (`ullage.replay.evidence.common`).
     """
-    judge, head, lengths = Judge(), head_of(run.request), boundaries(run)
-    budget = budget_of(run, window_tokens, judge)
+    judge, head = Judge(), head_of(run.request)
+    lengths = boundaries(run)
     clocks = clocks_of(run.id, lengths, run.stamps)
     sums = Sums(judge, Purse(profiles, (head, head), clocks, judge.text))
     library, memo = PageLibrary(), Memo()
     watch, broken = watch_over(run, lengths, library, common), 0
     chosen = ADVERSARIES.get(policy) or frame(policy, watch.demands)
+    budget = budget_of(run, window_tokens, judge)
     for number, length in enumerate(lengths):
         history = run.messages[:length]
         started = time.perf_counter()

@@ -28,7 +28,7 @@ from ullage.replay.money import Bill, Purse, clocks_of
 from ullage.replay.prefix import head_of
 from ullage.replay.prices import Profile
 from ullage.replay.readers import Run
-from ullage.replay.rewire import MODELS
+from ullage.replay.sessions import model_of
 from ullage.replay.trace import Story, Trace, Tracer
 from ullage.session import Session
 from ullage.stores import Store
@@ -77,7 +77,7 @@ def lived(
     Raises:
         ConfigError: the store holds no session with this history.
     """
-    model = str(run.request.get("model") or MODELS[run.format])
+    model = model_of(run)
     limits = Limits(window_tokens=window_tokens) if window_tokens is not None else None
     wire, lengths = FORMATS[run.format], boundaries(run)
     ledger, opened = _kept(run, store, model, tenant)

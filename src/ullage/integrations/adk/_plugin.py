@@ -16,8 +16,9 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any, Literal
 
-from google.adk.models import LlmRequest, LlmResponse
-from google.adk.plugins import BasePlugin
+from google.adk.models.llm_request import LlmRequest
+from google.adk.models.llm_response import LlmResponse
+from google.adk.plugins.base_plugin import BasePlugin
 
 from ullage.aio import AsyncSession
 from ullage.budget import Budget

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from google.adk.models import LlmRequest
-from google.adk.tools import BaseTool
+from google.adk.models.llm_request import LlmRequest
+from google.adk.tools.base_tool import BaseTool
 from google.genai import types
 
 from ullage.aio import AsyncSession
@@ -24,7 +24,7 @@ class RecallTool(BaseTool):
     """
 
     def __init__(self, declaration: types.FunctionDeclaration, session: AsyncSession) -> None:
-        super().__init__(name=declaration.name, description=declaration.description)
+        super().__init__(name=declaration.name or "", description=declaration.description or "")
         self._declaration = declaration
         self._session = session
 
@@ -66,7 +66,7 @@ def show(view: Mapping[str, Any], request: LlmRequest, session: AsyncSession) ->
     own = [_copy(tool) for tool in tools if not isinstance(tool, Mapping)]
     request.contents = [_content(raw) for raw in view["contents"]]
     request.config = view["config"].model_copy(update={"tools": own or None})
-    offered = [
+    offered: list[BaseTool] = [
         RecallTool(types.FunctionDeclaration.model_validate(raw), session)
         for tool in added
         for raw in tool["function_declarations"]

@@ -4,16 +4,13 @@ from __future__ import annotations
 
 from typing import Any
 
-from ullage import canon
 from ullage.edits import Replace, storable
 from ullage.effects import Output
 from ullage.events import Event
 from ullage.formats import FORMATS
-from ullage.meter import Meter
+from ullage.layers import window_of
 from ullage.notices import Words
 from ullage.policy import Policy
-from ullage.transcript import Transcript
-from ullage.window import Window
 
 __all__ = ["Shortened", "shorten_result"]
 
@@ -52,7 +49,7 @@ def shorten_result(result: Any, tool: str, policy: Policy, words: Words) -> Shor
         {"role": "model", "parts": [{"functionCall": {"name": tool, "args": {}}}]},
         {"role": "user", "parts": [{"functionResponse": {"name": tool, "response": response}}]},
     ]
-    window = _window(raws, words)
+    window = window_of(raws, _WIRE, words)
     done = Shortened()
     for stage in policy.at_first_sight:
         cuts = stage(window)
@@ -68,13 +65,3 @@ def shorten_result(result: Any, tool: str, policy: Policy, words: Words) -> Shor
         message = _WIRE.edit(raws[1], window.transcript.messages[1], changes)
         done.response = dict(message["parts"][0]["functionResponse"]["response"])
     return done
-
-
-def _window(raws: list[Any], words: Words) -> Window:
-    transcript = Transcript(canon.root(_WIRE.name, ""))
-    for raw in raws:
-        message = _WIRE.parse(raw, "the result")
-        transcript.append(message, canon.digest_of(message))
-    window = Window(transcript, Meter(""), words)
-    window.extend(len(transcript))
-    return window
