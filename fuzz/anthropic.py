@@ -45,9 +45,18 @@ def is_manual(wanted: frozenset[str]) -> bool:
 
 
 def _begun_with_thinking(step: Step) -> Step:
-    """With manual thinking a reply begins with it, and none with the result of a tool (A14)."""
+    """With manual thinking a reply begins with it, and none with the result of a tool (A14).
+
+    In every second one the calls stand in a message of their own, behind what was said; and
+    every third ends a turn, since nothing is pruned while one is open.
+    """
     server = "" if step.server == "mixed server tool" else step.server
-    return replace(step, thought=step.thought or "signed", server=server)
+    step = replace(step, thought=step.thought or "signed", server=server)
+    if step.number % 2:
+        step = replace(step, said=step.said or "So.", more=step.more | {"several messages"})
+    if step.number % 3 == 1:
+        return replace(step, calls=())
+    return replace(step, user=step.user or "And then?") if step.number % 3 == 2 else step
 
 
 def _user(page: Page, step: Step) -> dict:

@@ -214,7 +214,11 @@ class _Trial:
         batches = ledger.at(transcript.decision_key(len(transcript))).batches
         newest = next(m for m in reversed(messages) if m["role"] == "assistant")
         is_open = bool(list(reading.results(messages[-1])))
-        if is_open and opaque.is_signed(newest) and all(batch.stage != "emergency" for batch in batches):
+        if (
+            is_open
+            and opaque.is_signed(newest)
+            and all(batch.stage != "emergency" for batch in batches)
+        ):
             self._wrong("a batch took the thinking of an open turn", length)
 
     def _next(self, length: int) -> int:

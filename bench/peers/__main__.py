@@ -24,9 +24,10 @@ from bench.peers.judging import Score
 from bench.peers.process import Trouble
 from bench.peers.sample import sample_of
 from bench.peers.table import Line, lines_of, markdown_of, table_of
-from ullage.replay.cache import PROFILES
+from ullage.replay.prices import profile_named
 
-CACHE = "anthropic-5m"
+CHARGED = ("anthropic-5m", "openai-5", "deepseek")
+"""Three ways to charge for a cache: written at markers, found by itself, and nearly free."""
 
 
 @click.command()
@@ -66,8 +67,9 @@ def main(
     entries, missing = _installed(names, root.absolute())
     runs, common = sample_of(paths, most, peak) if paths else ([generated_run()], frozenset())
     results: dict[tuple[int, str], list[Score]] = {}
+    profiles = [profile_named(name) for name in CHARGED]
     last_s = time.monotonic() + minutes * 60
-    with Arena(entries, PROFILES[CACHE], seconds=seconds, run_seconds=run_seconds) as arena:
+    with Arena(entries, profiles, seconds=seconds, run_seconds=run_seconds) as arena:
         for number, run in enumerate(runs, 1):
             if time.monotonic() > last_s:
                 break
@@ -102,7 +104,7 @@ def _show(lines: Sequence[Line], shape: str | None) -> None:
     elif shape == "markdown":
         print(markdown_of(lines))
     else:
-        Console(width=max(Console().width, 200)).print(table_of(lines, CACHE))
+        Console(width=max(Console().width, 200)).print(table_of(lines))
 
 
 def _notes(

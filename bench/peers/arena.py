@@ -12,7 +12,7 @@ from msgspec import Struct
 from bench.peers.contestants import Contestant, Everything, Own, Peer, Recency
 from bench.peers.judging import Case, Score, case_of, score
 from bench.peers.process import PeerProcess
-from ullage.replay.cache import Profile
+from ullage.replay.prices import Profile
 from ullage.replay.readers import Run
 
 __all__ = ["OURS", "Arena", "Entry"]
@@ -49,17 +49,22 @@ class Arena:
     """
 
     def __init__(
-        self, entries: Sequence[Entry], profile: Profile, *, seconds: float, run_seconds: float
+        self,
+        entries: Sequence[Entry],
+        profiles: Sequence[Profile],
+        *,
+        seconds: float,
+        run_seconds: float,
     ) -> None:
         """Open the arena.
 
         Args:
             entries: the peers' policies.
-            profile: the terms of the simulated provider cache.
+            profiles: whose caches and prices to reckon with.
             seconds: how long an answer of a peer may take.
             run_seconds: how long its library may take for all calls of a run.
         """
-        self.entries, self.profile = entries, profile
+        self.entries, self.profiles = entries, profiles
         self.seconds, self.run_seconds = seconds, run_seconds
         self.versions: dict[str, str] = {}
         self._open = ExitStack()
@@ -83,7 +88,7 @@ class Arena:
         case = case_of(run, common)
         for window in windows:
             for name in OURS:
-                made = score(case, window, name, _OWN[name], self.profile)
+                made = score(case, window, name, _OWN[name], self.profiles)
                 yield window, name, made
             for entry in self.entries:
                 yield window, entry.name, self._of_peer(case, window, entry)
@@ -97,7 +102,7 @@ class Arena:
             self.versions |= peer.versions
             return peer
 
-        made = score(case, window, entry.name, make, self.profile)
+        made = score(case, window, entry.name, make, self.profiles)
         if made.trouble:
             self._drop(entry)
         return made

@@ -18,11 +18,11 @@ from ullage.canon import canonical_json
 from ullage.errors import OverLimitError
 from ullage.notices import Pointer
 from ullage.presets import preset
-from ullage.replay.cache import head_of
 from ullage.replay.evidence.frame import recency
 from ullage.replay.evidence.past import Past
 from ullage.replay.evidence.refs import Library, PageLibrary, SessionLibrary
 from ullage.replay.gates import Judge
+from ullage.replay.prefix import head_of
 from ullage.replay.readers import Run
 from ullage.replay.sessions import model_of, session_for
 from ullage.usage import Usage

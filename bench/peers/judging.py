@@ -16,14 +16,16 @@ from msgspec import Struct
 from bench.peers.contestants import Contestant, Refused
 from bench.peers.process import Trouble
 from ullage.formats import FORMATS, Format
-from ullage.replay.boundaries import boundaries
-from ullage.replay.cache import Profile, head_of
+from ullage.replay.boundaries import answer_of, boundaries
 from ullage.replay.evidence.demands import Demands, Head, demands_of
 from ullage.replay.evidence.past import Memo, Past
 from ullage.replay.evidence.score import Watch, evidence_of
 from ullage.replay.evidence.story import Story
 from ullage.replay.evidence.subjects import budget_of
 from ullage.replay.gates import Judge, breaks_wire
+from ullage.replay.money import Purse, clocks_of
+from ullage.replay.prefix import head_of
+from ullage.replay.prices import Profile
 from ullage.replay.readers import Run
 from ullage.replay.run import Replayed, Sums
 from ullage.replay.sessions import model_of
@@ -94,10 +96,13 @@ def case_of(run: Run, common: Set[str]) -> Case:
     return Case(run, request, wire, story, lengths, demands, Judge(), head_of(request))
 
 
-def score(case: Case, window_tokens: int, name: str, make: Make, profile: Profile) -> Score:
+def score(
+    case: Case, window_tokens: int, name: str, make: Make, profiles: Sequence[Profile]
+) -> Score:
     """Put one contestant through one run."""
-    budget = case.budget_tokens(window_tokens)
-    sums, memo = Sums(case.judge, profile, case.head), Memo()
+    budget, memo = case.budget_tokens(window_tokens), Memo()
+    clocks = clocks_of(case.run.id, case.lengths, case.run.stamps)
+    sums = Sums(case.judge, Purse(profiles, (case.head, case.head), clocks, case.judge.text))
     illegal = refused = unsaid = 0
     try:
         contestant = make(case, window_tokens)
@@ -110,10 +115,12 @@ def score(case: Case, window_tokens: int, name: str, make: Make, profile: Profil
                 refused += 1
                 watch.missed(number)
                 continue
-            illegal += breaks_wire(case.run.format, case.run.messages[:length], view)
+            history = case.run.messages[:length]
+            illegal += breaks_wire(case.run.format, history, view)
             unsaid += _misses_said(case.story, length, view)
             watch.see(number, length, view)
-            sums.over_limit += sums.add(case.run.messages[:length], view) > budget
+            tokens = sums.add(number, history, view, answer_of(case.run, length))
+            sums.over_limit += tokens > budget
     except Trouble as trouble:
         return Score(None, trouble=str(trouble))
     sums.fit_ms = contestant.times_ms

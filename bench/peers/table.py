@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 from msgspec import Struct
 from rich.table import Table
@@ -96,14 +96,14 @@ def _in_reach(score: Score) -> float | None:
 
 _HEADINGS = (
     *("runs", "views", "illegal", "over", "unsaid", "refused"),
-    *("peak", "tokens", "cached", "cost", "breaks/100"),
+    *("peak", "tokens", "cost", "breaks/100"),
     *("needed", "visible", "recall@1", "recall@3", "lost", "reach to ullage's", "ms", "p99"),
 )
 
 
-def table_of(lines: Sequence[Line], profile: str) -> Table:
+def table_of(lines: Sequence[Line]) -> Table:
     """The lines for a terminal."""
-    table = Table(title=f"the same runs, the same judge; prompt cache simulated as {profile}")
+    table = Table(title="the same runs, the same judge")
     table.add_column("window", justify="right")
     table.add_column("policy", no_wrap=True)
     for heading in _HEADINGS:
@@ -134,8 +134,7 @@ def _cells(line: Line) -> list[str]:
         f"{line.refused:,}" if line.refused else "",
         f"{row.peak_tokens:,}",
         f"{row.tokens / max(row.raw_tokens, 1):.0%}",
-        f"{row.cached_share:.0%}",
-        f"{row.cost_share:.0%}",
+        " ".join(_costs(row)),
         f"{row.breaks_per_100:.1f}",
         f"{evidence.needed:,}",
         *(
@@ -146,6 +145,13 @@ def _cells(line: Line) -> list[str]:
         f"{row.fit_ms_median:.2f}",
         f"{row.fit_ms_p99:.1f}",
     ]
+
+
+def _costs(row: Row) -> Iterator[str]:
+    """What all calls cost under each profile, relative to the whole history; caches warm."""
+    for charge in row.charges:
+        if charge.clock == "warm" and charge.usd_share is not None:
+            yield f"{charge.usd_share:.0%}"
 
 
 def _share(count: int, whole: int) -> str:

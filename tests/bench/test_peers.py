@@ -11,7 +11,7 @@ from bench.peers.catalog import PEERS
 from bench.peers.generated import generated_run
 from bench.peers.process import PeerProcess, Trouble
 from bench.peers.table import lines_of, markdown_of
-from ullage.replay.cache import PROFILES
+from ullage.replay.prices import PROFILES
 from ullage.replay.run import replay_run
 
 TOY = Path(__file__).parents[2] / "bench" / "peers" / "adapters" / "toy.py"
@@ -22,8 +22,8 @@ def scored(*policies, calls=8, runs=1, seconds=60.0, run_seconds=60.0):
     """The line of each contestant, by name."""
     run = generated_run(calls)
     entries = [Entry("toy", policy, Path(sys.executable), TOY) for policy in policies]
-    profile, results = PROFILES["anthropic-5m"], {}
-    with Arena(entries, profile, seconds=seconds, run_seconds=run_seconds) as arena:
+    profiles, results = [PROFILES["anthropic-5m"]], {}
+    with Arena(entries, profiles, seconds=seconds, run_seconds=run_seconds) as arena:
         for _ in range(runs):
             for window, name, score in arena.scores(run, [WINDOW], frozenset()):
                 results.setdefault((window, name), []).append(score)
@@ -42,7 +42,7 @@ def test_a_peer_that_sends_everything_scores_as_everything_does(lines):
     assert toys.row.tokens == toys.row.raw_tokens == ours.row.tokens
     assert toys.row.evidence == ours.row.evidence
     assert toys.row.evidence.er_line == 1.0
-    assert toys.row.cost_share == 1.0
+    assert toys.row.charges[0].usd_share == 1.0
     assert ours.over > 0, "the run has to be larger than the window"
 
 
@@ -69,7 +69,7 @@ def test_a_call_the_library_refuses_is_a_finding_and_the_run_goes_on(lines):
 
 
 def test_ours_is_what_ullage_replay_says_it_is(lines):
-    replayed = replay_run(generated_run(40), WINDOW, profile=PROFILES["anthropic-5m"])
+    replayed = replay_run(generated_run(40), WINDOW, profiles=[PROFILES["anthropic-5m"]])
     ours = lines["ullage"]
     assert (ours.illegal, ours.over, ours.refused) == (0, 0, 0)
     assert ours.row.tokens == replayed.tokens
