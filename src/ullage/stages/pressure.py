@@ -145,8 +145,9 @@ def _has_results(parts: tuple[object, ...]) -> bool:
 def is_frozen(window: Window) -> bool:
     """Whether the open turn was thought about, and its thinking must stay as it is (A14).
 
-    A turn is open while results wait for the model; what the user says closes it. Asked of the history and not of the view: once the guard had to leave that thinking out, a
-    second call must decide as the first one did.
+    A turn is open while results wait for the model; what the user says closes it. Asked of the
+    history and not of the view: once the guard had to leave that thinking out, a second call
+    must decide as the first one did.
     """
     turn, messages = range(window.turn_start, window.size), window.transcript.messages
     is_open = window.reasoning == "frozen" and any(messages[index].results for index in turn)
