@@ -1,6 +1,6 @@
 """The price profiles that ship: dated, whole, and as the maintained table has them."""
 
-from datetime import UTC, date, datetime
+from datetime import UTC, date, datetime, time
 
 import pytest
 from genai_prices.data_snapshot import get_snapshot
@@ -8,6 +8,7 @@ from genai_prices.data_snapshot import get_snapshot
 from ullage.errors import ConfigError
 from ullage.replay.prices import PROFILES, Cliff, profile_at, profile_named
 
+NOON = time(12, tzinfo=UTC)
 PRICED = [profile for profile in PROFILES.values() if profile.hits != "never"]
 
 
@@ -16,9 +17,12 @@ def by_name(profile):
 
 
 def listed(profile):
-    """Prices of the profile's model in genai-prices, US dollars per million tokens."""
+    """Prices of the profile's model in genai-prices, US dollars per million tokens.
+
+    At noon of its date: some prices change by the hour.
+    """
     _, model = get_snapshot().find_provider_model(profile.model, None, None, None)
-    return model.get_prices(datetime.now(UTC))
+    return model.get_prices(datetime.combine(date.fromisoformat(profile.as_of), NOON))
 
 
 def base(price):
