@@ -159,6 +159,23 @@ def test_it_is_loaded_from_its_newest_summary_and_nothing_is_lost(format, tmp_pa
     assert [n for n in range(STEPS) if f"Step {n}." not in said or f"{n}\n{LOG}" not in said] == []
 
 
+@pytest.mark.parametrize("format", sorted(FORMATS))
+def test_a_store_that_has_never_seen_the_outputs_is_given_all_of_them(format, tmp_path):
+    """The outputs' file was lost, or another is used, after the first compactions."""
+    messages, wire = histories.wire(format, TURNS), FORMATS[format]
+    model, half = Model(), len(messages) // 2
+    lived(opened(tmp_path, format, model), format, messages[:half])
+    assert model.asked
+    before = len(model.asked)
+    fresh = opened(tmp_path, format, model, store=SqliteStore(tmp_path / "fresh.db"))
+    view = lived(fresh, format, messages[half:])[-1]
+    assert len(model.asked) > before
+    shown, found = texts(format, wire.history(view)), {}
+    reading.reachable(fresh.session, shown, found)
+    said = "\n".join([*shown, *found.values()])
+    assert [n for n in range(STEPS) if f"Step {n}." not in said or f"{n}\n{LOG}" not in said] == []
+
+
 def test_what_is_too_little_to_compact_is_loaded_whole(tmp_path):
     messages = histories.wire("openai-chat", TURNS[:4])
     conversation = opened(tmp_path, "openai-chat")

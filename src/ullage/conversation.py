@@ -40,6 +40,7 @@ from ullage.meter import Meter
 from ullage.policy import Policy
 from ullage.presets import preset
 from ullage.session import Session
+from ullage.stages.account import outputs_of
 from ullage.stages.compact import OURS, compact
 from ullage.stores import Store
 from ullage.stores.conversations import CompactionPart, ConversationStore, StoredMessage
@@ -246,8 +247,10 @@ class Conversation:
         if filled.refused:
             why = f"{filled.refused}; the deterministic summary stands"
             self.session.events.append(Event(kind="summary_refused", where="summary", why=why))
-        self.session.store.commit(self.session.settings.tenant, cut.outputs, ())
         run_length = window.transcript.find(span.upto) or 0
+        # All the run's outputs, not the new ones alone: this store may never have seen the others.
+        outputs = (*outputs_of(window.transcript, 0, run_length), *cut.outputs)
+        self.session.store.commit(self.session.settings.tenant, outputs, ())
         tokens = sum(sum(window.leaf_counts(index)) for index in range(run_length))
         summary = "\n\n".join(span.texts)
         return self._kept.mark_compacted(boundary_id, summary, tokens=tokens)

@@ -275,6 +275,28 @@ def test_connections_that_open_and_write_at_once_wait_for_each_other(tmp_path):
         assert len(store.find("t", [b"own"])) == 5 * crowd
 
 
+def test_a_side_file_that_comes_and_goes_while_a_file_is_opened_is_no_reason_to_refuse(path):
+    """As when another process begins to write, or closes."""
+    journal, stop = path.with_name(path.name + "-journal"), threading.Event()
+
+    def comes_and_goes():
+        while not stop.is_set():
+            journal.touch()
+            journal.unlink(missing_ok=True)
+
+    with closing(SqliteStore(path)) as store:
+        store.commit("t", [output("x")], [])
+    other = threading.Thread(target=comes_and_goes)
+    other.start()
+    try:
+        for _ in range(300):
+            with closing(SqliteStore(path)) as store:
+                assert store.refs("t") == (output("x").ref,)
+    finally:
+        stop.set()
+        other.join()
+
+
 def hammer(path, me, failures):
     try:
         with closing(SqliteStore(path)) as store:

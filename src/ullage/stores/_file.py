@@ -27,7 +27,7 @@ import sqlite3
 import stat
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from threading import Lock, RLock
 from weakref import WeakSet
@@ -252,9 +252,10 @@ def make_folders(folder: Path, *, own_folder: bool) -> None:
 
 def _tighten(path: Path) -> None:
     """Take the rights of others from the file and what SQLite has put beside it."""
-    for place in _places(path):
-        if os.name == "posix" and place.exists() and stat.S_IMODE(place.stat().st_mode) & 0o077:
-            place.chmod(0o600)
+    for place in _places(path) if os.name == "posix" else ():
+        with suppress(FileNotFoundError):  # another connection may close, and take it away
+            if stat.S_IMODE(place.stat().st_mode) & 0o077:
+                place.chmod(0o600)
 
 
 def _places(path: Path) -> tuple[Path, ...]:
@@ -264,16 +265,24 @@ def _places(path: Path) -> tuple[Path, ...]:
 
 def _is_odd(place: Path) -> bool:
     """Something is there that is not a regular file."""
-    return os.path.lexists(place) and _inode(place) is None
+    found = _found(place)
+    return found is not None and not stat.S_ISREG(found.st_mode)
 
 
 def _inode(path: Path) -> tuple[int, int] | None:
     """(device, inode) of a regular file; None for anything else."""
+    found = _found(path)
+    if found is None or not stat.S_ISREG(found.st_mode):
+        return None
+    return found.st_dev, found.st_ino
+
+
+def _found(place: Path) -> os.stat_result | None:
+    """What is there, in one look: another connection may take it away between two."""
     try:
-        found = os.lstat(path)
+        return os.lstat(place)
     except FileNotFoundError:
         return None
-    return (found.st_dev, found.st_ino) if stat.S_ISREG(found.st_mode) else None
 
 
 def _unsafe(reason: str) -> StoreError:
