@@ -1,85 +1,232 @@
 """Two matchers of the evidence metric, written apart, on the same runs (`metrics` N4).
 
-    python -m bench.matchers FILE [--most 8]
+    python -m bench.matchers FILE… [--most 8] [--calls 40] [--list differences.txt]
 
 The first is `ullage.replay.evidence`; the second is `tests.replay.second_matcher`, written from
-the definition alone. What both call a demand is looked for by both in the same views: every old
-result cut to its head and its tail, or the newest messages alone. Runs in Chat Completions only,
-and without the stop list, which is the same for both.
+the definition alone. Counted is every value that either of them calls a demand: what the other
+says of the same value in the same call, and where both say demand, whether age, kind and newest
+source line are the same. What both call a demand is then looked for by both in the same views
+(`--view`, frames of `ullage.replay.evidence.frame` and adversaries). Runs in Chat Completions
+only, and without the stop list, which is the same for both.
 """
 
 from __future__ import annotations
 
+import random
+import time
 from collections import Counter
-from itertools import islice
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import chain
+from typing import Any, TextIO
 
 import click
+from msgspec import Struct
 
 from tests.replay import second_matcher as second
 from ullage.formats import FORMATS
 from ullage.replay.boundaries import boundaries
-from ullage.replay.evidence.demands import Head, demands_of
-from ullage.replay.evidence.frame import frame
+from ullage.replay.evidence.adversaries import ADVERSARIES
+from ullage.replay.evidence.demands import Demand, Demands, Head, classes_of, demands_of
+from ullage.replay.evidence.frame import FRAMES, frame
 from ullage.replay.evidence.past import Memo, Past
-from ullage.replay.evidence.sight import Sight
+from ullage.replay.evidence.sight import Sight, lines_of
 from ullage.replay.evidence.story import Story
+from ullage.replay.evidence.texts import words
 from ullage.replay.gates import Judge
 from ullage.replay.readers import Run, read
 
 _BUDGET_SHARE = 0.3
-_LEAST_CALLS = 40
+_CLASSES = {
+    "user/system": "told",
+    "own writing": "reuse",
+    "generated": "generated",
+    "tool name": "schema",
+    "stop list": "common",
+    "re-use": "reuse",
+    "demand": "first",
+}
+"""The second matcher's classes in the words of the first."""
 
 
-def compared(run: Run, budget_share: float = _BUDGET_SHARE) -> Counter[str]:
-    """How often the two agree on what is demanded, and on what a view shows."""
-    wire, lengths = FORMATS[run.format], boundaries(run)
-    story = Story(wire, run.messages)
-    mine = demands_of(story, lengths, Head.of(wire, run.request))
-    numbers = _calls(run.messages)
-    theirs = {
-        (demand.call_index, demand.atom): demand
-        for demand in second.demands(run.messages, [], frozenset())
-        if demand.first_use
-    }
+class Found(Struct, frozen=True):
+    """What one matcher says of one value of one call: its class, and if demanded the demand."""
+
+    use: str
+    kind: str
+    age: int = 0
+    line: str = ""
+    demand: Any = None
+
+
+class Difference(Struct, frozen=True):
+    """One value that the two do not see alike."""
+
+    group: str
+    run: str
+    call: int
+    value: str
+    one: Found | None
+    other: Found | None
+
+
+class Pair:
+    """One run, read by both.
+
+    Attributes:
+        first: by call and value, what the first says.
+        second: the same of the second.
+    """
+
+    def __init__(self, run: Run) -> None:
+        """Read the run with both."""
+        self.run, self.lengths = run, boundaries(run)
+        wire = FORMATS[run.format]
+        self.story = Story(wire, run.messages)
+        self.head = Head.of(wire, run.request)
+        self.demands = demands_of(self.story, self.lengths, self.head)
+        self.first = dict(self._first())
+        self.second = dict(self._second())
+
+    def _first(self) -> Iterator[tuple[tuple[int, str], Found]]:
+        for number, length in enumerate(self.lengths):
+            demands = {demand.atom: demand for demand in self.demands.by_call[number]}
+            for atom, (use, _) in classes_of(self.story, length, self.head).items():
+                demand = demands.get(atom)
+                yield (number, atom.text), _of_first(use, atom.kind, demand)
+
+    def _second(self) -> Iterator[tuple[tuple[int, str], Found]]:
+        numbers = {number: at for at, number in enumerate(_numbers(self.run, self.lengths))}
+        for use, it in second.classes(self.run.messages, [self.head.text], frozenset()):
+            found = Found(_CLASSES[use], it.kind, it.age, it.source_line, it)
+            yield (numbers[it.call_index], it.atom), found
+
+    def differences(self, use: str) -> Iterator[Difference]:
+        """Every value that at least one gives this use; its group is ``alike`` if both do."""
+        keys = {key for key, found in chain(self.first.items(), self.second.items()) if found.use == use}
+        for call, value in sorted(keys):
+            one, other = self.first.get((call, value)), self.second.get((call, value))
+            yield Difference(_group(one, other), self.run.id, call, value, one, other)
+
+
+def _of_first(use: str, kind: str, demand: Demand | None) -> Found:
+    if demand is None:
+        return Found(use, kind)
+    line = demand.atom.text
+    if kind != "quote":
+        newest = lines_of(demand)[0]
+        line = newest.before + line + newest.behind
+    return Found(use, kind, demand.age, line, demand)
+
+
+def _group(one: Found | None, other: Found | None) -> str:
+    if one is None or other is None:
+        there = one or other
+        assert there is not None
+        return f"{'second' if one is None else 'first'} only: {there.kind} is no atom of the other"
+    if one.use != other.use:
+        return f"class: first says {one.use}, second {other.use} ({one.kind})"
+    if one.age != other.age:
+        return "age"
+    return "alike"
+
+
+def _numbers(run: Run, lengths: Sequence[int]) -> list[int]:
+    """The second matcher's number of the call that begins at each length."""
+    replies = [at for at, message in enumerate(run.messages) if message["role"] == "assistant"]
+    number = {at: count for count, at in enumerate(replies, 1)}
+    return [number.get(length, 0) for length in lengths]
+
+
+def details(pairs: Sequence[Difference]) -> Counter[str]:
+    """Of values both demand at the same age: how often kind and newest source line differ."""
     found: Counter[str] = Counter()
-    judge, memo, sight = Judge(), Memo(), Sight(story)
-    budget = int(budget_share * judge.tokens(run.messages))
-    for number, (length, demands) in enumerate(zip(lengths, mine.by_call, strict=True)):
-        first = {d.atom.text: d for d in demands if d.use == "first"}
-        others = {atom: d for (call, atom), d in theirs.items() if call == numbers[length]}
-        found["only the first demands"] += len(first.keys() - others.keys())
-        found["only the second demands"] += len(others.keys() - first.keys())
-        shared = first.keys() & others.keys()
-        found["both demand"] += len(shared)
-        for name in ("head_tail", "recency") if shared else ():
-            past = Past(story, length, number, judge, memo)
-            view = frame(name, mine)(past, budget).messages
-            looked = sight.look(view)
-            for atom in shared:
-                one = sight.seen(first[atom], looked) == "line"
-                other = second.visible(others[atom], view)
-                found[f"{name}: " + ("alike" if one == other else f"first {one}")] += 1
+    for it in pairs:
+        if it.group == "alike" and it.one and it.other:
+            if it.one.kind != it.other.kind:
+                found[f"kind: first {it.one.kind}, second {it.other.kind}"] += 1
+            found["source line"] += words(it.one.line) != words(it.other.line)
     return found
 
 
-def _calls(messages: list[dict]) -> dict[int, int]:
-    """The second matcher's number of the call made by the reply that begins at a message."""
-    replies = [at for at, message in enumerate(messages) if message["role"] == "assistant"]
-    return {at: number for number, at in enumerate(replies, 1)}
+def visibility(pair: Pair, views: Sequence[str], share: float) -> Iterator[tuple[str, Difference]]:
+    """What each shows of the values that both demand, view by view."""
+    judge, memo, sight = Judge(), Memo(), Sight(pair.story)
+    budget = int(share * judge.tokens(pair.run.messages))
+    shared: dict[int, list[Difference]] = {}
+    for it in pair.differences("first"):
+        if it.group == "alike":
+            shared.setdefault(it.call, []).append(it)
+    for call, wanted in shared.items():
+        for name in views:
+            past = Past(pair.story, pair.lengths[call], call, judge, memo)
+            view = _policy(name, pair.demands)(past, budget).messages
+            looked = sight.look(view)
+            for it in wanted:
+                assert it.one and it.other
+                one = sight.seen(it.one.demand, looked) == "line"
+                other = second.visible(it.other.demand, view)
+                group = "alike" if one == other else f"shown by the {'first' if one else 'second'} only"
+                yield name, Difference(group, it.run, it.call, it.value, it.one, it.other)
+
+
+def _policy(name: str, demands: Demands) -> Any:
+    return ADVERSARIES.get(name) or frame(name, demands)
+
+
+def chosen(files: Sequence[str], most: int, calls: int) -> Iterator[Run]:
+    """So many runs of each file, drawn by lot from those of enough calls."""
+    for file in files:
+        runs = (run for run in read(file) if run.format == "openai-chat")
+        long = [run for run in runs if len(boundaries(run)) >= calls]
+        yield from random.Random(0).sample(long, min(most, len(long)))
 
 
 @click.command()
-@click.argument("file")
-@click.option("--most", default=8, show_default=True, help="How many runs.")
-def main(file: str, most: int) -> None:
-    """Compare the two on the first runs of a file that have forty calls or more."""
-    runs = (run for run in read(file) if isinstance(run, Run) and run.format == "openai-chat")
-    chosen = islice((run for run in runs if len(boundaries(run)) >= _LEAST_CALLS), most)
-    total: Counter[str] = Counter()
-    for run in chosen:
-        total.update(compared(run))
-    for name, count in sorted(total.items()):
-        click.echo(f"{count:>8,}  {name}")
+@click.argument("files", nargs=-1, required=True)
+@click.option("--most", default=8, show_default=True, help="How many runs of each file.")
+@click.option("--calls", default=40, show_default=True, help="The fewest calls of such a run.")
+@click.option("--view", "views", multiple=True, type=click.Choice([*FRAMES, *ADVERSARIES]))
+@click.option("--list", "listing", type=click.File("w"), help="Where to write every difference.")
+def main(
+    files: Sequence[str], most: int, calls: int, views: Sequence[str], listing: TextIO | None
+) -> None:
+    """Compare the two on runs drawn by lot from each file."""
+    started, runs = time.perf_counter(), 0
+    groups: dict[str, Counter[str]] = {"demands": Counter(), "re-uses": Counter()}
+    kinds: Counter[str] = Counter()
+    for run in chosen(files, most, calls):
+        runs += 1
+        pair = Pair(run)
+        found = {"demands": list(pair.differences("first")), "re-uses": list(pair.differences("reuse"))}
+        kinds.update(details(found["demands"]))
+        for name, it in visibility(pair, views or ("head_tail", "recency"), _BUDGET_SHARE):
+            found.setdefault(f"view {name}", []).append(it)
+        for name, differences in found.items():
+            groups.setdefault(name, Counter()).update(it.group for it in differences)
+            _write(listing, name, differences)
+    click.echo(f"{runs} runs in {time.perf_counter() - started:.0f} s")
+    for name, counts in groups.items():
+        _table(name, counts)
+    click.echo("where both say demand")
+    for name, count in kinds.most_common():
+        click.echo(f"{count:>8,}  other {name}")
+
+
+def _table(name: str, counts: Mapping[str, int]) -> None:
+    total = sum(counts.values())
+    click.echo(f"{name}: {counts.get('alike', 0):,} of {total:,} alike", nl=False)
+    click.echo(f" = {counts.get('alike', 0) / max(total, 1):.2%}")
+    for group, count in sorted(counts.items(), key=lambda item: -item[1]):
+        if group != "alike":
+            click.echo(f"{count:>8,}  {group}")
+
+
+def _write(listing: TextIO | None, name: str, differences: Sequence[Difference]) -> None:
+    for it in differences if listing else ():
+        if it.group != "alike":
+            lines = [found.line if found else "" for found in (it.one, it.other)]
+            row = (name, it.group, it.run, str(it.call), repr(it.value), *map(repr, lines))
+            print("\t".join(row), file=listing)
 
 
 if __name__ == "__main__":

@@ -21,9 +21,22 @@ from ullage.replay.evidence.atoms import atoms_of
 from ullage.replay.evidence.story import Piece, Story
 from ullage.replay.evidence.texts import Atom, holds, plain, quotes
 
-__all__ = ["BUCKETS", "CLASSES", "Demand", "Demands", "Head", "Use", "bucket_of", "demands_of"]
+__all__ = [
+    "BUCKETS",
+    "CLASSES",
+    "Demand",
+    "Demands",
+    "Head",
+    "Sources",
+    "Use",
+    "bucket_of",
+    "classes_of",
+    "demands_of",
+]
 
 Use: TypeAlias = Literal["first", "reuse"]
+Sources: TypeAlias = tuple[tuple[int, Piece], ...]
+"""The texts that hold a value, oldest first, each with the number of its message."""
 CLASSES = ("first", "reuse", "told", "schema", "common", "generated")
 BUCKETS = ("1", "2-3", "4-10", "11-30", ">30")
 _UPPER = (1, 3, 10, 30)
@@ -52,7 +65,7 @@ class Demand(Struct, frozen=True):
     use: Use
     age: int
     weight: float
-    sources: tuple[tuple[int, Piece], ...]
+    sources: Sources
 
     @property
     def is_far(self) -> bool:
@@ -119,20 +132,33 @@ def demands_of(
     classes: Counter[str] = Counter()
     by_call = []
     for number, length in enumerate(lengths):
-        found: dict[Atom, tuple[str, tuple[tuple[int, Piece], ...]]] = {}
-        for call in _calls(story, length):
-            for atom in sorted(atoms_of(call.arguments)):
-                if atom not in found:
-                    found[atom] = _class(atom, call.name, story, length, head, common)
+        found = classes_of(story, length, head, common)
         classes.update(kind for kind, _ in found.values())
         by_call.append(tuple(_made(number, found, lengths)))
     return Demands(tuple(by_call), {name: classes[name] for name in CLASSES if classes[name]})
 
 
+def classes_of(
+    story: Story, length: int, head: Head, common: Set[str] = frozenset()
+) -> dict[Atom, tuple[str, Sources]]:
+    """The class of every value in the arguments of one reply; of the scored, the sources.
+
+    Args:
+        story: the whole run.
+        length: how many messages stood before the reply.
+        head: what stands outside the messages.
+        common: the stop list (`ullage.replay.evidence.common`).
+    """
+    found: dict[Atom, tuple[str, Sources]] = {}
+    for call in _calls(story, length):
+        for atom in sorted(atoms_of(call.arguments)):
+            if atom not in found:
+                found[atom] = _class(atom, call.name, story, length, head, common)
+    return found
+
+
 def _made(
-    number: int,
-    found: Mapping[Atom, tuple[str, tuple[tuple[int, Piece], ...]]],
-    lengths: Sequence[int],
+    number: int, found: Mapping[Atom, tuple[str, Sources]], lengths: Sequence[int]
 ) -> Iterator[Demand]:
     uses: tuple[Use, ...] = ("first", "reuse")
     for use in uses:
@@ -145,7 +171,7 @@ def _made(
 
 def _class(
     atom: Atom, tool: str, story: Story, length: int, head: Head, common: Set[str]
-) -> tuple[str, tuple[tuple[int, Piece], ...]]:
+) -> tuple[str, Sources]:
     places = story.before(atom, length)
     if head.says(atom) or any(piece.by == "told" for _, piece in places):
         return "told", ()
