@@ -73,9 +73,11 @@ class Census:
 
 
 def _ends(token: str) -> Iterator[str]:
-    """The token, and of a path every ending from a slash on."""
+    """The token, of a path every ending from a slash on, and of a dotted name every part."""
     yield token
     at = token.find("/")
     while at >= 0:
         yield token[at + 1 :]
         at = token.find("/", at + 1)
+    if "." in token:
+        yield from token[token.rfind("/") + 1 :].split(".")

@@ -127,8 +127,6 @@ def _price(line: tuple[str, tuple[float, int]]) -> float:
 
 
 def _line_of(demand: Demand) -> str:
-    if demand.atom.kind == "quote":
-        return demand.atom.text
     line = lines_of(demand)[0]
     return line.before + demand.atom.text + line.behind
 

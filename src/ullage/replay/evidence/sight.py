@@ -89,13 +89,13 @@ class Sight:
 
     def _in_text(self, demand: Demand, piece: Piece) -> Seen:
         atom = demand.atom
-        if atom.kind == "quote":
-            return "line" if quotes(piece.text, atom.text) else "nothing"
+        if atom.kind == "quote" and not quotes(piece.text, atom.text):
+            return "nothing"
         found: Seen = "nothing"
         for at in places(piece.plain, atom):
             found = "mention"
             lines = self._lines_of(demand)
-            if any(_shows(piece.plain, at, atom.text, line) for line in lines):
+            if any(_shows(piece.plain, at, atom.plain, line) for line in lines):
                 return "line"
         return found
 
@@ -112,9 +112,10 @@ class Sight:
 def lines_of(demand: Demand) -> tuple[Line, ...]:
     """The lines that told a value, newest text first, each once; the first 64."""
     found: dict[Line, None] = {}
+    value = demand.atom.plain
     for _, piece in reversed(demand.sources):
         for at in islice(places(piece.plain, demand.atom), _MOST_LINES):
-            found[line_at(piece.plain, at, at + len(demand.atom.text))] = None
+            found[line_at(piece.plain, at, at + len(value))] = None
         if len(found) >= _MOST_LINES:
             break
     return tuple(islice(found, _MOST_LINES))

@@ -2,6 +2,10 @@
 
 Both sides are read in one plain form, so that a value inside a JSON string is the same value
 (`metrics` M1). What is quoted whole (the old text of an edit) is compared byte for byte.
+
+A token is a row of letters, digits and ``_`` with single ``. - @ /`` inside. A value occurs as a
+whole token, or as what follows a slash of one. Dots also divide a name: ``user_id`` occurs in
+``self.user_id``, but neither a number nor a path does so. A literal is bounded by words alone.
 """
 
 from __future__ import annotations
@@ -13,15 +17,23 @@ from typing import Literal, TypeAlias
 
 from msgspec import Struct
 
-__all__ = ["Atom", "Kind", "holds", "places", "plain", "quotes", "words"]
+__all__ = ["URL", "Atom", "Kind", "bare_url", "holds", "places", "plain", "quotes", "words"]
 
 Kind: TypeAlias = Literal["path", "identifier", "number", "hash", "literal", "quote"]
 
 _HEX = "[0-9a-fA-F]"
 _ESCAPE = re.compile(
     rf"\\+u([dD][89abAB]{_HEX}{{2}})\\+u([dD][c-fC-F]{_HEX}{{2}})"  # two stand for one sign
-    rf"|\\+(?:u({_HEX}{{4}})|([nrt\"'/]))|\\{{2,}}"
+    rf"|\\+(?:u({_HEX}{{4}})|([a-zA-Z\"'/]))|\\{{2,}}"
 )
+URL = re.compile(r"[A-Za-z]\w*://(?:[^\s\"'`<>|\\()\[\]{}]|\([^\s\"'`<>|\\()\[\]{}]*\))+")
+"""A URL, perhaps with the stop behind it (`bare_url`). It may hold brackets that it closes."""
+_LONGER = {
+    True: re.compile(r"[-@]\w|/[.@]?\w"),
+    False: re.compile(r"[-.@]\w|/[.@]?\w"),
+}
+"""What makes a longer token of one that ends here, where dots divide names and where not."""
+_NOT_BEFORE_ROOT = frozenset("~./<*)}]")
 _SIGNS = {"n": "\n", "r": "\r", "t": "\t"}
 _WORD = re.compile(r"\w+")
 
@@ -37,9 +49,17 @@ class Atom(Struct, frozen=True, order=True):
     text: str
     kind: Kind
 
+    @property
+    def plain(self) -> str:
+        """The value in the plain form, as it stands in a plain text."""
+        return plain(self.text) if self.kind == "quote" else self.text
+
 
 def plain(text: str) -> str:
-    """The text without JSON escapes, however often it was escaped; itself if it has none."""
+    """The text without JSON escapes, however often it was escaped; itself if it has none.
+
+    Escapes of regular expressions and shells (``\\b``) are no words: a space stands for them.
+    """
     return _ESCAPE.sub(_unescaped, text) if "\\" in text else text
 
 
@@ -49,7 +69,14 @@ def _unescaped(match: re.Match[str]) -> str:
         return chr(0x10000 + ((int(high, 16) & 0x3FF) << 10) + (int(low, 16) & 0x3FF))
     if code:
         return chr(int(code, 16))
-    return _SIGNS.get(sign, sign) if sign else "\\"
+    if not sign:
+        return "\\"
+    return _SIGNS.get(sign, " ") if sign.isalpha() else sign
+
+
+def bare_url(url: str) -> str:
+    """The URL without the stop of the sentence it ends."""
+    return url.rstrip(".,:;!?*/")
 
 
 def words(text: str) -> list[str]:
@@ -63,15 +90,16 @@ def holds(text: str, atom: Atom) -> bool:
 
 
 def places(text: str, atom: Atom) -> Iterator[int]:
-    """Where an atom that is no quote occurs in a plain text, on token boundaries.
+    """Where an atom occurs in a plain text, on token boundaries; a quote anywhere.
 
     A path also occurs as the end of a longer path, from a ``/`` on.
     """
-    at = text.find(atom.text)
+    value = atom.plain
+    at = text.find(value)
     while at >= 0:
-        if _is_bounded(text, at, at + len(atom.text), atom.kind):
+        if atom.kind == "quote" or _is_bounded(text, at, atom):
             yield at
-        at = text.find(atom.text, at + 1)
+        at = text.find(value, at + 1)
 
 
 def quotes(text: str, quote: str) -> bool:
@@ -85,16 +113,29 @@ def quotes(text: str, quote: str) -> bool:
     )
 
 
-def _is_bounded(text: str, start: int, stop: int, kind: Kind) -> bool:
-    before, after = text[max(start - 2, 0) : start], text[stop : stop + 2]
-    if _is_word(before[-1:]) or _is_word(after[:1]):
+def _is_bounded(text: str, start: int, atom: Atom) -> bool:
+    stop = start + len(atom.text)
+    before = text[max(start - 2, 0) : start]
+    if _is_word(before[-1:]) or _is_word(text[stop : stop + 1]):
         return False
-    if kind == "path":  # a longer name, or the beginning of a longer path, is another path
-        return before[-1:] not in ("-", ".") and not (after[:1] in "./-" and _is_word(after[1:]))
-    if kind == "number":  # part of a longer number
-        longer = before[-1:] in (".", ",") and before[:1].isdigit()
-        return not longer and not (after[:1] in (".", ",") and after[1:].isdigit())
-    return True
+    if atom.kind == "literal":
+        return True
+    if atom.kind == "path" and not _is_whole_path(text, start, atom.text):
+        return False
+    dots_divide = atom.kind in ("identifier", "hash")
+    is_joined = before[-1:] in ("-", "@") or (before[-1:] == "." and not dots_divide)
+    if is_joined and _is_word(before[:-1]):
+        return False
+    return not _LONGER[dots_divide].match(text, stop)
+
+
+def _is_whole_path(text: str, start: int, path: str) -> bool:
+    """Whether what begins here is this path or URL, and no other root than its own."""
+    before = text[max(start - 1, 0) : start]
+    if "://" in path:
+        found = URL.match(text, start)
+        return found is not None and bare_url(found[0]) == path
+    return before != "." and not (path[0] == "/" and before in _NOT_BEFORE_ROOT)
 
 
 def _is_word(sign: str) -> bool:
