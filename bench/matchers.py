@@ -4,8 +4,7 @@
 
 The first is `ullage.replay.evidence`; the second is `tests.replay.second_matcher`, written from
 the definition alone. Counted is every value that either of them calls a demand: what the other
-says of the same value in the same call, and where both say demand, whether age, kind and newest
-source line are the same. What both call a demand is then looked for by both in the same views
+says of the same value in the same call, and where both say demand, whether age, kind and . What both call a demand is then looked for by both in the same views
 (`--view`, frames of `ullage.replay.evidence.frame` and adversaries). Runs in Chat Completions
 only, and without the stop list, which is the same for both.
 """
@@ -15,7 +14,7 @@ from __future__ import annotations
 import random
 import time
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import chain
 from typing import Any, TextIO
 
@@ -24,21 +23,20 @@ from msgspec import Struct
 
 from tests.replay import second_matcher as second
 from ullage.formats import FORMATS
-from ullage.replay.boundaries import boundaries
+from ullage.replay.boundaries import boundaries, is_models
 from ullage.replay.evidence.adversaries import ADVERSARIES
 from ullage.replay.evidence.demands import Demand, Demands, Head, classes_of, demands_of
 from ullage.replay.evidence.frame import FRAMES, frame
 from ullage.replay.evidence.past import Memo, Past
 from ullage.replay.evidence.sight import Sight, lines_of
 from ullage.replay.evidence.story import Story
-from ullage.replay.evidence.texts import words
+from ullage.replay.evidence.texts import plain, words
 from ullage.replay.gates import Judge
 from ullage.replay.readers import Run, read
 
 _BUDGET_SHARE = 0.3
 _CLASSES = {
     "user/system": "told",
-    "own writing": "reuse",
     "generated": "generated",
     "tool name": "schema",
     "stop list": "common",
@@ -54,7 +52,7 @@ class Found(Struct, frozen=True):
     use: str
     kind: str
     age: int = 0
-    line: str = ""
+    lines: tuple[str, ...] = ()
     demand: Any = None
 
 
@@ -95,10 +93,11 @@ class Pair:
                 yield (number, atom.text), _of_first(use, atom.kind, demand)
 
     def _second(self) -> Iterator[tuple[tuple[int, str], Found]]:
-        numbers = {number: at for at, number in enumerate(_numbers(self.run, self.lengths))}
+        before = 1 + is_models(self.run.messages[0])
         for use, it in second.classes(self.run.messages, [self.head.text], frozenset()):
-            found = Found(_CLASSES[use], it.kind, it.age, it.source_line, it)
-            yield (numbers[it.call_index], it.atom), found
+            lines = tuple(dict.fromkeys((it.source_line, *it.other_lines)))
+            found = Found(_CLASSES[use], it.kind, it.age, lines, it)
+            yield (it.call_index - before, it.atom), found
 
     def differences(self, use: str) -> Iterator[Difference]:
         """Every value that at least one gives this use; its group is ``alike`` if both do."""
@@ -111,11 +110,9 @@ class Pair:
 def _of_first(use: str, kind: str, demand: Demand | None) -> Found:
     if demand is None:
         return Found(use, kind)
-    line = demand.atom.text
-    if kind != "quote":
-        newest = lines_of(demand)[0]
-        line = newest.before + line + newest.behind
-    return Found(use, kind, demand.age, line, demand)
+    value = demand.atom.plain
+    lines = (line.before + value + line.behind for line in lines_of(demand))
+    return Found(use, kind, demand.age, tuple(lines), demand)
 
 
 def _group(one: Found | None, other: Found | None) -> str:
@@ -130,13 +127,6 @@ def _group(one: Found | None, other: Found | None) -> str:
     return "alike"
 
 
-def _numbers(run: Run, lengths: Sequence[int]) -> list[int]:
-    """The second matcher's number of the call that begins at each length."""
-    replies = [at for at, message in enumerate(run.messages) if message["role"] == "assistant"]
-    number = {at: count for count, at in enumerate(replies, 1)}
-    return [number.get(length, 0) for length in lengths]
-
-
 def details(pairs: Sequence[Difference]) -> Counter[str]:
     """Of values both demand at the same age: how often kind and newest source line differ."""
     found: Counter[str] = Counter()
@@ -144,8 +134,13 @@ def details(pairs: Sequence[Difference]) -> Counter[str]:
         if it.group == "alike" and it.one and it.other:
             if it.one.kind != it.other.kind:
                 found[f"kind: first {it.one.kind}, second {it.other.kind}"] += 1
-            found["source line"] += words(it.one.line) != words(it.other.line)
+            one, other = (_rows(both.lines) for both in (it.one, it.other))
+            found["source lines: " + ("first has fewer" if one < other else "second has fewer" if other < one else "neither holds the other")] += one != other
     return found
+
+
+def _rows(lines: Iterable[str]) -> set[tuple[str, ...]]:
+    return {tuple(words(plain(line))) for line in lines}
 
 
 def visibility(pair: Pair, views: Sequence[str], share: float) -> Iterator[tuple[str, Difference]]:
@@ -186,7 +181,7 @@ def chosen(files: Sequence[str], most: int, calls: int) -> Iterator[Run]:
 @click.option("--most", default=8, show_default=True, help="How many runs of each file.")
 @click.option("--calls", default=40, show_default=True, help="The fewest calls of such a run.")
 @click.option("--view", "views", multiple=True, type=click.Choice([*FRAMES, *ADVERSARIES]))
-@click.option("--list", "listing", type=click.File("w"), help="Where to write every difference.")
+@click.option("--list", "listing", type=click.File("w", lazy=False), help="Where to write every difference.")
 def main(
     files: Sequence[str], most: int, calls: int, views: Sequence[str], listing: TextIO | None
 ) -> None:
@@ -224,7 +219,7 @@ def _table(name: str, counts: Mapping[str, int]) -> None:
 def _write(listing: TextIO | None, name: str, differences: Sequence[Difference]) -> None:
     for it in differences if listing else ():
         if it.group != "alike":
-            lines = [found.line if found else "" for found in (it.one, it.other)]
+            lines = [found.lines[0] if found and found.lines else "" for found in (it.one, it.other)]
             row = (name, it.group, it.run, str(it.call), repr(it.value), *map(repr, lines))
             print("\t".join(row), file=listing)
 

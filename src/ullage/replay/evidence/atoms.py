@@ -26,7 +26,7 @@ _LITERAL_CHARS = 8
 _PHRASE = re.compile(r"[\w ,.'’@:#+-]{8,80}")
 _NAME = r"\w+(?:[.@-]\w+)*"
 _TOKEN = re.compile(  # a slash before it is its own only if nothing that it closes is there
-    rf"(?:~/|(?<![\w~./<*)}}\]])/|(?<![\w@])[.@])?{_NAME}(?:/[.@]?{_NAME})*"
+    rf"(?:(?<!\w)~/|(?<![\w~./<*)}}\]])/)?(?:(?<![\w@])[.@])?{_NAME}(?:/[.@]?{_NAME})*"
 )
 _QUOTED = tuple(re.compile(rf"(?<!\w){q}((?:[^{q}\\\n]|\\.){{8,}}){q}(?!\w)") for q in "\"'")
 _NUMBER = re.compile(

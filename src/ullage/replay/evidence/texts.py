@@ -26,7 +26,7 @@ _ESCAPE = re.compile(
     rf"\\+u([dD][89abAB]{_HEX}{{2}})\\+u([dD][c-fC-F]{_HEX}{{2}})"  # two stand for one sign
     rf"|\\+(?:u({_HEX}{{4}})|([a-zA-Z\"'/]))|\\{{2,}}"
 )
-URL = re.compile(r"[A-Za-z]\w*://(?:[^\s\"'`<>|\\()\[\]{}]|\([^\s\"'`<>|\\()\[\]{}]*\))+")
+URL = re.compile(r"\b[A-Za-z]\w*://(?:[^\s\"'`<>|\\()\[\]{}]|\([^\s\"'`<>|\\()\[\]{}]*\))+")
 """A URL, perhaps with the stop behind it (`bare_url`). It may hold brackets that it closes."""
 _LONGER = {
     True: re.compile(r"[-@]\w|/[.@]?\w"),
