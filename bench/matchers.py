@@ -4,8 +4,9 @@
 
 The first is `ullage.replay.evidence`; the second is `tests.replay.second_matcher`, written from
 the definition alone. Counted is every value that either of them calls a demand: what the other
-says of the same value in the same call, and where both say demand, whether age, kind and . What both call a demand is then looked for by both in the same views
-(`--view`, frames of `ullage.replay.evidence.frame` and adversaries). Runs in Chat Completions
+says of the same value in the same call, and where both say demand, whether age, kind and source
+lines are the same. What both call a demand is then looked for by both in the same views
+(`--view`: frames of `ullage.replay.evidence.frame`, and adversaries). Runs in Chat Completions
 only, and without the stop list, which is the same for both.
 """
 
@@ -101,7 +102,9 @@ class Pair:
 
     def differences(self, use: str) -> Iterator[Difference]:
         """Every value that at least one gives this use; its group is ``alike`` if both do."""
-        keys = {key for key, found in chain(self.first.items(), self.second.items()) if found.use == use}
+        keys = {
+            key for key, found in chain(self.first.items(), self.second.items()) if found.use == use
+        }
         for call, value in sorted(keys):
             one, other = self.first.get((call, value)), self.second.get((call, value))
             yield Difference(_group(one, other), self.run.id, call, value, one, other)
@@ -135,7 +138,16 @@ def details(pairs: Sequence[Difference]) -> Counter[str]:
             if it.one.kind != it.other.kind:
                 found[f"kind: first {it.one.kind}, second {it.other.kind}"] += 1
             one, other = (_rows(both.lines) for both in (it.one, it.other))
-            found["source lines: " + ("first has fewer" if one < other else "second has fewer" if other < one else "neither holds the other")] += one != other
+            found[
+                "source lines: "
+                + (
+                    "first has fewer"
+                    if one < other
+                    else "second has fewer"
+                    if other < one
+                    else "neither holds the other"
+                )
+            ] += one != other
     return found
 
 
@@ -157,10 +169,13 @@ def visibility(pair: Pair, views: Sequence[str], share: float) -> Iterator[tuple
             view = _policy(name, pair.demands)(past, budget).messages
             looked = sight.look(view)
             for it in wanted:
-                assert it.one and it.other
+                assert it.one
+                assert it.other
                 one = sight.seen(it.one.demand, looked) == "line"
                 other = second.visible(it.other.demand, view)
-                group = "alike" if one == other else f"shown by the {'first' if one else 'second'} only"
+                group = (
+                    "alike" if one == other else f"shown by the {'first' if one else 'second'} only"
+                )
                 yield name, Difference(group, it.run, it.call, it.value, it.one, it.other)
 
 
@@ -181,7 +196,9 @@ def chosen(files: Sequence[str], most: int, calls: int) -> Iterator[Run]:
 @click.option("--most", default=8, show_default=True, help="How many runs of each file.")
 @click.option("--calls", default=40, show_default=True, help="The fewest calls of such a run.")
 @click.option("--view", "views", multiple=True, type=click.Choice([*FRAMES, *ADVERSARIES]))
-@click.option("--list", "listing", type=click.File("w", lazy=False), help="Where to write every difference.")
+@click.option(
+    "--list", "listing", type=click.File("w", lazy=False), help="Where to write every difference."
+)
 def main(
     files: Sequence[str], most: int, calls: int, views: Sequence[str], listing: TextIO | None
 ) -> None:
@@ -192,7 +209,10 @@ def main(
     for run in chosen(files, most, calls):
         runs += 1
         pair = Pair(run)
-        found = {"demands": list(pair.differences("first")), "re-uses": list(pair.differences("reuse"))}
+        found = {
+            "demands": list(pair.differences("first")),
+            "re-uses": list(pair.differences("reuse")),
+        }
         kinds.update(details(found["demands"]))
         for name, it in visibility(pair, views or ("head_tail", "recency"), _BUDGET_SHARE):
             found.setdefault(f"view {name}", []).append(it)
@@ -219,7 +239,9 @@ def _table(name: str, counts: Mapping[str, int]) -> None:
 def _write(listing: TextIO | None, name: str, differences: Sequence[Difference]) -> None:
     for it in differences if listing else ():
         if it.group != "alike":
-            lines = [found.lines[0] if found and found.lines else "" for found in (it.one, it.other)]
+            lines = [
+                found.lines[0] if found and found.lines else "" for found in (it.one, it.other)
+            ]
             row = (name, it.group, it.run, str(it.call), repr(it.value), *map(repr, lines))
             print("\t".join(row), file=listing)
 

@@ -70,7 +70,9 @@ WINDOW_CHARS, LEAST_CHARS, SHOWN_SHARE, STOP_SHARE = 80, 8, 0.8, 0.02
 WORD = r"\w+(?:[.@-]\w+)*"
 TOKEN = re.compile(rf"(?:(?<!\w)~/|(?<![<*)}}\]~./\w])/)?[.@]?{WORD}(?:/[.@]?{WORD})*")
 BARE = r"\s\"'`<>()\[\]{}|\\"
-URL = re.compile(rf"\b[A-Za-z]\w*://(?:[^{BARE}]|\([^{BARE}]*\))*(?:[^{BARE}.,:;!?*/]|\([^{BARE}]*\))")
+URL = re.compile(
+    rf"\b[A-Za-z]\w*://(?:[^{BARE}]|\([^{BARE}]*\))*(?:[^{BARE}.,:;!?*/]|\([^{BARE}]*\))"
+)
 UNIT = r"(?:[kKMGTP]i?[bB]?|[bB]|bytes|[nuµm]?s|min|sec|h|d|px|r?em|pt|[kMG]?Hz)"
 NUMBERS = re.compile(rf"\d{{4,}}(?:\.\d+)?|\d+\.\d+|\d+(?:\.\d+)?{UNIT}")
 HASHES = re.compile(r"(?:0x)?[0-9a-fA-F]{7,}|[0-9a-fA-F]{8}(?:-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}")
@@ -113,16 +115,8 @@ def classes(messages, system_and_tools_texts, stop_list) -> Iterator[tuple[str, 
             call += 1
             tools = {each["function"]["name"] for each in calls_of(reply)}
             for atom, kind in atoms_of(*reply).items():
-                if given.holds(atom, kind):
-                    class_ = "user/system"
-                elif atom in tools:
-                    class_ = "tool name"
-                elif not said.holds(atom, kind):
-                    class_ = "generated"
-                elif atom in stop_list:
-                    class_ = "stop list"
-                else:
-                    class_ = REUSE if written.holds(atom, kind) else DEMAND
+                outside = outside_of(atom, kind, given, tools, said, stop_list)
+                class_ = outside or (REUSE if written.holds(atom, kind) else DEMAND)
                 yield class_, sourced(call, atom, kind, class_, sources)
         for message in reply:
             if message["role"] not in ("assistant", "tool"):
@@ -132,6 +126,17 @@ def classes(messages, system_and_tools_texts, stop_list) -> Iterator[tuple[str, 
             sources.append((call, text_of(message, keys=True)))
             if is_reply:
                 written.add(text_of(message, keys=True))
+
+
+def outside_of(atom, kind, given, tools, said, stop_list) -> str | None:
+    """The class of an atom that no use of a source is, or None."""
+    if given.holds(atom, kind):
+        return "user/system"
+    if atom in tools:
+        return "tool name"
+    if not said.holds(atom, kind):
+        return "generated"
+    return "stop list" if atom in stop_list else None
 
 
 def sourced(call, atom, kind, class_, sources) -> Demand:
@@ -327,7 +332,9 @@ def places(atom: str, kind: str, form: str) -> Iterator[int]:
     if kind not in SUBSTRINGS:
         for line in re.finditer(".+", form):
             found = named(line[0]) if atom in line[0] else ()
-            starts = {s for s, name, part in found if name == atom and (kind in DIVIDED or not part)}
+            starts = {
+                s for s, name, part in found if name == atom and (kind in DIVIDED or not part)
+            }
             yield from (line.start() + start for start in sorted(starts))
     else:
         before = r"(?<!\w)" if kind == LITERAL else ""

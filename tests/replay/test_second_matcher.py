@@ -130,7 +130,9 @@ def test_every_atom_is_of_one_class():
         result("see new_value, stop_value, own_again and user_value"),
         call("so own_again", command="ls"),
         result("nothing"),
-        call(tool="stop_tool", of="user_value; own_value; new_value; stop_value; own_again; made_up"),
+        call(
+            tool="stop_tool", of="user_value; own_value; new_value; stop_value; own_again; made_up"
+        ),
     ]
     found = [(class_, demand.atom) for class_, demand in classes(messages, (), {"stop_value"})]
     assert found == [
@@ -176,20 +178,26 @@ def test_a_reply_without_tool_calls_is_a_call():
         ("self.x, a_b, x.py", {"self.x": "identifier"}),
         ("QuerySet HTTPServer", {"QuerySet": "identifier", "HTTPServer": "identifier"}),
         ("sed -n 10,999p", {}),
-        ("at 12.5% in 0.27.0 of 2024-05-11", {
-            "12.5": "number",
-            "0.27.0": "identifier",
-            "2024-05-11": "identifier",
-        }),
+        (
+            "at 12.5% in 0.27.0 of 2024-05-11",
+            {
+                "12.5": "number",
+                "0.27.0": "identifier",
+                "2024-05-11": "identifier",
+            },
+        ),
         ("ask ann.lee@x.org", {"ann.lee@x.org": "identifier"}),
         (r"grep '\bto_find\b'", {"to_find": "identifier"}),
         (r'echo "one\nto_find"', {"to_find": "identifier", "one\nto_find": "literal"}),
         ("say \"it's 'it'\"", {"it's 'it'": "literal"}),
-        ("ls ../src/a.py ~/.x_y **/b/c_d.py [Y/n]", {
-            "src/a.py": "path",
-            "~/.x_y": "path",
-            "b/c_d.py": "path",
-        }),
+        (
+            "ls ../src/a.py ~/.x_y **/b/c_d.py [Y/n]",
+            {
+                "src/a.py": "path",
+                "~/.x_y": "path",
+                "b/c_d.py": "path",
+            },
+        ),
         ("see https://a.org/b_(c),d/.", {"https://a.org/b_(c),d": "path"}),
         ("wait 1000 or 15ms or 0.5", {"1000": "number", "15ms": "number", "0.5": "number"}),
         ("git show abc123 deadbeef", {"abc123": "identifier", "deadbeef": "hash"}),

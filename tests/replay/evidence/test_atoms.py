@@ -43,6 +43,30 @@ def test_a_value_is_known_by_what_it_looks_like(value, kind):
     assert kinds(x=value) == {value: kind}
 
 
+@pytest.mark.parametrize(
+    ("command", "found"),
+    [
+        ("git diff {one_name..two_name}", {"one_name", "two_name"}),
+        ("ls ~/.profile_x **/lib/a_b.py", {"~/.profile_x", "lib/a_b.py"}),
+        ("ls ../lib/a_b.py ./lib/c_d.py", {"lib/a_b.py", "lib/c_d.py"}),
+        (r"grep '\bto_find\b'", {"to_find"}),
+        (r'printf "%s\nto_find"', {"to_find"}),
+        ("// see `.order_by`, </first_name>", {"order_by", "first_name"}),
+        ("$ sed -n 10,999p; [Y/n] 0/3", set()),
+        ("on 2024-05-11: 0.27.0, 12.5%", {"2024-05-11", "0.27.0", "12.5"}),
+        ("mail to: ann.lee@example.org", {"ann.lee@example.org"}),
+        ("(https://x.org/a_(b),c).", {"https://x.org/a_(b),c"}),
+    ],
+)
+def test_a_command_is_split_where_its_tokens_end(command, found):
+    of_command = kinds(x=command).items()
+    assert {text for text, kind in of_command if kind != "literal"} == found
+
+
+def test_what_stands_in_quotes_may_hold_the_other_quotes():
+    assert kinds(x="""say: "it's 'it'!\"""") == {"it's 'it'!": "literal"}
+
+
 @pytest.mark.parametrize("value", ["main", "reading", "12", "x_1", "...", "", "--", "a/", "Python"])
 def test_what_any_text_may_hold_is_none(value):
     assert kinds(x=value) == {}
@@ -52,6 +76,12 @@ def test_the_old_text_of_an_edit_is_wanted_whole():
     old = "def total(self):\n    return self.rows"
     found = kinds(path="a/b.py", old_string=old, new_string="pass")
     assert found == {"a/b.py": "path", old: "quote", "self.rows": "identifier"}
+
+
+def test_what_a_search_replaces_is_old_text_too():
+    assert kinds(search="first_value", replace="") == {"first_value": "quote"}
+    assert kinds(search="first_value") == {"first_value": "identifier"}
+    assert kinds(old_path="first_value", old_string="a = 1") == {"first_value": "identifier"}
 
 
 def test_numbers_and_switches_are_no_strings():

@@ -36,6 +36,22 @@ def test_what_the_model_wrote_before_is_a_re_use():
     ]
 
 
+def test_an_attribute_the_user_named_with_its_owner_is_no_demand():
+    listed = call("grep", "window_tokens = 5", pattern="=")
+    use = call("grep", "…", pattern="window_tokens")
+    assert first_uses(run_of(TASK, listed, use)) == [("window_tokens", 1)]
+    assert first_uses(run_of(user("What is Limits.window_tokens?"), listed, use)) == []
+
+
+def test_the_old_text_of_an_edit_is_demanded_whole_and_by_its_names():
+    shown = "\tself.rows = []\n"
+    edit = call("edit", "ok", old_string="\tself.rows = []", new_string="")
+    read = call("read_file", shown, path="limits")
+    assert first_uses(run_of(TASK, read, edit)) == [("\tself.rows = []", 1), ("self.rows", 1)]
+    numbered = call("read_file", "12→ self.rows = []", path="limits")
+    assert first_uses(run_of(TASK, numbered, edit)) == [("self.rows", 1)]
+
+
 def test_what_it_says_in_the_same_breath_is_not_before():
     read = call("read_file", "…", said="I read src/limits.py.", path="src/limits.py")
     assert first_uses(run_of(TASK, LISTING, read)) == [("src/limits.py", 1)]

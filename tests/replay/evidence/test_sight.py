@@ -1,5 +1,7 @@
 """What a view shows: a line, a mere mention, or nothing."""
 
+import json
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -71,6 +73,21 @@ def test_an_edit_must_see_its_old_text_whole():
     (demand,) = demands
     sight = Sight(story)
     for text, found in ((f"> {old}", "line"), (old.replace("    ", "  "), "nothing")):
+        assert sight.seen(demand, sight.look([{"role": "user", "content": text}])) == found
+
+
+def test_an_old_text_is_shown_by_its_line_and_mentioned_without_it():
+    old = "return two"
+    line = f'    if self.is_pair(one, other) and not other.is_empty: {old}  # "both" of them'
+    run = run_of(
+        user("Go."),
+        call("read_file", f"# top\n{line}\n# end", path="x"),
+        call("edit", "ok", old_string=old, new_string=""),
+    )
+    story, _, demands = told(run)
+    (demand,) = demands
+    sight = Sight(story)
+    for text, found in ((line, "line"), (json.dumps(line), "line"), (f"do {old}", "mention")):
         assert sight.seen(demand, sight.look([{"role": "user", "content": text}])) == found
 
 

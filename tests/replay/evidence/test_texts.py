@@ -25,6 +25,20 @@ from ullage.replay.evidence.texts import Atom, holds, places, plain, quotes, wor
         ("number", "1234", "1234.5", False),
         ("number", "1234", "is 1234.", True),
         ("hash", "4beca02", "4beca02f", False),
+        ("identifier", "user_id", "self.user_id.hex", True),
+        ("identifier", "user_id", "the-user_id", False),
+        ("identifier", "user_id", "user_id-2", False),
+        ("identifier", "my_lib", "my_lib/a.py", False),
+        ("identifier", "a_b.py", "src/a_b.py:3", True),
+        ("identifier", "ann@x.org", "by_ann@x.org", False),
+        ("path", "src/a.py", ".src/a.py", False),
+        ("path", "/a_b.py", "**/a_b.py", False),
+        ("path", "https://x.org/a", "see https://x.org/a.", True),
+        ("path", "https://x.org/a", "https://x.org/a?b=1", False),
+        ("number", "2024", "2024-05-11", False),
+        ("number", "1000", "[1000,2000]", True),
+        ("literal", "some words", "12-some words, and more", True),
+        ("literal", "some words", "awesome words", False),
     ],
 )
 def test_a_value_ends_where_its_token_ends(kind, value, text, found):
@@ -42,6 +56,10 @@ def test_a_quote_is_whole_and_byte_for_byte_or_as_json_writes_it():
     assert quotes(f"x = 2\n{old}\n", old)
     assert quotes(json.dumps({"file": old}), old)
     assert not quotes('if "a":\n     return 1', old)
+
+
+def test_an_indented_quote_is_found_in_what_the_model_wrote_as_json():
+    assert quotes(json.dumps({"new_string": "\treturn rows"}), "\treturn rows")
 
 
 @given(st.text())

@@ -28,14 +28,18 @@ _NAME = r"\w+(?:[.@-]\w+)*"
 _TOKEN = re.compile(  # a slash before it is its own only if nothing that it closes is there
     rf"(?:(?<!\w)~/|(?<![\w~./<*)}}\]])/)?(?:(?<![\w@])[.@])?{_NAME}(?:/[.@]?{_NAME})*"
 )
-_QUOTED = tuple(re.compile(rf"(?<!\w){q}((?:[^{q}\\\n]|\\.){{8,}}){q}(?!\w)") for q in "\"'")
+_ROUGH = re.compile(r"[\w@./~<*)}\]-][\w@./~-]+")
+_QUOTED = tuple(
+    re.compile(
+        rf"{q}(?<!\w{q})(?=(?:[^{q}\\\n]|\\.){{8}})([^{q}\\\n]*(?:\\.[^{q}\\\n]*)*){q}(?!\w)"
+    )
+    for q in "\"'"
+)
 _NUMBER = re.compile(
     r"\d{4,}(?:\.\d+)?|\d+\.\d+"
     r"|\d+(?:\.\d+)?(?:[kKMGTP]i?[bB]?|[bB]|bytes|[nuµm]?s|min|sec|h|d|px|r?em|pt|[kMG]?Hz)"
 )
-_HASH = re.compile(
-    r"(?:0x)?[0-9a-fA-F]{7,}|[0-9a-fA-F]{8}(?:-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}"
-)
+_HASH = re.compile(r"(?:0x)?[0-9a-fA-F]{7,}|[0-9a-fA-F]{8}(?:-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}")
 _NAMED = re.compile(r"[^\W\d_]")
 _MARKED = re.compile(r"[\d_./@-]|[a-z][A-Z]|[A-Z]{2}[a-z]")
 _NAME_CHARS = 6
@@ -84,13 +88,13 @@ def atoms_in(text: str) -> Iterator[Atom]:
 
 
 def tokens_in(text: str) -> set[str]:
-    """Every token of a text that may be an atom; quicker than to tell which are."""
-    tokens = {plain(match).strip() for quoted in _QUOTED for match in quoted.findall(text)}
-    text = plain(text)
+    """Every token of a plain text that may be an atom; quicker than to tell which are."""
+    tokens = {match.strip() for quoted in _QUOTED for match in quoted.findall(text)}
     if "://" in text:
         tokens.update(bare_url(match[0]) for match in URL.finditer(text))
-        tokens.update(map(_trimmed, _TOKEN.findall(URL.sub(" ", text))))
-    tokens.update(map(_trimmed, _TOKEN.findall(text)))
+        text = URL.sub(" ", text)
+    once = "\n".join(set(_ROUGH.findall(text)))  # most stand in a text many times
+    tokens.update(map(_trimmed, _TOKEN.findall(once)))
     return tokens
 
 

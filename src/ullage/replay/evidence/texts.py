@@ -56,9 +56,9 @@ class Atom(Struct, frozen=True, order=True):
 
 
 def plain(text: str) -> str:
-    """The text without JSON escapes, however often it was escaped; itself if it has none.
+    r"""The text without JSON escapes, however often it was escaped; itself if it has none.
 
-    Escapes of regular expressions and shells (``\\b``) are no words: a space stands for them.
+    Escapes of regular expressions and shells (``\b``) are no words: a space stands for them.
     """
     return _ESCAPE.sub(_unescaped, text) if "\\" in text else text
 
@@ -106,8 +106,8 @@ def quotes(text: str, quote: str) -> bool:
     """Whether a text as sent holds the quote whole: byte for byte, or as JSON writes it."""
     if quote in text:
         return True
-    if '"' not in quote and "\\" not in quote and "\n" not in quote and quote.isascii():
-        return False
+    if quote.isascii() and quote.isprintable() and '"' not in quote and "\\" not in quote:
+        return False  # JSON writes it as it is
     return any(
         json.dumps(quote, ensure_ascii=only_ascii)[1:-1] in text for only_ascii in (False, True)
     )
