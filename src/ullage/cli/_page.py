@@ -33,7 +33,7 @@ def write_page(
     Raises:
         ConfigError: the file cannot be written.
     """
-    totals = {(row.window_tokens, row.policy): row for row in rows}
+    totals = {(row.room, row.policy): row for row in rows}
     runs = max(row.runs for row in totals.values())
     notes = [_FRAMES] if any(row.policy in FRAME_NAMES for row in rows) else []
     if len(pictures) < runs:
@@ -59,7 +59,7 @@ def command_of(name: str, paths: Iterable[Path], options: Mapping[str, object]) 
     words = ["ullage", name, *map(str, paths)]
     for option, value in options.items():
         for each in value if isinstance(value, tuple) else (value,) if value else ():
-            words += [option, str(each)]
+            words += [option] if each is True else [option, str(each)]
     return shlex.join(words)
 
 
