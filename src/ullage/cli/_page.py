@@ -10,6 +10,7 @@ from pathlib import Path
 
 from ullage import __version__
 from ullage.errors import ConfigError
+from ullage.replay.floors import Floor
 from ullage.replay.framed import FRAME_NAMES
 from ullage.replay.prices import Profile
 from ullage.replay.report import Picture, page_of
@@ -25,6 +26,7 @@ def write_page(
     path: Path,
     rows: Sequence[Row],
     profiles: Sequence[Profile],
+    floors: Sequence[Floor],
     pictures: Sequence[Picture],
     command: str,
 ) -> None:
@@ -48,6 +50,7 @@ def write_page(
         pictures=pictures,
         rows=rows,
         profiles=profiles,
+        floors=floors,
         command=command,
         notes=notes,
     )

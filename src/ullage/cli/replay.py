@@ -142,7 +142,7 @@ def command(
     comparison = compared(found, rows, tries[0][0])
     if page is not None:
         asked = _asked(choice, tries, named, wire, limits, serves)
-        write_page(page, rows, profiles, album.pictures(tries), asked)
+        write_page(page, rows, profiles, floors, album.pictures(tries), asked)
     if as_json:
         told_all = {"profiles": profiles, "floors": floors, "rows": rows}
         beside = {"cheapest": cheapest_of(rows), "compared": comparison, "skipped": damage}
