@@ -4,7 +4,7 @@ import pytest
 
 from tests.replay.evidence.conversation import call, errand, run_of, user
 from ullage.errors import ConfigError
-from ullage.replay.comparison import cheapest_of
+from ullage.replay.cheapest import cheapest_of
 from ullage.replay.floors import FLOORS, floors_with, judged_by, passes
 from ullage.replay.framed import FRAME_NAMES, replay_frame
 from ullage.replay.prices import PROFILES

@@ -21,7 +21,8 @@ from ullage.formats import FORMATS
 from ullage.presets import NAMES
 from ullage.replay.budgets import label_of
 from ullage.replay.charges import charges_table
-from ullage.replay.comparison import Comparison, cheapest_of, compared
+from ullage.replay.cheapest import cheapest_of
+from ullage.replay.comparison import Comparison, compared
 from ullage.replay.evidence.adversaries import ADVERSARIES
 from ullage.replay.evidence.common import common_in
 from ullage.replay.evidence.frame import FRAMES

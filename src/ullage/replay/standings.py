@@ -11,7 +11,8 @@ from collections.abc import Sequence
 from rich.table import Table
 
 from ullage.replay.budgets import Room, label_of
-from ullage.replay.comparison import Compared, Comparison, Curve, cheapest_of
+from ullage.replay.cheapest import cheapest_of
+from ullage.replay.comparison import Compared, Comparison, Curve
 from ullage.replay.evidence.bootstrap import Interval
 from ullage.replay.floors import Floor
 from ullage.replay.spread import Spread
