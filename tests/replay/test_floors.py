@@ -50,6 +50,13 @@ def test_a_list_of_names_is_below_the_floors_in_a_window_that_is_too_small():
     assert not row.passes
 
 
+def test_the_oracle_reaches_the_floors_and_wins_nothing():
+    floors = floors_with({"breaks": 100})
+    (row,) = rows_of([("errand", replayed("belady"))], floors=floors)
+    assert row.below == []
+    assert not row.passes
+
+
 def test_nobody_wins_where_nobody_passes():
     found = [("errand", replayed(policy, window=8_000)) for policy in ("last_call", "names_only")]
     assert {(each.policy, each.passing) for each in cheapest_of(rows_of(found))} == {(None, 0)}

@@ -21,14 +21,13 @@ from msgspec.structs import replace
 
 from ullage.replay.budgets import LEAST_PEAK, Room
 from ullage.replay.evidence.bootstrap import Interval, paired
+from ullage.replay.evidence.frame import BASE, ORACLE
 from ullage.replay.evidence.service import cost_usd
 from ullage.replay.geometry import Point, area, front, hypervolume
 from ullage.replay.run import Replayed
 from ullage.replay.table import Row
 
 __all__ = ["Compared", "Comparison", "Curve", "compared"]
-
-_BASE, _ORACLE = "recency", "belady"
 
 
 class Compared(Struct, frozen=True, kw_only=True):
@@ -108,7 +107,7 @@ def compared(found: Iterable[tuple[str, Replayed]], rows: Sequence[Row], first: 
         of_try = runs.setdefault((replayed.policy, replayed.room), {})
         of_try[replayed.run, replayed.digest] = replayed
     totals = {(row.policy, row.room): row for row in rows}
-    passing = {key for key, row in totals.items() if row.passes and row.policy != _ORACLE}
+    passing = {key for key, row in totals.items() if row.passes}
     points = [_compared(policy, room, runs, first) for policy, room in runs]
     return Comparison(_with_fronts(points, runs, passing), _curves(runs, first))
 
@@ -125,7 +124,7 @@ def _compared(
         runs=len(counting),
         er_line=_mean(counting, _seen),
         tokens=_tokens(counting),
-        skill=_skill(counting, runs.get((_BASE, room), {}), runs.get((_ORACLE, room), {})),
+        skill=_skill(counting, runs.get((BASE, room), {}), runs.get((ORACLE, room), {})),
         visible=_difference(mine, others, _seen),
         cost=_difference(mine, others, _cost),
         service=_difference(mine, others, _service),

@@ -34,7 +34,9 @@ def standings_table(rows: Sequence[Row], comparison: Comparison, floors: Sequenc
     limits = ", ".join(
         f"{floor.name} {'≤' if floor.is_most else '≥'} {floor.limit:g}" for floor in floors
     )
-    table = Table(title="evidence first, then cost", caption=f"floors: {limits}")
+    profile = rows[0].charges[0].profile if rows and rows[0].charges else "no prices"
+    title = f"evidence first, then cost under {profile}"
+    table = Table(title=title, caption=f"floors: {limits}")
     table.add_column("policy", no_wrap=True)
     for heading in _HEADINGS:
         table.add_column(heading, justify="right")
@@ -62,7 +64,7 @@ def _cells(row: Row, point: Compared, is_best: bool) -> list[str]:
         *(_percent(each.mean) for each in (evidence.line, evidence.reuse, evidence.anchors)),
         f"{row.breaks_per_100:.1f}",
         f"{row.evidence.unsaid:.1%}" if row.evidence.unsaid else "",
-        ", ".join(row.below) or ("" if row.passes else "not judged"),
+        ", ".join(row.below) or ("" if row.passes else "not compared"),
         _cost(charge.usd_share if charge else None, row, is_best),
         _percents(charge.usd_share_median, charge.usd_share_worst_tenth) if charge else "",
         _cost(usd.pooled if usd else None, row, is_best=False),

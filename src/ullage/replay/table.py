@@ -10,6 +10,7 @@ from rich.table import Table
 
 from ullage.replay.budgets import Room, label_of
 from ullage.replay.charges import Charge, charges_of
+from ullage.replay.evidence.frame import ORACLE
 from ullage.replay.evidence.summary import Summary, summary_of
 from ullage.replay.floors import FLOORS, Floor, Judged, judged_by, passes
 from ullage.replay.run import Replayed
@@ -49,8 +50,8 @@ class Row(Struct, frozen=True, kw_only=True):
         evidence: of what the calls demanded, what was in view.
         judged: the policy at each floor.
         below: the floors it does not reach.
-        passes: whether its cost may be compared: no floor is missed, and there was evidence
-            to judge it by.
+        passes: whether its cost may be compared: no floor is missed, there was evidence to
+            judge it by, and it is not the oracle.
         service: the same at full service, if that was asked for.
     """
 
@@ -157,7 +158,7 @@ def _row(name: str, group: Sequence[Replayed], floors: Sequence[Floor]) -> Row:
         evidence=evidence,
         judged=judged,
         below=[each.floor for each in judged if each.passes is False],
-        passes=passes(judged),
+        passes=group[0].policy != ORACLE and passes(judged),
         service=service_of(r.served for r in group if r.served is not None),
     )
 
