@@ -54,6 +54,9 @@ def test_differences_are_to_the_first_policy_over_the_same_runs(found):
     assert other.visible.is_difference
     assert other.visible.mean == pytest.approx(other.er_line - points["recency", 0.2].er_line)
     assert other.cost.mean < 0
+    behind_floors, _ = points_of(found, floors=FLOORS)
+    assert behind_floors["last_call", 0.2].visible == other.visible
+    assert behind_floors["last_call", 0.2].cost is None, "what is below a floor has no price"
     swapped, _ = points_of(found, first="last_call")
     assert swapped["recency", 0.2].visible.mean == pytest.approx(-other.visible.mean)
 
@@ -90,10 +93,13 @@ def test_a_run_counts_only_where_it_is_larger_than_the_budget():
 def test_full_service_is_compared_where_it_was_asked_for(found):
     points, _ = points_of(found)
     assert points["default", 0.2].service is None
-    served = found_with(("recency", "last_call"), (0.2,), runs=(1,), serves=True)
-    points, _ = points_of(served)
+    served = found_with(("recency", "last_call"), (0.2, 0.4), runs=(1,), serves=True)
+    points, comparison = points_of(served)
     assert points["last_call", 0.2].service is not None
     assert points["last_call", 0.2].on_service_front or points["recency", 0.2].on_service_front
+    assert all(curve.service_hypervolume is not None for curve in comparison.curves)
+    _, behind_floors = points_of(served, floors=FLOORS)
+    assert all(curve.service_hypervolume is None for curve in behind_floors.curves)
 
 
 def test_the_tables_tell_what_failed_and_mark_the_cheapest_that_passes(found):

@@ -41,7 +41,8 @@ class Compared(Struct, frozen=True, kw_only=True):
         tokens: their mean view, of the mean raw request.
         skill: 0 is recency, 1 the oracle; None if either was not replayed.
         visible: what of the evidence it shows more than the first policy.
-        cost: what of the raw cost it costs more than the first policy, under the first profile.
+        cost: what of the raw cost it costs more than the first policy, under the first profile;
+            None where either is below a floor.
         service: the same at full service.
         on_front: whether nothing that passes shows as much with as few tokens.
         on_service_front: whether nothing that passes costs as little and fails as seldom.
@@ -70,8 +71,9 @@ class Curve(Struct, frozen=True, kw_only=True):
         auc: the mean of ER over log2 of the budget.
         auc_to_first: what more it is than that of the first policy.
         hypervolume: of tokens and ER; the reference is as many tokens as raw, and nothing seen.
-        service_hypervolume: of cost at full service and failed calls; the reference is the cost
-            of keeping everything, and no call served.
+        service_hypervolume: of cost at full service and failed calls, over the budgets at which
+            it passes the floors; the reference is the cost of keeping everything, and no call
+            served. None without full service, or where it never passes.
     """
 
     policy: str
@@ -108,16 +110,21 @@ def compared(found: Iterable[tuple[str, Replayed]], rows: Sequence[Row], first: 
         of_try[replayed.run, replayed.digest] = replayed
     totals = {(row.policy, row.room): row for row in rows}
     passing = {key for key, row in totals.items() if row.passes}
-    points = [_compared(policy, room, runs, first) for policy, room in runs]
-    return Comparison(_with_fronts(points, runs, passing), _curves(runs, first))
+    points = [_compared(policy, room, runs, passing, first) for policy, room in runs]
+    return Comparison(_with_fronts(points, runs, passing), _curves(runs, passing, first))
 
 
 def _compared(
-    policy: str, room: Room, runs: Mapping[tuple[str, Room], _Runs], first: str
+    policy: str,
+    room: Room,
+    runs: Mapping[tuple[str, Room], _Runs],
+    passing: Set[tuple[str, Room]],
+    first: str,
 ) -> Compared:
     mine, theirs = runs[policy, room], runs.get((first, room), {})
     counting = _counting(mine)
     others = theirs if policy != first else {}
+    rivals = others if {(policy, room), (first, room)} <= passing else {}
     return Compared(
         policy=policy,
         room=room,
@@ -126,8 +133,8 @@ def _compared(
         tokens=_tokens(counting),
         skill=_skill(counting, runs.get((BASE, room), {}), runs.get((ORACLE, room), {})),
         visible=_difference(mine, others, _seen),
-        cost=_difference(mine, others, _cost),
-        service=_difference(mine, others, _service),
+        cost=_difference(mine, rivals, _cost),
+        service=_difference(mine, rivals, _service),
     )
 
 
@@ -221,7 +228,9 @@ def _service_point(runs: _Runs) -> Point | None:
     return (cost, fmean(failed)) if cost is not None else None
 
 
-def _curves(runs: Mapping[tuple[str, Room], _Runs], first: str) -> list[Curve]:
+def _curves(
+    runs: Mapping[tuple[str, Room], _Runs], passing: Set[tuple[str, Room]], first: str
+) -> list[Curve]:
     """A curve for each policy and kind of budget of which there are several."""
     found = []
     for kind in (int, float):
@@ -229,7 +238,9 @@ def _curves(runs: Mapping[tuple[str, Room], _Runs], first: str) -> list[Curve]:
         policies = dict.fromkeys(policy for policy, _ in runs)
         if len(rooms) > 1:
             areas = {policy: _areas(runs, policy, rooms) for policy in policies}
-            found += [_curve(policy, tuple(rooms), runs, areas, first) for policy in policies]
+            found += [
+                _curve(policy, tuple(rooms), runs, passing, areas, first) for policy in policies
+            ]
     return found
 
 
@@ -251,13 +262,15 @@ def _curve(
     policy: str,
     rooms: tuple[Room, ...],
     runs: Mapping[tuple[str, Room], _Runs],
+    passing: Set[tuple[str, Room]],
     areas: Mapping[str, Mapping[tuple[str, str], float]],
     first: str,
 ) -> Curve:
     mine, theirs = areas[policy], areas.get(first, {}) if policy != first else {}
-    counting = [_counting(runs.get((policy, room), {})) for room in rooms]
-    seen = (_seen_point(of) for of in counting)
-    served = [point for point in map(_service_point, counting) if point is not None]
+    counting = {room: _counting(runs.get((policy, room), {})) for room in rooms}
+    seen = map(_seen_point, counting.values())
+    compared_at = [of for room, of in counting.items() if (policy, room) in passing]
+    served = [point for point in map(_service_point, compared_at) if point is not None]
     return Curve(
         policy=policy,
         rooms=rooms,
