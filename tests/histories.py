@@ -5,10 +5,14 @@ in one. Parallel calls, errors, empty and huge outputs, unicode, repeated ids, d
 """
 
 import json
+from functools import partial
 
 from hypothesis import strategies as st
 from msgspec import Struct
 from msgspec.structs import replace
+
+from ullage.stages import DEFAULT, prune
+from ullage.stages.pressure import over_share
 
 TOOLS = ("read_file", "bash", "grep", "web_fetch", "lookup")
 SEEDS = (
@@ -21,6 +25,15 @@ SEEDS = (
     " ",
 )
 
+
+EAGER = replace(
+    DEFAULT,
+    name="eager",
+    under_pressure=(
+        partial(prune, wanted=partial(over_share, high=0.7, low=0.4), least_share=0.1),
+    ),
+)
+"""The default policy, with batches so small that they happen in short conversations."""
 
 HUGE, LARGE = "(a huge argument)", "(a large argument)"
 """Stand for 3,000 and 900 characters of argument, so that a failing example can be read."""

@@ -12,6 +12,7 @@ import pytest
 from anthropic.types import Message as Reply
 from openai.types.chat import ChatCompletion
 
+from tests import histories
 from ullage import Limits, Session
 from ullage.formats.rules import problems
 
@@ -110,7 +111,9 @@ def request(format, messages):
 
 
 def new_session(format, **more):
-    return Session(MODEL[format], **{"limits": LIMITS, "recall": True, **more})
+    return Session(
+        MODEL[format], **{"policy": histories.EAGER, "limits": LIMITS, "recall": True, **more}
+    )
 
 
 def written(view):

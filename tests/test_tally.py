@@ -16,14 +16,14 @@ def test_a_tally_is_the_sum_and_looks_only_at_what_is_new(values, changed):
 
     tally = Tally(measure)
     half = len(values) // 2
-    assert tally.total(half) == sum(values[:half])
-    assert tally.total(len(values)) == sum(values)
+    assert tally.to(half).sum == sum(values[:half])
+    assert tally.to(len(values)).sum == sum(values)
     assert asked == list(range(len(values)))
     for index, value in changed:
         if index < len(values):
             values[index] = value
             tally.outdate(index)
     asked.clear()
-    assert tally.total(len(values)) == sum(values)
+    assert tally.to(len(values)).sum == sum(values)
     assert set(asked) == {index for index, _ in changed if index < len(values)}
     assert tally.of_run(0, half) == sum(values[:half])

@@ -3,10 +3,12 @@
 from collections import Counter
 
 import pytest
+from msgspec.structs import replace
 
 from tests import histories
 from ullage import Limits, Session, canon
 from ullage.formats import FORMATS
+from ullage.stages import DEFAULT
 
 ALL = sorted(histories.MODEL)
 KEY = {format: FORMATS[format].key for format in ALL}
@@ -33,6 +35,11 @@ def work(monkeypatch):
     return count
 
 
+CUTTING = replace(DEFAULT, name="cutting", under_pressure=())
+"""Cuts at first sight, and makes no batch."""
+VAST = Limits(window_tokens=10**6)
+
+
 def step(format, number):
     """A turn whose result is cut at first sight."""
     call = histories.Call("bash", "a", f"{number} of many lines\n" * 600)
@@ -45,7 +52,7 @@ def started(format, turns=40):
     for number in range(1, turns):
         messages += step(format, number)
     session = Session(
-        histories.MODEL[format], recall=True, format=format, limits=Limits(window_tokens=10**6)
+        histories.MODEL[format], recall=True, format=format, policy=CUTTING, limits=VAST
     )
     session.fit(histories.request(format, messages))
     assert len(session.window.changed) == turns - 1

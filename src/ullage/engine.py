@@ -278,13 +278,18 @@ def _first(window: Window, edit: Edit) -> int:
 def _dropped(window: Window, first: int, cuts: Sequence[Cut]) -> list[Cut]:
     """The cut that leaves out reasoning bound to a history that an edit of ``first`` changes.
 
-    Where that takes the reasoning of the newest reply, all of it goes: the newest may not be
-    missing while older stays (A13).
+    Where the newest reply shown loses its reasoning by that, or lost it before, all of it goes:
+    the newest may not be missing while older stays (A13).
     """
-    if window.reasoning == "free" or not window.bound_reasoning(first + 1):
+    if window.reasoning == "free":
         return []
-    chain, newest = window.transcript.chain, _newest_shown(window, cuts)
-    start = 0 if first < newest and window.bound_reasoning(newest) else first + 1
+    newest = _newest_shown(window, cuts)
+    lost = not window.silent.isdisjoint(window.transcript.reply(newest, window.size))
+    loses = first < newest and window.bound_reasoning(newest)
+    start = 0 if loses or lost else first + 1
+    if not window.bound_reasoning(start):
+        return []
+    chain = window.transcript.chain
     why = f"it was bound to messages that an edit of message {first + 1} changed"
     return [Cut(Drop(chain[start], chain[window.size], why), ())]
 

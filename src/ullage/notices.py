@@ -86,6 +86,17 @@ class Words(Struct, frozen=True):
             f'begins "{first}". Read it: {self.read_on(ref, 0)}]'
         )
 
+    def digest(self, ref: str, chars: int) -> str:
+        """What stands before the digest of a result that left the window."""
+        return (
+            f"[ullage: the telling lines of an old tool output of {chars:,} characters. "
+            f"Read it: {self.read_on(ref, 0)}]"
+        )
+
+    def unsaid(self, ref: str, chars: int) -> str:
+        """What follows the beginning of something the model said long ago."""
+        return f"… [ullage: {chars:,} characters, ref={ref}]"
+
     def media(self, ref: str, what: str) -> str:
         """What stands in place of an image, document or sound."""
         return f"[ullage: {what} set aside. See it again: {self.read_on(ref, 0)}]"

@@ -1,7 +1,7 @@
 """A sum over messages as they are shown, kept message by message.
 
 The window knows which messages are new and which are shown differently since; a tally works
-out only those, so a stage may ask for its total at every boundary.
+out only those, so a stage may ask for its sum at every boundary.
 """
 
 from __future__ import annotations
@@ -16,31 +16,35 @@ class Tally:
 
     Args:
         measure: what a message of this index adds, as it is shown now.
+
+    Attributes:
+        each: what each message adds, as of the last `to`.
+        sum: of all of them.
     """
 
     def __init__(self, measure: Callable[[int], int]) -> None:
         self._measure = measure
-        self._each: list[int] = []
-        self._total = 0
         self._outdated: set[int] = set()
+        self.each: list[int] = []
+        self.sum = 0
 
     def outdate(self, index: int) -> None:
         """A message is shown differently from now on."""
         self._outdated.add(index)
 
-    def total(self, size: int) -> int:
-        """The sum over the first ``size`` messages; never fewer than at the last call."""
+    def to(self, size: int) -> Tally:
+        """Brought up to date for the first ``size`` messages; never fewer than at the last call."""
         for index in self._outdated:
-            if index < len(self._each):
-                self._total -= self._each[index]
-                self._each[index] = self._measure(index)
-                self._total += self._each[index]
+            if index < len(self.each):
+                self.sum -= self.each[index]
+                self.each[index] = self._measure(index)
+                self.sum += self.each[index]
         self._outdated.clear()
-        new = [self._measure(index) for index in range(len(self._each), size)]
-        self._each += new
-        self._total += sum(new)
-        return self._total
+        new = [self._measure(index) for index in range(len(self.each), size)]
+        self.each += new
+        self.sum += sum(new)
+        return self
 
     def of_run(self, start: int, stop: int) -> int:
-        """The sum over a run of messages that `total` has seen."""
-        return sum(self._each[start:stop])
+        """The sum over a run of messages that `to` has seen."""
+        return sum(self.each[start:stop])

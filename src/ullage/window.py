@@ -263,17 +263,20 @@ class Window:
         """Calibrated tokens of the whole view: what the provider would report."""
         return self.calibration.apply(self.tokens)
 
-    def total(self, measure: Callable[[Window, int], int]) -> int:
-        """A sum over the messages shown, the account left out; worked out for new ones only.
+    def tally(self, measure: Callable[[Window, int], int]) -> Tally:
+        """A sum over the messages taken in, worked out for new and newly edited ones only.
 
         Args:
             measure: what a message of this index adds, as it is shown.
         """
-        tally = self._tallies.get(measure)
-        if tally is None:
-            tally = self._tallies[measure] = Tally(partial(measure, self))
-        total = tally.total(self.size)
-        return total if self.span is None else total - tally.of_run(*self.span[:2])
+        if measure not in self._tallies:
+            self._tallies[measure] = Tally(partial(measure, self))
+        return self._tallies[measure].to(self.size)
+
+    def total(self, measure: Callable[[Window, int], int]) -> int:
+        """Such a sum without the messages that an account stands for."""
+        tally = self.tally(measure)
+        return tally.sum if self.span is None else tally.sum - tally.of_run(*self.span[:2])
 
     def _outdate(self, index: int) -> None:
         for tally in self._tallies.values():

@@ -86,7 +86,7 @@ def lived(session, messages, **more):
 
 
 def test_a_batch_takes_the_thinking_behind_it_and_leaves_what_stands_before_it():
-    messages = thoughtful(30)
+    messages = thoughtful(34)
     session = new_session(BOUND, 16_000)
     view = lived(session, messages)
     assert {"pruned", "reasoning"} <= {event.kind for event in session.events}

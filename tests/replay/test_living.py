@@ -8,6 +8,7 @@ from ullage.replay.boundaries import boundaries
 from ullage.replay.gates import Judge
 from ullage.replay.living import lived
 from ullage.replay.prices import PROFILES
+from ullage.replay.sessions import model_of
 from ullage.stores import MemoryStore
 
 WINDOW = 16_000
@@ -17,7 +18,7 @@ PROFILE = [PROFILES["anthropic-5m"]]
 def live(run, store, policy="default"):
     """Run a session over the history as an agent would; every view it sent, in tokens."""
     session = Session(
-        "gpt-4.1",
+        model_of(run),
         policy=policy,
         store=store,
         format=run.format,
@@ -26,7 +27,7 @@ def live(run, store, policy="default"):
     key = "contents" if run.format == "gemini" else "messages"
     judge, views = Judge(), []
     for length in boundaries(run):
-        request = {**run.request, "model": "gpt-4.1", key: run.messages[:length]}
+        request = {**run.request, "model": model_of(run), key: run.messages[:length]}
         views.append(judge.tokens(session.fit(request)[key]))
     return session, views
 

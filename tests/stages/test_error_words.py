@@ -5,7 +5,7 @@ import re
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ullage.stages.shorten import _ERRORS
+from ullage.stages.shorten import ERRORS
 
 PLAIN = re.compile(
     r"\b(error|exception|traceback|failed|failure|fatal|panic|exit (code|status)|assert)\w*\b",
@@ -22,5 +22,5 @@ WORDS = (
 def test_the_fast_pattern_finds_what_the_plain_one_finds(words, skipped, left_off):
     text = "".join(words)
     stop = max(len(text) - left_off, 0)
-    found = [match.span() for match in _ERRORS.finditer(text, skipped, stop)]
+    found = [match.span() for match in ERRORS.finditer(text, skipped, stop)]
     assert found == [match.span() for match in PLAIN.finditer(text, skipped, stop)]

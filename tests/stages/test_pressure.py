@@ -24,7 +24,8 @@ def test_the_newest_share_is_widened_to_whole_turns():
 
 
 def test_over_a_share_it_wants_the_low_mark():
-    window = window_with(2 * window_with().estimate)
+    window = window_with()
+    window.limit_tokens = 2 * window.calibration.upper(window.tokens)
     assert pressure.over_share(window, high=0.51, low=0.1) is None
     wanted = pressure.over_share(window, high=0.49, low=0.1)
     assert window.estimate - wanted == window.limit_tokens // 10

@@ -1,6 +1,7 @@
 """The emergency stage where a summary stands already: there is one afterwards, and nothing less."""
 
 import pytest
+from msgspec.structs import replace
 
 from tests import histories
 from tests.histories import Call, Turn
@@ -31,8 +32,13 @@ def summarised(format, said=SAID, window_tokens=40_000):
         return f"<retain>Port 4711.</retain><summary>{said}</summary>"
 
     limits = Limits(window_tokens=window_tokens)
-    # compacts on request alone
-    more = {"policy": DEFAULT, "format": format, "limits": limits, "recall": True}
+    # compacts on request alone, and never prunes
+    more = {
+        "policy": replace(DEFAULT, under_pressure=()),
+        "format": format,
+        "limits": limits,
+        "recall": True,
+    }
     session = Session("", summariser=summariser, **more)
     early = histories.wire(format, EARLY)
     request = histories.request(format, early)

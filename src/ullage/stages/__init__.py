@@ -1,7 +1,7 @@
 """The stages, one plain function a file, and the default policy that strings them together.
 
 truncate    first sight      one result is too large: a view of it
-prune       pressure         old results and arguments: placeholders, in rare deep batches
+prune       pressure         old results, arguments and speech: digests, in rare deep batches
 compact     pressure         a span becomes a summary a model may add to
 emergency   guard            whatever it takes, never an illegal view
 """
@@ -21,7 +21,7 @@ from ullage.stages.truncate import truncate
 __all__ = ["DEFAULT", "SUMMARISED", "compact", "emergency", "prune", "truncate"]
 
 DEFAULT = Policy(
-    name="default-1",
+    name="default-2",
     at_first_sight=(partial(truncate),),
     under_pressure=(partial(prune),),
     guard=partial(emergency),
@@ -29,12 +29,12 @@ DEFAULT = Policy(
         compact, pressed=asked, kept=partial(newest_turns, turns=1), least_share=0.0
     ),
 )
-"""Cut at first sight by kind of content with generous limits; prune in batches from 75 % of
-the limit down to 40 %; condense when the limit itself is near."""
+"""Cut at first sight by kind of content with generous limits; make what is old a digest, in
+batches that pay, at the latest at 90 % of the limit; condense when the limit itself is near."""
 
 SUMMARISED = replace(
     DEFAULT,
-    name="default-summarised-1",
+    name="default-summarised-2",
     under_pressure=(*DEFAULT.under_pressure, partial(compact)),
     ahead=partial(compact, pressed=partial(surely_over, share=0.80)),
 )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 import msgspec
@@ -11,11 +12,13 @@ from ullage.edits import Cut, Replace
 from ullage.effects import Output
 from ullage.messages import Media, Text, ToolCall
 from ullage.notices import ref_line
+from ullage.policy import ToolKind, kind_of
+from ullage.stages.digest import digest
 from ullage.stages.shorten import safe_cut
 from ullage.transcript import Spot
 from ullage.window import Window
 
-__all__ = ["bare_placeholder", "head_and_marker", "placeholder"]
+__all__ = ["DIGEST_SHARES", "bare_placeholder", "digested", "head_and_marker", "placeholder"]
 
 _PAGE_GONE = "[ullage: this page has left the window. Make the same call to read it again.]"
 _loads = msgspec.json.Decoder().decode
@@ -42,6 +45,56 @@ def placeholder(window: Window, spot: Spot, /) -> Cut | None:
             return _cut(window, spot, output, shown) if is_shorter else None
         case _:
             return None
+
+
+DIGEST_SHARES: Mapping[ToolKind, float] = {
+    "read": 0.25,
+    "shell": 0.12,
+    "search": 0.12,
+    "web": 0.12,
+    "other": 0.12,
+}
+"""What of an output its digest may hold, by kind of tool: of files most is used again."""
+
+
+def digested(
+    window: Window,
+    spot: Spot,
+    /,
+    *,
+    shares: Mapping[ToolKind, float] = DIGEST_SHARES,
+    least_chars: int = 200,
+    most_chars: int = 3_000,
+    said_chars: int = 200,
+) -> Cut | None:
+    """Ours for what is old: of an output the lines that tell most, of speech its beginning.
+
+    All else is as `placeholder` has it.
+
+    Args:
+        window: the window at the boundary at hand.
+        spot: the leaf.
+        shares: what of what was shown before the digest may hold, by kind of tool.
+        least_chars: characters that every digest may have.
+        most_chars: the most that one may have.
+        said_chars: what is kept of what the model said.
+    """
+    leaf, output = window.transcript.leaf(spot), window.transcript.output(spot)
+    edit = window.shown(spot[0]).get(spot[1:])
+    if not isinstance(leaf, Text) or output is None:
+        return placeholder(window, spot)
+    if edit is not None and edit.kind != "truncated":
+        return None
+    text, words, tool = leaf.text, window.words, window.tool_of(spot)
+    seen_chars = len(text if edit is None else edit.text)
+    if words.is_recall(tool):
+        return placeholder(window, spot)
+    if window.transcript.messages[spot[0]].role == "assistant":
+        shown = f"{text[: safe_cut(text, said_chars)]}{words.unsaid(output.ref, len(text))}"
+    else:
+        room = int(min(max(seen_chars * shares[kind_of(tool)], least_chars), most_chars))
+        shown = f"{words.digest(output.ref, len(text))}\n{digest(text, room)}"
+    return _cut(window, spot, output, shown, why=_OLD) if len(shown) < seen_chars else None
 
 
 def head_and_marker(
@@ -102,6 +155,7 @@ def bare_placeholder(window: Window, spot: Spot, /, *, words: str) -> Cut | None
 
 
 _WHY = "the window was over its high-water mark"
+_OLD = "it was old, and a batch was due"
 
 
 def _cut(

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from ullage.messages import ToolResult
 from ullage.stages import rough
+from ullage.stages.rent import pays
 from ullage.window import Window
 
 __all__ = [
@@ -17,6 +18,7 @@ __all__ = [
     "newest_share",
     "output_tokens",
     "outputs_over",
+    "over_or_pays",
     "over_reported",
     "over_share",
     "rough_over",
@@ -27,11 +29,33 @@ EVERYTHING = 1 << 62
 
 
 def over_share(window: Window, *, high: float, low: float) -> int | None:
-    """Over ``high`` of the limit: what brings the view down to ``low`` of it."""
+    """Over ``high`` of the limit: what brings the view down to ``low`` of it.
+
+    It is the upper bound that is over, as with the guard: a batch comes before it.
+    """
     limit = window.limit_tokens
-    if window.within(int(limit * high)):
+    if window.within(int(limit * high), surely=True):
         return None
     return window.estimate - int(limit * low)
+
+
+def over_or_pays(
+    window: Window, *, high: float, low: float, times: float, tail_chars: int
+) -> int | None:
+    """Over ``high`` of the limit: down to ``low`` of it. Else, where a batch pays: everything.
+
+    Args:
+        window: the window at the boundary at hand.
+        high: share of the limit.
+        low: share of the limit.
+        times: see `ullage.stages.rent.pays`.
+        tail_chars: see there.
+    """
+    over = over_share(window, high=high, low=low)
+    if over is not None:
+        return over
+    is_due = not is_frozen(window) and pays(window, times=times, tail_chars=tail_chars)
+    return EVERYTHING if is_due else None
 
 
 def over_reported(window: Window, *, budget_tokens: int) -> int | None:
@@ -94,12 +118,17 @@ def output_tokens(window: Window, index: int) -> int:
     )
 
 
-def newest_share(window: Window, *, share: float) -> tuple[int, int]:
-    """The newest share of the limit stays, widened to whole turns."""
+def newest_share(window: Window, *, share: float, most_tokens: int = EVERYTHING) -> tuple[int, int]:
+    """The newest share of the limit stays, but no more than so many tokens; whole turns of it.
+
+    What is condensed is passed over: after the guard has condensed something no more may go than
+    before, so that the same request again is shown as it was.
+    """
+    least = min(window.limit_tokens * share, most_tokens)
     index, held = window.size, 0
-    while index > 0 and held < window.limit_tokens * share and not window.hidden(index - 1):
+    while index > 0 and held < least:
         index -= 1
-        held += window.message_tokens(index)
+        held += 0 if window.hidden(index) else window.message_tokens(index)
     return window.transcript.turn_start(min(index + 1, window.size)), 0
 
 

@@ -7,10 +7,11 @@ One stage, in four questions, each answered by a plain function:
     candidates   what may leave, in which order?        here
     show         what stands in its place?              `ullage.stages.placeholders`
 
-Ours starts over a high-water mark, goes down to a low-water mark, and does not start at all
-unless it wins enough (an irreducible floor above the low-water mark must not make it fire at
-every turn, failures F23 and F33). What is shown twice goes first, then what was called back,
-then the oldest. The newest tokens are protected, widened to whole turns.
+Ours starts when a batch pays (`ullage.stages.rent`), at the latest near the limit, and takes
+everything that is old at once. It does not start at all unless it wins enough: a floor that
+cannot be won must not make it fire at every turn (failures F23 and F33). What is shown twice
+goes first, then what was called back, then the oldest. The newest tokens are protected, widened
+to whole turns.
 """
 
 from __future__ import annotations
@@ -20,10 +21,11 @@ from functools import partial
 from typing import Protocol, TypeAlias
 
 from ullage.edits import Cut, Replace
-from ullage.messages import Media, Text, ToolCall, ToolResult
+from ullage.messages import Text, ToolResult
 from ullage.stages import rough
-from ullage.stages.placeholders import placeholder
-from ullage.stages.pressure import newest_share, over_share
+from ullage.stages.placeholders import digested
+from ullage.stages.pressure import newest_share, over_or_pays
+from ullage.stages.rent import is_old, nothing_to_win
 from ullage.transcript import Spot, leaves_of
 from ullage.window import Window
 
@@ -38,9 +40,8 @@ __all__ = [
     "tokens_won",
 ]
 
-_PLACEHOLDER_TOKENS = 70
-_SMALL_TOKENS = 150
-"""Results and arguments of no more than this are not worth a placeholder."""
+_LEFT_TOKENS = 90
+"""About what stands in place of a result."""
 
 Wanted: TypeAlias = Callable[[Window], int | None]
 """How many tokens are to be won, or None if there is no pressure."""
@@ -76,8 +77,8 @@ def rough_won(window: Window, spot: Spot, cut: Cut, *, retain_chars: int) -> int
 
 
 def oldest_first(window: Window, protected: tuple[int, int]) -> Sequence[Spot]:
-    """Results and arguments worth a placeholder: superseded ones first, then the oldest."""
-    spots = [spot for spot in _spots(window, protected) if window.leaf_tokens(spot) > _SMALL_TOKENS]
+    """What is worth a placeholder or a digest: superseded results first, then the oldest."""
+    spots = list(_spots(window, protected[0]))
     newest = _newest_of_each_call(window) if spots else {}
     return sorted(spots, key=lambda spot: not _superseded(window, spot, newest))
 
@@ -103,12 +104,13 @@ def prune(
     window: Window,
     /,
     *,
-    wanted: Wanted = partial(over_share, high=0.75, low=0.40),
-    protected: Protected = partial(newest_share, share=0.12),
+    wanted: Wanted = partial(over_or_pays, high=0.90, low=0.0, times=30, tail_chars=16_000),
+    protected: Protected = partial(newest_share, share=0.12, most_tokens=4_000),
     candidates: Candidates = oldest_first,
-    show: Show = placeholder,
+    show: Show = digested,
     won: Callable[[Window, Spot, Cut], int] = tokens_won,
-    least_share: float = 0.10,
+    least_share: float = 0.20,
+    least_tokens: int = 30_000,
 ) -> Sequence[Cut]:
     """Cuts that win what is wanted, or none.
 
@@ -119,15 +121,16 @@ def prune(
         candidates: what may leave, in order.
         show: what stands in its place.
         won: how many tokens one cut wins.
-        least_share: do nothing unless at least this share of the limit can be won.
+        least_share: do nothing unless at least this share of the limit can be won,
+        least_tokens: or so many tokens, if that is less.
     """
     need = wanted(window)
     if need is None:
         return ()
-    least = window.limit_tokens * least_share
+    least = min(window.limit_tokens * least_share, least_tokens)
     spots = candidates(window, protected(window))
     if least > 0:
-        most = sum(window.leaf_tokens(spot) - _PLACEHOLDER_TOKENS for spot in spots)
+        most = sum(window.leaf_tokens(spot) - _LEFT_TOKENS for spot in spots)
         if most < least:
             return ()
     cuts, total = [], 0
@@ -141,40 +144,23 @@ def prune(
     return cuts if total >= least else ()
 
 
-def _spots(window: Window, protected: tuple[int, int]) -> Iterator[Spot]:
-    stop = protected[0]
-    for index in range(window.settled_to(stop, _is_settled), stop):
+def _spots(window: Window, stop: int) -> Iterator[Spot]:
+    """What is old in the messages before ``stop`` and was not pruned yet."""
+    for index in range(window.settled_to(stop, nothing_to_win), stop):
         if window.hidden(index):
             continue
-        for number, part in enumerate(window.transcript.messages[index].parts):
-            if isinstance(part, ToolCall):
-                yield index, number, 0
-        yield from window.results(index, index + 1)
-
-
-def _is_settled(window: Window, index: int) -> bool:
-    """Whether nothing of a message is left to prune: it was, or is condensed, or too small."""
-    if window.hidden(index):
-        return True
-    shown, signed = window.shown(index), window.signed(index)
-    message = window.transcript.messages[index]
-    leaves = leaves_of(message)
-    for (number, item, leaf), tokens in zip(leaves, window.leaf_counts(index), strict=True):
-        edit = shown.get((number, item))
-        if tokens <= _SMALL_TOKENS or (edit is not None and edit.kind != "truncated"):
-            continue
-        part = message.parts[number]
-        if isinstance(part, ToolResult) and isinstance(leaf, (Text, Media)):
-            return False
-        if isinstance(part, ToolCall) and not signed:
-            return False
-    return True
+        shown = window.shown(index)
+        for number, item, leaf in leaves_of(window.transcript.messages[index]):
+            edit = shown.get((number, item))
+            is_new = edit is None or edit.kind == "truncated"
+            if is_new and is_old(window, index, number, leaf):
+                yield index, number, item
 
 
 def _newest_of_each_call(window: Window) -> dict[tuple[str, str], int]:
     """Where each distinct call (name and arguments) was last made."""
     newest: dict[tuple[str, str], int] = {}
-    for index in range(window.settled_to(window.size, _is_settled), window.size):
+    for index in range(window.settled_to(window.size, nothing_to_win), window.size):
         for call in window.transcript.messages[index].calls:
             newest[call.name, call.arguments] = index
     return newest

@@ -17,9 +17,9 @@ import msgspec
 
 from ullage.notices import Words
 
-__all__ = ["safe_cut", "shorten"]
+__all__ = ["ERRORS", "safe_cut", "shorten"]
 
-_ERRORS = re.compile(
+ERRORS = re.compile(
     r"[aefptAEFPT](?<=\b.)(?i:"  # a set of first letters comes first: the scan skips the rest
     r"(?:(?<=e)(?:rror|xception|xit (?:code|status))|(?<=t)raceback|(?<=p)anic"
     r"|(?<=f)(?:ailed|ailure|atal)|(?<=a)ssert))\w*\b",
@@ -96,7 +96,7 @@ def _line_start(text: str, at: int) -> int:
 def _error_lines(text: str, start: int, stop: int, room: int) -> list[str]:
     lines: list[str] = []
     reached = start
-    for match in _ERRORS.finditer(text, start, stop):
+    for match in ERRORS.finditer(text, start, stop):
         begin = text.rfind("\n", start, match.start()) + 1 or start
         if begin < reached:
             continue

@@ -1,0 +1,114 @@
+"""Rent or buy: when does a batch pay, whatever the window?
+
+What is old is paid for again at every call: that is its rent. A batch ends it, and has what
+stands behind the first edit written to the cache anew: that is its price. So the rent is added
+up call by call, and when the sum comes to so many times the price, the batch is made. No guess
+at how long the run will last, and none at the window, is in it (`frontier`, "What works" 4).
+
+Both sides are in characters, for only their proportion counts: nothing has to be tokenised for
+it. It is a function of what is shown now, so that a cold start comes to the same.
+"""
+
+from __future__ import annotations
+
+from ullage.messages import Content, Media, Part, Text, ToolCall, ToolResult
+from ullage.transcript import leaves_of
+from ullage.window import Shown, Window
+
+__all__ = ["is_old", "nothing_to_win", "pays"]
+
+_SMALL_CHARS = 500
+"""A text of no more than this is not worth a digest."""
+_LEFT_CHARS = 350
+"""About what is left of a text in a batch, its notice included."""
+_MEDIA_CHARS = 4_000
+"""About what an image costs, as characters of text."""
+
+
+def pays(window: Window, *, times: float, tail_chars: int) -> bool:
+    """Whether the rent of what is old has come to ``times`` the price of a batch.
+
+    At a place where a batch stands it never does: the same request again is shown as it was.
+
+    Args:
+        window: the window at the boundary at hand.
+        times: how often the price. With reads at a tenth of the price of input 11.5 is the
+            cheapest, 30 to 70 keep more of what is needed (`frontier`, "in price-free terms").
+        tail_chars: characters of the newest messages, which no batch would touch.
+    """
+    if window.standing.get(window.transcript.decision_key(window.size)):
+        return False
+    free, held = window.tally(_winnable_chars).each, window.tally(_shown_chars).each
+    first = window.settled_to(window.size, nothing_to_win)
+    rent = freed = behind = 0
+    tail = seen = first
+    for length in window.transcript.boundaries(first):
+        stop = min(length, window.size)
+        behind += sum(held[seen:stop])
+        while tail < stop and behind - held[tail] >= tail_chars:
+            behind -= held[tail]
+            freed += free[tail]
+            tail += 1
+        rent, seen = rent + freed, stop
+        if stop == window.size:
+            break
+    return freed > 0 and rent >= times * (sum(held[first:seen]) - freed)
+
+
+def is_old(window: Window, index: int, number: int, leaf: Part | Content) -> bool:
+    """Whether a leaf is of a kind that a batch may set aside, and large enough to.
+
+    Results, the arguments of calls that no signature holds, and what the model itself said; of
+    what users and systems say nothing.
+
+    Args:
+        window: the window at the boundary at hand.
+        index: of its message.
+        number: of its part.
+        leaf: the original.
+    """
+    message = window.transcript.messages[index]
+    match leaf:
+        case Media():
+            return isinstance(message.parts[number], ToolResult)
+        case ToolCall(arguments=text):
+            return len(text) > _SMALL_CHARS and not window.signed(index)
+        case Text(text=text) if isinstance(message.parts[number], ToolResult):
+            return len(text) > _SMALL_CHARS
+        case Text(text=text):
+            own = message.role == "assistant" and len(text) > _SMALL_CHARS
+            return own and not window.signed(index)
+        case _:
+            return False
+
+
+def _winnable_chars(window: Window, index: int) -> int:
+    """About how many characters a batch wins in a message; 0 for what was pruned before."""
+    shown, total = window.shown(index), 0
+    for number, item, leaf in leaves_of(window.transcript.messages[index]):
+        edit = shown.get((number, item))
+        if (edit is None or edit.kind == "truncated") and is_old(window, index, number, leaf):
+            total += max(_chars(leaf, shown, (number, item)) - _LEFT_CHARS, 0)
+    return total
+
+
+def _shown_chars(window: Window, index: int) -> int:
+    """Characters of a message as it is shown."""
+    shown = window.shown(index)
+    leaves = leaves_of(window.transcript.messages[index])
+    return sum(_chars(leaf, shown, (number, item)) for number, item, leaf in leaves)
+
+
+def _chars(leaf: Part | Content, shown: Shown, at: tuple[int, int]) -> int:
+    edit = shown.get(at)
+    if edit is not None:
+        return len(edit.text)
+    if isinstance(leaf, Media):
+        return _MEDIA_CHARS
+    return len(leaf.arguments if isinstance(leaf, ToolCall) else getattr(leaf, "text", ""))
+
+
+def nothing_to_win(window: Window, index: int) -> bool:
+    """Whether a batch would win nothing in a message: it was pruned, or condensed, or is small."""
+    read = window.read_from <= index and not window.hidden(index)
+    return not read or window.tally(_winnable_chars).each[index] == 0

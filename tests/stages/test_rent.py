@@ -1,0 +1,81 @@
+"""Rent or buy: a batch comes when what is old has been paid for often enough."""
+
+import pytest
+
+from tests import histories
+from tests.histories import Call, Turn
+from ullage import Limits, Session
+from ullage.formats import FORMATS
+from ullage.stages import rent
+
+LIMITS = Limits(window_tokens=1_000_000)
+FILE = "def step(x):\n    return known_name(x) + another_name\n" * 40
+VAST = {"openai-chat": "gpt-4.1", "anthropic": "claude-sonnet-4-5"}
+
+
+def turns(count, lines=40):
+    text = FILE[: lines * 50]
+    return [
+        Turn(said="Next.", calls=(Call("read_file", f"{n}.py", f"# {n}\n{text}"),))
+        for n in range(count)
+    ]
+
+
+def batches_of(format, turns, **more):
+    """At which calls a batch was made, in a window that nothing fills."""
+    messages, made = histories.wire(format, turns), []
+    session = Session(VAST[format], format=format, limits=LIMITS, recall=True, **more)
+    for index, message in enumerate(messages):
+        if FORMATS[format].parse(message, "m").role == "assistant":
+            before = len(session.events)
+            session.fit(histories.request(format, messages[:index]))
+            if any(event.kind == "pruned" for event in session.events[before:]):
+                made.append(index)
+    return made, len(messages), session
+
+
+@pytest.mark.parametrize("format", sorted(VAST))
+def test_in_a_window_that_nothing_fills_batches_are_made_all_the_same_and_are_rare(format):
+    made, messages, session = batches_of(format, turns(400, lines=200))
+    assert 1 <= len(made) <= messages / 2 / 40
+    assert session.window.tokens < 150_000
+
+
+def test_a_short_history_is_left_alone():
+    made, _, session = batches_of("openai-chat", turns(30))
+    assert made == []
+    assert not session.window.changed
+
+
+def test_what_is_small_is_never_due_however_long_it_stands():
+    made, _, _ = batches_of("openai-chat", turns(300, lines=4))
+    assert made == []
+
+
+def test_the_same_request_again_adds_nothing():
+    messages = histories.wire("openai-chat", turns(400, lines=200))
+    session = Session("gpt-4.1", limits=LIMITS, recall=True)
+    for length in range(3, len(messages), 2):
+        view = session.fit(histories.request("openai-chat", messages[:length]))
+        again = session.fit(histories.request("openai-chat", messages[:length]))
+        assert again == view
+    assert session.window.changed
+
+
+def test_a_session_without_memory_comes_to_the_same_batches():
+    messages = histories.wire("openai-chat", turns(300, lines=200))
+    warm = Session("gpt-4.1", limits=LIMITS, recall=True)
+    for length in range(2, len(messages), 2):
+        view = warm.fit(histories.request("openai-chat", messages[:length]))
+    cold = Session("gpt-4.1", limits=LIMITS, recall=True)
+    assert cold.fit(histories.request("openai-chat", messages[:length])) == view
+    assert warm.window.changed
+
+
+def test_nothing_is_due_before_anything_is_old():
+    messages = histories.wire("openai-chat", turns(3))
+    session = Session("gpt-4.1", limits=LIMITS, recall=True)
+    session.fit(histories.request("openai-chat", messages))
+    assert not rent.pays(session.window, times=0.0, tail_chars=1_000_000)
+    assert rent.pays(session.window, times=0.0, tail_chars=0)
+    assert not rent.pays(session.window, times=1_000.0, tail_chars=0)
