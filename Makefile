@@ -6,7 +6,7 @@ BIN    := $(VENV)/bin
 ADK    := .venv-adk
 READY  := $(VENV)/.ready
 
-.PHONY: help fuzz demo test real-model browser adk test-adk check documents bench bench-tokens bench-recall bench-peers replay-all replay-controls lock clean setup
+.PHONY: help fuzz demo test real-model browser adk test-adk check documents bench bench-tokens bench-recall bench-peers replay-all replay-held-out replay-controls lock clean setup
 
 help:
 	@echo "make demo                a long agent run kept inside a 64k window, live"
@@ -23,6 +23,7 @@ help:
 	@echo "make bench-peers TRACES=… other libraries' policies on the same runs, by the same judge"
 	@echo "make bench-tokens        how good the token estimates are"
 	@echo "make replay-all TRACES=… every recorded run at 16k, 32k, 64k and 128k"
+	@echo "make replay-held-out TRACES=… policies beside each other, on the held-out side of long runs"
 	@echo "make replay-controls TRACES=… the evidence metric itself on trial"
 
 setup: $(READY)
@@ -88,6 +89,11 @@ bench-peers: $(READY)
 TRACES ?= ../shared/traces
 replay-all: $(READY)
 	@$(BIN)/ullage replay $(TRACES) --window 16000 --window 32000 --window 64000 --window 128000
+
+replay-held-out: $(READY)
+	@$(BIN)/ullage replay $(TRACES) --split held-out --least 80 --most $(MOST) --serve \
+	    --budget 20% --budget 50% --policy default --policy recency --policy belady \
+	    --policy last_call --policy names_only
 
 replay-controls: $(READY)
 	@$(BIN)/python -m bench.controls $(TRACES) $(if $(MOST),--most $(MOST))

@@ -3,8 +3,8 @@
     python -m bench.controls FOLDER [--most 20] [--calls 40] [--share 0.2 --share 0.5]
 
 N1 everything kept scores 1, nothing kept scores 0; N2 the demands of other tasks are not met
-by chance; N3 the adversaries rank below recency; N6 nothing ranks above the oracle. An
-adversary that shows as much as recency must at least cost more at full service. Then the
+by chance; N3 the adversaries rank below recency; N6 nothing ranks above the oracle; and no
+adversary reaches all the floors behind which cost is compared. Then full service, and the
 working set of the runs. Prints a table each; the status is 1 if a control fails.
 """
 
@@ -13,33 +13,29 @@ import random
 import sys
 import time
 from collections.abc import Iterator
-from concurrent.futures import ProcessPoolExecutor
-from functools import partial
-from multiprocessing import get_context
 from pathlib import Path
 
-from msgspec import Struct
+from msgspec.structs import replace
 
 from ullage.formats import FORMATS
-from ullage.presets import NAMES
 from ullage.replay.boundaries import boundaries
+from ullage.replay.comparison import compared
 from ullage.replay.evidence.adversaries import ADVERSARIES
-from ullage.replay.evidence.bootstrap import paired
+from ullage.replay.evidence.bootstrap import Interval
 from ullage.replay.evidence.common import common_in, task_of
 from ullage.replay.evidence.curves import farthest, least_recent, lives, survival, touches, waste
 from ullage.replay.evidence.demands import Demands, Head, demands_of
-from ullage.replay.evidence.frame import FRAMES, frame
+from ullage.replay.evidence.frame import FRAMES
 from ullage.replay.evidence.refs import PageLibrary
 from ullage.replay.evidence.score import Tally, Watch, evidence_of
-from ullage.replay.evidence.service import Serviced, cost_usd, serve
 from ullage.replay.evidence.story import Story
-from ullage.replay.evidence.subjects import FrameSubject, SessionSubject
 from ullage.replay.evidence.texts import Atom
-from ullage.replay.framed import replay_frame
 from ullage.replay.gates import Judge
+from ullage.replay.many import Job, Kept, replay_all
 from ullage.replay.prices import PROFILES
 from ullage.replay.readers import Run, read
-from ullage.replay.run import replay_run
+from ullage.replay.run import Replayed
+from ullage.replay.table import Row, rows_of
 
 PROFILE = PROFILES["anthropic-5m"]
 DONORS = 5
@@ -52,11 +48,6 @@ def told(run: Run, common: frozenset[str]) -> tuple[Story, list[int], Demands]:
     wire, lengths = FORMATS[run.format], boundaries(run)
     story = Story(wire, run.messages)
     return story, lengths, demands_of(story, lengths, Head.of(wire, run.request), common)
-
-
-def window_for(budget_tokens: int) -> int:
-    """The window whose prompt may hold so many tokens (`ullage.limits`)."""
-    return max(budget_tokens * 8 // 7, 0) if budget_tokens <= 114_688 else budget_tokens + 16_384
 
 
 # ── N1 and N2 ────────────────────────────────────────────────────────────────────────────
@@ -94,69 +85,67 @@ def _first_uses(run: Run, common: frozenset[str]) -> list[Atom]:
     return [demand.atom for demand in told(run, common)[2] if demand.use == "first"]
 
 
-# ── N3 and N6 ────────────────────────────────────────────────────────────────────────────
+# ── N3, N6, and the floors ───────────────────────────────────────────────────────────────
 
 
-class Point(Struct, frozen=True):
-    """One run under one policy at one share of its raw peak."""
-
-    run: str
-    share: float
-    policy: str
-    er_line: float | None
-    over_limit: int
-
-
-def points(run: Run, *, shares: tuple[float, ...], common: frozenset[str]) -> list[Point]:
-    found = []
-    peak = Judge().tokens(run.messages)
-    for share in shares:
-        for policy in (*FRAMES, *ADVERSARIES, "default"):
-            replay = replay_run if policy in NAMES else replay_frame
-            window = window_for(int(peak * share))
-            done = replay(run, window, profiles=[PROFILE], policy=policy, common=common)
-            far = done.evidence.far
-            found.append(Point(run.id, share, policy, far.er_line, done.over_limit))
-    return found
+def replays(
+    runs: list[Run], policies: tuple[str, ...], share: float, job: Job, jobs: int
+) -> list[tuple[str, Replayed]]:
+    """Every run under every policy, in this share of its largest request."""
+    wanted = (("", run, 0) for run in runs)
+    tries = tuple((policy, share) for policy in policies)
+    found = replay_all(wanted, tries, job, jobs, Kept(None))
+    return [(name, done) for name, done, _ in found if isinstance(done, Replayed)]
 
 
-def ranks(found: list[Point], share: float) -> Iterator[tuple[str, float, str, int]]:
-    """Each policy's mean, its difference to recency, and how many calls were over budget."""
-    by_policy = {
-        policy: {p.run: p for p in found if p.policy == policy and p.share == share}
-        for policy in dict.fromkeys(point.policy for point in found)
-    }
-    base = by_policy["recency"]
-    for policy, of_run in by_policy.items():
-        pairs = [
-            (point.er_line, base[run].er_line)
-            for run, point in of_run.items()
-            if point.er_line is not None and base[run].er_line is not None
-        ]
-        if pairs:
-            interval = paired([one - other for one, other in pairs])
-            told_as = f"{interval.mean:+.3f} [{interval.low:+.3f}, {interval.high:+.3f}]"
-            mean = sum(one for one, _ in pairs) / len(pairs)
-            yield policy, mean, told_as, sum(p.over_limit for p in of_run.values())
+def ranked(runs: list[Run], share: float, job: Job, jobs: int) -> Iterator[str]:
+    """Print how the policies rank; yield what is wrong with it.
+
+    A policy that drops what the model wrote must be judged by the re-use series as well
+    (`metrics`, limits), and recency and every adversary drop it. So N3 ranks by first uses and
+    re-uses together. The first uses alone stand beside.
+    """
+    found = replays(runs, (*FRAMES, *ADVERSARIES, "default"), share, job, jobs)
+    rows = {row.policy: row for row in rows_of(found)}
+    beside = {point.policy: point for point in compared(found, [*rows.values()], "recency").points}
+    print(f"\nvisible at age 4 and more, mean over runs; budget {share:.0%} of the raw peak")
+    print(f"  {'':16} {'all uses':>8} {'first':>6}  {'first, to recency':24} floors not reached")
+    for policy, row in sorted(rows.items(), key=lambda item: -_height(item[1])):
+        line = f"  {policy:16} {_height(row):8.3f} {row.evidence.er_line or 0:6.3f}"
+        told_as = _difference(beside[policy].visible)
+        print(f"{line}  {told_as:24} {', '.join(row.below) or 'none'}")
+    for name in ADVERSARIES:
+        if _height(rows[name]) >= _height(rows["recency"]):
+            yield f"N3: {name} is not below recency"
+        if not rows[name].below:
+            yield f"floors: {name} passes them all"
+    for policy, row in rows.items():
+        if (row.evidence.er_line or 0) > (rows["belady"].evidence.er_line or 0):
+            yield f"N6: {policy} is above the oracle"
+
+
+def _height(row: Row) -> float:
+    return row.evidence.both.mean or 0.0
+
+
+def _difference(found: Interval | None) -> str:
+    return "" if found is None else f"{found.mean:+.3f} [{found.low:+.3f}, {found.high:+.3f}]"
 
 
 # ── full service, and the working set ────────────────────────────────────────────────────
 
 
-def serviced(
-    run: Run, *, share: float, policies: tuple[str, ...], common: frozenset[str]
-) -> list[tuple[str, Serviced]]:
-    story, _, demands = told(run, common)
-    window = window_for(int(Judge().tokens(run.messages) * share))
-    found = []
-    for policy in policies:
-        if policy in NAMES:
-            subject = SessionSubject(run, window, policy)
-        else:
-            chosen = ADVERSARIES.get(policy) or frame(policy, demands)
-            subject = FrameSubject(run, window, chosen)
-        found.append((policy, serve(run, story, demands, subject, (PROFILE,))))
-    return found
+def paid(runs: list[Run], share: float, job: Job, jobs: int) -> None:
+    """Print what each policy costs at full service, of what keeping everything costs."""
+    rows = rows_of(replays(runs, SERVED, share, replace(job, serves=True), jobs))
+    print(f"\nfull service at {share:.0%} of the raw peak, {PROFILE.name}")
+    for row in rows:
+        service = row.service
+        usd = service.usd[PROFILE.name]
+        print(f"  {row.policy:16} {usd.pooled:.2f} of keep-all", end="")
+        print(f" (median {usd.median:.2f}, worst tenth {usd.worst_tenth:.2f})")
+        names = ("faults", "tries", "wrong", "repeated", "failed", "over_limit")
+        print("   " + ", ".join(f"{name} {getattr(service, name):,}" for name in names))
 
 
 def working_set(runs: list[Run], common: frozenset[str]) -> None:
@@ -205,60 +194,14 @@ def main() -> int:
     print(f"N1 {len(chosen)} of {len(long)} runs of {options.calls} calls and more;", end=" ")
     print(f"all kept: {full.er_line}, lost {full.lost:g}; none kept: {none.er_line}")
     failed |= full.er_line != 1 or full.lost > 0
-    with ProcessPoolExecutor(options.jobs, mp_context=get_context("spawn")) as pool:
-        failed |= _ranking(pool, chosen, tuple(options.share), common)
+    job = Job((PROFILE,), common=tuple(sorted(common)))
+    for share in options.share:
+        for trouble in ranked(chosen, share, job, options.jobs):
+            print(f"FAILED {trouble}")
+            failed = True
+        paid(chosen, share, job, options.jobs)
     working_set(chosen, common)
     return int(failed)
-
-
-def _ranking(
-    pool: ProcessPoolExecutor, runs: list[Run], shares: tuple[float, ...], common: frozenset[str]
-) -> bool:
-    job = partial(points, shares=shares, common=common)
-    found = [point for of_run in pool.map(job, runs) for point in of_run]
-    failed = False
-    for share in shares:
-        rows = sorted(ranks(found, share), key=lambda row: -row[1])
-        means = {policy: mean for policy, mean, _, _ in rows}
-        print(f"\nER_line at age 4 and more, budget {share:.0%} of the raw peak")
-        for policy, mean, difference, over in rows:
-            mark = "must lose" if policy in ADVERSARIES else ""
-            print(f"  {policy:16} {mean:.3f}  to recency {difference}  over {over:5}  {mark}")
-        failed |= max(means.values()) > means["belady"]
-        level = tuple(name for name in ADVERSARIES if means[name] >= means["recency"])
-        paid = _services(pool, runs, share, (*SERVED, *level), common)
-        failed |= any(paid[name] <= paid["recency"] for name in level)
-    return failed
-
-
-def _services(
-    pool: ProcessPoolExecutor,
-    runs: list[Run],
-    share: float,
-    policies: tuple[str, ...],
-    common: frozenset[str],
-) -> dict[str, float]:
-    """What each policy costs at full service, of what keeping everything costs."""
-    job = partial(serviced, share=share, policies=policies, common=common)
-    by_policy: dict[str, list[Serviced]] = {}
-    for policy, done in (pair for of_run in pool.map(job, runs) for pair in of_run):
-        by_policy.setdefault(policy, []).append(done)
-    print(f"\nfull service at {share:.0%} of the raw peak, {PROFILE.name}")
-    found = {}
-    for policy, done in by_policy.items():
-        costs = [cost_usd(each) for each in done]
-        paid, raw = (sum(column) for column in zip(*costs, strict=True))
-        found[policy] = paid / raw
-        shares = sorted(one / other for one, other in costs)
-        sums = {
-            name: sum(getattr(each, name) for each in done)
-            for name in ("faults", "tries", "wrong", "repeated", "failed", "over_limit")
-        }
-        median, worst = shares[len(shares) // 2], shares[len(shares) * 9 // 10]
-        print(f"  {policy:16} {paid / raw:.2f} of keep-all", end="")
-        print(f" (median {median:.2f}, worst tenth {worst:.2f})")
-        print("   " + ", ".join(f"{name} {count:,}" for name, count in sums.items()))
-    return found
 
 
 def _runs(path: Path) -> list[Run]:

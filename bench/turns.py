@@ -29,7 +29,7 @@ from typing import Any
 import msgspec
 from rich.console import Console
 
-from bench import compaction, conversations, presets, stores
+from bench import compaction, conversations, presets, replay, stores
 from bench.figures import Figure, of_times, table
 from bench.figures import timed_ms as wall_ms
 from bench.material import (
@@ -65,7 +65,7 @@ WARM_TARGET_MS = {
 
 
 def measure() -> Iterator[Figure]:
-    """Every figure, group by group; two to three minutes."""
+    """Every figure, group by group; three to four minutes."""
     material = Material()
     for format in FORMATS:
         counter_for(MODELS[format]).count("load the vocabulary")
@@ -85,6 +85,7 @@ def measure() -> Iterator[Figure]:
     yield from presets.measure(material)
     yield from compaction.measure(material)
     yield from conversations.measure()
+    yield from replay.measure(material, _Clock.now)
     for what, value, unit in stores.measure():
         yield Figure("Stores (bench.stores)", what, value, unit=unit)
 

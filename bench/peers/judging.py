@@ -17,11 +17,11 @@ from bench.peers.contestants import Contestant, Refused
 from bench.peers.process import Trouble
 from ullage.formats import FORMATS, Format
 from ullage.replay.boundaries import answer_of, boundaries
+from ullage.replay.budgets import budget_of
 from ullage.replay.evidence.demands import Demands, Head, demands_of
 from ullage.replay.evidence.past import Memo, Past
-from ullage.replay.evidence.score import Watch, evidence_of
+from ullage.replay.evidence.score import Watch
 from ullage.replay.evidence.story import Story
-from ullage.replay.evidence.subjects import budget_of
 from ullage.replay.gates import Judge, breaks_wire
 from ullage.replay.money import Purse, clocks_of
 from ullage.replay.prefix import head_of
@@ -103,7 +103,7 @@ def score(
     budget, memo = case.budget_tokens(window_tokens), Memo()
     clocks = clocks_of(case.run.id, case.lengths, case.run.stamps)
     sums = Sums(case.judge, Purse(profiles, (case.head, case.head), clocks, case.judge.text))
-    illegal = refused = unsaid = 0
+    illegal = refused = 0
     try:
         contestant = make(case, window_tokens)
         watch = Watch(case.story, case.demands, contestant.library)
@@ -117,7 +117,6 @@ def score(
                 continue
             history = case.run.messages[:length]
             illegal += breaks_wire(case.run.format, history, view)
-            unsaid += _misses_said(case.story, length, view)
             watch.see(number, length, view)
             tokens = sums.add(number, history, view, answer_of(case.run, length))
             sums.over_limit += tokens > budget
@@ -131,18 +130,6 @@ def score(
         calls=len(case.lengths),
         events={},
         broken={"G1": illegal} if illegal else {},
-        evidence=evidence_of(watch.verdicts, case.demands.classes),
+        evidence=watch.evidence(),
     )
-    return Score(replayed, refused, unsaid)
-
-
-def _misses_said(story: Story, length: int, view: Sequence[Any]) -> bool:
-    """Whether a text of the user or the system is neither in the view nor in a part of it."""
-    there = {id(message) for message in view}
-    raws = story.messages[:length]
-    gone = [i for i, raw in enumerate(raws) if story.is_fixed(i) and id(raw) not in there]
-    if not gone:
-        return False
-    made = [raw for raw in view if story.place_of(raw) is None]
-    shown = "\n".join(str(raw.get("content")) for raw in made)
-    return any(piece.text not in shown for i in gone for piece in story.pieces[i])
+    return Score(replayed, refused, watch.unsaid)

@@ -4,9 +4,12 @@ import sys
 
 import pytest
 
+from tests.replay.test_floors import replayed
 from tests.replay.test_report import EVIL, PROFILE, evil_run, picture
 from tests.replay.test_run import small_run
+from ullage.replay.floors import FLOORS
 from ullage.replay.report import page_of
+from ullage.replay.table import rows_of
 
 pytestmark = [pytest.mark.timeout(300), pytest.mark.xdist_group("the browser")]
 POLICIES = ("default", "token_budget")
@@ -15,7 +18,8 @@ POLICIES = ("default", "token_budget")
 def written(folder, run, policies=POLICIES, title="What would a policy have done?", **more):
     drawn, rows = picture(run, policies=policies)
     path = folder / "report.html"
-    page = page_of(title, "Runs.", pictures=[drawn], rows=rows, profiles=[PROFILE], **more)
+    more |= {"rows": rows, "profiles": [PROFILE], "floors": FLOORS}
+    page = page_of(title, "Runs.", pictures=[drawn], **more)
     path.write_text(page, encoding="utf-8")
     return path
 
@@ -44,6 +48,21 @@ def test_each_policy_has_its_row_its_chart_and_its_marks(opened, report):
     label = page.locator(".chart svg").first.get_attribute("aria-label")
     assert "40 turns" in label
     assert "default" in label
+
+
+def test_what_is_below_a_floor_costs_in_brackets_and_is_never_the_cheapest(opened, tmp_path):
+    rows = rows_of(("errand", replayed(policy)) for policy in ("default", "last_call"))
+    drawn, _ = picture(small_run("openai-chat", 4))
+    path = tmp_path / "report.html"
+    page = {"pictures": [drawn], "rows": rows, "profiles": [PROFILE], "floors": FLOORS}
+    path.write_text(page_of("Floors", "Runs.", **page), encoding="utf-8")
+    page = opened(path)
+    ours, last = page.locator("#table tbody tr").all()
+    assert ours.locator("td.best").text_content().startswith("★ ")
+    cost = last.locator("td.below").first.text_content()
+    assert cost.startswith("(")
+    assert "below: far" in cost
+    assert "far ≥ 0.84" in page.locator("#floors-note").text_content()
 
 
 def test_an_edit_opens_to_what_was_cut_why_and_its_ref(opened, report):

@@ -7,6 +7,7 @@ import pytest
 from msgspec import structs
 
 from tests.cli.terminal import conversation, told, ullage
+from tests.replay.evidence.conversation import errand
 from tests.replay.test_run import small_run
 from ullage.cli import main, replay
 from ullage.replay.prices import PROFILES
@@ -177,3 +178,88 @@ def test_prices_can_be_chosen_and_given_as_a_file(recordings, tmp_path):
     assert charges["own", "warm"]["usd_share"] is None, "it gives no price"
     assert charges["deepseek", "warm"]["usd_share"] > 0
     assert "there is no price profile" in told(ullage("replay", recordings, "--cache", "ether"))
+
+
+def errands(folder, count=4):
+    """Errands of several tasks, each in need of what it read before."""
+    path = folder / "errands.jsonl"
+    runs = [errand(seed, turns=12) for seed in range(count)]
+    lines = [{"id": f"errand {n}", "format": run.format, "messages": run.messages, "task": f"{n}"}
+             for n, run in enumerate(runs)]  # fmt: skip
+    path.write_bytes(lines_of(*lines))
+    return path
+
+
+def test_what_is_below_a_floor_is_told_and_is_not_the_cheapest(tmp_path):
+    asked = ("--policy", "default", "--policy", "last_call", "--cache", "anthropic-5m", "--jobs", 1)
+    ran = ullage("replay", errands(tmp_path, 1), *asked, "--json")
+    rows = {row["policy"]: row for row in ran.json["rows"]}
+    assert "far" in rows["last_call"]["below"]
+    assert not rows["last_call"]["passes"]
+    assert rows["default"]["passes"]
+    assert {each["policy"] for each in ran.json["cheapest"]} == {"default"}
+    assert {floor["name"] for floor in ran.json["floors"]} >= {"far", "anchors", "breaks"}
+    text = ullage("replay", errands(tmp_path, 1), *asked).text
+    assert "evidence first, then cost" in text
+    assert "far ≥ 0.84" in text
+    assert text.count("★") == 1
+
+
+def test_a_floor_can_be_given(tmp_path):
+    limits = ("far=0", "line=0", "reuse=0", "anchors=0", "breaks=100", "unsaid=1", "invalid=99")
+    words = [word for limit in limits for word in ("--floor", limit)]
+    asked = ("--policy", "last_call", *words, "--jobs", 1)
+    ran = ullage("replay", errands(tmp_path, 1), *asked, "--json")
+    assert ran.json["rows"][0]["below"] == []
+    assert "there is no floor 'near'" in ullage("replay", tmp_path, "--floor", "near=1").err
+    assert "write far=0.84" in told(ullage("replay", tmp_path, "--floor", "far"))
+
+
+def test_a_budget_is_a_share_of_each_run_and_several_make_a_curve(tmp_path):
+    asked = ("--budget", "30%", "--budget", "0.5", "--policy", "recency", "--policy", "belady")
+    ran = ullage("replay", errands(tmp_path, 2), *asked, "--jobs", 1, "--json")
+    rows = [(row["share"], row["policy"]) for row in ran.json["rows"]]
+    assert rows == [(0.3, "belady"), (0.3, "recency"), (0.5, "belady"), (0.5, "recency")]
+    beside = ran.json["compared"]
+    assert {point["skill"] for point in beside["points"] if point["policy"] == "recency"} == {0}
+    assert [curve["rooms"] for curve in beside["curves"]] == [[0.3, 0.5]] * 2
+    assert beside["curves"][1]["auc_to_first"]["n"] == 2
+    assert (
+        "over several budgets" in ullage("replay", errands(tmp_path, 2), *asked, "--jobs", 1).text
+    )
+
+
+@pytest.mark.parametrize("share", ["0%", "80%", "half"])
+def test_a_budget_that_cannot_be_meant_is_told(tmp_path, share):
+    ran = ullage("replay", errands(tmp_path), "--budget", share)
+    assert ran.status == 2
+    assert share in told(ran)
+
+
+def test_full_service_is_paid_where_it_is_asked_for(tmp_path):
+    asked = ("--budget", "20%", "--policy", "last_call", "--cache", "none", "--jobs", 1)
+    (row,) = ullage("replay", errands(tmp_path, 2), *asked, "--serve", "--json").json["rows"]
+    assert row["service"]["faults"] > 0
+    assert row["service"]["usd"]["none"]["pooled"] > row["charges"][0]["usd_share"]
+    assert "at full service" in ullage("replay", errands(tmp_path, 1), *asked, "--serve").text
+    (row,) = ullage("replay", errands(tmp_path, 2), *asked, "--json").json["rows"]
+    assert row["service"] is None
+
+
+def test_a_task_is_on_one_side_of_the_split(tmp_path):
+    path, sides = errands(tmp_path), {}
+    for side in ("dev", "held-out", "all"):
+        ran = ullage("replay", path, "--split", side, "--runs", "--jobs", 1, "--json")
+        sides[side] = {row["name"] for row in ran.json["rows"]} - {"all"}
+    assert sides["dev"]
+    assert sides["held-out"]
+    assert sides["dev"] & sides["held-out"] == set()
+    assert sides["dev"] | sides["held-out"] == sides["all"]
+
+
+def test_the_page_tells_the_command_that_prints_its_figures_again(tmp_path):
+    page = tmp_path / "report.html"
+    asked = ("--budget", "30%", "--floor", "far=0.5", "--split", "dev", "--serve", "--jobs", 1)
+    ran = ullage("replay", errands(tmp_path), *asked, "--html", page, "--draw", 0)
+    assert ran.status == 0
+    assert "--budget 30% --split dev --floor far=0.5 --serve" in page.read_text()

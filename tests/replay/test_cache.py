@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ullage.errors import ConfigError
-from ullage.replay.cache import Cache, CacheSimulator, Call, Totals, total_usd, usd
+from ullage.replay.cache import Cache, Caches, CacheSimulator, Call, Totals, total_usd, usd
 from ullage.replay.prefix import Sent, head_of
 from ullage.replay.prices import PROFILES, Profile, profile_named
 
@@ -257,6 +257,20 @@ def test_an_entry_dies_of_disuse_and_reading_renews_it(hits):
 def test_totals_of_two_profiles_are_not_added():
     with pytest.raises(ConfigError, match="cannot be added"):
         Totals(profile=PROFILES["none"]) + Totals(profile=PROFILES["openai-5"])
+
+
+def test_several_profiles_at_once_find_what_each_finds_alone():
+    profiles = [terms(), terms(name="other", hits="prefix", step_tokens=16)]
+    history = [said("a" * 50), said("b" * 50, "assistant"), said("c" * 50)]
+    together = Caches(profiles, len)
+    for length in (1, 3):
+        together.call(history[:length], "head")
+    for profile, totals in zip(profiles, together.totals, strict=True):
+        alone = CacheSimulator(profile, len)
+        for length in (1, 3):
+            alone.call(history[:length], "head")
+        assert alone.totals == totals
+        assert totals.calls == 2
 
 
 def test_an_unknown_profile_says_which_are_known():

@@ -52,3 +52,25 @@ def test_a_run_that_cannot_be_replayed_is_damage_and_not_kept(tmp_path):
         ("file", 5, "skipped")
     }
     assert path.read_bytes() == b""
+
+
+def test_full_service_is_kept_with_the_rest_and_is_not_taken_for_a_replay_without(tmp_path):
+    path, run = tmp_path / "kept", small_run("openai-chat", 2)
+    found = []
+    for serves in (True, True, False):
+        job = Job((PROFILES["none"], PROFILES["openai-5"]), serves=serves)
+        with Kept(path) as kept:
+            wanted = iter([("file", run, 0)])
+            ((_, outcome, _),) = replay_all(wanted, (("default", 0.5),), job, 1, kept)
+        found.append(outcome)
+    assert found[0].served is not None
+    assert found[0] == found[1], "the second is what was kept, its times too"
+    assert found[0].share == found[2].share == 0.5
+    assert found[2].served is None
+    assert len(path.read_bytes().splitlines()) == 2
+
+
+def test_two_runs_of_one_name_are_told_apart():
+    one, other = small_run("openai-chat", 2), small_run("openai-chat", 3)
+    digests = {found.digest for _, found, _ in outcomes([one, other])}
+    assert len(digests) == 2

@@ -10,6 +10,7 @@ from pathlib import Path
 
 from ullage import __version__
 from ullage.errors import ConfigError
+from ullage.replay.floors import Floor
 from ullage.replay.framed import FRAME_NAMES
 from ullage.replay.prices import Profile
 from ullage.replay.report import Picture, page_of
@@ -25,6 +26,7 @@ def write_page(
     path: Path,
     rows: Sequence[Row],
     profiles: Sequence[Profile],
+    floors: Sequence[Floor],
     pictures: Sequence[Picture],
     command: str,
 ) -> None:
@@ -33,7 +35,7 @@ def write_page(
     Raises:
         ConfigError: the file cannot be written.
     """
-    totals = {(row.window_tokens, row.policy): row for row in rows}
+    totals = {(row.room, row.policy): row for row in rows}
     runs = max(row.runs for row in totals.values())
     notes = [_FRAMES] if any(row.policy in FRAME_NAMES for row in rows) else []
     if len(pictures) < runs:
@@ -48,6 +50,7 @@ def write_page(
         pictures=pictures,
         rows=rows,
         profiles=profiles,
+        floors=floors,
         command=command,
         notes=notes,
     )
@@ -59,7 +62,7 @@ def command_of(name: str, paths: Iterable[Path], options: Mapping[str, object]) 
     words = ["ullage", name, *map(str, paths)]
     for option, value in options.items():
         for each in value if isinstance(value, tuple) else (value,) if value else ():
-            words += [option, str(each)]
+            words += [option] if each is True else [option, str(each)]
     return shlex.join(words)
 
 

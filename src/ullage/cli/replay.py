@@ -4,33 +4,37 @@ from __future__ import annotations
 
 import os
 import sys
-from collections import Counter
-from collections.abc import Callable, Iterator
-from contextlib import suppress
-from functools import partial
 from itertools import product
 from pathlib import Path
 
 import click
-from msgspec.structs import replace
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 
+from ullage.cli._judging import budget_option, floor_option, floors_of
 from ullage.cli._options import json_option, print_json
 from ullage.cli._page import command_of, write_page
 from ullage.cli._prices import price_option, profiles_of
+from ullage.cli._runs import Choice, told
 from ullage.errors import FormatError
 from ullage.formats import FORMATS
 from ullage.presets import NAMES
+from ullage.replay.budgets import label_of
 from ullage.replay.charges import charges_table
+from ullage.replay.cheapest import cheapest_of
+from ullage.replay.comparison import Comparison, compared
 from ullage.replay.evidence.adversaries import ADVERSARIES
 from ullage.replay.evidence.common import common_in
 from ullage.replay.evidence.frame import FRAMES
+from ullage.replay.floors import Floor
 from ullage.replay.framed import FRAME_NAMES
-from ullage.replay.many import Job, Kept, Try, Wanted, replay_all
-from ullage.replay.readers import Damage, FormatName, Run, read, size_of
+from ullage.replay.many import Job, Kept, Try, replay_all
+from ullage.replay.readers import Damage, FormatName, size_of
 from ullage.replay.report.album import Album, Drawn
 from ullage.replay.run import Replayed
+from ullage.replay.served import service_table
+from ullage.replay.split import SIDES, Side
+from ullage.replay.standings import curves_table, standings_table
 from ullage.replay.table import Row, rows_of, table_of
 
 __all__ = ["command"]
@@ -51,9 +55,20 @@ _LEAST_WIDTH = 230
     help=f"A policy to try: {', '.join(NAMES)}. Default: ours. To compare with, the frame: "
     f"{', '.join(FRAMES)}; and what must lose: {', '.join(ADVERSARIES)}.",
 )
+@budget_option
 @click.option("--least", default=0, help="Leave out runs of fewer messages.")
 @click.option("--most", type=int, help="Stop after so many runs of each path.")
+@click.option(
+    "--split",
+    "side",
+    type=click.Choice(SIDES),
+    default="all",
+    show_default=True,
+    help="Only the runs whose task falls on this side: by a hash of it, half of all tasks each.",
+)
 @price_option
+@floor_option
+@click.option("--serve", "serves", is_flag=True, help="Replay at full service too: pay for misses.")
 @click.option(
     "--format",
     "wire",
@@ -93,9 +108,13 @@ def command(
     paths: tuple[Path, ...],
     windows: tuple[int, ...],
     policies: tuple[str, ...],
+    shares: tuple[float, ...],
     least: int,
     most: int | None,
+    side: Side,
     named: tuple[str, ...],
+    limits: tuple[tuple[str, float], ...],
+    serves: bool,
     wire: FormatName | None,
     kept_at: Path | None,
     jobs: int,
@@ -112,17 +131,43 @@ def command(
     The status is 1 if any gate was broken, or if there was no run; 3 if something was skipped
     and all else is well. In a folder, files of a kind unknown here are named, and no loss.
     """
-    console = Console(stderr=True)
-    damage: list[Damage] = []
-    common = common_in(run for _, run, _ in _wanted(paths, least, most, []))
-    job = Job(profiles_of(named), wire, tuple(sorted(common)), draws=page is not None)
-    album = Album(drawn)
-    tries = tuple(product(policies or ("default",), windows or (64_000,)))
-    wanted = _wanted(paths, least, most, damage)
-    found: list[tuple[str, Replayed]] = []
+    choice = Choice(paths=paths, least=least, most=most, side=side)
+    profiles, floors = profiles_of(named), floors_of(limits)
+    common = common_in(run for _, run, _ in choice.runs())
+    job = Job(profiles, wire, tuple(sorted(common)), draws=page is not None, serves=serves)
+    rooms = (*windows, *shares) or (64_000,)
+    tries = tuple(product(policies or ("default",), rooms))
+    album, damage = Album(drawn), list[Damage]()
+    found = _replayed(choice, tries, job, jobs, kept_at, album, damage)
+    rows = rows_of(found, each=each, floors=floors)
+    comparison = compared(found, rows, tries[0][0])
+    if page is not None:
+        asked = _asked(choice, tries, named, wire, limits, serves)
+        write_page(page, rows, profiles, floors, album.pictures(tries), asked)
+    if as_json:
+        told_all = {"profiles": profiles, "floors": floors, "rows": rows}
+        beside = {"cheapest": cheapest_of(rows), "compared": comparison, "skipped": damage}
+        print_json(told_all | beside)
+    else:
+        _print(rows, comparison, floors, profiles[0].name)
+    sys.exit(_status(rows, damage))
+
+
+def _replayed(
+    choice: Choice,
+    tries: tuple[Try, ...],
+    job: Job,
+    jobs: int,
+    kept_at: Path | None,
+    album: Album,
+    damage: list[Damage],
+) -> list[tuple[str, Replayed]]:
+    """Replay everything under a progress bar; what is drawn goes into the album."""
+    console, found = Console(stderr=True), list[tuple[str, Replayed]]()
     with _progress(console) as progress, Kept(kept_at) as kept:
-        task = progress.add_task("replaying", total=sum(map(size_of, paths)), runs=0)
-        for name, outcome, done in replay_all(wanted, tries, job, jobs, kept):
+        size = sum(map(size_of, choice.paths))
+        task = progress.add_task("replaying", total=size, runs=0)
+        for name, outcome, done in replay_all(choice.runs(damage), tries, job, jobs, kept):
             if isinstance(outcome, Damage):
                 damage.append(outcome)
             elif isinstance(outcome, Drawn):
@@ -131,83 +176,53 @@ def command(
             else:
                 found.append((name, outcome))
             progress.update(task, completed=done, runs=len(found))
-    for line in _told(damage):
+    for line in told(damage):
         console.print(line, style="yellow", markup=False, soft_wrap=True)
     if not found:
         raise FormatError("the paths", "they hold no run to replay", _REMEDY)
-    rows = rows_of(found, each=each)
-    if page is not None:
-        asked = _asked(paths, tries, named, wire, least, most)
-        write_page(page, rows, job.profiles, album.pictures(tries), asked)
-    if as_json:
-        print_json({"profiles": job.profiles, "rows": rows, "skipped": damage})
-    else:
-        _print(rows, job.profiles[0].name)
-    sys.exit(_status(rows, damage))
+    return found
 
 
 def _asked(
-    paths: tuple[Path, ...],
+    choice: Choice,
     tries: tuple[Try, ...],
     named: tuple[str, ...],
     wire: FormatName | None,
-    least: int,
-    most: int | None,
+    limits: tuple[tuple[str, float], ...],
+    serves: bool,
 ) -> str:
     """The command that prints the same figures again."""
+    rooms = tuple(dict.fromkeys(room for _, room in tries))
     options = {
         "--policy": tuple(dict.fromkeys(policy for policy, _ in tries)),
-        "--window": tuple(dict.fromkeys(window for _, window in tries)),
+        "--window": tuple(room for room in rooms if isinstance(room, int)),
+        "--budget": tuple(label_of(room) for room in rooms if isinstance(room, float)),
         "--cache": named,
         "--format": wire,
-        "--least": least,
-        "--most": most,
+        "--least": choice.least,
+        "--most": choice.most,
+        "--split": choice.side if choice.side != "all" else None,
+        "--floor": tuple(f"{name}={limit:g}" for name, limit in limits),
+        "--serve": serves,
     }
-    return command_of("replay", paths, options)
+    return command_of("replay", choice.paths, options)
 
 
-def _print(rows: list[Row], profile: str) -> None:
-    """The table of views, and for each last row of its window and policy one of prices."""
+def _print(
+    rows: list[Row], comparison: Comparison, floors: tuple[Floor, ...], profile: str
+) -> None:
+    """The table of views, that of what they keep, and one of prices for each of the last rows."""
     console = Console(width=max(Console().width, _LEAST_WIDTH))  # a pipe counts as 80
     console.print(table_of(rows, profile))
-    totals = {(row.window_tokens, row.policy): row for row in rows}
-    for (window, policy), row in totals.items():
-        title = f"{row.name} · {policy} · {window // 1000}k: what it costs, raw and shown"
-        console.print(charges_table(title, row.charges))
-
-
-def _wanted(paths: tuple[Path, ...], least: int, most: int | None, damage: list[Damage]) -> Wanted:
-    """Each run with the name of its file and how many bytes have been read by then."""
-    before = 0
-    for path in paths:
-        read_so_far = [0]
-        files = sorted(f for f in path.rglob("*") if f.is_file()) if path.is_dir() else [path]
-        for file in files:
-            start = read_so_far[0]
-            runs = _quietly(file, file == path, damage, partial(_note, read_so_far, start))
-            count = 0
-            for run in runs:
-                if len(run.messages) >= least and (most is None or count < most):
-                    count += 1
-                    yield file.name, run, before + read_so_far[0]
-        before += size_of(path)
-
-
-def _quietly(
-    file: Path, is_named: bool, damage: list[Damage], progress: Callable[[int], None]
-) -> Iterator[Run]:
-    """The runs of a file; what is wrong with it is damage, not the end."""
-
-    def note(found: Damage) -> None:
-        foreign = found.grade == "foreign" and is_named
-        damage.append(replace(found, grade="skipped") if foreign else found)
-
-    with suppress(FormatError):  # no run in it: every such file has told why
-        yield from read(file, on_damage=note, progress=progress)
-
-
-def _note(read_so_far: list[int], start: int, here: int) -> None:
-    read_so_far[0] = start + here
+    totals = list({(row.room, row.policy): row for row in rows}.values())
+    console.print(standings_table(totals, comparison, floors))
+    if comparison.curves:
+        console.print(curves_table(comparison.curves))
+    for row in totals:
+        title = f"{row.name} · {row.policy} · {label_of(row.room)}: what it costs"
+        console.print(charges_table(f"{title}, raw and shown", row.charges))
+        if row.service is not None:
+            console.print(service_table(f"{title} at full service", row.service))
 
 
 def _progress(console: Console) -> Progress:
@@ -221,18 +236,6 @@ def _progress(console: Console) -> Progress:
         console=console,
         transient=True,
     )
-
-
-def _told(damage: list[Damage]) -> Iterator[str]:
-    """A line for each loss, and one for all places of a file that were mended alike."""
-    mended = Counter((d.file, d.problem) for d in damage if d.grade == "mended")
-    for found in damage:
-        place = f"{found.file} line {found.line}" if found.line else found.file
-        if found.grade != "mended":
-            yield f"skipped {place}: {found.problem}"
-        elif count := mended.pop((found.file, found.problem), 0):
-            more = f" and {count - 1:,} more" if count > 1 else ""
-            yield f"read all the same {place}{more}: {found.problem}"
 
 
 def _status(rows: list[Row], damage: list[Damage]) -> int:

@@ -20,7 +20,7 @@ Assumed throughout: an entry overtaken by a rewrite is not looked for again.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -32,6 +32,7 @@ from ullage.replay.prices import Profile, profile_named
 __all__ = [
     "Cache",
     "CacheSimulator",
+    "Caches",
     "Call",
     "Totals",
     "input_units",
@@ -230,15 +231,39 @@ class Cache:
         return max(end - cached, 0)
 
 
+class Caches:
+    """Follows one session, request by request, against several profiles; no entry grows too old.
+
+    Each request is measured once, whatever the number of profiles.
+
+    Args:
+        profiles: the profiles.
+        count: the tokens of a text; messages are counted as their JSON.
+
+    Attributes:
+        totals: the sum of all calls, by profile.
+    """
+
+    def __init__(self, profiles: Iterable[Profile], count: CountText) -> None:
+        self._caches = [Cache(profile) for profile in profiles]
+        self._prefix = Prefix(count)
+        self.totals = [Totals(profile=cache.profile) for cache in self._caches]
+
+    def call(self, messages: Sequence[Wire], head: str = "") -> list[Call]:
+        """One request: its messages in wire form, and its head as text (`head_of`)."""
+        sent = self._prefix.sent(messages, head)
+        calls = [cache.take(sent) for cache in self._caches]
+        pairs = zip(self.totals, calls, strict=True)
+        self.totals = [totals.plus(call) for totals, call in pairs]
+        return calls
+
+
 class CacheSimulator:
-    """Follows one session, request by request, against one profile; no entry grows too old.
+    """Follows one session against one profile; no entry grows too old.
 
     Args:
         profile: a profile, or the name of one that ships.
         count: the tokens of a text; messages are counted as their JSON.
-
-    Attributes:
-        totals: the sum of all calls.
 
     Raises:
         ConfigError: there is no profile of that name.
@@ -246,11 +271,13 @@ class CacheSimulator:
 
     def __init__(self, profile: Profile | str, count: CountText) -> None:
         chosen = profile if isinstance(profile, Profile) else profile_named(profile)
-        self.totals = Totals(profile=chosen)
-        self._cache, self._prefix = Cache(chosen), Prefix(count)
+        self._caches = Caches((chosen,), count)
+
+    @property
+    def totals(self) -> Totals:
+        """The sum of all calls."""
+        return self._caches.totals[0]
 
     def call(self, messages: Sequence[Wire], head: str = "") -> Call:
         """One request: its messages in wire form, and its head as text (`head_of`)."""
-        call = self._cache.take(self._prefix.sent(messages, head))
-        self.totals = self.totals.plus(call)
-        return call
+        return self._caches.call(messages, head)[0]

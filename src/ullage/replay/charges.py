@@ -10,6 +10,7 @@ from msgspec import Struct
 from rich.table import Table
 
 from ullage.replay.money import Bill, Clock, Side, break_even
+from ullage.replay.spread import spread_of
 
 __all__ = ["Charge", "charges_of", "charges_table"]
 
@@ -55,8 +56,8 @@ def charges_of(bills: Iterable[Sequence[Bill]]) -> list[Charge]:
 def _charge(profile: str, clock: Clock, group: Sequence[Bill]) -> Charge:
     raw = reduce(add, (bill.raw for bill in group))
     shown = reduce(add, (bill.shown for bill in group))
-    ratios = (_over(bill.shown.cost_usd, bill.raw.cost_usd) for bill in group)
-    shares = sorted(share for share in ratios if share is not None)
+    costs = ((bill.shown.cost_usd, bill.raw.cost_usd) for bill in group)
+    spread = spread_of(costs, worst="most")
     return Charge(
         profile=profile,
         clock=clock,
@@ -65,19 +66,14 @@ def _charge(profile: str, clock: Clock, group: Sequence[Bill]) -> Charge:
         shown=shown,
         input_share=_over(shown.input_units, raw.input_units) or 0.0,
         usd_share=_over(shown.cost_usd, raw.cost_usd),
-        usd_share_median=_at(shares, 0.5),
-        usd_share_worst_tenth=_at(shares, 0.9),
+        usd_share_median=spread.median,
+        usd_share_worst_tenth=spread.worst_tenth,
         inflation=break_even(raw, shown),
     )
 
 
 def _over(part: float | None, whole: float | None) -> float | None:
     return part / whole if part is not None and whole else None
-
-
-def _at(values: Sequence[float], share: float) -> float | None:
-    """The value that this share of the sorted values is below."""
-    return values[min(int(len(values) * share), len(values) - 1)] if values else None
 
 
 def charges_table(title: str, charges: Sequence[Charge]) -> Table:

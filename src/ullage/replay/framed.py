@@ -10,12 +10,12 @@ import time
 from collections.abc import Sequence, Set
 
 from ullage.replay.boundaries import answer_of, boundaries
+from ullage.replay.budgets import budget_of
 from ullage.replay.evidence.adversaries import ADVERSARIES
 from ullage.replay.evidence.frame import FRAMES, frame
 from ullage.replay.evidence.past import Memo, Past
 from ullage.replay.evidence.refs import PageLibrary
 from ullage.replay.evidence.score import watch_over
-from ullage.replay.evidence.subjects import budget_of
 from ullage.replay.gates import Judge, breaks_wire
 from ullage.replay.money import Purse, clocks_of
 from ullage.replay.prefix import head_of

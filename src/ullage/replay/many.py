@@ -22,6 +22,7 @@ from msgspec.structs import replace
 
 from ullage import __version__
 from ullage.errors import FormatError
+from ullage.replay.budgets import Room, window_of
 from ullage.replay.framed import FRAME_NAMES, replay_frame
 from ullage.replay.gates import Judge
 from ullage.replay.prices import Profile
@@ -30,6 +31,7 @@ from ullage.replay.report import packed
 from ullage.replay.report.album import Drawn
 from ullage.replay.rewire import on_wire
 from ullage.replay.run import Replayed, replay_run
+from ullage.replay.served import full_service
 from ullage.replay.trace import Tracer
 
 __all__ = ["Job", "Kept", "Outcome", "Try", "Wanted", "replay_all"]
@@ -40,8 +42,8 @@ T = TypeVar("T")
 Wanted: TypeAlias = Iterator[tuple[str, Run, int]]
 """Each run with the name of its file, and how many bytes were read by then."""
 Outcome: TypeAlias = Replayed | Drawn | Damage
-Try: TypeAlias = tuple[str, int]
-"""A policy and a window."""
+Try: TypeAlias = tuple[str, Room]
+"""A policy, and the room it is tried in."""
 
 
 class Job(Struct, frozen=True):
@@ -52,12 +54,14 @@ class Job(Struct, frozen=True):
         wire: the format to replay on; None: the run's own.
         common: values that are no evidence, sorted (`ullage.replay.evidence.common`).
         draws: whether the turns are wanted too; what was kept before comes without them.
+        serves: whether each run is replayed at full service too.
     """
 
     profiles: tuple[Profile, ...]
     wire: FormatName | None = None
     common: tuple[str, ...] = ()
     draws: bool = False
+    serves: bool = False
 
 
 class _Line(Struct, frozen=True):
@@ -117,7 +121,7 @@ class Kept:
 def replay_all(
     wanted: Wanted, tries: tuple[Try, ...], job: Job, processes: int, kept: Kept
 ) -> Iterator[tuple[str, Outcome, int]]:
-    """Replay every run with every policy in every window, in any order.
+    """Replay every run with every policy in every room, in any order.
 
     Yields:
         The name of the file, what came out, and how far in the files its run stood. A run
@@ -128,14 +132,15 @@ def replay_all(
     with several() if processes > 1 else _Here() as pool:
         running: dict[Future[Outcome], tuple[str, str, int]] = {}
         for name, run, done in wanted:
-            run_key = _key_of(run, job)
-            for policy, window in tries:
-                key = f"{run_key} {policy} {window}"
+            digest = _digest((run.id, run.format, run.request, run.messages))
+            run_key = _digest((__version__, digest, replace(job, draws=False)))
+            for policy, room in tries:
+                key = f"{run_key} {policy} {room}"
                 before = kept.get(key)
                 if before is not None:
                     yield name, before, done
                     continue
-                future = pool.submit(_outcome, name, run, window, job, policy)
+                future = pool.submit(_outcome, name, run, room, job, policy, digest)
                 running[future] = (key, name, done)
             while len(running) > 4 * processes:
                 yield from _finished(running, kept)
@@ -152,34 +157,38 @@ class _Here(Executor):
         return future
 
 
-def _outcome(name: str, run: Run, window_tokens: int, job: Job, policy: str) -> Outcome:
+def _outcome(name: str, run: Run, room: Room, job: Job, policy: str, digest: str) -> Outcome:
     try:
         shown = on_wire(run, job.wire) if job.wire is not None else run
-        return _replay(shown, window_tokens, job, policy)
+        replayed, tracer = _replay(shown, window_of(shown, room), job, policy)
     except FormatError as error:
         return Damage(name, run.line, f"a run that cannot be replayed: {error.where}: {error.rule}")
     except (AttributeError, KeyError, TypeError) as error:
         why = f"a message is not in the shape of {run.format} ({type(error).__name__})"
         return Damage(name, run.line, f"a run that cannot be replayed: {why}")
-
-
-def _replay(run: Run, window_tokens: int, job: Job, policy: str) -> Outcome:
-    common = frozenset(job.common)
-    if policy in FRAME_NAMES:  # no session, and so no turns to draw
-        return replay_frame(run, window_tokens, profiles=job.profiles, policy=policy, common=common)
-    tracer = Tracer(Judge().text) if job.draws else None
-    replayed = replay_run(
-        run,
-        window_tokens,
-        profiles=job.profiles,
-        policy=policy,
-        common=common,
-        on_view=tracer,
-    )
+    share = room if isinstance(room, float) else None
+    replayed = replace(replayed, share=share, digest=digest)
     if tracer is None:
         return replayed
     story, trace = packed(tracer.story(run.id)), packed(tracer.trace(policy))
     return Drawn(replayed=replayed, line=run.line, story=story, trace=trace)
+
+
+def _replay(run: Run, window_tokens: int, job: Job, policy: str) -> tuple[Replayed, Tracer | None]:
+    """The run under one policy; its turns too, if they are wanted and it has any to draw."""
+    common, profiles = frozenset(job.common), job.profiles
+    tracer = None
+    if policy in FRAME_NAMES:
+        found = replay_frame(run, window_tokens, profiles=profiles, policy=policy, common=common)
+    else:
+        tracer = Tracer(Judge().text) if job.draws else None
+        found = replay_run(
+            run, window_tokens, profiles=profiles, policy=policy, common=common, on_view=tracer
+        )
+    if job.serves:
+        served = full_service(run, window_tokens, profiles=profiles, policy=policy, common=common)
+        found = replace(found, served=served)
+    return found, tracer
 
 
 def _finished(
@@ -194,14 +203,10 @@ def _finished(
         yield name, outcome, read_so_far
 
 
-def _key_of(run: Run, job: Job) -> str:
-    """What a replay of this run depends on, but for the policy and the window."""
-    told = (__version__, run.id, run.format, run.request, run.messages, replace(job, draws=False))
-    return hashlib.blake2b(_bytes(told), digest_size=16).hexdigest()
-
-
-def _bytes(value: object) -> bytes:
+def _digest(value: object) -> str:
+    """What tells a value from others."""
     try:
-        return msgspec.json.encode(value)
+        told = msgspec.json.encode(value)
     except UnicodeEncodeError:  # a lone surrogate: told apart all the same
-        return msgspec.msgpack.encode(repr(value).encode("utf-8", "surrogatepass"))
+        told = msgspec.msgpack.encode(repr(value).encode("utf-8", "surrogatepass"))
+    return hashlib.blake2b(told, digest_size=16).hexdigest()

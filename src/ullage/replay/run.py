@@ -20,8 +20,10 @@ from ullage.errors import OverLimitError
 from ullage.formats import FORMATS
 from ullage.presets import preset
 from ullage.replay.boundaries import answer_of, boundaries
+from ullage.replay.budgets import Room
 from ullage.replay.evidence.refs import SessionLibrary
 from ullage.replay.evidence.score import Evidence, watch_over
+from ullage.replay.evidence.service import Serviced
 from ullage.replay.gates import GATES, Gates, Judge
 from ullage.replay.money import Bill, Priced, Purse, clocks_of
 from ullage.replay.prefix import head_of
@@ -64,6 +66,10 @@ class Replayed(Struct, frozen=True, kw_only=True):
         over_limit: calls that could not be made to fit.
         fit_ms: the time of each call to ``fit``, sorted, in milliseconds.
         evidence: of what the calls demanded, what was in view.
+        share: the share of its largest request that the window leaves to the prompt; None
+            where the window was given in tokens.
+        served: the same run at full service, if that was asked for.
+        digest: what tells the run from others of its name; empty if nobody had to.
     """
 
     run: str
@@ -84,6 +90,14 @@ class Replayed(Struct, frozen=True, kw_only=True):
     over_limit: int
     fit_ms: list[float]
     evidence: Evidence
+    share: float | None = None
+    served: Serviced | None = None
+    digest: str = ""
+
+    @property
+    def room(self) -> Room:
+        """What was asked for: the window in tokens, or the share of the largest request."""
+        return self.window_tokens if self.share is None else self.share
 
 
 def replay_run(

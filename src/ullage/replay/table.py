@@ -8,9 +8,13 @@ from collections.abc import Iterable, Sequence
 from msgspec import Struct
 from rich.table import Table
 
+from ullage.replay.budgets import Room, label_of
 from ullage.replay.charges import Charge, charges_of
+from ullage.replay.evidence.frame import ORACLE
 from ullage.replay.evidence.summary import Summary, summary_of
+from ullage.replay.floors import FLOORS, Floor, Judged, judged_by, passes
 from ullage.replay.run import Replayed
+from ullage.replay.served import Service, service_of
 
 __all__ = ["Row", "rows_of", "table_of"]
 
@@ -21,7 +25,9 @@ class Row(Struct, frozen=True, kw_only=True):
     Attributes:
         name: the file, or the run.
         policy: the policy.
-        window_tokens: the window.
+        window_tokens: the window; where it is a share of each run's largest request, the
+            largest window.
+        share: that share, or None.
         runs: how many runs.
         calls: how many requests were fitted.
         over_window: calls whose raw request was larger than the window (their runs).
@@ -42,11 +48,17 @@ class Row(Struct, frozen=True, kw_only=True):
         fit_ms_median: time of a call to ``fit``, median.
         fit_ms_p99: and its 99th percentile.
         evidence: of what the calls demanded, what was in view.
+        judged: the policy at each floor.
+        below: the floors it does not reach.
+        passes: whether its cost may be compared: no floor is missed, there was evidence to
+            judge it by, and it is not the oracle.
+        service: the same at full service, if that was asked for.
     """
 
     name: str
     policy: str
     window_tokens: int
+    share: float | None
     runs: int
     calls: int
     over_window: int
@@ -66,34 +78,68 @@ class Row(Struct, frozen=True, kw_only=True):
     fit_ms_median: float
     fit_ms_p99: float
     evidence: Summary
+    judged: list[Judged]
+    below: list[str]
+    passes: bool
+    service: Service | None
+
+    @property
+    def room(self) -> Room:
+        """The window in tokens, or the share of the largest request."""
+        return self.window_tokens if self.share is None else self.share
 
 
-def rows_of(found: Iterable[tuple[str, Replayed]], *, each: bool = False) -> list[Row]:
-    """Replays summed by file (or run), window and policy; then all of each window and policy."""
-    groups: dict[tuple[str, int, str], list[Replayed]] = {}
-    totals: dict[tuple[str, int, str], list[Replayed]] = {}
+def rows_of(
+    found: Iterable[tuple[str, Replayed]],
+    *,
+    each: bool = False,
+    floors: Sequence[Floor] = FLOORS,
+) -> list[Row]:
+    """Replays summed by file (or run), room and policy; then all of each room and policy.
+
+    Args:
+        found: the replays, each with the name of its file.
+        each: a row for each run, not for each file.
+        floors: what a policy must keep before its cost is compared.
+    """
+    groups: dict[tuple[str, Room, str], list[Replayed]] = {}
+    totals: dict[tuple[str, Room, str], list[Replayed]] = {}
     for name, replayed in found:
-        of = (replayed.window_tokens, replayed.policy)
+        of = (replayed.room, replayed.policy)
         groups.setdefault((replayed.run if each else name, *of), []).append(replayed)
         totals.setdefault(("all", *of), []).append(replayed)
-    rows = [_row(*key, group) for key, group in sorted(groups.items())]
+    rows = [_row(name, group, floors) for (name, *_), group in sorted(groups.items())]
     if len(rows) > len(totals):
-        rows += [_row(*key, group) for key, group in sorted(totals.items())]
+        rows += [_row(name, group, floors) for (name, *_), group in sorted(totals.items())]
     return rows
 
 
-def _row(name: str, window: int, policy: str, group: Sequence[Replayed]) -> Row:
+def _row(name: str, group: Sequence[Replayed], floors: Sequence[Floor]) -> Row:
     times = sorted(ms for replayed in group for ms in replayed.fit_ms) or [0.0]
     calls = sum(replayed.calls for replayed in group)
     raw, shown = sum(r.raw_tokens for r in group), sum(r.tokens for r in group)
     breaks = sum(r.breaks for r in group)
+    breaks_per_100 = 100 * _share(breaks, calls)
+    over_limit, broken = sum(r.over_limit for r in group), _sum(r.broken for r in group)
+    evidence = summary_of(r.evidence for r in group)
+    measured = {
+        "far": evidence.far.mean,
+        "line": evidence.line.mean,
+        "reuse": evidence.reuse.mean,
+        "anchors": evidence.anchors.mean,
+        "breaks": breaks_per_100,
+        "unsaid": evidence.unsaid,
+        "invalid": over_limit + sum(broken.values()),
+    }
+    judged = judged_by(floors, measured)
     return Row(
         name=name,
-        policy=policy,
-        window_tokens=window,
+        policy=group[0].policy,
+        window_tokens=max(r.window_tokens for r in group),
+        share=group[0].share,
         runs=len(group),
         calls=calls,
-        over_window=sum(r.raw_peak_tokens > window for r in group),
+        over_window=sum(r.raw_peak_tokens > r.window_tokens for r in group),
         raw_peak_tokens=max(r.raw_peak_tokens for r in group),
         peak_tokens=max(r.peak_tokens for r in group),
         raw_tokens=raw,
@@ -101,15 +147,19 @@ def _row(name: str, window: int, policy: str, group: Sequence[Replayed]) -> Row:
         mean_tokens=_share(shown, calls),
         output_tokens=sum(r.output_tokens for r in group),
         charges=charges_of([replayed.bills for replayed in group]),
-        breaks_per_100=100 * _share(breaks, calls),
+        breaks_per_100=breaks_per_100,
         rewritten_tokens=sum(r.rewritten_tokens for r in group),
         rewritten_share=_share(sum(r.rewritten_share for r in group), breaks),
         events=_sum(r.events for r in group),
-        over_limit=sum(r.over_limit for r in group),
-        broken=_sum(r.broken for r in group),
+        over_limit=over_limit,
+        broken=broken,
         fit_ms_median=times[len(times) // 2],
         fit_ms_p99=times[min(len(times) * 99 // 100, len(times) - 1)],
-        evidence=summary_of(r.evidence for r in group),
+        evidence=evidence,
+        judged=judged,
+        below=[each.floor for each in judged if each.passes is False],
+        passes=group[0].policy != ORACLE and passes(judged),
+        service=service_of(r.served for r in group if r.served is not None),
     )
 
 
@@ -137,12 +187,15 @@ _HEADINGS = (
         "cost",
     ),
     *("breaks/100", "cut", "pruned", "condensed", "ms", "p99"),
-    *("needed", "visible", "recall@1", "lost", "gates"),
+    *("needed", "visible", "recall@1", "lost", "gates", "below"),
 )
 
 
 def table_of(rows: Sequence[Row], profile: str) -> Table:
-    """The rows for a terminal; cached and cost are those of the first profile."""
+    """The rows for a terminal; cached and cost are those of the first profile.
+
+    In brackets is the cost of what is below a floor.
+    """
     table = Table(title=f"replayed without a model; prompt cache simulated as {profile}")
     table.add_column("runs of", overflow="fold")
     table.add_column("policy", no_wrap=True)
@@ -161,7 +214,7 @@ def _cells(row: Row) -> list[str]:
     return [
         row.name,
         row.policy,
-        f"{row.window_tokens // 1000}k",
+        label_of(row.room),
         f"{row.runs:,}",
         f"{row.over_window:,}",
         f"{row.calls:,}",
@@ -169,7 +222,7 @@ def _cells(row: Row) -> list[str]:
         f"{row.peak_tokens:,}",
         f"{_share(row.tokens, row.raw_tokens):.0%}",
         f"{charge.shown.cached_share:.0%}" if charge else "",
-        f"{charge.input_share:.0%}" if charge else "",
+        _cost(row, charge),
         f"{row.breaks_per_100:.1f}",
         *(f"{count:,}" for count in kinds),
         f"{row.events.get('condensed', 0):,}",
@@ -180,7 +233,15 @@ def _cells(row: Row) -> list[str]:
         _percent(row.evidence.recall_1),
         _percent(row.evidence.lost),
         " ".join(filter(None, (broken, over))) or "kept",
+        ", ".join(row.below),
     ]
+
+
+def _cost(row: Row, charge: Charge | None) -> str:
+    """The cost; in brackets where a floor was not reached, and then no one may compare it."""
+    if charge is None:
+        return ""
+    return f"[dim]({charge.input_share:.0%})[/]" if row.below else f"{charge.input_share:.0%}"
 
 
 def _percent(share: float | None) -> str:

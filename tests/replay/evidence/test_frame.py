@@ -127,6 +127,32 @@ def test_every_adversary_ranks_below_recency(policy, recency):
     assert far(policy) < recency
 
 
+def diary(turns=24):
+    """An agent that thinks aloud, and goes by what it wrote as well as by what it read."""
+    parts, listed = [user("Find the file at fault.")], []
+    for number in range(turns):
+        listed.append(f"mod_{number * 7919}_{number}.txt")
+        wanted = listed[max(number - 5, 0)] if number else "."
+        plan = f"plan_{max(number - 4, 0)}_tide" if number % 2 else "."
+        said = f"I call this plan_{number}_tide. " + "It may well be the harbour wall. " * 60
+        parts.append(
+            call("list_files", f"{listed[-1]} is kept by nobody", said=said, path=wanted, as_=plan)
+        )
+    return run_of(*parts)
+
+
+def test_repeating_all_results_is_level_on_first_uses_and_loses_with_re_uses():
+    """`metrics`, limits: who drops what the model wrote is judged by the re-use series as well."""
+    found = {
+        policy: replay_frame(diary(), 6_000, profiles=[PROFILES["none"]], policy=policy).evidence
+        for policy in ("recency", "repeat_all", "belady")
+    }
+    first = {policy: evidence.far.er_line for policy, evidence in found.items()}
+    both = {policy: evidence.both.er_line for policy, evidence in found.items()}
+    assert first["repeat_all"] >= first["recency"]
+    assert both["repeat_all"] < both["recency"] <= both["belady"]
+
+
 @pytest.mark.parametrize("policy", [*FRAMES[:4], "default"])
 def test_nothing_ranks_above_the_oracle(policy):
     assert far(policy, runs=SEEDS[:2]) < far("belady", runs=SEEDS[:2]) == 1

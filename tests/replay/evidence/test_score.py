@@ -62,6 +62,22 @@ def test_the_sums_are_by_age_and_by_weight():
     assert Tally().er_line is None
 
 
+def test_the_line_counts_at_every_age_and_the_headline_only_far_back():
+    near = call("list_late", "late: invoice_0815 of 3 May", month="May")
+    run = run_of(RUN.messages[:-2], near, call("pay", "paid", number="invoice_0815"), RUN_END)
+    story, lengths, demands = told(run)
+    watch = Watch(story, demands, PageLibrary())
+    for number, length in enumerate(lengths):
+        watch.see(number, length, run.messages[length - 2 : length])
+    evidence = watch.evidence()
+    assert evidence.line.er_line == 0.5
+    assert evidence.far.er_line == 0
+    assert summary_of([evidence]).line.mean == 0.5
+
+
+RUN_END = RUN.messages[-2:]
+
+
 def test_a_call_without_a_view_has_lost_all():
     story, lengths, demands = told(RUN)
     watch = Watch(story, demands, PageLibrary())

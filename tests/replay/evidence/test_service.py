@@ -8,11 +8,12 @@ from tests.replay.evidence.conversation import call, errand, run_of, told, user
 from ullage.formats import FORMATS
 from ullage.messages import ToolCall
 from ullage.presets import preset
+from ullage.replay.budgets import budget_of
 from ullage.replay.evidence.adversaries import ADVERSARIES
 from ullage.replay.evidence.frame import frame
 from ullage.replay.evidence.readonly import reads_only
 from ullage.replay.evidence.service import cost_usd, serve
-from ullage.replay.evidence.subjects import FrameSubject, SessionSubject, budget_of
+from ullage.replay.evidence.subjects import FrameSubject, SessionSubject
 from ullage.replay.gates import Judge
 from ullage.replay.prices import PROFILES
 from ullage.replay.sessions import model_of, session_for

@@ -10,7 +10,8 @@
     last_call         the last call and its results, nothing else
     names_only        half the budget for the newest, half for the names in what is older
 
-All keep what users and the system say, and the last call with its results.
+All keep what is said first, and the last call with its results. What users say later stays only
+where a policy takes the newest messages (`hidden_in_ids`, `names_only`).
 """
 
 from __future__ import annotations

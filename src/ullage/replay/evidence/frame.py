@@ -23,12 +23,25 @@ from ullage.replay.evidence.demands import Demand, Demands
 from ullage.replay.evidence.past import Block, Frame, Past, Shown
 from ullage.replay.evidence.sight import lines_of
 
-__all__ = ["FRAMES", "belady", "fixed", "frame", "head_tail", "masking", "newest", "recency"]
+__all__ = [
+    "BASE",
+    "FRAMES",
+    "ORACLE",
+    "belady",
+    "fixed",
+    "frame",
+    "head_tail",
+    "masking",
+    "newest",
+    "recency",
+]
 
 MASKED = "[output left out]"
 KEPT_RESULTS = 10
 LIMITS_CHARS = (20_000, 10_000, 5_000, 2_500, 1_200, 600, 300, 150)
 FRAMES = ("recency", "masking", "head_tail", "random", "belady")
+BASE, ORACLE = "recency", "belady"
+"""The two ends of the scale of skill. The oracle knows the future: no one could run it."""
 
 
 def frame(name: str, demands: Demands) -> Frame:

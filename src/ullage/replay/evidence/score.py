@@ -11,7 +11,7 @@ from collections.abc import Iterable, Mapping, Sequence, Set
 from typing import Any
 
 from msgspec import Struct
-from msgspec.structs import astuple
+from msgspec.structs import astuple, replace
 
 from ullage.formats import FORMATS
 from ullage.replay.evidence.demands import (
@@ -23,6 +23,7 @@ from ullage.replay.evidence.demands import (
     demands_of,
 )
 from ullage.replay.evidence.refs import Library, Shelf, holds_in, question, stubs_in
+from ullage.replay.evidence.saying import leaves_unsaid
 from ullage.replay.evidence.sight import Seen, Sight
 from ullage.replay.evidence.story import Story
 from ullage.replay.readers import Run
@@ -88,15 +89,30 @@ class Evidence(Struct, frozen=True):
         reuse: counts of values the model had written before, by bucket.
         far: first uses of age 4 and more, by weight: the headline.
         far_reuse: the same of re-uses.
+        line: first uses of every age, by weight.
+        anchors: old texts of edits that stood in the history, of any age and use, counted.
         classes: how many values of all arguments are of each class; only the first two are
             scored.
+        views: how many views there were.
+        unsaid: of them those in which some text of the user or the system was missing.
     """
 
     first: dict[str, Tally]
     reuse: dict[str, Tally]
     far: Tally
     far_reuse: Tally
+    line: Tally
+    anchors: Tally
     classes: dict[str, int]
+    views: int = 0
+    unsaid: int = 0
+
+    @property
+    def both(self) -> Tally:
+        """First uses and re-uses of age 4 and more: what a policy that drops the model's own
+        words must be judged by (`metrics`, limits).
+        """
+        return self.far + self.far_reuse
 
 
 class Watch:
@@ -104,20 +120,25 @@ class Watch:
 
     Attributes:
         verdicts: what became of each demand so far.
+        views: how many views there were so far.
+        unsaid: of them those in which some text of the user or the system was missing.
     """
 
     def __init__(self, story: Story, demands: Demands, library: Library) -> None:
         """Watch the run of this story, whose refs the library opens."""
         self.story, self.demands, self.library = story, demands, library
         self.verdicts: list[Verdict] = []
+        self.views = self.unsaid = 0
         self._sight = Sight(story)
 
     def see(self, number: int, length: int, messages: Sequence[Any]) -> list[Verdict]:
         """Judge the view of one call, before which ``length`` messages stood."""
+        view = self._sight.look(messages)
+        self.views += 1
+        self.unsaid += leaves_unsaid(self.story, length, view)
         demands = self.demands.by_call[number]
         if not demands:
             return []
-        view = self._sight.look(messages)
         found = [Verdict(demand, self._sight.seen(demand, view)) for demand in demands]
         if any(verdict.seen != "line" for verdict in found):
             shelf, asked = (
@@ -135,7 +156,8 @@ class Watch:
 
     def evidence(self) -> Evidence:
         """What was in view so far, summed up."""
-        return evidence_of(self.verdicts, self.demands.classes)
+        found = evidence_of(self.verdicts, self.demands.classes)
+        return replace(found, views=self.views, unsaid=self.unsaid)
 
     def _recall(self, verdict: Verdict, shelf: Shelf, asked: str, refs: Sequence[str]) -> Verdict:
         atom = verdict.demand.atom
@@ -170,6 +192,8 @@ def evidence_of(verdicts: Iterable[Verdict], classes: Mapping[str, int]) -> Evid
         reuse=_by_bucket(reuse),
         far=_far(first),
         far_reuse=_far(reuse),
+        line=_sum(first),
+        anchors=sum((_tally(v, 1) for v in found if v.demand.atom.kind == "quote"), Tally()),
         classes=dict(classes),
     )
 
@@ -182,8 +206,11 @@ def _by_bucket(verdicts: Sequence[Verdict]) -> dict[str, Tally]:
 
 
 def _far(verdicts: Sequence[Verdict]) -> Tally:
-    far = (_tally(v, v.demand.weight) for v in verdicts if v.demand.is_far)
-    return sum(far, Tally())
+    return _sum([verdict for verdict in verdicts if verdict.demand.is_far])
+
+
+def _sum(verdicts: Sequence[Verdict]) -> Tally:
+    return sum((_tally(v, v.demand.weight) for v in verdicts), Tally())
 
 
 def _tally(verdict: Verdict, weight: float) -> Tally:

@@ -20,7 +20,7 @@ from msgspec import Struct
 
 from ullage.formats.convert import convert
 from ullage.replay.boundaries import boundaries
-from ullage.replay.cache import CacheSimulator, Totals, total_usd
+from ullage.replay.cache import Caches, Totals, total_usd
 from ullage.replay.evidence.demands import Demand, Demands
 from ullage.replay.evidence.readonly import reads_only
 from ullage.replay.evidence.refs import Library, Shelf, Stub, holds_in, question, stubs_in
@@ -38,13 +38,11 @@ _READ_ON = "get_continuation"
 
 
 class Subject(Protocol):
-    """What is judged: it makes views, and opens the refs in them.
+    """What is judged: it makes views, and opens the refs in them."""
 
-    Attributes:
-        library: opens refs.
-    """
-
-    library: Library
+    @property
+    def library(self) -> Library:
+        """Opens refs."""
 
     def view(self, story: Story, call: int) -> Sequence[Any] | None:
         """The view of all messages of the story before a call; None if there is none."""
@@ -125,8 +123,8 @@ class _Service:
         self.run, self.story, self.subject = run, story, subject
         self.told = Story(story.wire)
         self.judge, self.head = Judge(), head_of(run.request)
-        self.caches = [CacheSimulator(profile, self.judge.text) for profile in profiles]
-        self.raw = [CacheSimulator(profile, self.judge.text) for profile in profiles]
+        self.caches = Caches(profiles, self.judge.text)
+        self.raw = Caches(profiles, self.judge.text)
         self.sight = Sight(story)
         self.faults = self.tries = self.wrong = self.repeated = 0
         self.failed = self.over_limit = self.output_tokens = self.raw_output_tokens = 0
@@ -135,8 +133,7 @@ class _Service:
 
     def call(self, number: int, length: int, demands: Sequence[Demand]) -> None:
         """One recorded call: its request, and what has to be asked for before it is made."""
-        for cache in self.raw:
-            cache.call(self.run.messages[:length], self.head)
+        self.raw.call(self.run.messages[:length], self.head)
         reply = 0
         for raw, message in zip(
             self.story.messages[length:], self.story.parsed[length:], strict=True
@@ -165,8 +162,8 @@ class _Service:
             failed=self.failed,
             over_limit=self.over_limit,
             output_tokens=self.output_tokens,
-            totals=[cache.totals for cache in self.caches],
-            raw=[cache.totals for cache in self.raw],
+            totals=self.caches.totals,
+            raw=self.raw.totals,
             raw_output_tokens=self.raw_output_tokens,
         )
 
@@ -175,8 +172,7 @@ class _Service:
         if view is None:
             self.over_limit += 1
             return ()
-        for cache in self.caches:
-            cache.call(view, self.head)
+        self.caches.call(view, self.head)
         self._shown = view
         return view
 

@@ -70,6 +70,7 @@ class Story:
         pieces: the texts of each message.
         results: where each tool result stands: message and part.
         origins: the index of each message in the recorded run; -1 if it was not recorded.
+        told: the messages in which the user or the system says something.
     """
 
     def __init__(self, wire: Format, messages: Sequence[Any] = ()) -> None:
@@ -80,6 +81,7 @@ class Story:
         self.pieces: list[tuple[Piece, ...]] = []
         self.results: list[tuple[int, int]] = []
         self.origins: list[int] = []
+        self.told: list[int] = []
         self._recorded = 0
         self._places: dict[int, int] = {}
         self._transcript = Transcript(b"")
@@ -100,6 +102,8 @@ class Story:
             self._places[id(raw)] = index
             self.parsed.append(message)
             self.pieces.append(pieces)
+            if any(piece.by == "told" for piece in pieces):
+                self.told.append(index)
             kinds = ((number, isinstance(p, ToolResult)) for number, p in enumerate(message.parts))
             self.results += [(index, number) for number, is_result in kinds if is_result]
             self._transcript.append(message, index.to_bytes(16, "big"))

@@ -7,8 +7,11 @@ from typing import Any
 
 from ullage.errors import OverLimitError
 from ullage.formats import FORMATS
-from ullage.limits import Limits
-from ullage.presets import preset
+from ullage.presets import NAMES, preset
+from ullage.replay.budgets import budget_of
+from ullage.replay.evidence.adversaries import ADVERSARIES
+from ullage.replay.evidence.demands import Demands
+from ullage.replay.evidence.frame import frame
 from ullage.replay.evidence.past import Frame, Memo, Past
 from ullage.replay.evidence.refs import PageLibrary, SessionLibrary
 from ullage.replay.evidence.story import Story
@@ -18,16 +21,7 @@ from ullage.replay.readers import Run
 from ullage.replay.sessions import model_of, session_for
 from ullage.usage import Usage
 
-__all__ = ["FrameSubject", "SessionSubject", "budget_of"]
-
-
-def budget_of(run: Run, window_tokens: int, judge: Judge) -> int:
-    """The tokens that messages may take in a window: without the head, and with a reserve."""
-    wire = FORMATS[run.format]
-    asked = wire.head({**run.request, wire.key: []}).asked_output_tokens
-    return Limits(window_tokens=window_tokens).prompt_tokens(asked) - judge.text(
-        head_of(run.request)
-    )
+__all__ = ["FrameSubject", "SessionSubject", "subject_for"]
 
 
 class FrameSubject:
@@ -77,3 +71,19 @@ class SessionSubject:
         tokens = self._judge.tokens(view) + self._head_tokens
         self._session.observe(Usage(fresh_tokens=tokens))
         return view
+
+
+def subject_for(
+    run: Run, window_tokens: int, policy: str, demands: Demands
+) -> SessionSubject | FrameSubject:
+    """What to judge under this name: a preset, a policy of the frame or an adversary.
+
+    Args:
+        run: the recording.
+        window_tokens: the context window.
+        policy: its name.
+        demands: what the run will demand; only the oracle looks.
+    """
+    if policy in NAMES:
+        return SessionSubject(run, window_tokens, policy)
+    return FrameSubject(run, window_tokens, ADVERSARIES.get(policy) or frame(policy, demands))

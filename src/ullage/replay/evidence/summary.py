@@ -1,6 +1,7 @@
 """The evidence of many runs: counts summed, shares as the mean over runs.
 
-Each run counts once, whatever its length (`metrics` §0): a sum would favour the longest.
+Each run counts once, whatever its length (`metrics` §0): a sum would favour the longest. Beside
+the mean stand the sum, the median and the worst tenth, since runs differ widely.
 """
 
 from __future__ import annotations
@@ -10,6 +11,7 @@ from collections.abc import Callable, Iterable, Sequence
 from msgspec import Struct
 
 from ullage.replay.evidence.score import Evidence, Tally
+from ullage.replay.spread import Spread, spread_of
 
 __all__ = ["Summary", "summary_of"]
 
@@ -26,7 +28,13 @@ class Summary(Struct, frozen=True, kw_only=True):
         recall_3: that one of the first three returns.
         recall_any: that any ref in view returns in one call (the bound, with hindsight).
         lost: share that nothing in view leads to.
-        reuse: share visible of values the model had written before.
+        far: the headline over the runs: its mean is ``er_line``.
+        line: share visible of first uses of every age.
+        reuse: share visible of values the model had written before, age 4 and more.
+        both: share visible of first uses and re-uses of that age together.
+        anchors: share visible, whole, of the old texts of edits.
+        views: how many views there were.
+        unsaid: share of views in which some text of the user or the system was missing.
         first: counts of first uses by bucket of age.
         reused: counts of re-uses by bucket.
         classes: how many values of all arguments are of each class.
@@ -40,7 +48,13 @@ class Summary(Struct, frozen=True, kw_only=True):
     recall_3: float | None
     recall_any: float | None
     lost: float | None
-    reuse: float | None
+    far: Spread
+    line: Spread
+    reuse: Spread
+    both: Spread
+    anchors: Spread
+    views: int
+    unsaid: float
     first: dict[str, Tally]
     reused: dict[str, Tally]
     classes: dict[str, int]
@@ -50,12 +64,12 @@ def summary_of(found: Iterable[Evidence]) -> Summary:
     """What the evidence of these runs comes to."""
     each = list(found)
     far = [evidence.far for evidence in each if evidence.far.demanded]
-    again = [evidence.far_reuse for evidence in each if evidence.far_reuse.demanded]
     first = _sum(evidence.first for evidence in each)
     classes: dict[str, int] = {}
     for evidence in each:
         for name, count in evidence.classes.items():
             classes[name] = classes.get(name, 0) + count
+    views = sum(evidence.views for evidence in each)
     return Summary(
         runs=len(far),
         needed=int(sum(tally.demanded for name, tally in first.items() if name not in _NEAR)),
@@ -65,7 +79,13 @@ def summary_of(found: Iterable[Evidence]) -> Summary:
         recall_3=_mean(far, lambda tally: tally.recoverable_3),
         recall_any=_mean(far, lambda tally: tally.recoverable),
         lost=_mean(far, lambda tally: tally.lost),
-        reuse=_mean(again, lambda tally: tally.visible),
+        far=_spread(far),
+        line=_spread(evidence.line for evidence in each),
+        reuse=_spread(evidence.far_reuse for evidence in each),
+        both=_spread(evidence.both for evidence in each),
+        anchors=_spread(evidence.anchors for evidence in each),
+        views=views,
+        unsaid=sum(evidence.unsaid for evidence in each) / views if views else 0.0,
         first=first,
         reused=_sum(evidence.reuse for evidence in each),
         classes=classes,
@@ -86,3 +106,8 @@ def _sum(found: Iterable[dict[str, Tally]]) -> dict[str, Tally]:
 def _mean(tallies: Sequence[Tally], part: Callable[[Tally], float]) -> float | None:
     shares = [part(tally) / tally.demanded for tally in tallies]
     return sum(shares) / len(shares) if shares else None
+
+
+def _spread(tallies: Iterable[Tally]) -> Spread:
+    """The visible share over the runs that demanded anything."""
+    return spread_of(((tally.visible, tally.demanded) for tally in tallies), worst="least")

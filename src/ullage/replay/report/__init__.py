@@ -19,6 +19,7 @@ from typing import Any
 import msgspec
 from msgspec import Struct
 
+from ullage.replay.floors import Floor
 from ullage.replay.prices import Profile
 from ullage.replay.trace import KINDS, Story, Trace
 
@@ -58,6 +59,7 @@ def page_of(
     pictures: Sequence[Picture],
     rows: Sequence[Any] = (),
     profiles: Sequence[Profile] = (),
+    floors: Sequence[Floor] = (),
     command: str = "",
     notes: Sequence[str] = (),
 ) -> str:
@@ -69,6 +71,7 @@ def page_of(
         pictures: the runs to be drawn turn by turn.
         rows: the table, a row for each group of runs, policy and window.
         profiles: the price profiles; the turns are priced under the first.
+        floors: what a policy must keep before its cost is compared.
         command: what prints the same figures again.
         notes: what was left out of the page.
     """
@@ -80,6 +83,7 @@ def page_of(
         "notes": notes,
         "kinds": KINDS,
         "profiles": profiles,
+        "floors": floors,
         "rows": rows,
         "runs": runs,
     }

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 from msgspec import Struct
 
+from ullage.replay.budgets import Room
 from ullage.replay.report import Picture
 from ullage.replay.run import Replayed
 
@@ -32,7 +33,7 @@ class _Page(Struct):
     peak: int
     calls: int
     story: bytes
-    traces: dict[tuple[str, int], bytes]
+    traces: dict[tuple[str, Room], bytes]
 
 
 class Album:
@@ -47,17 +48,17 @@ class Album:
         self._pages: dict[tuple[str, int], _Page] = {}
 
     def add(self, drawn: Drawn) -> None:
-        """Take in a run under one policy and window, if it is among the largest so far."""
+        """Take in a run under one policy and in one room, if it is among the largest so far."""
         replayed, key = drawn.replayed, (drawn.replayed.run, drawn.line)
         if key not in self._pages:
             peak, calls = replayed.raw_peak_tokens, replayed.calls
             self._pages[key] = _Page(peak, calls, drawn.story, {})
-        self._pages[key].traces[replayed.policy, replayed.window_tokens] = drawn.trace
+        self._pages[key].traces[replayed.policy, replayed.room] = drawn.trace
         if len(self._pages) > self._most:
             del self._pages[min(self._pages, key=lambda key: self._pages[key].peak)]
 
-    def pictures(self, tries: Sequence[tuple[str, int]]) -> list[Picture]:
-        """The runs kept, largest first, each with its policies and windows in this order."""
+    def pictures(self, tries: Sequence[tuple[str, Room]]) -> list[Picture]:
+        """The runs kept, largest first, each with its policies and rooms in this order."""
         pages = sorted(self._pages.items(), key=lambda item: -item[1].peak)
         return [
             Picture(

@@ -37,6 +37,7 @@ const short = (value) =>
   value >= 1e6 ? `${(value / 1e6).toFixed(1)}M` : value >= 1e4 ? `${Math.round(value / 1e3)}k`
     : value >= 1e3 ? `${(value / 1e3).toFixed(1)}k` : `${Math.round(value)}`;
 const percent = (share) => (share == null ? "unknown" : `${Math.round(share * 100)}%`);
+const signed = (share) => `${share < 0 ? "−" : "+"}${Math.round(Math.abs(share) * 100)}%`;
 const plural = (many, word) => `${count(many)} ${word}${many === 1 ? "" : "s"}`;
 const sum = (values) => values.reduce((total, value) => total + value, 0);
 
@@ -71,7 +72,8 @@ function theme() {
 
 // ── policies side by side ──────────────────────────────────────────────────────────────
 
-const tryName = (row) => `${row.policy} · ${short(row.window_tokens ?? row.window)}`;
+const room = (row) => (row.share == null ? short(row.window_tokens ?? row.window) : `${+(row.share * 100).toFixed(2)}%`);
+const tryName = (row) => `${row.policy} · ${room(row)}`;
 
 function chargeOf(row) {
   const [profile, clock] = [$("profile").value, $("clock").value];
@@ -86,19 +88,52 @@ function meter(share, kind) {
   return make("span", { class: "meter" }, bar);
 }
 
-function cells(row) {
+// The cheapest of those that pass the floors, where there is anything to compare: never one below.
+function cheapest(rows) {
+  const cost = (row) => chargeOf(row)?.usd_share;
+  return rows.filter((row) => {
+    const others = rows.filter((other) => other !== row && room(other) === room(row));
+    const rivals = others.filter((other) => other.passes && cost(other) != null);
+    return row.passes && cost(row) != null && others.length && rivals.every((other) => cost(row) <= cost(other));
+  });
+}
+
+function costCell(row, charge, isBest) {
+  const below = row.below.length > 0;
+  const text = percent(charge?.usd_share);
+  return make("td", { class: below ? "wide below" : isBest ? "wide best" : "wide" },
+    meter(charge?.usd_share, below ? "head" : "answer"), below ? `(${text})` : isBest ? `★ ${text}` : text,
+    make("small", {}, `${dollars(charge?.shown.cost_usd)} of ${dollars(charge?.raw.cost_usd)}`),
+    ...(below ? [make("small", { class: "floors" }, `below: ${row.below.join(", ")}`)] : []));
+}
+
+function shareCell(spread) {
+  if (!spread?.runs) return make("td", {}, "–");
+  return make("td", {}, percent(spread.mean), make("small", {}, `${percent(spread.median)} / ${percent(spread.worst_tenth)}`));
+}
+
+function serviceCell(row) {
+  const usd = row.service?.usd[$("profile").value];
+  if (!usd) return make("td", {}, "–");
+  const share = percent(usd.pooled);
+  return make("td", { class: row.below.length ? "below" : "" }, row.below.length ? `(${share})` : share,
+    make("small", {}, `${plural(row.service.failed, "call")} failed`));
+}
+
+function cells(row, isBest) {
   const charge = chargeOf(row);
   const broken = Object.entries(row.broken).map(([gate, times]) => `${gate} ${times}`);
   if (row.over_limit) broken.push(`${row.over_limit} over limit`);
-  const cost = make("td", { class: "wide" }, meter(charge?.usd_share, "answer"), percent(charge?.usd_share),
-    make("small", {}, `${dollars(charge?.shown.cost_usd)} of ${dollars(charge?.raw.cost_usd)}`));
   const cached = make("td", { class: "wide" }, meter(share(charge?.shown), "write"), percent(share(charge?.shown)));
   return [
     make("th", { scope: "row" }, row.policy),
-    make("td", {}, short(row.window_tokens)),
-    cost,
+    make("td", {}, room(row)),
+    shareCell(row.evidence.far),
+    shareCell(row.evidence.anchors),
+    costCell(row, charge, isBest),
     make("td", {}, percent(charge?.usd_share_median), make("small", {}, `/ ${percent(charge?.usd_share_worst_tenth)}`)),
-    make("td", {}, charge?.inflation == null ? "unknown" : `+${Math.round(charge.inflation * 100)}%`),
+    make("td", {}, charge?.inflation == null ? "unknown" : signed(charge.inflation)),
+    serviceCell(row),
     cached,
     make("td", {}, `${short(row.peak_tokens)} / ${short(row.mean_tokens)}`,
       make("small", {}, `of ${short(row.raw_peak_tokens)}`)),
@@ -113,8 +148,8 @@ function share(side) {
   return whole ? side.cached_tokens / whole : 0;
 }
 
-const COLUMNS = [["policy"], ["window"], ["cost", "wide"], ["median / worst tenth"],
-  ["break-even steps"], ["from cache", "wide"], ["peak / mean"], ["breaks in 100"], ["gates"]];
+const COLUMNS = [["policy"], ["budget"], ["needed, in view"], ["edits, in view"], ["cost", "wide"],
+  ["median / worst tenth"], ["break-even steps"], ["full service"], ["from cache", "wide"], ["peak / mean"], ["breaks in 100"], ["gates"]];
 
 function showPolicies() {
   const rows = page.rows.filter((row) => row.name === $("group").value);
@@ -126,8 +161,13 @@ function showPolicies() {
       `as of ${profile.as_of}. Cost is relative to the same calls without ullage, answers included.`;
   }
   const head = make("tr", {}, ...COLUMNS.map(([name, wide]) => make("th", { scope: "col", class: wide ?? "" }, name)));
-  const body = rows.map((row) => make("tr", {}, ...cells(row)));
+  const best = cheapest(rows);
+  const body = rows.map((row) => make("tr", {}, ...cells(row, best.includes(row))));
   $("table").replaceChildren(make("thead", {}, head), make("tbody", {}, ...body));
+  const floors = page.floors.map((floor) => `${floor.name} ${floor.is_most ? "≤" : "≥"} ${floor.limit}`);
+  $("floors-note").textContent = "Cost is compared only between policies that reach every floor: "
+    + `${floors.join(", ")}. In brackets is the cost of what does not. Beside a share of evidence `
+    + "stand the median run and the worst tenth.";
   showEvidence(rows);
 }
 

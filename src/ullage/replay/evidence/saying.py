@@ -1,0 +1,30 @@
+"""Whether a view still says what the user and the system said, word for word.
+
+What they say is never evidence (`metrics` M1, condition 2), so leaving it out would be free. It
+must be in the view verbatim: in its own message, or within a text that took its place.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+
+from ullage.replay.evidence.sight import View
+from ullage.replay.evidence.story import Story
+
+__all__ = ["leaves_unsaid"]
+
+
+def leaves_unsaid(story: Story, length: int, view: View) -> bool:
+    """Whether some text of the user or the system is missing.
+
+    Args:
+        story: the run.
+        length: how many of its messages stand before the call.
+        view: the view of that call.
+    """
+    told = story.told[: bisect_left(story.told, length)]
+    gone = [index for index in told if index not in view.originals]
+    texts = (piece.text for index in gone for piece in story.pieces[index] if piece.by == "told")
+    return any(
+        text.strip() and not any(text in shown.text for shown in view.others) for text in texts
+    )

@@ -1,0 +1,125 @@
+"""Policies beside each other for a terminal: what they keep first, then what they cost.
+
+One row a policy and room, over all runs. The cost of what is below a floor stands in brackets,
+and the cheapest of what passes is marked; that is never one below a floor.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from rich.table import Table
+
+from ullage.replay.budgets import Room, label_of
+from ullage.replay.cheapest import cheapest_of
+from ullage.replay.comparison import Compared, Comparison, Curve
+from ullage.replay.evidence.bootstrap import Interval
+from ullage.replay.floors import Floor
+from ullage.replay.spread import Spread
+from ullage.replay.table import Row
+
+__all__ = ["curves_table", "standings_table"]
+
+
+def standings_table(rows: Sequence[Row], comparison: Comparison, floors: Sequence[Floor]) -> Table:
+    """The policies, in each room.
+
+    Args:
+        rows: one for each policy and room, over all runs.
+        comparison: the same policies beside each other.
+        floors: what they are held against.
+    """
+    points = {(point.policy, point.room): point for point in comparison.points}
+    best = {(each.name, each.room): each.policy for each in reversed(cheapest_of(rows))}
+    limits = ", ".join(
+        f"{floor.name} {'≤' if floor.is_most else '≥'} {floor.limit:g}" for floor in floors
+    )
+    profile = rows[0].charges[0].profile if rows and rows[0].charges else "no prices"
+    title = f"evidence first, then cost under {profile}"
+    table = Table(title=title, caption=f"floors: {limits}")
+    table.add_column("policy", no_wrap=True)
+    for heading in _HEADINGS:
+        table.add_column(heading, justify="right")
+    for row in rows:
+        is_best = best.get((row.name, row.room)) == row.policy
+        table.add_row(row.policy, *_cells(row, points[row.policy, row.room], is_best))
+    return table
+
+
+_HEADINGS = (
+    *("budget", "runs", "far", "its sum, median, worst tenth", "line", "reuse", "anchors"),
+    *("breaks/100", "unsaid", "below", "cost", "median, worst tenth", "full service", "failed"),
+    *("skill", "visible to first", "cost to first"),
+)
+
+
+def _cells(row: Row, point: Compared, is_best: bool) -> list[str]:
+    evidence, charge, service = row.evidence, row.charges[0] if row.charges else None, row.service
+    usd = next(iter(service.usd.values()), None) if service else None
+    return [
+        label_of(row.room),
+        f"{row.runs:,}",
+        _percent(evidence.far.mean),
+        _beside(evidence.far),
+        *(_percent(each.mean) for each in (evidence.line, evidence.reuse, evidence.anchors)),
+        f"{row.breaks_per_100:.1f}",
+        f"{row.evidence.unsaid:.1%}" if row.evidence.unsaid else "",
+        ", ".join(row.below) or ("" if row.passes else "not compared"),
+        _cost(charge.usd_share if charge else None, row, is_best),
+        _percents(charge.usd_share_median, charge.usd_share_worst_tenth) if charge else "",
+        _cost(usd.pooled if usd else None, row, is_best=False),
+        f"{service.failed:,}" if service else "",
+        "" if point.skill is None else f"{point.skill:+.2f}",
+        _interval(point.visible),
+        _interval(point.cost),
+    ]
+
+
+def _cost(share: float | None, row: Row, is_best: bool) -> str:
+    """A cost; in brackets below a floor, with a star where it is the least of all that pass."""
+    if row.below and share is not None:
+        return f"[dim]({_percent(share)})[/]"
+    return f"[bold]★ {_percent(share)}[/]" if is_best else _percent(share)
+
+
+def _beside(spread: Spread) -> str:
+    return _percents(spread.pooled, spread.median, spread.worst_tenth) if spread.runs else ""
+
+
+def _percents(*shares: float | None) -> str:
+    return ", ".join(_percent(share) for share in shares)
+
+
+def _percent(share: float | None) -> str:
+    return "" if share is None else f"{share:.0%}"
+
+
+def _interval(found: Interval | None) -> str:
+    """In percentage points, with where it lies in 95 of 100 drawings."""
+    if found is None:
+        return ""
+    return f"{found.mean * 100:+.0f} ({found.low * 100:+.0f} to {found.high * 100:+.0f})"
+
+
+def curves_table(curves: Sequence[Curve]) -> Table:
+    """The policies over several budgets."""
+    table = Table(title="over several budgets")
+    table.add_column("policy", no_wrap=True)
+    for heading in ("budgets", "runs", "AUC", "to first", "hypervolume", "at full service"):
+        table.add_column(heading, justify="right")
+    for curve in curves:
+        service = curve.service_hypervolume
+        table.add_row(
+            curve.policy,
+            _rooms(curve.rooms),
+            f"{curve.runs:,}",
+            _percent(curve.auc),
+            _interval(curve.auc_to_first),
+            f"{curve.hypervolume:.2f}",
+            "" if service is None else f"{service:.2f}",
+        )
+    return table
+
+
+def _rooms(rooms: Sequence[Room]) -> str:
+    return " ".join(map(label_of, rooms))
