@@ -40,8 +40,8 @@ __all__ = [
     "tokens_won",
 ]
 
-_LEFT_TOKENS = 90
-"""About what stands in place of a result."""
+_LEFT_SHARE, _LEFT_TOKENS = 0.25, 110
+"""No more than this share of a leaf and these tokens are left of it."""
 
 Wanted: TypeAlias = Callable[[Window], int | None]
 """How many tokens are to be won, or None if there is no pressure."""
@@ -127,12 +127,9 @@ def prune(
     need = wanted(window)
     if need is None:
         return ()
-    least = min(window.limit_tokens * least_share, least_tokens)
     spots = candidates(window, protected(window))
-    if least > 0:
-        most = sum(window.leaf_tokens(spot) - _LEFT_TOKENS for spot in spots)
-        if most < least:
-            return ()
+    if _surely_won(window, spots) < min(window.limit_tokens * least_share, least_tokens):
+        return ()
     cuts, total = [], 0
     for spot in spots:
         if total >= need:
@@ -141,7 +138,13 @@ def prune(
         if cut is not None:
             cuts.append(cut)
             total += won(window, spot, cut)
-    return cuts if total >= least else ()
+    return cuts
+
+
+def _surely_won(window: Window, spots: Sequence[Spot]) -> float:
+    """Tokens that the cuts of these leaves win at least, known before any of them is made."""
+    tokens = map(window.leaf_tokens, spots)
+    return sum(max(count * (1 - _LEFT_SHARE) - _LEFT_TOKENS, 0) for count in tokens)
 
 
 def _spots(window: Window, stop: int) -> Iterator[Spot]:

@@ -19,8 +19,8 @@ __all__ = ["is_old", "nothing_to_win", "pays"]
 
 _SMALL_CHARS = 500
 """A text of no more than this is not worth a digest."""
-_LEFT_CHARS = 350
-"""About what is left of a text in a batch, its notice included."""
+_LEFT_SHARE, _LEFT_CHARS = 0.25, 350
+"""About what is left of a text in a batch: a share of it, and the notice."""
 _MEDIA_CHARS = 4_000
 """About what an image costs, as characters of text."""
 
@@ -88,7 +88,8 @@ def _winnable_chars(window: Window, index: int) -> int:
     for number, item, leaf in leaves_of(window.transcript.messages[index]):
         edit = shown.get((number, item))
         if (edit is None or edit.kind == "truncated") and is_old(window, index, number, leaf):
-            total += max(_chars(leaf, shown, (number, item)) - _LEFT_CHARS, 0)
+            chars = _chars(leaf, shown, (number, item))
+            total += max(int(chars * (1 - _LEFT_SHARE)) - _LEFT_CHARS, 0)
     return total
 
 
