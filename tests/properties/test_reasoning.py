@@ -86,7 +86,7 @@ def lived(session, messages, **more):
 
 
 def test_a_batch_takes_the_thinking_behind_it_and_leaves_what_stands_before_it():
-    messages = thoughtful(34)
+    messages = thoughtful(32)
     session = new_session(BOUND, 16_000)
     view = lived(session, messages)
     assert {"pruned", "reasoning"} <= {event.kind for event in session.events}
@@ -113,7 +113,7 @@ def test_manual_thinking_holds_a_batch_back_while_its_turn_is_open():
 
 
 def test_joining_half_way_treats_first_cuts_as_a_batch():
-    messages = thoughtful(6)
+    messages = thoughtful(32)
     messages[2]["content"][0]["content"] = "a line of a log\n" * 2_000
     session = Session(BOUND, limits=Limits(window_tokens=100_000))
     view = session.fit(request(BOUND, messages))["messages"]
