@@ -23,13 +23,10 @@ from ullage.stages.shorten import ERRORS, safe_cut
 __all__ = ["digest"]
 
 _NAME = re.compile(r"(?=[\w$.\-/:]{4})(?:[A-Za-z_$][\w$]*(?:[.\-/:][\w$]+)*|\d[\w.]{3,})")
-_DEFINES = frozenset(("class", "const", "def", "enum", "export", "fn", "func", "function")) | {
-    "impl",
-    "interface",
-    "public",
-    "struct",
-    "type",
-}
+_DEFINES = re.compile(
+    r"[\s\d:|→]*(?:\w+\s+){0,2}?"  # the number of the line, and words such as `async`
+    r"(?:class|const|def|enum|export|fn|func|function|impl|interface|public|struct|type)\b"
+)
 _WORTH_OF_IDENTIFIER, _WORTH_OF_OTHERS = 10, 3
 _MARKED_TIMES = 1.5
 """What a definition or an error counts for."""
@@ -96,10 +93,10 @@ def _worths(
     new = {name: _worth(name, count) for name, count in counts.items()}
     worths = []
     for line, names in zip(lines, named, strict=True):
-        told = 0
+        told = 0.0
         for name in names:
             told += new.pop(name, 0)
-        if told and (not _DEFINES.isdisjoint(line.split(None, 3)[:3]) or ERRORS.search(line)):
+        if told and (_DEFINES.match(line) or ERRORS.search(line)):
             told *= _MARKED_TIMES
         worths.append(told / (len(line) + _LINE_COST_CHARS))
     return worths
