@@ -34,6 +34,8 @@ __all__ = ["Room", "condense", "cut_to", "emergency", "reach"]
 
 _CHARS_PER_TOKEN = 3
 _LEAST_TOKENS = 60
+_WORTH_SHARE = 0.95
+"""What was cut before is not cut again for less, so that the same request is shown as it was."""
 
 
 def emergency(
@@ -251,7 +253,7 @@ def cut_to(window: Window, spot: Spot, tokens: int, cap: int) -> Cut | None:
         chars = chars * 4 // 5
     if window.tool_of(spot) and isinstance(leaf, Text) and _over(window, text, cap):
         text = window.words.placeholder(ref, original)
-    if text is None or len(text) >= shown_chars:
+    if text is None or len(text) > shown_chars * _WORTH_SHARE:
         return None
     why = f"{tokens:,} tokens in one text; the view was over its hard limit"
     replace = Replace(window.transcript.place(spot), ref, text, "cut", why)
