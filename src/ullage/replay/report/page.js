@@ -7,7 +7,7 @@ const HOW = ["whole", "shortened", "placeholder", "in the summary", "without rea
 const [WHOLE, SHORTENED, STUB, UNSAID] = [0, 1, 2, -2];
 const NAMES = {
   head: "system and tools", user: "user", assistant: "assistant", reasoning: "reasoning",
-  call: "tool calls", result: "tool results", notice: "notices, stubs, summaries",
+  call: "tool calls", result: "tool results", notice: "digests, notices, summaries",
 };
 const page = JSON.parse($("summary").textContent);
 const state = { run: null, story: null, tries: [], chosen: 0, turn: 0, marks: new Map() };
