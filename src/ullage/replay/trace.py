@@ -31,7 +31,7 @@ KINDS = ("head", "user", "assistant", "reasoning", "call", "result", "notice")
 its calls, their results, and what ullage wrote in place of any of them."""
 
 WHOLE, SHORTENED, STUB, SUMMED_UP, UNREASONED = range(5)
-"""How a message is shown: as it is; in part; as a placeholder; within a summary; without its
+"""How a message is shown: as it is; in part; set aside; within a summary; without its
 reasoning."""
 
 _FRAMING_TOKENS = 4

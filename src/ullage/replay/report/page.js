@@ -3,7 +3,7 @@
 
 const $ = (id) => document.getElementById(id);
 const SVG = "http://www.w3.org/2000/svg";
-const HOW = ["whole", "shortened", "placeholder", "in the summary", "without reasoning"];
+const HOW = ["whole", "shortened", "set aside", "in the summary", "without reasoning"];
 const [WHOLE, SHORTENED, STUB, UNSAID] = [0, 1, 2, -2];
 const NAMES = {
   head: "system and tools", user: "user", assistant: "assistant", reasoning: "reasoning",
