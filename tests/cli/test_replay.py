@@ -96,13 +96,13 @@ def test_the_table_is_for_people(recordings, tmp_path):
     ran = ullage("replay", plain, *windows, "--runs", "--jobs", 1, env={"COLUMNS": "80"})
     assert ran.status == 0
     table = [line.split() for line in ran.text.splitlines()]
-    rows = [(line[1], line[5]) for line in table if len(line) > 6 and line[3] == "default"]
+    rows = [(line[0], line[2]) for line in table if line[1:2] == ["default"] and "kept" in line]
     assert rows == [
         *(("one", "16k"), ("one", "64k"), ("two", "16k"), ("two", "64k")),
         *(("all", "16k"), ("all", "64k")),
     ]
-    assert ran.text.count("kept") == 6
     assert "…" not in ran.text
+    assert max(map(len, ran.text.splitlines())) <= 120
     assert "simulated as anthropic-5m" in ran.text
 
 
@@ -200,7 +200,7 @@ def test_what_is_below_a_floor_is_told_and_is_not_the_cheapest(tmp_path):
     assert {each["policy"] for each in ran.json["cheapest"]} == {"default"}
     assert {floor["name"] for floor in ran.json["floors"]} >= {"far", "anchors", "breaks"}
     text = ullage("replay", errands(tmp_path, 1), *asked).text
-    assert "evidence first, then cost" in text
+    assert text.index("evidence first") < text.index("then cost")
     assert "far ≥ 0.84" in text
     assert text.count("★") == 1
 

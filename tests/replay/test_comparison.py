@@ -8,7 +8,7 @@ from ullage.replay.comparison import compared
 from ullage.replay.floors import FLOORS, Floor
 from ullage.replay.many import Job, Kept, replay_all
 from ullage.replay.prices import PROFILES
-from ullage.replay.standings import curves_table, standings_table
+from ullage.replay.standings import cost_table, curves_table, evidence_table
 from ullage.replay.table import rows_of
 
 POLICIES = ("recency", "belady", "last_call", "default")
@@ -104,8 +104,8 @@ def test_full_service_is_compared_where_it_was_asked_for(found):
 
 def test_the_tables_tell_what_failed_and_mark_the_cheapest_that_passes(found):
     rows = rows_of(found, floors=[Floor("far", 0.1, False, "", "")])
-    table = standings_table(rows, compared(found, rows, "recency"), FLOORS)
-    columns = {str(c.header): [*c.cells] for c in table.columns}
+    tables = (evidence_table(rows, FLOORS), cost_table(rows, compared(found, rows, "recency")))
+    columns = {str(c.header): [*c.cells] for table in tables for c in table.columns}
     of = {
         (policy, room): (cost, below)
         for policy, room, cost, below in zip(

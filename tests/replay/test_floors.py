@@ -9,7 +9,7 @@ from ullage.replay.floors import FLOORS, floors_with, judged_by, passes
 from ullage.replay.framed import FRAME_NAMES, replay_frame
 from ullage.replay.prices import PROFILES
 from ullage.replay.run import replay_run
-from ullage.replay.table import rows_of, table_of
+from ullage.replay.table import kept_table, rows_of, sent_table
 
 ROOMY = 64_000
 """A window that holds the whole errand: who leaves something out there does so of free will."""
@@ -63,7 +63,8 @@ def test_nobody_wins_where_nobody_passes():
 
 
 def test_the_cost_of_what_is_below_a_floor_stands_in_brackets_beside_the_floor(rows):
-    columns = {str(c.header): [*c.cells] for c in table_of(list(rows.values()), "any").columns}
+    tables = (sent_table([*rows.values()], "any"), kept_table([*rows.values()]))
+    columns = {str(c.header): [*c.cells] for table in tables for c in table.columns}
     shown = dict(zip(columns["policy"], columns["cost"], strict=True))
     below = dict(zip(columns["policy"], columns["below"], strict=True))
     assert "(" not in shown["default"]

@@ -10,7 +10,7 @@ from tests import histories
 from ullage.replay.prices import PROFILES
 from ullage.replay.readers import Run, read
 from ullage.replay.run import replay_run
-from ullage.replay.table import rows_of, table_of
+from ullage.replay.table import rows_of, sent_table
 from ullage.usage import Usage
 
 TRACES = Path(os.environ.get("ULLAGE_TRACES", Path(__file__).parents[3] / "shared" / "traces"))
@@ -57,7 +57,7 @@ def test_every_column_has_its_heading():
     rows = rows_of(
         [("one", replay_run(small_run("gemini", 2), 16_000, profiles=[PROFILES["none"]]))]
     )
-    columns = {str(c.header): [*c.cells] for c in table_of(rows, "none").columns}
+    columns = {str(c.header): [*c.cells] for c in sent_table(rows, "none").columns}
     assert (columns["window"], columns["calls"], columns["gates"]) == (["16k"], ["2"], ["kept"])
 
 

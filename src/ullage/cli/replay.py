@@ -20,8 +20,9 @@ from ullage.errors import FormatError
 from ullage.formats import FORMATS
 from ullage.presets import NAMES
 from ullage.replay.budgets import label_of
-from ullage.replay.charges import charges_table
+from ullage.replay.charges import CHARGES_TOLD, charges_table
 from ullage.replay.cheapest import cheapest_of
+from ullage.replay.columns import WIDTH
 from ullage.replay.comparison import Comparison, compared
 from ullage.replay.evidence.adversaries import ADVERSARIES
 from ullage.replay.evidence.common import common_in
@@ -32,15 +33,14 @@ from ullage.replay.many import Job, Kept, Try, replay_all
 from ullage.replay.readers import Damage, FormatName, size_of
 from ullage.replay.report.album import Album, Drawn
 from ullage.replay.run import Replayed
-from ullage.replay.served import service_table
+from ullage.replay.served import SERVICE_TOLD, service_table
 from ullage.replay.split import SIDES, Side
-from ullage.replay.standings import curves_table, standings_table
-from ullage.replay.table import Row, rows_of, table_of
+from ullage.replay.standings import cost_table, curves_table, evidence_table
+from ullage.replay.table import Row, kept_table, rows_of, sent_table
 
 __all__ = ["command"]
 
 _REMEDY = "Give trajectories, provider requests or session logs, or a lower --least."
-_LEAST_WIDTH = 230
 
 
 @click.command("replay")
@@ -211,11 +211,13 @@ def _asked(
 def _print(
     rows: list[Row], comparison: Comparison, floors: tuple[Floor, ...], profile: str
 ) -> None:
-    """The table of views, that of what they keep, and one of prices for each of the last rows."""
-    console = Console(width=max(Console().width, _LEAST_WIDTH))  # a pipe counts as 80
-    console.print(table_of(rows, profile))
+    """What was sent and kept; the policies beside each other; prices for each of the last rows."""
+    console = Console(width=max(Console().width, WIDTH))  # a pipe counts as 80
+    console.print(sent_table(rows, profile))
+    console.print(kept_table(rows))
     totals = list({(row.room, row.policy): row for row in rows}.values())
-    console.print(standings_table(totals, comparison, floors))
+    console.print(evidence_table(totals, floors))
+    console.print(cost_table(totals, comparison))
     if comparison.curves:
         console.print(curves_table(comparison.curves))
     for row in totals:
@@ -223,6 +225,9 @@ def _print(
         console.print(charges_table(f"{title}, raw and shown", row.charges))
         if row.service is not None:
             console.print(service_table(f"{title} at full service", row.service))
+    console.print(CHARGES_TOLD, style="dim", highlight=False)
+    if any(row.service for row in totals):
+        console.print(SERVICE_TOLD, style="dim", highlight=False)
 
 
 def _progress(console: Console) -> Progress:

@@ -9,10 +9,11 @@ from operator import add
 from msgspec import Struct
 from rich.table import Table
 
+from ullage.replay.columns import table_with
 from ullage.replay.money import Bill, Clock, Side, break_even
 from ullage.replay.spread import spread_of
 
-__all__ = ["Charge", "charges_of", "charges_table"]
+__all__ = ["CHARGES_TOLD", "Charge", "charges_of", "charges_table"]
 
 
 class Charge(Struct, frozen=True, kw_only=True):
@@ -78,10 +79,7 @@ def _over(part: float | None, whole: float | None) -> float | None:
 
 def charges_table(title: str, charges: Sequence[Charge]) -> Table:
     """Charges for a terminal: a row for each price profile and clock."""
-    table = Table(title=title)
-    table.add_column("prices of")
-    for heading in _HEADINGS:
-        table.add_column(heading, justify="right")
+    table = table_with(title, ("prices of",), _HEADINGS)
     for charge in charges:
         table.add_row(*_cells(charge))
     return table
@@ -91,6 +89,12 @@ _HEADINGS = (
     *("gaps", "runs", "raw $", "$", "cost", "median", "worst tenth", "σ*"),
     *("cached raw", "cached"),
 )
+
+CHARGES_TOLD = (
+    "gaps: warm, no pause outlives the cache; lossy, one in twenty does; recorded, by time stamps\n"
+    "cost: $ of raw $, answers included · σ*: how many more steps would eat up the saving"
+)
+"""What the headings of a table of charges mean; once for many tables."""
 
 
 def _cells(charge: Charge) -> list[str]:

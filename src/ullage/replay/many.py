@@ -170,7 +170,7 @@ def _outcome(name: str, run: Run, room: Room, job: Job, policy: str, digest: str
     replayed = replace(replayed, share=share, digest=digest)
     if tracer is None:
         return replayed
-    story, trace = packed(tracer.story(run.id)), packed(tracer.trace(policy))
+    story, trace = packed(tracer.story(run.id)), packed(tracer.trace(policy, share))
     return Drawn(replayed=replayed, line=run.line, story=story, trace=trace)
 
 

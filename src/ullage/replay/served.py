@@ -12,6 +12,7 @@ from rich.table import Table
 
 from ullage.formats import FORMATS
 from ullage.replay.boundaries import boundaries
+from ullage.replay.columns import table_with
 from ullage.replay.evidence.demands import Head, demands_of
 from ullage.replay.evidence.service import Serviced, cost_usd, serve
 from ullage.replay.evidence.story import Story
@@ -20,7 +21,7 @@ from ullage.replay.prices import Profile
 from ullage.replay.readers import Run
 from ullage.replay.spread import Spread, spread_of
 
-__all__ = ["Service", "full_service", "service_of", "service_table"]
+__all__ = ["SERVICE_TOLD", "Service", "full_service", "service_of", "service_table"]
 
 
 class Service(Struct, frozen=True, kw_only=True):
@@ -103,10 +104,7 @@ def service_of(found: Iterable[Serviced]) -> Service | None:
 
 def service_table(title: str, service: Service) -> Table:
     """A service for a terminal: a row for each price profile."""
-    table = Table(title=title)
-    table.add_column("prices of")
-    for heading in _HEADINGS:
-        table.add_column(heading, justify="right")
+    table = table_with(title, ("prices of",), _HEADINGS)
     counts = (service.faults, service.tries, service.wrong, service.repeated, service.failed)
     for name, usd in service.usd.items():
         shares = (_percent(share) for share in (usd.pooled, usd.median, usd.worst_tenth))
@@ -115,9 +113,16 @@ def service_table(title: str, service: Service) -> Table:
 
 
 _HEADINGS = (
-    *("cost at full service", "median", "worst tenth"),
-    *("misses", "refs opened", "wrong", "tools called again", "failed calls"),
+    *("cost at\nfull service", "median", "worst tenth"),
+    *("misses", "refs\nopened", "wrong", "tools\ncalled again", "failed\ncalls"),
 )
+
+SERVICE_TOLD = (
+    "full service: every value that was needed and not in view is paid for: a call of a recall\n"
+    "tool and its page, refs that did not hold it (wrong), or the tool called again; a call\n"
+    "fails where nothing could serve it"
+)
+"""What a table of service means; once for many tables."""
 
 
 def _percent(share: float | None) -> str:

@@ -12,50 +12,42 @@ from rich.table import Table
 
 from ullage.replay.budgets import Room, label_of
 from ullage.replay.cheapest import cheapest_of
+from ullage.replay.columns import table_with
 from ullage.replay.comparison import Compared, Comparison, Curve
 from ullage.replay.evidence.bootstrap import Interval
 from ullage.replay.floors import Floor
 from ullage.replay.spread import Spread
 from ullage.replay.table import Row
 
-__all__ = ["curves_table", "standings_table"]
+__all__ = ["cost_table", "curves_table", "evidence_table"]
 
 
-def standings_table(rows: Sequence[Row], comparison: Comparison, floors: Sequence[Floor]) -> Table:
-    """The policies, in each room.
+def evidence_table(rows: Sequence[Row], floors: Sequence[Floor]) -> Table:
+    """What the policies keep, in each room, and the floors they are held against.
 
     Args:
         rows: one for each policy and room, over all runs.
-        comparison: the same policies beside each other.
-        floors: what they are held against.
+        floors: what they are held against; below the table in words.
     """
-    points = {(point.policy, point.room): point for point in comparison.points}
-    best = {(each.name, each.room): each.policy for each in reversed(cheapest_of(rows))}
-    limits = ", ".join(
-        f"{floor.name} {'≤' if floor.is_most else '≥'} {floor.limit:g}" for floor in floors
-    )
-    profile = rows[0].charges[0].profile if rows and rows[0].charges else "no prices"
-    title = f"evidence first, then cost under {profile}"
-    table = Table(title=title, caption=f"floors: {limits}")
-    table.add_column("policy", no_wrap=True)
-    for heading in _HEADINGS:
-        table.add_column(heading, justify="right")
+    told = [f"{_limit(floor)}: {floor.told}" for floor in floors]
+    table = table_with("evidence first: what the policies keep", ("policy",), _KEEPS, told=told)
     for row in rows:
-        is_best = best.get((row.name, row.room)) == row.policy
-        table.add_row(row.policy, *_cells(row, points[row.policy, row.room], is_best))
+        table.add_row(row.policy, *_keeps(row))
     return table
 
 
-_HEADINGS = (
-    *("budget", "runs", "far", "its sum, median, worst tenth", "line", "reuse", "anchors"),
-    *("breaks/100", "unsaid", "below", "cost", "median, worst tenth", "full service", "failed"),
-    *("skill", "visible to first", "cost to first"),
+_KEEPS = (
+    *("budget", "runs", "far", "its sum, median,\nworst tenth", "line", "reuse", "anchors"),
+    *("breaks\n/100", "unsaid", "below"),
 )
 
 
-def _cells(row: Row, point: Compared, is_best: bool) -> list[str]:
-    evidence, charge, service = row.evidence, row.charges[0] if row.charges else None, row.service
-    usd = next(iter(service.usd.values()), None) if service else None
+def _limit(floor: Floor) -> str:
+    return f"{floor.name} {'≤' if floor.is_most else '≥'} {floor.limit:g}"
+
+
+def _keeps(row: Row) -> list[str]:
+    evidence = row.evidence
     return [
         label_of(row.room),
         f"{row.runs:,}",
@@ -65,6 +57,43 @@ def _cells(row: Row, point: Compared, is_best: bool) -> list[str]:
         f"{row.breaks_per_100:.1f}",
         f"{row.evidence.unsaid:.1%}" if row.evidence.unsaid else "",
         ", ".join(row.below) or ("" if row.passes else "not compared"),
+    ]
+
+
+def cost_table(rows: Sequence[Row], comparison: Comparison) -> Table:
+    """What the policies cost, in each room.
+
+    Args:
+        rows: one for each policy and room, over all runs.
+        comparison: the same policies beside each other.
+    """
+    points = {(point.policy, point.room): point for point in comparison.points}
+    best = {(each.name, each.room): each.policy for each in reversed(cheapest_of(rows))}
+    profile = rows[0].charges[0].profile if rows and rows[0].charges else "no prices"
+    title = f"then cost: what they cost under {profile}"
+    table = table_with(title, ("policy",), _COSTS, told=_COSTS_TOLD)
+    for row in rows:
+        is_best = best.get((row.name, row.room)) == row.policy
+        table.add_row(row.policy, *_costs(row, points[row.policy, row.room], is_best))
+    return table
+
+
+_COSTS = (
+    *("budget", "cost", "median,\nworst tenth", "full\nservice", "failed\ncalls", "skill"),
+    *("visible\nto first", "cost\nto first"),
+)
+_COSTS_TOLD = (
+    "in brackets below a floor; starred is the cheapest of those that reach every floor",
+    "full service: with every miss paid for · skill: 0 is as good as recency, 1 as an oracle",
+    "to first: percentage points beside the first policy, and where 95 in 100 drawings lie",
+)
+
+
+def _costs(row: Row, point: Compared, is_best: bool) -> list[str]:
+    charge, service = row.charges[0] if row.charges else None, row.service
+    usd = next(iter(service.usd.values()), None) if service else None
+    return [
+        label_of(row.room),
         _cost(charge.usd_share if charge else None, row, is_best),
         _percents(charge.usd_share_median, charge.usd_share_worst_tenth) if charge else "",
         _cost(usd.pooled if usd else None, row, is_best=False),
@@ -103,10 +132,12 @@ def _interval(found: Interval | None) -> str:
 
 def curves_table(curves: Sequence[Curve]) -> Table:
     """The policies over several budgets."""
-    table = Table(title="over several budgets")
-    table.add_column("policy", no_wrap=True)
-    for heading in ("budgets", "runs", "AUC", "to first", "hypervolume", "at full service"):
-        table.add_column(heading, justify="right")
+    told = (
+        "AUC: the mean of what is visible over the budgets · hypervolume: of tokens and visible",
+        "together, the larger the better",
+    )
+    headings = ("budgets", "runs", "AUC", "to first", "hypervolume", "at full service")
+    table = table_with("over several budgets", ("policy",), headings, told=told)
     for curve in curves:
         service = curve.service_hypervolume
         table.add_row(

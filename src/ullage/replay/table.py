@@ -10,13 +10,14 @@ from rich.table import Table
 
 from ullage.replay.budgets import Room, label_of
 from ullage.replay.charges import Charge, charges_of
+from ullage.replay.columns import table_with
 from ullage.replay.evidence.frame import ORACLE
 from ullage.replay.evidence.summary import Summary, summary_of
 from ullage.replay.floors import FLOORS, Floor, Judged, judged_by, passes
 from ullage.replay.run import Replayed
 from ullage.replay.served import Service, service_of
 
-__all__ = ["Row", "rows_of", "table_of"]
+__all__ = ["Row", "kept_table", "rows_of", "sent_table"]
 
 
 class Row(Struct, frozen=True, kw_only=True):
@@ -174,46 +175,34 @@ def _sum(counts: Iterable[dict[str, int]]) -> dict[str, int]:
     return dict(total)
 
 
-_HEADINGS = (
-    *(
-        "window",
-        "runs",
-        "over",
-        "calls",
-        "peak raw",
-        "peak view",
-        "tokens",
-        "cached",
-        "cost",
-    ),
-    *("breaks/100", "cut", "pruned", "condensed", "ms", "p99"),
-    *("needed", "visible", "recall@1", "lost", "gates", "below"),
-)
-
-
-def table_of(rows: Sequence[Row], profile: str) -> Table:
-    """The rows for a terminal; cached and cost are those of the first profile.
+def sent_table(rows: Sequence[Row], profile: str) -> Table:
+    """What was sent, for a terminal; cached and cost are those of the first profile.
 
     In brackets is the cost of what is below a floor.
     """
-    table = Table(title=f"replayed without a model; prompt cache simulated as {profile}")
-    table.add_column("runs of", overflow="fold")
-    table.add_column("policy", no_wrap=True)
-    for heading in _HEADINGS:
-        table.add_column(heading, justify="right")
+    title = f"what was sent · without a model; prompt cache simulated as {profile}"
+    table = table_with(title, ("runs of", "policy"), _SENT, told=_SENT_TOLD)
     for row in rows:
-        table.add_row(*_cells(row), style="bold" if row.name == "all" else None)
+        table.add_row(row.name, row.policy, *_sent(row), style=_style(row))
     return table
 
 
-def _cells(row: Row) -> list[str]:
-    kinds = (row.events.get("truncated", 0), row.events.get("pruned", 0))
+_SENT = (
+    *("window", "runs", "over", "calls", "peak\nraw", "peak\nview", "tokens", "cached", "cost"),
+    *("ms", "p99", "gates"),
+)
+_SENT_TOLD = (
+    "over: runs that would not have fitted · peak: the largest request · tokens: views of raw",
+    "requests, summed · cost: of the input, of that of the raw requests; in brackets below a floor",
+    "ms, p99: of one fit · gates: legal, within the limit, reproducible, nothing lost, no larger",
+)
+
+
+def _sent(row: Row) -> list[str]:
     broken = ", ".join(f"{gate} {count}" for gate, count in sorted(row.broken.items()))
     over = f"{row.over_limit} over limit" if row.over_limit else ""
     charge = row.charges[0] if row.charges else None
     return [
-        row.name,
-        row.policy,
         label_of(row.room),
         f"{row.runs:,}",
         f"{row.over_window:,}",
@@ -223,18 +212,47 @@ def _cells(row: Row) -> list[str]:
         f"{_share(row.tokens, row.raw_tokens):.0%}",
         f"{charge.shown.cached_share:.0%}" if charge else "",
         _cost(row, charge),
-        f"{row.breaks_per_100:.1f}",
-        *(f"{count:,}" for count in kinds),
-        f"{row.events.get('condensed', 0):,}",
         f"{row.fit_ms_median:.2f}",
         f"{row.fit_ms_p99:.1f}",
+        " ".join(filter(None, (broken, over))) or "kept",
+    ]
+
+
+def kept_table(rows: Sequence[Row]) -> Table:
+    """What stayed in view of what was needed, and what was edited, for a terminal."""
+    table = table_with("what was kept", ("runs of", "policy"), _KEPT, told=_KEPT_TOLD)
+    for row in rows:
+        table.add_row(row.name, row.policy, *_kept(row), style=_style(row))
+    return table
+
+
+_KEPT = (
+    *("window", "needed", "visible", "recall@1", "lost"),
+    *("cut", "pruned", "condensed", "breaks\n/100", "below"),
+)
+_KEPT_TOLD = (
+    "needed: values the agent took from old results; of them visible, one recall away, or lost",
+    "cut at first sight, pruned in batches, condensed near the limit",
+    "breaks/100: views in 100 that rewrote something already sent · below: floors not reached",
+)
+
+
+def _kept(row: Row) -> list[str]:
+    kinds = (row.events.get(kind, 0) for kind in ("truncated", "pruned", "condensed"))
+    return [
+        label_of(row.room),
         f"{row.evidence.needed:,}",
         _percent(row.evidence.er_line),
         _percent(row.evidence.recall_1),
         _percent(row.evidence.lost),
-        " ".join(filter(None, (broken, over))) or "kept",
+        *(f"{count:,}" for count in kinds),
+        f"{row.breaks_per_100:.1f}",
         ", ".join(row.below),
     ]
+
+
+def _style(row: Row) -> str | None:
+    return "bold" if row.name == "all" else None
 
 
 def _cost(row: Row, charge: Charge | None) -> str:

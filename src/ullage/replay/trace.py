@@ -31,7 +31,7 @@ KINDS = ("head", "user", "assistant", "reasoning", "call", "result", "notice")
 its calls, their results, and what ullage wrote in place of any of them."""
 
 WHOLE, SHORTENED, STUB, SUMMED_UP, UNREASONED = range(5)
-"""How a message is shown: as it is; in part; as a placeholder; within a summary; without its
+"""How a message is shown: as it is; in part; set aside; within a summary; without its
 reasoning."""
 
 _FRAMING_TOKENS = 4
@@ -109,6 +109,7 @@ class Trace(Struct, frozen=True, kw_only=True):
     Attributes:
         policy: its name.
         window_tokens: the whole context window.
+        share: of the largest request, where that was asked for.
         limit_tokens: the most that a prompt may hold.
         lengths: how many messages the history had.
         sizes: tokens shown, by kind (`KINDS`).
@@ -125,6 +126,7 @@ class Trace(Struct, frozen=True, kw_only=True):
 
     policy: str
     window_tokens: int
+    share: float | None
     limit_tokens: int
     lengths: list[int]
     sizes: list[list[int]]
@@ -181,12 +183,13 @@ class Tracer:
         self._raw.append(self._head + sum(self._raws))
         self._prices.append(priced)
 
-    def trace(self, policy: str) -> Trace:
+    def trace(self, policy: str, share: float | None = None) -> Trace:
         """Everything taken in so far."""
         window, calls = self._window, [priced.call for priced in self._prices]
         return Trace(
             policy=policy,
             window_tokens=window.context_tokens if window else 0,
+            share=share,
             limit_tokens=window.limit_tokens if window else 0,
             lengths=self._lengths,
             sizes=self._sizes,

@@ -9,7 +9,7 @@ from ullage.replay.evidence.score import Tally, Watch, evidence_of
 from ullage.replay.evidence.summary import summary_of
 from ullage.replay.prices import PROFILES
 from ullage.replay.run import replay_run
-from ullage.replay.table import rows_of, table_of
+from ullage.replay.table import kept_table, rows_of
 
 REF = "0123456789abcdef"
 WAIT = [call("bash", "ok", command="make") for _ in range(3)]
@@ -131,7 +131,7 @@ def test_each_run_counts_once_in_a_summary():
 
 def test_the_table_has_a_column_for_it():
     replayed = replay_run(errand(2), 16_000, profiles=[PROFILES["none"]])
-    table = table_of(rows_of([("one", replayed)]), "none")
+    table = kept_table(rows_of([("one", replayed)]))
     columns = {str(c.header): [*c.cells] for c in table.columns}
     assert columns["lost"] == ["0%"]
     assert columns["needed"] == [str(summary_of([replayed.evidence]).needed)]

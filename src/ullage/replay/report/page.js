@@ -3,11 +3,11 @@
 
 const $ = (id) => document.getElementById(id);
 const SVG = "http://www.w3.org/2000/svg";
-const HOW = ["whole", "shortened", "placeholder", "in the summary", "without reasoning"];
+const HOW = ["whole", "shortened", "set aside", "in the summary", "without reasoning"];
 const [WHOLE, SHORTENED, STUB, UNSAID] = [0, 1, 2, -2];
 const NAMES = {
   head: "system and tools", user: "user", assistant: "assistant", reasoning: "reasoning",
-  call: "tool calls", result: "tool results", notice: "notices, stubs, summaries",
+  call: "tool calls", result: "tool results", notice: "digests, notices, summaries",
 };
 const page = JSON.parse($("summary").textContent);
 const state = { run: null, story: null, tries: [], chosen: 0, turn: 0, marks: new Map() };
