@@ -40,4 +40,4 @@ def recall(session, tool, arguments):
 
 
 def some_ref(session):
-    return next(event.ref for event in session.events if event.ref)
+    return next(event.ref for event in reversed(session.events) if event.ref)

@@ -4,11 +4,16 @@ The calls and what the tool answers are scripted, for so small a model calls no 
 accord; what it says before each call is its own. The history grows to well over the window.
 """
 
+from functools import partial
 from typing import Any
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from ullage import Limits, Session, Usage
+from ullage.stages import DEFAULT, prune
+from ullage.stages.placeholders import placeholder
+from ullage.stages.pressure import over_share
 
 MODEL = "SmolLM2-135M-Instruct"
 TOOL = {
@@ -66,12 +71,22 @@ def request(messages):
     }
 
 
+EARLY = partial(over_share, high=0.75, low=0.4)
+TINY = replace(
+    DEFAULT,
+    name="tiny",
+    under_pressure=(partial(prune, wanted=EARLY, show=placeholder, least_share=0.0),),
+)
+"""The default policy for a window in which a digest is too long, and no batch wins much."""
+
+
 def live(model):
     """Go through the conversation, a fitted request before each call."""
     session = Session(
         MODEL,
         limits=Limits(window_tokens=model.window_tokens),
         format="openai-chat",
+        policy=TINY,
         recall=False,  # four definitions would fill half of so small a window
     )
     client, history, calls = model.client(), [{"role": "user", "content": "Why is it slow?"}], []

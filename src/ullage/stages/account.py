@@ -17,7 +17,7 @@ from ullage.transcript import Transcript
 
 __all__ = ["account", "index_of", "outputs_of"]
 
-_USER_CHARS = 1_500
+_USER_CHARS = 4_000
 _SAID_CHARS = 200
 _CALL_CHARS = 140
 _GAVE_CHARS = 80
@@ -142,6 +142,8 @@ def _steps(transcript: Transcript, index: int) -> list[_Step]:
 def _bullet(transcript: Transcript, role: str, index: int, number: int) -> str:
     part = transcript.messages[index].parts[number]
     if isinstance(part, Text):
+        if role == "user" and len(part.text) <= _USER_CHARS:
+            return f"- user: {part.text}"  # word for word: it may be a rule
         return f"- {role}: {_clip(part.text, _USER_CHARS if role == 'user' else _SAID_CHARS)}"
     call = transcript.call_for(index, number)
     what = f"{call.name} {_clip(call.arguments, _CALL_CHARS)}" if call else "a tool"

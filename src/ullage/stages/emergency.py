@@ -33,7 +33,7 @@ from ullage.window import Window
 __all__ = ["Room", "condense", "cut_to", "emergency", "reach"]
 
 _CHARS_PER_TOKEN = 3
-_LEAST_TOKENS = 120
+_LEAST_TOKENS = 60
 
 
 def emergency(
@@ -246,11 +246,17 @@ def cut_to(window: Window, spot: Spot, tokens: int, cap: int) -> Cut | None:
             text: str | None = canon.canonical_json(stub)
         else:
             text = shorten(original, chars, ref, window.words) or None
-        if text is None or window.meter.text(text) <= cap or isinstance(leaf, ToolCall):
+        if text is None or not _over(window, text, cap) or isinstance(leaf, ToolCall):
             break
         chars = chars * 4 // 5
+    if window.tool_of(spot) and isinstance(leaf, Text) and _over(window, text, cap):
+        text = window.words.placeholder(ref, original)
     if text is None or len(text) >= shown_chars:
         return None
     why = f"{tokens:,} tokens in one text; the view was over its hard limit"
     replace = Replace(window.transcript.place(spot), ref, text, "cut", why)
     return Cut(replace, (output,))
+
+
+def _over(window: Window, text: str | None, cap: int) -> bool:
+    return text is None or window.meter.text(text) > cap
