@@ -108,6 +108,9 @@ lock:
 	    --python-version 3.11 --group dev pyproject.toml -o requirements.lock
 	uv pip compile --universal --generate-hashes --no-header --no-annotate --no-emit-index-url \
 	    --python-version 3.11 --group adk pyproject.toml -o tests/integrations/adk/requirements.txt
+	for peer in bench/peers/requirements/*.txt; do \
+	    uv pip compile --no-deps --generate-hashes --no-header --no-annotate --no-emit-index-url \
+	        --python-version 3.11 $$peer -o $$peer || exit 1; done
 
 clean:
 	rm -rf $(VENV) $(ADK) .pytest_cache .mypy_cache .ruff_cache .import_linter_cache

@@ -8,9 +8,11 @@ from __future__ import annotations
 
 import sys
 import time
-from collections.abc import Iterator, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import TypeVar
 
 import click
 import msgspec
@@ -21,10 +23,12 @@ from bench.peers.catalog import PEERS
 from bench.peers.environments import python_of
 from bench.peers.generated import generated_run
 from bench.peers.judging import Score
+from bench.peers.keeping import Keep, markdown_of_keeps
 from bench.peers.process import Trouble
 from bench.peers.sample import sample_of
 from bench.peers.table import Line, lines_of, markdown_of, table_of
 from ullage.replay.prices import profile_named
+from ullage.replay.readers import Run
 
 CHARGED = ("anthropic-5m", "openai-5", "deepseek")
 """Three ways to charge for a cache: written at markers, found by itself, and nearly free."""
@@ -50,6 +54,9 @@ CHARGED = ("anthropic-5m", "openai-5", "deepseek")
 )
 @click.option("--json", "shape", flag_value="json", help="Print JSON.")
 @click.option("--markdown", "shape", flag_value="markdown", help="Print the table for the docs.")
+@click.option(
+    "--keeps", "shape", flag_value="keeps", help="Print what stays whole, and is so twice."
+)
 def main(
     paths: tuple[Path, ...],
     windows: tuple[int, ...],
@@ -66,20 +73,40 @@ def main(
     windows = windows or (16_000, 32_000)
     entries, missing = _installed(names, root.absolute())
     runs, common = sample_of(paths, most, peak) if paths else ([generated_run()], frozenset())
-    results: dict[tuple[int, str], list[Score]] = {}
     profiles = [profile_named(name) for name in CHARGED]
-    last_s = time.monotonic() + minutes * 60
-    with Arena(entries, profiles, seconds=seconds, run_seconds=run_seconds) as arena:
-        for number, run in enumerate(runs, 1):
-            if time.monotonic() > last_s:
-                break
-            print(f"run {number} of {len(runs)}", file=sys.stderr, flush=True)
-            for window, name, score in arena.scores(run, windows, common):
-                results.setdefault((window, name), []).append(score)
-    lines = lines_of(dict(sorted(results.items(), key=lambda item: item[0][0])))
-    _show(lines, shape)
-    for line in _notes(lines, missing, arena.versions):
+    seed = "random" if shape == "keeps" else "0"
+    found: Mapping[tuple[int, str], Sequence[Score | Keep]]
+    with Arena(
+        entries, profiles, seconds=seconds, run_seconds=run_seconds, hash_seed=seed
+    ) as arena:
+        if shape == "keeps":
+            found = kept = _gathered(runs, minutes, lambda run: arena.keeps(run, windows, common))
+            print(markdown_of_keeps(kept))
+        else:
+            found = scored = _gathered(
+                runs, minutes, lambda run: arena.scores(run, windows, common)
+            )
+            _show(lines_of(scored), shape)
+    for line in _notes(found, missing, arena.versions):
         print(line, file=sys.stderr if shape == "json" else sys.stdout)
+
+
+Judged = TypeVar("Judged", Score, Keep)
+
+
+def _gathered(
+    runs: Sequence[Run], minutes: float, judged: Callable[[Run], Iterator[tuple[int, str, Judged]]]
+) -> dict[tuple[int, str], list[Judged]]:
+    """What came of each window and contestant, a run at a time, the windows in order."""
+    results: dict[tuple[int, str], list[Judged]] = {}
+    last_s = time.monotonic() + minutes * 60
+    for number, run in enumerate(runs, 1):
+        if time.monotonic() > last_s:
+            break
+        print(f"run {number} of {len(runs)}", file=sys.stderr, flush=True)
+        for window, name, one in judged(run):
+            results.setdefault((window, name), []).append(one)
+    return dict(sorted(results.items(), key=lambda item: item[0][0]))
 
 
 def _installed(names: Sequence[str], root: Path) -> tuple[list[Entry], dict[str, str]]:
@@ -108,11 +135,14 @@ def _show(lines: Sequence[Line], shape: str | None) -> None:
 
 
 def _notes(
-    lines: Sequence[Line], missing: dict[str, str], versions: dict[str, str]
+    found: Mapping[tuple[int, str], Sequence[Score | Keep]],
+    missing: dict[str, str],
+    versions: dict[str, str],
 ) -> Iterator[str]:
-    for line in lines:
-        for trouble, runs in line.troubles.items():
-            yield f"{line.name} at {line.window_tokens // 1000}k failed in {runs} runs: {trouble}"
+    for (window, name), results in found.items():
+        troubles = Counter(one.trouble for one in results if one.trouble)
+        for trouble, runs in troubles.items():
+            yield f"{name} at {window // 1000}k failed in {runs} runs: {trouble}"
     for name, why in missing.items():
         yield f"not scored: {name} {why}"
     told = ", ".join(f"{name} {version}" for name, version in sorted(versions.items()))

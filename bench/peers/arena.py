@@ -10,7 +10,8 @@ from types import TracebackType
 from msgspec import Struct
 
 from bench.peers.contestants import Contestant, Everything, Own, Peer, Recency
-from bench.peers.judging import Case, Score, case_of, score
+from bench.peers.judging import Case, Make, Score, case_of, score
+from bench.peers.keeping import Keep, keep
 from bench.peers.process import PeerProcess
 from ullage.replay.prices import Profile
 from ullage.replay.readers import Run
@@ -55,6 +56,7 @@ class Arena:
         *,
         seconds: float,
         run_seconds: float,
+        hash_seed: str = "0",
     ) -> None:
         """Open the arena.
 
@@ -63,8 +65,9 @@ class Arena:
             profiles: whose caches and prices to reckon with.
             seconds: how long an answer of a peer may take.
             run_seconds: how long its library may take for all calls of a run.
+            hash_seed: PYTHONHASHSEED of the peers' processes.
         """
-        self.entries, self.profiles = entries, profiles
+        self.entries, self.profiles, self.hash_seed = entries, profiles, hash_seed
         self.seconds, self.run_seconds = seconds, run_seconds
         self.versions: dict[str, str] = {}
         self._open = ExitStack()
@@ -93,8 +96,27 @@ class Arena:
             for entry in self.entries:
                 yield window, entry.name, self._of_peer(case, window, entry)
 
+    def keeps(
+        self, run: Run, windows: Sequence[int], common: Set[str]
+    ) -> Iterator[tuple[int, str, Keep]]:
+        """What every contestant keeps whole of a run, and whether it does so twice."""
+        case = case_of(run, common)
+        for window in windows:
+            for name in OURS:
+                yield window, name, keep(case, window, _OWN[name])
+            for entry in self.entries:
+                yield window, entry.name, keep(case, window, self._maker(entry, is_fresh=True))
+
     def _of_peer(self, case: Case, window: int, entry: Entry) -> Score:
+        made = score(case, window, entry.name, self._maker(entry), self.profiles)
+        if made.trouble:
+            self._drop(entry)
+        return made
+
+    def _maker(self, entry: Entry, *, is_fresh: bool = False) -> Make:
         def make(case: Case, window_tokens: int) -> Contestant:
+            if is_fresh:
+                self._drop(entry)
             process = self._process(entry)
             tools = case.request.get("tools", [])
             budget = case.budget_tokens(window_tokens)
@@ -102,14 +124,13 @@ class Arena:
             self.versions |= peer.versions
             return peer
 
-        made = score(case, window, entry.name, make, self.profiles)
-        if made.trouble:
-            self._drop(entry)
-        return made
+        return make
 
     def _process(self, entry: Entry) -> PeerProcess:
         if entry.adapter not in self._processes:
-            process = PeerProcess(entry.python, entry.adapter, seconds=self.seconds)
+            process = PeerProcess(
+                entry.python, entry.adapter, seconds=self.seconds, hash_seed=self.hash_seed
+            )
             self._processes[entry.adapter] = self._open.enter_context(process)
         return self._processes[entry.adapter]
 

@@ -1,4 +1,4 @@
-"""An environment for each peer, made once from its pinned requirements.
+"""An environment for each peer, made once from its pinned and hashed requirements.
 
 Peers want different versions of the same libraries, and none of theirs may be ours.
 """
@@ -22,7 +22,7 @@ def python_of(name: str, requirements: Path, root: Path) -> Path:
 
     Args:
         name: of the peer.
-        requirements: its pinned requirements; other ones make another environment.
+        requirements: every distribution pinned, with its hashes; others make another environment.
         root: the folder of all environments.
 
     Raises:
@@ -36,7 +36,7 @@ def python_of(name: str, requirements: Path, root: Path) -> Path:
         _run([sys.executable, "-m", "venv", "--clear", "--without-pip", str(folder)])
         pip = [sys.executable, "-m", "pip", "--python", str(python), "install"]
         quiet = ["--quiet", "--disable-pip-version-check", "--no-input"]
-        _run([*pip, *quiet, "--no-deps", "-r", str(requirements)])
+        _run([*pip, *quiet, "--no-deps", "--require-hashes", "-r", str(requirements)])
         ready.touch()
     return python
 

@@ -52,13 +52,16 @@ class Answer(Struct):
 class PeerProcess:
     """One adapter, running. A context manager."""
 
-    def __init__(self, python: Path, adapter: Path, *, seconds: float) -> None:
+    def __init__(
+        self, python: Path, adapter: Path, *, seconds: float, hash_seed: str = "0"
+    ) -> None:
         """Start an adapter.
 
         Args:
             python: the interpreter of the peer's environment.
             adapter: the script.
             seconds: how long an answer may take; the first may take longer, to import.
+            hash_seed: its PYTHONHASHSEED.
         """
         self.seconds = seconds
         self._complaints = tempfile.TemporaryFile()  # noqa: SIM115 - closed by __exit__
@@ -68,7 +71,7 @@ class PeerProcess:
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=self._complaints,
-            env={**kept, **_QUIET, "PYTHONHASHSEED": "0"},
+            env={**kept, **_QUIET, "PYTHONHASHSEED": hash_seed},
             cwd=tempfile.gettempdir(),
         )
 

@@ -9,6 +9,7 @@ from bench.peers import environments
 from bench.peers.arena import Arena, Entry
 from bench.peers.catalog import PEERS
 from bench.peers.generated import generated_run
+from bench.peers.keeping import Keep, markdown_of_keeps
 from bench.peers.process import PeerProcess, Trouble
 from bench.peers.table import lines_of, markdown_of
 from ullage.replay.prices import PROFILES
@@ -119,14 +120,46 @@ def test_a_library_that_cannot_be_installed_says_why_and_is_not_taken_as_install
     assert [*tmp_path.rglob("ready")] == []
 
 
-def test_each_peer_has_its_adapter_and_every_version_pinned():
+def test_each_peer_has_its_adapter_and_every_version_pinned_and_hashed():
     for peer in PEERS:
         assert peer.adapter.is_file()
-        pins = peer.requirements.read_text().splitlines()
+        pins = peer.requirements.read_text().replace("\\\n", "").splitlines()
         assert pins
-        assert all("==" in pin for pin in pins)
+        assert all("==" in pin and "--hash=sha256:" in pin for pin in pins)
         source = peer.adapter.read_text()
         assert all(f'"{note.name}"' in source for note in peer.policies)
+
+
+def kept(*policies):
+    """What each contestant kept of one run, by name."""
+    entries = [Entry("toy", policy, Path(sys.executable), TOY) for policy in policies]
+    with Arena(entries, [], seconds=60.0, run_seconds=60.0, hash_seed="random") as arena:
+        return {name: one for _, name, one in arena.keeps(generated_run(40), [WINDOW], set())}
+
+
+def test_a_result_is_whole_in_view_or_read_back_by_the_librarys_tool_or_gone():
+    keeps = kept("everything", "last-n", "shelved")
+    results = keeps["everything"].results
+    assert results == keeps["everything"].shown > 0
+    assert (keeps["toy shelved"].shown, keeps["toy shelved"].opened) == (0, results)
+    assert 0 < keeps["toy last-n"].shown < 6
+    assert keeps["toy last-n"].opened == 0
+    ours = keeps["ullage"]
+    assert ours.opened > 0
+    assert ours.shown + ours.opened == ours.results == results
+
+
+def test_a_policy_that_shows_something_else_the_second_time_is_told():
+    keeps = kept("last-n", "fickle")
+    assert keeps["toy last-n"].differing == keeps["ullage"].differing == 0
+    assert keeps["toy fickle"].differing == keeps["toy fickle"].views > 0
+
+
+def test_a_peer_that_fails_keeps_nothing_and_says_why():
+    keeps = kept("dying")
+    assert keeps["toy dying"] == Keep(trouble="ended without an answer")
+    row = markdown_of_keeps({(WINDOW, "toy dying"): [keeps["toy dying"]]}).splitlines()[-1]
+    assert row == "| 16k | toy dying | 0 of 1 | 0 | 0 | 0 | 0 | 0 of 0 |"
 
 
 def test_the_table_has_a_cell_for_every_heading(lines):

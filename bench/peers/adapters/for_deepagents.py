@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import tempfile
 from collections.abc import Sequence
 from functools import partial
@@ -17,6 +18,7 @@ from speaks import Message, Policy, View, calls_of, serve
 
 DEFAULT_TOKENS, SMALL_TOKENS = 20_000, 1_500
 FOLDER = "/large_tool_results/"
+LAST_LINE = re.compile(r"^@@ lines \d+-(\d+)", re.MULTILINE)
 
 
 class Evict(Policy):
@@ -70,11 +72,12 @@ class Evict(Policy):
         return self.read(ref)
 
     def whole(self, ref: str) -> str:
-        """`read_file` on from where each page ends, which its own cap decides."""
-        lines, pages, at = self.lines[ref], list[str](), 0
-        while at < lines:
+        """`read_file` on from the last line that each page shows, which its own cap decides."""
+        pages, at = list[str](), 0
+        while at < self.lines[ref]:
             pages.append(self.read(ref, offset=at))
-            at += max(pages[-1].count("\n"), 1)
+            shown = LAST_LINE.search(pages[-1])
+            at = max(int(shown[1]) if shown else 0, at + 1)
         return "\n".join(pages)
 
     def read(self, path: str, **more: Any) -> str:

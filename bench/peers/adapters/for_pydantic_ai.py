@@ -30,6 +30,7 @@ from speaks import Message, Policy, View, calls_of, serve, text_of
 
 PAGE_LINES = 200
 """The default of `read_tool_result`."""
+CAPPED = "output capped"
 HANDLE = re.compile(r"stored to handle '([^']+)'")
 
 
@@ -151,7 +152,7 @@ class SpillClear(Clear):
         self.limits: Any = ToolOutputLimits(
             store=LocalFileStore(Path(self.folder.name) / "spilled")
         )
-        self.handles: list[str] = []
+        self.handles: dict[str, int] = {}
 
     def kept(self, call_id: str, text: str) -> str:
         """See `Compacted.kept`."""
@@ -168,7 +169,7 @@ class SpillClear(Clear):
         shown: str = getattr(kept, "return_value", kept)
         named = HANDLE.search(shown) if shown != text else None
         if named is not None:
-            self.handles.append(named[1])
+            self.handles[named[1]] = len(text.splitlines())
         return shown
 
     def context(self) -> Any:
@@ -177,21 +178,23 @@ class SpillClear(Clear):
 
     def refs(self) -> Sequence[str]:
         """The handles its notices name."""
-        return self.handles
+        return list(self.handles)
 
     def page(self, ref: str) -> str:
         """What `read_tool_result` returns from the beginning, with its own default of lines."""
         return self.read(ref)
 
     def whole(self, ref: str) -> str:
-        """`read_tool_result`, page after page."""
-        raw = self.history[self.results[self.call_of(ref)]]
-        lines = text_of(raw).count("\n") + 1
-        return "\n".join(self.read(ref, offset=at) for at in range(0, lines, PAGE_LINES))
-
-    def call_of(self, ref: str) -> str:
-        """The call whose result is under a handle: handles are made of it."""
-        return next(id_ for id_ in self.results if id_ in ref)
+        """`read_tool_result`, page after page, fewer lines of it where its own cap cuts one."""
+        pages, at, limit = list[str](), 0, PAGE_LINES
+        while at < self.handles[ref]:
+            page = self.read(ref, offset=at, limit=limit)
+            if limit > 1 and CAPPED in page.partition("\n")[0]:
+                limit //= 2
+                continue
+            pages.append(page)
+            at, limit = at + limit, PAGE_LINES
+        return "\n".join(pages)
 
     def read(self, ref: str, **more: Any) -> str:
         """Call the tool itself."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import re
 import warnings
 from collections.abc import Sequence
 from typing import Any
@@ -18,6 +19,8 @@ from strands.types.exceptions import ContextWindowOverflowException
 
 THRESHOLD_TOKENS, PREVIEW_TOKENS = 1_500, 750
 """Those of the preset "auto"."""
+CUT = "[truncated]"
+NUMBERED = re.compile(r"^  *(\d+)\| ", re.MULTILINE)
 
 
 class Silent(Model):
@@ -186,8 +189,25 @@ class Context(Agents):
 
     def page(self, ref: str) -> str:
         """What its retrieval tool answers without a pattern: up to 10,000 tokens."""
+        return self.retrieved(reference=ref)
+
+    def whole(self, ref: str) -> str:
+        """The same, by ranges of lines where that is cut."""
+        page = self.page(ref)
+        if not page.endswith(CUT):
+            return page
+        lines = text_of(self.history[self.results[ref.removesuffix("_0")]]).count("\n") + 1
+        pages, at = [page], 1
+        while at <= lines:
+            pages.append(self.retrieved(reference=ref, line_range={"start": at, "end": lines}))
+            shown = NUMBERED.findall(pages[-1])
+            at = max(int(shown[-1]) if shown else 0, at) + 1
+        return "\n".join(pages)
+
+    def retrieved(self, **arguments: Any) -> str:
+        """Call the tool itself."""
         tool = self.agent.tool_registry.registry["retrieve_context"]
-        use = {"toolUseId": "call_open", "name": "retrieve_context", "input": {"reference": ref}}
+        use = {"toolUseId": "call_open", "name": "retrieve_context", "input": arguments}
         return self.loop.run_until_complete(_last(tool.stream(use, {})))
 
 

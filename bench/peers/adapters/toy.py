@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 import time
 from collections.abc import Sequence
@@ -51,6 +52,14 @@ class Shelved(Policy):
     def whole(self, ref: str) -> str:
         """See `Policy.whole`."""
         return self.history[int(ref.strip("[]").split()[1])]["content"]
+
+
+class Fickle(Everything):
+    """Says something else in every process."""
+
+    def view(self, new: Sequence[Message]) -> View:
+        """See `Policy.view`."""
+        return [*super().view(new), {"role": "user", "content": f"process {os.getpid()}"}]
 
 
 class Refusing(Everything):
@@ -112,6 +121,7 @@ if __name__ == "__main__":
             "everything": Everything,
             "last-n": LastN,
             "shelved": Shelved,
+            "fickle": Fickle,
             "refusing": Refusing,
             "dying": Dying,
             "garbled": Garbled,
