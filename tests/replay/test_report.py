@@ -163,3 +163,12 @@ def test_turns_are_made_when_asked_for_and_are_not_kept(tmp_path):
             ((_, outcome, _),) = replay_all(iter([("f", run, 0)]), tries, job, 1, kept)
         assert isinstance(outcome, Drawn) == (kind is Drawn)
     assert b"story" not in path.read_bytes()
+
+
+def test_a_chart_is_named_by_the_budget_that_was_asked_for():
+    job, run = Job((PROFILE,), draws=True), small_run("openai-chat", 4)
+    for room, share in ((0.2, 0.2), (16_000, None)):
+        with Kept(None) as kept:
+            tries = (("default", room),)
+            ((_, outcome, _),) = replay_all(iter([("f", run, 0)]), tries, job, 1, kept)
+        assert json.loads(zlib.decompress(outcome.trace))["share"] == share

@@ -34,7 +34,7 @@ def table_with(
         pad_edge=False,
     )
     for heading in names:
-        table.add_column(heading, overflow="fold", vertical="top")
+        table.add_column(heading, overflow="fold")
     for heading in figures:
         table.add_column(heading, justify="right")
     return table
