@@ -1,0 +1,29 @@
+"""Tables for a terminal: no wider than 120 characters, with what their headings mean below."""
+
+from io import StringIO
+
+from rich.console import Console
+
+from ullage.replay.columns import WIDTH, table_with
+
+
+def printed(table):
+    console = Console(width=WIDTH, file=StringIO())
+    console.print(table)
+    return console.file.getvalue().rstrip().splitlines()
+
+
+def test_a_long_name_is_folded_and_the_headings_are_explained():
+    table = table_with("By policy", ["policy"], ["cost"], told=["cost: of what raw costs"])
+    table.add_row("a policy with a name " * 9, "40 %")
+    lines = printed(table)
+    assert max(map(len, lines)) <= WIDTH
+    assert sum("a policy" in line for line in lines) > 1
+    assert lines[-1].strip() == "cost: of what raw costs"
+    assert any(line.rstrip().endswith("40 %") for line in lines)
+
+
+def test_without_anything_to_explain_there_is_no_line_below():
+    table = table_with("By run", ["run"], ["calls"])
+    table.add_row("a", "7")
+    assert printed(table)[-1].split() == ["a", "7"]
