@@ -94,7 +94,7 @@ def digested(
     else:
         room = int(min(max(seen_chars * shares[kind_of(tool)], least_chars), most_chars))
         shown = f"{words.digest(output.ref, len(text))}\n{digest(text, room)}"
-    return _cut(window, spot, output, shown, why=_OLD) if len(shown) < seen_chars else None
+    return _cut(window, spot, output, shown) if len(shown) < seen_chars else None
 
 
 def head_and_marker(
@@ -154,8 +154,7 @@ def bare_placeholder(window: Window, spot: Spot, /, *, words: str) -> Cut | None
     return cut if window.meter.text(shown) < window.leaf_tokens(spot) else None
 
 
-_WHY = "the window was over its high-water mark"
-_OLD = "it was old, and a batch was due"
+_WHY = "it was old, and a batch was due"
 
 
 def _cut(
