@@ -58,6 +58,11 @@ class Replace(Struct, frozen=True, tag="replace"):
     why: str
     left_out_bytes: int = 0
 
+    @property
+    def is_late(self) -> bool:
+        """Whether the leaf had been sent before: no batch makes it shorter once more."""
+        return self.kind != "truncated"
+
 
 class Span(Struct, frozen=True, tag="span"):
     """Show one user message in place of a run of messages, or two.

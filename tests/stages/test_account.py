@@ -44,6 +44,15 @@ def test_an_account_keeps_to_its_room(turns):
         assert REF in text
 
 
+def test_what_the_user_said_stands_word_for_word_with_its_lines():
+    rule = "Keep these rules:\n\n  1. never use sudo,\n  2. never  touch shard 7.\n"
+    turns = [histories.Turn(user=rule, said="Good."), histories.Turn(said="Next. " * 80)]
+    transcript = transcript_of(histories.wire("anthropic", turns))
+    text = account(transcript, 0, len(transcript), Words(), REF, 4_000)
+    assert rule in text
+    assert "Next. " * 80 not in text
+
+
 def test_users_come_before_steps_and_new_steps_before_old():
     turns = [
         histories.Turn(calls=(histories.Call("bash", f"step {n}", "x" * 90),)) for n in range(9)

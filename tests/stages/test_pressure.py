@@ -21,6 +21,7 @@ def test_the_newest_share_is_widened_to_whole_turns():
     assert pressure.newest_share(window, share=0.0001) == (3, 0)
     assert pressure.newest_share(window, share=0.05) == (1, 0)
     assert pressure.newest_share(window, share=100) == (0, 0)
+    assert pressure.newest_share(window, share=100, most_tokens=1) == (3, 0)
 
 
 def test_over_a_share_it_wants_the_low_mark():

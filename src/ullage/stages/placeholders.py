@@ -27,7 +27,7 @@ _loads = msgspec.json.Decoder().decode
 def placeholder(window: Window, spot: Spot, /) -> Cut | None:
     """Ours: a few words and the ref; of arguments, a stub that is still valid JSON."""
     edit = window.shown(spot[0]).get((spot[1], spot[2]))
-    if edit is not None and edit.kind != "truncated":
+    if edit is not None and edit.is_late:
         return None
     leaf, output = window.transcript.leaf(spot), window.transcript.output(spot)
     if output is None:
@@ -83,7 +83,7 @@ def digested(
     edit = window.shown(spot[0]).get(spot[1:])
     if not isinstance(leaf, Text) or output is None:
         return placeholder(window, spot)
-    if edit is not None and edit.kind != "truncated":
+    if edit is not None and edit.is_late:
         return None
     text, words, tool = leaf.text, window.words, window.tool_of(spot)
     seen_chars = len(text if edit is None else edit.text)
@@ -143,7 +143,7 @@ def bare_placeholder(window: Window, spot: Spot, /, *, words: str) -> Cut | None
     edit = window.shown(spot[0]).get((spot[1], spot[2]))
     if not isinstance(leaf, (Text, Media)) or output is None:
         return None
-    if edit is not None and edit.kind != "truncated":
+    if edit is not None and edit.is_late:
         return None
     keep = not window.words.is_recall(window.tool_of(spot))
     why = "all outputs together were over their budget"

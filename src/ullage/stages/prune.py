@@ -25,8 +25,8 @@ from ullage.messages import Text, ToolResult
 from ullage.stages import rough
 from ullage.stages.placeholders import digested
 from ullage.stages.pressure import newest_share, over_or_pays
-from ullage.stages.rent import is_old, nothing_to_win
-from ullage.transcript import Spot, leaves_of
+from ullage.stages.rent import LEFT_SHARE, nothing_to_win, prunable
+from ullage.transcript import Spot
 from ullage.window import Window
 
 __all__ = [
@@ -40,8 +40,8 @@ __all__ = [
     "tokens_won",
 ]
 
-_LEFT_SHARE, _LEFT_TOKENS = 0.25, 110
-"""No more than this share of a leaf and these tokens are left of it."""
+_LEFT_TOKENS = 110
+"""No more than these tokens, and `LEFT_SHARE`, are left of a leaf."""
 
 Wanted: TypeAlias = Callable[[Window], int | None]
 """How many tokens are to be won, or None if there is no pressure."""
@@ -144,20 +144,14 @@ def prune(
 def _surely_won(window: Window, spots: Sequence[Spot]) -> float:
     """Tokens that the cuts of these leaves win at least, known before any of them is made."""
     tokens = map(window.leaf_tokens, spots)
-    return sum(max(count * (1 - _LEFT_SHARE) - _LEFT_TOKENS, 0) for count in tokens)
+    return sum(max(count * (1 - LEFT_SHARE) - _LEFT_TOKENS, 0) for count in tokens)
 
 
 def _spots(window: Window, stop: int) -> Iterator[Spot]:
     """What is old in the messages before ``stop`` and was not pruned yet."""
     for index in range(window.settled_to(stop, nothing_to_win), stop):
-        if window.hidden(index):
-            continue
-        shown = window.shown(index)
-        for number, item, leaf in leaves_of(window.transcript.messages[index]):
-            edit = shown.get((number, item))
-            is_new = edit is None or edit.kind == "truncated"
-            if is_new and is_old(window, index, number, leaf):
-                yield index, number, item
+        if not window.hidden(index):
+            yield from ((index, number, item) for number, item, _ in prunable(window, index))
 
 
 def _newest_of_each_call(window: Window) -> dict[tuple[str, str], int]:

@@ -11,15 +11,17 @@ it. It is a function of what is shown now, so that a cold start comes to the sam
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 from ullage.messages import Content, Media, Part, Text, ToolCall, ToolResult
 from ullage.transcript import leaves_of
 from ullage.window import Shown, Window
 
-__all__ = ["is_old", "nothing_to_win", "pays"]
+__all__ = ["LEFT_SHARE", "nothing_to_win", "pays", "prunable"]
 
 _SMALL_CHARS = 500
 """A text of no more than this is not worth a digest."""
-_LEFT_SHARE, _LEFT_CHARS = 0.25, 350
+LEFT_SHARE, _LEFT_CHARS = 0.25, 350
 """About what is left of a text in a batch: a share of it, and the notice."""
 _MEDIA_CHARS = 4_000
 """About what an image costs, as characters of text."""
@@ -55,42 +57,44 @@ def pays(window: Window, *, times: float, tail_chars: int) -> bool:
     return freed > 0 and rent >= times * (sum(held[first:seen]) - freed)
 
 
-def is_old(window: Window, index: int, number: int, leaf: Part | Content) -> bool:
-    """Whether a leaf is of a kind that a batch may set aside, and large enough to.
+def prunable(window: Window, index: int) -> Iterator[tuple[int, int, Part | Content]]:
+    """Part, item and original of every leaf of a message that a batch may set aside.
 
-    Results, the arguments of calls that no signature holds, and what the model itself said; of
-    what users and systems say nothing.
+    They are large enough, and no batch took them before: results, the arguments of calls that no
+    signature holds, and what the model itself said; nothing of what users and systems say.
 
     Args:
         window: the window at the boundary at hand.
-        index: of its message.
-        number: of its part.
-        leaf: the original.
+        index: of the message.
     """
+    shown = window.shown(index)
+    for number, item, leaf in leaves_of(window.transcript.messages[index]):
+        edit = shown.get((number, item))
+        if (edit is None or not edit.is_late) and _may_go(window, index, number, leaf):
+            yield number, item, leaf
+
+
+def _may_go(window: Window, index: int, number: int, leaf: Part | Content) -> bool:
     message = window.transcript.messages[index]
+    of_result = isinstance(message.parts[number], ToolResult)
     match leaf:
         case Media():
-            return isinstance(message.parts[number], ToolResult)
+            return of_result
         case ToolCall(arguments=text):
             return len(text) > _SMALL_CHARS and not window.signed(index)
-        case Text(text=text) if isinstance(message.parts[number], ToolResult):
+        case Text(text=text) if of_result:
             return len(text) > _SMALL_CHARS
-        case Text(text=text):
-            own = message.role == "assistant" and len(text) > _SMALL_CHARS
-            return own and not window.signed(index)
+        case Text(text=text) if message.role == "assistant":
+            return len(text) > _SMALL_CHARS and not window.signed(index)
         case _:
             return False
 
 
 def _winnable_chars(window: Window, index: int) -> int:
     """About how many characters a batch wins in a message; 0 for what was pruned before."""
-    shown, total = window.shown(index), 0
-    for number, item, leaf in leaves_of(window.transcript.messages[index]):
-        edit = shown.get((number, item))
-        if (edit is None or edit.kind == "truncated") and is_old(window, index, number, leaf):
-            chars = _chars(leaf, shown, (number, item))
-            total += max(int(chars * (1 - _LEFT_SHARE)) - _LEFT_CHARS, 0)
-    return total
+    shown = window.shown(index)
+    chars = (_chars(leaf, shown, (number, item)) for number, item, leaf in prunable(window, index))
+    return sum(max(int(each * (1 - LEFT_SHARE)) - _LEFT_CHARS, 0) for each in chars)
 
 
 def _shown_chars(window: Window, index: int) -> int:
