@@ -79,3 +79,14 @@ def test_nothing_is_due_before_anything_is_old():
     assert not rent.pays(session.window, times=0.0, tail_chars=1_000_000)
     assert rent.pays(session.window, times=0.0, tail_chars=0)
     assert not rent.pays(session.window, times=1_000.0, tail_chars=0)
+
+
+def test_nothing_is_due_where_a_batch_stands():
+    """The guard made one here, say, and so what a second would have to write anew is less."""
+    messages = histories.wire("openai-chat", turns(3))
+    session = Session("gpt-4.1", limits=LIMITS, recall=True)
+    session.fit(histories.request("openai-chat", messages))
+    window = session.window
+    assert rent.pays(window, times=0.0, tail_chars=0)
+    window.standing[window.transcript.decision_key(window.size)] = 1
+    assert not rent.pays(window, times=0.0, tail_chars=0)
