@@ -19,9 +19,11 @@ from msgspec.structs import replace
 
 from ullage.formats import FORMATS
 from ullage.replay.boundaries import boundaries
-from ullage.replay.comparison import compared
+from ullage.replay.compare.bootstrap import Interval
+from ullage.replay.compare.comparison import compared
+from ullage.replay.compare.table import Row, rows_of
+from ullage.replay.cost.prices import PROFILES
 from ullage.replay.evidence.adversaries import ADVERSARIES
-from ullage.replay.evidence.bootstrap import Interval
 from ullage.replay.evidence.common import common_in, task_of
 from ullage.replay.evidence.curves import farthest, least_recent, lives, survival, touches, waste
 from ullage.replay.evidence.demands import Demands, Head, demands_of
@@ -32,10 +34,8 @@ from ullage.replay.evidence.story import Story
 from ullage.replay.evidence.texts import Atom
 from ullage.replay.gates import Judge
 from ullage.replay.many import Job, Kept, replay_all
-from ullage.replay.prices import PROFILES
 from ullage.replay.readers import Run, read
 from ullage.replay.run import Replayed
-from ullage.replay.table import Row, rows_of
 
 PROFILE = PROFILES["anthropic-5m"]
 DONORS = 5

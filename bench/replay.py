@@ -19,10 +19,10 @@ from rich.console import Console
 
 from bench.figures import Figure, of_times, table, timed_ms
 from bench.material import Material, Message, request
+from ullage.replay.cost.prices import PROFILES
 from ullage.replay.evidence.common import common_in
 from ullage.replay.framed import replay_frame
 from ullage.replay.gates import Judge
-from ullage.replay.prices import PROFILES
 from ullage.replay.readers import Run
 from ullage.replay.run import replay_run
 from ullage.replay.served import full_service

@@ -6,8 +6,8 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from demo.tally import Cached
-from ullage.replay.cache import CacheSimulator
-from ullage.replay.prefix import head_of
+from ullage.replay.cost.cache import CacheSimulator
+from ullage.replay.cost.prefix import head_of
 
 __all__ = ["OpenAICache"]
 

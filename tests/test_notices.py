@@ -4,8 +4,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ullage.canon import _ALPHABET
-from ullage.desk import CONTINUATION, GREP, READ
 from ullage.notices import Pointer, Words, pointers, ref_line
+from ullage.toolset import CONTINUATION, GREP, READ
 
 refs = st.text(_ALPHABET, min_size=16, max_size=16)
 offsets = st.integers(0, 10**12)

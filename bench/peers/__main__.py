@@ -27,7 +27,7 @@ from bench.peers.keeping import Keep, markdown_of_keeps
 from bench.peers.process import Trouble
 from bench.peers.sample import sample_of
 from bench.peers.table import Line, lines_of, markdown_of, table_of
-from ullage.replay.prices import profile_named
+from ullage.replay.cost.prices import profile_named
 from ullage.replay.readers import Run
 
 CHARGED = ("anthropic-5m", "openai-5", "deepseek")

@@ -13,7 +13,7 @@ from bench.peers.contestants import Contestant, Everything, Own, Peer, Recency
 from bench.peers.judging import Case, Make, Score, case_of, score
 from bench.peers.keeping import Keep, keep
 from bench.peers.process import PeerProcess
-from ullage.replay.prices import Profile
+from ullage.replay.cost.prices import Profile
 from ullage.replay.readers import Run
 
 __all__ = ["OURS", "Arena", "Entry"]

@@ -18,11 +18,11 @@ from ullage.canon import canonical_json
 from ullage.errors import OverLimitError
 from ullage.notices import Pointer
 from ullage.presets import preset
+from ullage.replay.cost.prefix import head_of
 from ullage.replay.evidence.frame import recency
 from ullage.replay.evidence.past import Past
 from ullage.replay.evidence.refs import Library, PageLibrary, SessionLibrary
 from ullage.replay.gates import Judge
-from ullage.replay.prefix import head_of
 from ullage.replay.readers import Run
 from ullage.replay.sessions import model_of, session_for
 from ullage.usage import Usage
@@ -87,7 +87,7 @@ class Own:
     def __init__(self, run: Run, window_tokens: int, judge: Judge) -> None:
         """Begin a session for a run in a window; the judge counts what a provider would."""
         chosen = preset("default")
-        recall = [[tool.description, tool.parameters] for tool in chosen.desk.tools]
+        recall = [[tool.description, tool.parameters] for tool in chosen.toolset.tools]
         self.request = {**run.request, "model": model_of(run)}
         self.head_tokens = judge.text(head_of(run.request)) + judge.text(canonical_json(recall))
         self.session = session_for(run, chosen, window_tokens)()

@@ -3,7 +3,7 @@
 legal      `breaks_wire`: rules of the wire that the view breaks and the recording does not
 said       user and system text verbatim in the view, whatever the contestant tells of it
 evidence   `ullage.replay.evidence`: visible, opened by the contestant's own tool, or lost
-cost       `ullage.replay.cache`: what the provider's prompt cache would have charged
+cost       `ullage.replay.cost.cache`: what the provider's prompt cache would have charged
 """
 
 from __future__ import annotations
@@ -18,14 +18,14 @@ from bench.peers.process import Trouble
 from ullage.formats import FORMATS, Format
 from ullage.replay.boundaries import answer_of, boundaries
 from ullage.replay.budgets import budget_of
+from ullage.replay.cost.money import CostMeter, clocks_of
+from ullage.replay.cost.prefix import head_of
+from ullage.replay.cost.prices import Profile
 from ullage.replay.evidence.demands import Demands, Head, demands_of
 from ullage.replay.evidence.past import Memo, Past
 from ullage.replay.evidence.score import Watch
 from ullage.replay.evidence.story import Story
 from ullage.replay.gates import Judge, breaks_wire
-from ullage.replay.money import Purse, clocks_of
-from ullage.replay.prefix import head_of
-from ullage.replay.prices import Profile
 from ullage.replay.readers import Run
 from ullage.replay.run import Replayed, Sums
 from ullage.replay.sessions import model_of
@@ -102,7 +102,7 @@ def score(
     """Put one contestant through one run."""
     budget, memo = case.budget_tokens(window_tokens), Memo()
     clocks = clocks_of(case.run.id, case.lengths, case.run.stamps)
-    sums = Sums(case.judge, Purse(profiles, (case.head, case.head), clocks, case.judge.text))
+    sums = Sums(case.judge, CostMeter(profiles, (case.head, case.head), clocks, case.judge.text))
     illegal = refused = 0
     try:
         contestant = make(case, window_tokens)

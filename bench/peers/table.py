@@ -9,8 +9,8 @@ from msgspec import Struct
 from rich.table import Table
 
 from bench.peers.judging import Score
-from ullage.replay.evidence.bootstrap import Interval, paired
-from ullage.replay.table import Row, rows_of
+from ullage.replay.compare.bootstrap import Interval, paired
+from ullage.replay.compare.table import Row, rows_of
 
 __all__ = ["Line", "lines_of", "markdown_of", "table_of"]
 

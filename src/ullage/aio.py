@@ -8,13 +8,13 @@ from types import TracebackType
 from typing import Any, Self
 
 from ullage.ahead import Ahead
-from ullage.coat import Coat
 from ullage.drivers import arun
 from ullage.edits import Held
 from ullage.effects import Steps
 from ullage.errors import ConfigError
 from ullage.events import Event
 from ullage.recall.found import ToolOutputRef
+from ullage.session_core import SessionCore
 from ullage.stages.pressure import is_frozen
 from ullage.stores import AsyncStore, directory_of, files_of, open_store
 from ullage.stores.threaded import Threaded
@@ -22,7 +22,7 @@ from ullage.stores.threaded import Threaded
 __all__ = ["AsyncSession"]
 
 
-class AsyncSession(Coat):
+class AsyncSession(SessionCore):
     """`Session` for an event loop: the same settings, the same views, awaited.
 
     ``store`` may also be an `AsyncStore`; a sync store runs in a thread.

@@ -88,7 +88,7 @@ class Conversation:
         limits: see `ullage.Session`.
         store: where what is set aside is kept; see `ullage.Session`. Give one that lasts.
         tenant: see `ullage.Session`.
-        recall: whether requests offer the recall tools; None: if the policy's desk is offered.
+        recall: whether requests offer the recall tools; None: if the policy's toolset is offered.
         budget: see `ullage.Session`; summaries are charged to it too.
         summariser: a model that adds to the summaries; see `ullage.Session`.
 
@@ -124,7 +124,7 @@ class Conversation:
             format=kept.wire.name,
             store=store,
             tenant=tenant,
-            recall=policy.desk.offered if recall is None else recall,
+            recall=policy.toolset.offered if recall is None else recall,
             budget=budget,
         )
         self._summaries: Summaries | None = None

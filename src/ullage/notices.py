@@ -14,7 +14,7 @@ from functools import lru_cache
 
 from msgspec import Struct
 
-from ullage.desk import CONTINUATION, GREP, OURS, READ, Desk
+from ullage.toolset import CONTINUATION, GREP, OURS, READ, Toolset
 
 __all__ = ["NO_REASONING", "Pointer", "Words", "aside", "next_offset", "pointers", "ref_line"]
 
@@ -37,19 +37,19 @@ class Pointer(Struct, frozen=True):
 
 
 class Words(Struct, frozen=True):
-    """The wording of one session: its recall desk, and whether that is open.
+    """The wording of one session: its recall toolset, and whether that is open.
 
     Attributes:
         recall: whether the request holds the recall tools; without them a notice names the
             ref alone (failure F80: never a hint at a tool that is not there).
         prefix: what stands before the tools' names after a clash with the caller's own.
-        desk: the tools and their words.
+        toolset: the tools and their words.
         spill_directory: where every output set aside is also kept as a file, or None.
     """
 
     recall: bool = True
     prefix: str = ""
-    desk: Desk = OURS
+    toolset: Toolset = OURS
     spill_directory: str | None = None
 
     def file_of(self, ref: str) -> str | None:
@@ -58,20 +58,20 @@ class Words(Struct, frozen=True):
 
     def is_recall(self, tool: str) -> bool:
         """Whether a tool of this name is one of the recall tools of this session."""
-        return tool.startswith(self.prefix) and tool[len(self.prefix) :] in self.desk.names
+        return tool.startswith(self.prefix) and tool[len(self.prefix) :] in self.toolset.names
 
     def read_on(self, ref: str, offset: int) -> str:
         """The call that reads on from ``offset``, or the bare ref without recall tools."""
-        if self.recall and CONTINUATION in self.desk.names:
+        if self.recall and CONTINUATION in self.toolset.names:
             return f'{self.prefix}{CONTINUATION}(tool_call_id="{ref}", offset={offset})'
-        if self.recall and READ in self.desk.names:
+        if self.recall and READ in self.toolset.names:
             return f'{self.prefix}{READ}(ref_id="{ref}")'
         return f"ref={ref}, from character {offset:,}"
 
     def cut(self, ref: str, shown: int, total: int, offset: int) -> str:
         """The notice at the end of a result that is shown in part."""
         search = ""
-        if self.recall and GREP in self.desk.names:
+        if self.recall and GREP in self.toolset.names:
             search = f'; search it: {self.prefix}{GREP}(ref_id="{ref}", pattern="…")'
         return (
             f"[ullage: {shown:,} of {total:,} characters shown. "
@@ -107,7 +107,7 @@ class Words(Struct, frozen=True):
 
     def more(self, ref: str, start: int, stop: int, total: int, asked: str | None = None) -> str:
         """The last line of a page that is not the last page."""
-        return self.desk.next_page.format(
+        return self.toolset.next_page.format(
             start=start,
             stop=stop,
             total=total,
@@ -144,12 +144,12 @@ def pointers(text: str) -> list[Pointer]:
     return [pointer for _, pointer in sorted(found, key=lambda pair: pair[0])]
 
 
-def next_offset(page: str, desk: Desk) -> tuple[str, int] | None:
+def next_offset(page: str, toolset: Toolset) -> tuple[str, int] | None:
     """A page without the line that says where to read on, and that offset in characters.
 
     None if the page is the last one.
     """
-    found = _end_of_page(desk.next_page).search(page)
+    found = _end_of_page(toolset.next_page).search(page)
     return (page[: found.start()], int(found["stop"].replace(",", ""))) if found else None
 
 

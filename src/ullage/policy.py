@@ -13,8 +13,8 @@ from typing import Literal, Protocol, TypeAlias
 
 from msgspec import Struct
 
-from ullage.desk import OURS, Desk
 from ullage.edits import Cut, Held
+from ullage.toolset import OURS, Toolset
 from ullage.window import Window
 
 __all__ = ["BesideStore", "Policy", "Stage", "ToolKind", "kind_of"]
@@ -61,7 +61,7 @@ class Policy(Struct, frozen=True, kw_only=True):
         on_request: what `Session.compact` runs, or None if the policy has no compaction.
         ahead: the compaction that an `AsyncSession` begins beside its turns, at a softer
             threshold than that under pressure, or None for none.
-        desk: the recall tools and their words.
+        toolset: the recall tools and their words.
         unknown_model: what is done about a model whose window is not known: ``"warn"``
             assumes a cautious window and tells of it, ``"error"`` raises, a number is taken
             as the window in tokens.
@@ -77,7 +77,7 @@ class Policy(Struct, frozen=True, kw_only=True):
     guard: Stage | None = None
     on_request: Stage | None = None
     ahead: Stage | None = None
-    desk: Desk = OURS
+    toolset: Toolset = OURS
     unknown_model: Literal["warn", "error"] | int = "warn"
     diagnostic: str | None = None
     spill_directory: str | BesideStore | None = None

@@ -1,4 +1,4 @@
-"""Sessions: the coat over a turn that most users meet.
+"""Sessions: a turn as most users meet it.
 
     client, session = anthropic.Anthropic(), ullage.Session(model="claude-opus-4-8")
     reply = client.messages.create(**session.fit(request))
@@ -15,19 +15,19 @@ from collections.abc import Mapping
 from types import TracebackType
 from typing import Any, Literal, Self
 
-from ullage.coat import Coat
 from ullage.drivers import run
 from ullage.effects import Steps
 from ullage.errors import ConfigError
 from ullage.limits import Limits
 from ullage.policy import Policy
 from ullage.recall.found import ToolOutputRef
+from ullage.session_core import SessionCore
 from ullage.stores import Store, open_store
 
 __all__ = ["Session", "fit"]
 
 
-class Session(Coat):
+class Session(SessionCore):
     """Keeps one conversation within its window.
 
     Args:

@@ -21,7 +21,6 @@ from ullage import canon
 from ullage.catalog import lookup
 from ullage.compaction import Asking
 from ullage.cost import cost_usd
-from ullage.desk import RECALL_TOOLS, Desk
 from ullage.effects import Commit, Find, Record, Steps
 from ullage.engine import Fitted, fit
 from ullage.errors import ConfigError, FormatError
@@ -35,6 +34,7 @@ from ullage.memo import Line, Memo
 from ullage.messages import Reasoning
 from ullage.notices import Words
 from ullage.policy import Policy
+from ullage.toolset import RECALL_TOOLS, Toolset
 from ullage.transcript import Transcript
 from ullage.usage import Usage
 from ullage.window import Window
@@ -228,13 +228,13 @@ def _open(
         return replace(state, opened=found), [], []
     wire = FORMATS[str(state.format)]
     tools = wire.tools(request)
-    desk = settings.policy.desk
-    present = all(tool in tools for tool in recall_tools(wire, "", desk))
+    toolset = settings.policy.toolset
+    present = all(tool in tools for tool in recall_tools(wire, "", toolset))
     clash = not present and any(wire.tool_name(tool) in RECALL_TOOLS for tool in tools)
     under_way = any(message.role == "assistant" for message in transcript.messages)
     recall = settings.recall
     if recall == "auto":
-        recall = present or (desk.offered and not under_way)
+        recall = present or (toolset.offered and not under_way)
     opened = Opened(settings.policy.name, recall, _CLASH_PREFIX if clash else "")
     ledger, record = state.ledger.with_opened(transcript.chain[-1], opened)
     events = [_joined(len(transcript), recall)] if under_way else []
@@ -244,7 +244,7 @@ def _open(
 def _words(opened: Opened, policy: Policy) -> Words:
     directory = policy.spill_directory
     place = directory if isinstance(directory, str) else None
-    return Words(opened.recall, opened.prefix, policy.desk, place)
+    return Words(opened.recall, opened.prefix, policy.toolset, place)
 
 
 def _joined(messages: int, recall: bool) -> Event:
@@ -310,19 +310,19 @@ def _added_tools(request: Mapping[str, Any], wire: Format, words: Words) -> Tool
     """The recall tools, unless they are not offered or the request holds them already."""
     if not words.recall:
         return ()
-    ours, present = recall_tools(wire, words.prefix, words.desk), wire.tools(request)
+    ours, present = recall_tools(wire, words.prefix, words.toolset), wire.tools(request)
     return () if all(tool in present for tool in ours) else ours
 
 
-def recall_tools(wire: Format, prefix: str, desk: Desk) -> Tools:
-    """The tools of a desk in the wire form of a format; constant within a session."""
-    return _definitions(wire.name, prefix, desk)
+def recall_tools(wire: Format, prefix: str, toolset: Toolset) -> Tools:
+    """The tools of a toolset in the wire form of a format; constant within a session."""
+    return _definitions(wire.name, prefix, toolset)
 
 
 @lru_cache(maxsize=32)
-def _definitions(format_name: str, prefix: str, desk: Desk) -> Tools:
+def _definitions(format_name: str, prefix: str, toolset: Toolset) -> Tools:
     wire = FORMATS[format_name]
-    return tuple(wire.tool(replace(spec, name=prefix + spec.name)) for spec in desk.tools)
+    return tuple(wire.tool(replace(spec, name=prefix + spec.name)) for spec in toolset.tools)
 
 
 def observe(usage: Usage, state: State, window: Window) -> Steps[State]:

@@ -5,8 +5,8 @@ from msgspec.structs import replace
 
 from bench import controls
 from tests.replay.evidence.conversation import errand
+from ullage.replay.cost.prices import PROFILES
 from ullage.replay.many import Job
-from ullage.replay.prices import PROFILES
 from ullage.replay.run import replay_run
 
 JOB = Job((PROFILES["anthropic-5m"],))

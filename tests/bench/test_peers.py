@@ -12,7 +12,7 @@ from bench.peers.generated import generated_run
 from bench.peers.keeping import Keep, markdown_of_keeps
 from bench.peers.process import PeerProcess, Trouble
 from bench.peers.table import lines_of, markdown_of
-from ullage.replay.prices import PROFILES
+from ullage.replay.cost.prices import PROFILES
 from ullage.replay.run import replay_run
 
 TOY = Path(__file__).parents[2] / "bench" / "peers" / "adapters" / "toy.py"

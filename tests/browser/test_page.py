@@ -3,13 +3,13 @@
 import sys
 
 import pytest
-
 from tests.replay.test_floors import replayed
+
 from tests.replay.test_report import EVIL, PROFILE, evil_run, picture
 from tests.replay.test_run import small_run
-from ullage.replay.floors import FLOORS
+from ullage.replay.compare.floors import FLOORS
+from ullage.replay.compare.table import rows_of
 from ullage.replay.report import page_of
-from ullage.replay.table import rows_of
 
 pytestmark = [pytest.mark.timeout(300), pytest.mark.xdist_group("the browser")]
 POLICIES = ("default", "token_budget")

@@ -10,7 +10,7 @@ from tests.cli.terminal import conversation, told, ullage
 from tests.replay.evidence.conversation import errand
 from tests.replay.test_run import small_run
 from ullage.cli import main, replay
-from ullage.replay.prices import PROFILES
+from ullage.replay.cost.prices import PROFILES
 from ullage.replay.run import replay_run
 
 

@@ -33,7 +33,7 @@ UNTESTED = {
     "ullage.cli.grep": "a command, loaded when called: tests/cli",
     "ullage.cli.inspect": "a command, loaded when called: tests/cli",
     "ullage.cli.read": "a command, loaded when called: tests/cli",
-    "ullage.coat": "what both sessions share: every test of a session",
+    "ullage.session_core": "what both sessions share: every test of a session",
     "ullage.formats.gemini": "reached through FORMATS: tests/formats",
     "ullage.formats.openai_responses": "reached through FORMATS: tests/formats",
     "ullage.formats.mended": "what mending gives: tests/formats/test_repair.py",

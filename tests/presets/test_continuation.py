@@ -15,13 +15,13 @@ from tests import histories
 from tests.servers import Call, Reply
 from tests.servers.loops import loop
 from ullage import AsyncSession, ConfigError, Limits, Session, presets
-from ullage.desk import OURS
 from ullage.formats import FORMATS
 from ullage.loop import UNCOUNTED_TOOLS, run_turn
 from ullage.presets.continuation import ContinuationSettings, continuation, truncate_tool_result
 from ullage.replay import reading
 from ullage.stages import prune, truncate
 from ullage.stages.shapes import head_chars
+from ullage.toolset import OURS
 
 FORMAT_NAMES = sorted(FORMATS)
 TRANSCRIPT = transcript()
@@ -457,7 +457,7 @@ def test_on_every_wire_it_is_the_same_tool(format):
     "tool-result-continuation",
     "4. Local handler in tool call loop",
     "If more remains, append the same style truncation marker with updated offset info",
-    lives="ullage.desk.Desk",
+    lives="ullage.toolset.Toolset",
 )
 @pytest.mark.says(
     "tool-result-continuation",
@@ -688,7 +688,7 @@ def test_the_constant_sets_what_is_shown_the_page_and_the_default_offset(tmp_pat
     assert "[truncated — showing 1000/24591 chars." in text
     page = asked(session, tool_call_id="call_abc123")
     assert page.startswith(f"{TRANSCRIPT[1_000:2_000]}\n[truncated — showing 1000-2000/24591")
-    assert "(default: 1000)" in json.dumps(policy.desk.tools[0].parameters)
+    assert "(default: 1000)" in json.dumps(policy.toolset.tools[0].parameters)
     assert text == truncate_tool_result(
         TRANSCRIPT, "call_abc123", ContinuationSettings(MAX_TOOL_RESULT_CHARS=1_000)
     )
@@ -744,11 +744,11 @@ def with_shape(**changed):
 
 
 def with_desk(**changed):
-    return replace(continuation(), desk=replace(continuation().desk, **changed))
+    return replace(continuation(), toolset=replace(continuation().toolset, **changed))
 
 
 def with_tool(**changed):
-    (tool,) = continuation().desk.tools
+    (tool,) = continuation().toolset.tools
     return with_desk(tools=(replace(tool, **changed),))
 
 

@@ -137,7 +137,7 @@ def test_as_much_is_kept_as_the_budget_holds_and_the_newest_of_it():
     "output-cache-and-compaction",
     "1.8 Deployment (tool_output_cache)",
     "Provide standard tools for retrieving content from reference IDs:",
-    lives="ullage.desk.OURS",
+    lives="ullage.toolset.OURS",
 )
 @every
 def test_every_output_comes_back_whole_line_by_line(format):

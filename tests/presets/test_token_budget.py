@@ -551,7 +551,7 @@ FIVE = steps((LONG, LONG + "2"), ("short", LONG + "3"), (LONG + "4",))
     "token-budget-compaction",
     "Diagnostics",
     "When compaction occurs, a message is printed to stderr:",
-    lives="ullage.coat",
+    lives="ullage.session_core",
 )
 @pytest.mark.says(
     "token-budget-compaction",
@@ -756,7 +756,7 @@ MUTANTS = {
     "no stage": replace(token_budget(), under_pressure=()),
     "no note": replace(token_budget(), diagnostic=None),
     "another note": replace(token_budget(), diagnostic="Compacted {count} ({reported_tokens})"),
-    "recall offered": replace(token_budget(), desk=Policy(name="ours").desk),
+    "recall offered": replace(token_budget(), toolset=Policy(name="ours").toolset),
 }
 
 

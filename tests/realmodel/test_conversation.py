@@ -8,9 +8,9 @@ import pytest
 
 from tests.realmodel.conversation import MODEL, request
 from ullage import Limits, Session, Usage, is_overflow
-from ullage.replay.cache import CacheSimulator
-from ullage.replay.prefix import head_of
-from ullage.replay.prices import Profile
+from ullage.replay.cost.cache import CacheSimulator
+from ullage.replay.cost.prefix import head_of
+from ullage.replay.cost.prices import Profile
 
 pytestmark = [pytest.mark.xdist_group("the real model"), pytest.mark.timeout(600)]
 

@@ -4,9 +4,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ullage.desk import OURS
 from ullage.notices import Words, next_offset
 from ullage.recall.read import LINE_CHARS, by_character, by_line
+from ullage.toolset import OURS
 
 REF = "0123456789abcdef"
 WORDS = Words()
@@ -24,7 +24,7 @@ def pages_of(text, page_chars):
     offset, pages = 0, []
     while True:
         page = by_character(text, REF, offset, WORDS, page_chars)
-        more = next_offset(page, WORDS.desk)
+        more = next_offset(page, WORDS.toolset)
         pages.append((offset, more[0] if more else page))
         if more is None:
             return pages

@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from ullage import Session
-from ullage.desk import OURS, RECALL_TOOLS
 from ullage.formats import FORMATS
+from ullage.toolset import OURS, RECALL_TOOLS
 from ullage.turn import recall_tools
 
 GOLDEN = Path(__file__).parents[1] / "fixtures" / "recall"

@@ -12,7 +12,7 @@ from ullage.errors import FormatError
 from ullage.formats import FORMATS
 from ullage.formats.rules import problems_of
 from ullage.presets import NAMES
-from ullage.replay.prices import PROFILES
+from ullage.replay.cost.prices import PROFILES
 from ullage.replay.readers import Run, read
 from ullage.replay.reading import results
 from ullage.replay.rewire import on_wire

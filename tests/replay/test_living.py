@@ -5,9 +5,9 @@ import pytest
 from tests.replay.test_run import small_run
 from ullage import ConfigError, Limits, Session
 from ullage.replay.boundaries import boundaries
+from ullage.replay.cost.prices import PROFILES
 from ullage.replay.gates import Judge
 from ullage.replay.living import lived
-from ullage.replay.prices import PROFILES
 from ullage.replay.sessions import model_of
 from ullage.stores import MemoryStore
 

@@ -3,8 +3,8 @@
 from msgspec.structs import replace
 
 from tests.replay.test_run import small_run
+from ullage.replay.cost.prices import PROFILES
 from ullage.replay.many import Job, Kept, replay_all
-from ullage.replay.prices import PROFILES
 from ullage.replay.readers import Damage
 
 JOB = Job((PROFILES["none"],))

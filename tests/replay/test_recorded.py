@@ -9,7 +9,7 @@ import pytest
 
 from ullage.formats.rules import Checker, problems_of
 from ullage.replay.boundaries import is_models
-from ullage.replay.cache import CacheSimulator
+from ullage.replay.cost.cache import CacheSimulator
 from ullage.replay.readers import read
 
 _BESIDE = Path(__file__).parents[2].parent / "shared" / "traces"

@@ -10,13 +10,13 @@ from html.parser import HTMLParser
 from msgspec.structs import replace
 
 from tests.replay.test_run import small_run
+from ullage.replay.compare.table import rows_of
+from ullage.replay.cost.prices import PROFILES
 from ullage.replay.gates import Judge
 from ullage.replay.many import Job, Kept, replay_all
-from ullage.replay.prices import PROFILES
 from ullage.replay.report import Picture, packed, page_of
 from ullage.replay.report.album import Album, Drawn
 from ullage.replay.run import replay_run
-from ullage.replay.table import rows_of
 from ullage.replay.trace import Tracer
 
 EVIL = "</script ></script><script>document.title='taken'</script><img src=x onerror=alert(1)>"

@@ -7,10 +7,10 @@ from pathlib import Path
 import pytest
 
 from tests import histories
-from ullage.replay.prices import PROFILES
+from ullage.replay.compare.table import rows_of, sent_table
+from ullage.replay.cost.prices import PROFILES
 from ullage.replay.readers import Run, read
 from ullage.replay.run import replay_run
-from ullage.replay.table import rows_of, sent_table
 from ullage.usage import Usage
 
 TRACES = Path(os.environ.get("ULLAGE_TRACES", Path(__file__).parents[3] / "shared" / "traces"))

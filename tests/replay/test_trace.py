@@ -3,8 +3,8 @@
 import pytest
 
 from tests.replay.test_run import small_run
+from ullage.replay.cost.prices import PROFILES
 from ullage.replay.gates import Judge
-from ullage.replay.prices import PROFILES
 from ullage.replay.run import replay_run
 from ullage.replay.trace import KINDS, Tracer, clipped
 

@@ -7,7 +7,7 @@ from typing import Any
 import click
 
 from ullage.replay.budgets import MOST_SHARE
-from ullage.replay.floors import FLOORS, Floor, floors_with
+from ullage.replay.compare.floors import FLOORS, Floor, floors_with
 
 __all__ = ["budget_option", "floor_option", "floors_of"]
 

@@ -10,11 +10,11 @@ from pathlib import Path
 
 from ullage import __version__
 from ullage.errors import ConfigError
-from ullage.replay.floors import Floor
+from ullage.replay.compare.floors import Floor
+from ullage.replay.compare.table import Row
+from ullage.replay.cost.prices import Profile
 from ullage.replay.framed import FRAME_NAMES
-from ullage.replay.prices import Profile
 from ullage.replay.report import Picture, page_of
-from ullage.replay.table import Row
 
 __all__ = ["command_of", "save", "write_page"]
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import click
 
-from ullage.replay.prices import PROFILES, Profile, profile_at, profile_named
+from ullage.replay.cost.prices import PROFILES, Profile, profile_at, profile_named
 
 __all__ = ["price_option", "profiles_of"]
 

@@ -13,8 +13,8 @@ from ullage.cli._page import command_of, save
 from ullage.cli._prices import price_option, profiles_of
 from ullage.errors import FormatError
 from ullage.presets import NAMES
+from ullage.replay.cost.prices import Profile
 from ullage.replay.living import Lived, lived
-from ullage.replay.prices import Profile
 from ullage.replay.readers import Run, read
 from ullage.replay.report import Picture, packed, page_of
 

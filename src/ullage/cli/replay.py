@@ -20,23 +20,23 @@ from ullage.errors import FormatError
 from ullage.formats import FORMATS
 from ullage.presets import NAMES
 from ullage.replay.budgets import label_of
-from ullage.replay.charges import CHARGES_TOLD, charges_table
-from ullage.replay.cheapest import cheapest_of
-from ullage.replay.columns import WIDTH
-from ullage.replay.comparison import Comparison, compared
+from ullage.replay.compare.charges import CHARGES_TOLD, charges_table
+from ullage.replay.compare.cheapest import cheapest_of
+from ullage.replay.compare.columns import WIDTH
+from ullage.replay.compare.comparison import Comparison, compared
+from ullage.replay.compare.floors import Floor
+from ullage.replay.compare.service import SERVICE_TOLD, service_table
+from ullage.replay.compare.standings import cost_table, curves_table, evidence_table
+from ullage.replay.compare.table import Row, kept_table, rows_of, sent_table
 from ullage.replay.evidence.adversaries import ADVERSARIES
 from ullage.replay.evidence.common import common_in
 from ullage.replay.evidence.frame import FRAMES
-from ullage.replay.floors import Floor
 from ullage.replay.framed import FRAME_NAMES
 from ullage.replay.many import Job, Kept, Try, replay_all
 from ullage.replay.readers import Damage, FormatName, size_of
 from ullage.replay.report.album import Album, Drawn
 from ullage.replay.run import Replayed
-from ullage.replay.served import SERVICE_TOLD, service_table
 from ullage.replay.split import SIDES, Side
-from ullage.replay.standings import cost_table, curves_table, evidence_table
-from ullage.replay.table import Row, kept_table, rows_of, sent_table
 
 __all__ = ["command"]
 

@@ -12,10 +12,10 @@ from typing import Any, Protocol, TypeAlias
 from msgspec import Struct
 
 from ullage import canon
-from ullage.desk import ToolSpec
 from ullage.errors import FormatError
 from ullage.formats.families import family_of
 from ullage.messages import Message, Part, Reasoning, ReasoningRule, Text, ToolCall
+from ullage.toolset import ToolSpec
 from ullage.usage import Usage
 
 __all__ = ["Change", "Format", "Head", "MessageList", "ToolSpec", "field", "plain"]

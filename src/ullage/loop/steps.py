@@ -24,11 +24,11 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 import msgspec
 from msgspec import Struct
 
-from ullage.desk import RECALL_TOOLS
 from ullage.errors import FormatError, OverLimitError
 from ullage.formats import FORMATS, Format, ToolSpec, recognise
 from ullage.loop.tools import Returned, Tool, outcome_of
 from ullage.messages import Text, ToolCall
+from ullage.toolset import RECALL_TOOLS
 from ullage.usage import Usage
 
 if TYPE_CHECKING:

@@ -8,13 +8,13 @@ from __future__ import annotations
 
 from functools import partial
 
-from ullage.desk import CONTINUATION, Desk, ToolSpec
 from ullage.notices import Words
 from ullage.policy import Policy
 from ullage.presets._settings import Settings, at_least, check_types
 from ullage.stages.emergency import emergency
 from ullage.stages.shapes import head_chars
 from ullage.stages.truncate import Shape, Source, truncate
+from ullage.toolset import CONTINUATION, Toolset, ToolSpec
 
 __all__ = [
     "MAX_TOOL_RESULT_CHARS",
@@ -63,7 +63,7 @@ def continuation(settings: ContinuationSettings = _DEFAULTS) -> Policy:
         name="continuation-1",
         at_first_sight=(partial(truncate, shape=output_shape(settings)),),
         guard=partial(emergency),
-        desk=_desk(settings.MAX_TOOL_RESULT_CHARS),
+        toolset=_toolset(settings.MAX_TOOL_RESULT_CHARS),
     )
 
 
@@ -83,13 +83,13 @@ def truncate_tool_result(
         tool_call_id: the id of its call.
         settings: the document's.
     """
-    words = Words(desk=_desk(settings.MAX_TOOL_RESULT_CHARS))
+    words = Words(toolset=_toolset(settings.MAX_TOOL_RESULT_CHARS))
     shown = output_shape(settings)(Source(result, call_id=tool_call_id), words)
     return result if shown is None else shown.text
 
 
-def _desk(limit: int) -> Desk:
-    return Desk(
+def _toolset(limit: int) -> Toolset:
+    return Toolset(
         tools=(ToolSpec(CONTINUATION, _DESCRIPTION, _parameters(limit)),),
         page_chars=limit,
         first_offset=limit,

@@ -12,7 +12,6 @@ from functools import partial
 
 from msgspec.structs import replace
 
-from ullage.desk import OURS
 from ullage.policy import Policy
 from ullage.presets._settings import Settings, at_least, check_types
 from ullage.presets.output_compaction import CompactionConfig, compacted
@@ -22,6 +21,7 @@ from ullage.stages.pressure import newest_batch, outputs_over
 from ullage.stages.prune import prune, results_only
 from ullage.stages.shapes import head_lines
 from ullage.stages.truncate import truncate
+from ullage.toolset import OURS
 
 __all__ = ["ToolOutputCacheConfig", "output_cache"]
 
@@ -64,7 +64,7 @@ def output_cache(settings: ToolOutputCacheConfig = _DEFAULTS) -> Policy:
     policy = Policy(name="output_cache-1", guard=partial(emergency), unknown_model="error")
     policy = compacted(policy, settings.compaction)
     if not settings.enabled:
-        return replace(policy, desk=replace(OURS, offered=False))
+        return replace(policy, toolset=replace(OURS, offered=False))
     shape = partial(
         head_lines,
         max_bytes=settings.max_message_bytes,

@@ -11,13 +11,13 @@ from functools import partial
 
 from msgspec.structs import replace
 
-from ullage.desk import OURS
 from ullage.policy import Policy
 from ullage.presets._settings import Settings, at_least, check_types
 from ullage.stages.emergency import emergency
 from ullage.stages.placeholders import head_and_marker
 from ullage.stages.pressure import newest_answered, over_reported
 from ullage.stages.prune import prune, strings_only
+from ullage.toolset import OURS
 
 __all__ = ["MARKER", "TokenBudgetSettings", "token_budget"]
 
@@ -72,6 +72,6 @@ def token_budget(settings: TokenBudgetSettings = _DEFAULTS) -> Policy:
         name="token_budget-1",
         under_pressure=(stage,),
         guard=partial(emergency),
-        desk=replace(OURS, offered=False),
+        toolset=replace(OURS, offered=False),
         diagnostic=_NOTE.format(budget=budget),
     )

@@ -7,7 +7,6 @@ from typing import Any, TypeVar
 
 import msgspec
 
-from ullage.desk import CONTINUATION, GREP, READ
 from ullage.effects import Get, Output, Steps
 from ullage.messages import ToolCall
 from ullage.notices import Words
@@ -15,6 +14,7 @@ from ullage.recall.found import FromHistory, find
 from ullage.recall.grep import Grep, PatternError, search
 from ullage.recall.read import characters, lines, numbered
 from ullage.recall.source import Source
+from ullage.toolset import CONTINUATION, GREP, READ
 
 __all__ = ["Answer", "answer"]
 
@@ -49,7 +49,7 @@ def answer(call: ToolCall, words: Words, from_history: FromHistory) -> Steps[Ans
     """
     name = call.name.removeprefix(words.prefix)
     arguments = _arguments(call.arguments)
-    if name not in words.desk.names or arguments is None:
+    if name not in words.toolset.names or arguments is None:
         return _error("the arguments are not a JSON object", "Send the call again.")
     wanted = arguments.get("tool_call_id" if name == CONTINUATION else "ref_id")
     if not isinstance(wanted, str) or not wanted:
@@ -57,9 +57,9 @@ def answer(call: ToolCall, words: Words, from_history: FromHistory) -> Steps[Ans
         return _error(f"{missing} is missing", "Give the ref that the notice names.")
     found = yield from find(wanted, from_history)
     if found is None:
-        if words.desk.unknown is not None:
+        if words.toolset.unknown is not None:
             asked = json.dumps(wanted[:80])[1:-1]
-            return Answer(words.desk.unknown.format(asked=asked), is_error=True)
+            return Answer(words.toolset.unknown.format(asked=asked), is_error=True)
         return _error(
             f"nothing is kept under {wanted[:80]!r}",
             "Copy the ref from the notice exactly; it has 16 characters.",
@@ -80,15 +80,15 @@ def _whole(output: Output) -> Answer:
 def _page(
     name: str, arguments: dict[str, Any], source: Source, words: Words, asked: str
 ) -> Steps[Answer]:
-    desk = words.desk
+    toolset = words.toolset
     if name == CONTINUATION:
         offset = _integer(arguments.get("offset"), None)
-        page = yield from characters(source, offset, words, desk.page_chars, asked)
+        page = yield from characters(source, offset, words, toolset.page_chars, asked)
         return Answer(page, source.ref)
     if name == READ:
         offset = _integer(arguments.get("offset"), 0)
-        limit = _integer(arguments.get("limit"), desk.page_lines)
-        page = yield from lines(source, offset, limit, words, desk.page_chars)
+        limit = _integer(arguments.get("limit"), toolset.page_lines)
+        page = yield from lines(source, offset, limit, words, toolset.page_chars)
         return Answer(page, source.ref)
     given = yield from _search(arguments, source, words)
     return given
@@ -104,7 +104,7 @@ def _search(arguments: dict[str, Any], source: Source, words: Words) -> Steps[An
             pattern,
             ignore_case=bool(arguments.get("ignore_case")),
             context_lines=min(max(_integer(arguments.get("context_lines"), 0), 0), 5),
-            max_matches=words.desk.matches,
+            max_matches=words.toolset.matches,
         )
     except PatternError as error:
         return _error(str(error), "Change the pattern.")

@@ -7,11 +7,11 @@ reads the chunks it lies in, and the one in which its last line ends.
 
 from __future__ import annotations
 
-from ullage.desk import OURS
 from ullage.effects import Output, Steps
 from ullage.notices import Words
 from ullage.recall.source import Source, at_hand
 from ullage.stages.shorten import safe_cut
+from ullage.toolset import OURS
 
 __all__ = ["by_character", "by_line", "characters", "lines", "numbered"]
 
@@ -61,10 +61,10 @@ def characters(
 
     ``asked`` is what the call named, if not the ref. The last page has no such line.
     ``offset`` beyond the end gives a sentence that says so. None: where the beginning that
-    the desk takes for shown ends, at a whole character as it was shown.
+    the toolset takes for shown ends, at a whole character as it was shown.
     """
     if offset is None:
-        offset = yield from _safe_cut(source, words.desk.first_offset)
+        offset = yield from _safe_cut(source, words.toolset.first_offset)
     offset = max(offset, 0)
     if offset >= source.chars > 0:
         return f"[nothing after character {source.chars:,}: the output ends there]"

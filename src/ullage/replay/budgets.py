@@ -13,8 +13,8 @@ from typing import TypeAlias
 from ullage.formats import FORMATS
 from ullage.limits import Limits
 from ullage.replay.boundaries import boundaries
+from ullage.replay.cost.prefix import head_of
 from ullage.replay.gates import Judge
-from ullage.replay.prefix import head_of
 from ullage.replay.readers import Run
 
 __all__ = ["LEAST_PEAK", "MOST_SHARE", "Room", "budget_of", "label_of", "window_for", "window_of"]

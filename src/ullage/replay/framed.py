@@ -11,15 +11,15 @@ from collections.abc import Sequence, Set
 
 from ullage.replay.boundaries import answer_of, boundaries
 from ullage.replay.budgets import budget_of
+from ullage.replay.cost.money import CostMeter, clocks_of
+from ullage.replay.cost.prefix import head_of
+from ullage.replay.cost.prices import Profile
 from ullage.replay.evidence.adversaries import ADVERSARIES
 from ullage.replay.evidence.frame import FRAMES, frame
 from ullage.replay.evidence.past import Memo, Past
 from ullage.replay.evidence.refs import PageLibrary
 from ullage.replay.evidence.score import watch_over
 from ullage.replay.gates import Judge, breaks_wire
-from ullage.replay.money import Purse, clocks_of
-from ullage.replay.prefix import head_of
-from ullage.replay.prices import Profile
 from ullage.replay.readers import Run
 from ullage.replay.run import Replayed, Sums
 
@@ -49,7 +49,7 @@ def replay_frame(
     judge, head, lengths = Judge(), head_of(run.request), boundaries(run)
     budget = budget_of(run, window_tokens, judge)
     clocks = clocks_of(run.id, lengths, run.stamps)
-    sums = Sums(judge, Purse(profiles, (head, head), clocks, judge.text))
+    sums = Sums(judge, CostMeter(profiles, (head, head), clocks, judge.text))
     library, memo = PageLibrary(), Memo()
     watch, broken = watch_over(run, lengths, library, common), 0
     chosen = ADVERSARIES.get(policy) or frame(policy, watch.demands)

@@ -23,10 +23,10 @@ from ullage.limits import Limits
 from ullage.policy import Policy
 from ullage.presets import NAMES, preset
 from ullage.replay.boundaries import answer_of, boundaries
+from ullage.replay.cost.money import Bill, CostMeter, clocks_of
+from ullage.replay.cost.prefix import head_of
+from ullage.replay.cost.prices import Profile
 from ullage.replay.gates import Judge
-from ullage.replay.money import Bill, Purse, clocks_of
-from ullage.replay.prefix import head_of
-from ullage.replay.prices import Profile
 from ullage.replay.readers import Run
 from ullage.replay.sessions import model_of
 from ullage.replay.trace import Story, Trace, Tracer
@@ -90,7 +90,7 @@ def lived(
         tenant=tenant,
         state=State(format=run.format, opened=opened, ledger=ledger),
     )
-    judge, unfit, purse = Judge(), 0, None
+    judge, unfit, meter = Judge(), 0, None
     tracer = Tracer(judge.text)
     for number, length in enumerate(lengths):
         history = run.messages[:length]
@@ -99,17 +99,17 @@ def lived(
         except OverLimitError:
             unfit += 1
             continue
-        if purse is None:
+        if meter is None:
             heads = head_of(run.request), head_of(fitted)
-            purse = Purse(profiles, heads, clocks_of(run.id, lengths, run.stamps), judge.text)
-        purse.take(number, history, wire.history(fitted), judge.tokens(answer_of(run, length)))
-        if purse.newest is not None:
-            tracer(session.window, purse.newest)
+            meter = CostMeter(profiles, heads, clocks_of(run.id, lengths, run.stamps), judge.text)
+        meter.take(number, history, wire.history(fitted), judge.tokens(answer_of(run, length)))
+        if meter.newest is not None:
+            tracer(session.window, meter.newest)
     return Lived(
         policy=opened.policy,
         trace=tracer.trace(opened.policy),
         story=tracer.story(run.id),
-        bills=purse.bills() if purse is not None else [],
+        bills=meter.bills() if meter is not None else [],
         unfit=unfit,
     )
 

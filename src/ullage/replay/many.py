@@ -23,9 +23,9 @@ from msgspec.structs import replace
 from ullage import __version__
 from ullage.errors import FormatError
 from ullage.replay.budgets import Room, window_of
+from ullage.replay.cost.prices import Profile
 from ullage.replay.framed import FRAME_NAMES, replay_frame
 from ullage.replay.gates import Judge
-from ullage.replay.prices import Profile
 from ullage.replay.readers import Damage, FormatName, Run
 from ullage.replay.report import packed
 from ullage.replay.report.album import Drawn

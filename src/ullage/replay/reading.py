@@ -11,9 +11,9 @@ import json
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
-from ullage.desk import CONTINUATION
 from ullage.notices import next_offset, pointers
 from ullage.session import Session
+from ullage.toolset import CONTINUATION
 
 __all__ = [
     "ask",
@@ -135,7 +135,7 @@ def follow(session: Session, ref: str, offset: int = 0) -> str:
     while True:
         arguments = {"tool_call_id": ref, "offset": offset}
         text = ask(session, words.prefix + CONTINUATION, arguments)
-        more = next_offset(text, words.desk)
+        more = next_offset(text, words.toolset)
         if more is None:
             return "".join([*pages, text])
         page, following = more

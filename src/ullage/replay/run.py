@@ -15,21 +15,21 @@ from typing import Any, TypeAlias
 from msgspec import Struct
 
 from ullage import canon
-from ullage.desk import Desk
 from ullage.errors import OverLimitError
 from ullage.formats import FORMATS
 from ullage.presets import preset
 from ullage.replay.boundaries import answer_of, boundaries
 from ullage.replay.budgets import Room
+from ullage.replay.cost.money import Bill, CostMeter, Priced, clocks_of
+from ullage.replay.cost.prefix import head_of
+from ullage.replay.cost.prices import Profile
 from ullage.replay.evidence.refs import SessionLibrary
 from ullage.replay.evidence.score import Evidence, watch_over
 from ullage.replay.evidence.service import Serviced
 from ullage.replay.gates import GATES, Gates, Judge
-from ullage.replay.money import Bill, Priced, Purse, clocks_of
-from ullage.replay.prefix import head_of
-from ullage.replay.prices import Profile
 from ullage.replay.readers import Run
 from ullage.replay.sessions import model_of, session_for
+from ullage.toolset import Toolset
 from ullage.usage import Usage
 from ullage.window import Window
 
@@ -122,11 +122,11 @@ def replay_run(
     wire, chosen = FORMATS[run.format], preset(policy)
     new_session = session_for(run, chosen, window_tokens)
     session, judge, head = new_session(), Judge(), head_of(run.request)
-    added = _tools_of(chosen.desk) if chosen.desk.offered else ""
+    added = _tools_of(chosen.toolset) if chosen.toolset.offered else ""
     gates = Gates(session, judge, judge.text(head) + judge.text(added))
     lengths = boundaries(run)
     clocks = clocks_of(run.id, lengths, run.stamps)
-    tally = Sums(judge, Purse(profiles, (head, head + added), clocks, judge.text))
+    tally = Sums(judge, CostMeter(profiles, (head, head + added), clocks, judge.text))
     watch = watch_over(run, lengths, SessionLibrary(session), common)
     cold = set(lengths[:: max(len(lengths) // _COLD_CHECKS, 1)])
     for number, length in enumerate(lengths):
@@ -145,8 +145,8 @@ def replay_run(
         if length in cold:
             gates.same(wire.history(new_session(state=session.state).fit(request)), view)
         shown_tokens = tally.add(number, history, view, answer_of(run, length))
-        if on_view is not None and tally.purse.newest is not None:
-            on_view(session.window, tally.purse.newest)
+        if on_view is not None and tally.meter.newest is not None:
+            on_view(session.window, tally.meter.newest)
         session.observe(Usage(fresh_tokens=gates.head_tokens + shown_tokens))
     return tally.result(
         run=run.id,
@@ -162,8 +162,8 @@ def replay_run(
 class Sums:
     """Sums up the requests of one run, as they were recorded and as they were shown."""
 
-    def __init__(self, judge: Judge, purse: Purse) -> None:
-        self.judge, self.purse = judge, purse
+    def __init__(self, judge: Judge, meter: CostMeter) -> None:
+        self.judge, self.meter = judge, meter
         self.raw_sizes: list[int] = []
         self.sizes: list[int] = []
         self.output_tokens = 0
@@ -176,14 +176,14 @@ class Sums:
         """Take in one call and its answer; the judge's tokens of the view's messages."""
         output_tokens = self.judge.tokens(answer)
         self.output_tokens += output_tokens
-        self.purse.take(number, history, view, output_tokens)
+        self.meter.take(number, history, view, output_tokens)
         self.raw_sizes.append(self.judge.tokens(history))
         self.sizes.append(self.judge.tokens(view))
         return self.sizes[-1]
 
     def result(self, **told: Any) -> Replayed:
         """What the whole run showed, with what the caller tells of it."""
-        shown = self.purse.shown
+        shown = self.meter.shown
         return Replayed(
             **told,
             raw_peak_tokens=max(self.raw_sizes, default=0),
@@ -194,11 +194,11 @@ class Sums:
             breaks=shown.breaks,
             rewritten_tokens=shown.rewritten_tokens,
             rewritten_share=shown.rewritten_share,
-            bills=self.purse.bills(),
+            bills=self.meter.bills(),
             over_limit=self.over_limit,
             fit_ms=sorted(self.fit_ms),
         )
 
 
-def _tools_of(desk: Desk) -> str:
-    return canon.canonical_json([[tool.description, tool.parameters] for tool in desk.tools])
+def _tools_of(toolset: Toolset) -> str:
+    return canon.canonical_json([[tool.description, tool.parameters] for tool in toolset.tools])

@@ -1,59 +1,23 @@
-"""Full service of many runs: what each policy costs once every miss is paid for.
+"""Full service of one run: what a policy costs once every miss is paid for.
 
-The service itself is `ullage.replay.evidence.service`; here it is run, and summed up.
+The service itself is `ullage.replay.evidence.service`; what many runs come to is
+`ullage.replay.compare.service`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence, Set
-
-from msgspec import Struct
-from rich.table import Table
+from collections.abc import Sequence, Set
 
 from ullage.formats import FORMATS
 from ullage.replay.boundaries import boundaries
-from ullage.replay.columns import table_with
+from ullage.replay.cost.prices import Profile
 from ullage.replay.evidence.demands import Head, demands_of
-from ullage.replay.evidence.service import Serviced, cost_usd, serve
+from ullage.replay.evidence.service import Serviced, serve
 from ullage.replay.evidence.story import Story
 from ullage.replay.evidence.subjects import subject_for
-from ullage.replay.prices import Profile
 from ullage.replay.readers import Run
-from ullage.replay.spread import Spread, spread_of
 
-__all__ = ["SERVICE_TOLD", "Service", "full_service", "service_of", "service_table"]
-
-
-class Service(Struct, frozen=True, kw_only=True):
-    """Some runs at full service.
-
-    Attributes:
-        runs: how many runs.
-        calls: recorded calls.
-        faults: demands that were not visible.
-        tries: refs that were opened.
-        wrong: of these, such as did not hold what was wanted.
-        repeated: tools that were called again.
-        failed: calls with a demand that nothing could serve.
-        over_limit: requests that could not be made to fit.
-        usd: by price profile, what it costs of what keeping everything costs, answers
-            included; no pause outlives the cache.
-    """
-
-    runs: int
-    calls: int
-    faults: int
-    tries: int
-    wrong: int
-    repeated: int
-    failed: int
-    over_limit: int
-    usd: dict[str, Spread]
-
-    @property
-    def failed_share(self) -> float:
-        """Share of the calls that failed."""
-        return self.failed / self.calls if self.calls else 0.0
+__all__ = ["full_service"]
 
 
 def full_service(
@@ -78,52 +42,3 @@ def full_service(
     demands = demands_of(story, lengths, Head.of(wire, run.request), common)
     subject = subject_for(run, window_tokens, policy, demands)
     return serve(run, story, demands, subject, profiles)
-
-
-def service_of(found: Iterable[Serviced]) -> Service | None:
-    """What the service of these runs comes to; None without any."""
-    each = list(found)
-    if not each:
-        return None
-    names = [totals.profile.name for totals in each[0].totals]
-    return Service(
-        runs=len(each),
-        calls=sum(one.calls for one in each),
-        faults=sum(one.faults for one in each),
-        tries=sum(one.tries for one in each),
-        wrong=sum(one.wrong for one in each),
-        repeated=sum(one.repeated for one in each),
-        failed=sum(one.failed for one in each),
-        over_limit=sum(one.over_limit for one in each),
-        usd={
-            name: spread_of((cost_usd(one, at) for one in each), worst="most")
-            for at, name in enumerate(names)
-        },
-    )
-
-
-def service_table(title: str, service: Service) -> Table:
-    """A service for a terminal: a row for each price profile."""
-    table = table_with(title, ("prices of",), _HEADINGS)
-    counts = (service.faults, service.tries, service.wrong, service.repeated, service.failed)
-    for name, usd in service.usd.items():
-        shares = (_percent(share) for share in (usd.pooled, usd.median, usd.worst_tenth))
-        table.add_row(name, *shares, *(f"{count:,}" for count in counts))
-    return table
-
-
-_HEADINGS = (
-    *("cost at\nfull service", "median", "worst tenth"),
-    *("misses", "refs\nopened", "wrong", "tools\ncalled again", "failed\ncalls"),
-)
-
-SERVICE_TOLD = (
-    "full service: every value that was needed and not in view is paid for: a call of a recall\n"
-    "tool and its page, refs that did not hold it (wrong), or the tool called again; a call\n"
-    "fails where nothing could serve it"
-)
-"""What a table of service means; once for many tables."""
-
-
-def _percent(share: float | None) -> str:
-    return "unknown" if share is None else f"{share:.0%}"

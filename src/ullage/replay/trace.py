@@ -20,7 +20,7 @@ from msgspec import Struct
 
 from ullage.edits import Replace, whole
 from ullage.messages import Content, Media, Opaque, Part, Reasoning, Text, ToolCall, ToolResult
-from ullage.replay.money import Priced
+from ullage.replay.cost.money import Priced
 from ullage.transcript import leaves_of
 from ullage.window import Window
 

@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.replay.evidence.conversation import call, errand, run_of, told, user
-from ullage.replay.evidence.bootstrap import paired
+from ullage.replay.compare.bootstrap import paired
 from ullage.replay.evidence.curves import (
     Life,
     Touch,

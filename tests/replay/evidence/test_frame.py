@@ -9,12 +9,12 @@ from tests.replay.evidence.conversation import call, errand, run_of, told, user
 from ullage.formats import FORMATS
 from ullage.formats.rules import problems_of
 from ullage.replay.boundaries import boundaries
+from ullage.replay.cost.prices import PROFILES
 from ullage.replay.evidence.adversaries import ADVERSARIES
 from ullage.replay.evidence.frame import FRAMES, MASKED, frame
 from ullage.replay.evidence.past import Memo, Past
 from ullage.replay.framed import FRAME_NAMES, replay_frame
 from ullage.replay.gates import Judge
-from ullage.replay.prices import PROFILES
 from ullage.replay.readers import Run
 from ullage.replay.run import replay_run
 

@@ -9,13 +9,13 @@ from ullage.formats import FORMATS
 from ullage.messages import ToolCall
 from ullage.presets import preset
 from ullage.replay.budgets import budget_of
+from ullage.replay.cost.prices import PROFILES
 from ullage.replay.evidence.adversaries import ADVERSARIES
 from ullage.replay.evidence.frame import frame
 from ullage.replay.evidence.readonly import reads_only
 from ullage.replay.evidence.service import cost_usd, serve
 from ullage.replay.evidence.subjects import FrameSubject, SessionSubject
 from ullage.replay.gates import Judge
-from ullage.replay.prices import PROFILES
 from ullage.replay.sessions import model_of, session_for
 
 PROFILE = PROFILES["anthropic-5m"]

@@ -15,13 +15,13 @@ from typing import Protocol
 
 from msgspec import Struct
 
-from ullage.desk import CONTINUATION, READ
 from ullage.messages import Text
 from ullage.notices import Pointer, pointers
 from ullage.replay.evidence.story import Piece, Story
 from ullage.replay.evidence.texts import Atom, holds, plain, quotes, words
 from ullage.replay.reading import ask, follow, leads_to
 from ullage.session import Session
+from ullage.toolset import CONTINUATION, READ
 
 __all__ = [
     "Library",
@@ -76,7 +76,7 @@ class SessionLibrary:
         """See `Library.whole`."""
         if ref not in self._wholes:
             words = self.session.window.words
-            reads = words.recall and CONTINUATION in words.desk.names
+            reads = words.recall and CONTINUATION in words.toolset.names
             self._wholes[ref] = follow(self.session, ref) if reads else self._lines(ref)
         return self._wholes[ref]
 
@@ -92,14 +92,14 @@ class SessionLibrary:
 
     def _open(self, pointer: Pointer) -> str:
         words = self.session.window.words
-        if words.recall and CONTINUATION in words.desk.names:
+        if words.recall and CONTINUATION in words.toolset.names:
             arguments = {"tool_call_id": pointer.ref, "offset": pointer.offset}
             return ask(self.session, words.prefix + CONTINUATION, arguments)
         return self._lines(pointer.ref)
 
     def _lines(self, ref: str) -> str:
         words = self.session.window.words
-        if not words.recall or READ not in words.desk.names:
+        if not words.recall or READ not in words.toolset.names:
             return ""
         return ask(self.session, words.prefix + READ, {"ref_id": ref})
 

@@ -20,15 +20,15 @@ from msgspec import Struct
 
 from ullage.formats.convert import convert
 from ullage.replay.boundaries import boundaries
-from ullage.replay.cache import Caches, Totals, total_usd
+from ullage.replay.cost.cache import Caches, Totals, total_usd
+from ullage.replay.cost.prefix import head_of
+from ullage.replay.cost.prices import Profile
 from ullage.replay.evidence.demands import Demand, Demands
 from ullage.replay.evidence.readonly import reads_only
 from ullage.replay.evidence.refs import Library, Shelf, Stub, holds_in, question, stubs_in
 from ullage.replay.evidence.sight import Sight
 from ullage.replay.evidence.story import Story
 from ullage.replay.gates import Judge
-from ullage.replay.prefix import head_of
-from ullage.replay.prices import Profile
 from ullage.replay.readers import Run
 
 __all__ = ["Serviced", "Subject", "cost_usd", "serve"]

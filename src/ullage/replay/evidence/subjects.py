@@ -9,6 +9,7 @@ from ullage.errors import OverLimitError
 from ullage.formats import FORMATS
 from ullage.presets import NAMES, preset
 from ullage.replay.budgets import budget_of
+from ullage.replay.cost.prefix import head_of
 from ullage.replay.evidence.adversaries import ADVERSARIES
 from ullage.replay.evidence.demands import Demands
 from ullage.replay.evidence.frame import frame
@@ -16,7 +17,6 @@ from ullage.replay.evidence.past import Frame, Memo, Past
 from ullage.replay.evidence.refs import PageLibrary, SessionLibrary
 from ullage.replay.evidence.story import Story
 from ullage.replay.gates import Judge
-from ullage.replay.prefix import head_of
 from ullage.replay.readers import Run
 from ullage.replay.sessions import model_of, session_for
 from ullage.usage import Usage

@@ -19,8 +19,8 @@ from typing import Any
 import msgspec
 from msgspec import Struct
 
-from ullage.replay.floors import Floor
-from ullage.replay.prices import Profile
+from ullage.replay.compare.floors import Floor
+from ullage.replay.cost.prices import Profile
 from ullage.replay.trace import KINDS, Story, Trace
 
 __all__ = ["Picture", "packed", "page_of"]

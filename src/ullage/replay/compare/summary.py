@@ -10,8 +10,8 @@ from collections.abc import Callable, Iterable, Sequence
 
 from msgspec import Struct
 
+from ullage.replay.compare.spread import Spread, spread_of
 from ullage.replay.evidence.score import Evidence, Tally
-from ullage.replay.spread import Spread, spread_of
 
 __all__ = ["Summary", "summary_of"]
 

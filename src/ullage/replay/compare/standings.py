@@ -11,13 +11,13 @@ from collections.abc import Sequence
 from rich.table import Table
 
 from ullage.replay.budgets import Room, label_of
-from ullage.replay.cheapest import cheapest_of
-from ullage.replay.columns import table_with
-from ullage.replay.comparison import Compared, Comparison, Curve
-from ullage.replay.evidence.bootstrap import Interval
-from ullage.replay.floors import Floor
-from ullage.replay.spread import Spread
-from ullage.replay.table import Row
+from ullage.replay.compare.bootstrap import Interval
+from ullage.replay.compare.cheapest import cheapest_of
+from ullage.replay.compare.columns import table_with
+from ullage.replay.compare.comparison import Compared, Comparison, Curve
+from ullage.replay.compare.floors import Floor
+from ullage.replay.compare.spread import Spread
+from ullage.replay.compare.table import Row
 
 __all__ = ["cost_table", "curves_table", "evidence_table"]
 

@@ -7,9 +7,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ullage.errors import ConfigError
-from ullage.replay.cache import Cache, Caches, CacheSimulator, Call, Totals, total_usd, usd
-from ullage.replay.prefix import Sent, head_of
-from ullage.replay.prices import PROFILES, Profile, profile_named
+from ullage.replay.cost.cache import Cache, Caches, CacheSimulator, Call, Totals, total_usd, usd
+from ullage.replay.cost.prefix import Sent, head_of
+from ullage.replay.cost.prices import PROFILES, Profile, profile_named
 
 
 def terms(**changes):

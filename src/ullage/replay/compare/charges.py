@@ -9,9 +9,9 @@ from operator import add
 from msgspec import Struct
 from rich.table import Table
 
-from ullage.replay.columns import table_with
-from ullage.replay.money import Bill, Clock, Side, break_even
-from ullage.replay.spread import spread_of
+from ullage.replay.compare.columns import table_with
+from ullage.replay.compare.spread import spread_of
+from ullage.replay.cost.money import Bill, Clock, Side, break_even
 
 __all__ = ["CHARGES_TOLD", "Charge", "charges_of", "charges_table"]
 
@@ -21,7 +21,7 @@ class Charge(Struct, frozen=True, kw_only=True):
 
     Attributes:
         profile: the price profile.
-        clock: which gaps outlived the cache (`ullage.replay.money`).
+        clock: which gaps outlived the cache (`ullage.replay.cost.money`).
         runs: how many runs; on the recorded clock, those with time stamps.
         raw: as recorded.
         shown: as shown.

@@ -26,8 +26,8 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from ullage.errors import ConfigError
-from ullage.replay.prefix import CountText, Prefix, Sent, Wire
-from ullage.replay.prices import Profile, profile_named
+from ullage.replay.cost.prefix import CountText, Prefix, Sent, Wire
+from ullage.replay.cost.prices import Profile, profile_named
 
 __all__ = [
     "Cache",

@@ -43,10 +43,10 @@ from ullage.turn import Settings, State, Turned, observe, turn
 from ullage.usage import Usage
 from ullage.window import Window
 
-__all__ = ["Coat"]
+__all__ = ["SessionCore"]
 
 
-class Coat(ABC):
+class SessionCore(ABC):
     """What both sessions share: settings, state, and everything that does no I/O.
 
     The arguments are those of `Session`.
@@ -154,7 +154,7 @@ class Coat(ABC):
         if opened is None or not opened.recall:
             return False
         name = name_of_call(call)
-        return Words(True, opened.prefix, self.settings.policy.desk).is_recall(name)
+        return Words(True, opened.prefix, self.settings.policy.toolset).is_recall(name)
 
     def refused(self, error: Any) -> Overflow | None:
         """Take in that the provider refused the newest view because it was too long.

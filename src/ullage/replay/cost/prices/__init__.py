@@ -94,7 +94,7 @@ def profile_at(path: Path) -> Profile:
     try:
         return msgspec.toml.decode(path.read_bytes(), type=Profile)
     except (OSError, UnicodeDecodeError, msgspec.DecodeError) as error:
-        remedy = "Give a TOML file with the fields of the profiles in ullage/replay/prices."
+        remedy = "Give a TOML file with the fields of the profiles in ullage/replay/cost/prices."
         raise ConfigError("price profile", f"{path.name!r}: {error}", remedy) from None
 
 

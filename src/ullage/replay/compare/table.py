@@ -9,13 +9,13 @@ from msgspec import Struct
 from rich.table import Table
 
 from ullage.replay.budgets import Room, label_of
-from ullage.replay.charges import Charge, charges_of
-from ullage.replay.columns import table_with
+from ullage.replay.compare.charges import Charge, charges_of
+from ullage.replay.compare.columns import table_with
+from ullage.replay.compare.floors import FLOORS, Floor, Judged, judged_by, passes
+from ullage.replay.compare.service import Service, service_of
+from ullage.replay.compare.summary import Summary, summary_of
 from ullage.replay.evidence.frame import ORACLE
-from ullage.replay.evidence.summary import Summary, summary_of
-from ullage.replay.floors import FLOORS, Floor, Judged, judged_by, passes
 from ullage.replay.run import Replayed
-from ullage.replay.served import Service, service_of
 
 __all__ = ["Row", "kept_table", "rows_of", "sent_table"]
 

@@ -1,4 +1,4 @@
-"""Which policy costs least, of those that reach every floor (`ullage.replay.floors`)."""
+"""Which policy costs least, of those that reach every floor (`ullage.replay.compare.floors`)."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ from collections.abc import Iterable, Sequence
 from msgspec import Struct
 
 from ullage.replay.budgets import Room
-from ullage.replay.money import Clock
-from ullage.replay.table import Row
+from ullage.replay.compare.table import Row
+from ullage.replay.cost.money import Clock
 
 __all__ = ["Cheapest", "cheapest_of"]
 

@@ -20,12 +20,12 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from ullage.replay.budgets import LEAST_PEAK, Room
-from ullage.replay.evidence.bootstrap import Interval, paired
+from ullage.replay.compare.bootstrap import Interval, paired
+from ullage.replay.compare.geometry import Point, area, front, hypervolume
+from ullage.replay.compare.table import Row
 from ullage.replay.evidence.frame import BASE, ORACLE
 from ullage.replay.evidence.service import cost_usd
-from ullage.replay.geometry import Point, area, front, hypervolume
 from ullage.replay.run import Replayed
-from ullage.replay.table import Row
 
 __all__ = ["Compared", "Comparison", "Curve", "compared"]
 

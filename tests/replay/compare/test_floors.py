@@ -4,12 +4,12 @@ import pytest
 
 from tests.replay.evidence.conversation import call, errand, run_of, user
 from ullage.errors import ConfigError
-from ullage.replay.cheapest import cheapest_of
-from ullage.replay.floors import FLOORS, floors_with, judged_by, passes
+from ullage.replay.compare.cheapest import cheapest_of
+from ullage.replay.compare.floors import FLOORS, floors_with, judged_by, passes
+from ullage.replay.compare.table import kept_table, rows_of, sent_table
+from ullage.replay.cost.prices import PROFILES
 from ullage.replay.framed import FRAME_NAMES, replay_frame
-from ullage.replay.prices import PROFILES
 from ullage.replay.run import replay_run
-from ullage.replay.table import kept_table, rows_of, sent_table
 
 ROOMY = 64_000
 """A window that holds the whole errand: who leaves something out there does so of free will."""

@@ -5,13 +5,13 @@ from itertools import pairwise
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-
 from tests.replay.test_cache import said, terms
+
 from tests.replay.test_run import small_run
-from ullage.replay.charges import charges_of, charges_table
-from ullage.replay.money import Bill, Purse, Side, break_even, clocks_of
-from ullage.replay.prefix import Prefix
-from ullage.replay.prices import PROFILES
+from ullage.replay.compare.charges import charges_of, charges_table
+from ullage.replay.cost.money import Bill, CostMeter, Side, break_even, clocks_of
+from ullage.replay.cost.prefix import Prefix
+from ullage.replay.cost.prices import PROFILES
 from ullage.replay.run import replay_run
 
 PRICED = terms(name="priced", input_usd=2.0, output_usd=10.0, ttl_s=300)
@@ -20,10 +20,10 @@ CUT = [said("gone"), *HISTORY[1:]]
 
 
 def bills(profiles, views, times=(0.0, 0.0)):
-    purse = Purse(profiles, ("", ""), {"recorded": times}, len)
+    meter = CostMeter(profiles, ("", ""), {"recorded": times}, len)
     for number, view in enumerate(views):
-        purse.take(number, HISTORY[: 2 * number + 1], view, 100)
-    return purse
+        meter.take(number, HISTORY[: 2 * number + 1], view, 100)
+    return meter
 
 
 def test_both_sides_of_a_run_are_priced_by_hand():
@@ -39,18 +39,18 @@ def test_both_sides_of_a_run_are_priced_by_hand():
 
 
 def test_what_is_rewritten_and_how_deep():
-    purse = bills([PRICED], [HISTORY[:1], CUT])
+    meter = bills([PRICED], [HISTORY[:1], CUT])
     first = Prefix(len).sent(HISTORY[:1]).prompt_tokens
     kept = len('{"role":"user","content":"')
-    assert (purse.raw.breaks, purse.raw.rewritten_tokens) == (0, 0)
-    assert (purse.shown.breaks, purse.shown.rewritten_tokens) == (1, first - kept)
-    assert purse.shown.rewritten_share == pytest.approx((first - kept) / first)
+    assert (meter.raw.breaks, meter.raw.rewritten_tokens) == (0, 0)
+    assert (meter.shown.breaks, meter.shown.rewritten_tokens) == (1, first - kept)
+    assert meter.shown.rewritten_share == pytest.approx((first - kept) / first)
 
 
 def test_tools_that_were_added_are_paid_for():
-    purse = Purse([PRICED], ("h" * 10, "h" * 110), {"warm": [0.0]}, len)
-    purse.take(0, HISTORY, HISTORY, 0)
-    (bill,) = purse.bills()
+    meter = CostMeter([PRICED], ("h" * 10, "h" * 110), {"warm": [0.0]}, len)
+    meter.take(0, HISTORY, HISTORY, 0)
+    (bill,) = meter.bills()
     assert bill.shown.written_tokens == bill.raw.written_tokens + 100
 
 
@@ -64,7 +64,7 @@ def test_recorded_times_decide_what_the_cache_still_holds():
 def test_without_a_time_to_live_the_recorded_clock_is_refused():
     clocks = {"warm": [0.0], "recorded": [0.0], "lossy": [0.0]}
     unknown, never = terms(name="unknown"), terms(name="never", hits="never", ttl_s=300)
-    found = Purse([unknown, PRICED, never], ("", ""), clocks, len).bills()
+    found = CostMeter([unknown, PRICED, never], ("", ""), clocks, len).bills()
     assert [(bill.profile, bill.clock) for bill in found] == [
         *(("unknown", "warm"), ("unknown", "lossy")),
         *(("priced", "warm"), ("priced", "recorded"), ("priced", "lossy")),

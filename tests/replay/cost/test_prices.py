@@ -6,7 +6,7 @@ import pytest
 from genai_prices.data_snapshot import get_snapshot
 
 from ullage.errors import ConfigError
-from ullage.replay.prices import PROFILES, Cliff, profile_at, profile_named
+from ullage.replay.cost.prices import PROFILES, Cliff, profile_at, profile_named
 
 NOON = time(12, tzinfo=UTC)
 PRICED = [profile for profile in PROFILES.values() if profile.hits != "never"]

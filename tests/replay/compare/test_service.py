@@ -4,9 +4,10 @@ import pytest
 
 from tests.replay.evidence.conversation import errand
 from tests.replay.evidence.test_service import served as serviced_alone
+from ullage.replay.compare.service import service_of, service_table
+from ullage.replay.cost.prices import PROFILES
 from ullage.replay.evidence.service import cost_usd
-from ullage.replay.prices import PROFILES
-from ullage.replay.served import full_service, service_of, service_table
+from ullage.replay.served import full_service
 
 PROFILES_ASKED = [PROFILES["anthropic-5m"], PROFILES["openai-5"]]
 

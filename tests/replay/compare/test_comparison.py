@@ -4,12 +4,12 @@ import pytest
 from msgspec.structs import replace
 
 from tests.replay.evidence.conversation import errand
-from ullage.replay.comparison import compared
-from ullage.replay.floors import FLOORS, Floor
+from ullage.replay.compare.comparison import compared
+from ullage.replay.compare.floors import FLOORS, Floor
+from ullage.replay.compare.standings import cost_table, curves_table, evidence_table
+from ullage.replay.compare.table import rows_of
+from ullage.replay.cost.prices import PROFILES
 from ullage.replay.many import Job, Kept, replay_all
-from ullage.replay.prices import PROFILES
-from ullage.replay.standings import cost_table, curves_table, evidence_table
-from ullage.replay.table import rows_of
 
 POLICIES = ("recency", "belady", "last_call", "default")
 FREE = [replace(floor, limit=100.0 if floor.is_most else 0.0) for floor in FLOORS]

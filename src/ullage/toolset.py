@@ -1,7 +1,7 @@
-"""The recall desk: which tools a model is given to read on with, and what they say.
+"""The recall toolset: which tools a model is given to read on with, and what they say.
 
-A desk is data. The default has three tools; a policy may bring one of its own, with other
-tools, other page sizes and other words. The bytes of a desk's tools are constant within a
+A toolset is data. The default has three tools; a policy may bring one of its own, with other
+tools, other page sizes and other words. The bytes of a toolset's tools are constant within a
 session: they stand at the head of every request.
 """
 
@@ -12,7 +12,7 @@ from typing import Any
 
 from msgspec import Struct
 
-__all__ = ["CONTINUATION", "GREP", "OURS", "READ", "RECALL_TOOLS", "Desk", "ToolSpec"]
+__all__ = ["CONTINUATION", "GREP", "OURS", "READ", "RECALL_TOOLS", "ToolSpec", "Toolset"]
 
 CONTINUATION = "get_continuation"
 READ = "tool_output_cache"
@@ -34,7 +34,7 @@ class ToolSpec(Struct, frozen=True, eq=False):
     parameters: Mapping[str, Any]
 
 
-class Desk(Struct, frozen=True, eq=False, kw_only=True):
+class Toolset(Struct, frozen=True, eq=False, kw_only=True):
     """The tools that are offered, their page sizes, and their words.
 
     Attributes:
@@ -68,7 +68,7 @@ class Desk(Struct, frozen=True, eq=False, kw_only=True):
 
 _REF = {"type": "string", "description": "The ref from the notice"}
 
-OURS = Desk(
+OURS = Toolset(
     tools=(
         ToolSpec(
             CONTINUATION,

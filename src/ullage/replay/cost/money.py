@@ -1,7 +1,7 @@
 """What a run costs with and without ullage, under several price profiles at once (`metrics` M3).
 
 One replay gives one row of requests as recorded and one as shown. Each is measured once
-(`ullage.replay.prefix`); every profile and every clock then prices the measures, which costs
+(`ullage.replay.cost.prefix`); every profile and every clock then prices the measures, which costs
 microseconds. The answer of a call is the recorded one, and costs the same on both sides.
 
 Three clocks say which gaps outlive a cache:
@@ -22,11 +22,11 @@ from typing import Literal, TypeAlias
 
 from msgspec import Struct
 
-from ullage.replay.cache import Cache, Call, input_units, sum_usd, usd
-from ullage.replay.prefix import CountText, Prefix, Sent, Wire
-from ullage.replay.prices import Profile
+from ullage.replay.cost.cache import Cache, Call, input_units, sum_usd, usd
+from ullage.replay.cost.prefix import CountText, Prefix, Sent, Wire
+from ullage.replay.cost.prices import Profile
 
-__all__ = ["Bill", "Clock", "Priced", "Purse", "Side", "break_even", "clocks_of"]
+__all__ = ["Bill", "Clock", "CostMeter", "Priced", "Side", "break_even", "clocks_of"]
 
 Clock: TypeAlias = Literal["warm", "lossy", "recorded"]
 
@@ -99,7 +99,7 @@ def break_even(raw: Side, shown: Side) -> float | None:
     return raw.cost_usd / shown.cost_usd - 1
 
 
-class Purse:
+class CostMeter:
     """Prices one run while it is replayed.
 
     Args:
