@@ -222,16 +222,13 @@ def test_a_session_that_is_not_async_begins_nothing():
 
 
 def test_what_goes_wrong_in_the_task_is_told_and_not_swallowed():
-    class Wrong:
-        async def aask(self, asked):
-            raise AssertionError("ours")
+    async def wrong():
+        raise AssertionError("ours")
 
     async def run():
-        model = Model()
-        made, asked = session(model), requests()
-        made._ahead = Ahead(Wrong())
-        await until_begun(made, asked)
+        ahead = Ahead()
+        ahead.begin(wrong)
         with pytest.raises(AssertionError, match="ours"):
-            await made._ahead.prepared(wait=True)
+            await ahead.prepared(wait=True)
 
     asyncio.run(run())

@@ -2,7 +2,7 @@
 
     fit ─▶ the view is over the softer threshold ─▶ begin ─▶ a model is asked, in a task
     fit ─▶ it is ready: it becomes an edit of this history
-    fit ─▶ it is not, and compaction is due: wait for it, and ask for nothing else
+    fit ─▶ it is not, and compaction is due: the session waits for it, and asks for nothing else
 
 What is prepared is a value: a span named by the chain at its two ends, so that it can stand
 in no history but its own. It is kept until a history shows it.
@@ -11,15 +11,16 @@ in no history but its own. It is kept until a history shows it.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 
-from ullage.compaction import Asking, Filled, fill
-from ullage.edits import Cut, Span
-from ullage.stages.runs import continues
-from ullage.summarise import Summaries
+from ullage.compaction import Filled, for_history
+from ullage.edits import Cut, Held, Span
+from ullage.events import Event
+from ullage.policy import Policy
+from ullage.stages.pressure import is_frozen
 from ullage.window import Window
 
-__all__ = ["Ahead"]
+__all__ = ["Ahead", "wanted"]
 
 _KEPT = 4
 """So many are kept for histories that are not shown now: branches alternate."""
@@ -28,27 +29,35 @@ _KEPT = 4
 class Ahead:
     """What is prepared for one session.
 
-    Args:
-        summaries: who is asked.
-
     Attributes:
         task: what is under way, or was last.
     """
 
-    def __init__(self, summaries: Summaries) -> None:
+    def __init__(self) -> None:
         self.task: asyncio.Task[None] | None = None
-        self._summaries = summaries
         self._ready: tuple[Filled, ...] = ()
+
+    @property
+    def under_way(self) -> asyncio.Task[None] | None:
+        """The task, unless it is done."""
+        return None if self.task is None or self.task.done() else self.task
 
     def has_for(self, window: Window) -> bool:
         """Whether something is under way, or ready for this history."""
-        if self.task is not None and not self.task.done():
-            return True
-        return any(_is_for(window, filled) for filled in self._ready)
+        return self.under_way is not None or for_history(window, self._ready) is not None
 
-    def begin(self, cut: Cut, asking: Asking, count: Callable[[str], int]) -> None:
-        """Have a model add to a cut, in a task."""
-        self.task = asyncio.create_task(self._fill(cut, asking, count), name="ullage-compaction")
+    def begin(self, fill: Callable[[], Awaitable[Filled | None]]) -> Event:
+        """Have a model add to a cut, in a task.
+
+        Args:
+            fill: gives the cut with what was added to it; None if there is nothing to show.
+
+        Returns:
+            The event that tells of it.
+        """
+        self.task = asyncio.create_task(self._keep(fill), name="ullage-compaction")
+        why = "the view was over the threshold at which a summary is begun"
+        return Event(kind="preparing", where="beside the turn", why=why)
 
     async def prepared(self, *, wait: bool) -> Sequence[Filled]:
         """What is ready; with ``wait``, what is under way as well."""
@@ -65,7 +74,7 @@ class Ahead:
         self._ready = tuple(
             filled
             for filled in self._ready
-            if _is_for(window, filled)
+            if for_history(window, (filled,)) is not None
             or (isinstance(filled.cut.edit, Span) and find(filled.cut.edit.upto) is None)
         )
 
@@ -75,15 +84,17 @@ class Ahead:
             self.task.cancel()
             await asyncio.wait((self.task,))
 
-    async def _fill(self, cut: Cut, asking: Asking, count: Callable[[str], int]) -> None:
-        steps = fill(cut, asking, count)
-        try:
-            asked = next(steps)
-            while True:
-                asked = steps.send(await self._summaries.aask(asked))
-        except StopIteration as stop:
-            self._ready = (*self._ready, stop.value)[-_KEPT:]
+    async def _keep(self, fill: Callable[[], Awaitable[Filled | None]]) -> None:
+        filled = await fill()
+        if filled is not None:
+            self._ready = (*self._ready, filled)[-_KEPT:]
 
 
-def _is_for(window: Window, filled: Filled) -> bool:
-    return isinstance(filled.cut.edit, Span) and continues(window, filled.cut.edit)
+def wanted(policy: Policy, window: Window) -> Cut | None:
+    """The compaction that a policy would begin beside the turns, if a model has to add to it."""
+    if policy.ahead is None or is_frozen(window):
+        return None
+    cuts = policy.ahead(window)
+    if isinstance(cuts, Held) or not cuts or cuts[0].brief is None:
+        return None
+    return cuts[0]

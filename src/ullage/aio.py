@@ -4,18 +4,17 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Mapping
+from functools import partial
 from types import TracebackType
 from typing import Any, Self
 
-from ullage.ahead import Ahead
+from ullage.ahead import Ahead, wanted
+from ullage.compaction import fill
 from ullage.drivers import arun
-from ullage.edits import Held
 from ullage.effects import Steps
 from ullage.errors import ConfigError
-from ullage.events import Event
 from ullage.recall.found import ToolOutputRef
 from ullage.session_core import SessionCore
-from ullage.stages.pressure import is_frozen
 from ullage.stores import AsyncStore, directory_of, files_of, open_store
 from ullage.stores.threaded import Threaded
 
@@ -41,13 +40,12 @@ class AsyncSession(SessionCore):
         else:
             self.store = Threaded(self._with_files(open_store(store)))
         self._lock = asyncio.Lock()
-        self._ahead = Ahead(self._summaries) if self._summaries is not None else None
+        self._ahead = Ahead() if self._summaries is not None else None
 
     @property
     def preparing(self) -> asyncio.Task[None] | None:
         """The compaction under way beside the turns, to be awaited or cancelled, or None."""
-        task = self._ahead.task if self._ahead is not None else None
-        return None if task is None or task.done() else task
+        return self._ahead.under_way if self._ahead is not None else None
 
     def _take_files(self) -> None:
         """Take an asynchronous store as it is; where a policy wants files, it has to have them."""
@@ -118,18 +116,16 @@ class AsyncSession(SessionCore):
 
     def _look_ahead(self) -> None:
         """Begin the next compaction, if the view is over the softer threshold."""
-        stage, ahead, window = self.settings.policy.ahead, self._ahead, self.window
-        if stage is None or ahead is None or self.budget.is_used_up:
+        ahead, window = self._ahead, self.window
+        if ahead is None or self.budget.is_used_up:
             return
         ahead.shown(window)
-        asking = self._asking(window.meter.model)
-        if asking is None or is_frozen(window) or ahead.has_for(window):
+        if ahead.has_for(window):
             return
-        cuts = stage(window)
-        if not isinstance(cuts, Held) and cuts and cuts[0].brief is not None:
-            ahead.begin(cuts[0], asking, window.meter.text)
-            why = "the view was over the threshold at which a summary is begun"
-            self.events.append(Event(kind="preparing", where="beside the turn", why=why))
+        cut = wanted(self.settings.policy, window)
+        if cut is not None:
+            steps = fill(cut, self._asking(window.meter.model), window.meter.text)
+            self.events.append(ahead.begin(partial(self._run, steps)))
 
     async def __aenter__(self) -> Self:
         return self

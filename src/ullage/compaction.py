@@ -14,7 +14,7 @@ those before it (F24). Nothing here does I/O: it is a generator of `Summarise`.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Generator, Sequence
+from collections.abc import Callable, Generator, Iterable, Sequence
 from typing import NamedTuple
 
 from msgspec.structs import replace
@@ -23,8 +23,11 @@ from ullage import canon
 from ullage.briefs import Brief
 from ullage.edits import Cut, Span, whole
 from ullage.effects import Reply, Summarise
+from ullage.events import Event
+from ullage.stages.runs import continues
+from ullage.window import Window
 
-__all__ = ["Asking", "Filled", "Summary", "fill", "judge", "parts"]
+__all__ = ["Asking", "Filled", "Summary", "fill", "for_history", "judge", "parts", "refusal"]
 
 _SHARED_CHARS = 24
 """A sentence of our own of at least this length may not come back in a summary."""
@@ -70,6 +73,24 @@ class Filled(NamedTuple):
 
     cut: Cut
     refused: str = ""
+
+
+def for_history(window: Window, prepared: Iterable[Filled]) -> Filled | None:
+    """What was prepared for this history, to go on from what stands in it; None if nothing was."""
+    return next(
+        (
+            filled
+            for filled in prepared
+            if isinstance(filled.cut.edit, Span) and continues(window, filled.cut.edit)
+        ),
+        None,
+    )
+
+
+def refusal(reason: str) -> Event:
+    """The event that tells why a model's words are not in a summary."""
+    why = f"{reason}; the deterministic summary stands"
+    return Event(kind="summary_refused", where="summary", why=why)
 
 
 def fill(

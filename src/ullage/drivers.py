@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import inspect
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from ullage.effects import Chunk, Commit, Effect, Find, Get, Look, Prepared, Steps, Summarise
+from ullage.effects import Chunk, Commit, Do, Effect, Find, Get, Look, Prepared, Steps, Summarise
 from ullage.errors import UllageError
 from ullage.stores import AsyncStore, Store
 from ullage.summarise import Summaries
@@ -30,6 +32,8 @@ def run(steps: Steps[T], store: Store, tenant: str, summaries: Summaries | None 
                     reply: Any = summaries and summaries.ask(effect)
                 elif isinstance(effect, Prepared):
                     reply = ()
+                elif isinstance(effect, Do):
+                    reply = effect.act()
                 else:
                     reply = _do(effect, store, tenant)
             except UllageError as error:
@@ -58,6 +62,8 @@ async def arun(
                     reply: Any = await summaries.aask(effect) if summaries else None
                 elif isinstance(effect, Prepared):
                     reply = await ahead.prepared(wait=effect.wait) if ahead else ()
+                elif isinstance(effect, Do):
+                    reply = await _acted(effect.act)
                 else:
                     reply = await _do(effect, store, tenant)
             except UllageError as error:
@@ -68,6 +74,13 @@ async def arun(
         return stop.value  # type: ignore[no-any-return]
     finally:
         steps.close()
+
+
+async def _acted(act: Callable[[], Any]) -> Any:
+    """What a function returns: awaited, or in a thread if it may block."""
+    from ullage.stores.threaded import in_thread  # it imports asyncio
+
+    return await (act() if inspect.iscoroutinefunction(act) else in_thread(act))
 
 
 def _do(effect: Effect, store: Store | AsyncStore, tenant: str) -> Any:

@@ -12,11 +12,12 @@ the reply back. Nothing else in the core touches a store, a clock or a network.
     Chunk      the text of one of these chunks, so that a huge output is never held whole
     Summarise  the Reply of a model; None if there is no model to ask
     Prepared   the compactions that were prepared beside the turns: each a `compaction.Filled`
+    Do         what a function returned that does I/O itself; only rooms that may do so yield it
 """
 
 from __future__ import annotations
 
-from collections.abc import Generator
+from collections.abc import Callable, Generator
 from typing import Any, Literal, TypeAlias, TypeVar
 
 from msgspec import Struct
@@ -26,6 +27,7 @@ from ullage.usage import Usage
 __all__ = [
     "Chunk",
     "Commit",
+    "Do",
     "Effect",
     "Extent",
     "Find",
@@ -174,6 +176,19 @@ class Prepared(Struct, frozen=True):
     wait: bool
 
 
+class Do(Struct, frozen=True):
+    """Ask for what a function returns.
+
+    An event loop awaits a coroutine function, and runs any other in a thread. Cancelled, it
+    waits for the thread.
+
+    Attributes:
+        act: without arguments.
+    """
+
+    act: Callable[[], Any]
+
+
 class Reply(Struct, frozen=True, kw_only=True):
     """What a model answered.
 
@@ -194,5 +209,5 @@ class Reply(Struct, frozen=True, kw_only=True):
     model: str = ""
 
 
-Effect: TypeAlias = Find | Commit | Get | Look | Chunk | Summarise | Prepared
+Effect: TypeAlias = Find | Commit | Get | Look | Chunk | Summarise | Prepared | Do
 Steps: TypeAlias = Generator[Effect, Any, T]

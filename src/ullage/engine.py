@@ -24,7 +24,7 @@ from typing import Any, TypeAlias, TypeVar
 
 from msgspec import Struct
 
-from ullage.compaction import Asking, Filled, fill
+from ullage.compaction import Asking, fill, for_history, refusal
 from ullage.edits import Batch, Cut, Drop, Edit, Held, Replace, Span, storable
 from ullage.effects import Output, Prepared, Record, Summarise
 from ullage.errors import OverLimitError
@@ -32,7 +32,6 @@ from ullage.events import Event, Kind
 from ullage.ledger import Ledger
 from ullage.policy import Policy, Stage
 from ullage.stages.pressure import is_frozen
-from ullage.stages.runs import continues
 from ullage.stages.stall import stall
 from ullage.window import Window
 
@@ -200,13 +199,12 @@ def _take_prepared(
     """Make a batch of a compaction that was prepared for this history, if there is one."""
     if asking is None or not asking.ahead or is_frozen(window):
         return False
-    prepared: Sequence[Filled] = yield Prepared(wait)
-    for cut, refused in prepared:
-        if isinstance(cut.edit, Span) and continues(window, cut.edit):
-            _tell_refused(refused, fitted)
-            _batch(window, "compact", policy, key, [cut], fitted)
-            return True
-    return False
+    filled = for_history(window, (yield Prepared(wait)))
+    if filled is None:
+        return False
+    _tell_refused(filled.refused, fitted)
+    _batch(window, "compact", policy, key, [filled.cut], fitted)
+    return True
 
 
 def _cuts(stage: Stage, window: Window) -> Sequence[Cut]:
@@ -228,8 +226,7 @@ def _filled(
 
 def _tell_refused(refused: str, fitted: Fitted) -> None:
     if refused:
-        why = f"{refused}; the deterministic summary stands"
-        fitted.events.append(Event(kind="summary_refused", where="summary", why=why))
+        fitted.events.append(refusal(refused))
 
 
 def _batch(

@@ -1,19 +1,38 @@
 """Any store, for an event loop: each call runs in a worker thread.
 
-A cancelled `commit` waits for its thread before it lets the cancellation through, so that
-when the caller goes on, the commit has happened or never will. Reads are simply left behind.
+A cancelled `commit` waits for its thread (`in_thread`). Reads are simply left behind.
 """
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
+from typing import ParamSpec, TypeVar
 
 from ullage.effects import Output, Record, Shape
 from ullage.stores._base import Store
 from ullage.stores._clean import Bounds, Collected
 
-__all__ = ["Threaded"]
+__all__ = ["Threaded", "in_thread"]
+
+P = ParamSpec("P")
+T = TypeVar("T")
+
+
+async def in_thread(function: Callable[P, T], *given: P.args, **named: P.kwargs) -> T:
+    """Run a function in a worker thread.
+
+    Cancelled, it waits for the thread before it lets the cancellation through, so that when
+    the caller goes on, the work has happened or never will.
+    """
+    work = asyncio.ensure_future(asyncio.to_thread(function, *given, **named))
+    try:
+        return await asyncio.shield(work)
+    except asyncio.CancelledError:
+        await asyncio.wait((work,))
+        if not work.cancelled():
+            work.exception()  # seen: the cancellation is what the caller hears of
+        raise
 
 
 class Threaded:
@@ -31,14 +50,7 @@ class Threaded:
         self, tenant: str, outputs: Sequence[Output], records: Sequence[Record]
     ) -> tuple[Record, ...]:
         """`Store.commit` in a thread. Cancelled, it has happened whole or not at all."""
-        work = asyncio.ensure_future(asyncio.to_thread(self.store.commit, tenant, outputs, records))
-        try:
-            return await asyncio.shield(work)
-        except asyncio.CancelledError:
-            await asyncio.wait((work,))
-            if not work.cancelled():
-                work.exception()  # seen: the cancellation is what the caller hears of
-            raise
+        return await in_thread(self.store.commit, tenant, outputs, records)
 
     async def find(self, tenant: str, keys: Iterable[bytes]) -> tuple[Record, ...]:
         """`Store.find` in a thread."""
