@@ -78,6 +78,10 @@ class Ahead:
             or (isinstance(filled.cut.edit, Span) and find(filled.cut.edit.upto) is None)
         )
 
+    def forget(self) -> None:
+        """Forget what is ready: the only history there is has gone beyond it."""
+        self._ready = ()
+
     async def cancel(self) -> None:
         """Give up what is under way."""
         if self.task is not None:
