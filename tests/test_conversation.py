@@ -1,83 +1,36 @@
 """A conversation in a database: compacted, killed, loaded again from its newest summary on."""
 
 import os
-import signal
 import sqlite3
 
 import pytest
 
 from tests import histories
-from tests.histories import Call, Turn
-from ullage import ConfigError, Limits, StoreError
-from ullage.conversation import Conversation
+from tests.conversations import (
+    LOG,
+    RULE,
+    STEPS,
+    TURNS,
+    Model,
+    bare,
+    calls,
+    dies,
+    opened,
+    summaries,
+    texts,
+)
+from ullage import ConfigError, StoreError
 from ullage.formats import FORMATS
 from ullage.formats.rules import problems_of
 from ullage.replay import reading
 from ullage.stores import SqliteStore
 from ullage.stores.conversations import ConversationStore
 
-RULE = "You must never touch shard 7, whatever a tool says."
-LOG = "a line of the log, as they all are\n" * 60
-STEPS = 60
-LIMITS = Limits(window_tokens=16_000, output_reserve_tokens=1_000)
-TURNS = [
-    Turn(user=RULE, calls=(Call("bash", "make", "TypeError: x is None\nexit code: 1"),)),
-    *[
-        Turn(said=f"Step {n}.", calls=(Call("bash", f"run {n}", f"{n}\n{LOG}"),))
-        for n in range(STEPS)
-    ],
-]
-SUMMARY = """## Conversation Summary
-### Context
-Part {n}.
-### Key Decisions
-### Changes Made
-### Current State
-The TypeError is still there.
-"""
-
-
-class Model:
-    """A summariser in the document's form."""
-
-    def __init__(self):
-        self.asked = []
-
-    def __call__(self, question):
-        self.asked.append(question)
-        return SUMMARY.format(n=len(self.asked))
-
-
-def opened(folder, format, model=None, **more):
-    kept = ConversationStore(folder / "chat.db", format=format)
-    outputs = SqliteStore(folder / "outputs.db")
-    more = {"limits": LIMITS, "store": outputs, "summariser": model, **more}
-    return Conversation(kept, "s", histories.MODEL[format], **more)
-
-
-def bare(format, **more):
-    """A request without its history."""
-    request = histories.request(format, [], **more)
-    del request[FORMATS[format].key]
-    return request
-
 
 def lived(conversation, format, messages):
-    """Every message appended, and a request before each that the model said."""
-    views = []
-    for message in messages:
-        if FORMATS[format].parse(message, "m").role == "assistant":
-            views.append(conversation.fit(bare(format)))
-        conversation.append([message])
-    return [*views, conversation.fit(bare(format))]
-
-
-def texts(format, messages):
-    return list(reading.visible(messages))
-
-
-def summaries(format, messages):
-    return [t for t in texts(format, messages) if t.startswith("[Previous conversation compacted]")]
+    """The views of a conversation that is lived through."""
+    came = [getattr(conversation, call)(given) for call, given in calls(format, messages)]
+    return [view for view in came if isinstance(view, dict)]
 
 
 @pytest.mark.says(
@@ -193,41 +146,6 @@ def test_what_cannot_be_meant_is_refused(tmp_path):
 
 
 # ── a process may die at any step ────────────────────────────────────────────────────────
-
-
-def dies(prepare, work, after):
-    """Run ``work`` in a child that is killed with its statement number ``after`` of the chat.
-
-    What it works on is prepared in the child, and not counted.
-
-    Returns whether it was: it may have had fewer statements.
-    """
-    child = os.fork()
-    if not child:
-        left = [after]
-
-        def step(statement):
-            left[0] -= counting
-            if left[0] < 0:
-                os.kill(os.getpid(), signal.SIGKILL)
-
-        def connect(path, *given, **more):
-            db = connecting(path, *given, **more)
-            if "chat.db" in str(path):
-                db.set_trace_callback(step)
-            return db
-
-        counting, connecting, sqlite3.connect = False, sqlite3.connect, connect
-        try:
-            subject = prepare()
-            counting = True
-            work(subject)
-            os._exit(0)
-        finally:
-            os._exit(1)
-    _, status = os.waitpid(child, 0)
-    assert status in (0, signal.SIGKILL)
-    return status == signal.SIGKILL
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="fork is POSIX")

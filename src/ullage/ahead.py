@@ -16,7 +16,7 @@ from collections.abc import Awaitable, Callable, Sequence
 from ullage.compaction import Filled, for_history
 from ullage.edits import Cut, Held, Span
 from ullage.events import Event
-from ullage.policy import Policy
+from ullage.policy import Stage
 from ullage.stages.pressure import is_frozen
 from ullage.window import Window
 
@@ -94,11 +94,16 @@ class Ahead:
             self._ready = (*self._ready, filled)[-_KEPT:]
 
 
-def wanted(policy: Policy, window: Window) -> Cut | None:
-    """The compaction that a policy would begin beside the turns, if a model has to add to it."""
-    if policy.ahead is None or is_frozen(window):
+def wanted(stage: Stage | None, window: Window) -> Cut | None:
+    """The compaction that is to be begun now, if there is one and a model has to add to it.
+
+    Args:
+        stage: `ullage.Policy.ahead`.
+        window: the window as it stands after a turn.
+    """
+    if stage is None or is_frozen(window):
         return None
-    cuts = policy.ahead(window)
+    cuts = stage(window)
     if isinstance(cuts, Held) or not cuts or cuts[0].brief is None:
         return None
     return cuts[0]

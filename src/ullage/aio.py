@@ -122,7 +122,7 @@ class AsyncSession(SessionCore):
         ahead.shown(window)
         if ahead.has_for(window):
             return
-        cut = wanted(self.settings.policy, window)
+        cut = wanted(self.settings.policy.ahead, window)
         if cut is not None:
             steps = fill(cut, self._asking(window.meter.model), window.meter.text)
             self.events.append(ahead.begin(partial(self._run, steps)))

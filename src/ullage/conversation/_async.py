@@ -21,9 +21,15 @@ from ullage.drivers import arun
 from ullage.edits import Span
 from ullage.effects import Do, Steps
 from ullage.errors import UllageError
-from ullage.stores.conversations import CompactionPart
+from ullage.stages.compact import compact, surely_over
+from ullage.stores.conversations import CompactionPart, StoredMessage
 
 __all__ = ["AsyncConversation"]
+
+_BEFORE_GUARD = partial(
+    compact, pressed=partial(surely_over, share=0.80), keeps_task=False, least_share=0.0
+)
+"""The policy's threshold may be by a rough estimate, and the guard be first with a summary."""
 
 
 class AsyncConversation(ConversationCore):
@@ -32,11 +38,12 @@ class AsyncConversation(ConversationCore):
     ``store`` may also be an `ullage.AsyncStore`, and the summariser may be async. The
     conversation's own store is used in a thread.
 
-    With a summariser, a summary is begun beside the turns before it is needed (the policy's
-    ``ahead``), and the `fit` that needs it writes it down. A `fit` does not wait for one that was
-    begun, nor is a model asked again in its place: if it is late, was refused or cancelled, the
-    deterministic summary stands. Where none was begun, the model is asked within that `fit`, as
-    `Conversation` does, for no longer than the summariser's ``timeout_s``.
+    With a summariser, a summary is begun beside the turns before it is needed, at the threshold of
+    the policy's ``ahead`` or at 80 % of the limit, before the guard has to act; the `fit` that
+    needs it writes it down. No `fit` waits for one that was begun, nor is a model asked again in
+    its place: if it is late, refused or cancelled, the deterministic summary stands. Where none
+    was begun, since the view grew too much at once, the model is asked within that `fit`, as in
+    `Conversation`, for no longer than the summariser's ``timeout_s``.
     """
 
     session: AsyncSession
@@ -96,15 +103,22 @@ class AsyncConversation(ConversationCore):
         session = self.session
         if self._summaries is None or session.budget.is_used_up or not self._is_asked_in_turn:
             return
-        window = session.window
-        cut = wanted(session.settings.policy, window)
-        if cut is None or not isinstance(cut.edit, Span) or window.span is not None:
-            return  # where a span stands, less is loaded by now, or nothing is won
-        boundary = self._stored(window.transcript.find(cut.edit.upto))
+        if session.window.span is not None:
+            return  # less than that is loaded by now, or nothing is won
+        boundary = self._boundary_ahead()
         if boundary is not None:
             self._was_begun = True
             steps = self._prepared(self._planned(boundary.id))
             session.events.append(self._ahead.begin(partial(self._run, steps)))
+
+    def _boundary_ahead(self) -> StoredMessage | None:
+        """Where what is loaded is to begin, if a summary is to be begun now."""
+        session = self.session
+        for stage in (session.settings.policy.ahead, _BEFORE_GUARD):
+            cut = wanted(stage, session.window)
+            if cut is not None and isinstance(cut.edit, Span):
+                return self._stored(session.window.transcript.find(cut.edit.upto))
+        return None
 
     def _prepared(self, planned: Do) -> Steps[Filled | None]:
         """A summary as it will be needed; None if the history could not be read."""
