@@ -21,7 +21,9 @@ from tests.conversations import (
     dies,
     opened,
     summaries,
+    texts,
 )
+from tests.histories import Call, Turn
 from tests.servers import Call as Asks
 from tests.servers import Reply as Says
 from ullage import Budget, ConfigError, FormatError, MemoryStore, StoreError, Usage
@@ -29,6 +31,7 @@ from ullage.conversation import AsyncConversation
 from ullage.effects import Reply
 from ullage.formats import FORMATS
 from ullage.formats.rules import problems_of
+from ullage.replay import reading
 from ullage.stores import ConversationStore
 
 CHAT = "openai-chat"
@@ -173,6 +176,22 @@ def test_the_same_words_where_a_view_grows_too_much_at_once(summariser, tmp_path
     assert len(asked) == 2
 
 
+def test_two_that_need_a_summary_at_once_make_one(tmp_path):
+    async def run():
+        model = Writer(may=False)
+        async with awaited(tmp_path, model=model) as made:
+            await made.append(histories.wire(CHAT, SHORT))
+            both = asyncio.gather(made.fit(bare(CHAT)), made.fit(bare(CHAT)))
+            await model.begun.wait()
+            model.may.set()
+            first, second = await both
+            assert first == second
+        assert len(model.asked) == 1
+
+    asyncio.run(run())
+    assert len(rows(tmp_path)[1]) == 1
+
+
 def test_the_same_things_are_refused(tmp_path):
     async def run():
         async with awaited(tmp_path) as made:
@@ -201,6 +220,12 @@ assert ullage.conversation.AsyncConversation
 # ── a summary before it is needed ────────────────────────────────────────────────────────
 
 
+@pytest.mark.says(
+    "three-layer-management",
+    "Performance Considerations",
+    "**Async Compaction**: Run compaction in background when possible",
+    lives="ullage.conversation.AsyncConversation",
+)
 @pytest.mark.parametrize("format", sorted(FORMATS))
 def test_it_is_begun_before_it_is_needed_and_written_down_by_the_fit_that_needs_it(
     format, tmp_path
@@ -236,12 +261,29 @@ def test_it_is_begun_before_it_is_needed_and_written_down_by_the_fit_that_needs_
         assert not problems_of(format, wire.history(view))
         assert len(summaries(format, wire.history(view))) <= 1
     assert "Part 1." in model.asked[1].texts[0]  # what was before goes in with what is new
+    with opened(tmp_path, format) as again:
+        shown, found = texts(format, wire.history(again.fit(bare(format)))), {}
+        reading.reachable(again.session, shown, found)
+    said = "\n".join([*shown, *found.values()])
+    steps = range(len(SHORT) - 1)
+    assert [n for n in steps if f"Step {n}." not in said or f"{n}\n{LOG}" not in said] == []
 
 
-def test_until_it_is_needed_the_view_is_as_it_was(tmp_path):
+LONG = [
+    Turn(
+        said=f"Step {n}. " + "international communication infrastructure " * 24,
+        calls=(Call("bash", f"{n}", "ok"),),
+    )
+    for n in range(100)
+]
+"""Words of more than four characters a token, so that the policy's rough estimate comes first."""
+
+
+@pytest.mark.parametrize("turns", [TURNS, LONG], ids=["guard", "policy"])
+def test_until_it_is_needed_the_view_is_as_it_was(turns, tmp_path):
     async def run():
         model = Writer()
-        messages = histories.wire(CHAT, TURNS)
+        messages = histories.wire(CHAT, turns)
         async with awaited(tmp_path, model=model) as made:
             number = await until_begun(made, messages)
             await made.preparing
@@ -252,9 +294,8 @@ def test_until_it_is_needed_the_view_is_as_it_was(tmp_path):
             assert not made.compacted.was_compacted
             assert made.preparing is None  # it is ready, and not begun again
             await until_compacted(made, messages[number:])
-            assert made.compacted.summary.startswith(
-                "## Conversation Summary\n### Context\nPart 1."
-            )
+            assert "Part 1." in made.compacted.summary
+            assert await made._ahead.prepared(wait=False) == ()  # it holds outputs: let them go
         assert len(model.asked) == 1
 
     asyncio.run(run())
@@ -520,6 +561,7 @@ def test_an_append_that_is_cancelled_has_happened(tmp_path):
         made = AsyncConversation(store, "s", "gpt-4.1", limits=LIMITS)
         first, second, *_ = histories.wire(CHAT, SHORT)
         await made.append([first])
+        assert await made.messages == [first]
         await cancelled_at(store, "append", made.append([second]))
         assert await made.messages == [first, second]
         await made.close()

@@ -103,8 +103,6 @@ class AsyncConversation(ConversationCore):
         session = self.session
         if self._summaries is None or session.budget.is_used_up or not self._is_asked_in_turn:
             return
-        if session.window.span is not None:
-            return  # less than that is loaded by now, or nothing is won
         boundary = self._boundary_ahead()
         if boundary is not None:
             self._was_begun = True

@@ -12,7 +12,7 @@ from msgspec import Struct
 
 from ullage.budget import Budget
 from ullage.compaction import Asking, Filled, fill, for_history, refusal
-from ullage.conversation._plan import Plan, planned, row_of, summarising
+from ullage.conversation._plan import Plan, Row, planned, row_of, summarising
 from ullage.edits import Cut
 from ullage.effects import Commit, Do, Prepared, Steps, Summarise
 from ullage.errors import ConfigError
@@ -32,6 +32,7 @@ if TYPE_CHECKING:
 __all__ = ["CompactionResult", "ConversationCore"]
 
 _ROUNDS = 3
+"""So many compactions a fit makes at most."""
 _LATE = "what was begun beside the turns was not ready"
 
 
@@ -151,29 +152,39 @@ class ConversationCore(ABC):
         key = self._kept.wire.key
         if request.get(key):
             raise ConfigError(key, "it is kept already", "Give the request without it.")
-        written, before = None, 0
+        view = yield from self._view(request)
+        written, before = None, _unfitted(self.session.window)
         for _ in range(_ROUNDS):
-            asked = {**request, key: (yield from self._messages())}
-            view: dict[str, Any] = yield Do(partial(self.session.fit, asked))
-            window = self.session.window
-            before = before or _unfitted(window)
-            boundary = self._stored(window.span[1] if window.span else None)
-            part = None if boundary is None else (yield from self._compact(boundary.id))
+            part = yield from self._compact()
             if part is None:
                 break
             written = part
+            view = yield from self._view(request)
         self.compacted = _result(written, before, self.session.window.estimate)
         return view
 
-    def _compact(self, boundary_id: str) -> Steps[CompactionPart | None]:
-        """Summarise all before a boundary; None if nothing is won."""
-        plan: Plan = yield self._planned(boundary_id)
+    def _view(self, request: Mapping[str, Any]) -> Steps[dict[str, Any]]:
+        """The session's view of what is loaded."""
+        asked = {**request, self._kept.wire.key: (yield from self._messages())}
+        view: dict[str, Any] = yield Do(partial(self.session.fit, asked))
+        return view
+
+    def _compact(self) -> Steps[CompactionPart | None]:
+        """Summarise all before the boundary, if the view stands for some of it by less.
+
+        None if it does not, or if nothing is won.
+        """
+        span = self.session.window.span
+        boundary = self._stored(span[1] if span else None)
+        if boundary is None:
+            return None
+        plan: Plan = yield self._planned(boundary.id)
         if plan.cut is None:
             return None
         filled = yield from self._filled(plan.window, plan.cut)
         if filled.refused:
             self.session.events.append(refusal(filled.refused))
-        row = row_of(plan, filled.cut)
+        row: Row | None = yield Do(partial(row_of, plan, filled.cut))
         if row is None:
             return None
         yield Commit(row.outputs, ())
