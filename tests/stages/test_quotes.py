@@ -30,6 +30,11 @@ def test_where_there_are_too_many_the_newest_are_quoted():
     assert sorted(shown) == [46, 47, 48, 49]
 
 
+def test_many_short_ones_are_all_quoted_where_they_fit():
+    texts = [f"{number}: go on." for number in range(200)]
+    assert quotes(texts, 4_000) == dict(enumerate(texts))
+
+
 def test_what_was_said_twice_is_quoted_once_where_it_was_said_last():
     shown = quotes([LOG, "Go on.", LOG], 20_000)
     assert shown[2] == LOG

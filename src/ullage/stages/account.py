@@ -136,7 +136,7 @@ def _quoted(transcript: Transcript, steps: list[_Step], room: int) -> dict[int, 
     """What the user said, by number, as far as it fits: it may be a rule."""
     said = [number for number, step in enumerate(steps) if step[0] == "user"]
     texts = [_text_of(transcript, steps[number]) for number in said]
-    room -= len(said) * len(_USER)
+    room -= len(said) * len(f"{_USER}\n")
     return {said[at]: f"{_USER}{text}" for at, text in quotes(texts, room).items()}
 
 

@@ -24,10 +24,13 @@ def quotes(texts: Sequence[str], room_chars: int) -> dict[int, str]:
         texts: what was said, oldest first.
         room_chars: the most characters of all quotations together.
     """
-    if room_chars < _LEAST_CHARS:
-        return {}
     newest = {text: number for number, text in enumerate(texts)}
-    whole = sorted(newest.values())[-(room_chars // _LEAST_CHARS) :]
+    whole, held = list[int](), 0
+    for number in sorted(newest.values(), reverse=True):
+        held += min(len(texts[number]), _LEAST_CHARS)
+        if held > room_chars:
+            break
+        whole.append(number)
     height = level([len(texts[number]) for number in whole], room_chars)
     shown = {number: _excerpt(texts[number], height) for number in whole}
     room_chars -= sum(map(len, shown.values()))
