@@ -3,8 +3,8 @@
 import sys
 
 import pytest
-from tests.replay.test_floors import replayed
 
+from tests.replay.compare.test_floors import replayed
 from tests.replay.test_report import EVIL, PROFILE, evil_run, picture
 from tests.replay.test_run import small_run
 from ullage.replay.compare.floors import FLOORS
