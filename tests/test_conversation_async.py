@@ -9,6 +9,8 @@ import threading
 
 import openai
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from tests import histories
 from tests.conversations import (
@@ -44,7 +46,7 @@ class Writer(Model):
     def __init__(self, may=True):
         super().__init__()
         self.begun, self.may = asyncio.Event(), asyncio.Event()
-        self.cancelled = 0
+        self.answered, self.cancelled = 0, 0
         if may:
             self.may.set()
 
@@ -56,6 +58,7 @@ class Writer(Model):
         except asyncio.CancelledError:
             self.cancelled += 1
             raise
+        self.answered += 1
         return Reply(text=said, usage=Usage(fresh_tokens=100), model="gpt-4.1")
 
 
@@ -71,8 +74,8 @@ def folder_of(path, name):
 async def lived(conversation, format, messages, then=None):
     """The views of a conversation that is lived through; ``then`` is called after each."""
     views = []
-    for call, given in calls(format, messages):
-        came = await getattr(conversation, call)(given)
+    for call, argument in calls(format, messages):
+        came = await getattr(conversation, call)(argument)
         if call == "fit":
             views.append(came)
             if then is not None:
@@ -82,7 +85,7 @@ async def lived(conversation, format, messages, then=None):
 
 def lived_sync(folder, format, messages, model=None, **more):
     with opened(folder, format, model, **more) as made:
-        came = [getattr(made, call)(given) for call, given in calls(format, messages)]
+        came = [getattr(made, call)(argument) for call, argument in calls(format, messages)]
         return [view for view in came if isinstance(view, dict)]
 
 
@@ -355,6 +358,36 @@ def test_one_that_cannot_be_used_leaves_what_would_have_been_without_a_model(fat
         }[fate]
     )
     assert begun == 1 if fate == "late" else begun > 1
+
+
+@settings(max_examples=5)
+@given(answers=st.lists(st.booleans(), min_size=40, max_size=40))
+def test_however_late_the_answers_come_no_turn_waits_and_each_is_counted(answers, tmp_path_factory):
+    folder, messages = tmp_path_factory.mktemp("late"), histories.wire(CHAT, SHORT)
+    left = iter(answers)
+
+    async def run():
+        model = Writer(may=False)
+
+        async def between():
+            model.may.clear()
+            if next(left):
+                model.may.set()
+                if made.preparing is not None:
+                    await made.preparing
+
+        async with awaited(folder, model=model) as made:
+            for view in await lived(made, CHAT, messages, between):
+                assert not problems_of(CHAT, view["messages"])
+                assert len(summaries(CHAT, view["messages"])) <= 1
+            assert made.usage == Usage(fresh_tokens=100 * model.answered)
+            assert made.usage == made.session.budget.spent.usage
+        assert len(model.asked) <= len(rows(folder)[1]) + 1
+
+    asyncio.run(run())
+    history, parts = rows(folder)
+    assert [message for message, _ in history] == messages
+    assert [is_compacted for _, is_compacted in history].count(True) == parts[-1][1]
 
 
 def test_a_late_one_is_in_the_totals_when_it_comes_back(tmp_path):
