@@ -486,36 +486,45 @@ def test_a_slow_database_does_not_hold_up_the_loop(tmp_path):
 def test_killed_at_any_step_after_the_answer_the_history_is_whole(tmp_path):
     messages = histories.wire(CHAT, TURNS)
 
+    async def lengths(made):
+        """How many messages there are when a summary is begun, and when it is needed."""
+        begun = await until_begun(made, messages)
+        await until_compacted(made, messages[begun:])
+        return begun, len(rows(folder)[0])
+
     async def answered(made):
-        number = await until_begun(made, messages)
+        await made.append(messages[:begun])
+        await made.fit(bare(CHAT))
         await made.preparing
-        return messages[number:]
+        await made.append(messages[begun:needed])
 
     def prepare():
-        runner, made = asyncio.Runner(), awaited(tmp_path, model=Writer())
-        return runner, made, runner.run(answered(made))
+        runner, made = asyncio.Runner(), awaited(folder, model=Writer())
+        runner.run(answered(made))
+        return runner, made
 
     def work(prepared):
-        runner, made, more = prepared
-        runner.run(until_compacted(made, more))
+        runner, made = prepared
+        runner.run(made.fit(bare(CHAT)))
 
-    kept, after, seen = ConversationStore(tmp_path / "chat.db"), 0, set()
+    folder, after, seen = folder_of(tmp_path, "lengths"), 0, []
+    begun, needed = asyncio.run(lengths(awaited(folder, model=Writer())))
+    folder = folder_of(tmp_path, "0")
     while dies(prepare, work, after):
+        kept = ConversationStore(folder / "chat.db")
         part, history = kept.newest_compaction("s"), kept.history("s")
         loaded = [stored.message for stored in kept.load("s")]
-        said = [stored.message for stored in history]
-        assert said == messages[: len(said)]
+        assert [stored.message for stored in history] == messages[:needed]
         marked = sum(stored.is_compacted for stored in history)
         assert marked == (part.compacted_message_count if part else 0)
-        assert len(loaded) == len(said) - marked + bool(part)
-        unanswered = bool(loaded[-1].get("tool_calls"))  # it was killed before the result came
-        assert not problems_of(CHAT, loaded[: len(loaded) - unanswered])
-        seen.add(bool(part))
+        assert len(loaded) == needed - marked + bool(part)
+        assert not problems_of(CHAT, loaded)
+        seen.append(bool(part))
         after += 1
-        (tmp_path / "chat.db").unlink()
-        kept = ConversationStore(tmp_path / "chat.db")
-    assert seen == {False, True}
-    assert "Part 1." in kept.newest_compaction("s").summary
+        folder = folder_of(tmp_path, f"{after}")
+    assert seen == sorted(seen)
+    assert set(seen) == {False, True}
+    assert "Part 1." in ConversationStore(folder / "chat.db").newest_compaction("s").summary
 
 
 def test_what_is_ready_is_not_lost_where_the_row_could_not_be_written(tmp_path):
