@@ -5,8 +5,8 @@ from itertools import pairwise
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.replay.cost.test_cache import said, terms
 
+from tests.replay.cost.test_cache import said, terms
 from tests.replay.test_run import small_run
 from ullage.replay.compare.charges import charges_of, charges_table
 from ullage.replay.cost.money import Bill, CostMeter, Side, break_even, clocks_of
