@@ -1,13 +1,12 @@
 """A conversation in a database: compacted, killed, loaded again from its newest summary on."""
 
-import os
-import signal
 import sqlite3
 
 import pytest
 
 from tests import histories
 from tests.histories import Call, Turn
+from tests.stores.killed import dies, forks, silent
 from ullage import ConfigError, Limits, StoreError
 from ullage.conversation import Conversation
 from ullage.formats import FORMATS
@@ -195,43 +194,8 @@ def test_what_cannot_be_meant_is_refused(tmp_path):
 # ── a process may die at any step ────────────────────────────────────────────────────────
 
 
-def dies(prepare, work, after):
-    """Run ``work`` in a child that is killed with its statement number ``after`` of the chat.
-
-    What it works on is prepared in the child, and not counted.
-
-    Returns whether it was: it may have had fewer statements.
-    """
-    child = os.fork()
-    if not child:
-        left = [after]
-
-        def step(statement):
-            left[0] -= counting
-            if left[0] < 0:
-                os.kill(os.getpid(), signal.SIGKILL)
-
-        def connect(path, *given, **more):
-            db = connecting(path, *given, **more)
-            if "chat.db" in str(path):
-                db.set_trace_callback(step)
-            return db
-
-        counting, connecting, sqlite3.connect = False, sqlite3.connect, connect
-        try:
-            subject = prepare()
-            counting = True
-            work(subject)
-            os._exit(0)
-        finally:
-            os._exit(1)
-    _, status = os.waitpid(child, 0)
-    assert status in (0, signal.SIGKILL)
-    return status == signal.SIGKILL
-
-
-@pytest.mark.skipif(not hasattr(os, "fork"), reason="fork is POSIX")
-@pytest.mark.filterwarnings("ignore:.*fork.*:DeprecationWarning")
+@forks
+@silent
 def test_killed_at_any_step_of_a_compaction_the_history_is_whole_and_the_boundary_there_or_not(
     tmp_path,
 ):
@@ -243,8 +207,11 @@ def test_killed_at_any_step_of_a_compaction_the_history_is_whole_and_the_boundar
     def compacts(conversation):
         assert summaries(format, conversation.fit(bare(format))["messages"])
 
+    def prepare():
+        return (opened(tmp_path, format, Model()),)
+
     after, seen = 0, set()
-    while dies(lambda: opened(tmp_path, format, Model()), compacts, after):
+    while dies(compacts, after, prepare=prepare, file="chat.db"):
         part, loaded = kept.newest_compaction("s"), [each.message for each in kept.load("s")]
         assert [stored.message for stored in kept.history("s")] == messages
         marked = sum(stored.is_compacted for stored in kept.history("s"))
