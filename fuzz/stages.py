@@ -133,5 +133,6 @@ def condense_any(window: Window, /, *, seed: int) -> Sequence[Cut]:
     stop = stops[0] if stops else begin
     if stop <= (old[1] if old else begin):
         return ()
-    cut = condense(window, begin, stop, Room(room_chars, window.limit_tokens, "by chance"))
+    room = Room(room_chars, room_chars // 2, window.limit_tokens, "by chance")
+    cut = condense(window, begin, stop, room)
     return () if cut is None else (cut,)

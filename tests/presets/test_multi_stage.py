@@ -174,8 +174,8 @@ def test_they_stay_whole_wherever_they_and_the_account_fit_the_hard_limit():
     account = views[-1][1]["content"]
     assert {len(view) for view in views[6:]} == {1 + 1 + 10}
     assert views[-1][2:] == messages[-10:]
-    assert len(account) <= 2_200 * 0.15 * 3  # characters, three a token
-    limit_tokens = int(session.window.estimate / 0.84)
+    assert len(account) <= 2_200 * 0.10 * 3  # characters, three a token
+    limit_tokens = int(session.window.estimate / 0.80)
     assert session.window.estimate - session.window.meter.message(account) < limit_tokens * 0.73
     assert lived(policy, "openai-chat", turns, limit_tokens + 1_000)[2][-1] == views[-1]
 

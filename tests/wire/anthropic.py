@@ -49,7 +49,7 @@ _PDF = {
     "type": "document",
     "source": {"type": "base64", "media_type": "application/pdf", "data": PDF},
     "title": "A page",
-    "context": "found on the toolset",
+    "context": "found on the desk",
     "citations": {"enabled": True},
 }
 _PLAIN = {

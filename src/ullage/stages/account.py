@@ -13,11 +13,12 @@ from typing import TypeAlias
 from ullage.effects import Output
 from ullage.messages import Media, Opaque, Text, ToolCall, ToolResult
 from ullage.notices import Words
+from ullage.stages.quotes import quotes
 from ullage.transcript import Transcript
 
 __all__ = ["account", "index_of", "outputs_of"]
 
-_USER_CHARS = 4_000
+_USER = "- user: "
 _SAID_CHARS = 200
 _CALL_CHARS = 140
 _GAVE_CHARS = 80
@@ -81,6 +82,8 @@ def account(
     words: Words,
     index_ref: str,
     room_chars: int,
+    *,
+    user_chars: int = 0,
     summary: str = "",
 ) -> str:
     """One user message that stands for a run of messages.
@@ -92,6 +95,8 @@ def account(
         words: the wording of the session.
         index_ref: what opens the index of the run.
         room_chars: the most characters its head and its bullets may have.
+        user_chars: the most characters of what the user said, on top of them; it is quoted
+            word for word (`quotes`).
         summary: the summary of the same run, if one stood for the beginning of it; it holds
             what the user said, so that no bullet has to.
     """
@@ -103,29 +108,41 @@ def account(
     steps = [step for index in range(start, stop) for step in transcript.once(_steps, index)]
     if summary:
         steps = [step for step in steps if step[0] != "user"]
-    kept = _choose(transcript, steps, room_chars - len(head) - 60)
+    kept = _newest(transcript, steps, room_chars - len(head) - 60)
+    kept |= _quoted(transcript, steps, user_chars)
     lines = [kept[number] for number in sorted(kept)]
     if len(lines) < len(steps):
-        lines.insert(0, f"- … {len(steps) - len(lines):,} other steps: see the index")
+        lines.insert(0, f"- … {len(steps) - len(lines):,} more: see the index")
     if summary:
         head = f"{head}\n\n{summary}\n\n## Steps"
     return "\n".join([head, *lines])
 
 
-def _choose(transcript: Transcript, steps: list[_Step], room: int) -> dict[int, str]:
-    """The bullets that fit, by number: what the user said first, then the newest."""
+def _newest(transcript: Transcript, steps: list[_Step], room: int) -> dict[int, str]:
+    """The newest bullets that fit, by number, but for what the user said."""
     kept: dict[int, str] = {}
-    for role, share in (("user", room // 2), ("", room)):
-        for number in range(len(steps) - 1, -1, -1):
-            if number in kept or (role and steps[number][0] != role):
-                continue
-            text = _bullet(transcript, *steps[number])
-            if len(text) >= min(room, share):
-                break
-            kept[number] = text
-            room -= len(text) + 1
-            share -= len(text) + 1
+    for number in range(len(steps) - 1, -1, -1):
+        if steps[number][0] == "user":
+            continue
+        text = _bullet(transcript, *steps[number])
+        if len(text) >= room:
+            break
+        kept[number] = text
+        room -= len(text) + 1
     return kept
+
+
+def _quoted(transcript: Transcript, steps: list[_Step], room: int) -> dict[int, str]:
+    """What the user said, by number, as far as it fits: it may be a rule."""
+    said = [number for number, step in enumerate(steps) if step[0] == "user"]
+    texts = [_text_of(transcript, steps[number]) for number in said]
+    room -= len(said) * len(f"{_USER}\n")
+    return {said[at]: f"{_USER}{text}" for at, text in quotes(texts, room).items()}
+
+
+def _text_of(transcript: Transcript, step: _Step) -> str:
+    part = transcript.messages[step[1]].parts[step[2]]
+    return part.text if isinstance(part, Text) else ""
 
 
 def _steps(transcript: Transcript, index: int) -> list[_Step]:
@@ -142,9 +159,7 @@ def _steps(transcript: Transcript, index: int) -> list[_Step]:
 def _bullet(transcript: Transcript, role: str, index: int, number: int) -> str:
     part = transcript.messages[index].parts[number]
     if isinstance(part, Text):
-        if role == "user" and len(part.text) <= _USER_CHARS:
-            return f"- user: {part.text}"  # word for word: it may be a rule
-        return f"- {role}: {_clip(part.text, _USER_CHARS if role == 'user' else _SAID_CHARS)}"
+        return f"- {role}: {_clip(part.text, _SAID_CHARS)}"
     call = transcript.call_for(index, number)
     what = f"{call.name} {_clip(call.arguments, _CALL_CHARS)}" if call else "a tool"
     failed = isinstance(part, ToolResult) and part.is_error

@@ -24,6 +24,7 @@ from ullage.effects import Output
 from ullage.messages import Text, ToolCall
 from ullage.stages.account import account, index_of, outputs_of
 from ullage.stages.pressure import is_frozen
+from ullage.stages.quotes import level
 from ullage.stages.runs import begin, condensable, new_from, newest_compaction
 from ullage.stages.shorten import shorten
 from ullage.stages.standing import take_over
@@ -44,9 +45,10 @@ def emergency(
     *,
     start: float = 0.94,
     start_tokens: int | None = None,
-    target: float = 0.50,
+    target: float = 0.35,
     keep_messages: int = 10,
-    account_share: float = 0.15,
+    account_share: float = 0.12,
+    user_share: float = 0.20,
     kept_share: float = 0.80,
 ) -> Sequence[Cut]:
     """Cuts that bring the window under its hard limit, or none if it surely fits.
@@ -60,6 +62,7 @@ def emergency(
         keep_messages: how many of the newest messages stay whole, widened outward to whole
             turns; fewer only where they would go over ``target``.
         account_share: the account may take this share of the limit, or of ``start_tokens``.
+        user_share: what the user said may take this share more, quoted word for word.
         kept_share: where even so the view would be over this share, the largest texts are
             cut to size; the default leaves the next turn some room too.
     """
@@ -67,8 +70,9 @@ def emergency(
     if why is None:
         return ()
     limit = window.limit_tokens
-    account_chars = int(min(limit, start_tokens or limit) * account_share) * _CHARS_PER_TOKEN
-    room = Room(account_chars, window.calibration.most(int(limit * kept_share)), why)
+    chars = min(limit, start_tokens or limit) * _CHARS_PER_TOKEN
+    most_tokens = window.calibration.most(int(limit * kept_share))
+    room = Room(int(chars * account_share), int(chars * user_share), most_tokens, why)
     first, end = reach(window)
     target_tokens = window.calibration.most(int(limit * target))
     tail = _tail_start(window, first, end, target_tokens, keep_messages)
@@ -95,9 +99,10 @@ def _pressed(window: Window, start: float, start_tokens: int | None) -> str | No
 
 
 class Room(NamedTuple):
-    """Characters for the account, tokens for the whole view; and why they are short."""
+    """Characters for the account and the user's words, tokens for the view; and why it is short."""
 
     account_chars: int
+    user_chars: int
     most_tokens: int
     why: str
 
@@ -145,7 +150,14 @@ def condense(window: Window, begin: int, stop: int, room: Room) -> Cut | None:
     ref = canon.ref_of(index)
     over = take_over(window, begin, stop, room.account_chars)
     text = account(
-        transcript, begin, stop, words, ref, room.account_chars - len(over.record), over.text
+        transcript,
+        begin,
+        stop,
+        words,
+        ref,
+        room.account_chars - len(over.record),
+        user_chars=room.user_chars,
+        summary=over.text,
     )
     before = sum(map(window.message_tokens, condensable(window, begin, stop)))
     if window.open_span is not None:
@@ -202,7 +214,8 @@ def _shrink(window: Window, kept: Sequence[int], excess: int) -> Iterator[tuple[
     if excess <= 0:
         return
     leaves = sorted(_texts(window, kept), key=lambda pair: -pair[1])
-    cap = _cap([tokens for _, tokens in leaves], excess)
+    sizes = [tokens for _, tokens in leaves]
+    cap = max(level(sizes, sum(sizes) - excess), _LEAST_TOKENS)
     for spot, tokens in leaves:
         if tokens <= cap:
             break
@@ -219,18 +232,6 @@ def _texts(window: Window, kept: Sequence[int]) -> Iterator[tuple[Spot, int]]:
             if isinstance(leaf, Text) or (isinstance(leaf, ToolCall) and not window.signed(index)):
                 spot = (index, number, item)
                 yield spot, window.leaf_tokens(spot)
-
-
-def _cap(tokens: Sequence[int], excess: int) -> int:
-    """The most tokens a text may keep so that all together lose ``excess``."""
-    low, high = _LEAST_TOKENS, max(tokens, default=0)
-    while low < high:
-        middle = (low + high + 1) // 2
-        if sum(max(count - middle, 0) for count in tokens) >= excess:
-            low = middle
-        else:
-            high = middle - 1
-    return low
 
 
 def cut_to(window: Window, spot: Spot, tokens: int, cap: int) -> Cut | None:

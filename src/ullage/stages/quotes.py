@@ -1,0 +1,68 @@
+"""What the user said in a run of messages, word for word as far as there is room.
+
+Rules are short and pastes are long. So the room is poured over all texts alike, as water over
+cups: each is quoted whole up to one common height, and what is higher loses its middle.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+__all__ = ["level", "quotes"]
+
+_LEAST_CHARS = 240
+"""A quotation below this says nothing; rather fewer of them, the newest."""
+_HEAD_SHARE = 0.67
+_AGAIN = "(the same words as further below)"
+_CUT = "\n[… {:,} characters: see the index …]\n"
+
+
+def quotes(texts: Sequence[str], room_chars: int) -> dict[int, str]:
+    """The quotations that fit, by the number of their text.
+
+    Args:
+        texts: what was said, oldest first.
+        room_chars: the most characters of all quotations together.
+    """
+    newest = {text: number for number, text in enumerate(texts)}
+    whole, held = list[int](), 0
+    for number in sorted(newest.values(), reverse=True):
+        held += min(len(texts[number]), _LEAST_CHARS)
+        if held > room_chars:
+            break
+        whole.append(number)
+    height = level([len(texts[number]) for number in whole], room_chars)
+    shown = {number: _excerpt(texts[number], height) for number in whole}
+    room_chars -= sum(map(len, shown.values()))
+    for number, text in enumerate(texts):
+        again = newest[text]
+        if again != number and again in shown and room_chars > len(_AGAIN) < len(text):
+            shown[number] = _AGAIN
+            room_chars -= len(_AGAIN)
+    return shown
+
+
+def level(sizes: Sequence[int], room: int) -> int:
+    """The largest height to which all sizes may be filled so that together they fit a room.
+
+    Returns:
+        The largest size where everything fits, and 0 where nothing does.
+    """
+    low, high = 0, max(sizes, default=0)
+    while low < high:
+        middle = (low + high + 1) // 2
+        if sum(min(size, middle) for size in sizes) <= room:
+            low = middle
+        else:
+            high = middle - 1
+    return low
+
+
+def _excerpt(text: str, chars: int) -> str:
+    """A text of at most so many characters: whole, or its head and tail."""
+    if len(text) <= chars:
+        return text
+    kept = max(chars - len(_CUT.format(len(text))), 0)
+    head = int(kept * _HEAD_SHARE)
+    tail = kept - head
+    return text[:head] + _CUT.format(len(text) - kept) + text[len(text) - tail :]
