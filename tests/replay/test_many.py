@@ -3,6 +3,7 @@
 from msgspec.structs import replace
 
 from tests.replay.test_run import small_run
+from ullage.replay import many
 from ullage.replay.cost.prices import PROFILES
 from ullage.replay.many import Job, Kept, replay_all
 from ullage.replay.readers import Damage
@@ -52,6 +53,25 @@ def test_a_run_that_cannot_be_replayed_is_damage_and_not_kept(tmp_path):
         ("file", 5, "skipped")
     }
     assert path.read_bytes() == b""
+
+
+def test_a_defect_of_ours_costs_one_run_and_is_told(monkeypatch, tmp_path):
+    real, path = many._replay, tmp_path / "kept"
+
+    def broken(run, *more):
+        if len(run.messages) < 6:
+            raise IndexError("what the user said")
+        return real(run, *more)
+
+    monkeypatch.setattr(many, "_replay", broken)
+    runs = [small_run("openai-chat", 1), small_run("openai-chat", 3)]
+    failed, _, *done = [found for _, found, _ in outcomes(runs, Kept(path))]
+    assert failed.problem.startswith(
+        "ullage failed on a run under default: IndexError in broken, line"
+    )
+    assert "user said" not in failed.problem
+    assert [replayed.policy for replayed in done] == ["default", "continuation"]
+    assert len(path.read_bytes().splitlines()) == 2
 
 
 def test_full_service_is_kept_with_the_rest_and_is_not_taken_for_a_replay_without(tmp_path):

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import hashlib
 import multiprocessing
+import traceback
 from collections.abc import Callable, Iterator
 from concurrent.futures import FIRST_COMPLETED, Executor, Future, ProcessPoolExecutor, wait
 from functools import partial
@@ -166,6 +167,10 @@ def _outcome(name: str, run: Run, room: Room, job: Job, policy: str, digest: str
     except (AttributeError, KeyError, TypeError) as error:
         why = f"a message is not in the shape of {run.format} ({type(error).__name__})"
         return Damage(name, run.line, f"a run that cannot be replayed: {why}")
+    except Exception as error:  # noqa: BLE001 - a defect of ours must not cost the other runs
+        place = traceback.extract_tb(error.__traceback__)[-1]
+        where = f"{type(error).__name__} in {place.name}, line {place.lineno}"
+        return Damage(name, run.line, f"ullage failed on a run under {policy}: {where}")
     share = room if isinstance(room, float) else None
     replayed = replace(replayed, share=share, digest=digest)
     if tracer is None:

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.replay.evidence.conversation import call, run_of, told, user
-from ullage.replay.evidence.sight import Sight, line_at, lines_of
+from ullage.replay.evidence.sight import Line, Sight, line_at, lines_of
 
 LINE = "  17 def total_tokens(self, text, limit): return count(text) + limit"
 RUN = run_of(
@@ -101,3 +101,14 @@ def test_every_line_is_told_once():
     _, _, demands = told(RUN)
     (line,) = [line for demand in demands for line in lines_of(demand)]
     assert line.before + "total_tokens" + line.behind == LINE
+
+
+def test_an_old_text_that_json_writes_otherwise_is_a_line_itself():
+    old = "if re.match(r'a\\\tb', text):"
+    run = run_of(
+        user("Go."),
+        call("edit", "done", path="a.py", old="x = 1", new=f"import re\n{old}\n    pass"),
+        call("edit", "done", path="a.py", old=old, new="y = 1"),
+    )
+    (demand,) = [each for each in told(run)[2] if each.atom.kind == "quote"]
+    assert lines_of(demand) == (Line("", ""),)

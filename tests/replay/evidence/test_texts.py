@@ -62,6 +62,18 @@ def test_an_indented_quote_is_found_in_what_the_model_wrote_as_json():
     assert quotes(json.dumps({"new_string": "\treturn rows"}), "\treturn rows")
 
 
+CODE = st.text(st.sampled_from("ab_( \n\t\"'.,"), min_size=1)
+
+
+@given(CODE, CODE, CODE)
+def test_what_is_quoted_as_json_writes_it_stands_in_the_plain_form(before, quote, behind):
+    """Also where a line of it goes on behind a backslash, as a shell's or Python's may."""
+    quote = f"if a and \\\n{quote} \\"
+    text = json.dumps({"old": before + "\n" + quote + "\n" + behind})
+    assert quotes(text, quote)
+    assert next(places(plain(text), Atom(quote, "quote")), None) is not None
+
+
 @given(st.text())
 def test_the_plain_form_of_json_is_that_of_the_text(text):
     assert plain(text) == text or "\\" in text

@@ -110,7 +110,10 @@ class Sight:
 
 
 def lines_of(demand: Demand) -> tuple[Line, ...]:
-    """The lines that told a value, newest text first, each once; the first 64."""
+    """The lines that told a value, newest text first, each once; the first 64.
+
+    An old text with backslashes may read otherwise in the JSON that told it; it is a line itself.
+    """
     found: dict[Line, None] = {}
     value = demand.atom.plain
     for _, piece in reversed(demand.sources):
@@ -118,7 +121,7 @@ def lines_of(demand: Demand) -> tuple[Line, ...]:
             found[line_at(piece.plain, at, at + len(value))] = None
         if len(found) >= _MOST_LINES:
             break
-    return tuple(islice(found, _MOST_LINES))
+    return tuple(islice(found, _MOST_LINES)) or (Line("", ""),)
 
 
 def line_at(text: str, start: int, stop: int) -> Line:

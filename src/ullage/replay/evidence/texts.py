@@ -24,7 +24,7 @@ Kind: TypeAlias = Literal["path", "identifier", "number", "hash", "literal", "qu
 _HEX = "[0-9a-fA-F]"
 _ESCAPE = re.compile(
     rf"\\+u([dD][89abAB]{_HEX}{{2}})\\+u([dD][c-fC-F]{_HEX}{{2}})"  # two stand for one sign
-    rf"|\\+(?:u({_HEX}{{4}})|([a-zA-Z\"'/]))|\\{{2,}}"
+    rf"|\\+(?:u({_HEX}{{4}})|([a-zA-Z\"'/]))|\\+(?=\n|\Z)|\\{{2,}}"
 )
 URL = re.compile(r"\b[A-Za-z]\w*://(?:[^\s\"'`<>|\\()\[\]{}]|\([^\s\"'`<>|\\()\[\]{}]*\))+")
 """A URL, perhaps with the stop behind it (`bare_url`). It may hold brackets that it closes."""
@@ -58,7 +58,8 @@ class Atom(Struct, frozen=True, order=True):
 def plain(text: str) -> str:
     r"""The text without JSON escapes, however often it was escaped; itself if it has none.
 
-    Escapes of regular expressions and shells (``\b``) are no words: a space stands for them.
+    Escapes of regular expressions and shells (``\b``) are no words: a space stands for them. The
+    backslash of a line that goes on is left out: in JSON it is one with the escape behind it.
     """
     return _ESCAPE.sub(_unescaped, text) if "\\" in text else text
 
@@ -70,7 +71,7 @@ def _unescaped(match: re.Match[str]) -> str:
     if code:
         return chr(int(code, 16))
     if not sign:
-        return "\\"
+        return "" if match.string[match.end() : match.end() + 1] in ("", "\n") else "\\"
     return _SIGNS.get(sign, " ") if sign.isalpha() else sign
 
 
