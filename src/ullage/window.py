@@ -22,7 +22,7 @@ from ullage.tokens import Calibration
 from ullage.transcript import Spot, Transcript, leaves_of
 from ullage.view import Shown, View
 
-__all__ = ["Shown", "Window"]
+__all__ = ["Window"]
 
 
 class Window(View):
