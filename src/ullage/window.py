@@ -20,7 +20,7 @@ from ullage.notices import NO_REASONING, Words
 from ullage.tally import Tally
 from ullage.tokens import Calibration
 from ullage.transcript import Spot, Transcript, leaves_of
-from ullage.view import Shown, View
+from ullage.view import View
 
 __all__ = ["Window"]
 
