@@ -1,8 +1,4 @@
-"""What the tests of kept conversations share: a long one, its summariser, a death at any step."""
-
-import os
-import signal
-import sqlite3
+"""What the tests of kept conversations share: a long one, its summariser, its calls."""
 
 from tests import histories
 from tests.histories import Call, Turn
@@ -74,38 +70,3 @@ def texts(format, messages):
 
 def summaries(format, messages):
     return [t for t in texts(format, messages) if t.startswith("[Previous conversation compacted]")]
-
-
-def dies(prepare, work, after):
-    """Run ``work`` in a child that is killed with its statement number ``after`` of the chat.
-
-    What it works on is prepared in the child, and not counted.
-
-    Returns whether it was: it may have had fewer statements.
-    """
-    child = os.fork()
-    if not child:
-        left = [after]
-
-        def step(statement):
-            left[0] -= counting
-            if left[0] < 0:
-                os.kill(os.getpid(), signal.SIGKILL)
-
-        def connect(path, *given, **more):
-            db = connecting(path, *given, **more)
-            if "chat.db" in str(path):
-                db.set_trace_callback(step)
-            return db
-
-        counting, connecting, sqlite3.connect = False, sqlite3.connect, connect
-        try:
-            subject = prepare()
-            counting = True
-            work(subject)
-            os._exit(0)
-        finally:
-            os._exit(1)
-    _, status = os.waitpid(child, 0)
-    assert status in (0, signal.SIGKILL)
-    return status == signal.SIGKILL

@@ -1,6 +1,5 @@
 """A conversation in a database: compacted, killed, loaded again from its newest summary on."""
 
-import os
 import sqlite3
 
 import pytest
@@ -14,11 +13,11 @@ from tests.conversations import (
     Model,
     bare,
     calls,
-    dies,
     opened,
     summaries,
     texts,
 )
+from tests.stores.killed import dies, forks, silent
 from ullage import ConfigError, StoreError
 from ullage.formats import FORMATS
 from ullage.formats.rules import problems_of
@@ -148,8 +147,8 @@ def test_what_cannot_be_meant_is_refused(tmp_path):
 # ── a process may die at any step ────────────────────────────────────────────────────────
 
 
-@pytest.mark.skipif(not hasattr(os, "fork"), reason="fork is POSIX")
-@pytest.mark.filterwarnings("ignore:.*fork.*:DeprecationWarning")
+@forks
+@silent
 def test_killed_at_any_step_of_a_compaction_the_history_is_whole_and_the_boundary_there_or_not(
     tmp_path,
 ):
@@ -161,8 +160,11 @@ def test_killed_at_any_step_of_a_compaction_the_history_is_whole_and_the_boundar
     def compacts(conversation):
         assert summaries(format, conversation.fit(bare(format))["messages"])
 
+    def prepare():
+        return (opened(tmp_path, format, Model()),)
+
     after, seen = 0, set()
-    while dies(lambda: opened(tmp_path, format, Model()), compacts, after):
+    while dies(compacts, after, prepare=prepare, file="chat.db"):
         part, loaded = kept.newest_compaction("s"), [each.message for each in kept.load("s")]
         assert [stored.message for stored in kept.history("s")] == messages
         marked = sum(stored.is_compacted for stored in kept.history("s"))

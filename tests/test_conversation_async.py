@@ -1,7 +1,6 @@
 """The conversation of an event loop: what the synchronous one does, and a summary ahead of need."""
 
 import asyncio
-import os
 import sqlite3
 import subprocess
 import sys
@@ -20,7 +19,6 @@ from tests.conversations import (
     Model,
     bare,
     calls,
-    dies,
     opened,
     summaries,
     texts,
@@ -28,6 +26,7 @@ from tests.conversations import (
 from tests.histories import Call, Turn
 from tests.servers import Call as Asks
 from tests.servers import Reply as Says
+from tests.stores.killed import dies, forks, silent
 from ullage import Budget, ConfigError, FormatError, MemoryStore, StoreError, Usage
 from ullage.conversation import AsyncConversation
 from ullage.effects import Reply
@@ -481,8 +480,8 @@ def test_a_slow_database_does_not_hold_up_the_loop(tmp_path):
 # ── it may be interrupted at any step ────────────────────────────────────────────────────
 
 
-@pytest.mark.skipif(not hasattr(os, "fork"), reason="fork is POSIX")
-@pytest.mark.filterwarnings("ignore:.*fork.*:DeprecationWarning")
+@forks
+@silent
 def test_killed_at_any_step_after_the_answer_the_history_is_whole(tmp_path):
     messages = histories.wire(CHAT, TURNS)
 
@@ -503,14 +502,13 @@ def test_killed_at_any_step_after_the_answer_the_history_is_whole(tmp_path):
         runner.run(answered(made))
         return runner, made
 
-    def work(prepared):
-        runner, made = prepared
+    def work(runner, made):
         runner.run(made.fit(bare(CHAT)))
 
     folder, after, seen = folder_of(tmp_path, "lengths"), 0, []
     begun, needed = asyncio.run(lengths(awaited(folder, model=Writer())))
     folder = folder_of(tmp_path, "0")
-    while dies(prepare, work, after):
+    while dies(work, after, prepare=prepare, file="chat.db"):
         kept = ConversationStore(folder / "chat.db")
         part, history = kept.newest_compaction("s"), kept.history("s")
         loaded = [stored.message for stored in kept.load("s")]

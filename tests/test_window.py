@@ -89,27 +89,6 @@ def test_a_span_hides_its_messages_and_a_wider_one_takes_its_place():
     assert window.tokens == kept + METER.message("an account")
 
 
-def test_the_fresh_ones_are_those_new_at_this_boundary():
-    messages = history("one", "two")
-    window = Window(transcript_of(messages), METER, Words())
-    window.extend(1)
-    window.extend(3)
-    assert (window.fresh, window.size) == (1, 3)
-    assert list(window.results(window.fresh, window.size)) == [(2, 0, 0)]
-    assert window.tool_of((2, 0, 0)) == "bash"
-
-
-def test_only_signed_thoughts_tie_the_calls_beside_them():
-    blocks = [{"type": "tool_use", "id": "1", "name": "bash", "input": {}}]
-    thought = {"type": "thinking", "thinking": "hm", "signature": "c2ln"}
-    unsigned = {"type": "thinking", "thinking": "hm"}
-    messages = [
-        {"role": "assistant", "content": [*b, *blocks]} for b in ([thought], [unsigned], [])
-    ]
-    window = window_of(messages, "anthropic")
-    assert [window.signed(index) for index in range(3)] == [True, False, False]
-
-
 def test_every_leaf_has_a_count():
     window = window_of(history("tide", ""))
     for index, message in enumerate(window.transcript.messages):

@@ -31,7 +31,7 @@ def recount(session, view):
     window, wire = session.window, FORMATS[session.state.format]
     meter, total = window.meter, window.head_tokens
     leading = len(wire.leading(view))
-    for raw in view["messages"][leading:]:
+    for raw in view[wire.key][leading:]:
         message = wire.parse(raw, "view")
         total += meter.framing(message)
         for part in message.parts:

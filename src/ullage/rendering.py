@@ -16,7 +16,7 @@ from msgspec import Struct
 from ullage.formats import Change, Format
 from ullage.messages import ToolResult
 from ullage.snapshots import snapshot
-from ullage.window import Window
+from ullage.view import View
 
 __all__ = ["Rendering", "behind_span"]
 
@@ -49,7 +49,7 @@ class Rendering:
         self._made: dict[int, _Rendered] = {}
 
     def messages(
-        self, raws: Sequence[Any], copies: Sequence[Any], leading: int, window: Window, wire: Format
+        self, raws: Sequence[Any], copies: Sequence[Any], leading: int, view: View, wire: Format
     ) -> list[Any]:
         """The raw messages of the view: the caller's own objects where nothing is edited.
 
@@ -57,62 +57,62 @@ class Rendering:
             raws: the caller's messages, system text included.
             copies: the snapshot of each that is in the chain; each equals its message.
             leading: how many raw messages are system text outside the chain.
-            window: the edits.
+            view: the history with its edits in their places.
             wire: the format they are in.
         """
-        messages, parsed, made = list(raws), window.transcript.messages, self._made
-        for index, changes in _edited(window):
-            raw, copy, silent = raws[index + leading], copies[index], index in window.silent
+        messages, parsed, made = list(raws), view.transcript.messages, self._made
+        for index, changes in _edited(view):
+            raw, copy, silent = raws[index + leading], copies[index], index in view.silent
             kept = made.get(index)
             if kept is None or not kept.holds(raw, copy, changes, silent):
                 message = wire.edit(raw, parsed[index], changes, silent=silent)
                 kept = _Rendered(raw, copy, changes, silent, message, snapshot(message))
                 made[index] = kept
             messages[index + leading] = kept.message
-        for index in _parted(window):
+        for index in _parted(view):
             messages[index + leading] = wire.apart(messages[index + leading])
-        if window.span is not None:
-            start, _, span = window.span
-            shown = [messages[index + leading] for index in behind_span(window)]
+        if view.span is not None:
+            start, _, span = view.span
+            shown = [messages[index + leading] for index in behind_span(view)]
             messages[start + leading :] = [*map(wire.user, span.texts), *shown]
         return messages
 
 
-def behind_span(window: Window) -> list[int]:
+def behind_span(view: View) -> list[int]:
     """The messages shown behind an account, in their order.
 
     What the system said within the run still holds. It comes first; but where the user speaks
     on before the model does (a request was never answered) it waits for the reply that has to
     follow it (A20).
     """
-    if window.span is None:
+    if view.span is None:
         return []
-    start, stop, _ = window.span
-    standing = [index for index in range(start, stop) if not window.hidden(index)]
-    messages, reply = window.transcript.messages, stop
-    while reply < window.size and messages[reply].role in ("user", "tool"):
+    start, stop, _ = view.span
+    standing = [index for index in range(start, stop) if not view.hidden(index)]
+    messages, reply = view.transcript.messages, stop
+    while reply < view.size and messages[reply].role in ("user", "tool"):
         reply += 1
     on = reply if standing else stop
-    return [*range(stop, on), *standing, *range(on, window.size)]
+    return [*range(stop, on), *standing, *range(on, view.size)]
 
 
-def _edited(window: Window) -> Iterator[tuple[int, Sequence[Change]]]:
+def _edited(view: View) -> Iterator[tuple[int, Sequence[Change]]]:
     """Every message to be shown otherwise, and its changes."""
-    changed = window.changed
+    changed = view.changed
     yield from changed.items()
-    for index in window.silent:
-        if index not in changed and not window.hidden(index):
+    for index in view.silent:
+        if index not in changed and not view.hidden(index):
             yield index, ()
 
 
-def _parted(window: Window) -> Iterator[int]:
+def _parted(view: View) -> Iterator[int]:
     """The shown messages with a result whose call is in the account: it came late.
 
     It could not be known when the call was condensed, and nothing may be left out now.
     """
-    for index in range(window.span[1], window.size) if window.span else ():
-        for number, part in enumerate(window.transcript.messages[index].parts):
-            home = window.transcript.home(index, number)
-            if isinstance(part, ToolResult) and home is not None and window.hidden(home):
+    for index in range(view.span[1], view.size) if view.span else ():
+        for number, part in enumerate(view.transcript.messages[index].parts):
+            home = view.transcript.home(index, number)
+            if isinstance(part, ToolResult) and home is not None and view.hidden(home):
                 yield index
                 break

@@ -50,13 +50,19 @@ def test_each_policy_has_its_row_its_chart_and_its_marks(opened, report):
     assert "default" in label
 
 
-def test_what_is_below_a_floor_costs_in_brackets_and_is_never_the_cheapest(opened, tmp_path):
+@pytest.fixture(scope="module")
+def errands(tmp_path_factory):
+    """Of runs in which old results are needed again, with and without them."""
     rows = rows_of(("errand", replayed(policy)) for policy in ("default", "last_call"))
     drawn, _ = picture(small_run("openai-chat", 4))
-    path = tmp_path / "report.html"
+    path = tmp_path_factory.mktemp("errands") / "report.html"
     page = {"pictures": [drawn], "rows": rows, "profiles": [PROFILE], "floors": FLOORS}
     path.write_text(page_of("Floors", "Runs.", **page), encoding="utf-8")
-    page = opened(path)
+    return path
+
+
+def test_what_is_below_a_floor_costs_in_brackets_and_is_never_the_cheapest(opened, errands):
+    page = opened(errands)
     ours, last = page.locator("#table tbody tr").all()
     assert ours.locator("td.best").text_content().startswith("★ ")
     cost = last.locator("td.below").first.text_content()
@@ -140,6 +146,79 @@ def test_light_and_dark_follow_the_system_and_the_button(opened, report):
 def test_nothing_is_wider_than_the_screen(opened, report, width):
     page = opened(report, width=width)
     assert page.evaluate("document.documentElement.scrollWidth") <= width
+
+
+CORNER = """() => {
+  const table = document.querySelector(".scroll").getBoundingClientRect();
+  const section = document.querySelector("#policies").getBoundingClientRect();
+  return { edge: [table.right - 4, table.top + 2], card: [section.left + 4, table.top + 2] };
+}"""
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_a_table_that_goes_on_has_a_shadow_where_it_does(opened, report, scheme):
+    page = opened(report, width=390, scheme=scheme)
+
+    def pixels(place):
+        x, y = page.evaluate(CORNER)[place]
+        return page.screenshot(clip={"x": x, "y": y, "width": 3, "height": 3})
+
+    assert pixels("edge") != pixels("card"), "more to come"
+    page.locator(".scroll").evaluate("box => { box.scrollLeft = box.scrollWidth }")
+    assert pixels("edge") == pixels("card"), "the end"
+
+
+def test_the_policies_keep_their_names_while_the_table_is_scrolled_by_keys(opened, report):
+    page = opened(report, width=390)
+    first, last = page.locator("tbody th").first, page.locator("tbody td.gates").first
+    before = first.bounding_box()["x"], turn(page)
+    expect(last).not_to_be_in_viewport()
+    page.locator(".scroll").focus()
+    for _ in range(30):
+        page.keyboard.press("ArrowRight")
+    expect(last).to_be_in_viewport()
+    assert (first.bounding_box()["x"], turn(page)) == before, "the arrows moved the table alone"
+
+
+def test_a_phone_and_a_screen_reader_are_told_that_the_table_goes_on(opened, report):
+    phone, desk = opened(report, width=390), opened(report)
+    told = "The table goes on to the right: scroll it sideways."
+    expect(phone.locator("#sideways")).to_be_visible()
+    expect(desk.locator("#sideways")).to_be_hidden()
+    for page in (phone, desk):
+        expect(page.locator(".scroll")).to_have_role("region")
+        expect(page.locator(".scroll")).to_have_accessible_name("Policies side by side")
+        expect(page.locator(".scroll")).to_have_accessible_description(told)
+
+
+ENDS = """() => [...document.querySelectorAll("#evidence-bars > :first-child dd:nth-of-type(even)")]
+  .map((share) => {
+    const text = document.createRange();
+    text.selectNodeContents(share);
+    return text.getBoundingClientRect().right;
+  })"""
+
+
+def test_the_shares_of_evidence_stand_in_one_column(opened, errands):
+    ends = opened(errands).evaluate(ENDS)
+    assert len(ends) > 1
+    assert len(set(ends)) == 1
+
+
+UNDER_THE_BAR = """() => {
+  const bar = document.querySelector(".bar").getBoundingClientRect();
+  const here = document.activeElement.getBoundingClientRect();
+  const under = here.top >= bar.top && here.bottom <= bar.bottom;
+  return under && !document.activeElement.closest(".bar");
+}"""
+
+
+def test_what_has_the_focus_is_never_hidden_by_the_bar(opened, report):
+    page = opened(report)
+    for _ in range(24):
+        page.keyboard.press("Tab")
+        assert not page.evaluate(UNDER_THE_BAR)
+    assert page.evaluate("document.activeElement.className") == "more"
 
 
 def test_content_is_shown_as_text_and_never_taken_for_markup(opened, tmp_path):

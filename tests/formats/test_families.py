@@ -8,7 +8,7 @@ from tests import histories
 from ullage import Limits, Session
 from ullage.formats import FORMATS
 from ullage.formats.families import FAMILIES, family_of
-from ullage.formats.rules import problems_of
+from ullage.formats.rules import problems, problems_of
 
 STEPS = 8
 MODELS = {
@@ -35,25 +35,38 @@ def test_a_model_is_of_its_family(family):
 def conversation(family):
     """An agent reads eight files of some length, and thinks before each call."""
     call = histories.Call("read_file", "a.py", "the same line again\n" * 150, False, 0)
-    turns = [histories.Turn(None, "", (call,), thought=True) for _ in range(STEPS)]
-    messages = histories.wire(family.format, turns)
-    if family.format == "openai-chat":
-        for number, message in enumerate(messages):
-            if message.get("tool_calls"):
-                message |= opened(family, number)
-    return messages
+    return wire(family, [histories.Turn(None, "", (call,), thought=True)] * STEPS)
 
 
-def opened(family, number):
+def wire(family, turns, start=0):
+    """The turns as a model of the family answers them."""
+    messages = histories.wire(family.format, turns, start=start)
+    if family.format != "openai-chat":
+        return messages
+    return [
+        opened(family, message, start + at) if message["role"] == "assistant" else message
+        for at, message in enumerate(messages)
+    ]
+
+
+def opened(family, message, number):
     """What a reply of such a model carries in Chat Completions."""
-    if family.name == "no reasoning":
-        return {}
     if family.name == "reasoning in the open":
-        return {"reasoning_content": f"hm {number}"}
-    return {"reasoning_details": [{"signature": f"s{number}"}]}
+        return message | {"reasoning_content": f"hm {number}"}
+    calls = message.get("tool_calls")
+    if family.name == "no reasoning" or not calls:
+        return message
+    signed = calls[0] | {"extra_content": {"google": {"thought_signature": f"s{number}"}}}
+    return message | {"tool_calls": [signed, *calls[1:]]}
 
 
-REASONING = ("signature", "encrypted_content", "thoughtSignature", "reasoning_content")
+REASONING = (
+    "signature",
+    "encrypted_content",
+    "thoughtSignature",
+    "thought_signature",
+    "reasoning_content",
+)
 
 
 def reasoning(messages):
@@ -130,8 +143,95 @@ def test_a_server_that_was_asked_to_drop_gets_everything():
     assert reasoning(view) == reasoning(messages)
 
 
+# -- what may be left out, by the rules of the wire ---------------------------------------
+
+LOOK = (histories.Call("read_file", "a.py", "the same line again\n"),)
+CLOSED = [
+    histories.Turn(None, "", LOOK, thought=True),
+    histories.Turn(None, "It is the cache.", (), thought=True),
+    histories.Turn("Are you sure?", "", LOOK, thought=True),
+    histories.Turn(None, "I am.", (), thought=True),
+]
+OPEN = [
+    histories.Turn("Then mend it.", "", LOOK, thought=True),
+    histories.Turn(None, "", LOOK, thought=True),
+]
+RUNS = {"leading run": (True, False), "trailing run": (False, True), "all": (True, True)}
+"""Of the closed turns and of the open one: whether their reasoning is in the run."""
+
+
+def broken(family, sent, returned, **more):
+    """The rules that a request breaks, of a conversation that was returned in full."""
+    request = histories.request(family.format, sent, model=MODELS[family.name][0], **more)
+    return {p.rule for p in problems(family.format, request, history=returned)}
+
+
+def without_reasoning(messages):
+    """The messages as a client writes them that leaves out their reasoning and what is beside."""
+    return [thoughtless(message) for message in messages if message.get("type") != "reasoning"]
+
+
+def thoughtless(message):
+    if message.get("type"):  # an item of Responses, made with reasoning or not
+        return {key: value for key, value in message.items() if key != "id"}
+    if message.get("parts"):
+        said = [part for part in message["parts"] if not part.get("thought")]
+        return {**message, "parts": [without(part, "thoughtSignature") for part in said]}
+    if message.get("tool_calls"):
+        calls = [without(call, "extra_content") for call in message["tool_calls"]]
+        message = {**message, "tool_calls": calls}
+    return without(bare(message), "reasoning_content")
+
+
+def without(thing, name):
+    return {key: value for key, value in thing.items() if key != name}
+
+
+@pytest.mark.parametrize("run", RUNS)
 @families
-def test_only_runs_may_be_dropped_and_nothing_unverified_looks_verified(family):
-    assert family.may_drop
+def test_a_run_may_be_dropped_exactly_where_no_rule_asks_for_it(family, run):
+    parts = wire(family, CLOSED), wire(family, OPEN, start=len(CLOSED))
+    whole = [*parts[0], *parts[1]]
+    sent = []
+    for messages, gone in zip(parts, RUNS[run], strict=True):
+        sent += without_reasoning(messages) if gone else messages
+        assert bool(reasoning(messages)) == (family.name != "no reasoning")
+        assert reasoning(without_reasoning(messages)) == []
+    assert broken(family, whole, whole) == set()
+    legal = broken(family, sent, whole) == set()
+    assert legal == (run in family.may_drop) or not family.verified
+
+
+@families
+def test_an_open_turn_keeps_its_reasoning_exactly_where_a_rule_asks_for_it(family):
+    turn = wire(family, OPEN)
+    sent = without_reasoning(turn)
+    manual = {"thinking": {"type": "enabled", "budget_tokens": 1_024}}
+    assert broken(family, turn, turn, **manual) == set()
+    must = [bool(broken(family, sent, turn, **more)) for more in ({}, manual)]
+    asked = {
+        "may go": [False, False],
+        "must stay with manual thinking": [False, True],
+        "must stay": [True, True],
+    }
+    assert must == asked[family.open_turn] or not family.verified
+
+
+@families
+def test_what_an_open_turn_must_keep_is_in_no_run_that_may_be_dropped(family):
+    kept = family.open_turn == "must stay"
+    assert kept == (family.may_drop == ("leading run",))
+    assert kept == ("all" not in family.may_drop)
+
+
+@families
+def test_what_stands_beside_reasoning_may_not_stay_as_it_was_without_it(family):
+    turn = wire(family, OPEN)
+    sent = [message for message in turn if message.get("type") != "reasoning"]
+    assert broken(family, sent, turn) == ({"R4"} if family.beside else set())
+
+
+@families
+def test_nothing_unverified_looks_verified(family):
     assert family.verified == (family.name != "reasoning in the open")
     assert (family.edit_before == "none") == (family.bound_to != "everything before it")

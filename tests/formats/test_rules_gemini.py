@@ -146,6 +146,7 @@ def test_the_words_of_the_sdk_are_the_words_of_the_wire():
     assert rules([GO, model(called), user(answered), model(call()), GAVE]) == {"G7"}
 
 
+HALF_SIGNED = [GO, model(call(signature="c2ln")), GAVE, model(call()), GAVE]
 CACHED = {"cachedContent": "cachedContents/1"}
 HEADS = [
     (set(), CACHED),
@@ -153,6 +154,8 @@ HEADS = [
     ({"G12"}, CACHED | {"tools": [{"codeExecution": {}}]}),
     ({"G12"}, {"config": {"cached_content": "cachedContents/1", "system_instruction": "x"}}),
     (set(), {"model": "gemini-2.5-pro", "contents": [GO, model(call()), GAVE]}),
+    (set(), {"model": "gemini-2.5-pro", "contents": HALF_SIGNED}),
+    ({"G7"}, {"model": "gemini-3-pro", "contents": HALF_SIGNED}),
     ({"G7"}, {"model": "models/gemini-3-pro-preview", "contents": [GO, model(call()), GAVE]}),
     (set(), {"model": "gemini-3-pro", "contents": [GO, model(call(signature="c2ln")), GAVE]}),
     (set(), {"model": "gemini-4-argon", "contents": [GO, model(call()), GAVE, DONE, GO]}),

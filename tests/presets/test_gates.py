@@ -10,7 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests import histories
-from tests.properties.test_gates import boundaries, recount
+from tests.properties.test_gates import boundaries
+from tests.world import recount
 from ullage import FormatError, Limits, Session, Usage, problems
 from ullage.formats import FORMATS
 from ullage.presets.continuation import ContinuationSettings, continuation

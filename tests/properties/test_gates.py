@@ -9,6 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests import histories
+from tests.world import recount
 from ullage import AsyncSession, Limits, Session
 from ullage.formats import FORMATS
 from ullage.notices import pointers
@@ -67,20 +68,6 @@ def test_every_view_fits_and_grows_no_message(format, window, turns, reuse):
 
 def size(value):
     return len(json.dumps(value, ensure_ascii=False))
-
-
-def recount(session, view):
-    """Tokens of a view, counted from its own bytes."""
-    format = session.state.format
-    window, wire = session.window, FORMATS[format]
-    meter, total = window.meter, window.head_tokens
-    for raw in view[wire.key]:
-        message = wire.parse(raw, "view")
-        total += meter.framing(message)
-        for part in message.parts:
-            items = getattr(part, "content", None)
-            total += sum(meter.leaf(leaf) for leaf in (items if items is not None else (part,)))
-    return total
 
 
 @given(formats, windows, histories.histories, st.booleans())

@@ -17,7 +17,7 @@ from ullage.replay.many import Job, Kept, replay_all
 from ullage.replay.report import Picture, packed, page_of
 from ullage.replay.report.album import Album, Drawn
 from ullage.replay.run import replay_run
-from ullage.replay.trace import Tracer
+from ullage.replay.tracer import Tracer
 
 EVIL = "</script ></script><script>document.title='taken'</script><img src=x onerror=alert(1)>"
 PROFILE = PROFILES["anthropic-5m"]

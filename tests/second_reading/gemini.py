@@ -102,9 +102,10 @@ def matched(calls: list[dict[str, Any]], results: list[dict[str, Any]]) -> bool:
 def signatures(request: dict[str, Any], contents: list[Content]) -> set[str]:
     """G7. A content with text beside its responses is not settled; it is read as responses,
     so it does not begin a new turn. A turn with a signature on a call is a signing model's,
-    whatever name stands in the request, if any."""
+    unless the request names a Gemini before 3: the rule is of "Gemini 3+"."""
     match = re.search(r"gemini-(\d+)", request.get("model") or "")
-    signing = match is not None and int(match[1]) >= 3
+    if match is not None and int(match[1]) < 3:
+        return set()
     starts = [
         n
         for n, c in enumerate(contents)
@@ -116,4 +117,4 @@ def signatures(request: dict[str, Any], contents: list[Content]) -> set[str]:
         if any(p.get("thoughtSignature") for p in calls[1:]):
             return {"G7"}
         signed += [bool(p.get("thoughtSignature")) for p in calls[:1]]
-    return {"G7"} if not all(signed) and (signing or any(signed)) else set()
+    return {"G7"} if not all(signed) and (match or any(signed)) else set()

@@ -414,3 +414,16 @@ class Contract:
             ):
                 with pytest.raises(StoreError, match="closed"):
                     call()
+
+
+class FileContract(Contract):
+    """The same of a store that is kept in files: each that is opened has a place of its own."""
+
+    @pytest.fixture(autouse=True)
+    def _folder(self, tmp_path_factory):
+        self._places = tmp_path_factory.mktemp("stores")
+        self._count = 0
+
+    def place(self):
+        self._count += 1
+        return self._places / str(self._count)

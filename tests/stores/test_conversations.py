@@ -3,7 +3,6 @@
 import json
 import os
 import random
-import signal
 import sqlite3
 import stat
 from contextlib import closing
@@ -13,10 +12,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.servers.loops import user
+from tests.stores.killed import dies, forks, silent
 from ullage import problems
 from ullage.errors import ConfigError, FormatError, StoreError
 from ullage.formats import FORMATS, ToolSpec
-from ullage.stores import conversations
 from ullage.stores.conversations import ConversationStore
 
 SERVICE = """
@@ -504,41 +503,7 @@ def test_what_the_service_refuses_is_not_kept_in_part(service):
 # ── a process may die at any step ────────────────────────────────────────────────────────
 
 
-def dies(work, after):
-    """Run ``work`` in a child that is killed before its statement number ``after``.
-
-    Returns whether it was: it may have had fewer statements.
-    """
-    child = os.fork()
-    if not child:
-        left = [after]
-
-        def step(statement):
-            left[0] -= 1
-            if left[0] < 0:
-                os.kill(os.getpid(), signal.SIGKILL)
-
-        def connect(*given, **more):
-            db = opened(*given, **more)
-            db.set_trace_callback(step)
-            return db
-
-        opened, conversations.sqlite3.connect = sqlite3.connect, connect
-        try:
-            work()
-            os._exit(0)
-        finally:
-            os._exit(1)
-    _, status = os.waitpid(child, 0)
-    assert status in (0, signal.SIGKILL)
-    return status == signal.SIGKILL
-
-
-fork = pytest.mark.skipif(not hasattr(os, "fork"), reason="fork is POSIX")
-silent = pytest.mark.filterwarnings("ignore:.*fork.*:DeprecationWarning")
-
-
-@fork
+@forks
 @silent
 def test_killed_at_any_step_of_a_compaction_it_is_there_or_it_is_not(store, path):
     ids = store.append("s", talk(3))
@@ -554,7 +519,7 @@ def test_killed_at_any_step_of_a_compaction_it_is_there_or_it_is_not(store, path
     assert [one.is_compacted for one in store.history("s")] == [n < 5 for n in range(8)]
 
 
-@fork
+@forks
 @silent
 def test_killed_at_any_step_of_a_migration_the_next_one_completes_it(service):
     before, after = dump(service), 0
@@ -565,7 +530,7 @@ def test_killed_at_any_step_of_a_migration_the_next_one_completes_it(service):
     assert len(ConversationStore(service).load("s")) == 4
 
 
-@fork
+@forks
 @silent
 def test_killed_while_messages_are_written_none_of_them_is_there(store):
     store.append("s", talk(1))

@@ -91,34 +91,6 @@ class TestPrivacy:
 # Versions
 
 
-def test_a_file_of_version_1_opens(path):
-    """Golden: these statements are version 1 for ever."""
-    text = "kept by version 1"
-    digest = "17499019e5ed9dd48849f5a511b0efecc0e98714da4830f28177121a94cd4afb"
-    with raw(path) as db:
-        db.executescript(f"""
-            PRAGMA application_id = 1970039911;
-            CREATE TABLE blobs (digest BLOB NOT NULL PRIMARY KEY,
-                kind TEXT NOT NULL, coding TEXT NOT NULL, size_bytes INTEGER NOT NULL,
-                body BLOB NOT NULL);
-            CREATE TABLE grants (id INTEGER PRIMARY KEY, tenant BLOB NOT NULL, ref BLOB NOT NULL,
-                digest BLOB NOT NULL, kept_s INTEGER NOT NULL, UNIQUE (tenant, ref));
-            CREATE TABLE records (id INTEGER PRIMARY KEY, tenant BLOB NOT NULL, key BLOB NOT NULL,
-                kind TEXT NOT NULL, n INTEGER NOT NULL, data BLOB NOT NULL,
-                kept_s INTEGER NOT NULL, UNIQUE (tenant, key, kind, n));
-            INSERT INTO blobs VALUES (x'{digest}', 'text', 'raw', 17, CAST('{text}' AS BLOB));
-            INSERT INTO grants VALUES (1, CAST('t' AS BLOB), CAST('r' AS BLOB), x'{digest}',
-                1790000000);
-            INSERT INTO records VALUES (1, CAST('t' AS BLOB), x'6b', 'batch', 0, x'64', 1790000000);
-            PRAGMA user_version = 1;
-        """)
-    with closing(SqliteStore(path)) as store:
-        assert store.get("t", "r").text == text
-        assert store.find("t", [b"k"]) == (batch(b"k", 0, b"d"),)
-        store.commit("t", [output("more")], [batch(b"k", 1, b"e")])
-        assert store.refs("t") == ("r", output("more").ref)
-
-
 VERSION_1 = """
     PRAGMA application_id = 1970039911;
     CREATE TABLE blobs (digest BLOB NOT NULL PRIMARY KEY,
@@ -131,6 +103,25 @@ VERSION_1 = """
         kept_s INTEGER NOT NULL, UNIQUE (tenant, key, kind, n));
     PRAGMA user_version = 1;
 """
+"""These statements are version 1 for ever."""
+
+
+def test_a_file_of_version_1_opens(path):
+    text = "kept by version 1"
+    digest = "17499019e5ed9dd48849f5a511b0efecc0e98714da4830f28177121a94cd4afb"
+    with raw(path) as db:
+        db.executescript(VERSION_1)
+        db.executescript(f"""
+            INSERT INTO blobs VALUES (x'{digest}', 'text', 'raw', 17, CAST('{text}' AS BLOB));
+            INSERT INTO grants VALUES (1, CAST('t' AS BLOB), CAST('r' AS BLOB), x'{digest}',
+                1790000000);
+            INSERT INTO records VALUES (1, CAST('t' AS BLOB), x'6b', 'batch', 0, x'64', 1790000000);
+        """)
+    with closing(SqliteStore(path)) as store:
+        assert store.get("t", "r").text == text
+        assert store.find("t", [b"k"]) == (batch(b"k", 0, b"d"),)
+        store.commit("t", [output("more")], [batch(b"k", 1, b"e")])
+        assert store.refs("t") == ("r", output("more").ref)
 
 
 def test_outputs_of_version_1_are_moved_into_chunks_and_damage_stays_damage(path):

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.stores.contract import ODD, Clock, Contract, output
+from tests.stores.contract import ODD, Clock, FileContract, output
 from ullage.canon import ref_of
 from ullage.effects import Output
 from ullage.errors import RefNotFound, SpillNotFound, StoreError
@@ -16,17 +16,11 @@ HUGE = "naïve 😀\ud83d\r\n" * 300_000
 AGED = Bounds(older_than_s=30 * DAY_S)
 
 
-class TestSpill(Contract):
-    @pytest.fixture(autouse=True)
-    def _folder(self, tmp_path_factory):
-        self.folder = tmp_path_factory.mktemp("spill")
-        self.count = 0
-
+class TestSpill(FileContract):
     @contextmanager
     def opened(self):
-        self.count += 1
         inner = MemoryStore(clock=self.clock)
-        store = SpillStore(inner, self.folder / str(self.count), clock=self.clock)
+        store = SpillStore(inner, self.place(), clock=self.clock)
         yield store
         store.close()
 

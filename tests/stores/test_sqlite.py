@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.stores.contract import Contract, batch, output
+from tests.stores.contract import FileContract, batch, output
 from ullage.errors import ConfigError, RefNotFound, StoreError
 from ullage.stores import SqliteStore
 from ullage.stores._chunks import CHUNK_CHARS
@@ -29,18 +29,10 @@ def raw(path):
     return closing(sqlite3.connect(path, isolation_level=None))
 
 
-class TestSqlite(Contract):
-    @pytest.fixture(autouse=True)
-    def _folder(self, tmp_path_factory):
-        self.folder = tmp_path_factory.mktemp("stores")
-        self.count = 0
-
+class TestSqlite(FileContract):
     @contextmanager
     def opened(self):
-        self.count += 1
-        store = SqliteStore(
-            self.folder / f"{self.count}.db", synchronous="NORMAL", clock=self.clock
-        )
+        store = SqliteStore(self.place(), synchronous="NORMAL", clock=self.clock)
         yield store
         store.close()
 

@@ -4,7 +4,7 @@ from contextlib import contextmanager
 
 import pytest
 
-from tests.stores.contract import Contract, batch, output
+from tests.stores.contract import Contract, FileContract, batch, output
 from ullage.errors import RefNotFound
 from ullage.stores import MemoryStore, SqliteStore
 from ullage.stores.threaded import Threaded
@@ -37,16 +37,10 @@ class TestThreadedMemory(Contract):
         store.close()
 
 
-class TestThreadedSqlite(Contract):
-    @pytest.fixture(autouse=True)
-    def _folder(self, tmp_path_factory):
-        self.folder = tmp_path_factory.mktemp("stores")
-        self.count = 0
-
+class TestThreadedSqlite(FileContract):
     @contextmanager
     def opened(self):
-        self.count += 1
-        store = SqliteStore(self.folder / f"{self.count}.db", clock=self.clock)
+        store = SqliteStore(self.place(), clock=self.clock)
         yield Driven(Threaded(store))
         store.close()
 

@@ -34,7 +34,8 @@ class Family(Struct, frozen=True, kw_only=True, gc=False):
         bound_to: what must be as it was for the reasoning to be valid.
         edit_before: what becomes of it when something before it is edited.
         may_drop: what may be left out by right: of the history's reasoning in order, a run from
-            its start, a run to its end, or all of it. A gap in the middle is never named.
+            its start up to the last closed turn, a run to its end (the newest reply's), or all of
+            it. A gap in the middle is never named.
         open_turn: whether it may be left out while its turn is open.
         beside: what must go or stay with a piece that is left out; ``""`` for nothing.
         rule: what the engine does on an edit.
@@ -58,6 +59,9 @@ class Family(Struct, frozen=True, kw_only=True, gc=False):
 
 
 _ANY_RUN: tuple[Run, ...] = ("leading run", "trailing run", "all")
+_NEVER_THE_NEWEST_ALONE: tuple[Run, ...] = ("leading run", "all")
+# A16 would let a run at the end go. The newest reply's thinking is in it, and A13 asks for that
+# as long as any stays.
 _VERSIONED = r"claude-(?:[a-z]+-)?"
 _ITS_ID = "the items made with it stay, without their ids (R4)"
 
@@ -68,7 +72,7 @@ FAMILIES = (
         models=_VERSIONED + r"(?:5[-.](?!0)\d{1,2}|[6-9]|[1-9]\d)(?!\d)",
         bound_to="everything before it",
         edit_before="refused",
-        may_drop=_ANY_RUN,
+        may_drop=_NEVER_THE_NEWEST_ALONE,
         open_turn="must stay with manual thinking",
         rule="strip",
         manual_rule="frozen",
@@ -80,7 +84,7 @@ FAMILIES = (
         models=_VERSIONED + r"5(?!\d)|claude-opus-4[-.][5-9](?!\d)|claude-sonnet-4[-.][6-9](?!\d)",
         bound_to="nothing",
         edit_before="none",
-        may_drop=("leading run", "all"),
+        may_drop=_NEVER_THE_NEWEST_ALONE,
         open_turn="must stay with manual thinking",
         source="§1.A A13, A14 and what may be dropped freely",
     ),
@@ -90,7 +94,7 @@ FAMILIES = (
         models="",
         bound_to="nothing",
         edit_before="none",
-        may_drop=("leading run", "all"),
+        may_drop=_NEVER_THE_NEWEST_ALONE,
         open_turn="must stay with manual thinking",
         source="§1.A A13, A14 and what may be dropped freely",
     ),
@@ -153,7 +157,7 @@ FAMILIES = (
         models="",
         bound_to="nothing",
         edit_before="none",
-        may_drop=_ANY_RUN,
+        may_drop=("leading run",),
         open_turn="must stay",
         source="reasoning_content of compatible servers; in no section",
         verified=False,

@@ -29,7 +29,8 @@ from ullage.replay.cost.prices import Profile
 from ullage.replay.gates import Judge
 from ullage.replay.readers import Run
 from ullage.replay.sessions import model_of
-from ullage.replay.trace import Story, Trace, Tracer
+from ullage.replay.trace import Story, Trace
+from ullage.replay.tracer import Tracer
 from ullage.session import Session
 from ullage.stores import Store
 from ullage.turn import State

@@ -33,7 +33,7 @@ from ullage.replay.report.album import Drawn
 from ullage.replay.rewire import on_wire
 from ullage.replay.run import Replayed, replay_run
 from ullage.replay.served import full_service
-from ullage.replay.trace import Tracer
+from ullage.replay.tracer import Tracer
 
 __all__ = ["Job", "Kept", "Outcome", "Try", "Wanted", "replay_all"]
 

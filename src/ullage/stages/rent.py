@@ -15,7 +15,8 @@ from collections.abc import Iterator
 
 from ullage.messages import Content, Media, Part, Text, ToolCall, ToolResult
 from ullage.transcript import leaves_of
-from ullage.window import Shown, Window
+from ullage.view import Shown
+from ullage.window import Window
 
 __all__ = ["LEFT_SHARE", "nothing_to_win", "pays", "prunable"]
 

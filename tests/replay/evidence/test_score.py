@@ -1,6 +1,7 @@
 """The score of a run, and its two plainest controls."""
 
 import pytest
+from msgspec.structs import replace
 
 from tests.replay.evidence.conversation import call, errand, run_of, told, user
 from ullage.formats import FORMATS
@@ -127,6 +128,14 @@ def test_each_run_counts_once_in_a_summary():
     found = summary_of([lost, full, seen])
     assert (found.runs, found.needed, found.er_line, found.lost) == (2, 10, 0.5, 0.5)
     assert summary_of([]).er_line is None
+
+
+def test_ages_stand_in_their_order_whichever_run_had_them_first():
+    old, new = (
+        replace(evidence_of([], {}), first=dict.fromkeys(ages, Tally(demanded=1)))
+        for ages in (("1", "4-10", ">30"), ("2-3", "4-10", "11-30"))
+    )
+    assert [*summary_of([old, new]).first] == ["1", "2-3", "4-10", "11-30", ">30"]
 
 
 def test_the_table_has_a_column_for_it():

@@ -55,6 +55,7 @@ _AS_RETURNED = {
     "openai-responses": _openai_responses.returned_problems,
     "gemini": _gemini.signature_problems,
 }
+_SPARED = {"openai-responses": _openai_responses.spared, "gemini": _gemini.spared}
 _KEYS = {"openai-responses": "input", "gemini": "contents"}
 
 
@@ -109,8 +110,8 @@ def problems(format: str, request: Any, *, history: Sequence[Any] | None = None)
         messages = [messages]  # the SDK takes a content that stands alone
     found = problems_of(format, messages, history=history)
     head = {key: plain(value) for key, value in body.items() if key != where}
-    if format == "openai-responses" and _openai_responses.held_by_server(head):
-        found = [problem for problem in found if problem.rule != "R2"]
+    spared = _SPARED[format](head) if format in _SPARED else ()
+    found = [problem for problem in found if problem.rule not in spared]
     return _HEADS[format](head, messages) + found
 
 

@@ -5,7 +5,8 @@ Field names are read in both spellings: the wire's (functionCall) and the SDK's
 
 What is left to the provider: whether a model asks for signatures at all. So G7 holds the
 steps of the current turn against one another: where one step is signed, all must be. Of a
-request whose ``model`` is Gemini 3 or later, `head_problems` asks a signature of every step.
+request whose ``model`` is Gemini 3 or later, `head_problems` asks a signature of every step; of
+an earlier one none is asked.
 """
 
 from __future__ import annotations
@@ -17,10 +18,10 @@ from typing import Any
 
 from msgspec import Struct
 
-from ullage.formats.rules._models import signs_calls
+from ullage.formats.rules._models import signs_calls, signs_no_calls
 from ullage.formats.rules._problem import Problem, Report, Wire, kind_of, plain_message
 
-__all__ = ["Check", "head_problems", "signature_problems"]
+__all__ = ["Check", "head_problems", "signature_problems", "spared"]
 
 SENTINELS = frozenset(("skip_thought_signature_validator", "context_engineering_is_the_way_to_go"))
 
@@ -184,6 +185,11 @@ class Check:
             body = _get(part, "functionCall")
             fields = body if type(body) is dict else {}
             self._asked.append(_Asked(fields.get("id"), str(fields.get("name")), where))
+
+
+def spared(body: Wire) -> tuple[str, ...]:
+    """The rules about contents that do not hold under this head: G7, before Gemini 3."""
+    return ("G7",) if signs_no_calls(body.get("model")) else ()
 
 
 def head_problems(body: Wire, contents: Any) -> list[Problem]:

@@ -5,10 +5,11 @@ from __future__ import annotations
 import re
 from typing import Any
 
-__all__ = ["claude", "is_gpt_6_2", "signs_calls"]
+__all__ = ["claude", "is_gpt_6_2", "signs_calls", "signs_no_calls"]
 
 _CLAUDE = re.compile(r"claude-(?:([a-z]+)-)?(\d{1,2})(?:[-.](\d{1,2}))?(?!\d)")
 _SIGNING = re.compile(r"gemini-(?:[3-9]|\d\d)")
+_NOT_SIGNING = re.compile(r"gemini-[12](?!\d)")
 _GPT_6_2 = re.compile(r"(?:^|[/.])gpt-6[.-]2(?!\d)")
 
 
@@ -26,3 +27,8 @@ def is_gpt_6_2(model: Any) -> bool:
 def signs_calls(model: Any) -> bool:
     """Whether it is a Gemini that signs its calls: 3 or later."""
     return isinstance(model, str) and _SIGNING.search(model) is not None
+
+
+def signs_no_calls(model: Any) -> bool:
+    """Whether it is a Gemini that asks for no signature of a call: before 3."""
+    return isinstance(model, str) and _NOT_SIGNING.search(model) is not None

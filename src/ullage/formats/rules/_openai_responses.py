@@ -17,7 +17,7 @@ from typing import Any, TypeAlias
 
 from ullage.formats.rules._problem import Problem, Report, Wire, kind_of, name_in, plain
 
-__all__ = ["Check", "head_problems", "held_by_server", "returned_problems"]
+__all__ = ["Check", "head_problems", "returned_problems", "spared"]
 
 _Group: TypeAlias = tuple[Wire, list[str], set[str]]
 """An item as returned, the ids of the reasoning it needs, and the names of what follows it."""
@@ -244,9 +244,12 @@ def _is_callers(item: Wire, kind: str) -> bool:
 # ── the head, and what was returned ──────────────────────────────────────────────────────
 
 
-def held_by_server(body: Wire) -> bool:
-    """Whether the server holds what came before this input, so that calls may stand there."""
-    return bool(body.get("previous_response_id") or body.get("conversation"))
+def spared(body: Wire) -> tuple[str, ...]:
+    """The rules about items that do not hold under this head.
+
+    R2, if the server holds what came before this input: the call may stand there.
+    """
+    return ("R2",) if body.get("previous_response_id") or body.get("conversation") else ()
 
 
 def head_problems(body: Wire, items: Any) -> list[Problem]:

@@ -4,46 +4,27 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from msgspec import Struct
+from msgspec.structs import asdict
 from rich.table import Table
 
 from ullage.replay.compare.columns import table_with
 from ullage.replay.compare.spread import Spread, spread_of
-from ullage.replay.evidence.service import Serviced, cost_usd
+from ullage.replay.evidence.service import Counts, Serviced, cost_usd
 
 __all__ = ["SERVICE_TOLD", "Service", "service_of", "service_table"]
 
 
-class Service(Struct, frozen=True, kw_only=True):
-    """Some runs at full service.
+class Service(Counts, frozen=True, kw_only=True):
+    """Some runs at full service, summed.
 
     Attributes:
         runs: how many runs.
-        calls: recorded calls.
-        faults: demands that were not visible.
-        tries: refs that were opened.
-        wrong: of these, such as did not hold what was wanted.
-        repeated: tools that were called again.
-        failed: calls with a demand that nothing could serve.
-        over_limit: requests that could not be made to fit.
         usd: by price profile, what it costs of what keeping everything costs, answers
             included; no pause outlives the cache.
     """
 
     runs: int
-    calls: int
-    faults: int
-    tries: int
-    wrong: int
-    repeated: int
-    failed: int
-    over_limit: int
     usd: dict[str, Spread]
-
-    @property
-    def failed_share(self) -> float:
-        """Share of the calls that failed."""
-        return self.failed / self.calls if self.calls else 0.0
 
 
 def service_of(found: Iterable[Serviced]) -> Service | None:
@@ -53,14 +34,8 @@ def service_of(found: Iterable[Serviced]) -> Service | None:
         return None
     names = [totals.profile.name for totals in each[0].totals]
     return Service(
+        **asdict(sum(each, Counts())),
         runs=len(each),
-        calls=sum(one.calls for one in each),
-        faults=sum(one.faults for one in each),
-        tries=sum(one.tries for one in each),
-        wrong=sum(one.wrong for one in each),
-        repeated=sum(one.repeated for one in each),
-        failed=sum(one.failed for one in each),
-        over_limit=sum(one.over_limit for one in each),
         usd={
             name: spread_of((cost_usd(one, at) for one in each), worst="most")
             for at, name in enumerate(names)

@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterable, Sequence
 from msgspec import Struct
 
 from ullage.replay.compare.spread import Spread, spread_of
+from ullage.replay.evidence.demands import BUCKETS
 from ullage.replay.evidence.score import Evidence, Tally
 
 __all__ = ["Summary", "summary_of"]
@@ -100,7 +101,7 @@ def _sum(found: Iterable[dict[str, Tally]]) -> dict[str, Tally]:
     for tallies in found:
         for bucket, tally in tallies.items():
             sums[bucket] = sums.get(bucket, Tally()) + tally
-    return sums
+    return {bucket: sums[bucket] for bucket in BUCKETS if bucket in sums}
 
 
 def _mean(tallies: Sequence[Tally], part: Callable[[Tally], float]) -> float | None:

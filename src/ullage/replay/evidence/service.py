@@ -17,6 +17,7 @@ from collections.abc import Sequence
 from typing import Any, Protocol
 
 from msgspec import Struct
+from msgspec.structs import asdict
 
 from ullage.formats.convert import convert
 from ullage.replay.boundaries import boundaries
@@ -31,7 +32,7 @@ from ullage.replay.evidence.story import Story
 from ullage.replay.gates import Judge
 from ullage.replay.readers import Run
 
-__all__ = ["Serviced", "Subject", "cost_usd", "serve"]
+__all__ = ["Counts", "Serviced", "Subject", "cost_usd", "serve"]
 
 _TRIES = 3
 _READ_ON = "get_continuation"
@@ -48,11 +49,10 @@ class Subject(Protocol):
         """The view of all messages of the story before a call; None if there is none."""
 
 
-class Serviced(Struct, frozen=True, kw_only=True):
-    """One run at full service. Tokens of the totals are the simulator's.
+class Counts(Struct, frozen=True, kw_only=True):
+    """What full service took.
 
     Attributes:
-        run: the run's id.
         calls: recorded calls.
         faults: demands that were not visible.
         tries: refs that were opened.
@@ -60,6 +60,31 @@ class Serviced(Struct, frozen=True, kw_only=True):
         repeated: tools that were called again.
         failed: calls with a demand that nothing could serve.
         over_limit: requests that could not be made to fit.
+    """
+
+    calls: int = 0
+    faults: int = 0
+    tries: int = 0
+    wrong: int = 0
+    repeated: int = 0
+    failed: int = 0
+    over_limit: int = 0
+
+    def __add__(self, other: Counts) -> Counts:
+        names = Counts.__struct_fields__
+        return Counts(**{name: getattr(self, name) + getattr(other, name) for name in names})
+
+    @property
+    def failed_share(self) -> float:
+        """Share of the calls that failed."""
+        return self.failed / self.calls if self.calls else 0.0
+
+
+class Serviced(Counts, frozen=True, kw_only=True):
+    """One run at full service. Tokens of the totals are the simulator's.
+
+    Attributes:
+        run: the run's id.
         output_tokens: what the model wrote, calls for refs included.
         totals: all requests, by profile.
         raw: the same without any policy and without any fault, by profile.
@@ -67,13 +92,6 @@ class Serviced(Struct, frozen=True, kw_only=True):
     """
 
     run: str
-    calls: int
-    faults: int
-    tries: int
-    wrong: int
-    repeated: int
-    failed: int
-    over_limit: int
     output_tokens: int
     totals: list[Totals]
     raw: list[Totals]
@@ -111,7 +129,7 @@ def serve(
         service.told.extend(run.messages[done:length])
         done = length
         service.call(number, length, demands.by_call[number])
-    return service.result(len(demands.by_call))
+    return service.result()
 
 
 class _Service:
@@ -126,8 +144,8 @@ class _Service:
         self.caches = Caches(profiles, self.judge.text)
         self.raw = Caches(profiles, self.judge.text)
         self.sight = Sight(story)
-        self.faults = self.tries = self.wrong = self.repeated = 0
-        self.failed = self.over_limit = self.output_tokens = self.raw_output_tokens = 0
+        self.counts = Counts()
+        self.output_tokens = self.raw_output_tokens = 0
         self._asked = 0
         self._shown: Sequence[Any] = ()
 
@@ -145,22 +163,15 @@ class _Service:
         self.output_tokens += reply
         view = self._view(number)
         missing = [d for d in demands if d.use == "first" and not self._shows(view, d)]
-        self.faults += len(missing)
         opened: dict[Stub, str] = {}
         served = [self._serve(number, length, demand, opened) for demand in missing]
-        self.failed += not all(served)
+        self.counts += Counts(calls=1, faults=len(missing), failed=int(not all(served)))
 
-    def result(self, calls: int) -> Serviced:
+    def result(self) -> Serviced:
         """The sums."""
         return Serviced(
+            **asdict(self.counts),
             run=self.run.id,
-            calls=calls,
-            faults=self.faults,
-            tries=self.tries,
-            wrong=self.wrong,
-            repeated=self.repeated,
-            failed=self.failed,
-            over_limit=self.over_limit,
             output_tokens=self.output_tokens,
             totals=self.caches.totals,
             raw=self.raw.totals,
@@ -170,7 +181,7 @@ class _Service:
     def _view(self, number: int) -> Sequence[Any]:
         view = self.subject.view(self.told, number)
         if view is None:
-            self.over_limit += 1
+            self.counts += Counts(over_limit=1)
             return ()
         self.caches.call(view, self.head)
         self._shown = view
@@ -188,11 +199,11 @@ class _Service:
         for stub in [stub for stub in order if stub not in opened][:_TRIES]:
             page = opened[stub] = self.subject.library.page(stub.pointer)
             arguments = {"tool_call_id": stub.pointer.ref, "offset": stub.pointer.offset}
-            self.tries += 1
             self._ask(number, _READ_ON, json.dumps(arguments), page)
-            if holds_in(page, demand.atom):
+            found = holds_in(page, demand.atom)
+            self.counts += Counts(tries=1, wrong=int(not found))
+            if found:
                 return True
-            self.wrong += 1
         return self._repeat(number, demand)
 
     def _repeat(self, number: int, demand: Demand) -> bool:
@@ -201,7 +212,7 @@ class _Service:
         call = self.story.call_for(index, piece.part)
         if call is None or not reads_only(call):
             return False
-        self.repeated += 1
+        self.counts += Counts(repeated=1)
         self._ask(number, call.name, call.arguments, piece.text)
         return True
 

@@ -6,7 +6,8 @@ from tests.replay.test_run import small_run
 from ullage.replay.cost.prices import PROFILES
 from ullage.replay.gates import Judge
 from ullage.replay.run import replay_run
-from ullage.replay.trace import KINDS, Tracer, clipped
+from ullage.replay.trace import KINDS
+from ullage.replay.tracer import Tracer, clipped
 
 FORMATS = ("openai-chat", "openai-responses", "anthropic", "gemini")
 

@@ -1,0 +1,299 @@
+"""What a session showed, folded into a trace.
+
+A trace is folded from windows, one after each fit, and from nothing else. So a replay and a
+live session whose ledger was kept (`ullage inspect`) give the same value. A turn costs what is
+new in it: counts are kept by message until an edit changes it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import TypeAlias
+
+from ullage.edits import Replace, whole
+from ullage.messages import Content, Media, Opaque, Part, Reasoning, Text, ToolCall, ToolResult
+from ullage.replay.cost.money import Priced
+from ullage.replay.trace import (
+    KINDS,
+    SHORTENED,
+    STUB,
+    SUMMED_UP,
+    UNREASONED,
+    WHOLE,
+    Mark,
+    Role,
+    Said,
+    Story,
+    Trace,
+)
+from ullage.transcript import leaves_of
+from ullage.window import Window
+
+__all__ = ["Tracer", "clipped"]
+
+_FRAMING_TOKENS = 4
+_TEXT_CHARS = 1_600
+_SHOWN_CHARS = 900
+_SUMMARY_CHARS = 4_000
+_SUBJECT_CHARS = 120
+
+_State: TypeAlias = tuple[int, tuple[Replace, ...]]
+"""How a message is shown, and the edits in it."""
+
+
+class Tracer:
+    """Folds windows into a trace.
+
+    Args:
+        count: the tokens of a text.
+    """
+
+    def __init__(self, count: Callable[[str], int]) -> None:
+        self._count = count
+        self._counts: dict[int, list[tuple[str, int]]] = {}
+        self._vectors: list[list[int]] = []
+        self._raws: list[int] = []
+        self._states: dict[int, _State] = {}
+        self._span: object = None
+        self._span_tokens = 0
+        self._head = -1
+        self._window: Window | None = None
+        self._lengths: list[int] = []
+        self._sizes: list[list[int]] = []
+        self._raw: list[int] = []
+        self._prices: list[Priced] = []
+        self._marks: list[Mark] = []
+        self._changes: list[tuple[int, int, int]] = []
+
+    def __call__(self, window: Window, priced: Priced) -> None:
+        """Take in the window after one fit, and what its request came to."""
+        turn = len(self._lengths)
+        if self._head < 0:
+            self._head = sum(map(self._count, window.head_texts))
+        known, self._window = len(self._vectors), window
+        for index in range(known, window.size):
+            self._add(window, index)
+        self._look(window, turn)
+        notice = self._condensed(window, turn)
+        sums = [sum(column) for column in zip(*self._vectors, strict=True)] or [0] * len(KINDS)
+        sums[_AT["head"]] += self._head
+        sums[_AT["notice"]] += notice
+        self._lengths.append(window.size)
+        self._sizes.append(sums)
+        self._raw.append(self._head + sum(self._raws))
+        self._prices.append(priced)
+
+    def trace(self, policy: str, share: float | None = None) -> Trace:
+        """Everything taken in so far."""
+        window, calls = self._window, [priced.call for priced in self._prices]
+        return Trace(
+            policy=policy,
+            window_tokens=window.context_tokens if window else 0,
+            share=share,
+            limit_tokens=window.limit_tokens if window else 0,
+            lengths=self._lengths,
+            sizes=self._sizes,
+            raw=self._raw,
+            cached=[call.cached_tokens for call in calls],
+            written=[call.written_tokens for call in calls],
+            fresh=[call.fresh_tokens for call in calls],
+            rewritten=[call.rewritten_tokens for call in calls],
+            cost_usd=[priced.cost_usd for priced in self._prices],
+            raw_cost_usd=[priced.raw_cost_usd for priced in self._prices],
+            marks=self._marks,
+            changes=self._changes,
+        )
+
+    def story(self, run: str) -> Story:
+        """The messages behind it."""
+        window, head = self._window, ""
+        messages = window.transcript.messages[: len(self._vectors)] if window else []
+        if window is not None and window.head_texts:
+            head = clipped("\n\n".join(window.head_texts), _SUMMARY_CHARS)
+        parts = [list(self._said(window, index)) for index in range(len(messages)) if window]
+        cut = sum(said.chars > _TEXT_CHARS for row in parts for said in row)
+        roles: list[Role] = [message.role for message in messages]
+        return Story(run=run, head=head, roles=roles, parts=parts, clipped=cut)
+
+    # ── counting ─────────────────────────────────────────────────────────────────────
+
+    def _add(self, window: Window, index: int) -> None:
+        """Take in a new message, unedited."""
+        message, counts = window.transcript.messages[index], window.leaf_counts(index)
+        leaves = leaves_of(message)
+        self._counts[index] = [
+            (_kind(message.role, message.parts[number]), self._leaf(leaf, estimated))
+            for (number, _, leaf), estimated in zip(leaves, counts, strict=True)
+        ]
+        self._vectors.append(self._vector(window, index, (WHOLE, ())))
+        self._raws.append(sum(self._vectors[-1]))
+
+    def _leaf(self, leaf: Part | Content, estimated: int) -> int:
+        """Tokens of a leaf: its text's, or what the meter makes of what is no text."""
+        if isinstance(leaf, ToolCall):
+            return self._count(leaf.name) + self._count(leaf.arguments)
+        if isinstance(leaf, Text) or (isinstance(leaf, Reasoning) and leaf.tokens is None):
+            return self._count(leaf.text)
+        return estimated
+
+    def _vector(self, window: Window, index: int, state: _State) -> list[int]:
+        """Tokens of a message by kind, as it is shown."""
+        vector, (how, edits) = [0] * len(KINDS), state
+        if how == SUMMED_UP:
+            return vector
+        message = window.transcript.messages[index]
+        shown = window.shown(index) if edits else {}
+        vector[_AT[_kind(message.role, message.parts[0]) if message.parts else "user"]] += (
+            _FRAMING_TOKENS
+        )
+        leaves = leaves_of(message)
+        for (number, item, leaf), (kind, tokens) in zip(leaves, self._counts[index], strict=True):
+            edit = shown.get((number, item))
+            if edit is not None:
+                kind = "notice" if edit.kind == "pruned" else kind
+                tokens = self._count(edit.text)
+            elif isinstance(leaf, Reasoning) and index in window.silent:
+                continue
+            vector[_AT[kind]] += tokens
+        return vector
+
+    # ── what changed ─────────────────────────────────────────────────────────────────
+
+    def _look(self, window: Window, turn: int) -> None:
+        """Note every message that looks otherwise than at the turn before."""
+        now = _states(window)
+        for index in sorted({*now, *self._states}):
+            state, before = now.get(index, (WHOLE, ())), self._states.get(index, (WHOLE, ()))
+            if state == before:
+                continue
+            self._vectors[index] = self._vector(window, index, state)
+            if state[0] != before[0]:
+                self._changes.append((turn, index, state[0]))
+            for edit in state[1]:
+                if edit not in before[1]:
+                    self._marks.append(self._replaced(window, turn, index, edit))
+        self._states = now
+
+    def _replaced(self, window: Window, turn: int, index: int, edit: Replace) -> Mark:
+        spot = window.spot_of(edit.ref) or (index, 0, 0)
+        leaves = leaves_of(window.transcript.messages[index])
+        counts = self._counts[index]
+        before = next(
+            (
+                counts[at][1]
+                for at, (number, item, _) in enumerate(leaves)
+                if (number, item) == spot[1:]
+            ),
+            0,
+        )
+        return Mark(
+            turn=turn,
+            message=index,
+            stop=index + 1,
+            kind=edit.kind,
+            first=index >= window.fresh,
+            what=_what(window, index, spot[1]),
+            why=edit.why,
+            ref=edit.ref,
+            before=before,
+            after=self._count(edit.text),
+            text=clipped(edit.text, _SHOWN_CHARS),
+        )
+
+    def _condensed(self, window: Window, turn: int) -> int:
+        """Tokens of the account shown in place of a span; a new one is marked."""
+        if window.span is None:
+            return 0
+        start, stop, span = window.span
+        if span is not self._span:
+            self._span = span
+            after = sum(self._count(text) + _FRAMING_TOKENS for text in span.texts)
+            self._span_tokens = after
+            self._marks.append(
+                Mark(
+                    turn=turn,
+                    message=start,
+                    stop=stop,
+                    kind=span.kind,
+                    first=False,
+                    what=f"messages {start + 1} to {stop}",
+                    why=span.why,
+                    ref=span.ref,
+                    before=sum(self._raws[start:stop]),
+                    after=after,
+                    text=clipped("\n\n".join(span.texts), _SUMMARY_CHARS),
+                )
+            )
+        return self._span_tokens
+
+    def _said(self, window: Window, index: int) -> Iterator[Said]:
+        message = window.transcript.messages[index]
+        counts = self._counts[index]
+        for (number, _, leaf), (kind, tokens) in zip(leaves_of(message), counts, strict=True):
+            text = _text(leaf)
+            part = message.parts[number]
+            tool = part.name if isinstance(part, ToolCall) else ""
+            if isinstance(part, ToolResult):
+                tool = window.tool_of((index, number, 0))
+            yield Said(kind, tool, clipped(text, _TEXT_CHARS), tokens, len(text))
+
+
+_AT = {kind: at for at, kind in enumerate(KINDS)}
+
+
+def _states(window: Window) -> dict[int, _State]:
+    """Every message that is not shown as it is."""
+    found: dict[int, _State] = {}
+    for index in window.silent:
+        found[index] = (UNREASONED, ())
+    for index in window.changed:
+        edits = tuple(window.shown(index).values())
+        stub = any(edit.kind == "pruned" for edit in edits)
+        found[index] = (STUB if stub else SHORTENED, edits)
+    if window.span is not None:
+        for index in range(*window.span[:2]):
+            if window.hidden(index):
+                found[index] = (SUMMED_UP, ())
+    return found
+
+
+def _kind(role: str, part: Part) -> str:
+    """What a part is of (`KINDS`)."""
+    if isinstance(part, ToolCall):
+        return "call"
+    if isinstance(part, ToolResult):
+        return "result"
+    if isinstance(part, Reasoning):
+        return "reasoning"
+    return {"system": "head", "tool": "result"}.get(role, role)
+
+
+def _what(window: Window, index: int, number: int) -> str:
+    """The call that a place belongs to, or who speaks there."""
+    message = window.transcript.messages[index]
+    part = message.parts[number]
+    call = part if isinstance(part, ToolCall) else window.transcript.call_for(index, number)
+    if call is None:
+        return f"{message.role} text"
+    subject = " ".join(call.arguments.split())
+    more = "…" if len(subject) > _SUBJECT_CHARS else ""
+    return whole(f"{call.name} {subject[:_SUBJECT_CHARS]}{more}")
+
+
+def _text(leaf: Part | Content) -> str:
+    if isinstance(leaf, ToolCall):
+        return leaf.arguments
+    if isinstance(leaf, (Text, Reasoning)):
+        return leaf.text
+    if isinstance(leaf, Media):
+        return f"[{leaf.kind}, {leaf.mime}]"
+    return f"[{leaf.kind}]" if isinstance(leaf, Opaque) else ""
+
+
+def clipped(text: str, most_chars: int) -> str:
+    """A text of at most so many characters, and how many were left out of its middle."""
+    if len(text) <= most_chars:
+        return whole(text)
+    head, tail = most_chars * 2 // 3, most_chars // 3
+    gap = f" ⟨… {len(text) - head - tail:,} characters not in this page …⟩ "
+    return whole(text[:head] + gap + text[-tail:])
