@@ -19,6 +19,8 @@ from ullage.replay.run import Replayed
 
 __all__ = ["Row", "kept_table", "rows_of", "sent_table"]
 
+_MANY_FILES = 12
+
 
 class Row(Struct, frozen=True, kw_only=True):
     """A sum over runs at one window. Tokens are the judge's.
@@ -98,6 +100,8 @@ def rows_of(
 ) -> list[Row]:
     """Replays summed by file (or run), room and policy; then all of each room and policy.
 
+    Many files of one run each, as a folder of session logs has, are one row together.
+
     Args:
         found: the replays, each with the name of its file.
         each: a row for each run, not for each file.
@@ -105,14 +109,28 @@ def rows_of(
     """
     groups: dict[tuple[str, Room, str], list[Replayed]] = {}
     totals: dict[tuple[str, Room, str], list[Replayed]] = {}
+    found = list(found)
+    together = {} if each else _together(found)
     for name, replayed in found:
         of = (replayed.room, replayed.policy)
-        groups.setdefault((replayed.run if each else name, *of), []).append(replayed)
+        told = replayed.run if each else together.get(name, name)
+        groups.setdefault((told, *of), []).append(replayed)
         totals.setdefault(("all", *of), []).append(replayed)
     rows = [_row(name, group, floors) for (name, *_), group in sorted(groups.items())]
     if len(rows) > len(totals):
         rows += [_row(name, group, floors) for (name, *_), group in sorted(totals.items())]
     return rows
+
+
+def _together(found: Sequence[tuple[str, Replayed]]) -> dict[str, str]:
+    """What files that hold one run each are called, where there are many of them."""
+    runs: dict[str, set[str]] = {}
+    for name, replayed in found:
+        runs.setdefault(name, set()).add(replayed.digest)
+    single = [name for name, digests in runs.items() if len(digests) == 1]
+    if len(single) < _MANY_FILES:
+        return {}
+    return dict.fromkeys(single, f"{len(single):,} files of a run each")
 
 
 def _row(name: str, group: Sequence[Replayed], floors: Sequence[Floor]) -> Row:
