@@ -17,7 +17,7 @@ from msgspec.structs import replace
 from fuzz.histories import FORMATS, case
 from fuzz.stages import policy_of
 from fuzz.trial import try_case
-from ullage import canon, engine, memo, notices, transcript, window
+from ullage import canon, engine, memo, notices, transcript, view, window
 from ullage.formats import _gemini_results, anthropic, gemini, openai_chat, openai_responses
 from ullage.formats.mended import Mended
 from ullage.messages import Reasoning
@@ -184,7 +184,7 @@ MUTANTS: tuple[Mutant, ...] = (
         _R,
     ),
     # what is signed
-    Mutant("nothing is signed", window.Window, "signed", _always(False)),
+    Mutant("nothing is signed", view.View, "signed", _always(False)),
     Mutant("Gemini's calls are not signed", gemini.Gemini, "_parts", _unsigned_parts, _G),
     Mutant("no call is signed in Chat", openai_chat, "_is_signed", _always(False), _C),
     Mutant("a cut text keeps its signature", _gemini_results, "unsigned", lambda _: dict, _G),
@@ -198,14 +198,14 @@ MUTANTS: tuple[Mutant, ...] = (
     # what is bound
     Mutant("reasoning is free", anthropic.Anthropic, "reasoning", _always("free"), _A),
     Mutant("bound reasoning stays", engine, "_dropped", _always([]), _A),
-    Mutant("no bound reasoning is seen", window.Window, "bound_reasoning", _always(False), _A),
+    Mutant("no bound reasoning is seen", view.View, "bound_reasoning", _always(False), _A),
     Mutant("the newest thinking goes alone", engine, "_dropped", _from_the_edit, _A),
     Mutant("an open turn's thinking may go", engine, "is_frozen", _always(False), _A),
     Mutant("left out reasoning is shown", anthropic.Anthropic, "edit", _loud, _A),
     Mutant("nothing in place of reasoning", anthropic.Anthropic, "edit", _hollow, _A),
     # the window and the engine
-    Mutant("condensed messages are visible", window.Window, "hidden", _always(False)),
-    Mutant("an edit fits any text", window, "_is_of", _always(True)),
+    Mutant("condensed messages are visible", view.View, "hidden", _always(False)),
+    Mutant("an edit fits any text", view, "_is_of", _always(True)),
     Mutant("everything fits", window.Window, "within", _always(True)),
     Mutant("nothing is settled", engine, "_settled", _always(0)),
     Mutant("what does not fit is sent", engine, "_refuse", _always(None)),
