@@ -2,6 +2,8 @@
 
 from ullage import Limits, Session
 from ullage.formats.rules import problems
+from ullage.policy import Policy
+from ullage.stages.emergency import Room, condense, cut_to
 
 MODEL = "claude-sonnet-4-5"
 LONG = "one line of a long log\n" * 400
@@ -72,3 +74,47 @@ def test_what_the_provider_still_reads_is_counted():
     alone = Session(MODEL, limits=ROOM)
     fit(alone, [ASKED, ON, *step(1)])
     assert counted > alone.window.tokens
+
+
+def test_thinking_comes_not_back_when_an_account_is_given_up_and_what_it_saw_was_cut_meanwhile():
+    """Page 1 was cut while the thinking about it was in the account, and the provider compacted.
+
+    There is only one account, and the next one begins behind that: what the old one stood for is
+    shown again.
+    """
+    model, room = "claude-opus-5-5", Room(2_000, 0, 10_000, "by the test")
+
+    def thinks(number, messages):
+        thought = {"type": "thinking", "thinking": "Hm.", "signature": f"s{number}"}
+        reply, *more = messages
+        return [{**reply, "content": [thought, *reply["content"]]}, *more]
+
+    def accounts(window):
+        runs = {5: (3, 5), 11: (9, 11)}
+        cut = condense(window, *runs[window.size], room) if window.size in runs else None
+        return () if cut is None or (window.span and window.span[1] == window.size) else (cut,)
+
+    def cuts_page_1(window):
+        spot = (2, 0, 0)
+        if window.size != 5 or window.shown(2):
+            return ()
+        return (cut_to(window, spot, window.leaf_tokens(spot), 200),)
+
+    policy = Policy(name="test", under_pressure=(accounts, cuts_page_1))
+    session = Session(model, policy=policy, limits=Limits(window_tokens=200_000))
+    history, sent = [ASKED], []
+    for more in (
+        thinks(1, step(1)),
+        thinks(2, step(2)),
+        [compacted(), ON],
+        step(3),
+        step(4),
+        [],
+    ):
+        history += more
+        sent.append(session.fit({"model": model, "messages": history})["messages"])
+        assert problems("anthropic", {"model": model, "messages": sent[-1]}) == []
+    assert "condensed here" in str(sent[2])
+    assert "condensed here" in str(sent[-1])
+    assert history[3]["content"][1] in sent[-1][3]["content"]  # it came back
+    assert "s2" not in str(sent[-1])
