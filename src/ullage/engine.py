@@ -287,8 +287,8 @@ def _dropped(window: Window, first: int, cuts: Sequence[Cut]) -> list[Cut]:
     loses = first < newest and window.bound_reasoning(newest, hidden)
     given_back = window.hidden(first) and not hidden(first)
     start = 0 if loses or lost else first + (0 if given_back else 1)
-    if not window.bound_reasoning(start, hidden):
-        return []
+    if not window.bound_reasoning(start, lambda at: window.hidden(at) and hidden(at)):
+        return []  # none that is shown, or was until now
     chain = window.transcript.chain
     why = f"it was bound to messages that an edit of message {first + 1} changed"
     return [Cut(Drop(chain[start], chain[window.size], why), ())]

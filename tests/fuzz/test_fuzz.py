@@ -101,7 +101,7 @@ def test_every_mutant_is_caught(mutant):
     assert caught(mutant, SEED, 600)
 
 
-@pytest.mark.parametrize("number", [122_366, 207_068, 253_356, 771_824])
+@pytest.mark.parametrize("number", [122_366, 207_068, 253_356, 771_824, 818_792])
 def test_what_was_wrong_once_is_right(number):
     """A second call that pruned what the first had protected; thinking lost before (A13)."""
     assert try_case(case(1, number)).wrong == []

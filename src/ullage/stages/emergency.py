@@ -125,7 +125,7 @@ def _plan(window: Window, begin: int, stop: int, room: Room) -> _Plan:
     elif window.open_span is not None:
         tokens += sum(map(window.meter.message, window.open_span[2].texts))
     cuts = [] if span is None else [span]
-    least = _behind_thinking(window) if stop < window.size else 0
+    least = _behind_thinking(window, kept)
     loose = [index for index in kept if index >= least]
     for spot, cut in _shrink(window, loose, tokens - room.most_tokens):
         cuts.append(cut)
@@ -134,11 +134,12 @@ def _plan(window: Window, begin: int, stop: int, room: Room) -> _Plan:
     return _Plan(cuts, tokens)
 
 
-def _behind_thinking(window: Window) -> int:
+def _behind_thinking(window: Window, kept: Sequence[int]) -> int:
     """The first message that may be cut without the thinking of a frozen turn (A14)."""
     if not is_frozen(window):
         return 0
-    return 1 + max(i for i in range(window.turn_start, window.size) if window.signed(i))
+    thought = (i for i in kept if i >= window.turn_start and window.signed(i))
+    return 1 + max(thought, default=-1)
 
 
 def condense(window: Window, begin: int, stop: int, room: Room) -> Cut | None:
