@@ -19,7 +19,7 @@ Nothing here does I/O. What must be kept before the view may be returned is coll
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator, Iterable, Sequence
+from collections.abc import Generator, Iterable, Sequence
 from typing import Any, TypeAlias, TypeVar
 
 from msgspec import Struct
@@ -276,39 +276,30 @@ def _dropped(window: Window, first: int, cuts: Sequence[Cut]) -> list[Cut]:
     """The cut that leaves out reasoning bound to a history that an edit of ``first`` changes.
 
     Where the newest reply shown loses its reasoning by that, or lost it before, all of it goes:
-    the newest may not be missing while older stays (A13). What an undone account gives back may
-    have been edited meanwhile, so the reasoning of its first message goes too.
+    the newest may not be missing while older stays (A13).
     """
     if window.reasoning == "free":
         return []
-    hidden = _hidden_with(window, cuts)
-    newest = _newest_shown(window, hidden)
+    newest = _newest_shown(window, cuts)
     lost = not window.silent.isdisjoint(window.transcript.reply(newest, window.size))
-    loses = first < newest and window.bound_reasoning(newest, hidden)
-    given_back = window.hidden(first) and not hidden(first)
-    start = 0 if loses or lost else first + (0 if given_back else 1)
-    if not window.bound_reasoning(start, lambda at: window.hidden(at) and hidden(at)):
-        return []  # none that is shown, or was until now
+    loses = first < newest and window.bound_reasoning(newest)
+    start = 0 if loses or lost else first + 1
+    if not window.bound_reasoning(start):
+        return []
     chain = window.transcript.chain
     why = f"it was bound to messages that an edit of message {first + 1} changed"
     return [Cut(Drop(chain[start], chain[window.size], why), ())]
 
 
-def _hidden_with(window: Window, cuts: Sequence[Cut]) -> Callable[[int], bool]:
-    """Which messages an account stands for when these cuts are made."""
-    chain = window.transcript.chain
-    spans = [cut.edit for cut in cuts if isinstance(cut.edit, Span)]
-    if not spans:
-        return window.hidden
-    gone = [range(chain.index(span.after), chain.index(span.upto)) for span in spans]
-    return lambda index: any(index in run for run in gone)
-
-
-def _newest_shown(window: Window, hidden: Callable[[int], bool]) -> int:
-    """Where the newest reply begins that is still shown."""
+def _newest_shown(window: Window, cuts: Sequence[Cut]) -> int:
+    """Where the newest reply begins that is still shown when these cuts are made."""
     transcript = window.transcript
+    chain = transcript.chain
+    spans = [cut.edit for cut in cuts if isinstance(cut.edit, Span)]
+    gone = [range(chain.index(span.after), chain.index(span.upto)) for span in spans]
     for index in range(window.size - 1, -1, -1):
-        if transcript.messages[index].role == "assistant" and not hidden(index):
+        hidden = any(index in run for run in gone) if spans else window.hidden(index)
+        if transcript.messages[index].role == "assistant" and not hidden:
             return transcript.reply(index, window.size).start
     return 0
 

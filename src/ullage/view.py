@@ -6,7 +6,7 @@ It moves forward only, and knows where each edit stands and what it hides. It co
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence, Set
+from collections.abc import Iterator, Mapping, Sequence, Set
 
 from ullage.edits import Drop, Edit, Replace, Span
 from ullage.messages import Reasoning, ToolResult
@@ -142,16 +142,13 @@ class View:
         """Messages whose reasoning is left out."""
         return self._silent
 
-    def bound_reasoning(self, start: int, hidden: Callable[[int], bool]) -> bool:
-        """Whether reasoning bound to what is before it is shown at or after a message.
+    def bound_reasoning(self, start: int) -> bool:
+        """Whether reasoning bound to what is before it stands at or after a message.
 
-        Args:
-            start: the message.
-            hidden: which messages are not shown (`hidden`, or what will be).
+        Also what an account hides: that may be given back, and be shown behind something else.
         """
         return any(
-            self.signed(index) and index not in self._silent and not hidden(index)
-            for index in range(start, self.size)
+            self.signed(index) and index not in self._silent for index in range(start, self.size)
         )
 
     def signed(self, index: int) -> bool:
