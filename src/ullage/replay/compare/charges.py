@@ -9,8 +9,8 @@ from operator import add
 from msgspec import Struct
 from rich.table import Table
 
-from ullage.replay.compare.columns import table_with
-from ullage.replay.compare.spread import spread_of
+from ullage.replay.compare.columns import percent, table_with
+from ullage.replay.compare.spread import ratio, spread_of
 from ullage.replay.cost.money import Bill, Clock, Side, break_even
 
 __all__ = ["CHARGES_TOLD", "Charge", "charges_of", "charges_table"]
@@ -65,16 +65,12 @@ def _charge(profile: str, clock: Clock, group: Sequence[Bill]) -> Charge:
         runs=len(group),
         raw=raw,
         shown=shown,
-        input_share=_over(shown.input_units, raw.input_units) or 0.0,
-        usd_share=_over(shown.cost_usd, raw.cost_usd),
+        input_share=ratio(shown.input_units, raw.input_units) or 0.0,
+        usd_share=ratio(shown.cost_usd, raw.cost_usd),
         usd_share_median=spread.median,
         usd_share_worst_tenth=spread.worst_tenth,
         inflation=break_even(raw, shown),
     )
-
-
-def _over(part: float | None, whole: float | None) -> float | None:
-    return part / whole if part is not None and whole else None
 
 
 def charges_table(title: str, charges: Sequence[Charge]) -> Table:
@@ -98,24 +94,19 @@ CHARGES_TOLD = (
 
 
 def _cells(charge: Charge) -> list[str]:
+    shares = (
+        *(charge.usd_share, charge.usd_share_median, charge.usd_share_worst_tenth),
+        *(charge.inflation, charge.raw.cached_share, charge.shown.cached_share),
+    )
     return [
         charge.profile,
         charge.clock,
         f"{charge.runs:,}",
         _dollars(charge.raw.cost_usd),
         _dollars(charge.shown.cost_usd),
-        _percent(charge.usd_share),
-        _percent(charge.usd_share_median),
-        _percent(charge.usd_share_worst_tenth),
-        _percent(charge.inflation),
-        _percent(charge.raw.cached_share),
-        _percent(charge.shown.cached_share),
+        *(percent(share, "unknown") for share in shares),
     ]
 
 
 def _dollars(usd: float | None) -> str:
     return "unknown" if usd is None else f"{usd:,.4f}" if usd < 1 else f"{usd:,.2f}"
-
-
-def _percent(share: float | None) -> str:
-    return "unknown" if share is None else f"{share:.0%}"

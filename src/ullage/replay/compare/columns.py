@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from rich import box
 from rich.table import Table
 
-__all__ = ["WIDTH", "table_with"]
+__all__ = ["WIDTH", "percent", "table_with"]
 
 WIDTH = 120
 """Characters that every table fits in; a longer name is folded."""
@@ -38,3 +38,8 @@ def table_with(
     for heading in figures:
         table.add_column(heading, justify="right")
     return table
+
+
+def percent(share: float | None, unknown: str = "") -> str:
+    """A share as a cell; ``unknown`` where there is none."""
+    return unknown if share is None else f"{share:.0%}"

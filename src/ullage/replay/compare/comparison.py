@@ -22,6 +22,7 @@ from msgspec.structs import replace
 from ullage.replay.budgets import LEAST_PEAK, Room
 from ullage.replay.compare.bootstrap import Interval, paired
 from ullage.replay.compare.geometry import Point, area, front, hypervolume
+from ullage.replay.compare.spread import ratio
 from ullage.replay.compare.table import Row
 from ullage.replay.evidence.frame import BASE, ORACLE
 from ullage.replay.evidence.service import cost_usd
@@ -153,15 +154,11 @@ def _seen(run: Replayed) -> float | None:
 
 def _cost(run: Replayed) -> float | None:
     bill = run.bills[0] if run.bills else None
-    return _over(bill.shown.cost_usd, bill.raw.cost_usd) if bill else None
+    return ratio(bill.shown.cost_usd, bill.raw.cost_usd) if bill else None
 
 
 def _service(run: Replayed) -> float | None:
-    return _over(*cost_usd(run.served)) if run.served is not None and run.served.totals else None
-
-
-def _over(part: float | None, whole: float | None) -> float | None:
-    return part / whole if part is not None and whole else None
+    return ratio(*cost_usd(run.served)) if run.served is not None and run.served.totals else None
 
 
 def _values(runs: _Runs, value: _Value) -> dict[tuple[str, str], float]:
@@ -176,7 +173,7 @@ def _mean(runs: _Runs, value: _Value) -> float | None:
 
 def _tokens(runs: _Runs) -> float | None:
     """The mean over runs of all views' tokens, of all raw requests'."""
-    shares = [_over(run.tokens, run.raw_tokens) for run in runs.values()]
+    shares = [ratio(run.tokens, run.raw_tokens) for run in runs.values()]
     known = [share for share in shares if share is not None]
     return fmean(known) if known else None
 

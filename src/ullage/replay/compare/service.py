@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from msgspec.structs import asdict
 from rich.table import Table
 
-from ullage.replay.compare.columns import table_with
+from ullage.replay.compare.columns import percent, table_with
 from ullage.replay.compare.spread import Spread, spread_of
 from ullage.replay.evidence.service import Counts, Serviced, cost_usd
 
@@ -48,7 +48,7 @@ def service_table(title: str, service: Service) -> Table:
     table = table_with(title, ("prices of",), _HEADINGS)
     counts = (service.faults, service.tries, service.wrong, service.repeated, service.failed)
     for name, usd in service.usd.items():
-        shares = (_percent(share) for share in (usd.pooled, usd.median, usd.worst_tenth))
+        shares = (percent(share, "unknown") for share in (usd.pooled, usd.median, usd.worst_tenth))
         table.add_row(name, *shares, *(f"{count:,}" for count in counts))
     return table
 
@@ -64,7 +64,3 @@ SERVICE_TOLD = (
     "fails where nothing could serve it"
 )
 """What a table of service means; once for many tables."""
-
-
-def _percent(share: float | None) -> str:
-    return "unknown" if share is None else f"{share:.0%}"

@@ -13,7 +13,7 @@ from rich.table import Table
 from ullage.replay.budgets import Room, label_of
 from ullage.replay.compare.bootstrap import Interval
 from ullage.replay.compare.cheapest import cheapest_of
-from ullage.replay.compare.columns import table_with
+from ullage.replay.compare.columns import percent, table_with
 from ullage.replay.compare.comparison import Compared, Comparison, Curve
 from ullage.replay.compare.floors import Floor
 from ullage.replay.compare.spread import Spread
@@ -51,9 +51,9 @@ def _keeps(row: Row) -> list[str]:
     return [
         label_of(row.room),
         f"{row.runs:,}",
-        _percent(evidence.far.mean),
+        percent(evidence.far.mean),
         _beside(evidence.far),
-        *(_percent(each.mean) for each in (evidence.line, evidence.reuse, evidence.anchors)),
+        *(percent(each.mean) for each in (evidence.line, evidence.reuse, evidence.anchors)),
         f"{row.breaks_per_100:.1f}",
         f"{row.evidence.unsaid:.1%}" if row.evidence.unsaid else "",
         ", ".join(row.below) or ("" if row.passes else "not compared"),
@@ -107,8 +107,8 @@ def _costs(row: Row, point: Compared, is_best: bool) -> list[str]:
 def _cost(share: float | None, row: Row, is_best: bool) -> str:
     """A cost; in brackets below a floor, with a star where it is the least of all that pass."""
     if row.below and share is not None:
-        return f"[dim]({_percent(share)})[/]"
-    return f"[bold]★ {_percent(share)}[/]" if is_best else _percent(share)
+        return f"[dim]({percent(share)})[/]"
+    return f"[bold]★ {percent(share)}[/]" if is_best else percent(share)
 
 
 def _beside(spread: Spread) -> str:
@@ -116,11 +116,7 @@ def _beside(spread: Spread) -> str:
 
 
 def _percents(*shares: float | None) -> str:
-    return ", ".join(_percent(share) for share in shares)
-
-
-def _percent(share: float | None) -> str:
-    return "" if share is None else f"{share:.0%}"
+    return ", ".join(percent(share) for share in shares)
 
 
 def _interval(found: Interval | None) -> str:
@@ -144,7 +140,7 @@ def curves_table(curves: Sequence[Curve]) -> Table:
             curve.policy,
             _rooms(curve.rooms),
             f"{curve.runs:,}",
-            _percent(curve.auc),
+            percent(curve.auc),
             _interval(curve.auc_to_first),
             f"{curve.hypervolume:.2f}",
             "" if service is None else f"{service:.2f}",

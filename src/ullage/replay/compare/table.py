@@ -10,7 +10,7 @@ from rich.table import Table
 
 from ullage.replay.budgets import Room, label_of
 from ullage.replay.compare.charges import Charge, charges_of
-from ullage.replay.compare.columns import table_with
+from ullage.replay.compare.columns import percent, table_with
 from ullage.replay.compare.floors import FLOORS, Floor, Judged, judged_by, passes
 from ullage.replay.compare.service import Service, service_of
 from ullage.replay.compare.summary import Summary, summary_of
@@ -260,9 +260,9 @@ def _kept(row: Row) -> list[str]:
     return [
         label_of(row.room),
         f"{row.evidence.needed:,}",
-        _percent(row.evidence.er_line),
-        _percent(row.evidence.recall_1),
-        _percent(row.evidence.lost),
+        percent(row.evidence.er_line),
+        percent(row.evidence.recall_1),
+        percent(row.evidence.lost),
         *(f"{count:,}" for count in kinds),
         f"{row.breaks_per_100:.1f}",
         ", ".join(row.below),
@@ -278,7 +278,3 @@ def _cost(row: Row, charge: Charge | None) -> str:
     if charge is None:
         return ""
     return f"[dim]({charge.input_share:.0%})[/]" if row.below else f"{charge.input_share:.0%}"
-
-
-def _percent(share: float | None) -> str:
-    return "" if share is None else f"{share:.0%}"
