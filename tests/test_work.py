@@ -142,4 +142,27 @@ def test_a_batch_that_stands_is_not_shown_again(monkeypatch):
     assert len(applied) <= len(told)
 
 
+@pytest.mark.parametrize("format", ALL)
+def test_what_stays_behind_a_change_is_not_made_a_digest_of_again(format, monkeypatch):
+    """The history behind the change is gone through anew; the texts in it are the same."""
+    from ullage.stages import digest
+
+    made, make = [], digest._digest
+    monkeypatch.setattr(
+        digest, "_digest", lambda lines, chars: made.append(0) or make(lines, chars)
+    )
+    monkeypatch.setattr(digest, "_remembered", {})
+    session = Session(histories.MODEL[format], recall=True, format=format, limits=VAST)
+    messages = [histories.user(format, "Go on.")]
+    for number in range(1, 60):
+        messages += step(format, number)
+    session.fit(histories.request(format, messages))
+    assert len(made) > 20
+    made.clear()
+    messages[0] = histories.user(format, "Go on, please.")
+    session.fit(histories.request(format, messages))
+    assert session.window.changed
+    assert made == []
+
+
 SHOWN = ("truncated", "pruned", "cut", "condensed")

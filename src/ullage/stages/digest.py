@@ -8,7 +8,8 @@ left out name. So what was read long ago stands in the view in the line that gav
 fraction of its tokens.
 
 Scores are whole numbers, and names are taken in the order of the text: a digest comes out the
-same in every process, whatever its hash seed.
+same in every process, whatever its hash seed. The newest few thousand are remembered by what
+they are of, for a history that was rewound or changed is gone through again.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
+from hashlib import blake2b
 from itertools import chain
 
 from ullage.stages.shorten import ERRORS, safe_cut
@@ -44,6 +46,10 @@ _GAP = "…"
 _READ_CHARS = 40_000
 """Of a longer text the digest is made of its beginning and its end."""
 
+_REMEMBERED = 4_096
+_remembered: dict[tuple[bytes, int], str] = {}
+"""The digests made last, by a hash of what was read and the room; no text itself is held."""
+
 
 def digest(text: str, chars: int) -> str:
     """The lines of a text that tell most, and names from the others.
@@ -55,7 +61,20 @@ def digest(text: str, chars: int) -> str:
         text: the original.
         chars: about how many characters the digest may have.
     """
-    lines = list(_lines(text))
+    read = _read(text)
+    key = blake2b("\n".join(read).encode("utf-8", "surrogatepass")).digest(), chars
+    known = _remembered.get(key)
+    if known is not None:
+        return known
+    made = _digest(list(chain.from_iterable(map(_lines, read))), chars)
+    _remembered[key] = made
+    if len(_remembered) > _REMEMBERED:
+        for old in list(_remembered)[: _REMEMBERED // 2]:
+            _remembered.pop(old, None)
+    return made
+
+
+def _digest(lines: Sequence[str], chars: int) -> str:
     named = [_NAME.findall(line) for line in lines]
     counts = Counter(chain.from_iterable(named))
     chosen = _choose(lines, _worths(lines, named, counts), int(chars * _LINES_SHARE))
@@ -72,10 +91,15 @@ def digest(text: str, chars: int) -> str:
     return "\n".join([*shown, f"[also: {names}]"] if names else shown)
 
 
+def _read(text: str) -> tuple[str, ...]:
+    """The pieces of a text that are read: all of it, or its beginning and its end."""
+    if len(text) <= _READ_CHARS:
+        return (text,)
+    head, tail = safe_cut(text, _READ_CHARS * 2 // 3), len(text) - _READ_CHARS // 3
+    return text[:head], text[safe_cut(text, tail) :]
+
+
 def _lines(text: str) -> Iterator[str]:
-    if len(text) > _READ_CHARS:
-        yield from _lines(text[: safe_cut(text, _READ_CHARS * 2 // 3)])
-        text = text[safe_cut(text, len(text) - _READ_CHARS // 3) :]
     for line in text.splitlines():
         start = 0
         while len(line) - start > _LINE_CHARS:
