@@ -106,7 +106,7 @@ class ConversationCore(ABC):
 
     @abstractmethod
     def _begin(self) -> None:
-        """Make the lock; each conversation its own kind."""
+        """Make what each kind has of its own, once all else is set: its lock; read ahead."""
 
     @property
     def usage(self) -> Usage:

@@ -8,6 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from ullage.stages.shorten import safe_cut
+
 __all__ = ["level", "quotes"]
 
 _LEAST_CHARS = 240
@@ -35,8 +37,8 @@ def quotes(texts: Sequence[str], room_chars: int) -> dict[int, str]:
     shown = {number: _excerpt(texts[number], height) for number in whole}
     room_chars -= sum(map(len, shown.values()))
     for number, text in enumerate(texts):
-        again = newest[text]
-        if again != number and again in shown and room_chars > len(_AGAIN) < len(text):
+        said_again = newest[text] != number and newest[text] in shown
+        if said_again and len(_AGAIN) < min(len(text), room_chars):
             shown[number] = _AGAIN
             room_chars -= len(_AGAIN)
     return shown
@@ -63,6 +65,6 @@ def _excerpt(text: str, chars: int) -> str:
     if len(text) <= chars:
         return text
     kept = max(chars - len(_CUT.format(len(text))), 0)
-    head = int(kept * _HEAD_SHARE)
-    tail = kept - head
-    return text[:head] + _CUT.format(len(text) - kept) + text[len(text) - tail :]
+    tail = safe_cut(text, len(text) - kept + int(kept * _HEAD_SHARE))
+    head = safe_cut(text, kept - (len(text) - tail))
+    return text[:head] + _CUT.format(tail - head) + text[tail:]
