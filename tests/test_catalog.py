@@ -12,14 +12,16 @@ from ullage.catalog import _TABLE, UNKNOWN_WINDOW_TOKENS, _from_library, lookup
 
 PRICED = [name for name, row in _TABLE.items() if row[2] is not None]
 FIGURES = ("input_usd", "output_usd", "cache_read_usd", "cache_write_usd")
+AUDIO = ("audio_input_usd", "audio_cache_read_usd", "audio_output_usd")
 
 
 @pytest.mark.parametrize("model", PRICED)
 def test_our_table_agrees_with_the_library(model):
     ours, theirs = lookup(model), _from_library(model, model, None)
     assert theirs is not None
-    for figure in FIGURES:
+    for figure in (*FIGURES, *AUDIO):
         assert getattr(ours, figure) == pytest.approx(getattr(theirs, figure))
+    assert theirs.long_write_usd in (None, pytest.approx(ours.long_write_usd))
     assert len(ours.tiers) == len(theirs.tiers)
     for mine, other in zip(ours.tiers, theirs.tiers, strict=True):
         assert mine.above_tokens == other.above_tokens

@@ -67,6 +67,51 @@ def test_a_reply_is_told_with_its_tokens():
     )
 
 
+CLAUDE = {"input_tokens": 9, "output_tokens": 1}
+GPT = {"input_tokens": 9, "output_tokens": 1, "total_tokens": 10}
+DROPPED = {"type": "thinking_dropped", "path": "messages.1.content.0"}
+
+
+@pytest.mark.parametrize(
+    ("model", "reply", "told"),
+    [
+        (
+            "claude-opus-5-5",
+            {
+                "id": "msg_1",
+                "usage": CLAUDE,
+                "input_transformations": [
+                    {**DROPPED, "reason": "prefix_binding_mismatch"},
+                    {**DROPPED, "reason": "prefix_binding_mismatch"},
+                    {**DROPPED, "type": "thinking_mismatch_allowed", "reason": "x"},
+                ],
+            },
+            "the provider left out 2 blocks of it: prefix_binding_mismatch (2)",
+        ),
+        (
+            "gpt-6.2-astra",
+            {
+                "id": "resp_1",
+                "usage": GPT,
+                "input_transformations": [
+                    {"id": f"rs_{n}", "type": "reasoning", "action": "removed", "reason": why}
+                    for n, why in enumerate(("prefix_mismatch", "turn_boundary"))
+                ],
+            },
+            "the provider left out 2 blocks of it: prefix_mismatch (1), turn_boundary (1)",
+        ),
+    ],
+)
+def test_reasoning_that_the_provider_left_out_is_told_once(model, reply, told):
+    session = Session(model, format="anthropic" if "claude" in model else "openai-responses")
+    key = "messages" if "claude" in model else "input"
+    session.fit({"model": model, key: [{"role": "user", "content": "Go on."}]})
+    for _ in range(2):  # the same reply twice: as if a driver observed it again
+        session.observe(reply)
+    (event,) = [event for event in session.events if event.kind == "reasoning"]
+    assert (event.where, event.why) == ("reply", told)
+
+
 def test_an_event_goes_through_json(lived):
     again = msgspec.json.decode(msgspec.json.encode(lived.events), type=list[Event])
     assert again == lived.events

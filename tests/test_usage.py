@@ -4,8 +4,11 @@ from hypothesis import strategies as st
 
 from ullage import Usage
 from ullage.formats import FORMATS
+from ullage.usage import Modalities
 
 counts = st.integers(0, 10**7)
+kinds = ("image_tokens", "audio_tokens", "video_tokens", "document_tokens")
+media = st.builds(Modalities, **dict.fromkeys(kinds, counts))
 usages = st.builds(
     Usage,
     fresh_tokens=counts,
@@ -13,6 +16,10 @@ usages = st.builds(
     cache_write_tokens=counts,
     output_tokens=counts,
     reasoning_tokens=counts,
+    long_write_tokens=counts,
+    input_media=media,
+    cache_read_media=media,
+    output_media=media,
 )
 
 
@@ -37,6 +44,11 @@ def test_a_sum_of_replies_is_the_sum_of_their_counts(replies):
     assert total.input_tokens == sum(usage.input_tokens for usage in replies)
     assert total.total_tokens == sum(usage.total_tokens for usage in replies)
     assert total.reasoning_tokens == sum(usage.reasoning_tokens for usage in replies)
+    assert total.long_write_tokens == sum(usage.long_write_tokens for usage in replies)
+    for part in ("input_media", "cache_read_media", "output_media"):
+        for kind in kinds:
+            each = [getattr(getattr(usage, part), kind) for usage in replies]
+            assert getattr(getattr(total, part), kind) == sum(each)
 
 
 @pytest.mark.says(

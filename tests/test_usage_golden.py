@@ -10,11 +10,12 @@ import json
 import os
 import re
 from pathlib import Path
-from types import SimpleNamespace
 
+import msgspec
 import pytest
 from anthropic.types import RawMessageStreamEvent
 from anthropic.types.beta import BetaMessage, BetaRawMessageStreamEvent
+from google.genai.types import GenerateContentResponse
 from hypothesis import given
 from hypothesis import strategies as st
 from openai.types.chat import ChatCompletion, ChatCompletionChunk
@@ -36,19 +37,7 @@ def events_of(golden):
 
 
 def expected(golden):
-    return golden["usage"] and Usage(**golden["usage"])
-
-
-def namespace(value):
-    """What Google's SDK gives: attributes in snake case, None where nothing was sent."""
-    if isinstance(value, list):
-        return [namespace(item) for item in value]
-    if not isinstance(value, dict):
-        return value
-    snake = {re.sub("[A-Z]", lambda m: "_" + m[0].lower(), key): value[key] for key in value}
-    return SimpleNamespace(usage_metadata=None) if not snake else SimpleNamespace(
-        **{"usage_metadata": None, **{key: namespace(item) for key, item in snake.items()}}
-    )  # fmt: skip
+    return golden["usage"] and msgspec.convert(golden["usage"], Usage)
 
 
 def as_sdk(golden):
@@ -62,7 +51,7 @@ def as_sdk(golden):
         case "anthropic":
             kind = BetaRawMessageStreamEvent if streamed else BetaMessage
         case "gemini":
-            return namespace(events)
+            kind = GenerateContentResponse
     return [TypeAdapter(kind).validate_python(event) for event in events]
 
 
@@ -82,6 +71,16 @@ def test_the_classes_add_up_to_what_the_api_counted(name):
     assert found.reasoning_tokens <= found.output_tokens
     if told := re.findall(r'"total_?[Tt]oken(?:s|Count)": (\d+)', json.dumps(events_of(golden))):
         assert int(told[-1]) == golden["total_tokens"]
+
+
+@pytest.mark.parametrize("name", GOLDEN)
+def test_every_token_is_of_one_modality(name):
+    found = usage_of_stream(GOLDEN[name]["format"], events_of(GOLDEN[name])) or Usage()
+    media = (found.input_media, found.output_media)
+    texts = (found.input_text_tokens, found.output_text_tokens)
+    assert sum(texts) + sum(kind.total_tokens for kind in media) == found.total_tokens
+    assert found.cache_read_media.total_tokens <= found.cache_read_tokens
+    assert found.long_write_tokens <= found.cache_write_tokens
 
 
 @pytest.mark.parametrize("name", WHOLE)

@@ -33,7 +33,7 @@ from ullage.recall.found import ToolOutputRef
 from ullage.session import Session, fit
 from ullage.stores import AsyncStore, MemoryStore, SqliteStore, Store
 from ullage.turn import State
-from ullage.usage import Usage
+from ullage.usage import Modalities, Usage
 from ullage.window import Window
 
 __version__ = "0.1.0"
@@ -52,6 +52,7 @@ __all__ = [
     "FormatError",
     "Limits",
     "MemoryStore",
+    "Modalities",
     "Output",
     "OverLimitError",
     "Overflow",

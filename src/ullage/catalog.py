@@ -41,6 +41,7 @@ class Tier(Struct, frozen=True, kw_only=True):
     output_usd: float
     cache_read_usd: float | None = None
     cache_write_usd: float | None = None
+    long_write_usd: float | None = None
 
 
 class ModelInfo(Struct, frozen=True, kw_only=True):
@@ -55,7 +56,12 @@ class ModelInfo(Struct, frozen=True, kw_only=True):
         input_usd: fresh prompt tokens.
         output_usd: output tokens, reasoning included.
         cache_read_usd: prompt tokens read from cache; None is priced as fresh.
-        cache_write_usd: prompt tokens written to cache for five minutes; None as fresh.
+        cache_write_usd: prompt tokens written to cache for the vendor's shorter time; None as
+            fresh.
+        long_write_usd: those written for the longer time; None as for the shorter.
+        audio_input_usd: fresh prompt tokens of audio; None as other tokens, as are the next two.
+        audio_cache_read_usd: those read from cache.
+        audio_output_usd: output tokens of audio.
         tiers: dearer prices of longer prompts, shortest first.
     """
 
@@ -68,6 +74,10 @@ class ModelInfo(Struct, frozen=True, kw_only=True):
     output_usd: float | None = None
     cache_read_usd: float | None = None
     cache_write_usd: float | None = None
+    long_write_usd: float | None = None
+    audio_input_usd: float | None = None
+    audio_cache_read_usd: float | None = None
+    audio_output_usd: float | None = None
     tiers: tuple[Tier, ...] = ()
 
 
@@ -86,12 +96,12 @@ def lookup(model: str, provider: str | None = None) -> ModelInfo:
     ours = _TABLE.get(name)
     native = provider is None or provider.lower() in _MAKERS.get(maker, ())
     if ours is not None and native:
-        return _from_row(model, maker, ours)
+        return _from_row(model, name, ours)
     listed = _from_library(model, name, provider)
     if listed is not None:
         return listed
     if ours is not None:
-        return _from_row(model, maker, ours)
+        return _from_row(model, name, ours)
     return ModelInfo(id=model, provider=maker)
 
 
@@ -178,6 +188,14 @@ _TABLE: dict[str, _Row] = {
     "gemini-4-argon": (1_048_576, 65_536, 2.0, 10.0, 0.1, None, None),
 }
 
+# of those whose audio has a price of its own: input, cache read
+_AUDIO: dict[str, tuple[float, float]] = {
+    "gemini-2.5-flash": (1.0, 0.1),
+    "gemini-3-flash-preview": (1.0, 0.1),
+}
+# what the longer of two times in the cache costs, of the price of the shorter
+_LONG_WRITE = {"anthropic": 1.6, "openai": 2.0}
+
 # what genai-prices leaves out, by the start of the plain name: window (0: as listed), output
 _GAPS: tuple[tuple[str, int, int], ...] = (
     ("claude-3-5", 0, 8_192), ("claude-3-7", 0, 64_000), ("claude-3", 0, 4_096),
@@ -192,9 +210,12 @@ _GAPS: tuple[tuple[str, int, int], ...] = (
 # fmt: on
 
 
-def _from_row(model: str, maker: str, row: _Row) -> ModelInfo:
+def _from_row(model: str, name: str, row: _Row) -> ModelInfo:
     """A row of our table as a value."""
     window, most, fresh, output, read, write, cliff = row
+    maker = _maker(name)
+    audio, audio_read = _AUDIO.get(name, (None, None))
+    long_write = None if write is None else write * _LONG_WRITE.get(maker, 1.0)
     info = ModelInfo(
         id=model,
         provider=maker,
@@ -205,6 +226,9 @@ def _from_row(model: str, maker: str, row: _Row) -> ModelInfo:
         output_usd=output,
         cache_read_usd=read,
         cache_write_usd=write,
+        long_write_usd=long_write,
+        audio_input_usd=audio,
+        audio_cache_read_usd=audio_read,
     )
     return info if cliff is None else replace(info, tiers=(_tier(info, cliff),))
 
@@ -212,12 +236,15 @@ def _from_row(model: str, maker: str, row: _Row) -> ModelInfo:
 def _tier(info: ModelInfo, cliff: _Cliff) -> Tier:
     """The dearer prices: everything of the prompt by one factor, the output by another."""
     above, factor, output_factor = cliff
+    of_cache = (info.cache_read_usd, info.cache_write_usd, info.long_write_usd)
+    read, write, long_write = (None if price is None else price * factor for price in of_cache)
     return Tier(
         above_tokens=above,
         input_usd=(info.input_usd or 0.0) * factor,
         output_usd=(info.output_usd or 0.0) * output_factor,
-        cache_read_usd=None if info.cache_read_usd is None else info.cache_read_usd * factor,
-        cache_write_usd=None if info.cache_write_usd is None else info.cache_write_usd * factor,
+        cache_read_usd=read,
+        cache_write_usd=write,
+        long_write_usd=long_write,
     )
 
 
@@ -240,9 +267,9 @@ def _from_library(model: str, name: str, provider: str | None) -> ModelInfo | No
     window, most = _gaps(name)
     window = listed.context_window or window
     prices = listed.get_prices(datetime.now(UTC))
-    names = ("input_mtok", "output_mtok", "cache_read_mtok", "cache_write_mtok")
-    columns = [getattr(prices, column, None) for column in names]
-    fresh, output, read, write = (_base(column) for column in columns)
+    columns = [getattr(prices, name, None) for name in _COLUMNS]
+    fresh, output, read, write, long_write = (_base(column) for column in columns)
+    audio, audio_read, spoken = (_base(getattr(prices, name, None)) for name in _OF_AUDIO)
     return ModelInfo(
         id=model,
         provider=served_by,
@@ -253,8 +280,19 @@ def _from_library(model: str, name: str, provider: str | None) -> ModelInfo | No
         output_usd=output,
         cache_read_usd=read,
         cache_write_usd=write,
+        long_write_usd=long_write,
+        audio_input_usd=audio,
+        audio_cache_read_usd=audio_read,
+        audio_output_usd=spoken,
         tiers=_tiers(columns) if fresh is not None and output is not None else (),
     )
+
+
+_COLUMNS = (
+    *("input_mtok", "output_mtok", "cache_read_mtok", "cache_write_mtok"),
+    "cache_write_1h_mtok",
+)
+_OF_AUDIO = ("input_audio_mtok", "cache_audio_read_mtok", "output_audio_mtok")
 
 
 def _listed(model: str, name: str, provider: str | None) -> tuple[str, _Listed] | None:
@@ -277,11 +315,12 @@ def _base(price: Any) -> float | None:
 
 
 def _tiers(columns: list[Any]) -> tuple[Tier, ...]:
-    """The tiers of four columns of prices, one for each length at which any of them changes."""
+    """The tiers of the columns of prices, one for each length at which any of them changes."""
     starts = {tier.start for column in columns for tier in getattr(column, "tiers", ())}
     found = []
     for start in sorted(starts):
-        fresh, output, read, write = (_price_above(column, start) for column in columns)
+        prices = (_price_above(column, start) for column in columns)
+        fresh, output, read, write, long_write = prices
         found.append(
             Tier(
                 above_tokens=start,
@@ -289,6 +328,7 @@ def _tiers(columns: list[Any]) -> tuple[Tier, ...]:
                 output_usd=output or 0.0,
                 cache_read_usd=read,
                 cache_write_usd=write,
+                long_write_usd=long_write,
             )
         )
     return tuple(found)

@@ -1,6 +1,7 @@
 """What a reply costs.
 
-Each class of tokens has its price: fresh, read from cache, written to cache, output. The
+Each class of tokens has its price: fresh, read from cache, written to cache, output; what was
+heard or spoken has its own where the vendor has one, as has what is cached for longer. The
 length of the whole prompt chooses the tier, and the tier prices the whole request, its output
 included (`provider-rules` §3.4). An unknown price makes the cost unknown, never nought.
 """
@@ -26,14 +27,24 @@ def cost_usd(usage: Usage, info: ModelInfo) -> float | None:
         info: the model's prices. A missing cache price means that such tokens cost as much
             as fresh ones.
     """
-    fresh_usd, output_usd, read_usd, write_usd = _prices(usage.input_tokens, info)
-    if fresh_usd is None or output_usd is None:
+    price = _at(usage.input_tokens, info)
+    if price.input_usd is None or price.output_usd is None:
         return None
+    read_usd = _first(price.cache_read_usd, price.input_usd)
+    write_usd = _first(price.cache_write_usd, price.input_usd)
+    read_audio = min(usage.cache_read_media.audio_tokens, usage.cache_read_tokens)
+    audio = min(max(usage.input_media.audio_tokens - read_audio, 0), usage.fresh_tokens)
+    spoken = min(usage.output_media.audio_tokens, usage.output_tokens)
+    long_writes = min(usage.long_write_tokens, usage.cache_write_tokens)
     total = (
-        usage.fresh_tokens * fresh_usd
-        + usage.cache_read_tokens * (fresh_usd if read_usd is None else read_usd)
-        + usage.cache_write_tokens * (fresh_usd if write_usd is None else write_usd)
-        + usage.output_tokens * output_usd
+        (usage.fresh_tokens - audio) * price.input_usd
+        + audio * _first(info.audio_input_usd, price.input_usd)
+        + (usage.cache_read_tokens - read_audio) * read_usd
+        + read_audio * _first(info.audio_cache_read_usd, read_usd)
+        + (usage.cache_write_tokens - long_writes) * write_usd
+        + long_writes * _first(price.long_write_usd, write_usd)
+        + (usage.output_tokens - spoken) * price.output_usd
+        + spoken * _first(info.audio_output_usd, price.output_usd)
     )
     return total / _MILLION
 
@@ -49,12 +60,14 @@ def worst_usd(prompt_tokens: int, output_tokens: int, info: ModelInfo) -> float 
     return max(costs, default=None)
 
 
-def _prices(
-    prompt_tokens: int, info: ModelInfo
-) -> tuple[float | None, float | None, float | None, float | None]:
-    """Fresh, output, cache read and cache write price of a prompt of this length."""
+def _at(prompt_tokens: int, info: ModelInfo) -> ModelInfo | Tier:
+    """What holds the prices of a prompt of this length."""
     chosen: ModelInfo | Tier = info
     for tier in info.tiers:
         if prompt_tokens > tier.above_tokens:
             chosen = tier
-    return chosen.input_usd, chosen.output_usd, chosen.cache_read_usd, chosen.cache_write_usd
+    return chosen
+
+
+def _first(price_usd: float | None, otherwise_usd: float) -> float:
+    return otherwise_usd if price_usd is None else price_usd

@@ -16,7 +16,7 @@ Kind: TypeAlias = Literal[
     "preparing",  # a summary was begun beside the turns, before it is needed
     "summary_refused",  # what a model wrote was not accepted; the deterministic summary stands
     "stalled",  # what was summarised is being done again, call for call, and nothing is changed
-    "reasoning",  # reasoning that an edit made invalid was left out
+    "reasoning",  # reasoning that an edit made invalid was left out, here or by the provider
     "held",  # a batch was not made: reasoning of an open turn must stay, or it wins too little
     "cut",  # one oversized text was cut to fit the hard limit
     "joined",  # the history was already under way when the session first saw it

@@ -24,7 +24,7 @@ from ullage.effects import Output, Steps, Summarise
 from ullage.errors import ConfigError, FormatError, RefNotFound
 from ullage.events import Event
 from ullage.formats import FORMATS, Format
-from ullage.formats._base import name_of_call, reply_id
+from ullage.formats._base import name_of_call, reasoning_left_out, reply_id
 from ullage.limits import Limits
 from ullage.memo import Memo
 from ullage.notices import Words
@@ -256,8 +256,17 @@ class SessionCore(ABC):
         if heard and self._heard == (heard, usage):
             return None  # the very reply that was observed before (F104)
         self._heard = (heard, usage)
+        self._tell_of_reasoning(reply)
         self.budget.settle(self._payer, usage, window.meter.model, window.estimate)
         return observe(usage, self.state, window)
+
+    def _tell_of_reasoning(self, reply: Any) -> None:
+        """An event, if the provider left reasoning out that stood in the request."""
+        reasons = reasoning_left_out(reply)
+        if reasons:
+            told = ", ".join(f"{reason} ({count})" for reason, count in reasons.items())
+            why = f"the provider left out {reasons.total():,} blocks of it: {told}"
+            self.events.append(Event(kind="reasoning", where="reply", why=why))
 
     def _observed(self, state: State) -> None:
         usage = state.usage.input_tokens - self.state.usage.input_tokens

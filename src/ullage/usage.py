@@ -4,15 +4,53 @@ from __future__ import annotations
 
 from msgspec import Struct
 
-__all__ = ["Usage"]
+__all__ = ["Modalities", "Usage"]
+
+
+class Modalities(Struct, frozen=True, kw_only=True):
+    """Of some tokens those that are no text, each in one modality. What is left is text."""
+
+    image_tokens: int = 0
+    audio_tokens: int = 0
+    video_tokens: int = 0
+    document_tokens: int = 0
+
+    @property
+    def total_tokens(self) -> int:
+        """All that is no text."""
+        return self.image_tokens + self.audio_tokens + self.video_tokens + self.document_tokens
+
+    def __add__(self, other: Modalities) -> Modalities:
+        return Modalities(
+            image_tokens=self.image_tokens + other.image_tokens,
+            audio_tokens=self.audio_tokens + other.audio_tokens,
+            video_tokens=self.video_tokens + other.video_tokens,
+            document_tokens=self.document_tokens + other.document_tokens,
+        )
+
+
+_TEXT = Modalities()
 
 
 class Usage(Struct, frozen=True, kw_only=True):
     """Token counts of one reply, or the sum of several.
 
-    The classes do not overlap, whatever the vendor's field says: Anthropic reports cached
-    tokens outside ``input_tokens``, OpenAI and Gemini inside (`provider-rules` §4.1).
-    ``reasoning_tokens`` is a part of ``output_tokens``, given for information.
+    The four classes do not overlap, whatever the vendor's field says: Anthropic reports cached
+    tokens outside ``input_tokens``, OpenAI and Gemini inside (`provider-rules` §4.1). What
+    stands below them is a part of one of them, and not counted again.
+
+    Attributes:
+        fresh_tokens: of the prompt, neither read from a cache nor written to one.
+        cache_read_tokens: of the prompt, read from cache.
+        cache_write_tokens: of the prompt, written to cache.
+        output_tokens: of the reply, reasoning included.
+        reasoning_tokens: of the output.
+        long_write_tokens: of those written to cache, for the longer of the vendor's two times
+            (an hour at Anthropic, twelve at OpenAI).
+        input_media: of the whole prompt, by modality.
+        cache_read_media: of those read from cache; and of ``input_media``. Empty where the
+            vendor does not say what of its cache was no text.
+        output_media: of the output, by modality.
     """
 
     fresh_tokens: int = 0
@@ -20,6 +58,10 @@ class Usage(Struct, frozen=True, kw_only=True):
     cache_write_tokens: int = 0
     output_tokens: int = 0
     reasoning_tokens: int = 0
+    long_write_tokens: int = 0
+    input_media: Modalities = _TEXT
+    cache_read_media: Modalities = _TEXT
+    output_media: Modalities = _TEXT
 
     @property
     def input_tokens(self) -> int:
@@ -31,6 +73,16 @@ class Usage(Struct, frozen=True, kw_only=True):
         """Prompt and output together."""
         return self.input_tokens + self.output_tokens
 
+    @property
+    def input_text_tokens(self) -> int:
+        """Of the prompt, what is text."""
+        return max(self.input_tokens - self.input_media.total_tokens, 0)
+
+    @property
+    def output_text_tokens(self) -> int:
+        """Of the output, what is text, reasoning included."""
+        return max(self.output_tokens - self.output_media.total_tokens, 0)
+
     def __add__(self, other: Usage) -> Usage:
         return Usage(
             fresh_tokens=self.fresh_tokens + other.fresh_tokens,
@@ -38,4 +90,8 @@ class Usage(Struct, frozen=True, kw_only=True):
             cache_write_tokens=self.cache_write_tokens + other.cache_write_tokens,
             output_tokens=self.output_tokens + other.output_tokens,
             reasoning_tokens=self.reasoning_tokens + other.reasoning_tokens,
+            long_write_tokens=self.long_write_tokens + other.long_write_tokens,
+            input_media=self.input_media + other.input_media,
+            cache_read_media=self.cache_read_media + other.cache_read_media,
+            output_media=self.output_media + other.output_media,
         )

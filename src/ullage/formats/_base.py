@@ -6,6 +6,7 @@ policies or stores. What it gives back for an untouched message is the caller's 
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Protocol, TypeAlias
 
@@ -156,6 +157,20 @@ def reply_id(reply: Any) -> str:
     """The id a provider gave its reply, ``""`` if it has none."""
     found = (field(reply, name) for name in ("id", "responseId", "response_id"))
     return next((name for name in found if isinstance(name, str)), "")
+
+
+def reasoning_left_out(reply: Any) -> Counter[str]:
+    """How many blocks of reasoning the provider says it left out of the prompt, by its reasons.
+
+    Claude and GPT from 6.2 on tell it in ``input_transformations`` (`provider-rules` §0.1, R11);
+    what was let through all the same is told there too, and not counted.
+    """
+    told = field(reply, "input_transformations")
+    return Counter(
+        str(field(each, "reason"))
+        for each in (told if isinstance(told, (list, tuple)) else ())
+        if field(each, "type") == "thinking_dropped" or field(each, "action") == "removed"
+    )
 
 
 _CALL_BODIES = ("function", "custom", "functionCall", "function_call")

@@ -29,6 +29,7 @@ from ullage.formats._base import (
     unknown_role,
     unmarked,
 )
+from ullage.formats._usages import beside_the_cache
 from ullage.formats.families import family_of
 from ullage.messages import (
     WHOLE,
@@ -252,16 +253,7 @@ class Anthropic(MessageList):
     def usage(self, reply: Any) -> Usage | None:
         """See `Format.usage`. Cached tokens are outside ``input_tokens``."""
         usage = field(reply, "usage")
-        if usage is None:
-            return None
-        details = field(usage, "output_tokens_details")
-        return Usage(
-            fresh_tokens=field(usage, "input_tokens") or 0,
-            cache_read_tokens=field(usage, "cache_read_input_tokens") or 0,
-            cache_write_tokens=field(usage, "cache_creation_input_tokens") or 0,
-            output_tokens=field(usage, "output_tokens") or 0,
-            reasoning_tokens=(field(details, "thinking_tokens") or 0) if details else 0,
-        )
+        return None if usage is None else beside_the_cache(usage)
 
 
 def _is_whole(compaction: Mapping[str, Any]) -> bool:

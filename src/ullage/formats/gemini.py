@@ -53,6 +53,7 @@ from ullage.formats._gemini_results import (
     response_text,
     unwrapped,
 )
+from ullage.formats._usages import of_gemini
 from ullage.formats.families import family_of
 from ullage.messages import (
     WHOLE,
@@ -332,24 +333,7 @@ class Gemini:
         ``candidatesTokenCount``, and what tools of the server's brought in is outside both.
         """
         counts = get(reply, "usageMetadata")
-        if counts is None:
-            return None
-        prompt, brought, read, said, thought = (get(counts, name) or 0 for name in _COUNTS)
-        return Usage(
-            fresh_tokens=max(prompt - read, 0) + brought,
-            cache_read_tokens=read,
-            output_tokens=said + thought,
-            reasoning_tokens=thought,
-        )
-
-
-_COUNTS = (
-    "promptTokenCount",
-    "toolUsePromptTokenCount",
-    "cachedContentTokenCount",
-    "candidatesTokenCount",
-    "thoughtsTokenCount",
-)
+        return None if counts is None else of_gemini(counts)
 
 
 def _is_wire_id(call: ToolCall) -> bool:

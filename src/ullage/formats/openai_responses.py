@@ -32,6 +32,7 @@ from ullage.formats._base import (
     unknown_role,
     unmarked,
 )
+from ullage.formats._usages import with_the_cache
 from ullage.formats.media import without_medium
 from ullage.messages import (
     WHOLE,
@@ -312,19 +313,7 @@ class OpenAIResponses(MessageList):
     def usage(self, reply: Any) -> Usage | None:
         """See `Format.usage`. Cached and written tokens are inside ``input_tokens``."""
         usage = field(reply, "usage")
-        if usage is None:
-            return None
-        prompt, details = field(usage, "input_tokens") or 0, field(usage, "input_tokens_details")
-        read = (field(details, "cached_tokens") or 0) if details else 0
-        written = (field(details, "cache_write_tokens") or 0) if details else 0
-        thought = field(usage, "output_tokens_details")
-        return Usage(
-            fresh_tokens=max(prompt - read - written, 0),
-            cache_read_tokens=read,
-            cache_write_tokens=written,
-            output_tokens=field(usage, "output_tokens") or 0,
-            reasoning_tokens=(field(thought, "reasoning_tokens") or 0) if thought else 0,
-        )
+        return None if usage is None else with_the_cache(usage, "input", "output")
 
 
 # ── the items ────────────────────────────────────────────────────────────────────────────

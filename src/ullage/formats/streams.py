@@ -16,13 +16,13 @@ bill, and where a server ran several iterations it is not the size of the contex
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable
-from functools import lru_cache
 from typing import Any
 
 from ullage.errors import FormatError
 from ullage.formats._base import field
+from ullage.formats._gemini_fields import get
+from ullage.formats._usages import beside_the_cache, of_gemini, with_the_cache
 from ullage.usage import Usage
 
 __all__ = ["usage_of_stream"]
@@ -58,12 +58,12 @@ def usage_of_stream(format_name: str, events: Iterable[Any]) -> Usage | None:
 
 def _chat(events: Iterable[Any]) -> Usage | None:
     found = _last(field(event, "usage") for event in events)
-    return None if found is None else _inclusive(found, "prompt", "completion")
+    return None if found is None else with_the_cache(found, "prompt", "completion")
 
 
 def _responses(events: Iterable[Any]) -> Usage | None:
     found = _last(field(_response(event), "usage") for event in events)
-    return None if found is None else _inclusive(found, "input", "output")
+    return None if found is None else with_the_cache(found, "input", "output")
 
 
 def _response(event: Any) -> Any:
@@ -73,23 +73,11 @@ def _response(event: Any) -> Any:
     return event if field(event, "object") == "response" else None
 
 
-def _inclusive(usage: Any, prompt: str, output: str) -> Usage:
-    """OpenAI's way: cached and written tokens are inside the prompt's."""
-    details = field(usage, f"{prompt}_tokens_details")
-    read, written = _count(details, "cached_tokens"), _count(details, "cache_write_tokens")
-    return Usage(
-        fresh_tokens=max(_count(usage, f"{prompt}_tokens") - read - written, 0),
-        cache_read_tokens=read,
-        cache_write_tokens=written,
-        output_tokens=_count(usage, f"{output}_tokens"),
-        reasoning_tokens=_count(field(usage, f"{output}_tokens_details"), "reasoning_tokens"),
-    )
-
-
 _ANTHROPIC = (
     "input_tokens",
     "cache_read_input_tokens",
     "cache_creation_input_tokens",
+    "cache_creation",
     "output_tokens",
     "output_tokens_details",
     "iterations",
@@ -111,38 +99,16 @@ def _anthropic(events: Iterable[Any]) -> Usage | None:
     if not known:
         return None
     iterations = known.get("iterations")
-    total = _exclusive(known)
+    total = beside_the_cache(known)
     for iteration in iterations if isinstance(iterations, (list, tuple)) else ():
         if field(iteration, "type") == "compaction":
-            total += _exclusive(iteration)
+            total += beside_the_cache(iteration)
     return total
 
 
-def _exclusive(usage: Any) -> Usage:
-    """Anthropic's way: cached and written tokens are beside the input's."""
-    return Usage(
-        fresh_tokens=_count(usage, "input_tokens"),
-        cache_read_tokens=_count(usage, "cache_read_input_tokens"),
-        cache_write_tokens=_count(usage, "cache_creation_input_tokens"),
-        output_tokens=_count(usage, "output_tokens"),
-        reasoning_tokens=_count(field(usage, "output_tokens_details"), "thinking_tokens"),
-    )
-
-
 def _gemini(events: Iterable[Any]) -> Usage | None:
-    """Cached tokens are inside the prompt's; thoughts are beside the candidates'."""
-    found = _last(_either(event, "usageMetadata") for event in events)
-    if found is None:
-        return None
-    read = _count(found, "cachedContentTokenCount")
-    thought = _count(found, "thoughtsTokenCount")
-    prompt = max(_count(found, "promptTokenCount") - read, 0)
-    return Usage(
-        fresh_tokens=prompt + _count(found, "toolUsePromptTokenCount"),
-        cache_read_tokens=read,
-        output_tokens=_count(found, "candidatesTokenCount") + thought,
-        reasoning_tokens=thought,
-    )
+    found = _last(get(event, "usageMetadata") for event in events)
+    return None if found is None else of_gemini(found)
 
 
 _READERS = {
@@ -153,29 +119,9 @@ _READERS = {
 }
 
 
-# -- fields ---------------------------------------------------------------------------------
-
-
 def _last(values: Iterable[Any]) -> Any:
     """The last value that is not None."""
     found = None
     for value in values:
         found = found if value is None else value
     return found
-
-
-def _count(value: Any, name: str) -> int:
-    """A count; 0 where there is none, or none that could be one."""
-    found = _either(value, name)
-    return found if isinstance(found, int) and found > 0 else 0
-
-
-def _either(value: Any, name: str) -> Any:
-    """A field by its name on the wire, or as an SDK for Python spells it."""
-    found = field(value, name)
-    return field(value, _snake(name)) if found is None else found
-
-
-@lru_cache(maxsize=128)
-def _snake(name: str) -> str:
-    return re.sub("[A-Z]", lambda letter: "_" + letter[0].lower(), name)

@@ -1,0 +1,94 @@
+"""What one usage object reports, in the words of each API (`provider-rules` §4.1).
+
+OpenAI and Gemini count cached tokens inside the prompt, Anthropic beside it; thoughts are inside
+the output everywhere but at Gemini. A count that is missing, or cannot be one, is 0.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+from ullage.formats._base import field
+from ullage.formats._gemini_fields import get
+from ullage.usage import Modalities, Usage
+
+__all__ = ["beside_the_cache", "of_gemini", "with_the_cache"]
+
+_KINDS = ("image", "audio", "video", "document")
+
+
+def with_the_cache(usage: Any, prompt: str, output: str) -> Usage:
+    """OpenAI's: cached and written tokens are inside the prompt's.
+
+    Args:
+        usage: the object.
+        prompt: how its fields call the prompt: ``"prompt"`` (Chat) or ``"input"`` (Responses).
+        output: and the output: ``"completion"`` or ``"output"``.
+    """
+    details, said = (field(usage, f"{side}_tokens_details") for side in (prompt, output))
+    read, written = _count(details, "cached_tokens"), _count(details, "cache_write_tokens")
+    return Usage(
+        fresh_tokens=max(_count(usage, f"{prompt}_tokens") - read - written, 0),
+        cache_read_tokens=read,
+        cache_write_tokens=written,
+        output_tokens=_count(usage, f"{output}_tokens"),
+        reasoning_tokens=_count(said, "reasoning_tokens"),
+        long_write_tokens=_count(field(details, "cache_write_tokens_details"), "ttl_12h_tokens"),
+        input_media=_named(details),
+        cache_read_media=_named(field(details, "cached_tokens_details")),
+        output_media=_named(said),
+    )
+
+
+def beside_the_cache(usage: Any) -> Usage:
+    """Anthropic's: cached and written tokens are beside the input's."""
+    written = field(usage, "cache_creation")
+    return Usage(
+        fresh_tokens=_count(usage, "input_tokens"),
+        cache_read_tokens=_count(usage, "cache_read_input_tokens"),
+        cache_write_tokens=_count(usage, "cache_creation_input_tokens"),
+        output_tokens=_count(usage, "output_tokens"),
+        reasoning_tokens=_count(field(usage, "output_tokens_details"), "thinking_tokens"),
+        long_write_tokens=_count(written, "ephemeral_1h_input_tokens"),
+    )
+
+
+def of_gemini(counts: Any) -> Usage:
+    """Gemini's: cached tokens are inside the prompt's, thoughts beside the candidates'.
+
+    What tools of the server's brought in is beside both, and is fresh.
+    """
+    read, thought = _count(counts, "cachedContentTokenCount"), _count(counts, "thoughtsTokenCount")
+    fresh = max(_count(counts, "promptTokenCount") - read, 0)
+    return Usage(
+        fresh_tokens=fresh + _count(counts, "toolUsePromptTokenCount"),
+        cache_read_tokens=read,
+        output_tokens=_count(counts, "candidatesTokenCount") + thought,
+        reasoning_tokens=thought,
+        input_media=_listed(get(counts, "promptTokensDetails"))
+        + _listed(get(counts, "toolUsePromptTokensDetails")),
+        cache_read_media=_listed(get(counts, "cacheTokensDetails")),
+        output_media=_listed(get(counts, "candidatesTokensDetails")),
+    )
+
+
+def _count(value: Any, name: str) -> int:
+    found = get(value, name)
+    return found if isinstance(found, int) and found > 0 else 0
+
+
+def _named(details: Any) -> Modalities:
+    """Modalities that are fields of an object: ``audio_tokens``."""
+    return Modalities(**{f"{kind}_tokens": _count(details, f"{kind}_tokens") for kind in _KINDS})
+
+
+def _listed(details: Any) -> Modalities:
+    """Modalities that are a list: ``{"modality": "AUDIO", "tokenCount": 250}``."""
+    found = Modalities()
+    for each in details if isinstance(details, Iterable) else ():
+        modality = get(each, "modality")
+        kind = str(getattr(modality, "value", modality)).lower()
+        if kind in _KINDS:
+            found += Modalities(**{f"{kind}_tokens": _count(each, "tokenCount")})
+    return found
