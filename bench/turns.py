@@ -102,8 +102,7 @@ def timed_ms(work: Callable[[], object]) -> float:
 
 
 def session_for(format: Format, window_tokens: int, **more: Any) -> Session:
-    """A session with its own window and a memory store, as a new process would have it."""
-    digest._remembered.clear()
+    """A session with its own window and a memory store."""
     return Session(
         MODELS[format],
         limits=Limits(window_tokens=window_tokens),
@@ -111,6 +110,12 @@ def session_for(format: Format, window_tokens: int, **more: Any) -> Session:
         recall=True,
         **more,
     )
+
+
+def cold_session(format: Format, window_tokens: int, **more: Any) -> Session:
+    """The same, as a new process has it: with no digest remembered."""
+    digest._remembered.clear()
+    return session_for(format, window_tokens, **more)
 
 
 def name_of(format: Format, history: Sequence[Message]) -> str:
@@ -191,7 +196,7 @@ def changed_by_the_caller(format: Format, history: list[Message]) -> Iterator[Fi
     session.fit(whole)
     middle, times = whole[KEYS[format]][len(history) // 2 // 2 * 2 + 2], []
     original = dict(middle)
-    for number in range(30):
+    for number in range(30 if len(history) < 1_000 else 5):
         middle.clear()
         middle.update(said_by_user(format, f"changed in place, {number}"))
         times.append(timed_ms(lambda: session.fit(whole)))
@@ -202,7 +207,7 @@ def changed_by_the_caller(format: Format, history: list[Message]) -> Iterator[Fi
     other = request(format, grown(format, history[: len(history) // 2], 0, "another way"))
     session = session_for(format, VAST)
     fit_times(session, [here, other])
-    times = fit_times(session, [here, other] * 50)
+    times = fit_times(session, [here, other] * 20)
     yield of_times(group, f"{name}: two branches in turn", times)
 
 
@@ -220,7 +225,7 @@ def cold(format: Format, history: list[Message]) -> Iterator[Figure]:
     ):
         times = []
         for _ in range(COLD):
-            session, whole = session_for(format, window), request(format, history)
+            session, whole = cold_session(format, window), request(format, history)
             times += fit_times(session, [whole], counted=counted)
         yield of_times(group, f"{name}: {what}", times, target)
 
@@ -233,7 +238,7 @@ def beside_a_json_library(format: Format, history: list[Message]) -> Iterator[Fi
     reads = [timed_ms(lambda: decode(sent)) for _ in range(3 * COLD)]
     wire, parses, fits = WIRES[format], [], []
     for _ in range(COLD):
-        whole, session = decode(sent), session_for(format, VAST)
+        whole, session = decode(sent), cold_session(format, VAST)
         raws = wire.history(whole)
         parses.append(timed_ms(lambda r=raws: [wire.parse(raw, "message") for raw in r]))
         fits += fit_times(session, [whole])
@@ -249,7 +254,7 @@ def mending(format: Format, history: list[Message]) -> Iterator[Figure]:
     """The same as nothing decided, with ``repair=True`` and an interrupted call."""
     group, name = "A call that decides nothing, with repair", name_of(format, history)
     broken = [*history[: len(history) // 2], *history[len(history) // 2 + 1 :]]
-    session = session_for(format, VAST, repair=True)
+    session = cold_session(format, VAST, repair=True)
     first = fit_times(session, [request(format, broken)])
     yield of_times(group, f"{name}: the first call", first)
     times = []
@@ -320,7 +325,7 @@ def _prunes(material: Material, name: str, store: Store) -> Figure:
     tokens = _tokens(history)
     times, edits = [], 0
     for number in range(6):
-        session = session_for(
+        session = cold_session(
             "openai-chat", int(tokens / 0.75) + 16_000, store=store, tenant=str(number)
         )
         session.fit(request("openai-chat", history))
@@ -338,7 +343,7 @@ def _emergencies(material: Material, name: str, store: Store) -> Figure:
     limit = int(_tokens(history) * 1.08 / 0.97) + 8_100
     times, kept = [], 0
     for number in range(6):
-        session = session_for("openai-chat", limit, store=store, policy=guard, tenant=str(number))
+        session = cold_session("openai-chat", limit, store=store, policy=guard, tenant=str(number))
         session.fit(request("openai-chat", history))
         longer = grown("openai-chat", history, number, material.source[:39_000])
         times += fit_times(session, [request("openai-chat", longer)])
