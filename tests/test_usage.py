@@ -1,8 +1,12 @@
+import json
+from pathlib import Path
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ullage import Usage
+from tests.histories import MODEL, Turn, request, user, wire
+from ullage import Budget, Session, Usage
 from ullage.formats import FORMATS
 from ullage.usage import Modalities
 
@@ -69,3 +73,27 @@ def test_the_same_tokens_reported_by_two_vendors_are_the_same_usage():
     assert FORMATS["openai-chat"].usage({"usage": chat}) == ours
     assert FORMATS["anthropic"].usage({"usage": claude}) == ours
     assert FORMATS["anthropic"].usage({"content": []}) is None
+
+
+GOLDEN = Path(__file__).parent / "fixtures" / "usage"
+
+
+@pytest.mark.parametrize(
+    ("name", "sent"),
+    [
+        ("anthropic-server-tools", 42_100),  # the first of three replies of one server-side loop
+        ("gemini-media", 40_000),  # without what a tool of the server's brought in
+        ("anthropic-compaction", None),  # the server compacted the prompt before it was read
+    ],
+)
+def test_what_a_server_adds_is_paid_for_and_is_not_the_size_of_the_prompt(name, sent):
+    """A sum over a loop of the server's would look like a prompt three times as long (F64)."""
+    golden = json.loads((GOLDEN / f"{name}.json").read_text())
+    format = golden["format"]
+    session = Session(MODEL[format], format=format, budget=Budget(tokens=10**9))
+    session.fit(request(format, wire(format, [])))
+    session.observe(golden["reply"])
+    assert session.usage.total_tokens == golden["total_tokens"]
+    assert session.budget.spent.usage.total_tokens == golden["total_tokens"]
+    session.fit(request(format, [*wire(format, [Turn(said="Done.")]), user(format, "And now?")]))
+    assert session.window.reported_tokens == sent

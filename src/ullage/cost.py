@@ -27,7 +27,7 @@ def cost_usd(usage: Usage, info: ModelInfo) -> float | None:
         info: the model's prices. A missing cache price means that such tokens cost as much
             as fresh ones.
     """
-    price = _at(usage.input_tokens, info)
+    price = _at(usage.sent_tokens or usage.input_tokens, info)
     if price.input_usd is None or price.output_usd is None:
         return None
     read_usd = _first(price.cache_read_usd, price.input_usd)

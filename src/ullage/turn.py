@@ -336,9 +336,9 @@ def observe(usage: Usage, state: State, window: Window) -> Steps[State]:
     price = cost_usd(usage, lookup(window.meter.model))
     spent = None if price is None or state.cost_usd is None else state.cost_usd + price
     state = replace(state, usage=state.usage + usage, cost_usd=spent)
-    if usage.input_tokens <= 0:
+    if usage.sent_tokens <= 0:
         return state  # a stream without usage says nothing about the context (F63)
-    observed = Observed(usage.input_tokens, window.tokens, usage.output_tokens)
+    observed = Observed(usage.sent_tokens, window.tokens, usage.output_tokens)
     key = window.transcript.decision_key(window.size)
     ledger, record = state.ledger.with_observed(key, observed)
     yield Commit((), (record,))

@@ -51,6 +51,9 @@ class Usage(Struct, frozen=True, kw_only=True):
         cache_read_media: of those read from cache; and of ``input_media``. Empty where the
             vendor does not say what of its cache was no text.
         output_media: of the output, by modality.
+        prompt_tokens: the prompt as it was sent, where the classes hold more than that: a server
+            that ran several iterations, or brought something in, bills all of it (F64). 0 where
+            it is not told, None where it is `input_tokens`. A sum of several replies has none.
     """
 
     fresh_tokens: int = 0
@@ -62,11 +65,17 @@ class Usage(Struct, frozen=True, kw_only=True):
     input_media: Modalities = _TEXT
     cache_read_media: Modalities = _TEXT
     output_media: Modalities = _TEXT
+    prompt_tokens: int | None = None
 
     @property
     def input_tokens(self) -> int:
-        """The whole prompt: fresh, read from cache and written to cache."""
+        """All input that is paid for: fresh, read from cache and written to cache."""
         return self.fresh_tokens + self.cache_read_tokens + self.cache_write_tokens
+
+    @property
+    def sent_tokens(self) -> int:
+        """The size of the prompt as it was sent, 0 if that is not told."""
+        return self.input_tokens if self.prompt_tokens is None else self.prompt_tokens
 
     @property
     def total_tokens(self) -> int:

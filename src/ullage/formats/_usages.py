@@ -9,11 +9,13 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
+from msgspec.structs import replace
+
 from ullage.formats._base import field
 from ullage.formats._gemini_fields import get
 from ullage.usage import Modalities, Usage
 
-__all__ = ["beside_the_cache", "of_gemini", "with_the_cache"]
+__all__ = ["of_anthropic", "of_gemini", "with_the_cache"]
 
 _KINDS = ("image", "audio", "video", "document")
 
@@ -41,8 +43,29 @@ def with_the_cache(usage: Any, prompt: str, output: str) -> Usage:
     )
 
 
-def beside_the_cache(usage: Any) -> Usage:
-    """Anthropic's: cached and written tokens are beside the input's."""
+def of_anthropic(usage: Any) -> Usage:
+    """Anthropic's: cached and written tokens are beside the input's.
+
+    Where a server ran several iterations, the sums at the top are those of the replies in them.
+    What a compaction or an advisor took is listed under ``iterations`` only, and is added. An
+    advisor's tokens are another model's; nothing here says so to who prices them.
+    """
+    listed = field(usage, "iterations")
+    iterations = listed if isinstance(listed, (list, tuple)) else ()
+    beside = [each for each in iterations if field(each, "type") in _BESIDE_THE_SUMS]
+    total = sum(map(_beside_the_cache, beside), _beside_the_cache(usage))
+    if not iterations:
+        return total
+    first = iterations[0]
+    is_of_prompt = field(first, "type") not in _BESIDE_THE_SUMS  # and not of what became of it
+    sent = _beside_the_cache(first).input_tokens if is_of_prompt else 0
+    return replace(total, prompt_tokens=sent)
+
+
+_BESIDE_THE_SUMS = ("compaction", "advisor_message")
+
+
+def _beside_the_cache(usage: Any) -> Usage:
     written = field(usage, "cache_creation")
     return Usage(
         fresh_tokens=_count(usage, "input_tokens"),
@@ -59,10 +82,10 @@ def of_gemini(counts: Any) -> Usage:
 
     What tools of the server's brought in is beside both, and is fresh.
     """
+    prompt, brought = (_count(counts, f"{each}TokenCount") for each in ("prompt", "toolUsePrompt"))
     read, thought = _count(counts, "cachedContentTokenCount"), _count(counts, "thoughtsTokenCount")
-    fresh = max(_count(counts, "promptTokenCount") - read, 0)
     return Usage(
-        fresh_tokens=fresh + _count(counts, "toolUsePromptTokenCount"),
+        fresh_tokens=max(prompt - read, 0) + brought,
         cache_read_tokens=read,
         output_tokens=_count(counts, "candidatesTokenCount") + thought,
         reasoning_tokens=thought,
@@ -70,6 +93,7 @@ def of_gemini(counts: Any) -> Usage:
         + _listed(get(counts, "toolUsePromptTokensDetails")),
         cache_read_media=_listed(get(counts, "cacheTokensDetails")),
         output_media=_listed(get(counts, "candidatesTokensDetails")),
+        prompt_tokens=prompt if brought else None,
     )
 
 

@@ -29,7 +29,7 @@ from ullage.formats._base import (
     unknown_role,
     unmarked,
 )
-from ullage.formats._usages import beside_the_cache
+from ullage.formats._usages import of_anthropic
 from ullage.formats.families import family_of
 from ullage.messages import (
     WHOLE,
@@ -253,7 +253,7 @@ class Anthropic(MessageList):
     def usage(self, reply: Any) -> Usage | None:
         """See `Format.usage`. Cached tokens are outside ``input_tokens``."""
         usage = field(reply, "usage")
-        return None if usage is None else beside_the_cache(usage)
+        return None if usage is None else of_anthropic(usage)
 
 
 def _is_whole(compaction: Mapping[str, Any]) -> bool:

@@ -9,9 +9,7 @@ A stream tells it in pieces, and each API in its own place:
     gemini             the last chunk with ``usageMetadata``
 
 A whole reply is read as well, as a stream of one event. What comes out is what is paid for,
-each token in one class. At Anthropic that is more than the sums at the top: tokens of a
-compaction on the server are listed under ``iterations`` only, and are added here. So it is a
-bill, and where a server ran several iterations it is not the size of the context (F64).
+each token in one class.
 """
 
 from __future__ import annotations
@@ -22,7 +20,7 @@ from typing import Any
 from ullage.errors import FormatError
 from ullage.formats._base import field
 from ullage.formats._gemini_fields import get
-from ullage.formats._usages import beside_the_cache, of_gemini, with_the_cache
+from ullage.formats._usages import of_anthropic, of_gemini, with_the_cache
 from ullage.usage import Usage
 
 __all__ = ["usage_of_stream"]
@@ -96,14 +94,7 @@ def _anthropic(events: Iterable[Any]) -> Usage | None:
                 continue
         told = {name: field(usage, name) for name in _ANTHROPIC}
         known |= {name: value for name, value in told.items() if value is not None}
-    if not known:
-        return None
-    iterations = known.get("iterations")
-    total = beside_the_cache(known)
-    for iteration in iterations if isinstance(iterations, (list, tuple)) else ():
-        if field(iteration, "type") == "compaction":
-            total += beside_the_cache(iteration)
-    return total
+    return of_anthropic(known) if known else None
 
 
 def _gemini(events: Iterable[Any]) -> Usage | None:
