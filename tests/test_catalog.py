@@ -8,25 +8,22 @@ from genai_prices.data_snapshot import get_snapshot
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ullage.catalog import _TABLE, UNKNOWN_WINDOW_TOKENS, _from_library, lookup
+from ullage.catalog import _TABLE, UNKNOWN_WINDOW_TOKENS, Prices, _from_library, lookup
 
 PRICED = [name for name, row in _TABLE.items() if row[2] is not None]
-FIGURES = ("input_usd", "output_usd", "cache_read_usd", "cache_write_usd")
-AUDIO = ("audio_input_usd", "audio_cache_read_usd", "audio_output_usd")
+FIGURES = tuple(name for name in Prices.__struct_fields__ if name != "long_write_usd")
 
 
 @pytest.mark.parametrize("model", PRICED)
 def test_our_table_agrees_with_the_library(model):
     ours, theirs = lookup(model), _from_library(model, model, None)
     assert theirs is not None
-    for figure in (*FIGURES, *AUDIO):
-        assert getattr(ours, figure) == pytest.approx(getattr(theirs, figure))
-    assert theirs.long_write_usd in (None, pytest.approx(ours.long_write_usd))
-    assert len(ours.tiers) == len(theirs.tiers)
-    for mine, other in zip(ours.tiers, theirs.tiers, strict=True):
-        assert mine.above_tokens == other.above_tokens
+    assert [above for above, _ in ours.tiers] == [above for above, _ in theirs.tiers]
+    mine, others = ([info.prices, *(p for _, p in info.tiers)] for info in (ours, theirs))
+    for one, other in zip(mine, others, strict=True):
         for figure in FIGURES:
-            assert getattr(mine, figure) == pytest.approx(getattr(other, figure))
+            assert getattr(one, figure) == pytest.approx(getattr(other, figure))
+        assert other.long_write_usd in (None, pytest.approx(one.long_write_usd))
 
 
 @pytest.mark.parametrize("model", PRICED)
@@ -59,13 +56,13 @@ def test_windows_the_library_lacks(model):
 def test_prefixes_dates_and_versions_are_seen_through(name):
     info = lookup(name)
     assert info.id == name
-    assert (info.window_tokens, info.input_usd, info.provider) == (200_000, 5.0, "anthropic")
+    assert (info.window_tokens, info.prices.input_usd, info.provider) == (200_000, 5.0, "anthropic")
 
 
 def test_the_providers_own_prices_are_asked_for():
     assert lookup("gpt-5", "azure").provider == "azure"
     assert lookup("claude-sonnet-4-5", "bedrock").max_output_tokens == 64_000
-    assert lookup("gpt-5", "nobody").input_usd == lookup("gpt-5").input_usd
+    assert lookup("gpt-5", "nobody").prices == lookup("gpt-5").prices
 
 
 @given(model=st.text(max_size=40), provider=st.none() | st.text(max_size=12))
@@ -78,7 +75,7 @@ def test_any_name_has_an_answer(model, provider):
 
 def test_an_unknown_model_has_a_window_and_no_prices():
     info = lookup("no-such-model-9000")
-    assert (info.known, info.window_tokens, info.input_usd) == (False, 128_000, None)
+    assert (info.known, info.window_tokens, info.prices.input_usd) == (False, 128_000, None)
     assert info.tiers == ()
 
 

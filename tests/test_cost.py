@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from ullage.catalog import ModelInfo, lookup
+from ullage.catalog import ModelInfo, Prices, lookup
 from ullage.cost import cost_usd
 from ullage.usage import Modalities, Usage
 
@@ -28,7 +28,7 @@ MODELS = (
 @given(fresh=COUNTS, read=COUNTS, write=COUNTS, output=COUNTS)
 def test_costs_equal_the_reference(model, fresh, read, write, output):
     info = lookup(model)
-    has_write_price = info.cache_write_usd is not None
+    has_write_price = info.prices.cache_write_usd is not None
     usage = Usage(
         fresh_tokens=fresh,
         cache_read_tokens=read,
@@ -56,7 +56,7 @@ def test_what_is_heard_and_spoken_has_prices_of_its_own(
     model, fresh, heard, read, heard_again, said, spoken
 ):
     info = lookup(model)
-    has_cache = info.cache_read_usd is not None
+    has_cache = info.prices.cache_read_usd is not None
     read, heard_again = (read, heard_again) if has_cache else (0, 0)
     usage = Usage(
         fresh_tokens=fresh + heard,
@@ -73,7 +73,7 @@ def test_what_is_heard_and_spoken_has_prices_of_its_own(
             output_tokens=usage.output_tokens,
             input_audio_tokens=heard + heard_again,
             cache_audio_read_tokens=heard_again,
-            output_audio_tokens=spoken if info.audio_output_usd else 0,
+            output_audio_tokens=spoken if info.prices.audio_output_usd else 0,
         ),
         model,
         provider_id=info.provider,
@@ -114,10 +114,10 @@ def test_the_cliff_prices_the_whole_request():
 def test_an_unknown_price_is_not_nought():
     usage = Usage(fresh_tokens=1_000, output_tokens=10)
     assert cost_usd(usage, lookup("no-such-model")) is None
-    assert cost_usd(usage, ModelInfo(id="x", input_usd=1.0)) is None
+    assert cost_usd(usage, ModelInfo(id="x", prices=Prices(input_usd=1.0))) is None
 
 
 def test_a_missing_cache_price_costs_as_much_as_fresh():
-    info = ModelInfo(id="x", input_usd=2.0, output_usd=4.0)
+    info = ModelInfo(id="x", prices=Prices(input_usd=2.0, output_usd=4.0))
     cached = Usage(cache_read_tokens=500, cache_write_tokens=500)
     assert cost_usd(cached, info) == cost_usd(Usage(fresh_tokens=1_000), info) == 0.002

@@ -14,62 +14,36 @@ is the caller's to subtract.
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from datetime import UTC, datetime
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from msgspec import Struct
-from msgspec.structs import replace
 
 if TYPE_CHECKING:
     from genai_prices.types import ModelInfo as _Listed
 
-__all__ = ["UNKNOWN_WINDOW_TOKENS", "ModelInfo", "Tier", "lookup"]
+__all__ = ["UNKNOWN_WINDOW_TOKENS", "ModelInfo", "Prices", "lookup"]
 
 UNKNOWN_WINDOW_TOKENS = 128_000
 """The window of a model we know nothing about."""
 
 
-class Tier(Struct, frozen=True, kw_only=True):
-    """Prices of a whole request whose prompt is longer than ``above_tokens``.
-
-    USD per million tokens. A cliff, not a bracket: every token of the request pays them.
-    """
-
-    above_tokens: int
-    input_usd: float
-    output_usd: float
-    cache_read_usd: float | None = None
-    cache_write_usd: float | None = None
-    long_write_usd: float | None = None
-
-
-class ModelInfo(Struct, frozen=True, kw_only=True):
-    """What is known of a model. Prices in USD per million tokens, None where unknown.
+class Prices(Struct, frozen=True, kw_only=True):
+    """What tokens cost, in USD per million. None where it is not known.
 
     Attributes:
-        id: the model as it was asked for.
-        provider: who serves it at these prices; ``""`` if unknown.
-        known: whether the window is the model's own and not the default.
-        window_tokens: the most a request may hold.
-        max_output_tokens: the most one reply may hold, or None.
         input_usd: fresh prompt tokens.
         output_usd: output tokens, reasoning included.
         cache_read_usd: prompt tokens read from cache; None is priced as fresh.
-        cache_write_usd: prompt tokens written to cache for the vendor's shorter time; None as
-            fresh.
+        cache_write_usd: those written to cache for the vendor's shorter time; None as fresh.
         long_write_usd: those written for the longer time; None as for the shorter.
-        audio_input_usd: fresh prompt tokens of audio; None as other tokens, as are the next two.
+        audio_input_usd: fresh tokens of sound; None as other tokens, as are the next two.
         audio_cache_read_usd: those read from cache.
-        audio_output_usd: output tokens of audio.
-        tiers: dearer prices of longer prompts, shortest first.
+        audio_output_usd: output tokens of sound.
     """
 
-    id: str
-    provider: str = ""
-    known: bool = False
-    window_tokens: int = UNKNOWN_WINDOW_TOKENS
-    max_output_tokens: int | None = None
     input_usd: float | None = None
     output_usd: float | None = None
     cache_read_usd: float | None = None
@@ -78,7 +52,37 @@ class ModelInfo(Struct, frozen=True, kw_only=True):
     audio_input_usd: float | None = None
     audio_cache_read_usd: float | None = None
     audio_output_usd: float | None = None
-    tiers: tuple[Tier, ...] = ()
+
+
+class ModelInfo(Struct, frozen=True, kw_only=True):
+    """What is known of a model.
+
+    Attributes:
+        id: the model as it was asked for.
+        provider: who serves it at these prices; ``""`` if unknown.
+        known: whether the window is the model's own and not the default.
+        window_tokens: the most a request may hold.
+        max_output_tokens: the most one reply may hold, or None.
+        prices: those of a prompt below every tier.
+        tiers: prompts of more than so many tokens have other prices, shortest first. A cliff,
+            not a bracket: every token of the request pays them.
+    """
+
+    id: str
+    provider: str = ""
+    known: bool = False
+    window_tokens: int = UNKNOWN_WINDOW_TOKENS
+    max_output_tokens: int | None = None
+    prices: Prices = Prices()
+    tiers: tuple[tuple[int, Prices], ...] = ()
+
+    def prices_at(self, prompt_tokens: int) -> Prices:
+        """The prices of a request whose prompt is so long."""
+        found = self.prices
+        for above_tokens, prices in self.tiers:
+            if prompt_tokens > above_tokens:
+                found = prices
+        return found
 
 
 @lru_cache(maxsize=512)
@@ -215,37 +219,46 @@ def _from_row(model: str, name: str, row: _Row) -> ModelInfo:
     window, most, fresh, output, read, write, cliff = row
     maker = _maker(name)
     audio, audio_read = _AUDIO.get(name, (None, None))
-    long_write = None if write is None else write * _LONG_WRITE.get(maker, 1.0)
-    info = ModelInfo(
+    prices = Prices(
+        input_usd=fresh,
+        output_usd=output,
+        cache_read_usd=read,
+        cache_write_usd=write,
+        long_write_usd=None if write is None else write * _LONG_WRITE.get(maker, 1.0),
+        audio_input_usd=audio,
+        audio_cache_read_usd=audio_read,
+    )
+    return ModelInfo(
         id=model,
         provider=maker,
         known=True,
         window_tokens=window,
         max_output_tokens=most,
-        input_usd=fresh,
-        output_usd=output,
-        cache_read_usd=read,
-        cache_write_usd=write,
-        long_write_usd=long_write,
-        audio_input_usd=audio,
-        audio_cache_read_usd=audio_read,
+        prices=prices,
+        tiers=() if cliff is None else ((cliff[0], _beyond(prices, cliff)),),
     )
-    return info if cliff is None else replace(info, tiers=(_tier(info, cliff),))
 
 
-def _tier(info: ModelInfo, cliff: _Cliff) -> Tier:
+def _beyond(prices: Prices, cliff: _Cliff) -> Prices:
     """The dearer prices: everything of the prompt by one factor, the output by another."""
-    above, factor, output_factor = cliff
-    of_cache = (info.cache_read_usd, info.cache_write_usd, info.long_write_usd)
-    read, write, long_write = (None if price is None else price * factor for price in of_cache)
-    return Tier(
-        above_tokens=above,
-        input_usd=(info.input_usd or 0.0) * factor,
-        output_usd=(info.output_usd or 0.0) * output_factor,
-        cache_read_usd=read,
-        cache_write_usd=write,
-        long_write_usd=long_write,
-    )
+    _, factor, output_factor = cliff
+    factors = {name: output_factor if "output" in name else factor for name in _COLUMNS}
+    found = {name: getattr(prices, name) for name in _COLUMNS}
+    dearer = {name: usd * factors[name] for name, usd in found.items() if usd is not None}
+    return Prices(**dearer)
+
+
+_COLUMNS = {
+    "input_usd": "input_mtok",
+    "output_usd": "output_mtok",
+    "cache_read_usd": "cache_read_mtok",
+    "cache_write_usd": "cache_write_mtok",
+    "long_write_usd": "cache_write_1h_mtok",
+    "audio_input_usd": "input_audio_mtok",
+    "audio_cache_read_usd": "cache_audio_read_mtok",
+    "audio_output_usd": "output_audio_mtok",
+}
+"""Our prices, and what the library calls them."""
 
 
 def _gaps(name: str) -> tuple[int, int | None]:
@@ -266,33 +279,20 @@ def _from_library(model: str, name: str, provider: str | None) -> ModelInfo | No
     served_by, listed = found
     window, most = _gaps(name)
     window = listed.context_window or window
-    prices = listed.get_prices(datetime.now(UTC))
-    columns = [getattr(prices, name, None) for name in _COLUMNS]
-    fresh, output, read, write, long_write = (_base(column) for column in columns)
-    audio, audio_read, spoken = (_base(getattr(prices, name, None)) for name in _OF_AUDIO)
+    listed_prices = listed.get_prices(datetime.now(UTC))
+    columns = {ours: getattr(listed_prices, theirs, None) for ours, theirs in _COLUMNS.items()}
+    prices = _prices(columns, 0)
+    starts = {tier.start for column in columns.values() for tier in getattr(column, "tiers", ())}
+    priced = prices.input_usd is not None and prices.output_usd is not None
     return ModelInfo(
         id=model,
         provider=served_by,
         known=bool(window),
         window_tokens=window or UNKNOWN_WINDOW_TOKENS,
         max_output_tokens=most,
-        input_usd=fresh,
-        output_usd=output,
-        cache_read_usd=read,
-        cache_write_usd=write,
-        long_write_usd=long_write,
-        audio_input_usd=audio,
-        audio_cache_read_usd=audio_read,
-        audio_output_usd=spoken,
-        tiers=_tiers(columns) if fresh is not None and output is not None else (),
+        prices=prices,
+        tiers=tuple((start, _prices(columns, start)) for start in sorted(starts)) if priced else (),
     )
-
-
-_COLUMNS = (
-    *("input_mtok", "output_mtok", "cache_read_mtok", "cache_write_mtok"),
-    "cache_write_1h_mtok",
-)
-_OF_AUDIO = ("input_audio_mtok", "cache_audio_read_mtok", "output_audio_mtok")
 
 
 def _listed(model: str, name: str, provider: str | None) -> tuple[str, _Listed] | None:
@@ -309,35 +309,17 @@ def _listed(model: str, name: str, provider: str | None) -> tuple[str, _Listed] 
     return None
 
 
-def _base(price: Any) -> float | None:
-    """A price below every tier."""
-    return None if price is None else float(getattr(price, "base", price))
+def _prices(columns: Mapping[str, Any], start: int) -> Prices:
+    """The library's prices for prompts just over ``start`` tokens."""
+    return Prices(**{name: _above(column, start) for name, column in columns.items()})
 
 
-def _tiers(columns: list[Any]) -> tuple[Tier, ...]:
-    """The tiers of the columns of prices, one for each length at which any of them changes."""
-    starts = {tier.start for column in columns for tier in getattr(column, "tiers", ())}
-    found = []
-    for start in sorted(starts):
-        prices = (_price_above(column, start) for column in columns)
-        fresh, output, read, write, long_write = prices
-        found.append(
-            Tier(
-                above_tokens=start,
-                input_usd=fresh or 0.0,
-                output_usd=output or 0.0,
-                cache_read_usd=read,
-                cache_write_usd=write,
-                long_write_usd=long_write,
-            )
-        )
-    return tuple(found)
-
-
-def _price_above(column: Any, start: int) -> float | None:
+def _above(column: Any, start: int) -> float | None:
     """A column's price for prompts just over ``start`` tokens."""
-    price = _base(column)
+    if column is None:
+        return None
+    price = getattr(column, "base", column)
     for tier in getattr(column, "tiers", ()):
         if tier.start <= start:
-            price = float(tier.price)
-    return price
+            price = tier.price
+    return float(price)

@@ -8,7 +8,7 @@ included (`provider-rules` §3.4). An unknown price makes the cost unknown, neve
 
 from __future__ import annotations
 
-from ullage.catalog import ModelInfo, Tier
+from ullage.catalog import ModelInfo
 from ullage.usage import Usage
 
 __all__ = ["cost_usd", "worst_usd"]
@@ -27,7 +27,7 @@ def cost_usd(usage: Usage, info: ModelInfo) -> float | None:
         info: the model's prices. A missing cache price means that such tokens cost as much
             as fresh ones.
     """
-    price = _at(usage.sent_tokens or usage.input_tokens, info)
+    price = info.prices_at(usage.sent_tokens or usage.input_tokens)
     if price.input_usd is None or price.output_usd is None:
         return None
     read_usd = _first(price.cache_read_usd, price.input_usd)
@@ -38,13 +38,13 @@ def cost_usd(usage: Usage, info: ModelInfo) -> float | None:
     long_writes = min(usage.long_write_tokens, usage.cache_write_tokens)
     total = (
         (usage.fresh_tokens - audio) * price.input_usd
-        + audio * _first(info.audio_input_usd, price.input_usd)
+        + audio * _first(price.audio_input_usd, price.input_usd)
         + (usage.cache_read_tokens - read_audio) * read_usd
-        + read_audio * _first(info.audio_cache_read_usd, read_usd)
+        + read_audio * _first(price.audio_cache_read_usd, read_usd)
         + (usage.cache_write_tokens - long_writes) * write_usd
         + long_writes * _first(price.long_write_usd, write_usd)
         + (usage.output_tokens - spoken) * price.output_usd
-        + spoken * _first(info.audio_output_usd, price.output_usd)
+        + spoken * _first(price.audio_output_usd, price.output_usd)
     )
     return total / _MILLION
 
@@ -58,15 +58,6 @@ def worst_usd(prompt_tokens: int, output_tokens: int, info: ModelInfo) -> float 
     written = Usage(cache_write_tokens=prompt_tokens, output_tokens=output_tokens)
     costs = [cost for usage in (fresh, written) if (cost := cost_usd(usage, info)) is not None]
     return max(costs, default=None)
-
-
-def _at(prompt_tokens: int, info: ModelInfo) -> ModelInfo | Tier:
-    """What holds the prices of a prompt of this length."""
-    chosen: ModelInfo | Tier = info
-    for tier in info.tiers:
-        if prompt_tokens > tier.above_tokens:
-            chosen = tier
-    return chosen
 
 
 def _first(price_usd: float | None, otherwise_usd: float) -> float:
