@@ -52,7 +52,8 @@ def cost_usd(usage: Usage, info: ModelInfo) -> float | None:
 def worst_usd(prompt_tokens: int, output_tokens: int, info: ModelInfo) -> float | None:
     """The most that one request can cost, or None if the model's prices are unknown.
 
-    The whole prompt is fresh or, where that is dearer, written to cache for five minutes.
+    The whole prompt is fresh or, where that is dearer, written to cache for the vendor's shorter
+    time. One that is written for the longer time, or is sound, may cost more.
     """
     fresh = Usage(fresh_tokens=prompt_tokens, output_tokens=output_tokens)
     written = Usage(cache_write_tokens=prompt_tokens, output_tokens=output_tokens)
