@@ -24,16 +24,16 @@ from ullage.formats._base import (
     ToolSpec,
     as_json,
     before_last,
+    block_at,
     field,
     list_at,
     opaque_json,
     plain,
     text_at,
     unknown_role,
-    unmarked,
 )
 from ullage.formats._usages import with_the_cache
-from ullage.formats.media import without_medium
+from ullage.formats.media import sound_at, without_medium
 from ullage.messages import (
     WHOLE,
     Content,
@@ -220,14 +220,12 @@ class OpenAIResponses(MessageList):
                 )
             case "input_image":
                 data = _first(part, "image_url", "file_id")
-                return Media("image", "", data, at, block=unmarked(part))
+                return Media("image", "", data, at, block=block_at(part, where))
             case "input_file":
                 data = _first(part, "file_data", "file_url", "file_id")
-                return Media("document", "application/pdf", data, at, block=unmarked(part))
+                return Media("document", "application/pdf", data, at, block=block_at(part, where))
             case "input_audio":
-                sound = part.get("input_audio")
-                form, data = field(sound, "format", ""), field(sound, "data", "")
-                return Media("audio", form, data, at, block=unmarked(part))
+                return sound_at(part, at, where)
             case kind:
                 return Opaque(str(kind), opaque_json(part, where), at)
 
