@@ -1,17 +1,12 @@
-"""Requests that hold every block of their format, and one place of them made odd.
-
-`test_one_place` draws from here; what is found is the place, the value and the call, so that a
-failure is told in one line.
-"""
+"""Requests that hold every block of their format, and what may be put into a place of them."""
 
 import copy
 import functools
-import random
+import operator
+from contextlib import suppress
 
-from tests import histories
 from tests.formats.rule_examples import (
     ASK,
-    GO,
     IMAGE,
     NEXT,
     SERVED,
@@ -228,33 +223,68 @@ REPLIES = {
 }
 """A reply a format, with all that is read of its usage."""
 
-ARGUMENTS = {"ref": "x", "tool_call_id": "a", "pattern": "work", "offset": 3, "limit": 5}
+RECALLS = {
+    "anthropic": {
+        "type": "tool_use",
+        "id": "t9",
+        "name": "get_continuation",
+        "input": {"tool_call_id": "a", "offset": 3, "limit": 5},
+    },
+    "openai-chat": {
+        "id": "c9",
+        "type": "function",
+        "function": {"name": "get_continuation", "arguments": '{"tool_call_id": "a"}'},
+    },
+    "openai-responses": {
+        "type": "function_call",
+        "call_id": "c9",
+        "name": "get_continuation",
+        "arguments": '{"tool_call_id": "c1"}',
+    },
+    "gemini": {
+        "functionCall": {"name": "get_continuation", "args": {"tool_call_id": "run#1"}, "id": "9"}
+    },
+}
+"""A call of ours a format."""
+
+
+class Strange:
+    """No JSON, and no SDK's object."""
+
+    __slots__ = ()
 
 
 def holding_itself():
-    """A dict with itself inside."""
-    found = {"type": "text", "text": "again"}
-    found["more"] = [found]
-    return found
+    """A block with itself inside."""
+    block = {"type": "text", "text": "again"}
+    block["content"] = [block]
+    return block
 
 
 def nested(levels):
-    """A dict in a dict, so many times."""
-    return functools.reduce(lambda inner, _: {"a": inner}, range(levels), {})
+    """Containers within each other, so many times."""
+    value = "deep"
+    for level in range(levels):
+        value = [value] if level % 2 else {"type": "text", "content": value}
+    return value
 
 
-class Absent:
-    """The key is not there at all."""
-
+ABSENT = object()
+"""What is put where the key is to be missing."""
 
 ODD = (
-    *(Absent, None, True, False, 0, -1, 5, 1.5, 10**30, float("nan"), float("inf")),
-    *("", " ", "x", "\ud800", "7", "tool", "tool_use", "function_call_output", b"bytes"),
-    *([], [None], [[]], [{}], ["x"], [1], {}, {"a": None}, {1: 2}, {"type": None}),
-    *({"type": []}, {"type": "text"}, {"type": "text", "text": None}, {"role": "user"}),
-    *(("x",), frozenset("x"), Absent(), len, nested(90), nested(5_000), holding_itself),
+    *(None, True, False, 0, -1, 5, 1.5, 10**30, 10**400, float("nan"), float("inf")),
+    *("", " ", "x", "7", "\x00", "\ud800", "robot", "tool", "tool_use", "function_call_output"),
+    *(b"bytes", ("a", "tuple"), frozenset((1,)), Strange(), len),
+    *([], [None], [7], ["text"], [[]], [{}], {}, {7: 7}, {"a": None}),
+    *({"type": None}, {"type": 7}, {"type": [None]}, {"type": "text"}, {"type": "hologram"}),
+    *([{"type": "hologram", "rays": [1, None]}], {"role": ["user"]}, {"role": "user"}),
+    *([{"type": "text"}], [{"type": "text", "text": 7}], {"text": None}, {"name": None}),
 )
-"""What is put there; a function is called for what it makes."""
+ENDLESS = (holding_itself, lambda: [holding_itself()], lambda: nested(201), lambda: nested(5_000))
+"""What makes values that are refused wherever they stand."""
+
+EVERY_ODD = (ABSENT, *ODD, nested(90), *(make() for make in ENDLESS))
 
 
 def places(value, at=()):
@@ -266,32 +296,23 @@ def places(value, at=()):
         yield from places(item, (*at, key))
 
 
+def put(request, path, value):
+    """Put a value there; nothing if an earlier one took the place away."""
+    with suppress(LookupError, TypeError):
+        holder = functools.reduce(operator.getitem, path[:-1], request)
+        if value is ABSENT:
+            del holder[path[-1]]
+        else:
+            holder[path[-1]] = value
+
+
 def with_odd(value, path, odd):
     """A copy of a value with something odd at one place."""
-    new = inner = copy.deepcopy(value)
-    for key in path[:-1]:
-        inner = inner[key]
-    if odd is Absent:
-        del inner[path[-1]]
-    else:
-        inner[path[-1]] = odd() if odd is holding_itself else odd
+    new = copy.deepcopy(value)
+    put(new, path, odd)
     return new
 
 
 def odd_ones(value):
-    """Every (path, odd value) of a request, list or reply."""
-    return [(path, odd) for path in places(value) for odd in ODD]
-
-
-def written(turns, format):
-    """A history of `tests.histories`, as a request."""
-    return histories.request(format, histories.wire(format, turns))
-
-
-def some(value, seed, count):
-    """So many of its odd ones, the same for the same seed."""
-    ones = odd_ones(value)
-    return random.Random(seed).sample(ones, min(count, len(ones)))
-
-
-__all__ = ["ARGUMENTS", "EVERYTHING", "GO", "REPLIES", "odd_ones", "some", "with_odd", "written"]
+    """Every way to make one place of a value odd: its path, and what is put there."""
+    return [(path, odd) for path in places(value) for odd in EVERY_ODD]

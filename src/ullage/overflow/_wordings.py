@@ -41,8 +41,8 @@ EXACT: tuple[Row, ...] = (
     ("tokens", "vllm", r"You passed {input} input tokens and requested {output} output tokens…"
                        r"context length is only {limit} tokens"),
     ("tokens", "vllm", r"context length is only {limit} tokens"),
-    ("tokens", "vllm", r"prompt \(?(?:total )?length (?:of )?{size}\)? is (?:longer than the maximum"
-                       r" model length of|too long to fit into the model \(context length)"
+    ("tokens", "vllm", r"prompt \(?(?:total )?length (?:of )?{size}\)? is (?:longer than the"
+                       r" maximum model length of|too long to fit into the model \(context length)"
                        r" {limit}"),
     ("tokens", "vllm", r"input prompt \({size} tokens\)…is too long and exceeds (?:limit of {limit}"
                        r"|the capacity of block_manager)"),
@@ -87,8 +87,8 @@ EXACT: tuple[Row, ...] = (
     ("tokens", "bedrock", r"too many input tokens\. Max input tokens: {limit}, request input"
                           r" token count: {size}"),
     ("tokens", "bedrock", r"input is too long for requested model"),
-    ("bytes", "bedrock", r"malformed input request: (?:#/(?:inputText|prompt): )?expected maxLength:"
-                         r" [0-9]{4,}, actual"),  # characters of the whole prompt (Titan, Claude 2)
+    ("bytes", "bedrock", r"malformed input request: (?:#/(?:inputText|prompt): )?expected"
+                         r" maxLength: [0-9]{4,}, actual"),  # so many characters
     ("tokens", "cohere", r"total number of tokens…cannot exceed {limit} - received {size}"),
     ("tokens", "cohere", r"too many tokens: (?:size limit exceeded|total number of tokens)"),
     ("tokens", "copilot", r"prompt token count of {size} exceeds the limit of {limit}"),
@@ -110,8 +110,8 @@ EXACT: tuple[Row, ...] = (
                                r" exceed max_seq_len \({limit}\)"),
     ("tokens", "siliconflow", r"length of prompt_tokens \({size}\) must be less than max_seq_len"
                               r" \({limit}\)"),
-    ("tokens", "cloudflare", r"input and maximum output tokens \({size}\) exceeded this model context"
-                             r" window limit \({limit}\)"),
+    ("tokens", "cloudflare", r"input and maximum output tokens \({size}\) exceeded this model"
+                             r" context window limit \({limit}\)"),
     ("tokens", "snowflake", r"max tokens of {limit} exceeded"),
     ("tokens", "volcengine", r"tokens of image and text exceed max message tokens"
                              r"|\bOutofContextError"),
