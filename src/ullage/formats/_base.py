@@ -330,8 +330,9 @@ def block_at(value: Any, where: str) -> Any:
 
 def unknown_role(role: Any, where: str, known: Sequence[str]) -> FormatError:
     """The error for a role the format does not have."""
+    said = repr(role[:64]) if isinstance(role, str) else f"of type {type(role).__name__}"
     return FormatError(
-        f"{where}.role", f"unknown role {role!r}", f"Roles here are {', '.join(known)}."
+        f"{where}.role", f"unknown role {said}", f"Roles here are {', '.join(known)}."
     )
 
 

@@ -328,7 +328,10 @@ def _kind_of(item: Mapping[str, Any], where: str) -> str:
         return "message" if "role" in item else "item_reference"
     if isinstance(kind, str):
         return kind
-    raise FormatError(f"{where}.type", f"unknown type {kind!r}", "Give items as the API does.")
+    got = type(kind).__name__
+    raise FormatError(
+        f"{where}.type", f"expected a string, got {got}", "Give items as the API does."
+    )
 
 
 def _not_content(content: Any, where: str) -> FormatError:
