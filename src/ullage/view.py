@@ -162,13 +162,9 @@ class View:
 
         It stands in the message itself, or in one of its own of the same reply.
         """
-        messages = self.transcript.messages
-        return any(
-            isinstance(part, Reasoning) and part.bound
-            for at in self.transcript.reply(index, self.size)
-            if at == index or messages[at].only_thought
-            for part in messages[at].parts
-        )
+        messages, reply = self.transcript.messages, self.transcript.reply(index, self.size)
+        bound = self.transcript.bound(reply.start, reply.stop)
+        return any(at == index or messages[at].only_thought for at in bound)
 
     def spot_of(self, ref: str) -> Spot | None:
         """The leaf that an edit made so far set aside under this ref."""
