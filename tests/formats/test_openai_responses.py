@@ -16,6 +16,7 @@ from ullage.errors import FormatError
 from ullage.formats import FORMATS, ToolSpec, recognise
 from ullage.formats.rules import problems, problems_of
 from ullage.messages import Media, Opaque, Reasoning, Text, ToolCall, ToolResult
+from ullage.meter import Meter
 from ullage.replay import reading
 from ullage.transcript import Transcript
 
@@ -129,7 +130,8 @@ def test_what_the_items_mean():
 
 def test_sealed_reasoning_is_bound_and_costs_what_its_size_says():
     (part,) = parse(thought("g" * 10_000)).parts
-    assert part == Reasoning("", -1, bound=True, tokens=1_713)
+    assert part == Reasoning("", -1, bound=True, sealed_bytes=6_850)
+    assert Meter("gpt-5.2").leaf(part) == 1_713
     (compacted,) = parse({"type": "compaction", "encrypted_content": "g" * 10_000}).parts
     assert compacted.tokens == 1_713
     summary = [{"type": "summary_text", "text": "hm"}]

@@ -8,10 +8,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from ullage.messages import Media
 from ullage.tokens import media_tokens
-from ullage.tokens.media import image_size
+from ullage.tokens.payload import image_size
 
 SIDES = st.integers(1, 16_383)
+
+
+def cost(model, kind, mime, data, width=0, height=0, **more):
+    return media_tokens(model, Media(kind, mime, data, 0, width, height, **more))
 
 
 def b64(raw):
@@ -74,7 +79,7 @@ def test_rubbish_has_no_size_and_raises_nothing(raw, make, cut):
         width, height = image_size(data)
         assert width >= 0
         assert height >= 0
-        assert media_tokens("gpt-4o", "image", "image/png", data, 0, 0) > 0
+        assert cost("gpt-4o", "image", "image/png", data) > 0
 
 
 @pytest.mark.parametrize(
@@ -95,9 +100,9 @@ def test_rubbish_has_no_size_and_raises_nothing(raw, make, cut):
     ],
 )
 def test_the_vendors_formulas(model, width, height, tokens):
-    assert media_tokens(model, "image", "image/png", "", width, height) == tokens
+    assert cost(model, "image", "image/png", "", width, height) == tokens
     data = b64(png(width, height))
-    assert media_tokens(model, "image", "image/png", data, 0, 0) == tokens
+    assert cost(model, "image", "image/png", data) == tokens
 
 
 @pytest.mark.parametrize("model", ["gpt-4o", "claude-opus-4-5", "gemini-2.5-pro", "other"])
@@ -105,31 +110,31 @@ def test_the_vendors_formulas(model, width, height, tokens):
 def test_base64_is_never_counted_as_text(model, kind):
     data = b64(png(1024, 1024) + b"\x07" * 4_000_000)
     mime = "image/png" if kind == "image" else "application/pdf"
-    tokens = media_tokens(model, kind, mime, data, 0, 0)
+    tokens = cost(model, kind, mime, data)
     assert 0 < tokens < (5_000 if kind == "image" else len(data) / 10)
 
 
 @pytest.mark.parametrize("data", ["https://example.org/a.png", "file-abc123", ""])
 @pytest.mark.parametrize("model", ["gpt-4o", "claude-opus-4-5", "claude-opus-5", "gemini-2.5-pro"])
 def test_unseen_pictures_cost_what_the_largest_ordinary_one_does(model, data):
-    large = media_tokens(model, "image", "image/png", "", 1536, 1536)
-    assert media_tokens(model, "image", "image/png", data, 0, 0) >= large
+    large = cost(model, "image", "image/png", "", 1536, 1536)
+    assert cost(model, "image", "image/png", data) >= large
 
 
 def test_a_pdfs_pages_are_counted_from_its_page_tree():
-    def cost(raw):
-        return media_tokens("claude-opus-4-5", "document", "application/pdf", b64(raw), 0, 0)
+    def paid(raw):
+        return cost("claude-opus-4-5", "document", "application/pdf", b64(raw))
 
     seven = b"%PDF-1.7\n1 0 obj << /Type /Pages /Count 7 /Kids [] >>\n" + b"\0" * 90_000
-    assert cost(seven) == 7 * (2_250 + 1_568)
-    assert cost(b"%PDF-1.7\n" + b"\0" * 500_000) == 11 * (2_250 + 1_568)
+    assert paid(seven) == 7 * (2_250 + 1_568)
+    assert paid(b"%PDF-1.7\n" + b"\0" * 500_000) == 11 * (2_250 + 1_568)
     late = b"%PDF-1.7\n" + b"\0" * 900_001 + b"<< /Type /Pages /Count 3 >>"
-    assert cost(late) == 3 * (2_250 + 1_568)
+    assert paid(late) == 3 * (2_250 + 1_568)
 
 
 def test_text_documents_and_sounds():
     text = b64(b"word " * 600)
-    assert 500 < media_tokens("gpt-4o", "document", "text/plain", text, 0, 0) < 2_000
+    assert 500 < cost("gpt-4o", "document", "text/plain", text) < 2_000
     sound = b64(b"\0" * 150_000)
-    assert media_tokens("gemini-2.5-pro", "audio", "audio/mp3", sound, 0, 0) == 320
-    assert media_tokens("gpt-4o", "audio", "audio/mp3", "https://example.org/a", 0, 0) == 600
+    assert cost("gemini-2.5-pro", "audio", "audio/mp3", sound) == 320
+    assert cost("gpt-4o", "audio", "audio/mp3", "https://example.org/a") == 600
