@@ -27,6 +27,7 @@ from ullage.formats._base import (
     unknown_role,
     unmarked,
 )
+from ullage.formats._models import is_gpt_6_2
 from ullage.formats._schemas import schemas_at
 from ullage.formats._sizes import detail_of, sealed_bytes
 from ullage.formats._usages import with_the_cache
@@ -77,6 +78,10 @@ class OpenAIChat(MessageList):
             if field(raw, "role") not in ("system", "developer"):
                 return messages[:index]
         return list(messages)
+
+    def takes_tools(self, request: Mapping[str, Any], model: str) -> bool:
+        """See `Format.takes_tools`: GPT-6.2 takes none here (C11)."""
+        return not is_gpt_6_2(model)
 
     def head(self, request: Mapping[str, Any]) -> Head:
         """See `Format.head`."""
