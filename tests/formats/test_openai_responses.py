@@ -136,7 +136,7 @@ def test_sealed_reasoning_is_bound_and_costs_what_its_size_says():
     assert compacted.tokens == 1_713
     summary = [{"type": "summary_text", "text": "hm"}]
     (open_part,) = parse({"type": "reasoning", "id": "rs_1", "summary": summary}).parts
-    assert (open_part.text, open_part.bound, open_part.tokens) == ("hm", False, None)
+    assert (open_part.text, open_part.bound, open_part.sealed_bytes) == ("hm", False, 0)
     session = Session("gpt-5.6", recall=False)
     session.fit({"input": [{"role": "user", "content": "x"}]})
     before = session.window.tokens
