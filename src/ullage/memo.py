@@ -129,10 +129,9 @@ class Memo:
         """Tokens of the head and of the tools that are added to it."""
         if self._head_tokens is None or self._head_tokens[:2] != (head, tools):
             texts = (canon.canonical_json(tool) for tool in tools)
-            tokens = self.meter.head((*head.texts, *texts)) + sum(
-                map(self.meter.text, head.schemas)
-            )
-            self._head_tokens = (head, tools, tokens)
+            schema_tokens = sum(map(self.meter.text, head.schemas))
+            head_tokens = self.meter.head((*head.texts, *texts)) + schema_tokens
+            self._head_tokens = (head, tools, head_tokens)
         return self._head_tokens[2]
 
     def follow(

@@ -143,9 +143,9 @@ def test_text_documents_and_sounds():
 
 
 def test_a_wavs_own_rate_tells_how_long_it_is():
-    rate = struct.pack("<IHHII", 16, 1, 1, 8_000, 16_000)
+    rate = struct.pack("<IHHII", 16, 1, 1, 16_000, 32_000)
     wav = b"RIFF\0\0\0\0WAVEfmt " + rate + b"\2\0\x10\0data" + bytes(320_000)
-    assert cost("gemini-2.5-pro", "audio", "audio/wav", b64(wav)) == 21 * 32
+    assert cost("gemini-2.5-pro", "audio", "audio/wav", b64(wav)) == 11 * 32
 
 
 SIDE = 3_000
