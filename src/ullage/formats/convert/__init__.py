@@ -38,7 +38,8 @@ def convert(
     """The same conversation in another wire format.
 
     Settings of the call (temperature, tool choice, thinking …) are no part of a conversation
-    and are not carried: give your own. Cache markers are left out as well.
+    and are not carried: give your own. Cache markers are left out as well. What is legal for
+    its own provider is legal for the target, and for ``model``.
 
     Args:
         conversation: the keyword arguments of a provider's call, or its list of messages
@@ -48,8 +49,10 @@ def convert(
             messages needs it.
         model: the model of the new request. None: the request names none.
         lossy: what to do with a part that the target cannot hold. ``"error"`` raises;
-            ``"describe"`` puts a line of text in its place that says what stood there, and
-            leaves out a tool definition or a field that the target does not have.
+            ``"describe"`` puts a line of text in its place that says what stood there,
+            leaves out a tool definition or a field that the target does not have, and writes
+            a tool's name that it does not take with ``_``. A history that the provider holds
+            is refused both ways.
 
     Returns:
         A request, as keyword arguments of the target's SDK (of google-genai with ``config``),
@@ -59,13 +62,15 @@ def convert(
     Raises:
         FormatError: the conversation is not what its format says it is.
         UnsupportedPart: something in it would be lost; names its place, and what to do.
-        ConfigError: there is no format of that name.
+        ConfigError: there is no format of that name, or no such ``lossy``.
     """
     for name in (to, to if format is None else format):
         if not isinstance(name, str) or name not in FORMATS:
             raise ConfigError(
                 "convert", f"{name!r} is not known", f"Use one of {', '.join(FORMATS)}."
             )
+    if lossy not in ("error", "describe"):
+        raise ConfigError("lossy", f"{lossy!r} is not known", "Use error or describe.")
     losses = Losses(to, model, describe=lossy == "describe")
     if isinstance(conversation, Mapping):
         source = format or recognise(conversation).name

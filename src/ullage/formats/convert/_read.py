@@ -286,9 +286,13 @@ def _json(value: Any, where: str) -> str:
 
 def _object(text: str) -> Any:
     try:
-        return json.loads(text)
+        return json.loads(text, parse_constant=_no_number)
     except (ValueError, RecursionError):
         return None
+
+
+def _no_number(name: str) -> Any:
+    raise ValueError(f"{name} is no JSON")
 
 
 # ── calls and results ────────────────────────────────────────────────────────────────────
