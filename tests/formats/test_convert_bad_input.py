@@ -140,3 +140,8 @@ def test_what_is_no_conversation_is_refused(thing):
 def test_what_is_no_format_is_refused(name):
     with pytest.raises(ConfigError, match="is not known"):
         convert([], name, format="gemini")
+
+
+def test_what_is_no_way_to_lose_is_refused():
+    with pytest.raises(ConfigError, match="'quietly' is not known"):
+        convert([], "anthropic", format="gemini", lossy="quietly")

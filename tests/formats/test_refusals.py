@@ -77,3 +77,10 @@ def test_that_it_is_a_refusal_is_named_and_its_text_carried(target, raw, place):
     there = convert(messages, target, format="openai-chat", lossy="describe")
     assert "I had rather not." in json.dumps(there[1])
     assert "[ullage" not in json.dumps(there)
+
+
+def test_mending_keeps_it_where_the_content_is_an_empty_list():
+    asked = {"model": "gpt-4.1", "messages": [GO, refused(content=[]), NEXT]}
+    assert problems(asked, "openai-chat")
+    view = Session("gpt-4.1", recall=False, repair=True).fit(asked)
+    assert view["messages"] == [GO, refused(), NEXT]
