@@ -28,6 +28,7 @@ from ullage.formats._base import (
     Head,
     ToolSpec,
     as_json,
+    list_at,
     opaque_json,
     ordered,
     text_at,
@@ -108,9 +109,9 @@ class Gemini:
     def tools(self, request: Mapping[str, Any]) -> Sequence[Any]:
         """See `Format.tools`: function declarations, then whatever else a tool holds."""
         found: list[Any] = []
-        for tool in tool_list(request):
+        for at, tool in enumerate(tool_list(request)):
             declared = get(tool, "functionDeclarations")
-            found += declared or ()
+            found += list_at(declared, f"tools[{at}].functionDeclarations")
             if declared is None:
                 found.append(tool)
         return found
@@ -243,6 +244,7 @@ class Gemini:
         inline, file = get(raw, "inlineData"), get(raw, "fileData")
         blob = file if inline is None else inline
         if blob is not None:
+            check_object(blob, f"{where}.{'fileData' if inline is None else 'inlineData'}")
             mime = str(get(blob, "mimeType") or "")
             data = get(blob, "data" if inline is not None else "fileUri") or ""
             if isinstance(data, bytes):

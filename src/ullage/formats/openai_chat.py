@@ -47,7 +47,7 @@ from ullage.messages import (
 )
 from ullage.usage import Usage
 
-__all__ = ["OpenAIChat"]
+__all__ = ["REFUSAL", "OpenAIChat"]
 
 _ROLES: dict[str, Role] = {
     "system": "system",
@@ -64,6 +64,12 @@ _THOUGHTS = ("reasoning_content", "reasoning", "reasoning_details")
 
 _OPAQUE = ("audio", "function_call")
 """Fields of an assistant message that are carried through: what it said aloud is an id."""
+
+REFUSAL = -2
+"""Where a text stands that is the field ``refusal`` of a message, beside its content."""
+
+_FIELDS = {WHOLE: "content", REFUSAL: "refusal"}
+"""The fields that hold one text, by the place of that text."""
 
 
 class OpenAIChat(MessageList):
@@ -119,6 +125,8 @@ class OpenAIChat(MessageList):
             return Message(role, (ToolResult(call_id, items, False, WHOLE),))
         parts: list[Part] = list(self._content(content, f"{where}.content"))
         if role == "assistant":
+            if fields.get("refusal") is not None:
+                parts.append(Text(text_at(fields["refusal"], f"{where}.refusal"), REFUSAL))
             parts += self._calls(fields, where)
             if any(_is_signed(call) for call in fields.get("tool_calls") or ()):
                 parts.append(Reasoning("", WHOLE, bound=True))
@@ -195,8 +203,8 @@ class OpenAIChat(MessageList):
                 new["tool_calls"] = _with(new["tool_calls"], part.at, _argue, text)
                 continue
             leaf = part.content[item] if isinstance(part, ToolResult) else part
-            if leaf.at == WHOLE:
-                new["content"] = text
+            if leaf.at in _FIELDS:
+                new[_FIELDS[leaf.at]] = text
             else:
                 new["content"] = _with(new["content"], leaf.at, _say, text)
         return new
@@ -298,11 +306,13 @@ def _argue(raw: Any, text: str) -> dict[str, Any]:
 
 
 def _say(raw: Any, text: str) -> dict[str, Any]:
-    """The part as text; a cache marker on it stays."""
+    """The part as text, or as the refusal it is; a cache marker on it stays."""
     if isinstance(raw, str):
         return {"type": "text", "text": text}
-    kept = {key: value for key, value in plain(raw, "part").items() if key in _MARKERS}
-    return {"type": "text", "text": text, **kept}
+    part = plain(raw, "part")
+    kept = {key: value for key, value in part.items() if key in _MARKERS}
+    kind = "refusal" if part.get("type") == "refusal" else "text"
+    return {"type": kind, kind: text, **kept}
 
 
 _SAYINGS = ("content", "tool_calls", "refusal", "function_call", "audio")
