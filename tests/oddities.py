@@ -155,7 +155,11 @@ EVERYTHING = {
             parts(
                 {"text": "x"},
                 BLOB,
-                {"fileData": {"fileUri": "gs://x", "mimeType": "video/mp4"}},
+                {
+                    "fileData": {"fileUri": "gs://x", "mimeType": "video/mp4"},
+                    "videoMetadata": {"startOffset": "1s", "endOffset": "2s", "fps": 2},
+                    "mediaResolution": {"level": "MEDIA_RESOLUTION_LOW"},
+                },
             ),
             model({"text": "t", "thought": True}, calls(signature="c2ln"), calls("b", id="2")),
             parts(
