@@ -6,6 +6,8 @@ as it was.
 """
 
 import copy
+import functools
+import operator
 import re
 
 import pytest
@@ -13,7 +15,21 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests import histories
-from ullage import FormatError, Limits, Session, UllageError
+from tests.oddities import (
+    ABSENT,
+    ENDLESS,
+    EVERYTHING,
+    ODD,
+    RECALLS,
+    REPLIES,
+    holding_itself,
+    nested,
+    odd_ones,
+    places,
+    put,
+    with_odd,
+)
+from ullage import FormatError, Limits, Session, UllageError, Usage, fit, problems
 from ullage.formats import FORMATS
 
 ALL = sorted(histories.MODEL)
@@ -26,37 +42,6 @@ TURN = histories.Turn(
         histories.Call("bash", "b", "no such file", failed=True),
     ),
 )
-ABSENT = object()
-
-
-class Strange:
-    """No JSON, and no SDK's object."""
-
-    __slots__ = ()
-
-
-def holding_itself():
-    block = {"type": "text", "text": "again"}
-    block["content"] = [block]
-    return block
-
-
-def nested(levels):
-    value = "deep"
-    for level in range(levels):
-        value = [value] if level % 2 else {"type": "text", "content": value}
-    return value
-
-
-ODD = (
-    *(None, True, 0, -1, 10**400, 1.5, float("nan"), float("inf")),
-    *("", " ", "7", "\x00", "\ud800", "robot", "tool_use", "function_call_output"),
-    *(b"bytes", ("a", "tuple"), frozenset((1,)), Strange(), len),
-    *([], [None], [7], ["text"], [[]], [{}], {}, {7: 7}, {"type": 7}, {"type": [None]}),
-    *({"type": "hologram"}, [{"type": "hologram", "rays": [1, None]}], {"role": ["user"]}),
-    *([{"type": "text"}], [{"type": "text", "text": 7}], {"text": None}, {"name": None}),
-)
-ENDLESS = (holding_itself, lambda: [holding_itself()], lambda: nested(201))
 
 
 def good(format):
@@ -68,34 +53,7 @@ class SPEC:
     name, description, parameters = "bash", "runs", {"type": "object"}
 
 
-def places(value, at=()):
-    """The path of everything in a request."""
-    if at:
-        yield at
-    items = value.items() if isinstance(value, dict) else ()
-    for key, item in enumerate(value) if isinstance(value, list) else items:
-        yield from places(item, (*at, key))
-
-
 PLACES = {format: list(places(good(format))) for format in ALL}
-
-
-def put(request, path, value):
-    """Put a value there; False if an earlier one took the place away."""
-    for key in path[:-1]:
-        if not isinstance(request, (dict, list)):
-            return False
-        try:
-            request = request[key]
-        except (KeyError, IndexError):
-            return False
-    if not isinstance(request, (dict, list)):
-        return False
-    if value is ABSENT and isinstance(request, dict):
-        request.pop(path[-1], None)
-    elif value is not ABSENT and (isinstance(request, dict) or path[-1] < len(request)):
-        request[path[-1]] = value
-    return True
 
 
 def new_session(format, **more):
@@ -140,6 +98,167 @@ def test_odd_values_anywhere(format, data):
     session.fit(good(format))  # and the session goes on
 
 
+@pytest.mark.parametrize("format", ALL)
+@given(st.data())
+def test_an_odd_value_in_any_place_of_every_block(format, data):
+    """Whoever is asked names the place, or does what it does for a good request.
+
+    A view is no worse than its request, and what was not edited is the caller's own object.
+    """
+    path, odd = data.draw(st.sampled_from(ODD_ONES[format]))
+    request = with_odd(EVERYTHING[format], path, odd)
+    broken = typed(problems, request, format)
+    session = new_session(format, repair=data.draw(st.booleans()))
+    view = typed(session.fit, request)
+    if view is None:
+        return
+    if broken is not None and not session.settings.repair:
+        assert rules(typed(problems, view, format)) <= rules(broken)
+        assert untouched_is_own(session.window, view, request)
+    typed(session.observe, with_odd(REPLIES[format], *data.draw(st.sampled_from(ODD_SAID[format]))))
+    typed(session.recall, with_odd(RECALLS[format], *data.draw(st.sampled_from(ODD_CALLS[format]))))
+    typed(session.fit, request)
+
+
+ODD_ONES = {format: odd_ones(EVERYTHING[format]) for format in ALL}
+ODD_SAID = {format: odd_ones(REPLIES[format]) for format in ALL}
+ODD_CALLS = {format: odd_ones(RECALLS[format]) for format in ALL}
+
+
+def typed(ask, *given):
+    """What is answered; None if it is refused with an error of ours."""
+    try:
+        return ask(*given)
+    except UllageError:
+        return None
+
+
+def rules(found):
+    return {problem.rule for problem in found}
+
+
+def untouched_is_own(window, view, request):
+    """Whether every message of a view is the request's own, but for those edited."""
+    key = "contents" if "contents" in request else "input" if "input" in request else "messages"
+    shown, given = (
+        value if isinstance(value, list) else [value] for value in (view[key], request[key])
+    )
+    if window.span is not None or isinstance(request[key], str):
+        return True
+    leading = len(given) - window.size
+    edited = {index + leading for index in {*window.changed, *window.silent}}
+    return len(shown) == len(given) and all(
+        a is b or index in edited for index, (a, b) in enumerate(zip(shown, given, strict=True))
+    )
+
+
+SOUND = {"type": "input_audio", "input_audio": {"data": "AAAA", "format": "wav"}}
+FILE = {"type": "file", "file": {"file_data": "AAAA"}}
+PICTURE = {"type": "image_url", "image_url": {"url": "data:,"}}
+BASE64 = {"type": "base64", "media_type": "image/png", "data": "AAAA"}
+IMAGE = {"type": "image", "source": BASE64}
+BLOB = {"inlineData": {"mimeType": "image/png", "data": "AAAA"}}
+LINKED = {"fileData": {"mimeType": "video/mp4", "fileUri": "gs://x"}}
+GIVEN = {"functionResponse": {"name": "run", "response": {}, "parts": [BLOB]}}
+MISPLACED = [
+    ("openai-chat", SOUND, ("input_audio",), "wav"),
+    ("openai-chat", SOUND, ("input_audio", "data"), 5),
+    ("openai-chat", SOUND, ("input_audio", "format"), ["wav"]),
+    ("openai-chat", FILE, ("file", "file_data"), 5),
+    ("openai-chat", PICTURE, ("image_url", "url"), {"x": 1}),
+    ("openai-chat", PICTURE, ("image_url", "detail"), b"high"),
+    ("openai-responses", SOUND, ("input_audio", "data"), 5),
+    ("openai-responses", SOUND, ("input_audio", "format"), True),
+    ("anthropic", IMAGE, ("source", "media_type"), 5),
+    ("anthropic", IMAGE, ("source", "data"), 5),
+    ("anthropic", IMAGE, ("title",), {"a set"}),
+    ("gemini", BLOB, ("inlineData",), "AAAA"),
+    ("gemini", BLOB, ("inlineData", "mimeType"), 5),
+    ("gemini", BLOB, ("inlineData", "displayName"), len),
+    ("gemini", LINKED, ("fileData",), "gs://x"),
+    ("gemini", LINKED, ("fileData", "fileUri"), 5),
+    ("gemini", GIVEN, ("functionResponse", "parts"), 5),
+]
+
+
+@pytest.mark.parametrize(("format", "part", "path", "odd"), MISPLACED)
+@pytest.mark.parametrize("repair", [False, True])
+def test_what_a_part_may_not_hold_is_named_by_its_place(format, part, path, odd, repair):
+    key = FORMATS[format].key
+    name = "parts" if format == "gemini" else "content"
+    message = {"role": "user", name: [with_odd(part, path, odd)]}
+    with pytest.raises(FormatError) as caught:
+        new_session(format, repair=repair).fit(histories.request(format, [message]))
+    assert caught.value.where == ".".join((f"{key}[0].{name}[0]", *path))
+
+
+@pytest.mark.parametrize(
+    ("format", "part", "path"),
+    [
+        ("openai-chat", SOUND, ("input_audio", "data")),
+        ("openai-chat", SOUND, ("input_audio", "format")),
+        ("openai-chat", FILE, ("file", "file_data")),
+        ("openai-responses", SOUND, ("input_audio", "format")),
+        ("anthropic", IMAGE, ("source", "media_type")),
+        ("gemini", BLOB, ("inlineData", "mimeType")),
+    ],
+)
+def test_a_null_of_a_part_is_as_good_as_nothing(format, part, path):
+    name = "parts" if format == "gemini" else "content"
+    message = {"role": "user", name: [with_odd(part, path, None)]}
+    view = fit(histories.request(format, [message]), format=format)
+    assert view[FORMATS[format].key][0] is message
+
+
+@pytest.mark.parametrize("declared", [-1, {"name": "run"}, "run"])
+def test_functions_that_are_no_list_are_named_by_their_tool(declared):
+    config = {"tools": [{"code_execution": {}}, {"function_declarations": declared}]}
+    request = {"model": "gemini-3-pro", "contents": "go", "config": config}
+    with pytest.raises(FormatError) as caught:
+        fit(request)
+    assert caught.value.where == "tools[1].functionDeclarations"
+
+
+def test_a_list_is_no_request():
+    with pytest.raises(FormatError, match="expected a dict, got list"):
+        fit([{"role": "user", "content": "go"}])
+
+
+@pytest.mark.parametrize("make", ENDLESS)
+def test_a_model_is_a_name(make):
+    request = {**good("openai-chat"), "model": make()}
+    for ask in (fit, new_session("openai-chat").fit):
+        with pytest.raises(FormatError) as caught:
+            ask(request)
+        assert caught.value.where == "model"
+
+
+@pytest.mark.parametrize("format", ALL)
+@pytest.mark.parametrize("make", [holding_itself, lambda: nested(5_000)])
+def test_problems_name_what_has_no_end(format, make):
+    request = good(format)
+    request[FORMATS[format].key][1]["x"] = make()
+    with pytest.raises(FormatError) as caught:
+        problems(request)
+    assert caught.value.where == f"{FORMATS[format].key}[1]"
+
+
+@pytest.mark.parametrize("count", [10**30, 1 << 54, -1, True, 9.0, "9", [9], None])
+@pytest.mark.parametrize("format", ALL)
+def test_a_count_that_cannot_be_one_is_none(format, count):
+    """It is written down beside the history, so it has to be a number that can be."""
+    reply = copy.deepcopy(REPLIES[format])
+    usage = reply.get("usage") or reply["usageMetadata"]
+    for path in places(usage):
+        if type(functools.reduce(operator.getitem, path, usage)) is int:
+            put(usage, path, count)
+    session = new_session(format)
+    session.fit(good(format))
+    session.observe(reply)
+    assert session.usage == Usage()
+    session.fit(good(format))
+
+
 def copied(value):
     """A copy that equals itself whatever it holds."""
     if isinstance(value, dict):
@@ -150,7 +269,7 @@ def copied(value):
 
 
 @pytest.mark.parametrize("format", ALL)
-@pytest.mark.parametrize("endless", ENDLESS, ids=("itself", "in-a-list", "201"))
+@pytest.mark.parametrize("endless", ENDLESS, ids=("itself", "in-a-list", "201", "5000"))
 @pytest.mark.parametrize("repair", [False, True])
 def test_what_has_no_end_is_refused_wherever_it_stands(format, endless, repair):
     for path in PLACES[format]:

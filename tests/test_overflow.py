@@ -341,7 +341,9 @@ FAILED = {"code": CODE, "message": "Your input exceeds the context window of thi
 def test_a_reply_that_ended_because_the_window_was_full():
     cut = message("model_context_window_exceeded")
     event = {"type": "message_delta", "delta": {"stop_reason": cut["stop_reason"]}, "usage": {}}
-    for reply in (cut, Message.model_validate(cut), event, json.dumps(cut)):
+    converse = {"stopReason": cut["stop_reason"], "usage": {"inputTokens": 9}}
+    stopped = {"messageStop": {"stopReason": cut["stop_reason"]}}
+    for reply in (cut, Message.model_validate(cut), event, json.dumps(cut), converse, stopped):
         assert is_overflow(reply).by == "after_output"
     assert is_overflow(completion("model_context_window_exceeded")).by == "after_output"
     assert is_overflow({"error": "Reached context length of 4096 tokens with model"}) == Overflow(

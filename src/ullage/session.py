@@ -18,6 +18,7 @@ from typing import Any, Literal, Self
 from ullage.drivers import run
 from ullage.effects import Steps
 from ullage.errors import ConfigError
+from ullage.formats._base import field
 from ullage.limits import Limits
 from ullage.policy import Policy
 from ullage.recall.found import ToolOutputRef
@@ -203,7 +204,8 @@ def fit(
     Raises:
         FormatError, OverLimitError, StoreError: see `Session.fit`.
     """
-    llm = str(request.get("model") or model or "")
+    named = field(request, "model") or model
+    llm = named if isinstance(named, str) else ""
     session = Session(
         llm, policy=policy, limits=limits, format=format, store=store, recall=recall, repair=repair
     )

@@ -24,7 +24,7 @@ from ullage.effects import Output, Steps, Summarise
 from ullage.errors import ConfigError, FormatError, RefNotFound
 from ullage.events import Event
 from ullage.formats import FORMATS, Format
-from ullage.formats._base import name_of_call, reasoning_left_out, reply_id
+from ullage.formats._base import name_of_call, reasoning_left_out, reply_id, text_at
 from ullage.limits import Limits
 from ullage.memo import Memo
 from ullage.notices import Words
@@ -35,6 +35,7 @@ from ullage.recall.dispatch import Answer, answer
 from ullage.recall.found import ToolOutputRef, output_ref
 from ullage.recall.history import find_in_history
 from ullage.refusals import Refusals
+from ullage.snapshots import snapshot_at
 from ullage.stages import SUMMARISED
 from ullage.stores import AsyncStore, Store, with_files
 from ullage.summarise import Summaries, Summariser, of
@@ -208,7 +209,7 @@ class SessionCore(ABC):
                 f"expected a dict, got {type(request).__name__}",
                 "Give the keyword arguments of the provider call as one dict.",
             )
-        model = str(request.get("model") or self.settings.model)
+        model = text_at(request.get("model") or self.settings.model, "model")
         limits, asking = self._refusals.next_limits(model), self._asking(model)
         settings = replace(self.settings, limits=limits, asking=asking)
         return turn(request, self.state, self._memo, settings, added_tokens, now=now)
@@ -280,6 +281,7 @@ class SessionCore(ABC):
 
     def _recall(self, call: Any) -> Steps[dict[str, Any]]:
         wire = self._wire
+        snapshot_at(call, "call")
         parsed = wire.call(call)
         given: Answer = yield from answer(parsed, self.window.words, self._from_history)
         size = self._window.meter.text(given.text) if self._window else 0

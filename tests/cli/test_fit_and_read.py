@@ -11,6 +11,11 @@ LOG = "".join(f"{n:05} the tide came in\n" for n in range(1, 1_001))
 HARD = "\x00 \ud800 \udc80 猫 e\u0301 👩‍👩‍👧 \x1b[31mred\r\n" * 900
 
 
+AUDIO = json.dumps({"model": "gpt-4.1", "messages": [{"role": "user", "content": [
+    {"type": "input_audio", "input_audio": {"data": 5, "format": "wav"}}]}]}).encode()  # fmt: skip
+BLOB = b'{"model": "gemini-3-pro", "contents": [{"role": "user", "parts": [{"inlineData": "AA"}]}]}'
+
+
 @pytest.fixture
 def kept(tmp_path):
     return tmp_path / "kept.db"
@@ -77,6 +82,9 @@ def test_the_window_decides_and_what_does_not_fit_is_told_in_one_line(kept):
         (b'{"messages": [], "model": "gpt-4.1"}', ("--window", "0"), "not positive"),
         (b'{"messages": [], "model": "gpt-4.1"}', ("--format", "morse"), "--format"),
         (b'{"messages": [], "model": "gpt-4.1", "conversation": "c"}', (), "Send the whole"),
+        (AUDIO, (), "messages[0].content[0].input_audio.data"),
+        (AUDIO, ("--repair",), "messages[0].content[0].input_audio.data"),
+        (BLOB, ("--repair",), "contents[0].parts[0].inlineData"),
     ],
 )
 def test_what_is_wrong_is_told_in_one_helpful_line(kept, stdin, options, says):

@@ -45,7 +45,8 @@ def recognise(request: Mapping[str, Any], model: str | None = None) -> Format:
         return FORMATS["openai-responses"]
     told = (name for key, name in _KEYS.items() if key in request)
     name = next(told, None) or _by_structure(request)
-    name = name or _by_model(str(request.get("model") or model or ""))
+    named = request.get("model") or model
+    name = name or _by_model(named if isinstance(named, str) else "")
     if name is None:
         raise FormatError(
             "request",

@@ -175,7 +175,7 @@ def reasoning_left_out(reply: Any) -> Counter[str]:
     """
     told = field(reply, "input_transformations")
     return Counter(
-        str(field(each, "reason"))
+        reason if isinstance(reason := field(each, "reason"), str) else "no reason given"
         for each in (told if isinstance(told, (list, tuple)) else ())
         if field(each, "type") == "thinking_dropped" or field(each, "action") == "removed"
     )
@@ -262,7 +262,11 @@ def as_json(value: Any, where: str) -> str:
     try:
         return canon.canonical_json(value)
     except (TypeError, ValueError, RecursionError) as error:
-        raise FormatError(where, f"not JSON ({error})", "Give plain JSON values.") from None
+        raise _not_json(where, error) from None
+
+
+def _not_json(where: str, what: object) -> FormatError:
+    return FormatError(where, f"not JSON ({what})", "Give plain JSON values.")
 
 
 def opaque_json(value: Any, where: str) -> str:
@@ -306,10 +310,38 @@ def text_at(value: Any, where: str) -> str:
     )
 
 
+def optional_text_at(value: Any, where: str) -> str:
+    """``value`` if it is a string, ``""`` if it is None. Raises FormatError if it is neither."""
+    return "" if value is None else text_at(value, where)
+
+
+def block_at(value: Any, where: str) -> Any:
+    """A block as it stands on the wire, in containers of its own, without cache markers.
+
+    What is set aside is written down as JSON, so the place is told of anything that is none.
+
+    Raises:
+        FormatError: something in it is not JSON.
+    """
+    if isinstance(value, Mapping):
+        kept = {key: item for key, item in value.items() if key not in _MARKERS}
+        if not all(isinstance(key, str) for key in kept):
+            raise _not_json(where, "a key that is no string")
+        return {key: block_at(item, f"{where}.{key}") for key, item in kept.items()}
+    if isinstance(value, (list, tuple)):
+        return [block_at(item, f"{where}[{at}]") for at, item in enumerate(value)]
+    if value is None or isinstance(value, (str, int, float)):
+        return value
+    if hasattr(value, "model_dump"):
+        return block_at(plain(value, where), where)
+    raise _not_json(where, f"a {type(value).__name__}")
+
+
 def unknown_role(role: Any, where: str, known: Sequence[str]) -> FormatError:
     """The error for a role the format does not have."""
+    said = repr(role[:64]) if isinstance(role, str) else f"of type {type(role).__name__}"
     return FormatError(
-        f"{where}.role", f"unknown role {role!r}", f"Roles here are {', '.join(known)}."
+        f"{where}.role", f"unknown role {said}", f"Roles here are {', '.join(known)}."
     )
 
 

@@ -16,7 +16,7 @@ from typing import Any, Literal
 import msgspec
 
 from ullage.errors import FormatError
-from ullage.formats._base import unmarked
+from ullage.formats._base import block_at
 from ullage.formats._gemini_fields import get, unsigned, with_field
 from ullage.messages import WHOLE, Media, Part, ToolCall, ToolResult
 
@@ -92,13 +92,17 @@ def plain_text(blob: Media) -> str | None:
         return None
 
 
-def block_of(raw: Any, data: str) -> Any:
-    """A blob's part as it stands on the wire, in containers of its own."""
-    block = unmarked(unsigned(raw))
+def block_of(raw: Any, data: str, where: str) -> Any:
+    """A blob's part as it stands on the wire, in containers of its own.
+
+    Raises:
+        FormatError: something in it is not JSON.
+    """
+    block = unsigned(raw)
     inline = get(block, "inlineData")
-    if inline is None:
-        return block
-    return with_field(block, "inlineData", with_field(inline, "data", data))
+    if inline is not None:
+        block = with_field(block, "inlineData", with_field(inline, "data", data))
+    return block_at(block, where)
 
 
 def _wrapped(response: Any, text: str) -> Any:

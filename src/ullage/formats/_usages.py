@@ -17,6 +17,9 @@ from ullage.usage import Modalities, Usage
 
 __all__ = ["of_anthropic", "of_gemini", "with_the_cache"]
 
+_MOST_TOKENS = 1 << 53
+"""What JSON numbers hold exactly, and more than anybody ever sent."""
+
 _KINDS = ("image", "audio", "video", "document")
 
 
@@ -99,7 +102,8 @@ def of_gemini(counts: Any) -> Usage:
 
 def _count(value: Any, name: str) -> int:
     found = get(value, name)
-    return found if isinstance(found, int) and found > 0 else 0
+    is_count = isinstance(found, int) and not isinstance(found, bool) and 0 < found <= _MOST_TOKENS
+    return found if is_count else 0
 
 
 def _named(details: Any) -> Modalities:
@@ -112,7 +116,8 @@ def _listed(details: Any) -> Modalities:
     found = Modalities()
     for each in details if isinstance(details, Iterable) else ():
         modality = get(each, "modality")
-        kind = str(getattr(modality, "value", modality)).lower()
+        named = getattr(modality, "value", modality)
+        kind = named.lower() if isinstance(named, str) else ""
         if kind in _KINDS:
             found += Modalities(**{f"{kind}_tokens": _count(each, "tokenCount")})
     return found

@@ -20,9 +20,11 @@ from ullage.formats._base import (
     ToolSpec,
     as_json,
     before_last,
+    block_at,
     field,
     list_at,
     opaque_json,
+    optional_text_at,
     ordered,
     plain,
     text_at,
@@ -57,6 +59,7 @@ _SCHEMAS = ("output_format.schema", "output_config.format.schema")
 _FRAME_BYTES = 170
 """What stands in a signature beside the thought, as measured (docs/tokens.md)."""
 _loads = msgspec.json.Decoder().decode
+_SOURCES = ("data", "url", "file_id")
 _SERVER_CALLS = frozenset(("server_tool_use", "mcp_tool_use"))
 """Their results stand behind them, after a mixed turn in a later message (A18)."""
 
@@ -148,9 +151,10 @@ class Anthropic(MessageList):
         if kind in ("image", "document"):
             source = block.get("source")
             if field(source, "type") in ("base64", "url", "file"):
-                data = field(source, "data") or field(source, "url") or field(source, "file_id")
-                mime = field(source, "media_type") or ""
-                return Media(kind, mime, str(data or ""), at, block=unmarked(block))
+                name = next((name for name in _SOURCES if field(source, name)), "data")
+                data = optional_text_at(field(source, name), f"{where}.source.{name}")
+                mime = optional_text_at(field(source, "media_type"), f"{where}.source.media_type")
+                return Media(kind, mime, data, at, block=block_at(block, where))
         opens = str(block.get("id") or "") if str(kind) in _SERVER_CALLS else ""
         closes = str(block.get("tool_use_id") or "")
         text = opaque_json(block, where)

@@ -30,6 +30,7 @@ from ullage.formats._base import (
     as_json,
     list_at,
     opaque_json,
+    optional_text_at,
     ordered,
     text_at,
     unknown_role,
@@ -109,9 +110,9 @@ class Gemini:
     def tools(self, request: Mapping[str, Any]) -> Sequence[Any]:
         """See `Format.tools`: function declarations, then whatever else a tool holds."""
         found: list[Any] = []
-        for at, tool in enumerate(tool_list(request)):
+        for index, tool in enumerate(tool_list(request)):
             declared = get(tool, "functionDeclarations")
-            found += list_at(declared, f"tools[{at}].functionDeclarations")
+            found += list_at(declared, f"tools[{index}].functionDeclarations")
             if declared is None:
                 found.append(tool)
         return found
@@ -232,7 +233,7 @@ class Gemini:
         content: list[Content] = []
         if response is not None:
             content.append(Text(response_text(value, f"{where}.response")))
-        for index, part in enumerate(get(raw, "parts") or ()):
+        for index, part in enumerate(list_at(get(raw, "parts"), f"{where}.parts")):
             check_object(part, f"{where}.parts[{index}]")
             item = self._content(part, index, f"{where}.parts[{index}]")
             text = plain_text(item) if isinstance(item, Media) else None
@@ -244,20 +245,20 @@ class Gemini:
         inline, file = get(raw, "inlineData"), get(raw, "fileData")
         blob = file if inline is None else inline
         if blob is not None:
-            check_object(blob, f"{where}.{'fileData' if inline is None else 'inlineData'}")
-            mime = str(get(blob, "mimeType") or "")
-            data = get(blob, "data" if inline is not None else "fileUri") or ""
-            if isinstance(data, bytes):
-                data = b64encode(data).decode()
-            detail = detail_of(get(raw, "mediaResolution"))
+            holder, name = ("fileData", "fileUri") if inline is None else ("inlineData", "data")
+            check_object(blob, f"{where}.{holder}")
+            mime = optional_text_at(get(blob, "mimeType"), f"{where}.{holder}.mimeType")
+            given = get(blob, name)
+            text = b64encode(given).decode() if isinstance(given, bytes) else given
+            data = optional_text_at(text, f"{where}.{holder}.{name}")
             clip_s, frames_per_s = clip_of(get(raw, "videoMetadata"))
             return Media(
                 kind_of(mime),
                 mime,
-                str(data),
+                data,
                 at,
-                block=block_of(raw, str(data)),
-                detail=detail,
+                block=block_of(raw, data, where),
+                detail=detail_of(get(raw, "mediaResolution")),
                 clip_s=clip_s,
                 frames_per_s=frames_per_s,
             )

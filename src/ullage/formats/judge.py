@@ -9,6 +9,7 @@ from ullage.formats import FORMATS, recognise
 from ullage.formats._base import plain
 from ullage.formats.rules import Problem
 from ullage.formats.rules import problems as judge
+from ullage.snapshots import snapshot_at
 
 __all__ = ["problems"]
 
@@ -26,12 +27,23 @@ def problems(request: Any, format: str | None = None) -> list[Problem]:
         none if the request is legal. What depends on the model is judged where it is named.
 
     Raises:
-        FormatError: the request is no object, its format cannot be told, or it holds no
-            history where its format has it.
+        FormatError: the request is no object, its format cannot be told, it holds no
+            history where its format has it, or something in it has no end.
         ConfigError: no rules are known for ``format``.
     """
     body: Mapping[str, Any] = plain(request, "request")
     name = recognise(body).name if format is None else format
     if name in FORMATS:
         FORMATS[name].history(body)
+    for key, value in body.items():
+        _check_depth(value, str(key))
     return judge(name, body)
+
+
+def _check_depth(value: Any, where: str) -> None:
+    """Raise FormatError for what has no end, naming the message in which it stands."""
+    if isinstance(value, list):
+        for index, item in enumerate(value):
+            snapshot_at(item, f"{where}[{index}]")
+    else:
+        snapshot_at(value, where)

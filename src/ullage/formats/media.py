@@ -6,13 +6,15 @@ stated by none of the pages read. What a medium costs in tokens is `ullage.token
 
 from __future__ import annotations
 
-from typing import Literal, TypeAlias
+from collections.abc import Mapping
+from typing import Any, Literal, TypeAlias
 
 from msgspec import Struct
 
+from ullage.formats._base import block_at, optional_text_at, plain
 from ullage.messages import Content, Media
 
-__all__ = ["MEDIA", "MediaLimits", "without_medium"]
+__all__ = ["MEDIA", "MediaLimits", "sound_at", "without_medium"]
 
 Kind: TypeAlias = Literal["image", "document", "audio"]
 
@@ -70,6 +72,16 @@ MEDIA = {
     "gemini": MediaLimits(from_user=_ALL, in_results=_ALL, source="§1.D functionResponse.parts"),
 }
 """The limits by format."""
+
+
+def sound_at(part: Mapping[str, Any], at: int, where: str) -> Media:
+    """An ``input_audio`` part of OpenAI's. Raises FormatError naming the path below ``where``."""
+    sound = plain(part.get("input_audio") or {}, f"{where}.input_audio")
+    form, data = (
+        optional_text_at(sound.get(name), f"{where}.input_audio.{name}")
+        for name in ("format", "data")
+    )
+    return Media("audio", form, data, at, block=block_at(part, where))
 
 
 def without_medium(format: str, content: Content, text: str) -> str | None:

@@ -18,20 +18,21 @@ from ullage.formats._base import (
     MessageList,
     ToolSpec,
     as_json,
+    block_at,
     field,
     list_at,
     opaque_json,
+    optional_text_at,
     ordered,
     plain,
     text_at,
     unknown_role,
-    unmarked,
 )
 from ullage.formats._models import is_gpt_6_2
 from ullage.formats._schemas import schemas_at
 from ullage.formats._sizes import detail_of, sealed_bytes
 from ullage.formats._usages import with_the_cache
-from ullage.formats.media import without_medium
+from ullage.formats.media import sound_at, without_medium
 from ullage.messages import (
     WHOLE,
     Content,
@@ -156,16 +157,16 @@ class OpenAIChat(MessageList):
                 return Text(text_at(part.get(kind), f"{where}.{kind}"), at)
             case "image_url":
                 image = part.get("image_url")
-                url, detail = field(image, "url", ""), detail_of(field(image, "detail"))
-                return Media("image", "", str(url or ""), at, block=unmarked(part), detail=detail)
+                data = optional_text_at(field(image, "url"), f"{where}.image_url.url")
+                detail = detail_of(field(image, "detail"))
+                return Media("image", "", data, at, block=block_at(part, where), detail=detail)
             case "input_audio":
-                sound = part.get("input_audio")
-                form, data = field(sound, "format", ""), field(sound, "data", "")
-                return Media("audio", form, data, at, block=unmarked(part))
+                return sound_at(part, at, where)
             case "file":
                 file = part.get("file")
-                data = field(file, "file_data") or field(file, "file_id") or ""
-                return Media("document", "application/pdf", data, at, block=unmarked(part))
+                name = "file_data" if field(file, "file_data") else "file_id"
+                data = optional_text_at(field(file, name), f"{where}.file.{name}")
+                return Media("document", "application/pdf", data, at, block=block_at(part, where))
             case kind:
                 return Opaque(str(kind), opaque_json(part, where), at)
 

@@ -24,18 +24,18 @@ from ullage.formats._base import (
     ToolSpec,
     as_json,
     before_last,
+    block_at,
     field,
     list_at,
     opaque_json,
     plain,
     text_at,
     unknown_role,
-    unmarked,
 )
 from ullage.formats._schemas import schemas_at
 from ullage.formats._sizes import detail_of, sealed_bytes
 from ullage.formats._usages import with_the_cache
-from ullage.formats.media import without_medium
+from ullage.formats.media import sound_at, without_medium
 from ullage.messages import (
     WHOLE,
     Content,
@@ -224,14 +224,12 @@ class OpenAIResponses(MessageList):
             case "input_image":
                 data = _first(part, "image_url", "file_id")
                 detail = detail_of(part.get("detail"))
-                return Media("image", "", data, at, block=unmarked(part), detail=detail)
+                return Media("image", "", data, at, block=block_at(part, where), detail=detail)
             case "input_file":
                 data = _first(part, "file_data", "file_url", "file_id")
-                return Media("document", "application/pdf", data, at, block=unmarked(part))
+                return Media("document", "application/pdf", data, at, block=block_at(part, where))
             case "input_audio":
-                sound = part.get("input_audio")
-                form, data = field(sound, "format", ""), field(sound, "data", "")
-                return Media("audio", form, data, at, block=unmarked(part))
+                return sound_at(part, at, where)
             case kind:
                 return Opaque(str(kind), opaque_json(part, where), at)
 
@@ -334,7 +332,10 @@ def _kind_of(item: Mapping[str, Any], where: str) -> str:
         return "message" if "role" in item else "item_reference"
     if isinstance(kind, str):
         return kind
-    raise FormatError(f"{where}.type", f"unknown type {kind!r}", "Give items as the API does.")
+    got = type(kind).__name__
+    raise FormatError(
+        f"{where}.type", f"expected a string, got {got}", "Give items as the API does."
+    )
 
 
 def _not_content(content: Any, where: str) -> FormatError:

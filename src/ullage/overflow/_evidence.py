@@ -27,11 +27,11 @@ _FIELDS = (
     "message", "error", "errors", "detail", "details", "description", "msg", "title",
     "error_message", "errorMessage", "status_msg", "base_resp", "innererror", "metadata", "raw",
     "code", "type", "__type", "status", "error_code", "body", "response", "delta", "choices",
-    "incomplete_details", "response_metadata", "text",
+    "incomplete_details", "response_metadata", "messageStop", "text",
 )  # fmt: skip
 """Fields that may carry an error, or lead to one."""
 
-_STOPS = ("stop_reason", "finish_reason", "native_finish_reason", "reason")
+_STOPS = ("stop_reason", "stopReason", "finish_reason", "native_finish_reason", "reason")
 _STATUSES = ("status_code", "http_status", "StatusCode", "status", "code")
 _COUNTS = ("n_prompt_tokens", "n_ctx")
 _WRAPPED = ("__cause__", "original_exception", "original_error", "inner_exception")

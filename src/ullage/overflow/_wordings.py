@@ -10,7 +10,8 @@ anything, and ``{name}`` for a number of that name:
     output   what was asked for the answer
 
 No provider is named where many write the same. Sources: `provider-rules` §5, the patterns
-that public agents share, and messages as users reported them.
+that public agents share, and messages as users reported them in public or the servers' own
+source has them.
 """
 
 from __future__ import annotations
@@ -40,8 +41,12 @@ EXACT: tuple[Row, ...] = (
     ("tokens", "vllm", r"You passed {input} input tokens and requested {output} output tokens…"
                        r"context length is only {limit} tokens"),
     ("tokens", "vllm", r"context length is only {limit} tokens"),
-    ("tokens", "vllm", r"prompt \(length {size}\) is longer than the maximum model length of"
+    ("tokens", "vllm", r"prompt \(?(?:total )?length (?:of )?{size}\)? is (?:longer than the"
+                       r" maximum model length of|too long to fit into the model \(context length)"
                        r" {limit}"),
+    ("tokens", "vllm", r"input prompt \({size} tokens\)…is too long and exceeds (?:limit of {limit}"
+                       r"|the capacity of block_manager)"),
+    ("tokens", "vllm", r"max_(?:completion_)?tokens must be at least 1, got -[0-9]"),
     ("tokens", "openrouter", r"endpoint\W{1,2}s maximum context length is {limit} tokens…you"
                              r" requested about {size} tokens(?:…\b{output} in the output)?"),
     ("tokens", "", r"context length is {limit} tokens…you requested (?:about )?{size} tokens"
@@ -52,7 +57,8 @@ EXACT: tuple[Row, ...] = (
                          r" tokens(?:…\b{output} tokens for the completion)?"),
     ("tokens", "sglang", r"input length \({size}\) exceeds model\W{1,2}s maximum context length"
                          r" \({limit}\)"),
-    ("tokens", "", r"input length {size} exceeds the maximum allowed input length of {limit}"),
+    ("tokens", "", r"input length \(?{size}(?: tokens)?\)? exceeds (?:the )?maximum(?: allowed)?"
+                   r"(?: input)? (?:length|token size)(?: of)? \(?{limit}"),
     ("tokens", "together", r"input \({size} tokens\) is longer than the model\W{0,2}s context"
                            r" length \({limit} tokens\)"),
     ("tokens", "together", r"inputs.? tokens \+ .?max_new_tokens.? must be <= {limit}\."
@@ -81,6 +87,8 @@ EXACT: tuple[Row, ...] = (
     ("tokens", "bedrock", r"too many input tokens\. Max input tokens: {limit}, request input"
                           r" token count: {size}"),
     ("tokens", "bedrock", r"input is too long for requested model"),
+    ("bytes", "bedrock", r"malformed input request: (?:#/(?:inputText|prompt): )?expected"
+                         r" maxLength: [0-9]{4,}, actual"),  # so many characters
     ("tokens", "cohere", r"total number of tokens…cannot exceed {limit} - received {size}"),
     ("tokens", "cohere", r"too many tokens: (?:size limit exceeded|total number of tokens)"),
     ("tokens", "copilot", r"prompt token count of {size} exceeds the limit of {limit}"),
@@ -89,6 +97,25 @@ EXACT: tuple[Row, ...] = (
     ("tokens", "watsonx", r"input tokens {size} cannot exceed the total tokens limit {limit}"),
     ("tokens", "", r"prompt has {size} tokens, but the configured context size is {limit}"),
     ("tokens", "dashscope", r"range of input length should be \[[0-9]+, {limit}\]"),
+    ("tokens", "", r"prompt tokens \({size}\) exceeds? (?:model maximum|context size) \({limit}\)"),
+    ("tokens", "", r"number of tokens \({size}\) exceeded maximum context length \({limit}\)"),
+    ("tokens", "", r"prompt too long \({size} tokens, max {limit}\)"),
+    ("tokens", "omlx", r"prompt too long: {size} tokens exceeds max context window of {limit}"),
+    ("tokens", "vmlx", r"has {size} tokens, max prompt/context tokens is {limit}"),
+    ("tokens", "tabbyapi", r"(?:context|prompt) length {size} is greater than (?:the )?max_seq_len"
+                           r" {limit}"),
+    ("tokens", "tensorrt-llm", r"sum of prompt length \({size}(?:\.0)?\), query length \([0-9.]+\)"
+                               r" should not exceed max_num_tokens \({limit}\)"),
+    ("tokens", "tensorrt-llm", r"sum of prompt length \({input}…max_tokens \({output}\) should not"
+                               r" exceed max_seq_len \({limit}\)"),
+    ("tokens", "siliconflow", r"length of prompt_tokens \({size}\) must be less than max_seq_len"
+                              r" \({limit}\)"),
+    ("tokens", "cloudflare", r"input and maximum output tokens \({size}\) exceeded this model"
+                             r" context window limit \({limit}\)"),
+    ("tokens", "snowflake", r"max tokens of {limit} exceeded"),
+    ("tokens", "volcengine", r"tokens of image and text exceed max message tokens"
+                             r"|\bOutofContextError"),
+    ("tokens", "perplexity", r"total length of all messages is too long"),
     ("tokens", "ollama", r"prompt too long; exceeded (?:max )?context length"),
     ("tokens", "ollama", r"the input length exceeds the context length"),
     ("tokens", "minimax", r"invalid params, context window exceeds limit"),
@@ -109,9 +136,14 @@ LOOKALIKES: tuple[Row, ...] = (
     ("other", "", r"quota|billing|credit balance|insufficient (?:balance|funds|credits)"),
     # the answer, not the prompt
     ("other", "", r"maximum allowed number of output tokens|at most [0-9]+ completion tokens"),
+    ("other", "", r"output[ _]tokens?[ _]limit"),
     ("other", "", r"max_?(?:new_|output_|completion_)?tokens.{,60}(?:must be|cannot be|should be"
                   r"|at most|less than|greater than|valid range|supported range|out of range"
-                  r"|is too large)"),
+                  r"|is too large|exceeds? [^.]{,40}\boutput\b)"),
+    # what an account may use, or what is embedded at once
+    ("other", "", r"limit (?:was )?exceeded (?:for|by|on) (?:this|your|the) (?:api|account|plan|key"
+                  r"|organi[sz]ation|project|subscription|tier|user|workspace)\b"),
+    ("other", "", r"too many tokens in (?:the )?batch"),
     # one field or one attachment, not the history
     ("other", "", r"string too long|array too long|above_max_length"),
     ("other", "", r"image_|too many images|\b(?:images?|pixels?|pdf|audio|video)\b…"
@@ -130,11 +162,14 @@ LOOSE: tuple[Row, ...] = (
                    r"context[ _](?:window|length|limit|size)"),
     ("tokens", "", r"context[ _](?:window|length|limit|size)(?: limit)?[ _]"
                    r"(?:is |was |has been )?(?:exceed|full\b|overflow)"),
+    ("tokens", "", r"too (?:long|large) for (?:this |the )?model\W{0,2}s? context"),
     ("tokens", "", r"max(?:imum)? (?:context|prompt) length (?:is|of) {limit}"),
     ("tokens", "", r"maximum (?:context|prompt) length|available context size"),
     ("tokens", "", r"reduce the length of (?:the|your|either)|prompt exceeds max"),
     ("tokens", "gemini", r"input token count.{,80}exceeds the maximum"),
     ("tokens", "", r"input tokens? (?:exceed|limit exceeded)|exceeded model token limit"),
+    ("tokens", "", r"exceeds the (?:max|maximum) input token limit"),
+    ("tokens", "", r"total tokens exceeds? the model\W{0,2}s max(?:imum)? of {limit}"),
     ("tokens", "", r"prompt_too_long|too many (?:input |prompt )?tokens"),
     ("tokens", "", r"token limit exceeded|exceed(?:s|ed) (?:the )?token limit"),
     ("bytes", "", r"request_too_large|(?:request entity|payload|content|request) too large"),
@@ -172,6 +207,13 @@ PROVIDERS: dict[str, str] = {
     "githubcopilot": "copilot",
     "models.github": "github",
     "ollama": "ollama",
+    "siliconflow": "siliconflow",
+    "cloudflare": "cloudflare",
+    "snowflake": "snowflake",
+    "volces": "volcengine",
+    "volcengine": "volcengine",
+    "bytepluses": "volcengine",
+    "perplexity": "perplexity",
     "vllm": "vllm",
 }
 """Providers by what an address, a gateway's word or a package's name has in it."""
