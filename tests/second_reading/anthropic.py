@@ -185,15 +185,31 @@ def open_loop(request: dict[str, Any], messages: list[Message]) -> set[str]:
     """A14, manual thinking only, and only while results are the last thing said.
 
     The other reading holds for every request with manual thinking, also after a closed turn;
-    but the rule's first words are "during a tool loop".
+    but the rule's first words are "during a tool loop". The "final assistant turn" is the whole
+    loop: all the assistant said since the user last said anything but results. Later steps need
+    not begin with thinking, but the first one does. System messages belong to neither side.
+    What a compaction block opens was cut there by the provider itself.
     """
     if (request.get("thinking") or {}).get("type") != "enabled":
         return set()
-    merged = turns(messages)
-    if len(merged) < 2 or not any(of(m, "tool_result") for m in merged[-1][1]):
+    merged = turns([m for m in messages if m["role"] != "system"])
+    if not merged or merged[-1][0] != "user" or not is_answer(merged[-1][1]):
         return set()
-    begins = [b for m in merged[-2][1] for b in blocks(m)][:1]
-    return set() if begins and begins[0].get("type") in THOUGHTS else {"A14"}
+    said = [n for n, (role, run) in enumerate(merged[:-1]) if role == "user" and not pure(run)]
+    loop = merged[said[-1] + 1 if said else 0 : -1]
+    replies = [run[0] for role, run in loop if role == "assistant"]
+    opening = [b.get("type") for m in replies[:1] for b in blocks(m)][:1]
+    return set() if not replies or set(opening) & {*THOUGHTS, "compaction"} else {"A14"}
+
+
+def is_answer(run: list[Message]) -> bool:
+    """Whether there is a client's result among what was said."""
+    return any(of(m, "tool_result") for m in run)
+
+
+def pure(run: list[Message]) -> bool:
+    """Whether nothing but results was said."""
+    return all(b.get("type") == "tool_result" for m in run for b in blocks(m))
 
 
 def is_result(block: Block) -> bool:

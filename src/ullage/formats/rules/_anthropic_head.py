@@ -21,7 +21,7 @@ __all__ = ["head_problems"]
 
 _NO_PREFILL_SINCE = (4, 6)
 _NO_FORCED_TOOL_SINCE = {"fable": (5, 1), "sonnet": (5, 5)}
-_THINKING = ("thinking", "redacted_thinking")
+_TURN_BEGINS = ("thinking", "redacted_thinking", "compaction")
 _COMPACTION = frozenset(
     ("type", "content", "encrypted_content", "signature", "tool_changes", "cache_control")
 )
@@ -77,17 +77,15 @@ def _ending(body: Wire, messages: list[Wire], report: Report) -> None:
 def _open_turn(body: Wire, messages: list[Wire], report: Report) -> None:
     """A14, A19 and A24: what thinking and open calls ask of the rest."""
     manual = name_in(body.get("thinking"), "type") == "enabled"
-    turn = _last_reply(messages)
-    if turn is not None and manual:
-        at, blocks = turn
-        begins = bool(blocks) and name_in(blocks[0], "type") in _THINKING
-        answered = any(name_in(b, "type") == "tool_result" for b in _blocks(messages[-1]))
-        if answered and not begins:
-            sentence = "the open turn does not begin with thinking, and thinking is manual"
-            report.add("A14", f"messages[{at}].content", sentence)
-    if turn is not None and isinstance(body.get("tools"), list):
+    begin = _open_loop(messages) if manual else None
+    if begin is not None:
+        first = next(iter(_blocks(messages[begin])), None)
+        sentence = "the open turn does not begin with thinking, and thinking is manual"
+        begins = name_in(first, "type") in _TURN_BEGINS
+        report.need(begins, "A14", f"messages[{begin}].content", sentence)
+    if isinstance(body.get("tools"), list):
         names = {name_in(tool, "name") for tool in body["tools"]}
-        for name in _unfinished(turn[1]) - names:
+        for name in _unfinished(_last_reply(messages)) - names:
             report.add("A19", "tools", f"an open call of {name[:64]!r} without its tool")
     if name_in(body.get("tool_choice"), "type") in ("any", "tool"):
         report.need(
@@ -103,17 +101,40 @@ def _refuses_force(model: Any) -> bool:
     return version >= _NO_FORCED_TOOL_SINCE.get(family, (99, 0))
 
 
-def _last_reply(messages: list[Wire]) -> tuple[int, list[Any]] | None:
-    """Where the last run of assistant messages begins, if a user follows it, and its blocks."""
+def _open_loop(messages: list[Wire]) -> int | None:
+    """Where the turn begins whose results are the last thing said; None if there is no such.
+
+    A tool loop is one turn: it goes back to the last message of the user's that held more than
+    results. What stands beside or behind the newest results does not end it, and system
+    messages are no part of it.
+    """
+    said = [at for at, message in enumerate(messages) if message.get("role") != "system"]
+    answered, begin = False, None
+    while said and messages[said[-1]].get("role") == "user":
+        answered = "tool_result" in _kinds(messages[said.pop()]) or answered
+    while answered and said:
+        at = said.pop()
+        if messages[at].get("role") == "assistant":
+            begin = at
+        elif _kinds(messages[at]) != {"tool_result"}:
+            break
+    return begin
+
+
+def _kinds(message: Wire) -> set[str | None]:
+    return {name_in(block, "type") for block in _blocks(message)}
+
+
+def _last_reply(messages: list[Wire]) -> list[Any]:
+    """The blocks of the last run of assistant messages, if somebody speaks behind it."""
     stop = len(messages)
     while stop and messages[stop - 1].get("role") != "assistant":
         stop -= 1
     start = stop
     while start and messages[start - 1].get("role") == "assistant":
         start -= 1
-    if start == stop == 0 or stop == len(messages):
-        return None
-    return start, [block for message in messages[start:stop] for block in _blocks(message)]
+    run = messages[start:stop] if stop < len(messages) else []
+    return [block for message in run for block in _blocks(message)]
 
 
 def _unfinished(blocks: list[Any]) -> set[str]:
