@@ -1,8 +1,9 @@
 """Anthropic's rules that a whole request shows: its head, its model, its last message.
 
-System texts (A9), tool names (A8), all cache markers (A21), how it may end (A11, A12), the open
-turn of manual thinking (A14), the tools of an open server call (A19), compaction (A22), forced
-tools (A24) and images (A25). A model that is not named is judged by none of its own rules.
+Roles (A0), system texts (A9), tool names (A8), all cache markers (A21), how it may end (A11,
+A12), the open turn of manual thinking (A14), the tools of an open server call (A19), compaction
+(A22), forced tools (A24) and images (A25). A model that is not named is judged by none of its own
+rules.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ from typing import Any
 
 from ullage import catalog
 from ullage.formats.media import MEDIA
-from ullage.formats.rules._anthropic_extras import head_markers, is_tool_name
+from ullage.formats.rules._anthropic_extras import SERVER_CALLS, head_markers, is_tool_name
 from ullage.formats.rules._models import claude
 from ullage.formats.rules._problem import Problem, Report, Wire, kind_of, name_in, plain_message
 from ullage.tokens.media import image_size
@@ -20,6 +21,7 @@ from ullage.tokens.media import image_size
 __all__ = ["head_problems"]
 
 _NO_PREFILL_SINCE = (4, 6)
+_SYSTEM_SINCE, _NO_SYSTEM = {"opus": (4, 8)}, ("sonnet", (5, 0))
 _NO_FORCED_TOOL_SINCE = {"fable": (5, 1), "sonnet": (5, 5)}
 _TURN_BEGINS = ("thinking", "redacted_thinking", "compaction")
 _COMPACTION = frozenset(
@@ -35,6 +37,7 @@ def head_problems(body: Wire, messages: Any) -> list[Problem]:
     sent = [m for m in map(plain_message, given) if type(m) is dict]
     _system(body.get("system"), report)
     _tools(body.get("tools"), report)
+    _roles(body, sent, report)
     _ending(body, sent, report)
     _open_turn(body, sent, report)
     _compactions(sent, report)
@@ -60,6 +63,15 @@ def _tools(tools: Any, report: Report) -> None:
             report.add("A8", f"tools[{index}].name", "the tool's name is not allowed")
 
 
+def _roles(body: Wire, messages: list[Wire], report: Report) -> None:
+    """A0: whether the model takes system messages among the others."""
+    family, version = claude(body.get("model")) or ("", (99, 0))
+    takes = version >= _SYSTEM_SINCE.get(family, (5, 0)) and (family, version) != _NO_SYSTEM
+    at = next((at for at, m in enumerate(messages) if m.get("role") == "system"), None)
+    if at is not None and not takes:
+        report.add("A0", f"messages[{at}].role", "this model takes no system messages here")
+
+
 def _ending(body: Wire, messages: list[Wire], report: Report) -> None:
     """A11 and A12. A paused turn may end the request; its open server tool tells it."""
     if not messages or messages[-1].get("role") != "assistant":
@@ -67,7 +79,7 @@ def _ending(body: Wire, messages: list[Wire], report: Report) -> None:
     where, blocks = f"messages[{len(messages) - 1}]", _blocks(messages[-1])
     model = claude(body.get("model"))
     if model is not None and model[1] >= _NO_PREFILL_SINCE:
-        paused = any(name_in(block, "type") == "server_tool_use" for block in blocks)
+        paused = _open_server_calls(_blocks_of(messages[_last_run(messages) :]))
         report.need(paused, "A11", where, "the last message is the assistant's")
     elif blocks and name_in(blocks[-1], "type") == "text":
         text = name_in(blocks[-1], "text") or ""
@@ -130,20 +142,34 @@ def _last_reply(messages: list[Wire]) -> list[Any]:
     stop = len(messages)
     while stop and messages[stop - 1].get("role") != "assistant":
         stop -= 1
-    start = stop
+    return _blocks_of(messages[_last_run(messages[:stop]) : stop]) if stop < len(messages) else []
+
+
+def _last_run(messages: list[Wire]) -> int:
+    """Where the run of assistant messages begins that stands last."""
+    start = len(messages)
     while start and messages[start - 1].get("role") == "assistant":
         start -= 1
-    run = messages[start:stop] if stop < len(messages) else []
-    return [block for message in run for block in _blocks(message)]
+    return start
+
+
+def _blocks_of(messages: list[Wire]) -> list[Any]:
+    return [block for message in messages for block in _blocks(message)]
 
 
 def _unfinished(blocks: list[Any]) -> set[str]:
     """Names of the server's tools whose call stands open beside a client's call."""
     if not any(name_in(block, "type") == "tool_use" for block in blocks):
         return set()
+    opened = _open_server_calls(blocks)
+    return {name_in(b, "name") or "" for b in opened if name_in(b, "type") == "server_tool_use"}
+
+
+def _open_server_calls(blocks: list[Any]) -> list[Any]:
+    """The calls of the server's tools that have no result among these blocks."""
     done = {name_in(block, "tool_use_id") for block in blocks}
-    opened = [b for b in blocks if name_in(b, "type") == "server_tool_use"]
-    return {name_in(b, "name") or "" for b in opened if name_in(b, "id") not in done}
+    calls = [block for block in blocks if name_in(block, "type") in SERVER_CALLS]
+    return [block for block in calls if name_in(block, "id") not in done]
 
 
 def _compactions(messages: list[Wire], report: Report) -> None:
