@@ -5,6 +5,7 @@ miss). `tests.formats.rule_examples` has one row of every rule.
 """
 
 from tests.formats.rule_examples import (
+    ASK,
     DONE,
     GO,
     MANUAL,
@@ -16,11 +17,20 @@ from tests.formats.rule_examples import (
     SERVER,
     TEXT,
     THOUGHT,
+    asked,
+    asks,
     assistant,
+    call,
+    contents,
     gave,
+    items,
     marked,
     messages,
+    parts,
     png,
+    put,
+    said,
+    tool,
     use,
     user,
 )
@@ -109,4 +119,88 @@ ANTHROPIC += [
      messages(user(image(**PNG, path=None))), messages(user(image(**PNG)))),
 ]  # fmt: skip
 
-MORE = [("anthropic", *row) for row in ANTHROPIC]
+# -- OpenAI ---------------------------------------------------------------------------------
+
+HELD = {"previous_response_id": "resp_1"}
+CUSTOM = {"type": "custom_tool_call", "call_id": "c1", "name": "sh", "input": "ls"}
+FREED = {"type": "custom_tool_call_output", "call_id": "c1", "output": "ok"}
+ASKS = {"type": "mcp_approval_request", "id": "mcpr_1", "name": "run", "arguments": "{}"}
+ASKS |= {"server_label": "files"}
+GIVEN = {"type": "mcp_approval_response", "approval_request_id": "mcpr_1", "approve": True}
+SCREEN = {"type": "computer_screenshot", "image_url": "data:image/png;base64,AA=="}
+DELETE = {"type": "delete_file", "path": "a.py"}
+
+
+def searched(id):
+    action = {"type": "search", "query": "x"}
+    return {"type": "web_search_call", "id": id, "status": "completed", "action": action}
+
+
+def clicked(output):
+    asks = {"type": "computer_call", "id": "cu_1", "call_id": "c1", "status": "completed"}
+    asks |= {"action": {"type": "screenshot"}, "pending_safety_checks": []}
+    return asks, {"type": "computer_call_output", "call_id": "c1", "output": output}
+
+
+def patched(**more):
+    asks = {"type": "apply_patch_call", "call_id": "c1", "status": "completed"}
+    output = {"type": "apply_patch_call_output", "call_id": "c1", **more}
+    return {**asks, "operation": DELETE}, output
+
+
+def shown(**part):
+    return {"role": "user", "content": [part]}
+
+
+RESPONSES = [
+    ("R1", "a custom tool is answered like a function",
+     items(CUSTOM, put(), **HELD), items(CUSTOM, FREED)),
+    ("R2", "a function that is not to be waited for is answered like a custom tool",
+     items(asked(**{"async": True}), FREED), items(asked(**{"async": True}), put())),
+    ("R1", "a request for approval without an answer",
+     items(GO, ASKS, NEXT), items(GO, ASKS, NEXT, GIVEN)),
+    ("R2", "an approval before its request",
+     items(GO, GIVEN, ASKS, GIVEN), items(GO, ASKS, GIVEN, NEXT)),
+    ("R2", "an approval is no answer to a call",
+     items(GO, {**GIVEN, "approval_request_id": "c1"}, asked(), put()),
+     items(GO, asked(), put(), ASKS, GIVEN)),
+    ("R5", "a prefix that goes on", items(asked(id="fcx"), put()), items(asked(id="fc_x"), put())),
+    ("R5", "a message's id on a search",
+     items(GO, searched("msg_1"), said()),
+     items(GO, searched("ws_1"), said(), {"type": "item_reference", "id": "msg_2"})),
+    ("R0", "a screen in words", items(*clicked("a screen")), items(*clicked(SCREEN))),
+    ("R0", "a patch that came to nothing", items(*patched(output="ok")),
+     items(*patched(status="failed"))),
+    ("R0", "no picture in an image", items(shown(type="input_image", detail="auto")),
+     items(shown(type="input_image", detail="auto", file_id="file_1"))),
+    ("R0", "no data in a file", items(shown(type="input_file", filename="a.pdf")),
+     items(shown(type="input_file", file_url="https://example.org/a.pdf"))),
+]  # fmt: skip
+
+CHAT = [
+    ("C0", "a call of no type",
+     messages(GO, asks({**call(), "type": None}), tool(), NEXT),
+     messages(GO, asks({k: v for k, v in call().items() if k != "type"}), tool(), NEXT)),
+]  # fmt: skip
+
+# -- Gemini ---------------------------------------------------------------------------------
+
+PICTURE = {"mimeType": "image/png"}
+
+GEMINI = [
+    ("G0", "a picture without data", contents(parts({"inlineData": PICTURE})),
+     contents(parts({"inlineData": {**PICTURE, "data": "AA=="}}))),
+    ("G0", "a file that is nowhere", contents(ASK, parts({"fileData": PICTURE})),
+     contents(ASK, parts({"fileData": {**PICTURE, "fileUri": "files/1"}}))),
+]  # fmt: skip
+
+MORE = [
+    (format, *row)
+    for format, rows in (
+        ("anthropic", ANTHROPIC),
+        ("openai-responses", RESPONSES),
+        ("openai-chat", CHAT),
+        ("gemini", GEMINI),
+    )
+    for row in rows
+]

@@ -36,6 +36,7 @@ _DATA = (
     "toolCall",
     "toolResponse",
 )
+_HELD = {"inlineData": "data", "fileData": "fileUri"}
 _MODIFIERS = frozenset(
     ("thought", "thoughtSignature", "videoMetadata", "mediaResolution", "partMetadata")
 )
@@ -134,6 +135,8 @@ class Check:
         if type(body) is not dict:
             self._report.add("G0", where, f"{kind} is an object, and it is {kind_of(body)}")
             return
+        if kind in _HELD and _get(body, _HELD[kind]) is None:
+            self._report.add("G0", where, f"{kind} has its {_HELD[kind]}")
         fields = {"functionCall": "args", "functionResponse": "response"}
         if kind in fields:
             name = body.get("name")
