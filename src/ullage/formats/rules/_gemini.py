@@ -12,6 +12,7 @@ an earlier one none is asked.
 from __future__ import annotations
 
 import re
+from base64 import b64encode
 from collections.abc import Iterator, Sequence
 from functools import lru_cache
 from typing import Any
@@ -286,6 +287,8 @@ def _having(parts: list[Any], name: str) -> list[Any]:
 def _signature(part: Any) -> str:
     """A part's signature in one alphabet of base64, or ``""``."""
     found = _get(part, "thoughtSignature")
+    if isinstance(found, bytes):  # as the SDK's own types hold it
+        return _signature({"thoughtSignature": b64encode(found).decode()})
     if not isinstance(found, str) or found in SENTINELS:
         return found if isinstance(found, str) else ""
     return found.replace("-", "+").replace("_", "/").rstrip("=")
