@@ -25,7 +25,8 @@ class Bound:
         Args:
             shown: the view that is sent.
             reply: what came back, and what the caller put behind it.
-            grew: the view is the last one with more behind it, so nothing can be wrong.
+            grew: the view is the last one with more behind it, and for the same model, so
+                nothing can be wrong.
         """
         before = [_without_thinking(message) for message in shown]
         wrong = not grew and any(

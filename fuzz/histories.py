@@ -32,7 +32,10 @@ _MODELS = {
 }
 _SEARCH = {"type": "web_search_20250305", "name": "web_search"}
 _KEYS = {"openai-responses": "input", "gemini": "contents"}
-BOUND = "claude-opus-5-5"
+BOUND, FREE = "claude-opus-5-5", "claude-opus-4-8"
+"""A model whose reasoning is bound to what is before it, and one whose is not."""
+ONE_MODEL = 0.3
+CHANGES = 0.35
 LARGE_CHARS = 5_000
 _LEAST_TOKENS = {"anthropic": 1_800}
 _CHARS_PER_TOKEN = 3.2
@@ -49,6 +52,7 @@ class Case(Struct, frozen=True):
         key: the field the messages go under.
         messages: the history.
         lengths: where requests were sent: each beginning of it that is to be shown.
+        models: the model that each of them was for.
         limit_tokens: the most a prompt may hold.
         policy: the number of the policy, 0 for the default one.
         repair: the history is not legal, and is to be mended.
@@ -60,6 +64,7 @@ class Case(Struct, frozen=True):
     key: str
     messages: list[dict[str, Any]]
     lengths: list[int]
+    models: list[str]
     limit_tokens: int
     policy: int
     repair: bool
@@ -91,9 +96,25 @@ def case(seed: int, number: int) -> Case:
         _LEAST_TOKENS.get(format, 1_200), int(size * random.choice((0.3, 0.45, 0.6, 0.75, 0.9)))
     )
     policy = random.choice((0, random.randrange(1, 10**6), random.randrange(1, 10**6)))
+    models = _models(Random(f"{seed}/{number}/models"), request["model"], page, len(lengths))
     features = frozenset(page.features)
     key = _KEYS.get(format, "messages")
-    return Case(number, format, request, key, messages, lengths, limit, policy, repair, features)
+    asked = (request, key, messages, lengths, models)
+    return Case(number, format, *asked, limit, policy, repair, features)
+
+
+def _models(random: Random, model: str, page: Page, count: int) -> list[str]:
+    """The model of each request. Some go back and forth between one that binds and one that not."""
+    fixed = page.features & {"manual thinking", "broken"}
+    if model != BOUND or fixed or random.random() < ONE_MODEL:
+        return [model] * count
+    models = [model]
+    for _ in range(count - 1):
+        other = FREE if models[-1] == BOUND else BOUND
+        models.append(other if random.random() < CHANGES else models[-1])
+    if FREE in models:
+        page.features.add("another model")
+    return models
 
 
 def _kinds_of(call: Call) -> Iterator[str]:

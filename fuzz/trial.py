@@ -21,7 +21,7 @@ from fuzz import opaque
 from fuzz.bound import Bound
 from fuzz.breakages import rewritten
 from fuzz.coverage import EDITS, Cell, exercised
-from fuzz.histories import Case
+from fuzz.histories import BOUND, Case
 from fuzz.stages import policy_of
 from ullage import Limits, Session
 from ullage.errors import OverLimitError, UllageError
@@ -105,6 +105,7 @@ class _Trial:
         self.checker = Checker(case.format)
         self.shown: list[Any] = []
         self.view: dict[str, Any] = {}
+        self.model = ""
         self.bound = Bound() if "bound reasoning" in case.features and not case.repair else None
         self.own = {id(message) for message in case.messages}
         self.sealed = opaque.blocks(case.messages)
@@ -125,10 +126,17 @@ class _Trial:
             **more,
         )
 
+    def _request(self, length: int) -> dict[str, Any]:
+        """The request for a beginning of the history, for the model of that time."""
+        case = self.case
+        model = case.models[case.lengths.index(length)]
+        return {**case.request, "model": model, case.key: case.messages[:length]}
+
     def show(self, length: int) -> None:
         """The view of the history so far."""
         case, told = self.case, len(self.session.events)
-        view = self.session.fit({**case.request, case.key: case.messages[:length]})
+        request = self._request(length)
+        view = self.session.fit(request)
         if "compaction" in case.features:
             self.compacted = opaque.newest_compaction(case.messages[:length])
         shown, kinds = view[case.key], set(map(_kind_of, self.session.events[told:]))
@@ -148,11 +156,13 @@ class _Trial:
             if "reasoning" in kinds and not case.repair:
                 self._break(self._problems(view, case.messages[:length]), length)
         if self.bound is not None:
-            behind = self.bound.judge(shown, case.messages[length : self._next(length)], grew)
-            if behind:
+            as_before = grew and request["model"] == self.model
+            reply = case.messages[length : self._next(length)]
+            behind = self.bound.judge(shown, reply, as_before)
+            if behind and request["model"] == BOUND:
                 self._wrong("reasoning is shown behind what was changed", length)
         self._whole(shown, kinds, length)
-        self.shown, self.view = shown, view
+        self.shown, self.view, self.model = shown, view, request["model"]
 
     def _whole(self, shown: list[Any], kinds: set[str], length: int) -> None:
         """What is asked of every view as a whole."""
@@ -250,7 +260,7 @@ class _Trial:
         case = self.case
         if _recounted(self.session, self.shown) != self.session.window.tokens:
             self._wrong("the view is not counted as it is", len(case.messages))
-        request = {**case.request, case.key: case.messages}
+        request = self._request(len(case.messages))
         cold = self._session(state=self.session.state, store=self.session.store).fit(request)
         again = self.session.fit(request) if case.policy else self.view
         if cold != again:
@@ -258,7 +268,7 @@ class _Trial:
 
     def _tighter(self) -> None:
         """What was decided stands, whatever the limit is now."""
-        request = {**self.case.request, self.case.key: self.case.messages}
+        request = self._request(len(self.case.messages))
         before, chain = self.session.state.ledger, self.session.window.transcript.chain
         decided = [key for key in dict.fromkeys(chain) if before.at(key).batches]
         state, store = self.session.state, self.session.store
@@ -278,7 +288,7 @@ class _Trial:
         if not old or case.repair:
             return
         try:
-            view = self.session.fit({**case.request, case.key: messages})
+            view = self.session.fit({**self._request(len(case.messages)), case.key: messages})
         except OverLimitError:
             return
         texts = (" ".join(text.split()) for text in reading.visible(view[case.key]))

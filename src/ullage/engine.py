@@ -100,11 +100,26 @@ def fit(
             asked = asking if is_end else None
             yield from _decide(window, policy, stages, keys[-1], fitted, asked)
     if joined and window.changed:
-        cuts = _dropped(window, min(window.changed), ())
-        _keep(window, "joined", policy, transcript.decision_key(window.size), cuts, fitted)
+        window.owed.append((min(window.changed), window.size))
+    _settle(window, policy, fitted)
     if not window.within(window.limit_tokens, surely=True):
         _refuse(window)
     return fitted
+
+
+def _settle(window: Window, policy: Policy, fitted: Fitted) -> None:
+    """Leave out the reasoning that stayed behind edits which another model had allowed.
+
+    Where reasoning is free, none goes with a batch. If the next request is for a model to which
+    it is bound, what was thought before the batch, about what it edited, may not be shown (A15).
+    """
+    if window.reasoning == "free" or is_frozen(window):
+        return
+    due = [first for first, stop in window.owed if window.bound_reasoning(first + 1, stop)]
+    window.owed.clear()
+    if due:
+        key = window.transcript.decision_key(window.size)
+        _keep(window, "reasoning", policy, key, _dropped(window, min(due), ()), fitted)
 
 
 def _learn(window: Window, ledger: Ledger) -> None:
@@ -236,7 +251,7 @@ def _batch(
     if not cuts:
         return
     fitted.events += stall(window, cuts)
-    first = min(_first(window, cut.edit) for cut in cuts)
+    first = _edited_from(window, [cut.edit for cut in cuts])
     _keep(window, stage, policy, key, [*cuts, *_dropped(window, first, cuts)], fitted)
 
 
@@ -247,7 +262,9 @@ def _keep(
         return
     before, span = window.estimate, window.span
     edits = tuple(storable(cut.edit) for cut in cuts)
+    first = _edited_from(window, edits)
     _show(window, edits, fitted, tell=True)
+    _owe(window, first, window.size)
     if span is not None and window.span is not span:
         fitted.outputs.pop(span[2].ref, None)  # its index, if made just now: the history gives it
     batch = Batch(stage, policy.name, edits, before, window.estimate)
@@ -261,7 +278,19 @@ def _set_aside(cuts: Sequence[Cut], fitted: Fitted) -> None:
         fitted.outputs.update((output.ref, output) for output in cut.outputs)
 
 
-def _first(window: Window, edit: Edit) -> int:
+def _edited_from(window: Window, edits: Iterable[Edit]) -> int:
+    """Index of the first message that edits change; leaving reasoning out is none."""
+    changing = (edit for edit in edits if not isinstance(edit, Drop))
+    return min((_first(window, edit) for edit in changing), default=window.size)
+
+
+def _owe(window: Window, first: int, stop: int) -> None:
+    """Note a batch, if reasoning stays that was bound to what it edited (`_settle`)."""
+    if window.bound_reasoning(first + 1, stop):
+        window.owed.append((first, stop))
+
+
+def _first(window: Window, edit: Replace | Span) -> int:
     """Index of the first message an edit changes."""
     if isinstance(edit, Replace):
         spot = window.transcript.locate(edit.place)
@@ -327,7 +356,9 @@ def _show_again(window: Window, key: bytes, fitted: Fitted) -> None:
     batches, standing = fitted.ledger.at(key).batches, window.standing.get(key, 0)
     for number in range(standing, len(batches)):
         missing = [edit for edit in batches[number].edits if not window.shows(edit)]
+        first = _edited_from(window, missing)
         shown = _show(window, missing, fitted, tell=False)
+        _owe(window, first, window.transcript.find(key) or 0)
         if shown == len(missing) and number == standing:
             standing = window.standing[key] = number + 1
 

@@ -15,7 +15,17 @@ from typing import Any, Literal, TypeVar
 from ullage import canon
 from ullage.edits import Place, whole
 from ullage.effects import Output
-from ullage.messages import Content, Media, Message, Opaque, Part, Text, ToolCall, ToolResult
+from ullage.messages import (
+    Content,
+    Media,
+    Message,
+    Opaque,
+    Part,
+    Reasoning,
+    Text,
+    ToolCall,
+    ToolResult,
+)
 
 __all__ = ["Leaf", "Spot", "Transcript", "leaves_of"]
 
@@ -70,6 +80,7 @@ class Transcript:
         self._texts: dict[Spot, Output] = {}
         self._standing: list[int] = []
         self._compactions: list[int] = []
+        self._bound: list[int] = []
         self._made: dict[Callable[[Transcript, int], Any], dict[int, Any]] = {}
 
     def __len__(self) -> int:
@@ -86,8 +97,8 @@ class Transcript:
         last = self.chain[-1]
         self.chain.append(last if message.only_thought else canon.extend(last, digest))
         self._lengths.setdefault(self.chain[-1], index + 1)
-        if message.stands:
-            self._standing.append(index)
+        self._standing += [index] if message.stands else []
+        self._bound += [index] if _is_bound(message) else []
         self._alike.setdefault(digest, []).append(index)
         speaks = message.role == "assistant"
         before = self.messages[index - 1].role if index else ""
@@ -140,6 +151,9 @@ class Transcript:
         for number, item, _ in leaves_of(self.messages[index]):
             self._refs.pop((index, number, item), None)
             self._texts.pop((index, number, item), None)
+        if _is_bound(message) != _is_bound(self.messages[index]):
+            others = (other for other in self._bound if other != index)
+            self._bound = sorted([*others, index]) if _is_bound(message) else [*others]
         self.messages[index] = message
         self.counts[index] = None
         for made in self._made.values():
@@ -283,6 +297,10 @@ class Transcript:
         at = self._standing
         return at[bisect_left(at, start) : bisect_left(at, stop)]
 
+    def bound(self, start: int, stop: int) -> list[int]:
+        """The messages of a run that hold reasoning bound to what is before it."""
+        return self._bound[bisect_left(self._bound, start) : bisect_left(self._bound, stop)]
+
     def compaction(self, start: int, stop: int) -> int | None:
         """The newest message of a run that holds a compaction of the provider."""
         at = bisect_left(self._compactions, stop)
@@ -319,3 +337,7 @@ def _set_aside(leaf: Part | Content | None) -> tuple[str, Literal["text", "block
 def _is_late(call: ToolCall | Opaque) -> bool:
     """Whether what is open may be answered in any later turn."""
     return call.late
+
+
+def _is_bound(message: Message) -> bool:
+    return any(isinstance(part, Reasoning) and part.bound for part in message.parts)

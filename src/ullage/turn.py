@@ -138,12 +138,12 @@ def turn(
         records: list[Record] = []
         if is_new:
             state = yield from _look_up(line.transcript, state)
-            state, events, records = _open(line.transcript, state, request, settings)
+            state, events, records = _open(line.transcript, state, request, model, settings)
             opened = state.opened or Opened("", recall=False)
             words = _words(opened, settings.policy)
             line.window = Window(line.transcript, memo.meter, words)
         try:
-            tools = _added_tools(request, wire, line.window.words)
+            tools = _added_tools(request, model, wire, line.window.words)
             events += _measure(line.window, head, tools, model, settings, memo)
             line.window.head_tokens += added_tokens
             line.window.reasoning = wire.reasoning(request, model)
@@ -217,7 +217,11 @@ def _look_up(transcript: Transcript, state: State) -> Steps[State]:
 
 
 def _open(
-    transcript: Transcript, state: State, request: Mapping[str, Any], settings: Settings
+    transcript: Transcript,
+    state: State,
+    request: Mapping[str, Any],
+    model: str,
+    settings: Settings,
 ) -> tuple[State, list[Event], list[Record]]:
     """Pin how the session runs: as it was opened before, or as is right for this history."""
     if state.opened is not None:
@@ -232,9 +236,15 @@ def _open(
     present = all(tool in tools for tool in recall_tools(wire, "", toolset))
     clash = not present and any(wire.tool_name(tool) in RECALL_TOOLS for tool in tools)
     under_way = any(message.role == "assistant" for message in transcript.messages)
-    recall = settings.recall
+    recall, takes = settings.recall, wire.takes_tools(request, model)
     if recall == "auto":
-        recall = present or (toolset.offered and not under_way)
+        recall = present or (toolset.offered and not under_way and takes)
+    elif recall and not (present or takes):
+        raise ConfigError(
+            "recall",
+            f"{model!r} takes no functions in this request",
+            "Give recall=False, another wire format, or a function beside the provider's tools.",
+        )
     opened = Opened(settings.policy.name, recall, _CLASH_PREFIX if clash else "")
     ledger, record = state.ledger.with_opened(transcript.chain[-1], opened)
     events = [_joined(len(transcript), recall)] if under_way else []
@@ -306,12 +316,14 @@ def _render(
     return wire.compose(request, messages, tools)
 
 
-def _added_tools(request: Mapping[str, Any], wire: Format, words: Words) -> Tools:
-    """The recall tools, unless they are not offered or the request holds them already."""
+def _added_tools(request: Mapping[str, Any], model: str, wire: Format, words: Words) -> Tools:
+    """The recall tools, unless they are not offered or the request holds or takes none."""
     if not words.recall:
         return ()
     ours, present = recall_tools(wire, words.prefix, words.toolset), wire.tools(request)
-    return () if all(tool in present for tool in ours) else ours
+    if all(tool in present for tool in ours):
+        return ()
+    return ours if wire.takes_tools(request, model) else ()
 
 
 def recall_tools(wire: Format, prefix: str, toolset: Toolset) -> Tools:

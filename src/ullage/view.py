@@ -29,6 +29,8 @@ class View:
         fresh: index of the first message that was not there at the last boundary.
         read_from: index of the first message that the provider still reads.
         span: the run of messages shown as an account, with its edges, or None.
+        owed: of each batch behind which reasoning stayed though it was bound to what the batch
+            edited: the first message edited, and where the history ended then.
     """
 
     def __init__(self, transcript: Transcript) -> None:
@@ -37,6 +39,7 @@ class View:
         self.fresh = 0
         self.read_from = 0
         self.span: tuple[int, int, Span] | None = None
+        self.owed: list[tuple[int, int]] = []
         self._shown: dict[int, Shown] = {}
         self._spots: dict[str, Spot] = {}
         self._changed: dict[int, list[tuple[int, int, str]]] | None = None
@@ -142,27 +145,26 @@ class View:
         """Messages whose reasoning is left out."""
         return self._silent
 
-    def bound_reasoning(self, start: int) -> bool:
+    def bound_reasoning(self, start: int, stop: int | None = None) -> bool:
         """Whether reasoning bound to what is before it stands at or after a message.
 
         Also what an account hides: that may be given back, and be shown behind something else.
+
+        Args:
+            start: the message.
+            stop: where the run ends; None for the end of what is taken in.
         """
-        return any(
-            self.signed(index) and index not in self._silent for index in range(start, self.size)
-        )
+        bound = self.transcript.bound(start, self.size if stop is None else stop)
+        return not self._silent.issuperset(bound)
 
     def signed(self, index: int) -> bool:
         """Whether signed reasoning stands by a message, so that its calls must stay as they are.
 
         It stands in the message itself, or in one of its own of the same reply.
         """
-        messages = self.transcript.messages
-        return any(
-            isinstance(part, Reasoning) and part.bound
-            for at in self.transcript.reply(index, self.size)
-            if at == index or messages[at].only_thought
-            for part in messages[at].parts
-        )
+        messages, reply = self.transcript.messages, self.transcript.reply(index, self.size)
+        bound = self.transcript.bound(reply.start, reply.stop)
+        return any(at == index or messages[at].only_thought for at in bound)
 
     def spot_of(self, ref: str) -> Spot | None:
         """The leaf that an edit made so far set aside under this ref."""

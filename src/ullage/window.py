@@ -12,9 +12,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from functools import partial
+from itertools import accumulate
 
 from ullage.edits import Drop, Edit, Replace, Span
-from ullage.messages import Reasoning, ReasoningRule
+from ullage.messages import Reasoning, ReasoningRule, ToolResult
 from ullage.meter import Meter
 from ullage.notices import NO_REASONING, Words
 from ullage.tally import Tally
@@ -187,11 +188,7 @@ class Window(View):
         edit = self.shown(index).get((number, item))
         if edit is not None:
             return self.edit_tokens(edit)
-        leaves = leaves_of(self.transcript.messages[index])
-        for (at, within, _), tokens in zip(leaves, self.leaf_counts(index), strict=True):
-            if (at, within) == (number, item):
-                return tokens
-        return 0
+        return self.leaf_counts(index)[self.transcript.once(_starts, index)[number] + item]
 
     def edit_tokens(self, edit: Replace) -> int:
         """Tokens of what an edit shows, counted once."""
@@ -255,3 +252,10 @@ class Window(View):
             at += 1
         self._settled[is_settled] = at
         return min(at, stop)
+
+
+def _starts(transcript: Transcript, index: int) -> tuple[int, ...]:
+    """How many leaves of a message stand before each of its parts."""
+    parts = transcript.messages[index].parts
+    sizes = (len(part.content) if isinstance(part, ToolResult) else 1 for part in parts)
+    return tuple(accumulate(sizes, initial=0))

@@ -49,14 +49,17 @@ def thinking_of(message):
     return [block["signature"] for block in blocks if block["type"] == "thinking"]
 
 
-@given(windows, histories.histories)
-def test_no_thinking_is_shown_behind_anything_that_was_changed(window, turns):
+@given(windows, histories.histories, st.lists(st.sampled_from((BOUND, FREE)), max_size=8))
+def test_no_thinking_is_shown_behind_anything_that_was_changed(window, turns, others):
+    """Whatever models the requests were for in between; one that does not check may be shown it."""
     messages = histories.wire("anthropic", turns)
     session, returned = new_session(BOUND, window), {}
-    for length in boundaries("anthropic", messages):
-        view = session.fit(request(BOUND, messages[:length]))["messages"]
-        for signature, before in signatures(view):
-            assert returned[signature] == before
+    for number, length in enumerate(boundaries("anthropic", messages)):
+        model = others[number % len(others)] if others else BOUND
+        view = session.fit(request(model, messages[:length]))["messages"]
+        if model == BOUND:
+            for signature, before in signatures(view):
+                assert returned[signature] == before
         assert problems_of("anthropic", view) == []
         before = [without_thinking(m) for m in view]
         for message in messages[length:]:
@@ -95,6 +98,24 @@ def test_a_batch_takes_the_thinking_behind_it_and_leaves_what_stands_before_it()
     newest = [bool(thinking_of(m)) for m in view if m["role"] == "assistant"]
     assert not all(newest)
     assert newest[-1], "what was thought after the batch stays"
+
+
+def test_what_another_model_left_behind_a_batch_goes_when_the_first_comes_back():
+    """Reasoning is free at the one, so none goes with its batch; to the other it is bound."""
+    messages, session = thoughtful(32), new_session(BOUND, 16_000)
+    lengths = list(boundaries("anthropic", messages))
+    lived(session, messages[: lengths[-9]])
+    for length in lengths[-8:-4]:
+        session.fit(request(FREE, messages[:length]))
+    told = session.events[-1]
+    assert (told.kind, session.window.owed != []) == ("pruned", True)
+    view = session.fit(request(BOUND, messages[: lengths[-4]]))["messages"]
+    assert session.events[-1].kind == "reasoning"
+    first = next(i for i, m in enumerate(view) if m is not messages[i])
+    assert not any(map(thinking_of, view[first:]))
+    again = session.fit(request(BOUND, messages[: lengths[-3]]))["messages"]
+    assert again[: len(view)] == view
+    assert thinking_of(again[-2]), "what was thought since then stays"
 
 
 def test_who_asked_the_provider_to_drop_blocks_keeps_them_all():

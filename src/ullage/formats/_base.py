@@ -61,6 +61,9 @@ class Format(Protocol):
     def tools(self, request: Mapping[str, Any]) -> Sequence[Any]:
         """The tool definitions of the request, each in the form that `tool` gives."""
 
+    def takes_tools(self, request: Mapping[str, Any], model: str) -> bool:
+        """Whether functions may be added to the tools of this request, for this model."""
+
     def compose(
         self, request: Mapping[str, Any], messages: list[Any], tools: Sequence[dict[str, Any]]
     ) -> dict[str, Any]:
@@ -208,6 +211,10 @@ class MessageList:
     def tools(self, request: Mapping[str, Any]) -> Sequence[Any]:
         """See `Format.tools`."""
         return list_at(request.get("tools"), "tools")
+
+    def takes_tools(self, request: Mapping[str, Any], model: str) -> bool:
+        """See `Format.takes_tools`."""
+        return True
 
     def reasoning(self, request: Mapping[str, Any], model: str) -> ReasoningRule:
         """See `Format.reasoning`: as the model's family has it."""

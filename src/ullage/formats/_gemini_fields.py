@@ -19,6 +19,7 @@ __all__ = [
     "check_object",
     "check_wrapped",
     "get",
+    "is_built_in",
     "is_content",
     "is_sdk_call",
     "parts_of",
@@ -128,6 +129,11 @@ def tool_list(request: Mapping[str, Any]) -> Sequence[Any]:
     """The tools of a request as they stand there; one that stands alone is a list of one."""
     tools = setting(request, "tools") or ()
     return tools if isinstance(tools, (list, tuple)) else (tools,)
+
+
+def is_built_in(tool: Any) -> bool:
+    """Whether a tool is one of Google's own and declares no function."""
+    return not inspect.isroutine(tool) and get(tool, "functionDeclarations") is None
 
 
 def tool_text(tool: Any, where: str) -> str:

@@ -38,6 +38,7 @@ from ullage.formats._gemini_fields import (
     check_object,
     check_wrapped,
     get,
+    is_built_in,
     is_content,
     is_sdk_call,
     parts_of,
@@ -113,6 +114,17 @@ class Gemini:
             if declared is None:
                 found.append(tool)
         return found
+
+    def takes_tools(self, request: Mapping[str, Any], model: str) -> bool:
+        """See `Format.takes_tools`.
+
+        Google's own tools stand beside functions only where the request has brought that about:
+        it holds functions already, or asks for the calls of the server's tools.
+        """
+        tools, config = tool_list(request), setting(request, "toolConfig")
+        own = [tool for tool in tools if is_built_in(tool)]
+        asks = bool(get(config, "includeServerSideToolInvocations"))
+        return not own or len(own) < len(tools) or asks
 
     def compose(
         self, request: Mapping[str, Any], messages: list[Any], tools: Sequence[dict[str, Any]]

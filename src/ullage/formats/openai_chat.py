@@ -26,6 +26,7 @@ from ullage.formats._base import (
     unknown_role,
     unmarked,
 )
+from ullage.formats._models import is_gpt_6_2
 from ullage.formats._usages import with_the_cache
 from ullage.formats.media import without_medium
 from ullage.messages import (
@@ -70,6 +71,10 @@ class OpenAIChat(MessageList):
             if field(raw, "role") not in ("system", "developer"):
                 return messages[:index]
         return list(messages)
+
+    def takes_tools(self, request: Mapping[str, Any], model: str) -> bool:
+        """See `Format.takes_tools`: GPT-6.2 takes none here (C11)."""
+        return not is_gpt_6_2(model)
 
     def head(self, request: Mapping[str, Any]) -> Head:
         """See `Format.head`."""

@@ -229,8 +229,9 @@ def _texts(window: Window, kept: Sequence[int]) -> Iterator[tuple[Spot, int]]:
     for index in kept:
         if window.hidden(index):
             continue
+        may_go = Text if window.signed(index) else (Text, ToolCall)
         for number, item, leaf in leaves_of(window.transcript.messages[index]):
-            if isinstance(leaf, Text) or (isinstance(leaf, ToolCall) and not window.signed(index)):
+            if isinstance(leaf, may_go):
                 spot = (index, number, item)
                 yield spot, window.leaf_tokens(spot)
 

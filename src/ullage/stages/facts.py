@@ -80,29 +80,52 @@ def said(transcript: Transcript, start: int, stop: int, role: str) -> Iterator[S
 
 def deeds(transcript: Transcript, start: int, stop: int) -> list[Deed]:
     """Every tool call of a run of messages, in the order in which they ended."""
-    found, answered = [], set[tuple[int, str]]()
-    for index in range(start, stop):
-        for number, part in enumerate(transcript.messages[index].parts):
-            call = transcript.call_for(index, number) if isinstance(part, ToolResult) else None
-            if call is not None:
-                answered.add((transcript.home(index, number) or 0, call.id))
-                found.append(_ended(transcript, index, number, call))
-    for index in range(start, stop):
-        for call in transcript.messages[index].calls:
-            if (index, call.id) not in answered:
-                verb, subject = _of(call)
-                found.append(
-                    Deed(index=index, tool=call.name, verb=verb, subject=subject, ended=None)
-                )
-    return found
+    run = range(start, stop)
+    ended = [pair for index in run for pair in transcript.once(_ended, index)]
+    answered = {call for call, _ in ended}
+    begun = (pair for index in run for pair in transcript.once(_begun, index))
+    return [deed for _, deed in ended] + [deed for call, deed in begun if call not in answered]
 
 
-def _ended(transcript: Transcript, index: int, number: int, call: ToolCall) -> Deed:
-    part = transcript.messages[index].parts[number]
+_Calling: TypeAlias = tuple[int, str]
+"""A call: its message, and its id."""
+
+
+def _ended(transcript: Transcript, index: int) -> tuple[tuple[_Calling, Deed], ...]:
+    """What the results of a message ended."""
+    parts = transcript.messages[index].parts
+    calls = [
+        (number, part, transcript.call_for(index, number))
+        for number, part in enumerate(parts)
+        if isinstance(part, ToolResult)
+    ]
+    return tuple(
+        (
+            (transcript.home(index, number) or 0, call.id),
+            _deed(transcript, index, number, part, call),
+        )
+        for number, part, call in calls
+        if call is not None
+    )
+
+
+def _begun(transcript: Transcript, index: int) -> tuple[tuple[_Calling, Deed], ...]:
+    """The calls of a message, as they are while none has an answer."""
+    found = []
+    for call in transcript.messages[index].calls:
+        verb, subject = _of(call)
+        deed = Deed(index=index, tool=call.name, verb=verb, subject=subject, ended=None)
+        found.append(((index, call.id), deed))
+    return tuple(found)
+
+
+def _deed(
+    transcript: Transcript, index: int, number: int, result: ToolResult, call: ToolCall
+) -> Deed:
     outputs = tuple(transcript.outputs(index, number))
     text = next((output.text for output in outputs if output.kind == "text"), "")
     verb, subject = _of(call)
-    failed = (isinstance(part, ToolResult) and part.is_error) or (verb == "ran" and _failed(text))
+    failed = result.is_error or (verb == "ran" and _failed(text))
     return Deed(
         index=index,
         tool=call.name,

@@ -19,7 +19,7 @@ from typing import Any
 
 from msgspec import Struct
 
-from ullage.formats.rules._models import signs_calls, signs_no_calls
+from ullage.formats._models import signs_calls, signs_no_calls
 from ullage.formats.rules._problem import Problem, Report, Wire, kind_of, plain_message
 
 __all__ = ["Check", "head_problems", "signature_problems", "spared"]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from ullage.formats.rules._models import is_gpt_6_2, signs_calls
+from ullage.formats._models import is_gpt_6_2, signs_calls
 from ullage.formats.rules._problem import (
     Problem,
     Report,
