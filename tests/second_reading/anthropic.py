@@ -200,23 +200,21 @@ def open_loop(request: dict[str, Any], messages: list[Message]) -> set[str]:
     but the rule's first words are "during a tool loop". The "final assistant turn" is the whole
     loop: all the assistant said since the user last said anything but results. Later steps need
     not begin with thinking, but the first one does. System messages belong to neither side.
+    The last message tells whether the loop goes on: words of the user's in one of their own end
+    it, and words beside the results do not.
     What a compaction block opens was cut there by the provider itself.
     """
     if (request.get("thinking") or {}).get("type") != "enabled":
         return set()
-    merged = turns([m for m in messages if m["role"] != "system"])
-    if not merged or merged[-1][0] != "user" or not is_answer(merged[-1][1]):
+    spoken = [m for m in messages if m["role"] != "system"]
+    if not spoken or not of(spoken[-1], "tool_result"):
         return set()
+    merged = turns(spoken)
     said = [n for n, (role, run) in enumerate(merged[:-1]) if role == "user" and not pure(run)]
     loop = merged[said[-1] + 1 if said else 0 : -1]
     replies = [run[0] for role, run in loop if role == "assistant"]
     opening = [b.get("type") for m in replies[:1] for b in blocks(m)][:1]
     return set() if not replies or set(opening) & {*THOUGHTS, "compaction"} else {"A14"}
-
-
-def is_answer(run: list[Message]) -> bool:
-    """Whether there is a client's result among what was said."""
-    return any(of(m, "tool_result") for m in run)
 
 
 def pure(run: list[Message]) -> bool:

@@ -117,14 +117,16 @@ def _open_loop(messages: list[Wire]) -> int | None:
     """Where the turn begins whose results are the last thing said; None if there is no such.
 
     A tool loop is one turn: it goes back to the last message of the user's that held more than
-    results. What stands beside or behind the newest results does not end it, and system
-    messages are no part of it.
+    results. Words beside the newest results leave it open, a message behind them ends it, and
+    system messages are no part of it.
     """
     said = [at for at, message in enumerate(messages) if message.get("role") != "system"]
-    answered, begin = False, None
+    begin = None
+    if not said or "tool_result" not in _kinds(messages[said[-1]]):
+        return None
     while said and messages[said[-1]].get("role") == "user":
-        answered = "tool_result" in _kinds(messages[said.pop()]) or answered
-    while answered and said:
+        said.pop()
+    while said:
         at = said.pop()
         if messages[at].get("role") == "assistant":
             begin = at
