@@ -197,10 +197,10 @@ MUTANTS: tuple[Mutant, ...] = (
     ),
     # what is bound
     Mutant("reasoning is free", anthropic.Anthropic, "reasoning", _always("free"), _A),
-    Mutant("bound reasoning stays", engine, "_dropped", _always([]), _A),
+    Mutant("bound reasoning stays", engine, "left_out", _always([]), _A),
     Mutant("no bound reasoning is seen", view.View, "bound_reasoning", _always(False), _A),
     Mutant("what another model left stays", engine, "_settle", _always(None), _A),
-    Mutant("the newest thinking goes alone", engine, "_dropped", _from_the_edit, _A),
+    Mutant("the newest thinking goes alone", engine, "left_out", _from_the_edit, _A),
     Mutant("an open turn's thinking may go", engine, "is_frozen", _always(False), _A),
     Mutant("left out reasoning is shown", anthropic.Anthropic, "edit", _loud, _A),
     Mutant("nothing in place of reasoning", anthropic.Anthropic, "edit", _hollow, _A),

@@ -85,6 +85,7 @@ def refuse(*args, **kwargs):
     raise AssertionError("the network was asked")
 socket.socket.connect = socket.create_connection = socket.getaddrinfo = refuse
 from ullage import catalog, cost, tokens
+from ullage.messages import Media
 assert "genai_prices" not in sys.modules
 catalog.lookup("claude-opus-5-5")
 assert "genai_prices" not in sys.modules, "a model of our table needs no import"
@@ -92,7 +93,7 @@ assert catalog.lookup("gpt-4-turbo").known
 assert not catalog.lookup("no-such-model").known
 tokens.counter_for("gpt-5").count("hello")
 tokens.counter_for("claude-opus-5-5").count("hello")
-tokens.media_tokens("gpt-5", "image", "image/png", "https://example.org/a.png", 0, 0)
+tokens.media_tokens("gpt-5", Media("image", "", "https://example.org/a.png", 0))
 """
 
 

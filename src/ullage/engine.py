@@ -31,6 +31,7 @@ from ullage.errors import OverLimitError
 from ullage.events import Event, Kind
 from ullage.ledger import Ledger
 from ullage.policy import Policy, Stage
+from ullage.stages.bound import left_out
 from ullage.stages.pressure import is_frozen
 from ullage.stages.stall import stall
 from ullage.window import Window
@@ -119,7 +120,7 @@ def _settle(window: Window, policy: Policy, fitted: Fitted) -> None:
     window.owed.clear()
     if due:
         key = window.transcript.decision_key(window.size)
-        _keep(window, "reasoning", policy, key, _dropped(window, min(due), ()), fitted)
+        _keep(window, "reasoning", policy, key, left_out(window, min(due), ()), fitted)
 
 
 def _learn(window: Window, ledger: Ledger) -> None:
@@ -252,7 +253,7 @@ def _batch(
         return
     fitted.events += stall(window, cuts)
     first = _edited_from(window, [cut.edit for cut in cuts])
-    _keep(window, stage, policy, key, [*cuts, *_dropped(window, first, cuts)], fitted)
+    _keep(window, stage, policy, key, [*cuts, *left_out(window, first, cuts)], fitted)
 
 
 def _keep(
@@ -299,38 +300,6 @@ def _first(window: Window, edit: Replace | Span) -> int:
     if start is not None and window.span is not None:  # one that is not gone on from is undone
         return min(start, window.span[0])
     return window.size if start is None else start
-
-
-def _dropped(window: Window, first: int, cuts: Sequence[Cut]) -> list[Cut]:
-    """The cut that leaves out reasoning bound to a history that an edit of ``first`` changes.
-
-    Where the newest reply shown loses its reasoning by that, or lost it before, all of it goes:
-    the newest may not be missing while older stays (A13).
-    """
-    if window.reasoning == "free":
-        return []
-    newest = _newest_shown(window, cuts)
-    lost = not window.silent.isdisjoint(window.transcript.reply(newest, window.size))
-    loses = first < newest and window.bound_reasoning(newest)
-    start = 0 if loses or lost else first + 1
-    if not window.bound_reasoning(start):
-        return []
-    chain = window.transcript.chain
-    why = f"it was bound to messages that an edit of message {first + 1} changed"
-    return [Cut(Drop(chain[start], chain[window.size], why), ())]
-
-
-def _newest_shown(window: Window, cuts: Sequence[Cut]) -> int:
-    """Where the newest reply begins that is still shown when these cuts are made."""
-    transcript = window.transcript
-    chain = transcript.chain
-    spans = [cut.edit for cut in cuts if isinstance(cut.edit, Span)]
-    gone = [range(chain.index(span.after), chain.index(span.upto)) for span in spans]
-    for index in range(window.size - 1, -1, -1):
-        hidden = any(index in run for run in gone) if spans else window.hidden(index)
-        if transcript.messages[index].role == "assistant" and not hidden:
-            return transcript.reply(index, window.size).start
-    return 0
 
 
 def _held(stage: str) -> Event:

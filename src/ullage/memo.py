@@ -69,10 +69,10 @@ class Memo:
         self._head: tuple[Any, Any, Head] | None = None
         self._head_tokens: tuple[Head, tuple[dict[str, Any], ...], int] | None = None
 
-    def meter_for(self, model: str) -> None:
-        """Count for this model from now on. A new model counts everything anew."""
-        if model != self.meter.model:
-            self.meter = Meter(model)
+    def meter_for(self, model: str, detail: str = "") -> None:
+        """Count for this model and this detail of media from now on; another counts anew."""
+        if (model, detail) != (self.meter.model, self.meter.detail):
+            self.meter = Meter(model, detail)
             self.lines.clear()
             self._head_tokens = None
 
@@ -129,7 +129,9 @@ class Memo:
         """Tokens of the head and of the tools that are added to it."""
         if self._head_tokens is None or self._head_tokens[:2] != (head, tools):
             texts = (canon.canonical_json(tool) for tool in tools)
-            self._head_tokens = (head, tools, self.meter.head((*head.texts, *texts)))
+            schema_tokens = sum(map(self.meter.text, head.schemas))
+            head_tokens = self.meter.head((*head.texts, *texts)) + schema_tokens
+            self._head_tokens = (head, tools, head_tokens)
         return self._head_tokens[2]
 
     def follow(

@@ -50,20 +50,24 @@ class Text(Struct, frozen=True, gc=False):
 class Reasoning(Struct, frozen=True, gc=False):
     """What the model thought. Signed and encrypted forms are left in the raw message.
 
-    ``bound`` says that a signature ties it to the exact messages before it. ``tokens`` is
-    what it costs where it is sealed and its text does not tell.
+    ``bound`` says that a signature ties it to the exact messages before it. ``sealed_bytes`` is
+    the size of what is sealed in it, the thought as the model had it: ``text`` is all of it, a
+    summary, or nothing.
     """
 
     text: str
     at: int
     bound: bool = False
-    tokens: int | None = None
+    sealed_bytes: int = 0
 
 
 class Media(Struct, frozen=True, gc=False):
-    """An image, document or sound. ``data`` is base64 text, a URL or a file id.
+    """An image, document, sound or video. ``data`` is base64 text, a URL or a file id.
 
-    ``block`` is the wire's own block without its cache marker, so that what is set aside
+    A video's kind is ``"document"``; its type tells. ``detail`` is how finely the block asks to be
+    looked at (``"low"``, ``"high"``, ``"original"``…), ``""`` if it does not say; of a video
+    ``clip_s`` is how many seconds are asked for, 0 for all, and ``frames_per_s`` how many frames
+    of each. ``block`` is the wire's own block without its cache marker, so that what is set aside
     comes back as what it was; its containers are copies, its strings the caller's.
     """
 
@@ -74,6 +78,9 @@ class Media(Struct, frozen=True, gc=False):
     width: int = 0
     height: int = 0
     block: Any = None
+    detail: str = ""
+    clip_s: float = 0.0
+    frames_per_s: float = 1.0
 
 
 class Opaque(Struct, frozen=True, gc=False):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from math import ceil
 
 from ullage.messages import (
     Content,
@@ -16,10 +17,9 @@ from ullage.messages import (
     ToolResult,
 )
 from ullage.tokens import argument_text, counter_for, media_tokens, overhead_for
+from ullage.tokens.exact import byte_length
 
 __all__ = ["Meter"]
-
-MEDIA_BOUND_TOKENS = 5_000
 
 
 class Meter:
@@ -27,30 +27,45 @@ class Meter:
 
     Attributes:
         model: the model counted for.
+        detail: how finely the request has media looked at, where a medium does not say.
         text: tokens of a text.
     """
 
-    def __init__(self, model: str) -> None:
+    def __init__(self, model: str, detail: str = "") -> None:
         self.model = model
+        self.detail = detail
         self.counter = counter_for(model)
         self.overhead = overhead_for(model)
         self.text = self.counter.count
 
     def leaf(self, leaf: Part | Content) -> int:
         """Tokens of one leaf, without the framing of its message."""
+        return self._leaf(leaf, self.text, self.arguments)
+
+    def _leaf(
+        self, leaf: Part | Content, text: Callable[[str], int], arguments: Callable[[str], int]
+    ) -> int:
+        """Tokens of one leaf whose texts are measured so."""
         match leaf:
-            case Opaque(tokens=int(tokens)) | Reasoning(tokens=int(tokens)):
+            case Opaque(tokens=int(tokens)):
                 return tokens
-            case Text(text=text) | Opaque(text=text) | Reasoning(text=text):
-                return self.text(text) if text else 0
-            case ToolCall(arguments=arguments):
-                return self.arguments(arguments)
+            case Reasoning():
+                return text(leaf.text) + self._sealed(leaf)
+            case Text(text=said) | Opaque(text=said):
+                return text(said)
+            case ToolCall():
+                return arguments(leaf.arguments)
             case Media():
-                return media_tokens(
-                    self.model, leaf.kind, leaf.mime, leaf.data, leaf.width, leaf.height
-                )
+                return media_tokens(self.model, leaf, self.detail)
             case _:
                 return 0
+
+    def _sealed(self, thought: Reasoning) -> int:
+        """Tokens of what is sealed and not shown: the provider reads the thought as it was."""
+        if not thought.sealed_bytes:
+            return 0
+        unseen_bytes = thought.sealed_bytes - byte_length(thought.text)
+        return ceil(max(unseen_bytes, 0) / self.overhead.sealed_bytes_per_token)
 
     def arguments(self, text: str) -> int:
         """Tokens of call arguments, given as JSON text."""
@@ -80,26 +95,13 @@ class Meter:
         return total + (self.overhead.tools + tools * self.overhead.tool if tools else 0)
 
     def bound(self, message: Message) -> int:
-        """An upper bound of a message's tokens that needs no tokeniser."""
+        """An upper bound of a message's tokens that needs no tokeniser.
+
+        Media and what is sealed are counted as they are: they need none.
+        """
         total = self.framing(message)
         bound = self.counter.bound
         for part in message.parts:
-            if isinstance(part, ToolResult):
-                total += sum(_bound(content, bound) for content in part.content)
-            else:
-                total += _bound(part, bound)
+            leaves = part.content if isinstance(part, ToolResult) else (part,)
+            total += sum(self._leaf(leaf, bound, bound) for leaf in leaves)
         return total
-
-
-def _bound(leaf: Part | Content, bound: Callable[[str], int]) -> int:
-    match leaf:
-        case Opaque(tokens=int(tokens)) | Reasoning(tokens=int(tokens)):
-            return tokens
-        case Text(text=text) | Opaque(text=text) | Reasoning(text=text):
-            return bound(text)
-        case ToolCall(arguments=arguments):
-            return bound(arguments)
-        case Media():
-            return MEDIA_BOUND_TOKENS
-        case _:
-            return 0

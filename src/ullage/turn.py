@@ -125,7 +125,7 @@ def turn(
     """
     wire = _format(request, state, settings)
     model = text_at(request.get("model") or settings.model, "model")
-    memo.meter_for(model)
+    memo.meter_for(model, wire.media_detail(request))
     request, mended = _mended(request, wire, memo, settings)
     raws = wire.history(request)
     head = memo.head(request, wire)
@@ -285,7 +285,7 @@ def _measure(
     window.context_tokens = limits.window_tokens
     window.limit_tokens = limits.prompt_tokens(head.asked_output_tokens)
     window.head_tokens = memo.head_tokens(head, tools)
-    window.head_texts = head.texts
+    window.head_texts = (*head.texts, *head.schemas)
     return events
 
 

@@ -34,7 +34,7 @@ class Window(View):
         limit_tokens: the most the prompt may hold.
         context_tokens: the model's whole context window, prompt and answer together.
         head_tokens: tokens of what stands outside the messages (system text, tools).
-        head_texts: the same as text: system text, and each tool as JSON.
+        head_texts: the same as text: system text, each tool as JSON, schemas of the answer.
         reported_tokens: what the provider reported for the request at the last boundary, or
             None if nobody told.
         reported_total: the same, and its answer.

@@ -414,7 +414,11 @@ def test_usage_counts_each_token_once():
     }
     usage = WIRE.usage({"usageMetadata": counts})
     assert usage == Usage(
-        fresh_tokens=407, cache_read_tokens=600, output_tokens=80, reasoning_tokens=30
+        fresh_tokens=407,
+        cache_read_tokens=600,
+        output_tokens=80,
+        reasoning_tokens=30,
+        prompt_tokens=1_000,
     )
     assert usage.total_tokens == 1_000 + 7 + 50 + 30
     assert WIRE.usage({"candidates": []}) is None

@@ -18,6 +18,7 @@ from ullage import Limits, Session
 from ullage.formats import FORMATS
 from ullage.formats.media import MEDIA
 from ullage.formats.rules import problems
+from ullage.messages import Media
 from ullage.tokens.media import media_tokens
 
 STEPS = 24
@@ -119,7 +120,7 @@ def recalled(format, kind):
     first = {"role": "user", "parts": [{"text": "go"}]}
     history = [first if format == "gemini" else {"role": "user", "content": "go"}]
     data = base64.b64encode(DATA[kind]).decode()
-    window_tokens = 4_000 + media_tokens(model, kind, MIME[kind], data, 0, 0) * STEPS // 3
+    window_tokens = 4_000 + media_tokens(model, Media(kind, MIME[kind], data, 0)) * STEPS // 3
     limits = Limits(window_tokens=window_tokens)
     session = Session(model, policy=histories.EAGER, limits=limits, recall=True, format=format)
     for number in range(STEPS):

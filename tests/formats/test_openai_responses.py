@@ -16,6 +16,7 @@ from ullage.errors import FormatError
 from ullage.formats import FORMATS, ToolSpec, recognise
 from ullage.formats.rules import problems, problems_of
 from ullage.messages import Media, Opaque, Reasoning, Text, ToolCall, ToolResult
+from ullage.meter import Meter
 from ullage.replay import reading
 from ullage.transcript import Transcript
 
@@ -129,12 +130,13 @@ def test_what_the_items_mean():
 
 def test_sealed_reasoning_is_bound_and_costs_what_its_size_says():
     (part,) = parse(thought("g" * 10_000)).parts
-    assert part == Reasoning("", -1, bound=True, tokens=1_713)
+    assert part == Reasoning("", -1, bound=True, sealed_bytes=6_850)
+    assert Meter("gpt-5.2").leaf(part) == 1_713
     (compacted,) = parse({"type": "compaction", "encrypted_content": "g" * 10_000}).parts
     assert compacted.tokens == 1_713
     summary = [{"type": "summary_text", "text": "hm"}]
     (open_part,) = parse({"type": "reasoning", "id": "rs_1", "summary": summary}).parts
-    assert (open_part.text, open_part.bound, open_part.tokens) == ("hm", False, None)
+    assert (open_part.text, open_part.bound, open_part.sealed_bytes) == ("hm", False, 0)
     session = Session("gpt-5.6", recall=False)
     session.fit({"input": [{"role": "user", "content": "x"}]})
     before = session.window.tokens

@@ -83,6 +83,12 @@ EXAMPLES = (
         ],
     ),
     Example(
+        "refusal",
+        "Text",
+        [{"role": "assistant", "content": None, "refusal": "I had rather not."}],
+        note="as the field beside the content",
+    ),
+    Example(
         "function",
         "ToolCall",
         [

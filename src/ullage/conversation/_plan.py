@@ -123,7 +123,7 @@ def _window(wire: Format, messages: list[Any], leading: int, shown: Window, tena
     for index in range(leading, len(messages)):
         message = wire.parse(messages[index], f"{wire.key}[{index}]")
         transcript.append(message, canon.digest_of(message))
-    window = Window(transcript, Meter(shown.meter.model), shown.words)
+    window = Window(transcript, Meter(shown.meter.model, shown.meter.detail), shown.words)
     window.limit_tokens = window.context_tokens = _BOUNDLESS_TOKENS
     window.extend(len(transcript))
     return window

@@ -28,6 +28,7 @@ class Head(Struct, frozen=True):
     Attributes:
         leading: how many leading raw messages are system text, not part of the chain.
         texts: every text to be counted: system text, and each tool as JSON.
+        schemas: what else the model is shown: the schemas its answer is to have.
         tools: the names of the caller's tools.
         asked_output_tokens: the request's own limit of the answer, or None.
         model: the request's model, or None.
@@ -38,6 +39,7 @@ class Head(Struct, frozen=True):
     tools: tuple[str, ...]
     asked_output_tokens: int | None
     model: str | None
+    schemas: tuple[str, ...] = ()
 
 
 Change: TypeAlias = tuple[int, int, str]
@@ -71,6 +73,9 @@ class Format(Protocol):
 
     def head(self, request: Mapping[str, Any]) -> Head:
         """What stands outside the messages. Raises FormatError."""
+
+    def media_detail(self, request: Mapping[str, Any]) -> str:
+        """How finely the request has media looked at, where a block does not say."""
 
     def leading(self, request: Mapping[str, Any]) -> list[Any]:
         """The leading raw messages that are system text. Raises FormatError."""
@@ -211,6 +216,10 @@ class MessageList:
     def tools(self, request: Mapping[str, Any]) -> Sequence[Any]:
         """See `Format.tools`."""
         return list_at(request.get("tools"), "tools")
+
+    def media_detail(self, request: Mapping[str, Any]) -> str:
+        """See `Format.media_detail`: only the blocks say it here."""
+        return ""
 
     def takes_tools(self, request: Mapping[str, Any], model: str) -> bool:
         """See `Format.takes_tools`."""

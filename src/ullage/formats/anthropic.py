@@ -29,6 +29,8 @@ from ullage.formats._base import (
     unknown_role,
     unmarked,
 )
+from ullage.formats._schemas import schemas_at
+from ullage.formats._sizes import sealed_bytes
 from ullage.formats._usages import of_anthropic
 from ullage.formats.families import family_of
 from ullage.messages import (
@@ -51,6 +53,9 @@ from ullage.usage import Usage
 __all__ = ["Anthropic"]
 
 _ROLES: dict[str, Role] = {"user": "user", "assistant": "assistant", "system": "system"}
+_SCHEMAS = ("output_format.schema", "output_config.format.schema")
+_FRAME_BYTES = 170
+"""What stands in a signature beside the thought, as measured (docs/tokens.md)."""
 _loads = msgspec.json.Decoder().decode
 _SERVER_CALLS = frozenset(("server_tool_use", "mcp_tool_use"))
 """Their results stand behind them, after a mixed turn in a later message (A18)."""
@@ -82,6 +87,7 @@ class Anthropic(MessageList):
             tuple(self.tool_name(tool) for tool in tools),
             asked if isinstance(asked, int) else None,
             request.get("model"),
+            schemas_at(request, _SCHEMAS),
         )
 
     def parse(self, raw: Any, where: str) -> Message:
@@ -115,10 +121,11 @@ class Anthropic(MessageList):
                 failed = bool(block.get("is_error"))
                 return ToolResult(str(block.get("tool_use_id") or ""), content, failed, at)
             case "thinking":
-                bound = bool(block.get("signature"))
-                return Reasoning(str(block.get("thinking") or ""), at, bound)
+                sealed = block.get("signature")
+                size = sealed_bytes(sealed, _FRAME_BYTES)
+                return Reasoning(str(block.get("thinking") or ""), at, bool(sealed), size)
             case "redacted_thinking":
-                return Reasoning("", at, bound=True)
+                return Reasoning("", at, True, sealed_bytes(block.get("data"), _FRAME_BYTES))
             case _:
                 return self._content(block, at, where)
 

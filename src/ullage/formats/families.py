@@ -159,7 +159,7 @@ FAMILIES = (
         edit_before="none",
         may_drop=("leading run",),
         open_turn="must stay",
-        source="reasoning_content of compatible servers; in no section",
+        source="reasoning of compatible servers, by any of its names; in no section",
         verified=False,
     ),
     Family(

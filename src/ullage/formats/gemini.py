@@ -29,6 +29,7 @@ from ullage.formats._base import (
     Head,
     ToolSpec,
     as_json,
+    list_at,
     opaque_json,
     ordered,
     text_at,
@@ -56,6 +57,8 @@ from ullage.formats._gemini_results import (
     response_text,
     unwrapped,
 )
+from ullage.formats._schemas import schemas_at
+from ullage.formats._sizes import clip_of, detail_of
 from ullage.formats._usages import of_gemini
 from ullage.formats.families import family_of
 from ullage.messages import (
@@ -78,6 +81,7 @@ from ullage.usage import Usage
 __all__ = ["Gemini"]
 
 _ROLES: dict[str, Role] = {"user": "user", "model": "assistant", "function": "tool"}
+_SCHEMAS = ("responseSchema", "responseJsonSchema", "_responseJsonSchema")
 _OPAQUE = ("executableCode", "codeExecutionResult", "toolCall", "toolResponse")
 
 
@@ -108,9 +112,9 @@ class Gemini:
     def tools(self, request: Mapping[str, Any]) -> Sequence[Any]:
         """See `Format.tools`: function declarations, then whatever else a tool holds."""
         found: list[Any] = []
-        for tool in tool_list(request):
+        for at, tool in enumerate(tool_list(request)):
             declared = get(tool, "functionDeclarations")
-            found += declared or ()
+            found += list_at(declared, f"tools[{at}].functionDeclarations")
             if declared is None:
                 found.append(tool)
         return found
@@ -150,7 +154,7 @@ class Gemini:
         texts = [part.text for part in parts if isinstance(part, Text)]
         tools = self.tools(request)
         texts += [tool_text(tool, f"tools[{index}]") for index, tool in enumerate(tools)]
-        generation = request.get("config") or get(request, "generationConfig")
+        generation = _generation(request)
         asked = get(generation, "maxOutputTokens")
         return Head(
             0,
@@ -158,7 +162,12 @@ class Gemini:
             tuple(self.tool_name(tool) for tool in tools),
             asked if isinstance(asked, int) else None,
             request.get("model"),
+            schemas_at(generation, _SCHEMAS),
         )
+
+    def media_detail(self, request: Mapping[str, Any]) -> str:
+        """See `Format.media_detail`."""
+        return detail_of(get(_generation(request), "mediaResolution"))
 
     # ── contents ─────────────────────────────────────────────────────────────────────
 
@@ -238,11 +247,23 @@ class Gemini:
         inline, file = get(raw, "inlineData"), get(raw, "fileData")
         blob = file if inline is None else inline
         if blob is not None:
+            check_object(blob, f"{where}.{'fileData' if inline is None else 'inlineData'}")
             mime = str(get(blob, "mimeType") or "")
             data = get(blob, "data" if inline is not None else "fileUri") or ""
             if isinstance(data, bytes):
                 data = b64encode(data).decode()
-            return Media(kind_of(mime), mime, str(data), at, block=block_of(raw, str(data)))
+            detail = detail_of(get(raw, "mediaResolution"))
+            clip_s, frames_per_s = clip_of(get(raw, "videoMetadata"))
+            return Media(
+                kind_of(mime),
+                mime,
+                str(data),
+                at,
+                block=block_of(raw, str(data)),
+                detail=detail,
+                clip_s=clip_s,
+                frames_per_s=frames_per_s,
+            )
         kind = next((name for name in _OPAQUE if get(raw, name) is not None), "part")
         return Opaque(kind, opaque_json(unsigned(raw), where), at)
 
@@ -349,6 +370,11 @@ class Gemini:
         """
         counts = get(reply, "usageMetadata")
         return None if counts is None else of_gemini(counts)
+
+
+def _generation(request: Mapping[str, Any]) -> Any:
+    """What the request says of how to answer, in either of its forms."""
+    return request.get("config") or get(request, "generationConfig")
 
 
 def _is_wire_id(call: ToolCall) -> bool:

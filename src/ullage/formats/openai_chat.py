@@ -2,7 +2,8 @@
 
 Leading system and developer messages are the head; later ones are ordinary messages. Tool
 results are messages of their own; their content is a string or text parts, never media (C8).
-Compatible servers take ``reasoning_content`` back: it is counted, and never edited.
+Compatible servers take ``reasoning_content`` back, or ``reasoning`` and ``reasoning_details``: it
+is counted, and never edited. Fields that nobody is known to read are not counted.
 """
 
 from __future__ import annotations
@@ -27,6 +28,8 @@ from ullage.formats._base import (
     unmarked,
 )
 from ullage.formats._models import is_gpt_6_2
+from ullage.formats._schemas import schemas_at
+from ullage.formats._sizes import detail_of, sealed_bytes
 from ullage.formats._usages import with_the_cache
 from ullage.formats.media import without_medium
 from ullage.messages import (
@@ -44,7 +47,7 @@ from ullage.messages import (
 )
 from ullage.usage import Usage
 
-__all__ = ["OpenAIChat"]
+__all__ = ["REFUSAL", "OpenAIChat"]
 
 _ROLES: dict[str, Role] = {
     "system": "system",
@@ -55,8 +58,18 @@ _ROLES: dict[str, Role] = {
     "function": "tool",
 }
 
+_SCHEMAS = ("response_format.json_schema.schema",)
+_THOUGHTS = ("reasoning_content", "reasoning", "reasoning_details")
+"""The same thought in the words of several servers; the last may hold it sealed."""
+
 _OPAQUE = ("audio", "function_call")
 """Fields of an assistant message that are carried through: what it said aloud is an id."""
+
+REFUSAL = -2
+"""Where a text stands that is the field ``refusal`` of a message, beside its content."""
+
+_FIELDS = {WHOLE: "content", REFUSAL: "refusal"}
+"""The fields that hold one text, by the place of that text."""
 
 
 class OpenAIChat(MessageList):
@@ -85,6 +98,8 @@ class OpenAIChat(MessageList):
         ]
         tools = self.tools(request)
         texts += [as_json(tool, f"tools[{index}]") for index, tool in enumerate(tools)]
+        functions = list_at(request.get("functions"), "functions")
+        texts += [as_json(each, f"functions[{index}]") for index, each in enumerate(functions)]
         asked = request.get("max_completion_tokens") or request.get("max_tokens")
         names = tuple(self.tool_name(tool) for tool in tools)
         return Head(
@@ -93,6 +108,7 @@ class OpenAIChat(MessageList):
             names,
             asked if isinstance(asked, int) else None,
             request.get("model"),
+            schemas_at(request, _SCHEMAS),
         )
 
     def parse(self, raw: Any, where: str) -> Message:
@@ -109,12 +125,12 @@ class OpenAIChat(MessageList):
             return Message(role, (ToolResult(call_id, items, False, WHOLE),))
         parts: list[Part] = list(self._content(content, f"{where}.content"))
         if role == "assistant":
+            if fields.get("refusal") is not None:
+                parts.append(Text(text_at(fields["refusal"], f"{where}.refusal"), REFUSAL))
             parts += self._calls(fields, where)
             if any(_is_signed(call) for call in fields.get("tool_calls") or ()):
                 parts.append(Reasoning("", WHOLE, bound=True))
-            thought = fields.get("reasoning_content")
-            if isinstance(thought, str) and thought:
-                parts.append(Reasoning(thought, WHOLE))
+            parts += _thoughts(fields)
         return Message(role, ordered(parts))
 
     def _content(self, content: Any, where: str) -> list[Content]:
@@ -139,8 +155,9 @@ class OpenAIChat(MessageList):
                 kind = part["type"]
                 return Text(text_at(part.get(kind), f"{where}.{kind}"), at)
             case "image_url":
-                url = field(part.get("image_url"), "url", "")
-                return Media("image", "", str(url or ""), at, block=unmarked(part))
+                image = part.get("image_url")
+                url, detail = field(image, "url", ""), detail_of(field(image, "detail"))
+                return Media("image", "", str(url or ""), at, block=unmarked(part), detail=detail)
             case "input_audio":
                 sound = part.get("input_audio")
                 form, data = field(sound, "format", ""), field(sound, "data", "")
@@ -179,15 +196,15 @@ class OpenAIChat(MessageList):
         """See `Format.edit`."""
         new = dict(raw if type(raw) is dict else plain(raw, "message"))
         if silent:
-            new.pop("reasoning_content", None)
+            new = {key: value for key, value in new.items() if key not in _THOUGHTS}
         for number, item, text in changes:
             part = message.parts[number]
             if isinstance(part, ToolCall):
                 new["tool_calls"] = _with(new["tool_calls"], part.at, _argue, text)
                 continue
             leaf = part.content[item] if isinstance(part, ToolResult) else part
-            if leaf.at == WHOLE:
-                new["content"] = text
+            if leaf.at in _FIELDS:
+                new[_FIELDS[leaf.at]] = text
             else:
                 new["content"] = _with(new["content"], leaf.at, _say, text)
         return new
@@ -262,6 +279,19 @@ def _is_signed(call: Any) -> bool:
     return bool(field(google, "thought_signature"))
 
 
+def _thoughts(fields: Mapping[str, Any]) -> list[Part]:
+    """What the model thought, once, however many fields tell it."""
+    said = (fields.get(name) for name in ("reasoning_content", "reasoning"))
+    text = next((each for each in said if isinstance(each, str) and each), "")
+    details = fields.get("reasoning_details")
+    sealed, told = 0, []
+    for detail in details if isinstance(details, list) else ():
+        told += [detail.get("text"), detail.get("summary")] if isinstance(detail, dict) else []
+        sealed += sum(sealed_bytes(field(detail, name), 0) for name in ("data", "signature"))
+    text = text or "\n".join(each for each in told if isinstance(each, str) and each)
+    return [Reasoning(text, WHOLE, sealed_bytes=sealed)] if text or sealed else []
+
+
 def _with(items: Sequence[Any], at: int, change: Any, text: str) -> list[Any]:
     new = list(items)
     new[at] = change(new[at], text)
@@ -276,11 +306,13 @@ def _argue(raw: Any, text: str) -> dict[str, Any]:
 
 
 def _say(raw: Any, text: str) -> dict[str, Any]:
-    """The part as text; a cache marker on it stays."""
+    """The part as text, or as the refusal it is; a cache marker on it stays."""
     if isinstance(raw, str):
         return {"type": "text", "text": text}
-    kept = {key: value for key, value in plain(raw, "part").items() if key in _MARKERS}
-    return {"type": "text", "text": text, **kept}
+    part = plain(raw, "part")
+    kept = {key: value for key, value in part.items() if key in _MARKERS}
+    kind = "refusal" if part.get("type") == "refusal" else "text"
+    return {"type": kind, kind: text, **kept}
 
 
 _SAYINGS = ("content", "tool_calls", "refusal", "function_call", "audio")

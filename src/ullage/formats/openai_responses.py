@@ -32,6 +32,8 @@ from ullage.formats._base import (
     unknown_role,
     unmarked,
 )
+from ullage.formats._schemas import schemas_at
+from ullage.formats._sizes import detail_of, sealed_bytes
 from ullage.formats._usages import with_the_cache
 from ullage.formats.media import without_medium
 from ullage.messages import (
@@ -97,10 +99,10 @@ _CLOSES = {
 _APART = "[ullage: one more result of a call that the account above stands for]"
 _SAID = ("input_text", "output_text", "text", "refusal")
 _STREAMS = ("stdout", "stderr", "outcome")
-_SEALED_BYTES = 650
+_SCHEMAS = ("text.format.schema", "text_format")
+_FRAME_BYTES = 650
+"""What stands around an encrypted text, as OpenAI's own coding agent reckons it."""
 _BYTES_PER_TOKEN = 4
-
-
 _SCREENSHOT_TOKENS = 1_500
 """A screenshot of 1,280 by 800, as tiles or patches, rounded up."""
 
@@ -157,6 +159,7 @@ class OpenAIResponses(MessageList):
             tuple(self.tool_name(tool) for tool in tools),
             asked if isinstance(asked, int) else None,
             request.get("model"),
+            schemas_at(request, _SCHEMAS),
         )
 
     # ── reading ──────────────────────────────────────────────────────────────────────
@@ -220,7 +223,8 @@ class OpenAIResponses(MessageList):
                 )
             case "input_image":
                 data = _first(part, "image_url", "file_id")
-                return Media("image", "", data, at, block=unmarked(part))
+                detail = detail_of(part.get("detail"))
+                return Media("image", "", data, at, block=unmarked(part), detail=detail)
             case "input_file":
                 data = _first(part, "file_data", "file_url", "file_id")
                 return Media("document", "application/pdf", data, at, block=unmarked(part))
@@ -345,22 +349,14 @@ def _reasoning(item: Mapping[str, Any], where: str) -> Message:
     """What the model thought: in the open, or sealed; then its size is all that is known."""
     sealed = item.get("encrypted_content")
     if isinstance(sealed, str) and sealed:
-        part = Reasoning("", WHOLE, bound=True, tokens=_sealed_tokens(sealed))
+        size = sealed_bytes(sealed, _FRAME_BYTES)
+        part = Reasoning("", WHOLE, bound=True, sealed_bytes=size)
         return Message("assistant", (part,))
     shown = item.get("content") or item.get("summary") or ()
     if not isinstance(shown, (list, tuple)):
         raise _not_content(shown, f"{where}.summary")
     texts = [str(field(part, "text") or "") for part in shown]
     return Message("assistant", (Reasoning("\n".join(texts), WHOLE),))
-
-
-def _sealed_tokens(sealed: str) -> int:
-    """About how many tokens are behind an encrypted text: four of its bytes each.
-
-    It is base64 with a constant part around what was encrypted (about 650 bytes, as measured
-    by OpenAI's own coding agent, which counts so too).
-    """
-    return max(len(sealed) * 3 // 4 - _SEALED_BYTES, 0) // _BYTES_PER_TOKEN + 1
 
 
 def _call(item: Mapping[str, Any], kind: str, where: str) -> ToolCall:
@@ -382,7 +378,8 @@ def _other(item: Mapping[str, Any], kind: str, where: str) -> Message:
     nameless = () if kind == "item_reference" else _NAMELESS
     known = {key: value for key, value in item.items() if key not in nameless}
     sealed = known.get("encrypted_content")
-    tokens = _sealed_tokens(sealed) if isinstance(sealed, str) else None
+    is_sealed = isinstance(sealed, str)
+    tokens = sealed_bytes(sealed, _FRAME_BYTES) // _BYTES_PER_TOKEN + 1 if is_sealed else None
     opens, closes = (str(item.get(of.get(kind, "")) or "") for of in (_OPENS, _CLOSES))
     late = kind == "mcp_approval_request"
     part = Opaque(kind, opaque_json(known, where), WHOLE, tokens, opens, closes, late)

@@ -132,7 +132,7 @@ class Tracer:
         """Tokens of a leaf: its text's, or what the meter makes of what is no text."""
         if isinstance(leaf, ToolCall):
             return self._count(leaf.name) + self._count(leaf.arguments)
-        if isinstance(leaf, Text) or (isinstance(leaf, Reasoning) and leaf.tokens is None):
+        if isinstance(leaf, Text) or (isinstance(leaf, Reasoning) and leaf.text):
             return self._count(leaf.text)
         return estimated
 

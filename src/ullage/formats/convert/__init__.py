@@ -18,9 +18,11 @@ from typing import Any, Literal
 from ullage.errors import ConfigError, FormatError
 from ullage.formats import FORMATS, recognise
 from ullage.formats.convert._head import beside, request_of
+from ullage.formats.convert._names import tool_names
 from ullage.formats.convert._read import read
 from ullage.formats.convert._turns import Losses
 from ullage.formats.convert._write import write
+from ullage.snapshots import snapshot_at
 
 __all__ = ["convert"]
 
@@ -36,7 +38,8 @@ def convert(
     """The same conversation in another wire format.
 
     Settings of the call (temperature, tool choice, thinking …) are no part of a conversation
-    and are not carried: give your own. Cache markers are left out as well.
+    and are not carried: give your own. Cache markers are left out as well. What is legal for
+    its own provider is legal for the target, and for ``model``.
 
     Args:
         conversation: the keyword arguments of a provider's call, or its list of messages
@@ -46,8 +49,10 @@ def convert(
             messages needs it.
         model: the model of the new request. None: the request names none.
         lossy: what to do with a part that the target cannot hold. ``"error"`` raises;
-            ``"describe"`` puts a line of text in its place that says what stood there, and
-            leaves out a tool definition or a field that the target does not have.
+            ``"describe"`` puts a line of text in its place that says what stood there,
+            leaves out a tool definition or a field that the target does not have, and writes
+            a tool's name that it does not take with ``_``. A history that the provider holds
+            is refused both ways.
 
     Returns:
         A request, as keyword arguments of the target's SDK (of google-genai with ``config``),
@@ -57,33 +62,45 @@ def convert(
     Raises:
         FormatError: the conversation is not what its format says it is.
         UnsupportedPart: something in it would be lost; names its place, and what to do.
-        ConfigError: there is no format of that name.
+        ConfigError: there is no format of that name, or no such ``lossy``.
     """
-    for name in (to, format or to):
-        if name not in FORMATS:
+    for name in (to, to if format is None else format):
+        if not isinstance(name, str) or name not in FORMATS:
             raise ConfigError(
                 "convert", f"{name!r} is not known", f"Use one of {', '.join(FORMATS)}."
             )
-    losses = Losses(to, describe=lossy == "describe")
+    if lossy not in ("error", "describe"):
+        raise ConfigError("lossy", f"{lossy!r} is not known", "Use error or describe.")
+    losses = Losses(to, model, describe=lossy == "describe")
     if isinstance(conversation, Mapping):
         source = format or recognise(conversation).name
         if source == to:
             return conversation
-        return _request(source, conversation, losses, model)
+        return _request(source, conversation, losses)
+    if not isinstance(conversation, (list, tuple)):
+        raise FormatError(
+            "conversation",
+            f"expected a request or a list of messages, got {type(conversation).__name__}",
+            "Give the keyword arguments of a call, or its messages.",
+        )
     if format is None:
         raise FormatError(
             "messages", "a list alone does not tell its format", "Give format=, or the request."
         )
     if format == to:
         return conversation
-    return write(read(format, conversation, 0, losses), losses, format)
+    turns = read(format, conversation, 0, losses)
+    return write(turns, losses, format, tool_names((), turns, losses))
 
 
-def _request(
-    source: str, request: Mapping[str, Any], losses: Losses, model: str | None
-) -> dict[str, Any]:
+def _request(source: str, request: Mapping[str, Any], losses: Losses) -> dict[str, Any]:
     wire = FORMATS[source]
+    for key, value in request.items():
+        if key != wire.key:  # of its messages each is asked for itself
+            snapshot_at(value, str(key))
     head = beside(source, request, losses)
     first = len(wire.leading(request))
     turns = read(source, wire.history(request)[first:], first, losses)
-    return request_of(losses.target, head, write(turns, losses, source), model)
+    names = tool_names(head.tools, turns, losses)
+    messages = write(turns, losses, source, names)
+    return request_of(losses, head.under(names), messages)

@@ -13,7 +13,7 @@ import re
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from ullage.formats._base import field
+from ullage.formats._base import field, text_at
 from ullage.formats._gemini_fields import get
 from ullage.formats.convert._turns import Losses, Medium
 from ullage.messages import Media
@@ -39,21 +39,23 @@ _GOOGLES_OWN = re.compile(r"gs://|https://generativelanguage\.googleapis\.com/")
 
 
 def medium_of(name: str, part: Media, where: str) -> Medium:
-    """What stands in a block of the format ``name``."""
+    """What stands in a block of the format ``name``. Raises FormatError."""
     block: Any = part.block or {}
+    text_at(part.data, where)
+    text_at(part.mime, where)
     if name == "gemini":
         return _from_gemini(part, block, where)
     if name == "anthropic":
         source = block.get("source")
         given = {"base64": "data", "url": "url", "file": "file_id"}[str(field(source, "type"))]
-        kept = {given: part.data, "mime": part.mime, "name": block.get("title") or ""}
+        kept = {given: part.data, "mime": part.mime, "name": _said(block, "title", where)}
         return Medium(part.kind, where, **kept)
     if part.kind == "audio":
         mime = next((mime for mime, form in _SOUNDS.items() if form == part.mime), part.mime)
         return Medium("audio", where, mime, part.data)
     inner = block.get("image_url") or block.get("file")
     inner = inner if isinstance(inner, Mapping) else block
-    named, detail = inner.get("filename") or "", inner.get("detail") or ""
+    named, detail = _said(inner, "filename", where), _said(inner, "detail", where)
     if inner.get("file_id") and part.data == inner["file_id"]:
         return Medium(part.kind, where, file_id=part.data, name=named, detail=detail)
     found = _DATA_URL.match(part.data)
@@ -67,12 +69,19 @@ def medium_of(name: str, part: Media, where: str) -> Medium:
 
 
 def _from_gemini(part: Media, block: Any, where: str) -> Medium:
-    if get(block, "fileData") is None:
+    file = get(block, "fileData")
+    named = get(get(block, "inlineData") if file is None else file, "displayName") or ""
+    text_at(named, f"{where}.displayName")
+    if file is None:
         data = part.data.replace("-", "+").replace("_", "/")
-        return Medium(part.kind, where, part.mime, data)
+        return Medium(part.kind, where, part.mime, data, name=named)
     if _GOOGLES_OWN.match(part.data):
-        return Medium(part.kind, where, part.mime, file_id=part.data)
-    return Medium(part.kind, where, part.mime, url=part.data)
+        return Medium(part.kind, where, part.mime, file_id=part.data, name=named)
+    return Medium(part.kind, where, part.mime, url=part.data, name=named)
+
+
+def _said(block: Any, key: str, where: str) -> str:
+    return text_at(field(block, key) or "", f"{where}.{key}")
 
 
 # ── into a wire ──────────────────────────────────────────────────────────────────────────
@@ -87,18 +96,28 @@ def block_of(medium: Medium, losses: Losses, source: str) -> dict[str, Any] | st
     made = _WRITERS[losses.target](medium)
     if made is None:
         return losses.lose(medium.where, _named(medium), "Leave it out, or give it otherwise.")
-    if not openais:
-        if medium.detail not in ("", "auto"):
-            losses.lose(f"{medium.where}.detail", "the detail of an image", "Leave it out.")
-        if medium.name and losses.target == "gemini":
-            losses.lose(f"{medium.where}.title", "the name of a document", "Leave it out.")
+    if medium.detail not in ("", "auto") and not openais:
+        losses.lose(f"{medium.where}.detail", "the detail of an image", "Leave it out.")
+    if medium.name and not _keeps_name(medium, losses.target):
+        article = _article(medium.kind)
+        what = f"the name of {article} {medium.kind}"
+        losses.lose(f"{medium.where}.title", what, "Leave it out.")
     return made
 
 
+def _keeps_name(medium: Medium, target: str) -> bool:
+    """Whether the name goes along: a document's, to OpenAI beside its data alone."""
+    where_it_is = {"anthropic": True, "gemini": False}.get(target, bool(medium.data))
+    return medium.kind == "document" and where_it_is
+
+
+def _article(kind: str) -> str:
+    return "an" if kind[0] in "ai" else "a"
+
+
 def _named(medium: Medium) -> str:
-    article = "an" if medium.kind[0] in "ai" else "a"
     form = f" ({medium.mime})" if medium.mime else ""
-    return f"{article} {medium.kind}{form}{' by URL' if medium.url else ''}"
+    return f"{_article(medium.kind)} {medium.kind}{form}{' by URL' if medium.url else ''}"
 
 
 def _anthropic(medium: Medium) -> dict[str, Any] | None:

@@ -8,12 +8,16 @@ from typing import Any
 
 from msgspec.structs import replace
 
+from ullage.errors import FormatError
 from ullage.formats import FORMATS
-from ullage.formats._base import unmarked
-from ullage.formats._gemini_fields import get, parts_of
+from ullage.formats._base import field, unmarked
+from ullage.formats._gemini_fields import get, is_content, parts_of
 from ullage.formats.convert._media import medium_of
 from ullage.formats.convert._turns import Call, Losses, Medium, Pairs, Piece, Result, Turn, Who
+from ullage.formats.openai_chat import REFUSAL
+from ullage.formats.repair._base import EMPTY
 from ullage.messages import WHOLE, Content, Media, Message, Opaque, Part, Text, ToolCall, ToolResult
+from ullage.snapshots import snapshot_at
 
 __all__ = ["FAILED", "read"]
 
@@ -25,7 +29,7 @@ _ANSWERS = frozenset(("function_call_output", "custom_tool_call_output"))
 _NOTHING: tuple[Any, ...] = (None, "", False, [], {}, {"type": "direct"})
 _SILENT = frozenset(
     (
-        *("type", "role", "id", "status", "created_by", "logprobs", "phase", "index"),
+        *("type", "role", "id", "status", "created_by", "logprobs", "index"),
         *("thought", "thoughtSignature", "thought_signature", "extra_content"),
     )
 )
@@ -51,7 +55,7 @@ _CARRIED: Mapping[str, Mapping[str, str]] = {
         "custom": "custom",
     },
     "openai-responses": {
-        "message": "content",
+        "message": "content phase",
         "input_text": "text",
         "output_text": "text",
         "text": "text",
@@ -67,11 +71,28 @@ _CARRIED: Mapping[str, Mapping[str, str]] = {
         "message": "parts",
         "part": "text inlineData inline_data fileData file_data functionCall function_call"
         " functionResponse function_response",
+    },
+}
+"""What is carried of each type; any other field with something in it is named as lost."""
+
+_BODIES: Mapping[str, Mapping[str, str]] = {
+    "anthropic": {"source": "media_type data url file_id"},
+    "openai-chat": {
+        "image_url": "url detail",
+        "input_audio": "data format",
+        "file": "file_id file_data filename",
+        "function": "name arguments",
+        "custom": "name input",
+    },
+    "openai-responses": {"input_audio": "data format"},
+    "gemini": {
+        "inlineData": "mimeType mime_type data displayName display_name",
+        "fileData": "mimeType mime_type fileUri file_uri displayName display_name",
         "functionCall": "name args",
         "functionResponse": "name response parts",
     },
 }
-"""What is carried of each type; any other field with something in it is named as lost."""
+"""The same of the objects that stand in a field of a type."""
 
 
 def read(name: str, raws: Sequence[Any], first: int, losses: Losses) -> list[Turn]:
@@ -81,7 +102,22 @@ def read(name: str, raws: Sequence[Any], first: int, losses: Losses) -> list[Tur
         where = f"{FORMATS[name].key}[{index}]"
         for turn in _Reading(name, raw, where, losses).turns():
             _add(turns, turn, merge=name == "openai-responses")
-    return _settled(_named(turns), losses)
+    _phases(raws, first, losses)
+    return _settled(_named(turns, losses), losses)
+
+
+def _phases(raws: Sequence[Any], first: int, losses: Losses) -> None:
+    """Name each text that is said to be no answer, but for those that calls follow: they tell."""
+    for at, raw in enumerate(raws):
+        phase = field(raw, "phase")
+        if phase is None or phase == "final_answer":
+            continue
+        behind = (raws[later] for later in range(at + 1, len(raws)))
+        kinds = (field(item, "type") for item in behind)
+        follows = next((kind for kind in kinds if kind != "reasoning"), None)
+        if phase != "commentary" or follows not in ("function_call", "custom_tool_call"):
+            where = f"input[{first + at}].phase"
+            losses.lose(where, "that a text is no final answer", "Leave it out.")
 
 
 def _add(turns: list[Turn], turn: Turn, *, merge: bool) -> None:
@@ -100,21 +136,26 @@ class _Reading:
         self.name = name
         self.where = where
         self.losses = losses
-        self.bare = unmarked(raw)
+        snapshot_at(raw, where)
         self.message: Message = FORMATS[name].parse(raw, where)
+        self.bare = unmarked(raw)
 
     def turns(self) -> Iterator[Turn]:
         """The turns in the message: results first, then what is said."""
-        if isinstance(self.bare, Mapping):
+        if self.name != "gemini" or is_content(self.bare):
             self._beside(self.bare, self._kind(), self.where)
         results: list[Piece] = []
         said: list[Piece] = []
         for part in self.message.parts:
             piece = self._piece(part)
-            if piece is not None:
-                (results if isinstance(piece, Result) else said).append(piece)
+            if isinstance(piece, Result):
+                results.append(piece)
+            elif piece is not None and not _is_silence(piece):
+                said.append(piece)
         if results:
             yield Turn("results", tuple(results), self.where)
+        if not said and not results and self.message.role == "user":
+            said.append(Text(""))
         if said:
             role = self.message.role
             yield Turn("user" if role == "tool" else role, tuple(said), self.where)
@@ -128,8 +169,6 @@ class _Reading:
         block, where = self._block(part)
         if isinstance(part, (ToolCall, ToolResult)):
             self._beside(block, _kind_of(self.name, block), where)
-            for kind in ("functionCall", "functionResponse") if self.name == "gemini" else ():
-                self._beside(get(block, kind), kind, f"{where}.{kind}")
             return (
                 self._call(part, block, where)
                 if isinstance(part, ToolCall)
@@ -161,7 +200,7 @@ class _Reading:
             value = None if free else _object(part.arguments)
         text = part.arguments
         if self.name in _FLAGGED and isinstance(value, Mapping):
-            text = json.dumps(value, ensure_ascii=False)
+            text = _json(value, where)
         value = value if isinstance(value, Mapping) else None
         return Call(part.id, part.name, text, value, where, free, part.late)
 
@@ -178,7 +217,8 @@ class _Reading:
         if self.name not in _FLAGGED and told and told.startswith(FAILED):
             content = (Text(told.removeprefix(FAILED)), *content[1:])
             is_error = True
-        return Result(part.call_id, part.name, content, is_error, where)
+        name = part.name or str(block.get("name") or "")
+        return Result(part.call_id, name, content, is_error, where)
 
     def _item(self, part: ToolResult, number: int, block: Any, where: str) -> Text | Medium:
         item = part.content[number]
@@ -197,6 +237,8 @@ class _Reading:
             return parts_of(self.bare)[at], f"{self.where}.parts[{at}]"
         if self.name == "openai-chat" and isinstance(part, ToolCall):
             return self.bare["tool_calls"][part.at], f"{self.where}.tool_calls[{part.at}]"
+        if self.name == "openai-chat" and part.at == REFUSAL:
+            return {"type": "refusal"}, f"{self.where}.refusal"
         if part.at == WHOLE:
             is_item = isinstance(part, (ToolCall, ToolResult, Media))
             return (self.bare, self.where) if is_item else ({}, self.where)
@@ -204,13 +246,25 @@ class _Reading:
 
     def _beside(self, block: Any, kind: str, where: str) -> None:
         """Name every field that is not carried."""
-        if not isinstance(block, Mapping):
-            return
         carried = _CARRIED[self.name].get(kind)
-        for key, value in block.items() if carried is not None else ():
-            if key in _SILENT or key in str(carried).split() or value in _NOTHING:
+        if not isinstance(block, Mapping) or carried is None:
+            return
+        self._all_but(carried, block, kind, where)
+        for key, within in _BODIES[self.name].items():
+            body = get(block, key)
+            if isinstance(body, Mapping):
+                self._all_but(within, body, key, f"{where}.{key}")
+
+    def _all_but(self, carried: str, block: Mapping[str, Any], kind: str, where: str) -> None:
+        for key, value in block.items():
+            if key in _SILENT or key in carried.split() or value in _NOTHING:
                 continue
             self.losses.lose(f"{where}.{key}", f"the {key!r} of a {kind}", "Leave it out.")
+
+
+def _is_silence(piece: Piece) -> bool:
+    """Whether nothing is said, or our own words say so."""
+    return isinstance(piece, Text) and piece.text in ("", EMPTY)
 
 
 def _kind_of(name: str, block: Any) -> str:
@@ -222,17 +276,29 @@ def _kind_of(name: str, block: Any) -> str:
     return str(block.get("type") or default)
 
 
+def _json(value: Any, where: str) -> str:
+    """``value`` as JSON text, its keys in their order."""
+    try:
+        return json.dumps(value, ensure_ascii=False, allow_nan=False)
+    except (TypeError, ValueError) as error:
+        raise FormatError(where, f"not JSON ({error})", "Give plain JSON values.") from None
+
+
 def _object(text: str) -> Any:
     try:
-        return json.loads(text)
+        return json.loads(text, parse_constant=_no_number)
     except (ValueError, RecursionError):
         return None
+
+
+def _no_number(name: str) -> Any:
+    raise ValueError(f"{name} is no JSON")
 
 
 # ── calls and results ────────────────────────────────────────────────────────────────────
 
 
-def _named(turns: Sequence[Turn]) -> list[Turn]:
+def _named(turns: Sequence[Turn], losses: Losses) -> list[Turn]:
     """The turns, each result with what the call that it answers tells of it."""
     pairs = Pairs()
     named: list[Turn] = []
@@ -244,6 +310,9 @@ def _named(turns: Sequence[Turn]) -> list[Turn]:
             elif isinstance(piece, Result):
                 call = pairs.answer(piece.call_id)
                 if call is not None:
+                    if piece.name not in ("", call.name):
+                        what = "the name of a result that is not its call's"
+                        losses.lose(f"{piece.where}.name", what, "Leave it out.")
                     piece = replace(piece, name=call.name, is_free_text=call.is_free_text)
             pieces.append(piece)
         named.append(replace(turn, pieces=tuple(pieces)))

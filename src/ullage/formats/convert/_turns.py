@@ -86,11 +86,17 @@ class Pairs:
 
 
 class Losses:
-    """What to do with a part that the target cannot hold: refuse, or say so in its place."""
+    """What to do with a part that the target cannot hold: refuse, or say so in its place.
 
-    def __init__(self, target: str, *, describe: bool) -> None:
+    Attributes:
+        target: the format to be written.
+        model: the model to be asked, where it is known.
+    """
+
+    def __init__(self, target: str, model: str | None, *, describe: bool) -> None:
         self.target = target
-        self.describe = describe
+        self.model = model
+        self._describe = describe
 
     def lose(self, where: str, what: str, remedy: str) -> str:
         """The text to stand in the part's place, where the caller accepts one.
@@ -98,7 +104,7 @@ class Losses:
         Raises:
             UnsupportedPart: the caller does not.
         """
-        if self.describe:
+        if self._describe:
             return f"[ullage: {what} stood here; {self.target} has no place for it]"
         raise UnsupportedPart(
             where,

@@ -2,76 +2,45 @@
 
 from __future__ import annotations
 
-import re
 from base64 import b64encode
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, TypeAlias
 
-from msgspec.structs import replace
-
+from ullage.formats import FORMATS
+from ullage.formats._models import signs_calls, signs_no_calls, takes_no_system_messages
 from ullage.formats.convert._media import block_of
+from ullage.formats.convert._names import under_names
 from ullage.formats.convert._read import FAILED
-from ullage.formats.convert._turns import Call, Losses, Medium, Pairs, Piece, Result, Turn
-from ullage.formats.repair._base import BEGIN
+from ullage.formats.convert._turns import Call, Losses, Medium, Piece, Result, Turn
+from ullage.formats.repair._base import EMPTY
 from ullage.messages import Text
 
-__all__ = ["write"]
+__all__ = ["beginning", "write"]
 
 _Wire: TypeAlias = dict[str, Any]
 
 UNSIGNED = "skip_thought_signature_validator"
 """What Gemini takes for the signature of a call that it did not make (G10)."""
 
-_LEGAL_ID: Mapping[str, Callable[[str], Any]] = {
-    "anthropic": re.compile(r"[a-zA-Z0-9_-]+\Z").match,
-    "openai-chat": re.compile(r".{1,40}\Z", re.DOTALL).match,
-    "openai-responses": re.compile(r".{1,64}\Z", re.DOTALL).match,
-    "gemini": bool,
-}
-_MADE_UP = re.compile(r".*#\d+\Z", re.DOTALL).match
+
+def write(
+    turns: Sequence[Turn], losses: Losses, source: str, names: Mapping[str, str]
+) -> list[_Wire]:
+    """The turns as messages of the target that ``losses`` names, tools called by ``names``."""
+    named = under_names(turns, losses.target, names, without_ids=source == "gemini")
+    messages = _WRITERS[losses.target](_Writing(losses, source), named)
+    if messages and messages[0].get("role") in _NOT_FIRST.get(losses.target, ()):
+        return [beginning(losses.target), *messages]
+    return messages
 
 
-def write(turns: Sequence[Turn], losses: Losses, source: str) -> list[_Wire]:
-    """The turns as messages of the target that ``losses`` names."""
-    target = losses.target
-    renamed = _renamed(turns, target, without_ids=source == "gemini")
-    return _WRITERS[target](_Writing(losses, source), renamed)
+def beginning(target: str) -> Any:
+    """What stands for the user where the target wants one to speak first (A1, G4)."""
+    return FORMATS[target].user(_NO_USER)
 
 
-# ── ids ──────────────────────────────────────────────────────────────────────────────────
-
-
-def _renamed(turns: Sequence[Turn], target: str, *, without_ids: bool) -> list[Turn]:
-    """The turns with ids the target takes: the same where they are legal, numbered elsewhere.
-
-    Anthropic wants them unique (A7). A call of Gemini's that had none gets one.
-    """
-    used: set[str] = set()
-    pairs = Pairs()
-    number = 0
-
-    def name(old: str) -> str:
-        nonlocal number
-        taken = target == "anthropic" and old in used
-        given = not (without_ids and _MADE_UP(old))
-        new = old
-        if taken or not given or not _LEGAL_ID[target](old):
-            while (new := f"call_{number}") in used:
-                number += 1
-        used.add(new)
-        return new
-
-    def again(piece: Piece) -> Piece:
-        if isinstance(piece, Call):
-            call = replace(piece, id=name(piece.id))
-            pairs.ask(piece.id, call)
-            return call
-        if isinstance(piece, Result):
-            asked = pairs.answer(piece.call_id)
-            return piece if asked is None else replace(piece, call_id=asked.id)
-        return piece
-
-    return [replace(turn, pieces=tuple(again(piece) for piece in turn.pieces)) for turn in turns]
+_NO_USER = "[ullage: no message of the user stood here]"
+_NOT_FIRST = {"anthropic": ("assistant",), "gemini": ("model",)}
 
 
 # ── what the writers share ───────────────────────────────────────────────────────────────
@@ -93,6 +62,13 @@ class _Writing:
         """A text for a medium that may not stand there at all."""
         what = f"{medium.kind} in {place}".replace("image in", "an image in")
         return Text(self.losses.lose(medium.where, what, "Put it into a message of the user."))
+
+    def told(self, content: Sequence[Text | Medium]) -> list[str]:
+        """The content of a result in texts, where nothing else may stand in one."""
+        return [
+            piece.text if isinstance(piece, Text) else self.none(piece, "a tool's result").text
+            for piece in content
+        ]
 
     def arguments(self, call: Call) -> Mapping[str, Any]:
         """The arguments as the object that the target wants."""
@@ -127,18 +103,19 @@ def _texts(pieces: Sequence[Piece]) -> list[str]:
 
 def _anthropic(writing: _Writing, turns: Sequence[Turn]) -> list[_Wire]:
     messages: list[_Wire] = []
+    takes_none = takes_no_system_messages(writing.losses.model)
     for number, turn in enumerate(turns):
         following = turns[number + 1].who if number + 1 < len(turns) else "assistant"
         stands = messages and messages[-1]["role"] == "user" and following == "assistant"
-        if turn.who == "system" and not stands:
+        if turn.who == "system" and (takes_none or not stands):
             turn = writing.system(turn)
         role = "user" if turn.who == "results" else turn.who
         content = [_anthropic_block(writing, piece, turn) for piece in turn.pieces]
         content = [block for block in content if block != {"type": "text", "text": ""}]
+        if not content and turn.who == "user":
+            content = [{"type": "text", "text": EMPTY}]
         if content:
             messages.append({"role": role, "content": content})
-    if messages and messages[0]["role"] != "user":
-        messages.insert(0, {"role": "user", "content": BEGIN})
     return messages
 
 
@@ -177,6 +154,8 @@ def _chat(writing: _Writing, turns: Sequence[Turn]) -> list[_Wire]:
             messages += [_chat_result(writing, result) for result in results]
             continue
         calls = [_chat_call(piece) for piece in turn.pieces if isinstance(piece, Call)]
+        if calls and signs_calls(writing.losses.model):  # C12
+            calls[0]["extra_content"] = {"google": {"thought_signature": UNSIGNED}}
         said = [piece for piece in turn.pieces if isinstance(piece, (Text, Medium))]
         message: _Wire = {"role": turn.who, "content": _chat_content(writing, said, turn.who)}
         if calls:
@@ -207,10 +186,7 @@ def _chat_call(call: Call) -> _Wire:
 
 
 def _chat_result(writing: _Writing, result: Result) -> _Wire:
-    texts = [
-        piece.text if isinstance(piece, Text) else writing.none(piece, "a tool's result").text
-        for piece in writing.failed(result)
-    ]
+    texts = writing.told(writing.failed(result))
     parts = [{"type": "text", "text": text} for text in texts]
     content = parts if len(parts) > 1 else "".join(texts)
     return {"role": "tool", "tool_call_id": result.call_id, "content": content}
@@ -288,6 +264,8 @@ def _gemini(writing: _Writing, turns: Sequence[Turn]) -> list[_Wire]:
         role = "model" if turn.who == "assistant" else "user"
         parts = [_gemini_part(writing, piece) for piece in turn.pieces]
         parts = [part for part in parts if part != {"text": ""}]
+        if not parts and turn.who == "user":
+            parts = [{"text": EMPTY}]
         if contents and contents[-1]["role"] == role == "model":  # calls follow the user (G4)
             contents[-1]["parts"] += parts
         elif parts:
@@ -296,8 +274,6 @@ def _gemini(writing: _Writing, turns: Sequence[Turn]) -> list[_Wire]:
         first = next((part for part in content["parts"] if "functionCall" in part), None)
         if first is not None:
             first["thoughtSignature"] = UNSIGNED
-    if contents and contents[0]["role"] == "model":
-        contents.insert(0, {"role": "user", "parts": [{"text": BEGIN}]})
     return contents
 
 
@@ -317,13 +293,18 @@ def _gemini_part(writing: _Writing, piece: Piece) -> _Wire:
 
 
 def _gemini_response(writing: _Writing, result: Result) -> _Wire:
-    """A response holds one text; what follows stands in its parts, text as a plain file."""
+    """A response holds one text; what follows stands in its parts, text as a plain file.
+
+    It has no parts before Gemini 3.
+    """
 
     def say(text: str) -> _Wire:
         data = b64encode(text.encode("utf-8", "surrogatepass")).decode()
         return {"inlineData": {"mimeType": "text/plain", "data": data}}
 
     content = list(result.content)
+    if signs_no_calls(writing.losses.model):
+        content = [Text("\n".join(writing.told(content)))]
     first = content[0] if content else None
     told = first.text if isinstance(first, Text) else ""
     rest = content[1:] if isinstance(first, Text) else content

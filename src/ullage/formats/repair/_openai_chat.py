@@ -118,9 +118,10 @@ class History(Growing):
                 new["tool_calls"] = called
         if content == [] or (content is None and not self._says_otherwise(raw)):
             self.bench.tell(at, "the message had no content")
-            if not calls and not field(raw, "reasoning_content"):
+            says = self._says_otherwise(raw)
+            if not says and not field(raw, "reasoning_content"):
                 return []
-            new["content"] = None if calls else EMPTY
+            new["content"] = None if says else EMPTY
         if not new and (calls or calls is None):
             return [raw]
         kept = copy_of(raw)

@@ -16,7 +16,7 @@ from ullage.formats._models import claude
 from ullage.formats.media import MEDIA
 from ullage.formats.rules._anthropic_extras import SERVER_CALLS, head_markers, is_tool_name
 from ullage.formats.rules._problem import Problem, Report, Wire, kind_of, name_in, plain_message
-from ullage.tokens.media import image_size
+from ullage.tokens.payload import image_size
 
 __all__ = ["head_problems"]
 

@@ -1,0 +1,45 @@
+"""Reasoning that is bound to what is before it, and goes with a batch that edits that.
+
+It is no stage of a policy: the engine asks it of every batch (`provider-rules` A13 to A16).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from ullage.edits import Cut, Drop, Span
+from ullage.window import Window
+
+__all__ = ["left_out"]
+
+
+def left_out(window: Window, first: int, cuts: Sequence[Cut]) -> list[Cut]:
+    """The cut that leaves out reasoning bound to a history that an edit of ``first`` changes.
+
+    Where the newest reply shown loses its reasoning by that, or lost it before, all of it goes:
+    the newest may not be missing while older stays (A13).
+    """
+    if window.reasoning == "free":
+        return []
+    newest = _newest_shown(window, cuts)
+    lost = not window.silent.isdisjoint(window.transcript.reply(newest, window.size))
+    loses = first < newest and window.bound_reasoning(newest)
+    start = 0 if loses or lost else first + 1
+    if not window.bound_reasoning(start):
+        return []
+    chain = window.transcript.chain
+    why = f"it was bound to messages that an edit of message {first + 1} changed"
+    return [Cut(Drop(chain[start], chain[window.size], why), ())]
+
+
+def _newest_shown(window: Window, cuts: Sequence[Cut]) -> int:
+    """Where the newest reply begins that is still shown when these cuts are made."""
+    transcript = window.transcript
+    chain = transcript.chain
+    spans = [cut.edit for cut in cuts if isinstance(cut.edit, Span)]
+    gone = [range(chain.index(span.after), chain.index(span.upto)) for span in spans]
+    for index in range(window.size - 1, -1, -1):
+        hidden = any(index in run for run in gone) if spans else window.hidden(index)
+        if transcript.messages[index].role == "assistant" and not hidden:
+            return transcript.reply(index, window.size).start
+    return 0
