@@ -17,6 +17,7 @@ from ullage.formats._base import as_json
 
 __all__ = [
     "check_object",
+    "check_wrapped",
     "get",
     "is_built_in",
     "is_content",
@@ -74,6 +75,23 @@ def check_object(raw: Any, where: str) -> None:
             f"expected an object, got {type(raw).__name__}",
             "Give a dict as sent on the wire, or the SDK's own object.",
         )
+
+
+def check_wrapped(contents: Sequence[Any]) -> None:
+    """Raise FormatError if a call or a response stands among the contents and in none of them.
+
+    google-genai joins such parts with those beside them, in an order of its own where dicts
+    stand between: what is one step there would be several here.
+    """
+    for at, raw in enumerate(contents):
+        if (type(raw) is dict and "role" in raw) or isinstance(raw, (str, list)) or is_content(raw):
+            continue  # the first is almost always so, and quick
+        if any(get(raw, name) is not None for name in ("functionCall", "functionResponse")):
+            raise FormatError(
+                f"contents[{at}]",
+                "a function call or response that is in no content",
+                "Wrap the parts of each step: types.Content(role=..., parts=[...]).",
+            )
 
 
 def is_content(raw: Any) -> bool:

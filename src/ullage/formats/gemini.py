@@ -4,7 +4,8 @@ Two forms are taken, and what comes out is in the form that came in: the body of
 call (camelCase), and the keyword arguments of ``client.models.generate_content`` in
 google-genai (snake_case, ``config``; contents may be strings, dicts or the SDK's objects).
 Each field is read in either spelling and written back in the one it had; an edited object is
-a copy of the object.
+a copy of the object. Of parts that stand among the contents without one, calls and responses
+are refused: google-genai makes steps of them by rules of its own.
 
 Calls may have no id. Such a call, and such a result, is known by its tool and its number
 within the content, ``read_file#1``; that name never goes onto the wire.
@@ -37,6 +38,7 @@ from ullage.formats._base import (
 )
 from ullage.formats._gemini_fields import (
     check_object,
+    check_wrapped,
     get,
     is_built_in,
     is_content,
@@ -96,6 +98,7 @@ class Gemini:
         """See `Format.history`. A content that stands alone is a history of one."""
         contents = request.get(self.key)
         if isinstance(contents, list):
+            check_wrapped(contents)
             return contents
         if contents is None:
             raise FormatError(
