@@ -147,6 +147,8 @@ def _request(random: Random, format: str, wanted: frozenset[str], page: Page) ->
         return {"model": model, "instructions": "You are an agent.", "store": False}
     if format == "openai-chat":
         return {"model": model}
+    if "note" in page.features:
+        model = FREE  # the first one takes no system messages
     request: dict[str, Any] = {"system": "You are an agent.", "tools": [_SEARCH]}
     if page.features & {"signed reasoning", "sealed reasoning"} and "bound reasoning" in wanted:
         page.features.add("bound reasoning")

@@ -126,6 +126,7 @@ def _unsigned_step(request: Request) -> None:
 
 VANDALS: tuple[Vandal, ...] = (
     ("anthropic", "A0", lambda r: _content(r, 2)[4].pop("name")),
+    ("anthropic", "A0", lambda r: _content(r, 2)[2].pop("content")),
     ("anthropic", "A1", lambda r: r.update(messages=r["messages"][2:])),
     ("anthropic", "A3", lambda r: _content(r, 3).pop(0)),
     ("anthropic", "A4", lambda r: _content(r, 2).pop(4)),
@@ -146,8 +147,18 @@ VANDALS: tuple[Vandal, ...] = (
             or _content(r, 3)[1].update(cache_control={"ttl": "1h"})
         ),
     ),
+    (
+        "anthropic",
+        "A21",
+        lambda r: (
+            _content(r, 3)[2].update(cache_control={"ttl": "1h"})
+            or r.update(cache_control={"type": "ephemeral"})
+        ),
+    ),
     ("anthropic", "A23", lambda r: _content(r, 2)[3].update(annotations=[])),
+    ("anthropic", "A23", lambda r: _content(r, 2)[1].update(text=None)),
     ("openai-chat", "C0", lambda r: r["messages"][0].update(role="robot")),
+    ("openai-chat", "C0", lambda r: r["messages"][1]["tool_calls"][0].update(type=None)),
     ("openai-chat", "C1", lambda r: r["messages"].pop(2)),
     ("openai-chat", "C2", lambda r: r["messages"].pop(1)),
     ("openai-chat", "C3", lambda r: r["messages"].insert(2, {"role": "user", "content": "x"})),
@@ -171,10 +182,14 @@ VANDALS: tuple[Vandal, ...] = (
     ("openai-chat", "C10", lambda r: r.update(stream_options={"include_usage": True})),
     ("openai-responses", "R0", lambda r: r["input"][2].pop("name")),
     ("openai-responses", "R1", lambda r: r["input"].pop(3)),
+    ("openai-responses", "R1", lambda r: r["input"].pop()),
+    ("openai-responses", "R1", lambda r: r["input"][3].update(type="custom_tool_call_output")),
     ("openai-responses", "R2", lambda r: r["input"].pop(4)),
     ("openai-responses", "R3", lambda r: r["input"].insert(2, {"role": "user", "content": "x"})),
     ("openai-responses", "R4", lambda r: r["input"].pop(1)),
     ("openai-responses", "R5", lambda r: r["input"][2].update(id="msg_1")),
+    ("openai-responses", "R5", lambda r: r["input"][2].update(id="fcx")),
+    ("openai-responses", "R5", lambda r: r["input"][4].update(id="rs_2")),
     ("openai-responses", "R6", lambda r: r["input"].insert(2, {**r["input"][1]})),
     ("openai-responses", "R7", lambda r: r["input"][1].pop("encrypted_content")),
     ("openai-responses", "R8", lambda r: r["input"][1].update(encrypted_content="f")),

@@ -219,6 +219,12 @@ def test_functions_that_are_no_list_are_named_by_their_tool(declared):
     assert caught.value.where == "tools[1].functionDeclarations"
 
 
+def test_a_config_is_an_object():
+    with pytest.raises(FormatError) as caught:
+        fit({"model": "gemini-3-pro", "contents": "go", "config": -1}, recall=True)
+    assert caught.value.where == "config"
+
+
 def test_a_list_is_no_request():
     with pytest.raises(FormatError, match="expected a dict, got list"):
         fit([{"role": "user", "content": "go"}])

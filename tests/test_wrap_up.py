@@ -160,7 +160,7 @@ def test_the_sdk_of_google_takes_it(as_object):
 
 
 def test_a_system_message_at_the_end_stays_there():
-    asked = request("anthropic")
+    asked = {**request("anthropic"), "model": "claude-opus-4-8"}
     reminder = {"role": "system", "content": "Be brief."}
     asked["messages"] = [*asked["messages"], reminder]
     view = wrap_up_of("anthropic", asked)

@@ -85,7 +85,7 @@ def test_odd_values_anywhere(source, data):
 
 
 @pytest.mark.parametrize("source", ALL)
-@pytest.mark.parametrize("endless", ENDLESS, ids=("itself", "in-a-list", "201"))
+@pytest.mark.parametrize("endless", ENDLESS, ids=("itself", "in-a-list", "201", "5000"))
 def test_what_has_no_end_is_refused_wherever_it_stands(source, endless):
     target = "gemini" if source == "anthropic" else "anthropic"
     for path in PLACES[source][1]:

@@ -2,6 +2,7 @@
 
 import pytest
 
+from tests.formats.more_examples import MORE
 from tests.formats.rule_examples import EXAMPLES
 from tests.formats.test_second_reading import SHAPE
 from tests.second_reading import broken
@@ -12,6 +13,9 @@ ROWS = [
     pytest.param(format, rule, *row, *[None] * (3 - len(row)), id=f"{format} {rule}")
     for format, table in EXAMPLES.items()
     for rule, row in table.items()
+] + [
+    pytest.param(format, rule, breaks, near, None, id=f"{format} {rule}: {what}")
+    for format, rule, what, breaks, near in MORE
 ]
 rows = pytest.mark.parametrize(("format", "rule", "breaks", "near", "history"), ROWS)
 

@@ -26,9 +26,18 @@ FIELDS = {
     "redacted_thinking": {"data"},
     "tool_use": {"id", "name", "input", "caller", "toolset_name", "cache_control"},
     "tool_result": {"tool_use_id", "content", "is_error", "toolset_name", "cache_control"},
+    "container_upload": {"file_id", "cache_control"},
+    "tool_addition": {"tool", "cache_control"},
+    "tool_removal": {"tool", "cache_control"},
 }
 """The fields the table of block types gives. `cache_control` on tool blocks: A21 names only
 thinking and empty text as places where it may not stand, so it is read as allowed there."""
+
+SERVED = {"id", "name", "input", "server_name", "tool_use_id", "content", "caller", "is_error"}
+"""The fields of what the server's tools say and give. It goes back as it came, and may have come
+with more than the table has: so only a null there is read as one that somebody added."""
+
+SOURCES = {"type", "media_type", "data", "url", "file_id", "content"}
 
 COMPACTION = {"type", "content", "encrypted_content", "signature", "tool_changes", "cache_control"}
 THOUGHTS = ("thinking", "redacted_thinking")
@@ -169,13 +178,16 @@ def version(request: dict[str, Any]) -> tuple[str, float] | None:
 
 
 def last(request: dict[str, Any], messages: list[Message]) -> set[str]:
-    """A11 and A12. A paused turn may stand last: it is known by a server tool's block in it."""
+    """A11 and A12. A paused turn may stand last: it is known by a server tool's call in it that
+    has no result yet, in the messages that A2 merges."""
     if not messages or messages[-1]["role"] != "assistant":
         return set()
     kinds = [b.get("type", "") for b in blocks(messages[-1])]
     model = version(request)
     if model is not None and model[1] >= 4.6:
-        return set() if "server_tool_use" in kinds else {"A11"}
+        said = [b for m in turns(messages)[-1][1] for b in blocks(m)]
+        given = {b["tool_use_id"] for b in said if is_result(b)}
+        return set() if any(b["id"] not in given for b in said if is_call(b)) else {"A11"}
     final = of(messages[-1], "text")[-1:]
     ends = bool(final) and kinds[-1] == "text" and final[0]["text"] != final[0]["text"].rstrip()
     return {"A12"} if ends else set()
@@ -185,20 +197,39 @@ def open_loop(request: dict[str, Any], messages: list[Message]) -> set[str]:
     """A14, manual thinking only, and only while results are the last thing said.
 
     The other reading holds for every request with manual thinking, also after a closed turn;
-    but the rule's first words are "during a tool loop".
+    but the rule's first words are "during a tool loop". The "final assistant turn" is the whole
+    loop: all the assistant said since the user last said anything but results. Later steps need
+    not begin with thinking, but the first one does. System messages belong to neither side.
+    The last message tells whether the loop goes on: words of the user's in one of their own end
+    it, and words beside the results do not.
+    What a compaction block opens was cut there by the provider itself.
     """
     if (request.get("thinking") or {}).get("type") != "enabled":
         return set()
-    merged = turns(messages)
-    if len(merged) < 2 or not any(of(m, "tool_result") for m in merged[-1][1]):
+    spoken = [m for m in messages if m["role"] != "system"]
+    if not spoken or not of(spoken[-1], "tool_result"):
         return set()
-    begins = [b for m in merged[-2][1] for b in blocks(m)][:1]
-    return set() if begins and begins[0].get("type") in THOUGHTS else {"A14"}
+    merged = turns(spoken)
+    said = [n for n, (role, run) in enumerate(merged[:-1]) if role == "user" and not pure(run)]
+    loop = merged[said[-1] + 1 if said else 0 : -1]
+    replies = [run[0] for role, run in loop if role == "assistant"]
+    opening = [b.get("type") for m in replies[:1] for b in blocks(m)][:1]
+    return set() if not replies or set(opening) & {*THOUGHTS, "compaction"} else {"A14"}
+
+
+def pure(run: list[Message]) -> bool:
+    """Whether nothing but results was said."""
+    return all(b.get("type") == "tool_result" for m in run for b in blocks(m))
 
 
 def is_result(block: Block) -> bool:
     """Whether a block is the result of a server's tool."""
     return str(block.get("type")).endswith("_tool_result")
+
+
+def is_call(block: Block) -> bool:
+    """Whether a block calls a server's tool."""
+    return block.get("type") in ("server_tool_use", "mcp_tool_use")
 
 
 def server_tools(request: dict[str, Any], messages: list[Message]) -> set[str]:
@@ -218,7 +249,7 @@ def server_tools(request: dict[str, Any], messages: list[Message]) -> set[str]:
         calls: set[str] = set(owed)
         answered: set[str] = set()
         for block in here:
-            if block.get("type") in ("server_tool_use", "mcp_tool_use"):
+            if is_call(block):
                 calls.add(block["id"])
             elif is_result(block) and block.get("type") != "tool_result":
                 found |= set() if block["tool_use_id"] in calls - answered else {"A18"}
@@ -289,7 +320,8 @@ def markers(request: dict[str, Any], messages: list[Message]) -> set[str]:
             return {"A21"}
     top = request.get("cache_control")
     lives = [lifetime(b["cache_control"]) for b in marked]
-    if top and marked and sent and sent[-1] is marked[-1] and lifetime(top) != lives[-1]:
+    final = blocks(messages[-1])[-1:] if messages else []
+    if top and final and lifetime(top) != lifetime(final[0].get("cache_control") or top):
         return {"A21"}
     lives += [lifetime(top)] if top else []
     return {"A21"} if len(lives) > 4 or lives != sorted(lives) else set()
@@ -313,16 +345,31 @@ def compactions(messages: list[Message]) -> set[str]:
 
 
 def fields(messages: list[Message]) -> set[str]:
-    """A23, for the types whose fields the table gives, and for the messages themselves."""
+    """A23, for the types whose fields the table gives, and for the messages themselves.
+
+    A marker on thinking is A21's, which names it; a null there is a field like any other.
+    """
     for message in messages:
         extra = {"clear_at", "output_config"} if message["role"] == "system" else set()
         if set(message) - {"role", "content"} - extra:
             return {"A23"}
     for block in walk([blocks(m) for m in messages]):
-        known = FIELDS.get(block.get("type", ""))
-        if known is not None and set(block) - known - {"type"}:
+        if foreign(block):
             return {"A23"}
     return set()
+
+
+def foreign(block: Block) -> set[str]:
+    """The fields of a block, or of its source, that nobody knows."""
+    kind = block.get("type", "")
+    if is_call(block) or (is_result(block) and kind != "tool_result"):
+        return {name for name in block if block[name] is None} - SERVED - {"cache_control"}
+    if kind not in FIELDS:
+        return set()
+    found = set(block) - FIELDS[kind] - {"type"}
+    found -= {"cache_control"} if kind in THOUGHTS and block.get("cache_control") else set()
+    source = block.get("source")
+    return found | (set(source) - SOURCES if isinstance(source, dict) else set())
 
 
 def forced(request: dict[str, Any]) -> bool:

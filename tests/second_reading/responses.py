@@ -11,8 +11,15 @@ from typing import Any
 Item = dict[str, Any]
 
 ID = re.compile(r"[a-zA-Z0-9_-]+")
-PREFIX = {"function_call": "fc", "message": "msg", "reasoning": "rs", "custom_tool_call": "ctc"}
-"""The four that R5 names; it also says "...", so the others are left alone."""
+PREFIX = {
+    "function_call": "fc_",
+    "message": "msg_",
+    "reasoning": "rs_",
+    "custom_tool_call": "ctc_",
+}
+"""The four that R5 names; it also says "...". The other items of the model have some prefix of
+their own, so none of these four. A reference has that of what it names, and what is the
+client's own was given no id by the server."""
 
 OPEN = {"function_call", "custom_tool_call", "shell_call", "apply_patch_call", "computer_call"}
 OURS = {"compaction_trigger", "configuration_update", "additional_tools", "mcp_approval_response"}
@@ -44,6 +51,8 @@ def pairs(request: dict[str, Any], items: list[Item]) -> set[str]:
     twice while it is open leaves one of the calls without an output of its own.
     Calls marked `async`, and outputs without `call_id`, are too open to judge. What a server
     holds, or an `item_reference` names, may be the call of any output.
+    An approval that was asked for is read like a call, and what the user said to it like its
+    output: servers refuse a request for approval that has none.
     """
     found: set[str] = set()
     elsewhere = request.get("previous_response_id") or request.get("conversation")
@@ -57,7 +66,24 @@ def pairs(request: dict[str, Any], items: list[Item]) -> set[str]:
         if name.removesuffix("_output") in OPEN and name not in OPEN and call and not elsewhere:
             calls = [kind(i) for i in items[:at] if i.get("call_id") == call]
             found |= set() if name.removesuffix("_output") in calls else {"R2"}
-    return found
+    return found | approvals(items, bool(elsewhere))
+
+
+def approvals(items: list[Item], elsewhere: bool) -> set[str]:
+    """R1 and R2 of approvals."""
+    found: set[str] = set()
+    waiting: set[str] = set()
+    asked: set[str] = set()
+    for item in items:
+        if kind(item) == "mcp_approval_request":
+            found |= {"R1"} if item["id"] in waiting else set()
+            waiting.add(item["id"])
+            asked.add(item["id"])
+        elif kind(item) == "mcp_approval_response":
+            known = item["approval_request_id"] in asked or elsewhere
+            found |= set() if known else {"R2"}
+            waiting.discard(item["approval_request_id"])
+    return found | ({"R1"} if waiting else set())
 
 
 def until_again(items: list[Item], call: str) -> list[str]:
@@ -92,12 +118,20 @@ def ids(items: list[Item]) -> set[str]:
         own = item.get("id")
         if own is None:
             continue
-        if not ID.fullmatch(own) or not own.startswith(PREFIX.get(kind(item), "")):
+        if not ID.fullmatch(own) or not fits(item, own):
             found.add("R5")
         if own in seen:
             found.add("R6")
         seen.add(own)
     return found
+
+
+def fits(item: Item, own: str) -> bool:
+    """Whether an id may be that of such an item."""
+    if kind(item) in PREFIX:
+        return own.startswith(PREFIX[kind(item)])
+    free = by_us(item) or kind(item) == "item_reference"
+    return free or not own.startswith(tuple(PREFIX.values()))
 
 
 def stored(request: dict[str, Any], items: list[Item]) -> set[str]:

@@ -33,6 +33,8 @@ SAID = {
         {"role": "system", "content": "From now on, answer in Latin."},
     ],
 }
+MODEL = {**histories.MODEL, "anthropic": "claude-opus-4-8"}
+"""Models that take system messages among the others."""
 
 
 def turn(number):
@@ -56,9 +58,9 @@ def history(format, before=3, after=24):
 def test_it_stands_behind_the_account(format):
     messages = history(format)
     wire = FORMATS[format]
-    session = Session(histories.MODEL[format], limits=Limits(window_tokens=4_000), format=format)
+    session = Session(MODEL[format], limits=Limits(window_tokens=4_000), format=format)
     for stop in range(len(messages) // 2, len(messages) + 1):
-        request = histories.request(format, messages[:stop])
+        request = histories.request(format, messages[:stop], model=MODEL[format])
         if problems(request, format):
             continue
         view = session.fit(request)

@@ -17,6 +17,7 @@ from ullage.formats._base import as_json
 
 __all__ = [
     "check_object",
+    "check_wrapped",
     "get",
     "is_built_in",
     "is_content",
@@ -76,6 +77,23 @@ def check_object(raw: Any, where: str) -> None:
         )
 
 
+def check_wrapped(contents: Sequence[Any]) -> None:
+    """Raise FormatError if a call or a response stands among the contents and in none of them.
+
+    google-genai joins such parts with those beside them, in an order of its own where dicts
+    stand between: what is one step there would be several here.
+    """
+    for at, raw in enumerate(contents):
+        if (type(raw) is dict and "role" in raw) or isinstance(raw, (str, list)) or is_content(raw):
+            continue  # the first is almost always so, and quick
+        if any(get(raw, name) is not None for name in ("functionCall", "functionResponse")):
+            raise FormatError(
+                f"contents[{at}]",
+                "a function call or response that is in no content",
+                "Wrap the parts of each step: types.Content(role=..., parts=[...]).",
+            )
+
+
 def is_content(raw: Any) -> bool:
     """Whether this is a content, and not a part that stands for one."""
     if type(raw) is dict or isinstance(raw, Mapping):
@@ -103,8 +121,15 @@ def is_sdk_call(request: Mapping[str, Any]) -> bool:
 
 
 def setting(request: Mapping[str, Any], name: str) -> Any:
-    """What a request says outside its contents: in the SDK's ``config``, or at its top."""
-    return get(request.get("config") or request, name)
+    """What a request says outside its contents: in the SDK's ``config``, or at its top.
+
+    Raises:
+        FormatError: the config is no object.
+    """
+    config = request.get("config")
+    if config:
+        check_object(config, "config")
+    return get(config or request, name)
 
 
 def tool_list(request: Mapping[str, Any]) -> Sequence[Any]:

@@ -4,7 +4,8 @@ Two forms are taken, and what comes out is in the form that came in: the body of
 call (camelCase), and the keyword arguments of ``client.models.generate_content`` in
 google-genai (snake_case, ``config``; contents may be strings, dicts or the SDK's objects).
 Each field is read in either spelling and written back in the one it had; an edited object is
-a copy of the object.
+a copy of the object. Of parts that stand among the contents without one, calls and responses
+are refused: google-genai makes steps of them by rules of its own.
 
 Calls may have no id. Such a call, and such a result, is known by its tool and its number
 within the content, ``read_file#1``; that name never goes onto the wire.
@@ -37,6 +38,7 @@ from ullage.formats._base import (
 )
 from ullage.formats._gemini_fields import (
     check_object,
+    check_wrapped,
     get,
     is_built_in,
     is_content,
@@ -96,6 +98,7 @@ class Gemini:
         """See `Format.history`. A content that stands alone is a history of one."""
         contents = request.get(self.key)
         if isinstance(contents, list):
+            check_wrapped(contents)
             return contents
         if contents is None:
             raise FormatError(
@@ -110,9 +113,9 @@ class Gemini:
     def tools(self, request: Mapping[str, Any]) -> Sequence[Any]:
         """See `Format.tools`: function declarations, then whatever else a tool holds."""
         found: list[Any] = []
-        for at, tool in enumerate(tool_list(request)):
+        for index, tool in enumerate(tool_list(request)):
             declared = get(tool, "functionDeclarations")
-            found += list_at(declared, f"tools[{at}].functionDeclarations")
+            found += list_at(declared, f"tools[{index}].functionDeclarations")
             if declared is None:
                 found.append(tool)
         return found
@@ -251,7 +254,6 @@ class Gemini:
             given = get(blob, name)
             text = b64encode(given).decode() if isinstance(given, bytes) else given
             data = optional_text_at(text, f"{where}.{holder}.{name}")
-            detail = detail_of(get(raw, "mediaResolution"))
             clip_s, frames_per_s = clip_of(get(raw, "videoMetadata"))
             return Media(
                 kind_of(mime),
@@ -259,7 +261,7 @@ class Gemini:
                 data,
                 at,
                 block=block_of(raw, data, where),
-                detail=detail,
+                detail=detail_of(get(raw, "mediaResolution")),
                 clip_s=clip_s,
                 frames_per_s=frames_per_s,
             )

@@ -45,7 +45,8 @@ _CARRIED: Mapping[str, Mapping[str, str]] = {
         "tool_result": "tool_use_id content is_error",
     },
     "openai-chat": {
-        "message": "content tool_calls reasoning_content audio function_call refusal",
+        "message": "content tool_calls reasoning_content reasoning reasoning_details audio "
+        "function_call refusal",
         "tool": "content tool_call_id name",
         "text": "text",
         "image_url": "image_url",

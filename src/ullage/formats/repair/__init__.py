@@ -19,6 +19,9 @@ F18). `mend` gives the messages as the provider takes them:
     reasoning without what it was for    left out (Responses)
     an item id twice or of another type  left out (Responses)
     a server tool without its result     set aside (Anthropic); a result without its call too
+    a request for approval unanswered    set aside (Responses); an answer without its request too
+    a result of another type than its    gets the type of its call (Responses: functions and
+    call                                 custom tools)
 
 It is pure and blind to the future: a call is answered by what stands behind it, never by
 what stands before it, and what was mended once is mended so in every longer history, unless

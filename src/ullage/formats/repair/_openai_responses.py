@@ -43,12 +43,18 @@ _CALLERS = (
     "compaction_trigger",
 )
 _PREFIXES = {
-    "message": "msg",
-    "reasoning": "rs",
-    "function_call": "fc",
-    "custom_tool_call": "ctc",
+    "message": "msg_",
+    "reasoning": "rs_",
+    "function_call": "fc_",
+    "custom_tool_call": "ctc_",
 }
+_ASKS, _APPROVES = "mcp_approval_request", "mcp_approval_response"
 
+_ORPHANS = {
+    "computer_call": "an interrupted call of the computer",
+    _ASKS: "a request for approval without an answer",
+    _APPROVES: "an approval without its request",
+}
 _BARE = "reasoning stood without what it was made with"
 
 
@@ -83,6 +89,10 @@ class History(Growing):
             self._name(raw, self._spot(at))
         elif kind in _OUTPUTS:
             self._answer(raw, self._spot(at))
+        elif kind == _ASKS:
+            self.pairs.call(_key(kind, field(raw, "id")), self._spot(at))
+        elif kind == _APPROVES:
+            self._join(_key(_ASKS, field(raw, "approval_request_id")), self._spot(at))
 
     def _begins(self, at: int) -> bool:
         """Whether a reply of the model begins here."""
@@ -107,7 +117,7 @@ class History(Growing):
         self._taken.add(own)
         self.names[spot] = own
         self.batches.setdefault(spot[0], []).append(spot)
-        self.pairs.call(str(name or ""), spot)
+        self.pairs.call(_key(self.kinds[spot[1]], name), spot)
         if own != name:
             self.bench.tell(spot[1], "a call had an id that is not legal or not its own")
 
@@ -117,8 +127,12 @@ class History(Growing):
         if asked is None and self.kinds[spot[1]] == "function_call_output":
             self.alone.add(spot)
             return
-        self.pairs.result(str(asked or ""), spot, ours=_is_ours(raw))
-        if spot in self.pairs.strays and (self._referred or local):
+        self._join(_key(self.kinds[spot[1]], asked), spot, free=local)
+
+    def _join(self, name: str, spot: Spot, *, free: bool = False) -> None:
+        """An answer stands here; a stray one may answer what is not at hand."""
+        self.pairs.result(name, spot, ours=_is_ours(self.raws[spot[1]]))
+        if spot in self.pairs.strays and (self._referred or free):
             self.alone.add(spot)
 
     def _lacks(self, call: Spot) -> bool:
@@ -160,12 +174,19 @@ class History(Growing):
                 self.bench.put_by(at, _BARE, [self.raws[at]])
             elif kind in _OUTPUTS and self._is_moved(self._spot(at)):
                 made += self._left(at)
-            elif kind == "computer_call" and self._spot(at) not in self.pairs.answers:
-                made.append(self._aside(at, "an interrupted call of the computer"))
+            elif self._is_orphan(at):
+                made.append(self._aside(at, _ORPHANS[kind]))
             else:
                 made += self._item(at)
                 made += self._answer_to(at) if kind in _CALLS else []
         return made
+
+    def _is_orphan(self, at: int) -> bool:
+        """Whether an item goes because no answer can be made up for it, or it answers nothing."""
+        kind, spot = self.kinds[at], self._spot(at)
+        if kind == _APPROVES:
+            return spot not in self.pairs.calls and spot not in self.alone
+        return kind in _ORPHANS and spot not in self.pairs.answers
 
     def _item(self, at: int) -> list[Any]:
         """An item under ids of its own; none if it may not stand there."""
@@ -194,20 +215,27 @@ class History(Growing):
         return [{key: value for key, value in kept.items() if key != "id" or value is not None}]
 
     def _is_free(self, name: Any, kind: str) -> bool:
-        fits = isinstance(name, str) and _legal_id(name) and name not in self._ids
-        return bool(fits) and name.startswith(_PREFIXES.get(kind, ""))
+        if not isinstance(name, str) or not _legal_id(name) or name in self._ids:
+            return False
+        if kind in _PREFIXES or kind in _CALLERS or kind == "item_reference":
+            return name.startswith(_PREFIXES.get(kind, ""))
+        return not name.startswith(tuple(_PREFIXES.values()))
 
     def _called(self, at: int) -> dict[str, Any]:
         """What must be set in a call or output: the id of the call, arguments as text."""
         raw, kind, spot = self.raws[at], self.kinds[at], self._spot(at)
         call = spot if kind in _CALLS else self.pairs.calls.get(spot)
         new: dict[str, Any] = {}
-        if call is not None and self.names[call] != (field(raw, "call_id") or field(raw, "id")):
-            new["call_id"] = self.names[call]
+        name = None if call is None else self.names.get(call)
+        if name is not None and name != (field(raw, "call_id") or field(raw, "id")):
+            new["call_id"] = name
         if kind in _TEXTS and not isinstance(field(raw, _TEXTS[kind]), str):
             given = field(raw, _TEXTS[kind])
             self.bench.tell(at, "the arguments of a call were not text")
             new[_TEXTS[kind]] = "" if given is None else as_json(given, f"input[{at}]")
+        if call is not None and kind in _OUTPUTS and kind != f"{self.kinds[call[1]]}_output":
+            self.bench.tell(at, "a result was of another type than its call")
+            new["type"] = f"{self.kinds[call[1]]}_output"
         texts = ("function_call_output", "custom_tool_call_output", "local_shell_call_output")
         if kind in texts and field(raw, "output") is None:
             self.bench.tell(at, "a result had no output")
@@ -317,6 +345,12 @@ def _kind(raw: Any) -> str:
     if field(raw, "role") is not None:
         return "message"
     return "item_reference" if field(raw, "id") is not None else ""
+
+
+def _key(kind: str, name: Any) -> str:
+    """What a call and its answer are paired by. Two types of calls are answered alike."""
+    call = kind.removesuffix("_output")
+    return f"{'' if call in _TEXTS else call} {name or ''}"
 
 
 def _is_models(raw: Any, kind: str) -> bool:

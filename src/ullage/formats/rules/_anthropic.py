@@ -2,7 +2,8 @@
 
 Two machines run side by side over the messages: the *calls* machine (A3 to A7, A19: what the
 last assistant message asked and what has answered it) and the *blocks* machine (shape, ids,
-text). Server tools (A18) and cache markers (A21) live in `_anthropic_extras`.
+text). The types of blocks (A0, A23) are in `_anthropic_blocks`, server tools (A18) and cache
+markers (A21) in `_anthropic_extras`.
 """
 
 from __future__ import annotations
@@ -10,6 +11,7 @@ from __future__ import annotations
 import re
 from typing import Any
 
+from ullage.formats.rules._anthropic_blocks import IN_RESULT, judge_block, judge_fields
 from ullage.formats.rules._anthropic_extras import (
     Markers,
     ServerTools,
@@ -23,40 +25,6 @@ _ID = re.compile(r"[a-zA-Z0-9_-]+\Z").match
 _ROLES = ("user", "assistant", "system")
 _MESSAGE = {"role", "content"}
 _SYSTEM_MESSAGE = {"role", "content", "clear_at", "output_config"}
-_ANY = ("user", "assistant", "system")
-
-# type: (roles it may stand with, fields it needs, fields it may have besides)
-_BLOCKS: dict[str, tuple[tuple[str, ...], tuple[tuple[str, type], ...], set[str]]] = {
-    "text": (_ANY, (("text", str),), {"citations", "cache_control"}),
-    "image": (("user",), (("source", dict),), {"transformations", "cache_control"}),
-    "document": (
-        ("user",),
-        (("source", dict),),
-        {"title", "context", "citations", "cache_control"},
-    ),
-    "search_result": (
-        ("user",),
-        (("source", str), ("title", str), ("content", list)),
-        {"citations", "cache_control"},
-    ),
-    "thinking": (("assistant",), (("thinking", str), ("signature", str)), set()),
-    "redacted_thinking": (("assistant",), (("data", str),), set()),
-    "tool_use": (
-        ("assistant",),
-        (("id", str), ("name", str), ("input", dict)),
-        {"caller", "toolset_name", "cache_control"},
-    ),
-    "tool_result": (
-        ("user",),
-        (("tool_use_id", str),),
-        {"content", "is_error", "toolset_name", "cache_control"},
-    ),
-}
-_ALLOWED = {
-    kind: {"type"} | {name for name, _ in needed} | more
-    for kind, (_, needed, more) in _BLOCKS.items()
-}
-_IN_RESULT = {"text", "image", "document", "search_result", "tool_reference", "browser_state"}
 
 
 class Check:
@@ -117,8 +85,10 @@ class Check:
 
     def _envelope(self, message: Wire, role: str, at: int) -> None:
         known = _SYSTEM_MESSAGE if role == "system" else _MESSAGE
-        if not message.keys() <= known:
-            self._unknown(message, known, f"messages[{at}]")
+        extra = ", ".join(repr(key) for key in message if key not in known)
+        if extra:
+            sentence = f"fields the API does not know: {extra[:200]}"
+            self._report.add("A23", f"messages[{at}]", sentence)
         if at == 0 and role == "assistant" and not _begins_compacted(message.get("content")):
             self._report.add("A1", "messages[0].role", "the first message must be the user's")
 
@@ -179,34 +149,18 @@ class Check:
         if kind is None:
             self._report.add("A0", _path(at, index), "a block is an object with a type")
             return
-        known = _BLOCKS.get(kind)
-        if known is not None:
-            self._server.ended_with_result = False
-            self._shape(block, kind, role, at, index)
+        judge_block(block, kind, role, _path(at, index), self._report)
         if kind == "text":
             self._text(block.get("text"), at, index)
         elif kind == "tool_use":
             self._call(block, role, at, index)
         elif kind == "tool_result":
             self._result(block, role, at, index)
-        elif known is None:
-            self._server.block(block, kind, role, _path(at, index))
+        self._server.block(block, kind, _path(at, index))
         if kind != "tool_result" and role == "user":
             self._only_results = False
         if block.get("cache_control") is not None:
             self._markers.block(block, _path(at, index))
-
-    def _shape(self, block: Wire, kind: str, role: str, at: int, index: int) -> None:
-        roles, needed, _ = _BLOCKS[kind]
-        if not block.keys() <= _ALLOWED[kind]:
-            self._unknown(block, _ALLOWED[kind], _path(at, index))
-        if role not in roles:
-            sentence = f"a {kind} block may not stand in a {role} message"
-            self._report.add("A0", _path(at, index), sentence)
-        for name, wanted in needed:
-            if not isinstance(block.get(name), wanted):
-                self._report.fields("A0", block, needed, _path(at, index))
-                return
 
     def _text(self, text: Any, at: int, index: int) -> None:
         if type(text) is str and (not text or text.isspace()):
@@ -253,19 +207,13 @@ class Check:
             return
         for inner, block in enumerate(content):
             kind = name_in(block, "type")
-            if kind not in _IN_RESULT:
+            if kind not in IN_RESULT:
                 sentence = "a block of this type may not stand in a tool_result"
                 self._report.add("A0", f"{where}[{inner}]", sentence)
-            elif kind in _BLOCKS:
-                self._report.fields("A0", block, _BLOCKS[kind][1], f"{where}[{inner}]")
-                if not block.keys() <= _ALLOWED[kind]:
-                    self._unknown(block, _ALLOWED[kind], f"{where}[{inner}]")
+            else:
+                judge_fields(block, kind, f"{where}[{inner}]", self._report)
             if type(block) is dict and block.get("cache_control") is not None:
                 self._markers.block(block, f"{where}[{inner}]")
-
-    def _unknown(self, thing: Wire, known: set[str], where: str) -> None:
-        extra = ", ".join(repr(key) for key in thing if key not in known)
-        self._report.add("A23", where, f"fields the API does not know: {extra[:200]}")
 
 
 def _begins_compacted(content: Any) -> bool:

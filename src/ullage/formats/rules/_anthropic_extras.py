@@ -14,12 +14,19 @@ from typing import Any
 
 from ullage.formats.rules._problem import Problem, Report, Wire, name_in, plain_message
 
-__all__ = ["Markers", "ServerTools", "head_markers", "is_tool_name", "thinking_problems"]
+__all__ = [
+    "SERVER_CALLS",
+    "Markers",
+    "ServerTools",
+    "head_markers",
+    "is_tool_name",
+    "thinking_problems",
+]
 
 MARKERS = 4
 _NAME = re.compile(r"[a-zA-Z0-9_-]{1,128}\Z").match
 _THINKING = ("thinking", "redacted_thinking")
-_SERVER_CALLS = ("server_tool_use", "mcp_tool_use")
+SERVER_CALLS = ("server_tool_use", "mcp_tool_use")
 
 
 class ServerTools:
@@ -43,13 +50,10 @@ class ServerTools:
         for where in self._carried.values():
             report.add("A18", where, "this server tool call has no result")
 
-    def block(self, block: Wire, kind: str, role: str, where: str) -> None:
-        """Take a block that is none of the client's."""
+    def block(self, block: Wire, kind: str, where: str) -> None:
+        """Take the next block, whoever made it."""
         self.ended_with_result = False
-        if kind in _SERVER_CALLS:
-            wanted = (("id", str), ("name", str), ("input", dict))
-            self._report.fields("A0", block, wanted, where)
-            self._report.need(role == "assistant", "A0", where, "it belongs to the assistant")
+        if kind in SERVER_CALLS:
             self._open[str(block.get("id"))] = where
         elif kind.endswith("_tool_result"):
             self.ended_with_result = True
@@ -111,10 +115,23 @@ def head_markers(body: Wire, messages: Any) -> list[Problem]:
     ttls = [_ttl(thing) for thing in head + inside + top]
     if len(ttls) > MARKERS >= len(inside):
         report.add("A21", "cache_control", f"{len(ttls)} cache markers, {MARKERS} are allowed")
-    first_5m = ttls.index("5m") if "5m" in ttls else len(ttls)
-    if "1h" in ttls[first_5m:] and first_5m < len(head):
+    last = _last_block(messages)
+    if top and last.get("cache_control") is not None and _ttl(last) != _ttl(body):
+        sentence = "it lives otherwise than the marker of the last block"
+        report.add("A21", "cache_control", sentence)
+    elif "5m" in ttls and "1h" in ttls[ttls.index("5m") :] and _is_heads(ttls, head, top):
         report.add("A21", "cache_control", "a 1h marker stands behind a 5m marker")
     return report.found
+
+
+def _is_heads(ttls: list[str], head: list[Wire], top: list[Wire]) -> bool:
+    """Whether the order of markers is wrong by one of the head; `Markers` tells of the others."""
+    return ttls.index("5m") < len(head) or (bool(top) and ttls[-1] == "1h")
+
+
+def _last_block(messages: Any) -> Wire:
+    blocks = _content(plain_message(messages[-1])) if _list(messages) else []
+    return blocks[-1] if blocks and type(blocks[-1]) is dict else {}
 
 
 def thinking_problems(messages: Any, history: Sequence[Any]) -> list[Problem]:

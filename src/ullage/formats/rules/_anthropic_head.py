@@ -1,8 +1,9 @@
 """Anthropic's rules that a whole request shows: its head, its model, its last message.
 
-System texts (A9), tool names (A8), all cache markers (A21), how it may end (A11, A12), the open
-turn of manual thinking (A14), the tools of an open server call (A19), compaction (A22), forced
-tools (A24) and images (A25). A model that is not named is judged by none of its own rules.
+Roles (A0), system texts (A9), tool names (A8), all cache markers (A21), how it may end (A11,
+A12), the open turn of manual thinking (A14), the tools of an open server call (A19), compaction
+(A22), forced tools (A24) and images (A25). A model that is not named is judged by none of its own
+rules.
 """
 
 from __future__ import annotations
@@ -13,15 +14,16 @@ from typing import Any
 from ullage import catalog
 from ullage.formats._models import claude
 from ullage.formats.media import MEDIA
-from ullage.formats.rules._anthropic_extras import head_markers, is_tool_name
+from ullage.formats.rules._anthropic_extras import SERVER_CALLS, head_markers, is_tool_name
 from ullage.formats.rules._problem import Problem, Report, Wire, kind_of, name_in, plain_message
 from ullage.tokens.payload import image_size
 
 __all__ = ["head_problems"]
 
 _NO_PREFILL_SINCE = (4, 6)
+_SYSTEM_SINCE, _NO_SYSTEM = {"opus": (4, 8)}, ("sonnet", (5, 0))
 _NO_FORCED_TOOL_SINCE = {"fable": (5, 1), "sonnet": (5, 5)}
-_THINKING = ("thinking", "redacted_thinking")
+_TURN_BEGINS = ("thinking", "redacted_thinking", "compaction")
 _COMPACTION = frozenset(
     ("type", "content", "encrypted_content", "signature", "tool_changes", "cache_control")
 )
@@ -35,6 +37,7 @@ def head_problems(body: Wire, messages: Any) -> list[Problem]:
     sent = [m for m in map(plain_message, given) if type(m) is dict]
     _system(body.get("system"), report)
     _tools(body.get("tools"), report)
+    _roles(body, sent, report)
     _ending(body, sent, report)
     _open_turn(body, sent, report)
     _compactions(sent, report)
@@ -60,6 +63,15 @@ def _tools(tools: Any, report: Report) -> None:
             report.add("A8", f"tools[{index}].name", "the tool's name is not allowed")
 
 
+def _roles(body: Wire, messages: list[Wire], report: Report) -> None:
+    """A0: whether the model takes system messages among the others."""
+    family, version = claude(body.get("model")) or ("", (99, 0))
+    takes = version >= _SYSTEM_SINCE.get(family, (5, 0)) and (family, version) != _NO_SYSTEM
+    at = next((at for at, m in enumerate(messages) if m.get("role") == "system"), None)
+    if at is not None and not takes:
+        report.add("A0", f"messages[{at}].role", "this model takes no system messages here")
+
+
 def _ending(body: Wire, messages: list[Wire], report: Report) -> None:
     """A11 and A12. A paused turn may end the request; its open server tool tells it."""
     if not messages or messages[-1].get("role") != "assistant":
@@ -67,7 +79,7 @@ def _ending(body: Wire, messages: list[Wire], report: Report) -> None:
     where, blocks = f"messages[{len(messages) - 1}]", _blocks(messages[-1])
     model = claude(body.get("model"))
     if model is not None and model[1] >= _NO_PREFILL_SINCE:
-        paused = any(name_in(block, "type") == "server_tool_use" for block in blocks)
+        paused = _open_server_calls(_blocks_of(messages[_last_run(messages) :]))
         report.need(paused, "A11", where, "the last message is the assistant's")
     elif blocks and name_in(blocks[-1], "type") == "text":
         text = name_in(blocks[-1], "text") or ""
@@ -77,17 +89,15 @@ def _ending(body: Wire, messages: list[Wire], report: Report) -> None:
 def _open_turn(body: Wire, messages: list[Wire], report: Report) -> None:
     """A14, A19 and A24: what thinking and open calls ask of the rest."""
     manual = name_in(body.get("thinking"), "type") == "enabled"
-    turn = _last_reply(messages)
-    if turn is not None and manual:
-        at, blocks = turn
-        begins = bool(blocks) and name_in(blocks[0], "type") in _THINKING
-        answered = any(name_in(b, "type") == "tool_result" for b in _blocks(messages[-1]))
-        if answered and not begins:
-            sentence = "the open turn does not begin with thinking, and thinking is manual"
-            report.add("A14", f"messages[{at}].content", sentence)
-    if turn is not None and isinstance(body.get("tools"), list):
+    begin = _open_loop(messages) if manual else None
+    if begin is not None:
+        first = next(iter(_blocks(messages[begin])), None)
+        sentence = "the open turn does not begin with thinking, and thinking is manual"
+        begins = name_in(first, "type") in _TURN_BEGINS
+        report.need(begins, "A14", f"messages[{begin}].content", sentence)
+    if isinstance(body.get("tools"), list):
         names = {name_in(tool, "name") for tool in body["tools"]}
-        for name in _unfinished(turn[1]) - names:
+        for name in _unfinished(_last_reply(messages)) - names:
             report.add("A19", "tools", f"an open call of {name[:64]!r} without its tool")
     if name_in(body.get("tool_choice"), "type") in ("any", "tool"):
         report.need(
@@ -103,26 +113,65 @@ def _refuses_force(model: Any) -> bool:
     return version >= _NO_FORCED_TOOL_SINCE.get(family, (99, 0))
 
 
-def _last_reply(messages: list[Wire]) -> tuple[int, list[Any]] | None:
-    """Where the last run of assistant messages begins, if a user follows it, and its blocks."""
+def _open_loop(messages: list[Wire]) -> int | None:
+    """Where the turn begins whose results are the last thing said; None if there is no such.
+
+    A tool loop is one turn: it goes back to the last message of the user's that held more than
+    results. Words beside the newest results leave it open, a message behind them ends it, and
+    system messages are no part of it.
+    """
+    said = [at for at, message in enumerate(messages) if message.get("role") != "system"]
+    begin = None
+    if not said or "tool_result" not in _kinds(messages[said[-1]]):
+        return None
+    while said and messages[said[-1]].get("role") == "user":
+        said.pop()
+    while said:
+        at = said.pop()
+        if messages[at].get("role") == "assistant":
+            begin = at
+        elif _kinds(messages[at]) != {"tool_result"}:
+            break
+    return begin
+
+
+def _kinds(message: Wire) -> set[str | None]:
+    return {name_in(block, "type") for block in _blocks(message)}
+
+
+def _last_reply(messages: list[Wire]) -> list[Any]:
+    """The blocks of the last run of assistant messages, if somebody speaks behind it."""
     stop = len(messages)
     while stop and messages[stop - 1].get("role") != "assistant":
         stop -= 1
-    start = stop
+    return _blocks_of(messages[_last_run(messages[:stop]) : stop]) if stop < len(messages) else []
+
+
+def _last_run(messages: list[Wire]) -> int:
+    """Where the run of assistant messages begins that stands last."""
+    start = len(messages)
     while start and messages[start - 1].get("role") == "assistant":
         start -= 1
-    if start == stop == 0 or stop == len(messages):
-        return None
-    return start, [block for message in messages[start:stop] for block in _blocks(message)]
+    return start
+
+
+def _blocks_of(messages: list[Wire]) -> list[Any]:
+    return [block for message in messages for block in _blocks(message)]
 
 
 def _unfinished(blocks: list[Any]) -> set[str]:
     """Names of the server's tools whose call stands open beside a client's call."""
     if not any(name_in(block, "type") == "tool_use" for block in blocks):
         return set()
+    opened = _open_server_calls(blocks)
+    return {name_in(b, "name") or "" for b in opened if name_in(b, "type") == "server_tool_use"}
+
+
+def _open_server_calls(blocks: list[Any]) -> list[Any]:
+    """The calls of the server's tools that have no result among these blocks."""
     done = {name_in(block, "tool_use_id") for block in blocks}
-    opened = [b for b in blocks if name_in(b, "type") == "server_tool_use"]
-    return {name_in(b, "name") or "" for b in opened if name_in(b, "id") not in done}
+    calls = [block for block in blocks if name_in(block, "type") in SERVER_CALLS]
+    return [block for block in calls if name_in(block, "id") not in done]
 
 
 def _compactions(messages: list[Wire], report: Report) -> None:

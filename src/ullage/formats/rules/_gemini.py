@@ -12,6 +12,7 @@ an earlier one none is asked.
 from __future__ import annotations
 
 import re
+from base64 import b64encode
 from collections.abc import Iterator, Sequence
 from functools import lru_cache
 from typing import Any
@@ -36,6 +37,7 @@ _DATA = (
     "toolCall",
     "toolResponse",
 )
+_HELD = {"inlineData": "data", "fileData": "fileUri"}
 _MODIFIERS = frozenset(
     ("thought", "thoughtSignature", "videoMetadata", "mediaResolution", "partMetadata")
 )
@@ -134,6 +136,8 @@ class Check:
         if type(body) is not dict:
             self._report.add("G0", where, f"{kind} is an object, and it is {kind_of(body)}")
             return
+        if kind in _HELD and _get(body, _HELD[kind]) is None:
+            self._report.add("G0", where, f"{kind} has its {_HELD[kind]}")
         fields = {"functionCall": "args", "functionResponse": "response"}
         if kind in fields:
             name = body.get("name")
@@ -283,6 +287,8 @@ def _having(parts: list[Any], name: str) -> list[Any]:
 def _signature(part: Any) -> str:
     """A part's signature in one alphabet of base64, or ``""``."""
     found = _get(part, "thoughtSignature")
+    if isinstance(found, bytes):  # as the SDK's own types hold it
+        return _signature({"thoughtSignature": b64encode(found).decode()})
     if not isinstance(found, str) or found in SENTINELS:
         return found if isinstance(found, str) else ""
     return found.replace("-", "+").replace("_", "/").rstrip("=")

@@ -118,16 +118,11 @@ class Check:
             self._call(call, f"{where}[{index}]")
 
     def _call(self, call: Any, where: str) -> None:
-        kind = name_in(call, "type") if type(call) is dict and "type" in call else "function"
-        if kind not in _BODIES or type(call) is not dict:
-            self._report.add("C0", where, "a call is an object of type function or custom")
+        if type(call) is not dict:
+            self._report.add("C0", where, f"a call is an object, and it is {kind_of(call)}")
             return
-        call_id, body, field = call.get("id"), call.get(kind), _BODIES[kind]
-        if type(body) is not dict or type(body.get("name")) is not str or not body["name"]:
-            self._report.add("C0", where, f"a call names its tool in {kind}.name")
-        elif type(body.get(field)) is not str:
-            sentence = f"{field} must be a string, and it is {kind_of(body.get(field))}"
-            self._report.add("C7", f"{where}.{kind}.{field}", sentence)
+        self._called(call, where)
+        call_id = call.get("id")
         if type(call_id) is not str or not call_id:
             self._report.add("C0", f"{where}.id", "a call has an id")
             return
@@ -137,6 +132,19 @@ class Check:
         self._open[call_id] = where
         if call_id in self._late:
             self._report.add("C1", self._late.pop(call_id), "the call has no tool message")
+
+    def _called(self, call: Wire, where: str) -> None:
+        """What is called. A call of no type is a call all the same, and its id is answered."""
+        kind = name_in(call, "type") if "type" in call else "function"
+        if kind not in _BODIES:
+            self._report.add("C0", f"{where}.type", "a call is of type function or custom")
+            return
+        body, field = call.get(kind), _BODIES[kind]
+        if type(body) is not dict or type(body.get("name")) is not str or not body["name"]:
+            self._report.add("C0", where, f"a call names its tool in {kind}.name")
+        elif type(body.get(field)) is not str:
+            sentence = f"{field} must be a string, and it is {kind_of(body.get(field))}"
+            self._report.add("C7", f"{where}.{kind}.{field}", sentence)
 
     def _length(self, call_id: str, where: str) -> None:
         sentence = f"an id of {len(call_id)} characters, {ID_LENGTH} are allowed"

@@ -26,10 +26,10 @@ CALL_ID_LENGTH = 64
 
 _ID = re.compile(r"[a-zA-Z0-9_-]+\Z").match
 _PREFIXES = {
-    "message": "msg",
-    "reasoning": "rs",
-    "function_call": "fc",
-    "custom_tool_call": "ctc",
+    "message": "msg_",
+    "reasoning": "rs_",
+    "function_call": "fc_",
+    "custom_tool_call": "ctc_",
 }
 _CALLS = {
     "function_call": "arguments",
@@ -40,14 +40,21 @@ _CALLS = {
     "computer_call": None,
 }
 _OUTPUTS = {f"{kind}_output" for kind in _CALLS}
+_APPROVAL = "mcp_approval_request"
+_ANSWERS = {_APPROVAL: "answer", **dict.fromkeys(_CALLS, "output")}
 _CALLERS_OWN = {
     "mcp_approval_response",
     "configuration_update",
     "additional_tools",
     "compaction_trigger",
 } | _OUTPUTS
+_ANY_ID = {"item_reference", *_CALLERS_OWN}
 _TEXT = {"input_text": ("text", str)}
 _MEDIA = {"input_image": ("type", str), "input_file": ("type", str)}
+_MEDIA_DATA = {
+    "input_image": ("image_url", "file_id"),
+    "input_file": ("file_data", "file_url", "file_id"),
+}
 _PARTS: dict[str, dict[str, tuple[str, type]]] = {
     "user": {**_TEXT, **_MEDIA, "input_audio": ("input_audio", dict)},
     "system": {**_TEXT, **_MEDIA},
@@ -62,21 +69,25 @@ _NEEDED: dict[str, tuple[tuple[str, type], ...]] = {
     "compaction": (("encrypted_content", str),),
     "item_reference": (("id", str),),
     "program": (("code", str), ("fingerprint", str)),
+    "computer_call_output": (("output", dict),),
+    "apply_patch_call_output": (("status", str),),
+    "local_shell_call_output": (("output", str),),
 }
 
 
 class Check:
     """One pass over the items.
 
-    The state is the open calls and where they stand, every call asked so far, the ids seen,
-    and the reasoning that still waits for the item it was made with.
+    The state is the open calls, by type and id, and where they stand, every call asked so far,
+    the ids seen, and the reasoning that still waits for the item it was made with. A request for
+    approval is a call like others: its answer is the user's.
     """
 
     def __init__(self) -> None:
         self._report = Report()
         self._count = 0
-        self._open: dict[str, str] = {}
-        self._asked: set[str] = set()
+        self._open: dict[tuple[str, str], str] = {}
+        self._asked: set[tuple[str, str]] = set()
         self._ids: set[str] = set()
         self._waiting: str | None = None
         self._trigger: str | None = None
@@ -99,21 +110,21 @@ class Check:
         self._id(item, kind, where)
         self._shape(item, kind, where)
         if kind in _CALLS:
-            self._call(item, where)
+            self._call(item, kind, where)
         elif kind in _OUTPUTS:
-            self._answer(item, where)
-        elif kind == "mcp_approval_request":
-            self._asked.add(str(item.get("id")))
+            self._answer(item, kind, where)
+        elif kind == _APPROVAL:
+            self._ask((kind, str(item.get("id"))), where)
         elif kind == "mcp_approval_response":
-            self._approved(item, where)
+            self._close((_APPROVAL, str(item.get("approval_request_id"))), where)
 
     def close(self) -> list[Problem]:
         """Everything found, and what is still open; may be asked at any point."""
         end = Report()
         if not self._count:
             end.add("R0", "input", "at least one item is asked for")
-        for call_id, where in self._open.items():
-            end.add("R1", where, f"the call {call_id[:64]!r} has no output behind it")
+        for (kind, call_id), where in self._open.items():
+            end.add("R1", where, f"the {kind} {call_id[:64]!r} has no {_ANSWERS[kind]} behind it")
         if self._waiting:
             end.add("R3", self._waiting, "nothing follows this reasoning")
         return self._report.found + end.found
@@ -135,47 +146,55 @@ class Check:
         if type(name) is not str or not _ID(name):
             self._report.add("R5", f"{where}.id", "the id has characters not allowed in it")
             return
-        prefix = _PREFIXES.get(kind, "")
-        if not name.startswith(prefix):
-            self._report.add("R5", f"{where}.id", f"the id must begin with {prefix!r}")
+        prefix = _PREFIXES.get(kind)
+        if prefix is not None:
+            sentence = f"the id must begin with {prefix!r}"
+            self._report.need(name.startswith(prefix), "R5", f"{where}.id", sentence)
+        elif kind not in _ANY_ID and name.startswith(tuple(_PREFIXES.values())):
+            self._report.add("R5", f"{where}.id", "the id is that of an item of another type")
         if name in self._ids:
             self._report.add("R6", f"{where}.id", "an item with this id was sent before")
         self._ids.add(name)
 
-    def _call(self, item: Wire, where: str) -> None:
+    def _call(self, item: Wire, kind: str, where: str) -> None:
         call_id = item.get("call_id")
         if type(call_id) is not str or not call_id:
             self._report.add("R0", f"{where}.call_id", "a call names its call_id")
             return
         self._length(call_id, where)
-        if call_id in self._open:
+        if item.get("async") or item.get("async_"):
+            self._asked.add((kind, call_id))
+        else:
+            self._ask((kind, call_id), where)
+
+    def _ask(self, call: tuple[str, str], where: str) -> None:
+        """R1: something stands here that wants an answer."""
+        if call in self._open:
             self._report.add("R1", where, "a call with this call_id is still open")
-        self._asked.add(call_id)
-        if not (item.get("async") or item.get("async_")):
-            self._open[call_id] = where
+        self._asked.add(call)
+        self._open[call] = where
 
     def _length(self, call_id: str, where: str) -> None:
         sentence = f"{len(call_id)} characters, {CALL_ID_LENGTH} are allowed"
         self._report.need(len(call_id) <= CALL_ID_LENGTH, "C6", f"{where}.call_id", sentence)
 
-    def _answer(self, item: Wire, where: str) -> None:
-        local = item.get("type") == "local_shell_call_output"
+    def _answer(self, item: Wire, kind: str, where: str) -> None:
+        local = kind == "local_shell_call_output"
         call_id = item.get("call_id") or (item.get("id") if local else None)
-        if call_id is None and item.get("type") == "function_call_output":
+        if call_id is None and kind == "function_call_output":
             return
         if type(call_id) is not str:
             self._report.add("R0", f"{where}.call_id", "an output names the call_id it answers")
             return
         self._length(call_id, where)
-        if call_id in self._asked:
-            self._open.pop(call_id, None)
-        elif not self._references and not local:
-            self._report.add("R2", where, f"no call {call_id[:64]!r} stands before this output")
+        self._close((kind.removesuffix("_output"), call_id), where, free=local)
 
-    def _approved(self, item: Wire, where: str) -> None:
-        """R2 of approvals: the request that was answered stands before its answer."""
-        known = self._references or str(item.get("approval_request_id")) in self._asked
-        self._report.need(known, "R2", where, "no such request for approval stands before this")
+    def _close(self, call: tuple[str, str], where: str, *, free: bool = False) -> None:
+        """R2: what is answered here was asked before."""
+        self._open.pop(call, None)
+        if call not in self._asked and not self._references and not free:
+            sentence = f"no {call[0]} {call[1][:64]!r} stands before this answer"
+            self._report.add("R2", where, sentence)
 
     # ── shapes ───────────────────────────────────────────────────────────────────────
 
@@ -192,10 +211,6 @@ class Check:
                 self._content(item.get("content"), role, f"{where}.content")
         elif kind in ("function_call_output", "custom_tool_call_output"):
             self._content(item.get("output"), "output", f"{where}.output")
-        elif kind == "local_shell_call_output":
-            self._report.need(
-                type(item.get("output")) is str, "R0", f"{where}.output", "the output is text"
-            )
         elif kind == "shell_call_output":
             self._chunks(item.get("output"), f"{where}.output")
 
@@ -214,6 +229,9 @@ class Check:
                 self._report.add("R0", f"{where}[{index}].type", sentence)
             elif not isinstance(part.get(allowed[kind][0]), allowed[kind][1]):
                 sentence = f"a part of this type has the field {allowed[kind][0]!r}"
+                self._report.add("R0", f"{where}[{index}]", sentence)
+            elif kind in _MEDIA_DATA and not any(map(part.get, _MEDIA_DATA[kind])):
+                sentence = f"one of {', '.join(_MEDIA_DATA[kind])} is asked for"
                 self._report.add("R0", f"{where}[{index}]", sentence)
 
     def _chunks(self, chunks: Any, where: str) -> None:

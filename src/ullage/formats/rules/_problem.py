@@ -62,14 +62,18 @@ class Report:
 def plain(thing: Any) -> Any:
     """``thing`` as plain dicts and lists: objects with ``model_dump`` are dumped.
 
-    Dumped as the vendors' clients send them, without the fields nobody set.
+    Dumped as the vendors' clients send them: Google's without nulls, but with the role that a
+    ``ModelContent`` has by its type; the others' without the fields nobody set.
     """
     if type(thing) is dict:
         return {key: plain(value) for key, value in thing.items()}
     if type(thing) is list or type(thing) is tuple:
         return [plain(value) for value in thing]
     dump = getattr(thing, "model_dump", None)
-    return thing if dump is None else dump(mode="json", by_alias=True, exclude_unset=True)
+    if dump is None:
+        return thing
+    is_google = type(thing).__module__.startswith("google.")
+    return dump(mode="json", by_alias=True, exclude_none=is_google, exclude_unset=not is_google)
 
 
 def plain_message(message: Any) -> Any:

@@ -74,7 +74,7 @@ _ANTHROPIC = (
          "Strip the end of the text the model is to go on from."),
     Rule("A13", "the thinking of the last reply is as it was returned", "D",
          "Send the thinking blocks of the last assistant message as they came, or none at all."),
-    Rule("A14", "with manual thinking an open turn begins with a thinking block", "M",
+    Rule("A14", "with manual thinking an open tool loop begins with a thinking block", "M",
          "Send the thinking block that came before the calls, or use adaptive thinking."),
     Rule("A15", "what stands before a bound thinking block is unchanged", "D", left=_BEFORE),
     Rule("A16", "the thinking that is kept is an unbroken run", "D", left=_BEFORE),
