@@ -44,6 +44,31 @@ def is_manual(wanted: frozenset[str]) -> bool:
     return bool(thinks) and wanted >= {"bound reasoning", "manual thinking"}
 
 
+def think_once(messages: list[dict]) -> list[dict]:
+    """The history as a model leaves it that thinks once a turn: a tool loop is one turn (A14)."""
+    found: list[dict] = []
+    asked = False
+    for at, message in enumerate(messages):
+        if message["role"] != "assistant":
+            found.append(message)
+            asked = asked if message["role"] == "system" else _is_asked(message)
+            continue
+        said = message["content"]
+        blocks = said if isinstance(said, list) else [{"type": "text", "text": said}]
+        rest = [block for block in blocks if block["type"] not in ("thinking", "redacted_thinking")]
+        thought = {"type": "thinking", "thinking": "Let me see.", "signature": f"once{at}"}
+        head, asked = [thought] if asked else [], False
+        found.append({**message, "content": [*head, *(rest or [{"type": "text", "text": "So."}])]})
+    return found
+
+
+def _is_asked(message: dict) -> bool:
+    """Whether the user says something here, and gives no result."""
+    content = message["content"]
+    kinds = {block["type"] for block in content} if isinstance(content, list) else set()
+    return "tool_result" not in kinds
+
+
 def _begun_with_thinking(step: Step) -> Step:
     """With manual thinking a reply begins with it, and none with the result of a tool (A14).
 

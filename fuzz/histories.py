@@ -35,6 +35,18 @@ _KEYS = {"openai-responses": "input", "gemini": "contents"}
 BOUND, FREE = "claude-opus-5-5", "claude-opus-4-8"
 """A model whose reasoning is bound to what is before it, and one whose is not."""
 ONE_MODEL = 0.3
+THINKS_AT_WILL = 0.5
+_NO_LOOP = frozenset(
+    (
+        "broken",
+        "compaction",
+        "paused server tool",
+        "mixed server tool",
+        "server tool",
+        "interrupted",
+    )
+)
+"""With one of these it is not plain where a turn begins."""
 CHANGES = 0.35
 LARGE_CHARS = 5_000
 _LEAST_TOKENS = {"anthropic": 1_800}
@@ -96,11 +108,24 @@ def case(seed: int, number: int) -> Case:
         _LEAST_TOKENS.get(format, 1_200), int(size * random.choice((0.3, 0.45, 0.6, 0.75, 0.9)))
     )
     policy = random.choice((0, random.randrange(1, 10**6), random.randrange(1, 10**6)))
+    if _thinks_once(Random(f"{seed}/{number}/once"), format, request, page):
+        messages = anthropic.think_once(messages)
+        request["thinking"] = {"type": "enabled", "budget_tokens": 1_024}
     models = _models(Random(f"{seed}/{number}/models"), request["model"], page, len(lengths))
     features = frozenset(page.features)
     key = _KEYS.get(format, "messages")
     asked = (request, key, messages, lengths, models)
     return Case(number, format, *asked, limit, policy, repair, features)
+
+
+def _thinks_once(random: Random, format: str, request: dict[str, Any], page: Page) -> bool:
+    """Whether thinking is manual and stands but at the beginning of each turn."""
+    if format != "anthropic" or request["model"] == BOUND or page.features & _NO_LOOP:
+        return False
+    if random.random() < THINKS_AT_WILL:
+        return False
+    page.features.add("one thought a turn")
+    return True
 
 
 def _models(random: Random, model: str, page: Page, count: int) -> list[str]:

@@ -202,6 +202,7 @@ MUTANTS: tuple[Mutant, ...] = (
     Mutant("what another model left stays", engine, "_settle", _always(None), _A),
     Mutant("the newest thinking goes alone", engine, "left_out", _from_the_edit, _A),
     Mutant("an open turn's thinking may go", engine, "is_frozen", _always(False), _A),
+    Mutant("a manual turn may be parted", window.Window, "may_go_on", _always(True), _A),
     Mutant("left out reasoning is shown", anthropic.Anthropic, "edit", _loud, _A),
     Mutant("nothing in place of reasoning", anthropic.Anthropic, "edit", _hollow, _A),
     # the window and the engine

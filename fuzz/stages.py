@@ -127,7 +127,7 @@ def condense_any(window: Window, /, *, seed: int) -> Sequence[Cut]:
         return ()
     begin = begins[int(from_ * len(begins))]
     wanted = begin + 1 + int(to * (size - begin))
-    stops = [i for i in range(wanted, min(end + 1, size)) if transcript.may_cut(i)]
+    stops = [i for i in range(wanted, min(end + 1, size)) if window.may_cut(i)]
     if not stops and end == size and transcript.closed(size):
         stops = [size]
     stop = stops[0] if stops else begin

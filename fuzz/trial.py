@@ -153,7 +153,8 @@ class _Trial:
             near = _near(shown, self.own)
             self.tried.cells |= exercised(case.format, near, kinds)
             self._opaque(shown, length)
-            if "reasoning" in kinds and not case.repair:
+            whole = "reasoning" in kinds or "one thought a turn" in case.features
+            if whole and not case.repair:
                 self._break(self._problems(view, case.messages[:length]), length)
         if self.bound is not None:
             as_before = grew and request["model"] == self.model

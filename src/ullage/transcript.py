@@ -81,6 +81,7 @@ class Transcript:
         self._standing: list[int] = []
         self._compactions: list[int] = []
         self._bound: list[int] = []
+        self._asked: list[int] = []
         self._made: dict[Callable[[Transcript, int], Any], dict[int, Any]] = {}
 
     def __len__(self) -> int:
@@ -99,6 +100,7 @@ class Transcript:
         self._lengths.setdefault(self.chain[-1], index + 1)
         self._standing += [index] if message.stands else []
         self._bound += [index] if _is_bound(message) else []
+        self._asked += [index] if message.role == "user" and not message.results else []
         self._alike.setdefault(digest, []).append(index)
         speaks = message.role == "assistant"
         before = self.messages[index - 1].role if index else ""
@@ -211,6 +213,11 @@ class Transcript:
         """
         leads = index > 0 and self.messages[index - 1].role == "system"
         return self._seams[index] and not leads
+
+    def in_loop(self, index: int, length: int) -> bool:
+        """Whether the user says nothing but results from this message on up to ``length``."""
+        at = bisect_left(self._asked, index)
+        return at == len(self._asked) or self._asked[at] >= length
 
     def closed(self, length: int) -> bool:
         """Whether nothing before this length still waits for its answer."""

@@ -147,6 +147,7 @@ def turn(
             events += _measure(line.window, head, tools, model, settings, memo)
             line.window.head_tokens += added_tokens
             line.window.reasoning = wire.reasoning(request, model)
+            line.window.thinks_first = wire.thinks_first(request)
             joined = any(event.kind == "joined" for event in events)
             asking, policy = settings.asking, settings.policy
             steps = fit(line.window, state.ledger, policy, joined=joined, asking=asking, now=now)

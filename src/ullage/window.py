@@ -40,6 +40,7 @@ class Window(View):
         reported_total: the same, and its answer.
         words: the wording of notices.
         reasoning: what an edit does to the reasoning behind it, for this model.
+        thinks_first: an open turn must begin with thinking (manual thinking, A14).
         calibration: what was learned from reported usage so far.
         standing: how many of the first batches under a key of the ledger are shown whole.
     """
@@ -55,6 +56,7 @@ class Window(View):
         self.reported_tokens: int | None = None
         self.reported_total: int | None = None
         self.reasoning: ReasoningRule = "free"
+        self.thinks_first = False
         self.calibration = Calibration(exact=meter.counter.exact)
         self.standing: dict[bytes, int] = {}
         self._edit_tokens: dict[Replace, int] = {}
@@ -145,6 +147,21 @@ class Window(View):
         start, stop, _ = self.span or (0, 0, None)
         standing = self.transcript.standing(start, stop)
         return sum(self._tokens[start:stop]) - sum(self._tokens[index] for index in standing)
+
+    def may_cut(self, index: int) -> bool:
+        """Whether the history may begin anew here, and the view go on behind an account."""
+        return self.transcript.may_cut(index) and self.may_go_on(index)
+
+    def may_go_on(self, index: int) -> bool:
+        """Whether the turn that is left behind an account begins as it must.
+
+        A tool loop is one turn: where that must begin with thinking, an account within it goes
+        up to a reply that does, or to the end (A14).
+        """
+        if not self.thinks_first or not self.transcript.in_loop(index, self.size):
+            return True
+        first = next(iter(self.transcript.messages[index].parts), None)
+        return isinstance(first, Reasoning) and index not in self.silent
 
     # ── counting ─────────────────────────────────────────────────────────────────────
 

@@ -6,12 +6,13 @@ returned, what had been sent before it, and looks whether the same stands before
 
 import json
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from tests import histories
 from tests.properties.test_gates import boundaries
-from ullage import Limits, Session
+from ullage import Limits, Session, problems
 from ullage.formats.rules import problems_of
 
 BOUND, FREE = "claude-opus-5-5", "claude-sonnet-4-5"
@@ -131,6 +132,25 @@ def test_manual_thinking_holds_a_batch_back_while_its_turn_is_open():
     kinds = [event.kind for event in session.events]
     assert "held" in kinds
     assert "pruned" not in kinds
+
+
+@pytest.mark.parametrize("model", [BOUND, FREE, "claude-opus-4-6"])
+@pytest.mark.parametrize("window", [9_000, 14_000, 24_000])
+@pytest.mark.parametrize("joins", [False, True], ids=["from the start", "half-way"])
+def test_a_loop_that_was_thought_about_once_keeps_its_beginning_or_goes_whole(model, window, joins):
+    """With manual thinking a tool loop is one turn and must begin with thinking (A14)."""
+    manual = {"type": "enabled", "budget_tokens": 1_024}
+    call = histories.Call("bash", "a.py", "a line of output\n" * 200)
+    steps = [histories.Turn(said="So.", calls=(call,), thought=n == 0) for n in range(24)]
+    messages = histories.wire("anthropic", steps)
+    session = new_session(model, window)
+    lengths = list(boundaries("anthropic", messages))
+    for length in lengths[-2:] if joins else lengths:
+        asked = request(model, messages[:length], thinking=manual)
+        view = session.fit(asked)
+        assert problems(view) == []
+        assert problems(asked) == []
+    assert session.events
 
 
 def test_joining_half_way_treats_first_cuts_as_a_batch():

@@ -97,6 +97,9 @@ class Format(Protocol):
     def reasoning(self, request: Mapping[str, Any], model: str) -> ReasoningRule:
         """What an edit means for the reasoning behind it, with this model and request."""
 
+    def thinks_first(self, request: Mapping[str, Any]) -> bool:
+        """Whether an open turn must begin with thinking (A14)."""
+
     def user(self, text: str) -> dict[str, Any]:
         """A user message."""
 
@@ -228,6 +231,10 @@ class MessageList:
     def reasoning(self, request: Mapping[str, Any], model: str) -> ReasoningRule:
         """See `Format.reasoning`: as the model's family has it."""
         return family_of(self.name, model).rule
+
+    def thinks_first(self, request: Mapping[str, Any]) -> bool:
+        """See `Format.thinks_first`."""
+        return False
 
     def apart(self, raw: Any) -> Any:
         """See `Format.apart`. A result follows its call at once here, and goes where it goes."""

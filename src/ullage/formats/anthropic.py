@@ -199,7 +199,11 @@ class Anthropic(MessageList):
         if field(thinking, "block_binding"):
             return "free"
         family = family_of(self.name, model)
-        return family.manual_rule if field(thinking, "type") == "enabled" else family.rule
+        return family.manual_rule if self.thinks_first(request) else family.rule
+
+    def thinks_first(self, request: Mapping[str, Any]) -> bool:
+        """See `Format.thinks_first`: with manual thinking."""
+        return bool(field(request.get("thinking"), "type") == "enabled")
 
     def user(self, text: str) -> dict[str, Any]:
         """See `Format.user`."""

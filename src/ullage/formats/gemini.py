@@ -294,6 +294,10 @@ class Gemini:
         """See `Format.reasoning`: as the model's family has it."""
         return family_of(self.name, model).rule
 
+    def thinks_first(self, request: Mapping[str, Any]) -> bool:
+        """See `Format.thinks_first`."""
+        return False
+
     def user(self, text: str) -> dict[str, Any]:
         """See `Format.user`."""
         return {"role": "user", "parts": [{"text": text}]}

@@ -66,7 +66,7 @@ def emergency(
         kept_share: where even so the view would be over this share, the largest texts are
             cut to size; the default leaves the next turn some room too.
     """
-    why = _pressed(window, start, start_tokens)
+    why = _parted(window) or _pressed(window, start, start_tokens)
     if why is None:
         return ()
     limit = window.limit_tokens
@@ -79,6 +79,8 @@ def emergency(
     plan = _Plan((), 0)
     # a turn that must begin with its thinking goes whole or not at all (A14)
     stops = [first] if is_frozen(window) else [tail]
+    if _parted(window):
+        stops = [stop for stop in stops if stop < window.size and window.may_cut(stop)]
     if first < end == window.size and window.transcript.closed(end):
         stops.append(window.size)
     for stop in dict.fromkeys(stops):
@@ -87,6 +89,17 @@ def emergency(
         if plan.tokens <= window.calibration.most(int(limit * start)):
             break
     return plan.cuts
+
+
+def _parted(window: Window) -> str | None:
+    """Why the account that stands must go further, or None: the turn behind it has lost its head.
+
+    So it is where a loop went on without new thinking, though its beginning was condensed: the
+    session joined it half-way, or thinking is manual only now.
+    """
+    if window.span is None or window.span[1] >= window.size or window.may_go_on(window.span[1]):
+        return None
+    return "the account ended within a turn that must begin with its thinking"
 
 
 def _pressed(window: Window, start: float, start_tokens: int | None) -> str | None:
@@ -202,7 +215,7 @@ def _tail_start(window: Window, begin: int, end: int, target: int, keep: int) ->
         held += window.message_tokens(index)
         if best < window.size and (fixed + held > target or window.size - best >= keep):
             break
-        if index <= end and window.transcript.may_cut(index):
+        if index <= end and window.may_cut(index):
             best = index
     return best if best < window.size else floor
 

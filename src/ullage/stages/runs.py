@@ -51,16 +51,15 @@ def new_from(window: Window, start: int) -> int:
 
 def cut_before(window: Window, index: int, floor: int) -> int:
     """The last place up to ``index`` at which a history may begin anew; ``floor`` if none."""
-    may_cut = window.transcript.may_cut
-    places = (at for at in range(min(index, window.size - 1), floor, -1) if may_cut(at))
-    return next(places, floor)
+    places = range(min(index, window.size - 1), floor, -1)
+    return next(filter(window.may_cut, places), floor)
 
 
 def continues(window: Window, span: Span) -> bool:
     """Whether a span is of this history, and goes on from where the one that stands ends."""
     transcript = window.transcript
     start, stop = transcript.find(span.after), transcript.find(span.upto)
-    if start is None or stop is None or stop >= window.size or not transcript.may_cut(stop):
+    if start is None or stop is None or stop >= window.size or not window.may_cut(stop):
         return False
     stands = window.open_span
     if stands is None:
