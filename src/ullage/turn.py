@@ -146,8 +146,7 @@ def turn(
             tools = _added_tools(request, model, wire, line.window.words)
             events += _measure(line.window, head, tools, model, settings, memo)
             line.window.head_tokens += added_tokens
-            line.window.reasoning = wire.reasoning(request, model)
-            line.window.thinks_first = wire.thinks_first(request)
+            _keep_rules(line.window, wire, request, model)
             joined = any(event.kind == "joined" for event in events)
             asking, policy = settings.asking, settings.policy
             steps = fit(line.window, state.ledger, policy, joined=joined, asking=asking, now=now)
@@ -265,6 +264,12 @@ def _joined(messages: int, recall: bool) -> Event:
         f"batch, reasoning bound to the whole history may be dropped, and recall tools {tools}"
     )
     return Event(kind="joined", where="the whole history", why=why)
+
+
+def _keep_rules(window: Window, wire: Format, request: Mapping[str, Any], model: str) -> None:
+    """Have the window keep what the model and the request ask of reasoning."""
+    window.reasoning = wire.reasoning(request, model)
+    window.thinks_first = wire.thinks_first(request)
 
 
 def _measure(
