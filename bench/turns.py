@@ -65,7 +65,7 @@ WARM_TARGET_MS = {
 
 
 def measure() -> Iterator[Figure]:
-    """Every figure, group by group; six minutes or so."""
+    """Every figure, group by group; a quarter of an hour on a slow machine."""
     material = Material()
     for format in FORMATS:
         counter_for(MODELS[format]).count("load the vocabulary")
