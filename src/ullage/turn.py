@@ -146,7 +146,7 @@ def turn(
             tools = _added_tools(request, model, wire, line.window.words)
             events += _measure(line.window, head, tools, model, settings, memo)
             line.window.head_tokens += added_tokens
-            _keep_rules(line.window, wire, request, model)
+            _set_reasoning(line.window, wire, request, model)
             joined = any(event.kind == "joined" for event in events)
             asking, policy = settings.asking, settings.policy
             steps = fit(line.window, state.ledger, policy, joined=joined, asking=asking, now=now)
@@ -266,7 +266,7 @@ def _joined(messages: int, recall: bool) -> Event:
     return Event(kind="joined", where="the whole history", why=why)
 
 
-def _keep_rules(window: Window, wire: Format, request: Mapping[str, Any], model: str) -> None:
+def _set_reasoning(window: Window, wire: Format, request: Mapping[str, Any], model: str) -> None:
     """Have the window keep what the model and the request ask of reasoning."""
     window.reasoning = wire.reasoning(request, model)
     window.thinks_first = wire.thinks_first(request)

@@ -66,7 +66,8 @@ def emergency(
         kept_share: where even so the view would be over this share, the largest texts are
             cut to size; the default leaves the next turn some room too.
     """
-    why = _parted(window) or _pressed(window, start, start_tokens)
+    parted = _parted(window)
+    why = parted or _pressed(window, start, start_tokens)
     if why is None:
         return ()
     limit = window.limit_tokens
@@ -79,7 +80,7 @@ def emergency(
     plan = _Plan((), 0)
     # a turn that must begin with its thinking goes whole or not at all (A14)
     stops = [first] if is_frozen(window) else [tail]
-    if _parted(window):
+    if parted:
         stops = [stop for stop in stops if stop < window.size and window.may_cut(stop)]
     if first < end == window.size and window.transcript.closed(end):
         stops.append(window.size)

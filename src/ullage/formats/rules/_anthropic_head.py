@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from ullage import catalog
-from ullage.formats._models import claude
+from ullage.formats._models import claude, takes_no_system_messages
 from ullage.formats.media import MEDIA
 from ullage.formats.rules._anthropic_extras import SERVER_CALLS, head_markers, is_tool_name
 from ullage.formats.rules._problem import Problem, Report, Wire, kind_of, name_in, plain_message
@@ -21,7 +21,6 @@ from ullage.tokens.payload import image_size
 __all__ = ["head_problems"]
 
 _NO_PREFILL_SINCE = (4, 6)
-_SYSTEM_SINCE, _NO_SYSTEM = {"opus": (4, 8)}, ("sonnet", (5, 0))
 _NO_FORCED_TOOL_SINCE = {"fable": (5, 1), "sonnet": (5, 5)}
 _TURN_BEGINS = ("thinking", "redacted_thinking", "compaction")
 _COMPACTION = frozenset(
@@ -65,10 +64,8 @@ def _tools(tools: Any, report: Report) -> None:
 
 def _roles(body: Wire, messages: list[Wire], report: Report) -> None:
     """A0: whether the model takes system messages among the others."""
-    family, version = claude(body.get("model")) or ("", (99, 0))
-    takes = version >= _SYSTEM_SINCE.get(family, (5, 0)) and (family, version) != _NO_SYSTEM
     at = next((at for at, m in enumerate(messages) if m.get("role") == "system"), None)
-    if at is not None and not takes:
+    if at is not None and takes_no_system_messages(body.get("model")):
         report.add("A0", f"messages[{at}].role", "this model takes no system messages here")
 
 
