@@ -15,7 +15,6 @@ from typing import TextIO
 
 import click
 
-from ullage.formats import FORMATS
 from ullage.replay.boundaries import boundaries
 from ullage.replay.evidence.common import Census
 from ullage.replay.evidence.demands import Demand, Head, demands_of
@@ -23,6 +22,7 @@ from ullage.replay.evidence.sight import lines_of
 from ullage.replay.evidence.story import Story
 from ullage.replay.evidence.texts import plain
 from ullage.replay.readers import Run, read
+from ullage.wires import FORMATS
 
 _CALL_CHARS = 320
 _AROUND_CHARS = 160

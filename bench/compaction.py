@@ -15,9 +15,9 @@ from rich.console import Console
 from bench.figures import Figure, of_times, table, timed_ms
 from bench.material import MODELS, Material, request
 from ullage import Limits, Session
-from ullage.formats import FORMATS
 from ullage.stages.flatten import flatten
 from ullage.stages.summary import summary
+from ullage.wires import FORMATS
 
 __all__ = ["measure"]
 

@@ -17,7 +17,6 @@ from pathlib import Path
 
 from msgspec.structs import replace
 
-from ullage.formats import FORMATS
 from ullage.replay.boundaries import boundaries
 from ullage.replay.compare.bootstrap import Interval
 from ullage.replay.compare.comparison import compared
@@ -36,6 +35,7 @@ from ullage.replay.gates import Judge
 from ullage.replay.many import Job, Kept, replay_all
 from ullage.replay.readers import Run, read
 from ullage.replay.run import Replayed
+from ullage.wires import FORMATS
 
 PROFILE = PROFILES["anthropic-5m"]
 DONORS = 5

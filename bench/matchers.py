@@ -23,7 +23,6 @@ import click
 from msgspec import Struct
 
 from tests.replay import second_matcher as second
-from ullage.formats import FORMATS
 from ullage.replay.boundaries import boundaries, is_models
 from ullage.replay.evidence.adversaries import ADVERSARIES
 from ullage.replay.evidence.demands import Demand, Demands, Head, classes_of, demands_of
@@ -34,6 +33,7 @@ from ullage.replay.evidence.story import Story
 from ullage.replay.evidence.texts import plain, words
 from ullage.replay.gates import Judge
 from ullage.replay.readers import Run, read
+from ullage.wires import FORMATS
 
 _BUDGET_SHARE = 0.3
 _CLASSES = {

@@ -18,9 +18,9 @@ from rich.console import Console
 from bench.figures import Figure, of_times, table, timed_ms
 from bench.material import MODELS, Material, grown, request
 from ullage import Limits, Policy, Session, Usage
-from ullage.notices import Words
 from ullage.presets import NAMES, preset
 from ullage.stages.truncate import Source, by_kind
+from ullage.values.notices import Words
 
 __all__ = ["measure"]
 

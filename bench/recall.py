@@ -23,14 +23,14 @@ from rich.console import Console
 from rich.table import Table
 
 from bench.stores import log_line
-from ullage.canon import ref_of
-from ullage.drivers import run
-from ullage.effects import Output, Steps
-from ullage.notices import Words
+from ullage.history.canon import ref_of
 from ullage.recall.grep import search
 from ullage.recall.read import by_character, by_line, characters, lines
 from ullage.recall.source import Source
+from ullage.session.drivers import run
 from ullage.stores import SqliteStore
+from ullage.values.effects import Output, Steps
+from ullage.values.notices import Words
 
 __all__ = ["main", "measure"]
 

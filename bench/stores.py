@@ -21,10 +21,10 @@ from statistics import quantiles
 from rich.console import Console
 from rich.table import Table
 
-from ullage.canon import ref_of
-from ullage.effects import Output, Record
+from ullage.history.canon import ref_of
 from ullage.recall.grep import grep
 from ullage.stores import MemoryStore, SqliteStore, Store
+from ullage.values.effects import Output, Record
 
 __all__ = ["main", "measure"]
 

@@ -15,7 +15,7 @@ from typing import Any
 from msgspec import Struct
 
 from demo import notices
-from demo.status import Place
+from demo.status import Address
 
 __all__ = ["Need", "Shown", "View", "find", "text_of", "ways"]
 
@@ -33,7 +33,7 @@ class Need(Struct, frozen=True):
         word: something the line holds, as a regular expression.
     """
 
-    place: Place
+    place: Address
     word: str
 
 

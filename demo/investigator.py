@@ -25,7 +25,7 @@ from msgspec.structs import replace
 from demo.agenda import Question
 from demo.evidence import Need, ToolUse, View, find, text_of, uses, ways
 from demo.reading import callers, definition, hits, modules, region
-from demo.status import Answered, Place, Status
+from demo.status import Address, Answered, Status
 
 __all__ = ["CONCLUSION", "NOT_FOUND", "Investigator", "count_request"]
 
@@ -132,7 +132,7 @@ class Investigator:
         line = next(iter(found.values()))
         listed = ", ".join(found)
         calls = tuple(("read_file", {"path": module}) for module in found)
-        after = replace(status.keep("imp", Place(path, line)), step="imports")
+        after = replace(status.keep("imp", Address(path, line)), step="imports")
         return Move(f"Its module imports, among others, {listed}. I read these.", calls, after)
 
     def _packages(self, view: View, status: Status) -> Move:
@@ -193,7 +193,7 @@ class Investigator:
         return self._finish(view, needs, quotes, status)
 
     def _finish(
-        self, view: View, needs: Sequence[Need], quotes: Mapping[Place, str], status: Status
+        self, view: View, needs: Sequence[Need], quotes: Mapping[Address, str], status: Status
     ) -> Move:
         """Answer a question and begin the next one in the same message."""
         number, places = status.question, status.places
@@ -207,7 +207,9 @@ class Investigator:
         move = (self._answer if last else self._ask)(view, following)
         return replace(move, text=f"{text}\n{move.text}")
 
-    def _conclude(self, needs: Sequence[Need], quotes: Mapping[Place, str], status: Status) -> Move:
+    def _conclude(
+        self, needs: Sequence[Need], quotes: Mapping[Address, str], status: Status
+    ) -> Move:
         lines = [CONCLUSION]
         for answered in status.answered:
             lines.append(f"{answered.question + 1}. {self.agenda[answered.question].name}")
@@ -277,9 +279,9 @@ def _status(messages: Sequence[Mapping[str, Any]]) -> Status:
     return Status()
 
 
-def _places(answered: Answered) -> list[Place]:
+def _places(answered: Answered) -> list[Address]:
     lines = (answered.definition, answered.imported)
-    return [Place(answered.path, line) for line in lines if line]
+    return [Address(answered.path, line) for line in lines if line]
 
 
 def _phase(messages: Sequence[Mapping[str, Any]], status: Status) -> list[Mapping[str, Any]]:
@@ -294,10 +296,10 @@ def _phase(messages: Sequence[Mapping[str, Any]], status: Status) -> list[Mappin
     return phase
 
 
-def _quotes(view: View, needs: Sequence[Need], status: Status) -> dict[Place, str]:
+def _quotes(view: View, needs: Sequence[Need], status: Status) -> dict[Address, str]:
     """The text of each needed line: shown by a tool now, or quoted since the search began."""
     said = "\n".join(text_of(message) for message in _phase(view.messages, status))
-    quotes = {Place(m[1], int(m[2])): m[3] for m in _QUOTE.finditer(said)}
+    quotes = {Address(m[1], int(m[2])): m[3] for m in _QUOTE.finditer(said)}
     for need in needs:
         shown = find(view, need)
         if shown is not None:
@@ -306,7 +308,7 @@ def _quotes(view: View, needs: Sequence[Need], status: Status) -> dict[Place, st
 
 
 def _ways_on(
-    view: View, needs: Sequence[Need], quotes: Mapping[Place, str], status: Status
+    view: View, needs: Sequence[Need], quotes: Mapping[Address, str], status: Status
 ) -> list[ToolUse]:
     """For the first lines still missing, the best call not yet made for them.
 
@@ -326,7 +328,7 @@ def _ways_on(
 
 
 def _quoted(
-    needs: Sequence[Need], quotes: Mapping[Place, str], *, found: bool = False
+    needs: Sequence[Need], quotes: Mapping[Address, str], *, found: bool = False
 ) -> list[str]:
     """The quotes as lines of an answer; ``found`` leaves out what is still missing."""
     return [

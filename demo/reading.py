@@ -8,7 +8,7 @@ from typing import Any
 
 from demo.agenda import Question
 from demo.evidence import Shown
-from demo.status import Place
+from demo.status import Address
 
 __all__ = ["callers", "definition", "hits", "modules", "region"]
 
@@ -23,18 +23,18 @@ _WELL_KNOWN = frozenset(
 )
 
 
-def hits(results: Sequence[Shown]) -> list[tuple[Place, str]]:
+def hits(results: Sequence[Shown]) -> list[tuple[Address, str]]:
     """The hits of every search among some results: place and text."""
     texts = [shown.text for shown in results if shown.name == "search"]
     found = [match for text in texts for match in _HIT.finditer(text)]
-    return [(Place(m[1], int(m[2])), m[3]) for m in found]
+    return [(Address(m[1], int(m[2])), m[3]) for m in found]
 
 
-def definition(question: Question, results: Sequence[Shown]) -> Place | None:
+def definition(question: Question, results: Sequence[Shown]) -> Address | None:
     """The hit whose path agrees best with the dotted name; then the least indented."""
     parts = question.name.split(".")
 
-    def distance(hit: tuple[Place, str]) -> tuple[int, int]:
+    def distance(hit: tuple[Address, str]) -> tuple[int, int]:
         place, text = hit
         names = re.sub(r"(/__init__)?\.py$", "", place.path).split("/")[1:]
         same = sum(1 for a, b in zip(parts, names, strict=False) if a == b)
@@ -70,16 +70,16 @@ def _module_path(path: str, name: str) -> str | None:
     return f"{'site' if inside else 'stdlib'}/{name.replace('.', '/')}.py"
 
 
-def callers(results: Sequence[Shown], own: str) -> list[Place]:
+def callers(results: Sequence[Shown], own: str) -> list[Address]:
     """The first three files, other than its own, that use it outside a comment."""
-    first: dict[str, Place] = {}
+    first: dict[str, Address] = {}
     for place, text in hits(results):
         if place.path != own and not text.lstrip().startswith(("#", '"', "'")):
             first.setdefault(place.path, place)
     return list(first.values())[:3]
 
 
-def region(place: Place) -> dict[str, Any]:
+def region(place: Address) -> dict[str, Any]:
     """The arguments that read a file around a line."""
     start = max(place.line - _AROUND_LINES, 1)
     return {"path": place.path, "start_line": start, "end_line": place.line + _AROUND_LINES}

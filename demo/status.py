@@ -14,7 +14,7 @@ from collections.abc import Mapping
 from msgspec import Struct
 from msgspec.structs import replace
 
-__all__ = ["Answered", "Place", "Status"]
+__all__ = ["Address", "Answered", "Status"]
 
 _STATUS = re.compile(
     r"\[status call=(\d+) question=(\d+) step=(\w+) tries=(\d+) \|([^|\]\n]*)\|([^|\]\n]*)\]"
@@ -23,7 +23,7 @@ _PLACE = re.compile(r"(\w+)=([^\s:,]+):(\d+)")
 _ANSWERED = re.compile(r"(\d+)=([^\s:,]+):(\d+),(\d+)")
 
 
-class Place(Struct, frozen=True):
+class Address(Struct, frozen=True):
     """A line of a file."""
 
     path: str
@@ -60,15 +60,15 @@ class Status(Struct, frozen=True, kw_only=True):
     question: int = 0
     step: str = "start"
     tries: int = 0
-    found: tuple[tuple[str, Place], ...] = ()
+    found: tuple[tuple[str, Address], ...] = ()
     answered: tuple[Answered, ...] = ()
 
     @property
-    def places(self) -> Mapping[str, Place]:
+    def places(self) -> Mapping[str, Address]:
         """``found`` as a mapping."""
         return dict(self.found)
 
-    def keep(self, name: str, place: Place | None) -> Status:
+    def keep(self, name: str, place: Address | None) -> Status:
         """The same status with one more place, if there is one."""
         return self if place is None else replace(self, found=(*self.found, (name, place)))
 
@@ -94,7 +94,7 @@ class Status(Struct, frozen=True, kw_only=True):
             question=int(question) - 1,
             step=step,
             tries=int(tries),
-            found=tuple((name, Place(path, int(n))) for name, path, n in _PLACE.findall(found)),
+            found=tuple((name, Address(path, int(n))) for name, path, n in _PLACE.findall(found)),
             answered=tuple(
                 Answered(int(n) - 1, path, int(definition), int(imported))
                 for n, path, definition, imported in _ANSWERED.findall(answered)

@@ -17,10 +17,16 @@ from msgspec.structs import replace
 from fuzz.histories import FORMATS, case
 from fuzz.stages import policy_of
 from fuzz.trial import try_case
-from ullage import canon, engine, memo, notices, transcript, view, window
-from ullage.formats import _gemini_results, anthropic, gemini, openai_chat, openai_responses
-from ullage.formats.mended import Mended
-from ullage.messages import Reasoning
+from ullage.history import canon, transcript, view, window
+from ullage.turn import engine, memo
+from ullage.values import notices
+from ullage.values.messages import Reasoning
+from ullage.wires.anthropic import format as anthropic
+from ullage.wires.gemini import format as gemini
+from ullage.wires.gemini import results as _gemini_results
+from ullage.wires.openai_chat import format as openai_chat
+from ullage.wires.openai_responses import format as openai_responses
+from ullage.wires.repaired import Repaired
 
 __all__ = ["MUTANTS", "Mutant", "caught", "planted"]
 
@@ -228,7 +234,9 @@ MUTANTS: tuple[Mutant, ...] = (
     Mutant("cuts are empty in Chat", openai_chat.OpenAIChat, "edit", _emptied, _C),
     Mutant("cuts are empty in Responses", openai_responses.OpenAIResponses, "edit", _emptied, _R),
     Mutant("cuts are empty in Gemini", gemini.Gemini, "edit", _emptied, _G),
-    Mutant("nothing is mended", memo.Memo, "mend", lambda _: lambda self, wire, raws: Mended(raws)),
+    Mutant(
+        "nothing is mended", memo.Memo, "mend", lambda _: lambda self, wire, raws: Repaired(raws)
+    ),
 )
 
 

@@ -1,6 +1,6 @@
 """Stages that make any legal edit anywhere: the formats' guards are tested, not our habits.
 
-Each is a plain function as every stage is (`ullage.policy`), and like them a function of the
+Each is a plain function as every stage is (`ullage.stages.policy`), and like them a function of the
 window alone: what is random is drawn from the number of the policy and the place at hand, so
 that a cold start decides the same.
 """
@@ -11,15 +11,15 @@ from collections.abc import Sequence
 from functools import lru_cache, partial
 from random import Random
 
-from ullage.edits import Cut, Replace
-from ullage.messages import Text, ToolCall
-from ullage.policy import Policy
+from ullage.history.transcript import Location, leaves_of
+from ullage.history.window import Window
 from ullage.stages import DEFAULT, emergency
 from ullage.stages.emergency import Room, condense, cut_to, reach
 from ullage.stages.placeholders import placeholder
+from ullage.stages.policy import Policy
 from ullage.stages.shorten import shorten
-from ullage.transcript import Spot, leaves_of
-from ullage.window import Window
+from ullage.values.edits import Cut, Replace
+from ullage.values.messages import Text, ToolCall
 
 __all__ = ["policy_of"]
 
@@ -81,12 +81,12 @@ def cut_any(window: Window, /, *, seed: int) -> Sequence[Cut]:
     return cuts
 
 
-def _draw(window: Window, seed: int, spot: Spot) -> float:
+def _draw(window: Window, seed: int, spot: Location) -> float:
     """A number from 0 to 1 for a spot at this place."""
     return Random(f"{seed}/{window.size}/{spot}").random()
 
 
-def _spots(window: Window, *, texts: bool = False) -> list[Spot]:
+def _spots(window: Window, *, texts: bool = False) -> list[Location]:
     """The visible results, and the calls that are not signed; other texts too, if asked.
 
     What was cut before is left out, so that a stage asked again has nothing to add.

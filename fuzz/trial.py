@@ -1,6 +1,6 @@
 """One history tried: every request it would have sent, and all that may be wrong with a view.
 
-legal      no rule of `ullage.formats.rules` is broken, compared with what was returned
+legal      no rule of `ullage.wires.rules` is broken, compared with what was returned
 opaque     what only the provider reads is byte for byte as it was, in place, or gone whole
 bound      no reasoning is shown behind anything that was changed since it was thought
 sticky     what was sent before is sent again, unless an event tells of an edit
@@ -25,12 +25,12 @@ from fuzz.histories import BOUND, Case
 from fuzz.stages import policy_of
 from ullage import Limits, Session
 from ullage.errors import OverLimitError, UllageError
-from ullage.events import Event
-from ullage.formats import FORMATS
-from ullage.formats.rules import Checker, problems
+from ullage.history.transcript import leaves_of
+from ullage.history.window import Window
 from ullage.replay import reading
-from ullage.transcript import leaves_of
-from ullage.window import Window
+from ullage.values.events import Event
+from ullage.wires import FORMATS
+from ullage.wires.rules.checker import Checker, problems
 
 __all__ = ["Tried", "try_case"]
 
@@ -191,7 +191,7 @@ class _Trial:
         self._break(self.checker.problems(), length)
 
     def _problems(self, view: dict[str, Any], history: list[Any] | None) -> list[Any]:
-        """What a whole request breaks. Mending puts no thinking before a turn that has none."""
+        """What a whole request breaks. Repairing puts no thinking before a turn that has none."""
         case = self.case
         found = problems(case.format, view, history=history)
         if not found or not case.repair or "manual thinking" not in case.features:

@@ -16,7 +16,7 @@ from pathlib import Path
 from tests.servers import Call, Reply, provider
 from tests.servers.loops import loop, request
 from tests.wire import history
-from ullage.formats import FORMATS
+from ullage.wires import FORMATS
 
 FOLDER = Path(__file__).parent / "fixtures" / "wire"
 SDKS = {

@@ -1,6 +1,6 @@
 """The engine run by hand, with nobody to ask for summaries."""
 
-from ullage import engine
+from ullage.turn import engine
 
 
 def fit(window, ledger, policy, **more):

@@ -5,7 +5,7 @@ import functools
 import operator
 from contextlib import suppress
 
-from tests.formats.rule_examples import (
+from tests.wires.rule_examples import (
     ASK,
     IMAGE,
     NEXT,

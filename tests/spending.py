@@ -2,7 +2,7 @@
 
 from tests import histories
 from ullage import AsyncSession, Limits, Session
-from ullage.formats import FORMATS
+from ullage.wires import FORMATS
 
 FORMAT_NAMES = tuple(FORMATS)
 OUTPUT_TOKENS = 1_000

@@ -11,11 +11,11 @@ from collections import Counter
 
 from tests import histories
 from ullage import AsyncSession, Limits, MemoryStore, Session, Usage
-from ullage.formats import FORMATS
-from ullage.formats.rules import problems_of
-from ullage.memo import Memo
 from ullage.replay import reading
 from ullage.stores.threaded import Threaded
+from ullage.turn.memo import Memo
+from ullage.wires import FORMATS
+from ullage.wires.rules.checker import problems_of
 
 FORMAT_NAMES = ("anthropic", "openai-chat")
 MODEL = {"openai-chat": "gpt-4.1", "anthropic": "claude-sonnet-4-5"}

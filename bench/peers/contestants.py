@@ -14,9 +14,8 @@ from typing import Any, Protocol
 import msgspec
 
 from bench.peers.process import PeerProcess, Trouble
-from ullage.canon import canonical_json
 from ullage.errors import OverLimitError
-from ullage.notices import Pointer
+from ullage.history.canon import canonical_json
 from ullage.presets import preset
 from ullage.replay.cost.prefix import head_of
 from ullage.replay.evidence.frame import recency
@@ -25,7 +24,8 @@ from ullage.replay.evidence.refs import Library, PageLibrary, SessionLibrary
 from ullage.replay.gates import Judge
 from ullage.replay.readers import Run
 from ullage.replay.sessions import model_of, session_for
-from ullage.usage import Usage
+from ullage.values.notices import Pointer
+from ullage.values.usage import Usage
 
 __all__ = ["Contestant", "Everything", "Own", "Peer", "Recency", "Refused"]
 

@@ -15,7 +15,6 @@ from msgspec import Struct
 
 from bench.peers.contestants import Contestant, Refused
 from bench.peers.process import Trouble
-from ullage.formats import FORMATS, Format
 from ullage.replay.boundaries import answer_of, boundaries
 from ullage.replay.budgets import budget_of
 from ullage.replay.cost.money import CostMeter, clocks_of
@@ -29,6 +28,7 @@ from ullage.replay.gates import Judge, breaks_wire
 from ullage.replay.readers import Run
 from ullage.replay.run import Replayed, Sums
 from ullage.replay.sessions import model_of
+from ullage.wires import FORMATS, Format
 
 __all__ = ["Case", "Make", "Score", "case_of", "score"]
 

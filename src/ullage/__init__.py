@@ -9,10 +9,6 @@ from __future__ import annotations
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from ullage.budget import Budget
-from ullage.calls import Call, Spent
-from ullage.edits import Batch, Cut, Edit, Place, Replace, Span
-from ullage.effects import Output, Record
 from ullage.errors import (
     BudgetExceeded,
     ConfigError,
@@ -25,20 +21,25 @@ from ullage.errors import (
     UllageError,
     UnsupportedPart,
 )
-from ullage.events import Event
-from ullage.limits import Limits
-from ullage.overflow import Overflow, is_overflow
-from ullage.policy import Policy, Stage
+from ullage.history.window import Window
 from ullage.recall.found import ToolOutputRef
 from ullage.session import Session, fit
+from ullage.spend.budget import Budget
+from ullage.spend.calls import Call, Spent
+from ullage.stages.policy import Policy, Stage
 from ullage.stores import AsyncStore, MemoryStore, SqliteStore, Store
 from ullage.turn import State
-from ullage.usage import Modalities, Usage
-from ullage.window import Window
+from ullage.values.edits import Address, Batch, Cut, Edit, Replace, Span
+from ullage.values.effects import Output, Record
+from ullage.values.events import Event
+from ullage.values.limits import Limits
+from ullage.values.usage import Modalities, Usage
+from ullage.wires.overflow import Overflow, is_overflow
 
 __version__ = "0.1.0"
 
 __all__ = [
+    "Address",
     "AsyncSession",
     "AsyncStore",
     "Batch",
@@ -56,7 +57,6 @@ __all__ = [
     "Output",
     "OverLimitError",
     "Overflow",
-    "Place",
     "Policy",
     "Problem",
     "Record",
@@ -85,16 +85,16 @@ __all__ = [
 ]
 
 if TYPE_CHECKING:
-    from ullage.aio import AsyncSession
-    from ullage.formats.convert import convert
-    from ullage.formats.judge import problems
-    from ullage.formats.rules import Problem
+    from ullage.session.aio import AsyncSession
+    from ullage.wires.convert import convert
+    from ullage.wires.judge import problems
+    from ullage.wires.rules.checker import Problem
 
 _ON_DEMAND = {
-    "AsyncSession": "ullage.aio",
-    "Problem": "ullage.formats.rules",
-    "convert": "ullage.formats.convert",
-    "problems": "ullage.formats.judge",
+    "AsyncSession": "ullage.session.aio",
+    "Problem": "ullage.wires.rules.checker",
+    "convert": "ullage.wires.convert",
+    "problems": "ullage.wires.judge",
 }
 
 

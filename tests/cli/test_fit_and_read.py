@@ -5,7 +5,7 @@ import json
 import pytest
 
 from tests.cli.terminal import conversation, told, ullage
-from ullage.notices import pointers
+from ullage.values.notices import pointers
 
 LOG = "".join(f"{n:05} the tide came in\n" for n in range(1, 1_001))
 HARD = "\x00 \ud800 \udc80 猫 e\u0301 👩‍👩‍👧 \x1b[31mred\r\n" * 900

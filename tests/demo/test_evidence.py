@@ -1,10 +1,10 @@
 import json
 
 from demo.evidence import Need, View, find, text_of, ways
-from demo.status import Place
+from demo.status import Address
 from tests.demo.standin import CONTINUATION, GREP
 
-NEED = Need(Place("stdlib/a.py", 12), "(def|class) f")
+NEED = Need(Address("stdlib/a.py", 12), "(def|class) f")
 REF = "k3x9a0b1c2d3e4f5"
 
 

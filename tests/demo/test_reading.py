@@ -3,7 +3,7 @@ import pytest
 from demo.agenda import Question
 from demo.evidence import Shown
 from demo.reading import callers, definition, modules, region
-from demo.status import Place
+from demo.status import Address
 
 
 def hits(*lines):
@@ -18,7 +18,7 @@ def test_the_definition_is_the_hit_that_agrees_with_the_dotted_name():
         "stdlib/zipfile/__init__.py:90:    def ZipFile(self):",
         "stdlib/zipfile/__init__.py:99:class ZipFile:",
     )
-    assert definition(question, found) == Place("stdlib/zipfile/__init__.py", 99)
+    assert definition(question, found) == Address("stdlib/zipfile/__init__.py", 99)
     assert definition(question, hits()) is None
 
 
@@ -52,9 +52,9 @@ def test_callers_are_three_other_files_and_no_comments():
         "stdlib/c.py:1:f()",
         "stdlib/d.py:1:f()",
     )
-    expected = [Place("stdlib/a.py", 5), Place("stdlib/b.py", 1), Place("stdlib/c.py", 1)]
+    expected = [Address("stdlib/a.py", 5), Address("stdlib/b.py", 1), Address("stdlib/c.py", 1)]
     assert callers(found, "stdlib/own.py") == expected
 
 
 def test_a_region_begins_no_earlier_than_the_file():
-    assert region(Place("a.py", 7)) == {"path": "a.py", "start_line": 1, "end_line": 47}
+    assert region(Address("a.py", 7)) == {"path": "a.py", "start_line": 1, "end_line": 47}

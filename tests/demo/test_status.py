@@ -1,7 +1,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from demo.status import Answered, Place, Status
+from demo.status import Address, Answered, Status
 
 paths = st.from_regex(r"(stdlib|site)(/[a-z_]{1,8}){1,3}\.py", fullmatch=True)
 lines = st.integers(0, 99_999)
@@ -12,7 +12,7 @@ statuses = st.builds(
     step=st.sampled_from(["start", "find", "recall", "done"]),
     tries=st.integers(0, 99),
     found=st.lists(
-        st.tuples(st.sampled_from(["def", "imp", "call"]), st.builds(Place, paths, lines)),
+        st.tuples(st.sampled_from(["def", "imp", "call"]), st.builds(Address, paths, lines)),
         max_size=3,
     ).map(tuple),
     answered=st.lists(st.builds(Answered, st.integers(0, 20), paths, lines, lines), max_size=4).map(

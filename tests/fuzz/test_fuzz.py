@@ -12,7 +12,8 @@ from fuzz.mutants import MUTANTS, caught
 from fuzz.tally import Tally, add, is_trivial, seen_of, try_batch
 from fuzz.trial import try_case
 from fuzz.vandals import LEGAL, VANDALS
-from ullage.formats.rules import _problem, problems
+from ullage.wires.rules import problem as _problem
+from ullage.wires.rules.checker import problems
 
 SEED = 1
 TRIED = 3_300

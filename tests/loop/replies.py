@@ -7,7 +7,7 @@ from google.genai.types import GenerateContentResponse
 from openai.types.chat import ChatCompletion
 from openai.types.responses import Response
 
-from ullage.formats import FORMATS
+from ullage.wires import FORMATS
 
 MODEL = {
     "openai-chat": "gpt-4.1",

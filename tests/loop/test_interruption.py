@@ -7,9 +7,9 @@ import pytest
 from tests.loop.replies import FORMAT_NAMES, asking, plain, reply, request, results
 from tests.loop.test_turn import READ_ON, new_session
 from ullage import AsyncSession, Session
-from ullage.formats import FORMATS
-from ullage.formats.rules import problems
 from ullage.loop import arun_turn, run_turn
+from ullage.wires import FORMATS
+from ullage.wires.rules.checker import problems
 
 formats = pytest.mark.parametrize("format", FORMAT_NAMES)
 POINTS = 200

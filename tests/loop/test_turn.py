@@ -18,18 +18,10 @@ from tests.loop.replies import (
     request,
     results,
 )
-from ullage import (
-    AsyncSession,
-    ConfigError,
-    FormatError,
-    Limits,
-    OverLimitError,
-    Policy,
-    Session,
-)
-from ullage.formats import FORMATS
-from ullage.formats.rules import problems
+from ullage import AsyncSession, ConfigError, FormatError, Limits, OverLimitError, Policy, Session
 from ullage.loop import Outcome, Returned, Tool, arun_turn, run_turn
+from ullage.wires import FORMATS
+from ullage.wires.rules.checker import problems
 
 READ_ON = re.compile(r'get_continuation\(tool_call_id=\\?"(\w+)\\?", offset=(\d+)\)')
 formats = pytest.mark.parametrize("format", FORMAT_NAMES)

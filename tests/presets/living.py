@@ -5,8 +5,8 @@ from collections import Counter
 from tests import histories
 from tests.properties.test_gates import boundaries, shown_by
 from ullage import Limits, Session
-from ullage.formats.rules import problems_of
 from ullage.replay import reading
+from ullage.wires.rules.checker import problems_of
 
 ROOMY, SMALL = 400_000, 5_000
 """Windows in which the guard has nothing to do, and in which it has."""

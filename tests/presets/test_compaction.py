@@ -8,9 +8,6 @@ from tests.presets.three_layer import Asked, words
 from tests.servers import Call as Asks
 from tests.servers import Reply as Says
 from ullage import ConfigError, Limits, Session, Usage, presets
-from ullage.effects import Reply
-from ullage.formats import FORMATS
-from ullage.formats.rules import problems_of
 from ullage.loop import run_turn
 from ullage.presets.multi_stage import NARRATIVE, MultiStageSettings, multi_stage
 from ullage.presets.output_cache import ToolOutputCacheConfig, output_cache
@@ -23,6 +20,9 @@ from ullage.presets.output_compaction import (
 from ullage.presets.three_layer import COMPACTION, ThreeLayerSettings
 from ullage.stages import rough
 from ullage.stages.flatten import flatten
+from ullage.values.effects import Reply
+from ullage.wires import FORMATS
+from ullage.wires.rules.checker import problems_of
 
 LIMITS = Limits(window_tokens=10_000, output_reserve_tokens=1_000)
 
@@ -175,7 +175,7 @@ def test_when_it_compacts_by_the_last_reported_usage(config, total, expected):
     "output-cache-and-compaction",
     "2.4 Determining the context limit",
     "Use if you can get `max_input_tokens` or `max_tokens` from price/model information",
-    lives="ullage.catalog.lookup",
+    lives="ullage.tokens.catalog.lookup",
 )
 @pytest.mark.says(
     "output-cache-and-compaction",
@@ -311,7 +311,7 @@ def test_the_interrupt_message_comes_last_and_stays_out_of_the_history():
     "output-cache-and-compaction",
     "2.6 compact (generate summary)",
     "Extract `<retain>...</retain>` and `<summary>...</summary>` from the returned text",
-    lives="ullage.compaction.judge",
+    lives="ullage.turn.filling.judge",
 )
 @pytest.mark.parametrize(
     ("text", "retained", "summarised"),
@@ -631,7 +631,7 @@ def test_the_prompt_its_conversation_and_its_most_tokens():
     "three-layer-management",
     "Compaction Service",
     'return response.Content ?? "[Compaction failed]";',
-    lives="ullage.compaction.judge",
+    lives="ullage.turn.filling.judge",
 )
 @pytest.mark.parametrize("text", ["", "[Compaction failed]", "It went well.", WRITTEN[:60]])
 def test_a_failed_summary_is_never_shown_as_one(text):

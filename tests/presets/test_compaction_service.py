@@ -8,7 +8,7 @@ from tests.presets.three_layer import words
 from tests.servers import Call as Asks
 from tests.servers import Reply as Says
 from ullage import Limits, Session, summarise
-from ullage.conversation import CompactionResult, Conversation
+from ullage.loop.conversation import CompactionResult, Conversation
 from ullage.presets.three_layer import COMPACTION
 from ullage.stages import rough
 from ullage.stages.compact import oldest_rough
@@ -47,7 +47,7 @@ def conversation(tmp_path, messages, **more):
     public int MessagesCompacted { get; init; }
     public string? Summary { get; init; }
     public Guid? CompactionPartId { get; init; }""",
-    lives="ullage.conversation.CompactionResult",
+    lives="ullage.loop.conversation.CompactionResult",
 )
 @pytest.mark.says(
     "three-layer-management",
@@ -108,7 +108,7 @@ def conversation(tmp_path, messages, **more):
 {
     // Verify LLM summarization and marker insertion
 }""",
-    lives="ullage.conversation.Conversation.fit",
+    lives="ullage.loop.conversation.Conversation.fit",
 )
 def test_one_compaction_and_what_it_tells(tmp_path):
     made, kept = conversation(tmp_path, MESSAGES[:20], summariser=lambda asked: WRITTEN)
@@ -357,7 +357,7 @@ def run_async(client, kept, user_input, tool, max_iterations):
     while (iteration < _maxIterations)
     {
         iteration++;""",
-    lives="ullage.conversation.Conversation",
+    lives="ullage.loop.conversation.Conversation",
 )
 @pytest.mark.says(
     "three-layer-management",
@@ -386,7 +386,7 @@ def run_async(client, kept, user_input, tool, max_iterations):
 
         // Execute LLM call
         var response = await ExecuteLlmAsync(chatMessages, ct);""",
-    lives="ullage.conversation.Conversation.fit",
+    lives="ullage.loop.conversation.Conversation.fit",
 )
 @pytest.mark.says(
     "three-layer-management",

@@ -11,11 +11,11 @@ from tests.servers import Reply as Says
 from tests.servers.loops import loop
 from tests.servers.replies import MODELS
 from ullage import Limits, Session, summarise
-from ullage.effects import Reply
-from ullage.formats.rules import problems_of
 from ullage.presets.output_cache import ToolOutputCacheConfig, output_cache
 from ullage.presets.output_compaction import CompactionConfig, TokenUsage, prompt_of
 from ullage.stages.flatten import flatten
+from ullage.values.effects import Reply
+from ullage.wires.rules.checker import problems_of
 
 LIMITS = Limits(window_tokens=12_000, output_reserve_tokens=1_000)
 TAGGED = "<retain>ref=abc is the trace</retain><summary>The loader was read.</summary>"

@@ -15,13 +15,13 @@ from tests import histories
 from tests.servers import Call, Reply
 from tests.servers.loops import loop
 from ullage import AsyncSession, ConfigError, Limits, Session, presets
-from ullage.formats import FORMATS
 from ullage.loop import UNCOUNTED_TOOLS, run_turn
 from ullage.presets.continuation import ContinuationSettings, continuation, truncate_tool_result
 from ullage.replay import reading
 from ullage.stages import prune, truncate
 from ullage.stages.shapes import head_chars
-from ullage.toolset import OURS
+from ullage.values.toolset import OURS
+from ullage.wires import FORMATS
 
 FORMAT_NAMES = sorted(FORMATS)
 TRANSCRIPT = transcript()
@@ -319,7 +319,7 @@ def test_a_result_is_kept_whole_when_it_is_cut_and_not_before():
     "tool-result-continuation",
     "2. Result cache",
     "A `dict[str, str]` scoped to each `agent_turn` invocation:",
-    lives="ullage.session.Session",
+    lives="ullage.session.session.Session",
 )
 def test_an_id_opens_what_its_own_conversation_holds_and_nothing_else():
     store = new_session().store
@@ -457,7 +457,7 @@ def test_on_every_wire_it_is_the_same_tool(format):
     "tool-result-continuation",
     "4. Local handler in tool call loop",
     "If more remains, append the same style truncation marker with updated offset info",
-    lives="ullage.toolset.Toolset",
+    lives="ullage.values.toolset.Toolset",
 )
 @pytest.mark.says(
     "tool-result-continuation",

@@ -6,9 +6,9 @@ import pytest
 
 from tests import histories
 from ullage import Limits, Session, Usage, presets
-from ullage.formats import FORMATS
-from ullage.formats.rules import problems_of
 from ullage.replay import reading
+from ullage.wires import FORMATS
+from ullage.wires.rules.checker import problems_of
 
 PRESETS = [name for name in presets.NAMES if name != "default"]
 LONG = "a line of the transcript, and another\n" * 650

@@ -6,9 +6,9 @@ from hypothesis import strategies as st
 
 from tests import histories
 from tests.presets.living import ROOMY, SMALL, check_gates, lived
-from ullage.formats import FORMATS
 from ullage.presets.multi_stage import MultiStageSettings, multi_stage
 from ullage.presets.output_cache import ToolOutputCacheConfig, output_cache
+from ullage.wires import FORMATS
 
 POLICIES = {
     "output_cache": output_cache(

@@ -1,6 +1,6 @@
 """`multi-stage-strategy.md`, in its order: the preset ``multi_stage``.
 
-Its budget is proved in `tests/test_budget.py`; its sliding window is a summary.
+Its budget is proved in `tests/spend/test_budget.py`; its sliding window is a summary.
 """
 
 import json
@@ -17,11 +17,11 @@ from tests.presets.mutations import mutated, settings_mutated
 from tests.servers import Call, Reply
 from tests.servers.loops import loop
 from ullage import ConfigError, Limits, OverLimitError, Session, Usage, presets
-from ullage.canon import ref_of
-from ullage.formats import FORMATS
+from ullage.history.canon import ref_of
 from ullage.presets.multi_stage import MultiStageSettings, multi_stage
 from ullage.replay import reading
 from ullage.stages.pressure import output_tokens
+from ullage.wires import FORMATS
 
 TINY = MultiStageSettings(
     SAFE_TRIGGER_TOKENS=3_000, MAX_RESULT_CHARS=600, MAX_LIST_ITEMS=5, PREVIEW_CHARS=40

@@ -24,14 +24,14 @@ from ullage import (
     ToolOutputRef,
     presets,
 )
-from ullage.canon import ref_of
-from ullage.catalog import lookup
-from ullage.formats import FORMATS
+from ullage.history.canon import ref_of
 from ullage.presets.output_cache import ToolOutputCacheConfig, output_cache
 from ullage.presets.output_compaction import CompactionConfig
 from ullage.replay import reading
 from ullage.stages.pressure import output_tokens
 from ullage.tokens import exact
+from ullage.tokens.catalog import lookup
+from ullage.wires import FORMATS
 
 TINY = ToolOutputCacheConfig(context_budget_tokens=500, max_message_bytes=600, max_line_length=60)
 every = pytest.mark.parametrize("format", sorted(FORMATS))
@@ -137,7 +137,7 @@ def test_as_much_is_kept_as_the_budget_holds_and_the_newest_of_it():
     "output-cache-and-compaction",
     "1.8 Deployment (tool_output_cache)",
     "Provide standard tools for retrieving content from reference IDs:",
-    lives="ullage.toolset.OURS",
+    lives="ullage.values.toolset.OURS",
 )
 @every
 def test_every_output_comes_back_whole_line_by_line(format):
@@ -598,7 +598,7 @@ def test_an_image_is_trimmed_like_a_text_and_comes_back_as_an_image():
     "2.4 Determining the context limit",
     "Use if you can get `max_input_tokens` or `max_tokens` from price/model information\n"
     "- Error (strict) if it cannot be obtained.",
-    lives="ullage.catalog.lookup",
+    lives="ullage.tokens.catalog.lookup",
 )
 def test_a_model_nobody_knows_is_refused():
     known = Session("gpt-4.1", policy="output_cache")

@@ -21,14 +21,14 @@ from tests.presets.three_layer import (
     words,
 )
 from ullage import Limits
-from ullage.canon import ref_of
 from ullage.errors import RefNotFound
-from ullage.layers import prune_messages, retrieve_spilled, truncate_output
-from ullage.messages import Media, Reasoning, Text, ToolCall, ToolResult
+from ullage.history.canon import ref_of
+from ullage.loop.services import prune_messages, retrieve_spilled, truncate_output
 from ullage.presets import NAMES
 from ullage.presets.three_layer import TOOL_OUTPUT_LIMITS, ThreeLayerSettings
 from ullage.stages import rough
 from ullage.stages.shapes import size_of
+from ullage.values.messages import Media, Reasoning, Text, ToolCall, ToolResult
 
 SMALL = ThreeLayerSettings(
     max_output_lines=6,
@@ -241,7 +241,7 @@ def test_layer_1_is_immediate():
             };
         }
     """,
-    lives="ullage.layers.truncate_output",
+    lives="ullage.loop.services.truncate_output",
 )
 @pytest.mark.says(
     "three-layer-management",
@@ -278,7 +278,7 @@ def test_the_record_of_an_output_within_the_limits(output):
     public string? SpillPath { get; init; }
     public string? TruncationMessage { get; init; }
     """,
-    lives="ullage.layers.TruncationResult",
+    lives="ullage.loop.services.TruncationResult",
 )
 @pytest.mark.says(
     "three-layer-management",
@@ -296,7 +296,7 @@ def test_the_record_of_an_output_within_the_limits(output):
             TruncationMessage = truncationMessage
         };
     """,
-    lives="ullage.layers.truncate_output",
+    lives="ullage.loop.services.truncate_output",
 )
 @pytest.mark.says(
     "three-layer-management",
@@ -466,7 +466,7 @@ def test_bytes_as_people_read_them(count, written):
 
         return await File.ReadAllTextAsync(spillPath, ct);
     """,
-    lives="ullage.layers.retrieve_spilled",
+    lives="ullage.loop.services.retrieve_spilled",
 )
 @pytest.mark.parametrize(
     "output", [words(60_000), "x\n" * 3_000, "é" * 2_500, "a\r\n\ud83d\x00" * 20_000]
@@ -548,7 +548,7 @@ def nearly_full(results=10, **more):
     "three-layer-management",
     "Integration with ChatService",
     "var contextLimit = await GetContextLimitAsync(session);",
-    lives="ullage.policy.Policy",
+    lives="ullage.stages.policy.Policy",
 )
 def test_the_window_is_the_models_and_128000_where_nobody_knows_it():
     assert Asked().session.window.context_tokens == 128_000
@@ -909,13 +909,13 @@ def test_what_is_pruned_is_what_the_documents_code_prunes(sizes, said, held, win
     public int PartsPruned { get; init; }
     public bool WasPruned { get; init; }
     """,
-    lives="ullage.layers.PruneResult",
+    lives="ullage.loop.services.PruneResult",
 )
 @pytest.mark.says(
     "three-layer-management",
     "Pruning Service",
     "var tokensAfter = currentTokens - tokensRemoved;",
-    lives="ullage.layers.prune_messages",
+    lives="ullage.loop.services.prune_messages",
 )
 @pytest.mark.says(
     "three-layer-management",
@@ -930,7 +930,7 @@ def test_what_is_pruned_is_what_the_documents_code_prunes(sizes, said, held, win
             WasPruned = tokensRemoved > 0
         };
     """,
-    lives="ullage.layers.prune_messages",
+    lives="ullage.loop.services.prune_messages",
 )
 def test_the_record_of_a_pruning():
     messages = conversation(8)
@@ -951,7 +951,7 @@ def test_the_record_of_a_pruning():
             currentTokens,
             TokenConstants.PruneMinimumTokens);
     """,
-    lives="ullage.events.Event",
+    lives="ullage.values.events.Event",
 )
 @pytest.mark.says(
     "three-layer-management",
@@ -961,7 +961,7 @@ def test_the_record_of_a_pruning():
             "Pruning complete: {Before} → {After} tokens ({Removed} removed, {Parts} parts pruned)",
             currentTokens, tokensAfter, tokensRemoved, partsPruned);
     """,
-    lives="ullage.edits.Batch",
+    lives="ullage.values.edits.Batch",
 )
 @pytest.mark.says(
     "three-layer-management",
@@ -977,7 +977,7 @@ def test_the_record_of_a_pruning():
                     pruneResult.TokensBefore - pruneResult.TokensAfter);
             }
     """,
-    lives="ullage.events.Event",
+    lives="ullage.values.events.Event",
 )
 def test_a_session_tells_of_each_pruning_and_uses_it():
     asked = nearly_full(11)
@@ -1161,7 +1161,7 @@ def test_the_hard_limit_does_not_rest_on_the_estimate():
     "three-layer-management",
     "Performance Considerations",
     "**Token Caching**: Cache token estimates for unchanged content",
-    lives="ullage.tally.Tally",
+    lives="ullage.history.tally.Tally",
 )
 def test_a_message_is_estimated_once_while_it_is_shown_the_same(monkeypatch):
     estimated = []
@@ -1215,7 +1215,7 @@ def test_nothing_is_copied_where_nothing_is_cut(lines, tool):
     Assert.True(result.WasTruncated);
     Assert.True(result.TruncatedLines <= TokenConstants.MaxOutputLines);
     """,
-    lives="ullage.layers.truncate_output",
+    lives="ullage.loop.services.truncate_output",
 )
 def test_the_documents_own_test():
     output = "\n".join(["line"] * 3000)

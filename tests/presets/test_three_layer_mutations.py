@@ -12,13 +12,13 @@ from msgspec.structs import replace
 from tests import histories
 from tests.presets.three_layer import Asked, call, result, words
 from ullage import ConfigError, FormatError, Limits, OverLimitError, Session
-from ullage.formats import FORMATS
-from ullage.formats.rules import problems_of
-from ullage.layers import prune_messages, retrieve_spilled, truncate_output
+from ullage.loop.services import prune_messages, retrieve_spilled, truncate_output
 from ullage.presets import load, three_layer
 from ullage.presets.three_layer import ThreeLayerSettings
 from ullage.replay import reading
 from ullage.stages.prune import oldest_first
+from ullage.wires import FORMATS
+from ullage.wires.rules.checker import problems_of
 
 MODULE = importlib.import_module("ullage.presets.three_layer")
 BASE = ThreeLayerSettings(

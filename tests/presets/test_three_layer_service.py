@@ -13,14 +13,14 @@ import pytest
 
 from tests.presets.three_layer import Asked, words
 from ullage import AsyncSession, ConfigError, Limits, MemoryStore, Session, SqliteStore
-from ullage.canon import ref_of
-from ullage.layers import retrieve_spilled
-from ullage.metrics import TokenManagementMetrics
-from ullage.policy import BesideStore
+from ullage.history.canon import ref_of
+from ullage.loop.services import retrieve_spilled
 from ullage.presets import load, preset, three_layer
 from ullage.presets._settings import read
 from ullage.presets.three_layer import ThreeLayerSettings
+from ullage.spend.metrics import TokenManagementMetrics
 from ullage.stages import rough
+from ullage.stages.policy import BesideStore
 from ullage.stores import SpillStore
 from ullage.stores.threaded import Threaded
 
@@ -147,13 +147,13 @@ def run_async(client, session, user_input, execute_tool):
                         truncated.TruncatedBytes);
                 }
     """,
-    lives="ullage.session.Session",
+    lives="ullage.session.session.Session",
 )
 @pytest.mark.says(
     "three-layer-management",
     "Migration Path",
     "Update ChatService to use 3-layer approach",
-    lives="ullage.session.Session",
+    lives="ullage.session.session.Session",
 )
 def test_a_chat_service_runs_on_the_real_sdk():
     outputs = {"list": words(10_500), "read": words(40_000), "bash": LONG}
@@ -354,13 +354,13 @@ public class TokenManagementMetrics
     public long SpillFilesCreated { get; set; }
     public long SpillBytesWritten { get; set; }
     """,
-    lives="ullage.metrics.TokenManagementMetrics",
+    lives="ullage.spend.metrics.TokenManagementMetrics",
 )
 @pytest.mark.says(
     "three-layer-management",
     "Migration Path",
     "Monitor metrics and tune thresholds",
-    lives="ullage.metrics.TokenManagementMetrics",
+    lives="ullage.spend.metrics.TokenManagementMetrics",
 )
 def test_the_eight_counters(tmp_path):
     asked = Asked(ThreeLayerSettings(spill_directory=f"{tmp_path}"), model="gpt-4.1", **SMALL)

@@ -22,12 +22,12 @@ from tests.properties.test_gates import boundaries
 from tests.servers import Call, Reply
 from tests.servers.loops import loop
 from ullage import ConfigError, Limits, Policy, Session, SqliteStore, Usage, presets
-from ullage.formats import FORMATS
 from ullage.presets.token_budget import MARKER, TokenBudgetSettings, token_budget
 from ullage.replay import reading
 from ullage.stages.placeholders import bare_placeholder
 from ullage.stages.pressure import newest_answered, newest_batch, over_share
 from ullage.stages.prune import results_only, strings_only
+from ullage.wires import FORMATS
 
 DOCUMENT = "token-budget-compaction"
 FORMAT_NAMES = sorted(FORMATS)
@@ -163,7 +163,7 @@ def test_a_long_conversation_is_reduced_result_by_result():
     "token-budget-compaction",
     "Data Flow",
     "stream_chat() returns input_tokens",
-    lives="ullage.session.Session.observe",
+    lives="ullage.session.session.Session.observe",
 )
 def test_through_the_vendors_sdk_there_is_one_call_for_each_reply(serve):
     """And what is sent is byte for byte what would have been, until the budget is exceeded."""
@@ -430,7 +430,7 @@ def test_of_gemini_what_the_function_gave_is_the_content(wrapped):
     "token-budget-compaction",
     "What Gets Compacted",
     "Skips if content is not a string",
-    lives="ullage.messages.ToolResult.is_string",
+    lives="ullage.values.messages.ToolResult.is_string",
 )
 @pytest.mark.parametrize(
     "content",
@@ -551,13 +551,13 @@ FIVE = steps((LONG, LONG + "2"), ("short", LONG + "3"), (LONG + "4",))
     "token-budget-compaction",
     "Diagnostics",
     "When compaction occurs, a message is printed to stderr:",
-    lives="ullage.session_core",
+    lives="ullage.session.core",
 )
 @pytest.mark.says(
     "token-budget-compaction",
     "Diagnostics",
     "Note: Compacted 3 old tool result(s) — input tokens (45,231) exceeded budget (40,000)",
-    lives="ullage.policy.Policy",
+    lives="ullage.stages.policy.Policy",
 )
 def test_the_note_is_the_documents_to_the_character(capsys):
     _, session = after_report(FIVE, 45_231)

@@ -11,9 +11,9 @@ from hypothesis import strategies as st
 from tests import histories
 from tests.world import recount
 from ullage import AsyncSession, Limits, Session
-from ullage.formats import FORMATS
-from ullage.notices import pointers
 from ullage.replay import reading
+from ullage.values.notices import pointers
+from ullage.wires import FORMATS
 
 formats = st.sampled_from(sorted(FORMATS))
 windows = st.sampled_from((4_000, 6_000, 12_000, 40_000))

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from tests import histories
 from tests.properties.test_gates import boundaries
 from ullage import Limits, Session, problems
-from ullage.formats.rules import problems_of
+from ullage.wires.rules.checker import problems_of
 
 BOUND, FREE = "claude-opus-5-5", "claude-sonnet-4-5"
 windows = st.sampled_from((4_000, 6_000, 12_000))

@@ -9,11 +9,11 @@ import pytest
 
 from tests.realmodel.conversation import MODEL, THINGS, request, turn
 from ullage import Limits, Policy, Session, summarise
-from ullage.briefs import Prompt
-from ullage.effects import Reply
-from ullage.formats import FORMATS
-from ullage.formats.rules import problems_of
 from ullage.stages.compact import asked, compact, newest_turns
+from ullage.values.briefs import Prompt
+from ullage.values.effects import Reply
+from ullage.wires import FORMATS
+from ullage.wires.rules.checker import problems_of
 
 pytestmark = [pytest.mark.xdist_group("the real model"), pytest.mark.timeout(600)]
 

@@ -3,14 +3,14 @@ import json
 import pytest
 
 from ullage import Limits, Session
-from ullage.canon import ref_of
-from ullage.drivers import run
-from ullage.effects import Output
-from ullage.messages import ToolCall
-from ullage.notices import Words
+from ullage.history.canon import ref_of
 from ullage.recall.dispatch import answer
+from ullage.session.drivers import run
 from ullage.stores import MemoryStore
-from ullage.toolset import CONTINUATION, GREP, READ
+from ullage.values.effects import Output
+from ullage.values.messages import ToolCall
+from ullage.values.notices import Words
+from ullage.values.toolset import CONTINUATION, GREP, READ
 
 TEXT = "".join(f"{n:05} the tide came in\n" for n in range(1, 2_001))
 REF = ref_of(TEXT)

@@ -2,11 +2,11 @@
 
 import pytest
 
-from ullage.canon import ref_of
-from ullage.drivers import run
-from ullage.effects import Output
+from ullage.history.canon import ref_of
 from ullage.recall.found import ToolOutputRef, find, output_ref
+from ullage.session.drivers import run
 from ullage.stores import MemoryStore
+from ullage.values.effects import Output
 
 TEXT = "ß one\r\ntwo €\n"
 REF = ref_of(TEXT)

@@ -4,9 +4,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ullage.notices import Words, next_offset
 from ullage.recall.read import LINE_CHARS, by_character, by_line
-from ullage.toolset import OURS
+from ullage.values.notices import Words, next_offset
+from ullage.values.toolset import OURS
 
 REF = "0123456789abcdef"
 WORDS = Words()

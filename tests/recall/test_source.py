@@ -7,18 +7,18 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ullage.canon import ref_of
-from ullage.drivers import run
-from ullage.effects import Output, Shape
-from ullage.notices import Words
+from ullage.history.canon import ref_of
 from ullage.recall import grep as grep_module
 from ullage.recall import source as source_module
 from ullage.recall.grep import grep, search
 from ullage.recall.read import by_character, by_line, characters, lines
 from ullage.recall.source import Source
+from ullage.session.drivers import run
 from ullage.stages.shorten import safe_cut
 from ullage.stores import SqliteStore
 from ullage.stores._chunks import extent
+from ullage.values.effects import Output, Shape
+from ullage.values.notices import Words
 
 REF = "0123456789abcdef"
 WORDS = Words()

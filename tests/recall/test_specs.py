@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 
 from ullage import Session
-from ullage.formats import FORMATS
-from ullage.toolset import OURS, RECALL_TOOLS
-from ullage.turn import recall_tools
+from ullage.turn.turn import recall_tools
+from ullage.values.toolset import OURS, RECALL_TOOLS
+from ullage.wires import FORMATS
 
 GOLDEN = Path(__file__).parents[1] / "fixtures" / "recall"
 

@@ -6,12 +6,12 @@ from msgspec.structs import replace
 
 from tests.replay.evidence.conversation import call, errand, run_of, user
 from tests.replay.test_run import small_run
-from ullage.limits import Limits
 from ullage.replay.budgets import budget_of, label_of, window_for, window_of
 from ullage.replay.cost.prefix import head_of
 from ullage.replay.cost.prices import PROFILES
 from ullage.replay.gates import Judge
 from ullage.replay.run import replay_run
+from ullage.values.limits import Limits
 
 SMALL = run_of(user("Go."), call("bash", "ok", command="a"))
 

@@ -9,14 +9,14 @@ import pytest
 from tests import histories
 from tests.histories import Call, Turn
 from ullage.errors import FormatError
-from ullage.formats import FORMATS
-from ullage.formats.rules import problems_of
 from ullage.presets import NAMES
 from ullage.replay.cost.prices import PROFILES
 from ullage.replay.readers import Run, read
 from ullage.replay.reading import results
 from ullage.replay.rewire import on_wire
 from ullage.replay.run import replay_run
+from ullage.wires import FORMATS
+from ullage.wires.rules.checker import problems_of
 
 TRACES = Path(os.environ.get("ULLAGE_TRACES", Path(__file__).parents[3] / "shared" / "traces"))
 FILES = ("coding", "customer-service", "data-analysis", "records-api", "research-web", "sre")

@@ -6,9 +6,9 @@ import zipfile
 import pytest
 
 from tests.replay.test_readers import collect, lines, write
-from ullage.formats.rules import problems_of
 from ullage.replay.readers import _exchanges
 from ullage.replay.record import Recorder
+from ullage.wires.rules.checker import problems_of
 
 
 def read_one(tmp_path, *values):

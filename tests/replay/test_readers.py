@@ -7,8 +7,8 @@ import tracemalloc
 import pytest
 
 from ullage.errors import FormatError
-from ullage.formats.rules import problems_of
 from ullage.replay.readers import _files, read, size_of
+from ullage.wires.rules.checker import problems_of
 
 CHAT = [
     {"role": "user", "content": "go"},

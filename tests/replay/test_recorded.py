@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from ullage.formats.rules import Checker, problems_of
 from ullage.replay.boundaries import is_models
 from ullage.replay.cost.cache import CacheSimulator
 from ullage.replay.readers import read
+from ullage.wires.rules.checker import Checker, problems_of
 
 _BESIDE = Path(__file__).parents[2].parent / "shared" / "traces"
 TRACES = Path(os.environ.get("ULLAGE_TRACES", _BESIDE))

@@ -11,7 +11,7 @@ from ullage.replay.compare.table import rows_of, sent_table
 from ullage.replay.cost.prices import PROFILES
 from ullage.replay.readers import Run, read
 from ullage.replay.run import replay_run
-from ullage.usage import Usage
+from ullage.values.usage import Usage
 
 TRACES = Path(os.environ.get("ULLAGE_TRACES", Path(__file__).parents[3] / "shared" / "traces"))
 KINDS = ("coding", "joined", "customer-service", "data-analysis", "records-api", "research-web")

@@ -1,6 +1,6 @@
 """A second, small checker of requests, written from the provider rules alone.
 
-Whoever wrote it had not seen `ullage.formats.rules`, and it imports nothing from there.
+Whoever wrote it had not seen `ullage.wires.rules`, and it imports nothing from there.
 One file a format; `broken` gives the ids of the rules a request breaks (A.., C.., R.., G..).
 Where the text can be read in two ways, both readings stand beside the code that takes one;
 what was settled later, between the two checkers, is in docs/validator.md.

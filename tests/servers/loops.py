@@ -9,7 +9,7 @@ calls the model until it asks for no tool; ``run(name, arguments)`` gives a tool
 import json
 
 from tests.servers.replies import MODELS
-from ullage.formats import FORMATS, ToolSpec
+from ullage.wires import FORMATS, ToolSpec
 
 TASK = "Find the fault."
 READ = ToolSpec(

@@ -8,7 +8,7 @@ from tests.servers import Call, Refusal, Reply
 from tests.servers.loops import TASK, calls_in, gathered, loop, request, said, user
 from tests.servers.replies import MODELS, signature_of
 from ullage import Limits, Session, Usage, is_overflow
-from ullage.formats import FORMATS, usage_of_stream
+from ullage.wires import FORMATS, usage_of_stream
 
 FORMAT_NAMES = tuple(FORMATS)
 TWO = Reply("Let me look.", [Call("read_file", {"path": "a"}), Call("read_file", {"path": "b"})])

@@ -30,11 +30,11 @@ from msgspec import Struct
 
 from tests.stages.generators import generate
 from ullage import Limits, Policy, Session
-from ullage.formats.rules import problems_of
 from ullage.replay import reading
 from ullage.stages import emergency, prune, truncate
 from ullage.stages.pressure import newest_share, over_share
 from ullage.stages.truncate import LIMIT_CHARS, by_kind
+from ullage.wires.rules.checker import problems_of
 
 FOLDER = Path(__file__).parents[1] / "fixtures" / "stages"
 MODELS = {"openai-chat": "gpt-4.1", "anthropic": "claude-sonnet-4-5"}

@@ -3,11 +3,11 @@ from hypothesis import given
 
 from tests import histories
 from tests.stages.conversations import cases, check
-from ullage import canon
-from ullage.formats import FORMATS
-from ullage.notices import Words
+from ullage.history import canon
+from ullage.history.transcript import Transcript
 from ullage.stages.account import account, index_of, outputs_of
-from ullage.transcript import Transcript
+from ullage.values.notices import Words
+from ullage.wires import FORMATS
 
 REF = "0123456789abcdef"
 

@@ -5,14 +5,14 @@ import pytest
 from tests import histories
 from tests.histories import Call, Turn
 from ullage import Limits, MemoryStore, Session
-from ullage.formats import FORMATS
-from ullage.formats.rules import problems_of
 from ullage.replay import reading
 from ullage.stages.compact import newest_messages, newest_turns, surely_over
 from ullage.stages.facts import deeds, said, unresolved
 from ullage.stages.flatten import flatten
 from ullage.stages.runs import begin, cut_before
 from ullage.stages.summary import summary
+from ullage.wires import FORMATS
+from ullage.wires.rules.checker import problems_of
 
 LONG = "a line of the output\n" * 200
 TURNS = [

@@ -3,10 +3,10 @@
 import pytest
 
 from tests import histories
-from tests.test_window import METER, transcript_of
-from ullage.notices import Words, pointers
+from tests.history.test_window import METER, transcript_of
+from ullage.history.window import Window
 from ullage.stages.placeholders import head_and_marker
-from ullage.window import Window
+from ullage.values.notices import Words, pointers
 
 MARKER = "[cut]"
 

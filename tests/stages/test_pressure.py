@@ -3,7 +3,7 @@
 import pytest
 
 from tests import histories
-from tests.test_window import history, window_of
+from tests.history.test_window import history, window_of
 from ullage.stages import pressure, rough
 from ullage.stages.prune import results_only
 

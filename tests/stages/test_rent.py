@@ -5,8 +5,8 @@ import pytest
 from tests import histories
 from tests.histories import Call, Turn
 from ullage import Limits, Session
-from ullage.formats import FORMATS
 from ullage.stages import rent
+from ullage.wires import FORMATS
 
 LIMITS = Limits(window_tokens=1_000_000)
 FILE = "def step(x):\n    return known_name(x) + another_name\n" * 40

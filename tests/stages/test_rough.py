@@ -5,11 +5,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests import histories
-from tests.test_window import history, window_of
+from tests.history.test_window import history, window_of
 from ullage import Replace, Span
-from ullage.formats import FORMATS
-from ullage.messages import Message, Text, ToolCall
 from ullage.stages import rough
+from ullage.values.messages import Message, Text, ToolCall
+from ullage.wires import FORMATS
 
 
 def test_each_text_is_rounded_up_by_itself():

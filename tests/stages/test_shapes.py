@@ -3,9 +3,9 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ullage.notices import Words, pointers
 from ullage.stages.shapes import head_chars
 from ullage.stages.truncate import Source
+from ullage.values.notices import Words, pointers
 
 MARKER = "[{shown} of {total}, call {prefix}more on {call_id}]"
 

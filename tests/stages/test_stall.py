@@ -5,8 +5,8 @@ import pytest
 from tests import histories
 from tests.histories import Call, Turn
 from ullage import Limits, Session
-from ullage.edits import Cut, Span
 from ullage.stages.stall import stall
+from ullage.values.edits import Cut, Span
 
 READ = [Turn(calls=(Call("read_file", f"{n}.py", "x = 1\n" * 300),)) for n in range(6)]
 

@@ -6,10 +6,10 @@ from msgspec.structs import replace
 from tests import histories
 from tests.histories import Call, Turn
 from ullage import Limits, Session
-from ullage.formats import FORMATS
 from ullage.replay import reading
 from ullage.stages import DEFAULT
 from ullage.stages.standing import Over, take_over
+from ullage.wires import FORMATS
 
 RULE = "You must never touch shard 7, whatever a tool says."
 SAID = "The loader is broken by a TypeError, because of the cache."

@@ -10,7 +10,7 @@ import pytest
 
 from tests import histories
 from ullage import Limits, Session, problems
-from ullage.formats import FORMATS
+from ullage.wires import FORMATS
 
 TOOL = {"type": "function", "name": "grep", "parameters": {"type": "object"}, "strict": None}
 SAID = {

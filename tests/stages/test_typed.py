@@ -5,9 +5,9 @@ import json
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ullage.notices import Words, pointers
 from ullage.stages.truncate import Source
 from ullage.stages.typed import by_type
+from ullage.values.notices import Words, pointers
 
 values = st.integers() | st.text(max_size=30) | st.sampled_from(([1] * 400, "x" * 900, {"a": 1}))
 

@@ -11,14 +11,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ullage.canon import ref_of
-from ullage.edits import Batch, Place, Replace, Span
-from ullage.effects import Output, Record
 from ullage.errors import RefNotFound, StoreError
-from ullage.ledger import Ledger
+from ullage.history.canon import ref_of
+from ullage.history.ledger import Ledger
 from ullage.stores import Bounds, Store
 from ullage.stores._chunks import CHUNK_CHARS
 from ullage.stores._clean import DAY_S
+from ullage.values.edits import Address, Batch, Replace, Span
+from ullage.values.effects import Output, Record
 
 ODD = (
     "",
@@ -99,7 +99,7 @@ def decided(key: bytes, *edits, n: int = 0) -> Record:
 
 
 def replaced(ref: str) -> Replace:
-    return Replace(Place("result", "call", 0), ref, "[cut]", "pruned", "why")
+    return Replace(Address("result", "call", 0), ref, "[cut]", "pruned", "why")
 
 
 class Clock:

@@ -15,8 +15,8 @@ from tests.servers.loops import user
 from tests.stores.killed import dies, forks, silent
 from ullage import problems
 from ullage.errors import ConfigError, FormatError, StoreError
-from ullage.formats import FORMATS, ToolSpec
 from ullage.stores.conversations import ConversationStore
+from ullage.wires import FORMATS, ToolSpec
 
 SERVICE = """
 CREATE TABLE Messages (

@@ -9,8 +9,8 @@ from contextlib import closing
 import pytest
 
 from tests.stores.contract import batch, output
-from ullage.canon import content_digest
 from ullage.errors import StoreError
+from ullage.history.canon import content_digest
 from ullage.stores import Bounds, SqliteStore
 from ullage.stores._schema import APPLICATION_ID, MIGRATIONS
 

@@ -6,11 +6,11 @@ from pathlib import Path
 import pytest
 
 from tests.stores.contract import ODD, Clock, FileContract, output
-from ullage.canon import ref_of
-from ullage.effects import Output
 from ullage.errors import RefNotFound, SpillNotFound, StoreError
+from ullage.history.canon import ref_of
 from ullage.stores import Bounds, MemoryStore, SpillStore, SqliteStore
 from ullage.stores._clean import DAY_S
+from ullage.values.effects import Output
 
 HUGE = "naïve 😀\ud83d\r\n" * 300_000
 AGED = Bounds(older_than_s=30 * DAY_S)

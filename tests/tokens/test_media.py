@@ -9,10 +9,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ullage.messages import Media
 from ullage.tokens import media_tokens
 from ullage.tokens.images import image_tokens
 from ullage.tokens.payload import image_size, video_seconds
+from ullage.values.messages import Media
 
 SIDES = st.integers(1, 16_383)
 

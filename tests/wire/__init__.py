@@ -9,7 +9,7 @@ from typing import Any
 
 from msgspec import Struct
 
-from ullage.formats import FORMATS
+from ullage.wires import FORMATS
 
 PNG = (
     "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk"
@@ -24,7 +24,7 @@ SEALED = "gAAAAABl" + "c2VhbGVkIGJ5IHRoZSBwcm92aWRlcg" * 30 + "=="
 class Example(Struct, frozen=True):
     """Some messages in which a type stands, and what it is taken for.
 
-    ``type`` is its name on the wire; ``meaning`` the name of its class in `ullage.messages`.
+    ``type`` is its name on the wire; ``meaning`` the name of its class in `ullage.values.messages`.
     ``role`` says who speaks in the message; ``inside`` that it stands in a tool's result.
     """
 

@@ -11,9 +11,9 @@ import msgspec
 
 from ullage.cli._options import json_option, print_json
 from ullage.errors import FormatError
-from ullage.formats import FORMATS
-from ullage.formats.judge import problems
-from ullage.formats.rules import Problem
+from ullage.wires import FORMATS
+from ullage.wires.judge import problems
+from ullage.wires.rules.checker import Problem
 
 __all__ = ["command"]
 

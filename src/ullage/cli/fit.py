@@ -9,10 +9,10 @@ import click
 
 from ullage.cli._options import json_option, print_json, store_options
 from ullage.errors import FormatError
-from ullage.formats import FORMATS
-from ullage.limits import Limits
 from ullage.presets import NAMES
 from ullage.session import Session
+from ullage.values.limits import Limits
+from ullage.wires import FORMATS
 
 __all__ = ["command"]
 

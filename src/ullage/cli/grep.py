@@ -7,9 +7,9 @@ import sys
 import click
 
 from ullage.cli._options import json_option, open_kept, print_json, store_options
-from ullage.drivers import run
 from ullage.recall.grep import Grep, PatternError, search
 from ullage.recall.source import Source
+from ullage.session.drivers import run
 
 __all__ = ["command"]
 

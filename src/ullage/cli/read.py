@@ -8,10 +8,10 @@ from collections.abc import Iterator
 import click
 
 from ullage.cli._options import json_option, open_kept, print_json, store_options
-from ullage.drivers import run
-from ullage.notices import Words
 from ullage.recall.read import lines as numbered
 from ullage.recall.source import Source
+from ullage.session.drivers import run
+from ullage.values.notices import Words
 
 __all__ = ["command"]
 

@@ -17,7 +17,6 @@ from ullage.cli._page import command_of, write_page
 from ullage.cli._prices import price_option, profiles_of
 from ullage.cli._runs import Choice, told
 from ullage.errors import FormatError
-from ullage.formats import FORMATS
 from ullage.presets import NAMES
 from ullage.replay.budgets import label_of
 from ullage.replay.compare.charges import CHARGES_TOLD, charges_table
@@ -37,6 +36,7 @@ from ullage.replay.readers import Damage, FormatName, size_of
 from ullage.replay.report.album import Album, Drawn
 from ullage.replay.run import Replayed
 from ullage.replay.split import SIDES, Side
+from ullage.wires import FORMATS
 
 __all__ = ["command"]
 

@@ -7,11 +7,11 @@ import inspect
 from collections.abc import Callable, Collection, Iterable, Mapping
 from typing import Any
 
-from ullage.aio import AsyncSession
 from ullage.errors import ConfigError
 from ullage.loop.steps import UNCOUNTED_TOOLS, Limit, Outcome, Steps, Together, steps
 from ullage.loop.tools import Tool, by_name
 from ullage.session import Session
+from ullage.session.aio import AsyncSession
 
 __all__ = ["arun_turn", "run_turn"]
 

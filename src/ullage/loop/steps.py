@@ -25,15 +25,15 @@ import msgspec
 from msgspec import Struct
 
 from ullage.errors import FormatError, OverLimitError
-from ullage.formats import FORMATS, Format, ToolSpec, recognise
 from ullage.loop.tools import Returned, Tool, outcome_of
-from ullage.messages import Text, ToolCall
-from ullage.toolset import RECALL_TOOLS
-from ullage.usage import Usage
+from ullage.values.messages import Text, ToolCall
+from ullage.values.toolset import RECALL_TOOLS
+from ullage.values.usage import Usage
+from ullage.wires import FORMATS, Format, ToolSpec, recognise
 
 if TYPE_CHECKING:
-    from ullage.aio import AsyncSession
     from ullage.session import Session
+    from ullage.session.aio import AsyncSession
 
 __all__ = ["UNCOUNTED_TOOLS", "Limit", "Outcome", "Steps", "Together", "Why", "steps"]
 

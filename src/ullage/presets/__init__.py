@@ -17,16 +17,16 @@ import os
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from ullage.environment import whole_number
 from ullage.errors import ConfigError
-from ullage.policy import Policy
 from ullage.presets._settings import Settings, read
 from ullage.presets.continuation import ContinuationSettings, continuation
+from ullage.presets.environment import whole_number
 from ullage.presets.multi_stage import MultiStageSettings, multi_stage
 from ullage.presets.output_cache import ToolOutputCacheConfig, output_cache
 from ullage.presets.three_layer import ThreeLayerSettings, three_layer
 from ullage.presets.token_budget import TokenBudgetSettings, token_budget
 from ullage.stages import DEFAULT
+from ullage.stages.policy import Policy
 
 __all__ = [
     "NAMES",

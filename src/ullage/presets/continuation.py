@@ -8,13 +8,13 @@ from __future__ import annotations
 
 from functools import partial
 
-from ullage.notices import Words
-from ullage.policy import Policy
 from ullage.presets._settings import Settings, at_least, check_types
 from ullage.stages.emergency import emergency
+from ullage.stages.policy import Policy
 from ullage.stages.shapes import head_chars
 from ullage.stages.truncate import Shape, Source, truncate
-from ullage.toolset import CONTINUATION, Toolset, ToolSpec
+from ullage.values.notices import Words
+from ullage.values.toolset import CONTINUATION, Toolset, ToolSpec
 
 __all__ = [
     "MAX_TOOL_RESULT_CHARS",

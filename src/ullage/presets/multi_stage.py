@@ -11,10 +11,10 @@ from typing import ClassVar
 from msgspec.structs import replace
 
 from ullage.errors import ConfigError
-from ullage.policy import Policy
 from ullage.presets._settings import Settings, at_least, check_types
 from ullage.stages.compact import OURS, asked, compact, newest_messages, newest_turns, over_tokens
 from ullage.stages.emergency import emergency
+from ullage.stages.policy import Policy
 from ullage.stages.truncate import truncate
 from ullage.stages.typed import by_type
 

@@ -12,16 +12,16 @@ from functools import partial
 
 from msgspec.structs import replace
 
-from ullage.policy import Policy
 from ullage.presets._settings import Settings, at_least, check_types
 from ullage.presets.output_compaction import CompactionConfig, compacted
 from ullage.stages.emergency import emergency
 from ullage.stages.placeholders import bare_placeholder
+from ullage.stages.policy import Policy
 from ullage.stages.pressure import newest_batch, outputs_over
 from ullage.stages.prune import prune, results_only
 from ullage.stages.shapes import head_lines
 from ullage.stages.truncate import truncate
-from ullage.toolset import OURS
+from ullage.values.toolset import OURS
 
 __all__ = ["ToolOutputCacheConfig", "output_cache"]
 

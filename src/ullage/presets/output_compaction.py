@@ -7,12 +7,12 @@ from functools import partial
 from msgspec import Struct
 from msgspec.structs import replace
 
-from ullage.briefs import Prompt
 from ullage.errors import ConfigError
-from ullage.policy import Policy
 from ullage.presets._settings import Settings, at_least
 from ullage.stages.compact import AHEAD, OURS, asked, compact, newest_turns, reported_full
-from ullage.usage import Usage
+from ullage.stages.policy import Policy
+from ullage.values.briefs import Prompt
+from ullage.values.usage import Usage
 
 __all__ = ["CompactionConfig", "TokenUsage", "compacted", "prompt_of", "should_compact"]
 
@@ -89,7 +89,7 @@ class TokenUsage(Struct, frozen=True, kw_only=True):
 
     @classmethod
     def of(cls, usage: Usage) -> TokenUsage:
-        """From what any provider reported, as `ullage.formats.Format.usage` reads it."""
+        """From what any provider reported, as `ullage.wires.Format.usage` reads it."""
         return cls(
             input_tokens=usage.fresh_tokens,
             output_tokens=usage.output_tokens,

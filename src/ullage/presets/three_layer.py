@@ -13,10 +13,8 @@ from typing import ClassVar
 
 from msgspec import field
 
-from ullage.briefs import Prompt
-from ullage.edits import Cut
 from ullage.errors import ConfigError
-from ullage.policy import BesideStore, Policy, Stage
+from ullage.history.window import Window
 from ullage.presets._settings import Settings, at_least, check_types
 from ullage.stages.compact import (
     AHEAD,
@@ -30,11 +28,13 @@ from ullage.stages.compact import (
 )
 from ullage.stages.emergency import emergency
 from ullage.stages.placeholders import head_and_marker
+from ullage.stages.policy import BesideStore, Policy, Stage
 from ullage.stages.pressure import newest_rough, rough_over
 from ullage.stages.prune import prune, results_only, rough_won
 from ullage.stages.shapes import DEFAULT_TOOL, head_lines
 from ullage.stages.truncate import Shape, truncate
-from ullage.window import Window
+from ullage.values.briefs import Prompt
+from ullage.values.edits import Cut
 
 __all__ = [
     "COMPACTION",

@@ -11,13 +11,13 @@ from functools import partial
 
 from msgspec.structs import replace
 
-from ullage.policy import Policy
 from ullage.presets._settings import Settings, at_least, check_types
 from ullage.stages.emergency import emergency
 from ullage.stages.placeholders import head_and_marker
+from ullage.stages.policy import Policy
 from ullage.stages.pressure import newest_answered, over_reported
 from ullage.stages.prune import prune, strings_only
-from ullage.toolset import OURS
+from ullage.values.toolset import OURS
 
 __all__ = ["MARKER", "TokenBudgetSettings", "token_budget"]
 

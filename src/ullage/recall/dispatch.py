@@ -7,14 +7,14 @@ from typing import Any, TypeVar
 
 import msgspec
 
-from ullage.effects import Get, Output, Steps
-from ullage.messages import ToolCall
-from ullage.notices import Words
 from ullage.recall.found import FromHistory, find
 from ullage.recall.grep import Grep, PatternError, search
 from ullage.recall.read import characters, lines, numbered
 from ullage.recall.source import Source
-from ullage.toolset import CONTINUATION, GREP, READ
+from ullage.values.effects import Get, Output, Steps
+from ullage.values.messages import ToolCall
+from ullage.values.notices import Words
+from ullage.values.toolset import CONTINUATION, GREP, READ
 
 __all__ = ["Answer", "answer"]
 

@@ -7,9 +7,9 @@ from typing import TypeAlias
 
 from msgspec import Struct
 
-from ullage.effects import Look, Output, Shape, Steps
 from ullage.errors import RefNotFound
 from ullage.recall.source import Source
+from ullage.values.effects import Look, Output, Shape, Steps
 
 __all__ = ["FromHistory", "ToolOutputRef", "find", "output_ref"]
 

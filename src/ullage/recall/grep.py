@@ -22,9 +22,9 @@ from typing import Any
 
 from msgspec import Struct
 
-from ullage.effects import Output, Steps
 from ullage.recall.pattern import PATTERN_CHARS, PatternError, encoded, engine
 from ullage.recall.source import Source, at_hand
+from ullage.values.effects import Output, Steps
 
 __all__ = [
     "CLIP_CHARS",

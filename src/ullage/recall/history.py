@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from ullage import canon
-from ullage.effects import Output
+from ullage.history import canon
+from ullage.history.window import Window
 from ullage.stages.account import index_of
-from ullage.window import Window
+from ullage.values.effects import Output
 
 __all__ = ["find_in_history"]
 

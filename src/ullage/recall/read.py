@@ -7,11 +7,11 @@ reads the chunks it lies in, and the one in which its last line ends.
 
 from __future__ import annotations
 
-from ullage.effects import Output, Steps
-from ullage.notices import Words
 from ullage.recall.source import Source, at_hand
 from ullage.stages.shorten import safe_cut
-from ullage.toolset import OURS
+from ullage.values.effects import Output, Steps
+from ullage.values.notices import Words
+from ullage.values.toolset import OURS
 
 __all__ = ["by_character", "by_line", "characters", "lines", "numbered"]
 

@@ -13,7 +13,7 @@ from functools import cached_property
 from itertools import accumulate
 from typing import TypeVar
 
-from ullage.effects import Chunk, Output, Shape, Steps
+from ullage.values.effects import Chunk, Output, Shape, Steps
 
 __all__ = ["PIECE_CHARS", "Source", "at_hand"]
 

@@ -10,12 +10,12 @@ from __future__ import annotations
 from bisect import bisect_left
 from typing import TypeAlias
 
-from ullage.formats import FORMATS
-from ullage.limits import Limits
 from ullage.replay.boundaries import boundaries
 from ullage.replay.cost.prefix import head_of
 from ullage.replay.gates import Judge
 from ullage.replay.readers import Run
+from ullage.values.limits import Limits
+from ullage.wires import FORMATS
 
 __all__ = ["LEAST_PEAK", "MOST_SHARE", "Room", "budget_of", "label_of", "window_for", "window_of"]
 
@@ -44,7 +44,7 @@ def window_of(run: Run, room: Room) -> int:
 
 
 def window_for(prompt_tokens: int, asked_output_tokens: int | None = None) -> int:
-    """The smallest window whose prompt may hold so many tokens (`ullage.limits`)."""
+    """The smallest window whose prompt may hold so many tokens (`ullage.values.limits`)."""
     least = max(prompt_tokens, 1)
     windows = range(1, 2 * least + 1)  # never more than half of a window is for the answer
 

@@ -1,6 +1,6 @@
 """The gates: what must hold of every view, whatever it saves (`metrics` G1 to G6).
 
-    G1   legal on the wire                       judged by `ullage.formats.rules`
+    G1   legal on the wire                       judged by `ullage.wires.rules`
     G2   within the limit                        by the judge's own count
     G3   prefix-closed and deterministic         a cold session arrives at the same view
     G4   lossless                                every result visible, or opened by its notice
@@ -17,12 +17,12 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from ullage.formats.rules import problems_of
-from ullage.rendering import behind_span
 from ullage.replay.reading import content_of, reachable, results, texts_of
 from ullage.session import Session
 from ullage.tokens import Counter as TokenCounter
 from ullage.tokens import exact
+from ullage.turn.rendering import behind_span
+from ullage.wires.rules.checker import problems_of
 
 __all__ = ["GATES", "Gates", "Judge", "breaks_wire"]
 

@@ -17,10 +17,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from ullage.errors import ConfigError, OverLimitError
-from ullage.formats import FORMATS
-from ullage.ledger import Ledger, Opened
-from ullage.limits import Limits
-from ullage.policy import Policy
+from ullage.history.ledger import Ledger, Opened
 from ullage.presets import NAMES, preset
 from ullage.replay.boundaries import answer_of, boundaries
 from ullage.replay.cost.money import Bill, CostMeter, clocks_of
@@ -32,8 +29,11 @@ from ullage.replay.sessions import model_of
 from ullage.replay.trace import Story, Trace
 from ullage.replay.tracer import Tracer
 from ullage.session import Session
+from ullage.stages.policy import Policy
 from ullage.stores import Store
 from ullage.turn import State
+from ullage.values.limits import Limits
+from ullage.wires import FORMATS
 
 __all__ = ["Lived", "lived"]
 

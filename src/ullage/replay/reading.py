@@ -11,9 +11,9 @@ import json
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
-from ullage.notices import next_offset, pointers
 from ullage.session import Session
-from ullage.toolset import CONTINUATION
+from ullage.values.notices import next_offset, pointers
+from ullage.values.toolset import CONTINUATION
 
 __all__ = [
     "ask",

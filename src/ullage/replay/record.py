@@ -21,7 +21,7 @@ from typing import Any
 
 import msgspec
 
-from ullage.formats._base import plain
+from ullage.wires.base import plain
 
 __all__ = ["Recorder"]
 

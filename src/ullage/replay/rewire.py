@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from msgspec.structs import replace
 
-from ullage.formats import FORMATS
-from ullage.formats.convert import convert
 from ullage.replay.readers import FormatName, Run
+from ullage.wires import FORMATS
+from ullage.wires.convert import convert
 
 __all__ = ["MODELS", "on_wire"]
 

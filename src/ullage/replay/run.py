@@ -14,9 +14,9 @@ from typing import Any, TypeAlias
 
 from msgspec import Struct
 
-from ullage import canon
 from ullage.errors import OverLimitError
-from ullage.formats import FORMATS
+from ullage.history import canon
+from ullage.history.window import Window
 from ullage.presets import preset
 from ullage.replay.boundaries import answer_of, boundaries
 from ullage.replay.budgets import Room
@@ -29,9 +29,9 @@ from ullage.replay.evidence.service import Serviced
 from ullage.replay.gates import GATES, Gates, Judge
 from ullage.replay.readers import Run
 from ullage.replay.sessions import model_of, session_for
-from ullage.toolset import Toolset
-from ullage.usage import Usage
-from ullage.window import Window
+from ullage.values.toolset import Toolset
+from ullage.values.usage import Usage
+from ullage.wires import FORMATS
 
 __all__ = ["OnView", "Replayed", "Sums", "replay_run"]
 

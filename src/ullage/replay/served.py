@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence, Set
 
-from ullage.formats import FORMATS
 from ullage.replay.boundaries import boundaries
 from ullage.replay.cost.prices import Profile
 from ullage.replay.evidence.demands import Head, demands_of
@@ -16,6 +15,7 @@ from ullage.replay.evidence.service import Serviced, serve
 from ullage.replay.evidence.story import Story
 from ullage.replay.evidence.subjects import subject_for
 from ullage.replay.readers import Run
+from ullage.wires import FORMATS
 
 __all__ = ["full_service"]
 

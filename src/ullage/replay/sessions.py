@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from functools import partial
 
-from ullage.limits import Limits
-from ullage.policy import Policy
 from ullage.replay.readers import Run
 from ullage.replay.rewire import MODELS
 from ullage.session import Session
+from ullage.stages.policy import Policy
+from ullage.values.limits import Limits
 
 __all__ = ["model_of", "session_for"]
 

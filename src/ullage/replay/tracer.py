@@ -10,8 +10,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import TypeAlias
 
-from ullage.edits import Replace, whole
-from ullage.messages import Content, Media, Opaque, Part, Reasoning, Text, ToolCall, ToolResult
+from ullage.history.transcript import leaves_of
+from ullage.history.window import Window
 from ullage.replay.cost.money import Priced
 from ullage.replay.trace import (
     KINDS,
@@ -26,8 +26,17 @@ from ullage.replay.trace import (
     Story,
     Trace,
 )
-from ullage.transcript import leaves_of
-from ullage.window import Window
+from ullage.values.edits import Replace, whole
+from ullage.values.messages import (
+    Content,
+    Media,
+    Opaque,
+    Part,
+    Reasoning,
+    Text,
+    ToolCall,
+    ToolResult,
+)
 
 __all__ = ["Tracer", "clipped"]
 

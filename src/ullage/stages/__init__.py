@@ -12,9 +12,9 @@ from functools import partial
 
 from msgspec.structs import replace
 
-from ullage.policy import Policy
 from ullage.stages.compact import asked, compact, newest_turns, surely_over
 from ullage.stages.emergency import emergency
+from ullage.stages.policy import Policy
 from ullage.stages.prune import prune
 from ullage.stages.truncate import truncate
 

@@ -10,11 +10,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TypeAlias
 
-from ullage.effects import Output
-from ullage.messages import Media, Opaque, Text, ToolCall, ToolResult
-from ullage.notices import Words
+from ullage.history.transcript import Transcript
 from ullage.stages.quotes import quotes
-from ullage.transcript import Transcript
+from ullage.values.effects import Output
+from ullage.values.messages import Media, Opaque, Text, ToolCall, ToolResult
+from ullage.values.notices import Words
 
 __all__ = ["account", "index_of", "outputs_of"]
 

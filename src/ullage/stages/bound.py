@@ -7,8 +7,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from ullage.edits import Cut, Drop, Span
-from ullage.window import Window
+from ullage.history.window import Window
+from ullage.values.edits import Cut, Drop, Span
 
 __all__ = ["left_out"]
 

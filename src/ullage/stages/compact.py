@@ -7,7 +7,7 @@ One stage, in two questions, each answered by a plain function:
 
 What it returns is complete without a model: the deterministic summary of the whole span, made
 from the original messages, and an index of everything behind it under a ref. With it goes a
-brief: whoever runs the turn may ask a model for what it adds (`ullage.compaction`).
+brief: whoever runs the turn may ask a model for what it adds (`ullage.turn.filling`).
 
 A compaction goes on where the last one ended. The one message that stands for the span is
 replaced, so that there is never more than one summary.
@@ -21,10 +21,8 @@ from typing import TypeAlias
 
 from msgspec.structs import replace
 
-from ullage import canon
-from ullage.briefs import Brief, Prompt
-from ullage.edits import Cut, Held, Span
-from ullage.effects import Output
+from ullage.history import canon
+from ullage.history.window import Window
 from ullage.stages.account import index_of, outputs_of
 from ullage.stages.essentials import essentials
 from ullage.stages.facts import deeds
@@ -32,7 +30,9 @@ from ullage.stages.flatten import flatten
 from ullage.stages.rough import message_tokens, view_tokens
 from ullage.stages.runs import begin, condensable, cut_before, new_from
 from ullage.stages.summary import summary
-from ullage.window import Window
+from ullage.values.briefs import Brief, Prompt
+from ullage.values.edits import Cut, Skipped, Span
+from ullage.values.effects import Output
 
 __all__ = [
     "AHEAD",
@@ -174,7 +174,7 @@ def compact(
     least_messages: int = 2,
     least_share: float = 0.15,
     warning: str | None = None,
-) -> Sequence[Cut] | Held:
+) -> Sequence[Cut] | Skipped:
     """The cut that puts a summary in the place of the oldest messages, or none.
 
     Args:
@@ -197,7 +197,7 @@ def compact(
     floor = window.open_span[1] if window.open_span else start
     stop = cut_before(window, kept(window, start), floor)
     if stop - floor < least_messages:
-        return () if warning is None else Held(warning)
+        return () if warning is None else Skipped(warning)
     room_tokens = int(window.limit_tokens * floor_share)
     if floor_tokens is not None:
         room_tokens = min(room_tokens, floor_tokens)

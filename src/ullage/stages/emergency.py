@@ -18,18 +18,18 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
-from ullage import canon
-from ullage.edits import Cut, Replace, Span
-from ullage.effects import Output
-from ullage.messages import Text, ToolCall
+from ullage.history import canon
+from ullage.history.transcript import Location, leaves_of
+from ullage.history.window import Window
 from ullage.stages.account import account, index_of, outputs_of
 from ullage.stages.pressure import is_frozen
 from ullage.stages.quotes import level
 from ullage.stages.runs import begin, condensable, new_from, newest_compaction
 from ullage.stages.shorten import shorten
 from ullage.stages.standing import take_over
-from ullage.transcript import Spot, leaves_of
-from ullage.window import Window
+from ullage.values.edits import Cut, Replace, Span
+from ullage.values.effects import Output
+from ullage.values.messages import Text, ToolCall
 
 __all__ = ["Room", "condense", "cut_to", "emergency", "reach"]
 
@@ -224,7 +224,7 @@ def _tail_start(window: Window, begin: int, end: int, target: int, keep: int) ->
 # ── what is kept is itself too large ─────────────────────────────────────────────────────
 
 
-def _shrink(window: Window, kept: Sequence[int], excess: int) -> Iterator[tuple[Spot, Cut]]:
+def _shrink(window: Window, kept: Sequence[int], excess: int) -> Iterator[tuple[Location, Cut]]:
     """Cuts of the largest texts among the kept messages that win ``excess`` tokens."""
     if excess <= 0:
         return
@@ -239,7 +239,7 @@ def _shrink(window: Window, kept: Sequence[int], excess: int) -> Iterator[tuple[
             yield spot, cut
 
 
-def _texts(window: Window, kept: Sequence[int]) -> Iterator[tuple[Spot, int]]:
+def _texts(window: Window, kept: Sequence[int]) -> Iterator[tuple[Location, int]]:
     for index in kept:
         if window.hidden(index):
             continue
@@ -250,7 +250,7 @@ def _texts(window: Window, kept: Sequence[int]) -> Iterator[tuple[Spot, int]]:
                 yield spot, window.leaf_tokens(spot)
 
 
-def cut_to(window: Window, spot: Spot, tokens: int, cap: int) -> Cut | None:
+def cut_to(window: Window, spot: Location, tokens: int, cap: int) -> Cut | None:
     """A cut of one text to at most ``cap`` tokens."""
     leaf, output = window.transcript.leaf(spot), window.transcript.output(spot)
     if output is None:

@@ -10,8 +10,8 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 
-from ullage.briefs import Fact
 from ullage.stages.facts import Deed, unresolved
+from ullage.values.briefs import Fact
 
 __all__ = ["essentials"]
 

@@ -13,9 +13,9 @@ from typing import Any, Literal, TypeAlias
 import msgspec
 from msgspec import Struct
 
-from ullage.messages import Text, ToolCall, ToolResult
-from ullage.policy import kind_of
-from ullage.transcript import Transcript
+from ullage.history.transcript import Transcript
+from ullage.stages.policy import kind_of
+from ullage.values.messages import Text, ToolCall, ToolResult
 
 __all__ = ["Deed", "Said", "decisions", "deeds", "open_items", "said", "sentences", "unresolved"]
 

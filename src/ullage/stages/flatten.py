@@ -6,9 +6,9 @@ Flat text needs no tools in the request and can break no pairing of calls and re
 
 from __future__ import annotations
 
-from ullage.messages import Message, Text, ToolResult
+from ullage.history.transcript import Transcript
 from ullage.stages.shorten import safe_cut
-from ullage.transcript import Transcript
+from ullage.values.messages import Message, Text, ToolResult
 
 __all__ = ["flatten"]
 

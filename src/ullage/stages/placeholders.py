@@ -7,16 +7,16 @@ from typing import Any
 
 import msgspec
 
-from ullage import canon
-from ullage.edits import Cut, Replace
-from ullage.effects import Output
-from ullage.messages import Media, Text, ToolCall
-from ullage.notices import ref_line
-from ullage.policy import ToolKind, kind_of
+from ullage.history import canon
+from ullage.history.transcript import Location
+from ullage.history.window import Window
 from ullage.stages.digest import digest
+from ullage.stages.policy import ToolKind, kind_of
 from ullage.stages.shorten import safe_cut
-from ullage.transcript import Spot
-from ullage.window import Window
+from ullage.values.edits import Cut, Replace
+from ullage.values.effects import Output
+from ullage.values.messages import Media, Text, ToolCall
+from ullage.values.notices import ref_line
 
 __all__ = ["DIGEST_SHARES", "bare_placeholder", "digested", "head_and_marker", "placeholder"]
 
@@ -24,7 +24,7 @@ _PAGE_GONE = "[ullage: this page has left the window. Make the same call to read
 _loads = msgspec.json.Decoder().decode
 
 
-def placeholder(window: Window, spot: Spot, /) -> Cut | None:
+def placeholder(window: Window, spot: Location, /) -> Cut | None:
     """Ours: a few words and the ref; of arguments, a stub that is still valid JSON."""
     edit = window.shown(spot[0]).get((spot[1], spot[2]))
     if edit is not None and edit.is_late:
@@ -59,7 +59,7 @@ DIGEST_SHARES: Mapping[ToolKind, float] = {
 
 def digested(
     window: Window,
-    spot: Spot,
+    spot: Location,
     /,
     *,
     shares: Mapping[ToolKind, float] = DIGEST_SHARES,
@@ -98,7 +98,7 @@ def digested(
 
 
 def head_and_marker(
-    window: Window, spot: Spot, /, *, retain_chars: int, marker: str, why: str
+    window: Window, spot: Location, /, *, retain_chars: int, marker: str, why: str
 ) -> Cut | None:
     """A document's: the first characters, the ref where the marker names none, the marker.
 
@@ -128,7 +128,7 @@ def head_and_marker(
     return _cut(window, spot, output, shown, keep=keep, why=why)
 
 
-def bare_placeholder(window: Window, spot: Spot, /, *, words: str) -> Cut | None:
+def bare_placeholder(window: Window, spot: Location, /, *, words: str) -> Cut | None:
     """A document's: one line with the ref, in place of a whole text, image or file.
 
     Left alone is what has such a line already, and what would not be shorter with it, in
@@ -158,7 +158,13 @@ _WHY = "it was old, and a batch was due"
 
 
 def _cut(
-    window: Window, spot: Spot, output: Output, shown: str, *, keep: bool = True, why: str = _WHY
+    window: Window,
+    spot: Location,
+    output: Output,
+    shown: str,
+    *,
+    keep: bool = True,
+    why: str = _WHY,
 ) -> Cut:
     """A cut; without ``keep`` nothing is put away, for a page of recall can be made again."""
     size = f"{len(output.text):,} characters" if output.kind == "text" else "a block"
@@ -167,7 +173,7 @@ def _cut(
     return Cut(replace, (output,) if keep else ())
 
 
-def _stub(window: Window, spot: Spot, call: ToolCall, output: Output) -> Cut | None:
+def _stub(window: Window, spot: Location, call: ToolCall, output: Output) -> Cut | None:
     """Arguments with their long strings left out: the same keys, still valid JSON."""
     if window.signed(spot[0]) or window.words.is_recall(call.name):
         return None

@@ -5,10 +5,10 @@ Each function here answers one question of `ullage.stages.prune.prune`. Figures 
 
 from __future__ import annotations
 
-from ullage.messages import ToolResult
+from ullage.history.window import Window
 from ullage.stages import rough
 from ullage.stages.rent import pays
-from ullage.window import Window
+from ullage.values.messages import ToolResult
 
 __all__ = [
     "is_frozen",

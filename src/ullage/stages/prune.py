@@ -20,14 +20,14 @@ from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from typing import Protocol, TypeAlias
 
-from ullage.edits import Cut, Replace
-from ullage.messages import Text, ToolResult
+from ullage.history.transcript import Location
+from ullage.history.window import Window
 from ullage.stages import rough
 from ullage.stages.placeholders import digested
 from ullage.stages.pressure import newest_share, over_or_pays
 from ullage.stages.rent import LEFT_SHARE, nothing_to_win, prunable
-from ullage.transcript import Spot
-from ullage.window import Window
+from ullage.values.edits import Cut, Replace
+from ullage.values.messages import Text, ToolResult
 
 __all__ = [
     "Candidates",
@@ -49,24 +49,24 @@ Wanted: TypeAlias = Callable[[Window], int | None]
 Protected: TypeAlias = Callable[[Window], tuple[int, int]]
 """Message and part index where what must stay begins."""
 
-Candidates: TypeAlias = Callable[[Window, tuple[int, int]], Sequence[Spot]]
+Candidates: TypeAlias = Callable[[Window, tuple[int, int]], Sequence[Location]]
 """What may leave, in the order in which it leaves, given where what must stay begins."""
 
 
 class Show(Protocol):
     """Says what stands in place of a leaf."""
 
-    def __call__(self, window: Window, spot: Spot, /) -> Cut | None:
+    def __call__(self, window: Window, spot: Location, /) -> Cut | None:
         """The cut of one leaf, or None if it stays."""
 
 
-def tokens_won(window: Window, spot: Spot, cut: Cut) -> int:
+def tokens_won(window: Window, spot: Location, cut: Cut) -> int:
     """Tokens that a cut of a leaf wins, by the window's own count."""
     shown = window.edit_tokens(cut.edit) if isinstance(cut.edit, Replace) else 0
     return window.leaf_tokens(spot) - shown
 
 
-def rough_won(window: Window, spot: Spot, cut: Cut, *, retain_chars: int) -> int:
+def rough_won(window: Window, spot: Location, cut: Cut, *, retain_chars: int) -> int:
     """Tokens that a head of ``retain_chars`` wins by the rough estimate, its marker not counted.
 
     The three-layer document counts so: what the text was before, less what is kept of it.
@@ -76,26 +76,26 @@ def rough_won(window: Window, spot: Spot, cut: Cut, *, retain_chars: int) -> int
     return rough.text_tokens(text) - rough.text_tokens(text[:retain_chars])
 
 
-def oldest_first(window: Window, protected: tuple[int, int]) -> Sequence[Spot]:
+def oldest_first(window: Window, protected: tuple[int, int]) -> Sequence[Location]:
     """What is worth a placeholder or a digest: superseded results first, then the oldest."""
     spots = list(_spots(window, protected[0]))
     newest = _newest_of_each_call(window) if spots else {}
     return sorted(spots, key=lambda spot: not _superseded(window, spot, newest))
 
 
-def results_only(window: Window, protected: tuple[int, int]) -> Sequence[Spot]:
+def results_only(window: Window, protected: tuple[int, int]) -> Sequence[Location]:
     """Every result, the oldest first."""
     stop = protected[0] + 1 if protected[1] else protected[0]
     found = window.results(0, min(stop, window.size))
     return [spot for spot in found if spot[:2] < protected]
 
 
-def strings_only(window: Window, protected: tuple[int, int]) -> Sequence[Spot]:
+def strings_only(window: Window, protected: tuple[int, int]) -> Sequence[Location]:
     """Every result that is one string, and not a list of blocks, the oldest first."""
     return [spot for spot in results_only(window, protected) if _is_string(window, spot)]
 
 
-def _is_string(window: Window, spot: Spot) -> bool:
+def _is_string(window: Window, spot: Location) -> bool:
     part = window.transcript.messages[spot[0]].parts[spot[1]]
     return isinstance(part, ToolResult) and part.is_string
 
@@ -108,7 +108,7 @@ def prune(
     protected: Protected = partial(newest_share, share=0.12, most_tokens=4_000),
     candidates: Candidates = oldest_first,
     show: Show = digested,
-    won: Callable[[Window, Spot, Cut], int] = tokens_won,
+    won: Callable[[Window, Location, Cut], int] = tokens_won,
     least_share: float = 0.20,
     least_tokens: int = 30_000,
 ) -> Sequence[Cut]:
@@ -141,13 +141,13 @@ def prune(
     return cuts
 
 
-def _surely_won(window: Window, spots: Sequence[Spot]) -> float:
+def _surely_won(window: Window, spots: Sequence[Location]) -> float:
     """Tokens that the cuts of these leaves win at least, known before any of them is made."""
     tokens = map(window.leaf_tokens, spots)
     return sum(max(count * (1 - LEFT_SHARE) - _LEFT_TOKENS, 0) for count in tokens)
 
 
-def _spots(window: Window, stop: int) -> Iterator[Spot]:
+def _spots(window: Window, stop: int) -> Iterator[Location]:
     """What is old in the messages before ``stop`` and was not pruned yet."""
     for index in range(window.settled_to(stop, nothing_to_win), stop):
         if not window.hidden(index):
@@ -163,7 +163,7 @@ def _newest_of_each_call(window: Window) -> dict[tuple[str, str], int]:
     return newest
 
 
-def _superseded(window: Window, spot: Spot, newest: dict[tuple[str, str], int]) -> bool:
+def _superseded(window: Window, spot: Location, newest: dict[tuple[str, str], int]) -> bool:
     """Whether the same call was made again later, or the result was only called back."""
     call = window.transcript.call_for(spot[0], spot[1])
     if call is None:

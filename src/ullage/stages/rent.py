@@ -13,10 +13,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from ullage.messages import Content, Media, Part, Text, ToolCall, ToolResult
-from ullage.transcript import leaves_of
-from ullage.view import Shown
-from ullage.window import Window
+from ullage.history.transcript import leaves_of
+from ullage.history.view import Shown
+from ullage.history.window import Window
+from ullage.values.messages import Content, Media, Part, Text, ToolCall, ToolResult
 
 __all__ = ["LEFT_SHARE", "nothing_to_win", "pays", "prunable"]
 

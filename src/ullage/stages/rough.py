@@ -15,10 +15,19 @@ from typing import Any
 
 import msgspec
 
-from ullage.edits import Replace
-from ullage.messages import Content, Message, Opaque, Part, Reasoning, Text, ToolCall, ToolResult
-from ullage.transcript import leaves_of
-from ullage.window import Window
+from ullage.history.transcript import leaves_of
+from ullage.history.window import Window
+from ullage.values.edits import Replace
+from ullage.values.messages import (
+    Content,
+    Message,
+    Opaque,
+    Part,
+    Reasoning,
+    Text,
+    ToolCall,
+    ToolResult,
+)
 
 __all__ = [
     "CHARS_PER_TOKEN",

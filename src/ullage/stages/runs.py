@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from ullage.edits import Span
-from ullage.window import Window
+from ullage.history.window import Window
+from ullage.values.edits import Span
 
 __all__ = ["begin", "condensable", "continues", "cut_before", "new_from", "newest_compaction"]
 

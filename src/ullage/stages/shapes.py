@@ -11,9 +11,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from itertools import islice
 
-from ullage.notices import Words, ref_line
 from ullage.stages.shorten import safe_cut
 from ullage.stages.truncate import Measure, Shown, Source, TextSize
+from ullage.values.notices import Words, ref_line
 
 __all__ = ["DEFAULT_TOOL", "head_chars", "head_lines", "size_of", "text_size", "utf8_bytes"]
 

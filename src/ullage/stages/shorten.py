@@ -15,7 +15,7 @@ from typing import Any
 
 import msgspec
 
-from ullage.notices import Words
+from ullage.values.notices import Words
 
 __all__ = ["ERRORS", "safe_cut", "shorten"]
 

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from ullage.edits import Cut, Span
-from ullage.events import Event
+from ullage.history.window import Window
 from ullage.stages.facts import deeds
 from ullage.stages.runs import new_from
-from ullage.window import Window
+from ullage.values.edits import Cut, Span
+from ullage.values.events import Event
 
 __all__ = ["stall"]
 

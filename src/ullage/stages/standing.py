@@ -9,8 +9,8 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
+from ullage.history.window import Window
 from ullage.stages.summary import summary
-from ullage.window import Window
 
 __all__ = ["Over", "take_over"]
 

@@ -15,6 +15,7 @@ import json
 import re
 from collections.abc import Callable, Iterator, Sequence
 
+from ullage.history.transcript import Transcript
 from ullage.stages.facts import (
     Deed,
     Said,
@@ -25,7 +26,6 @@ from ullage.stages.facts import (
     sentences,
     unresolved,
 )
-from ullage.transcript import Transcript
 
 __all__ = ["summary"]
 

@@ -10,14 +10,14 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple, Protocol
 
-from ullage import canon
-from ullage.edits import Cut, Replace
-from ullage.messages import Text, ToolResult
-from ullage.notices import Words
-from ullage.policy import ToolKind, kind_of
+from ullage.history import canon
+from ullage.history.transcript import Location
+from ullage.history.window import Window
+from ullage.stages.policy import ToolKind, kind_of
 from ullage.stages.shorten import shorten
-from ullage.transcript import Spot
-from ullage.window import Window
+from ullage.values.edits import Cut, Replace
+from ullage.values.messages import Text, ToolResult
+from ullage.values.notices import Words
 
 __all__ = ["LIMIT_CHARS", "Measure", "Shape", "Shown", "Source", "TextSize", "by_kind", "truncate"]
 
@@ -136,7 +136,7 @@ def truncate(window: Window, /, *, shape: Shape = by_kind) -> Sequence[Cut]:
     return [cut for cut in cuts if cut is not None]
 
 
-def _cut(window: Window, spot: Spot, shape: Shape) -> Cut | None:
+def _cut(window: Window, spot: Location, shape: Shape) -> Cut | None:
     leaf, tool = window.transcript.leaf(spot), window.tool_of(spot)
     if not isinstance(leaf, Text) or window.words.is_recall(tool):
         return None  # what was called back is bounded, and never set aside again (F78)
@@ -149,7 +149,7 @@ def _cut(window: Window, spot: Spot, shape: Shape) -> Cut | None:
     return Cut(edit, (output,))
 
 
-def _source(window: Window, spot: Spot, text: str, tool: str) -> Source:
+def _source(window: Window, spot: Location, text: str, tool: str) -> Source:
     index, number, item = spot
     part = window.transcript.messages[index].parts[number]
     if not isinstance(part, ToolResult):

@@ -12,9 +12,9 @@ from typing import Any, TypeAlias
 
 import msgspec
 
-from ullage.notices import Words
 from ullage.stages.shorten import safe_cut
 from ullage.stages.truncate import Shown, Source
+from ullage.values.notices import Words
 
 __all__ = ["by_type"]
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Sequence
 
-from ullage.effects import Output, Record, Shape
 from ullage.stores._base import Store
 from ullage.stores._clean import Bounds, Collected
+from ullage.values.effects import Output, Record, Shape
 
 __all__ = ["Around"]
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Sequence
 from typing import Protocol
 
-from ullage.effects import Output, Record, Shape
 from ullage.stores._clean import Bounds, Collected
+from ullage.values.effects import Output, Record, Shape
 
 __all__ = ["AsyncStore", "Store"]
 

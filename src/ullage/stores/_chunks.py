@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from ullage.effects import Extent, Output, Shape
+from ullage.values.effects import Extent, Output, Shape
 
 __all__ = ["CHUNK_CHARS", "extent", "pieces", "shape"]
 

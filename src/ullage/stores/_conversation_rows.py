@@ -15,13 +15,13 @@ from uuid import uuid4
 
 from msgspec import Struct
 
-from ullage import canon
 from ullage.errors import ConfigError, FormatError
-from ullage.formats import Format
-from ullage.formats._base import plain
-from ullage.messages import Message, Text, ToolResult
+from ullage.history import canon
+from ullage.history.transcript import Transcript
 from ullage.stores._conversation_tables import columns_of
-from ullage.transcript import Transcript
+from ullage.values.messages import Message, Text, ToolResult
+from ullage.wires import Format
+from ullage.wires.base import plain
 
 __all__ = [
     "EMPTY_ID",

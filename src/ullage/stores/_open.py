@@ -7,9 +7,9 @@ import os
 from collections.abc import Iterator
 from typing import Any
 
-from ullage.canon import ref_of
 from ullage.errors import ConfigError
-from ullage.policy import BesideStore
+from ullage.history.canon import ref_of
+from ullage.stages.policy import BesideStore
 from ullage.stores._base import Store
 from ullage.stores._clean import DAY_S
 from ullage.stores.memory import MemoryStore

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from ullage.effects import Record
 from ullage.errors import StoreError
+from ullage.values.effects import Record
 
 __all__ = ["closed", "refuse_contradictions", "taken"]
 
@@ -20,7 +20,7 @@ def taken(store: str, ref: str) -> StoreError:
     return StoreError(
         store,
         "commit",
-        "the ref is taken by different content. Derive refs with ullage.canon.ref_of",
+        "the ref is taken by different content. Derive refs with ullage.history.canon.ref_of",
         ref,
     )
 

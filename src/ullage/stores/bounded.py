@@ -9,11 +9,11 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Collection, Iterable, Sequence
 
-from ullage.effects import Output, Record
 from ullage.errors import StoreError
 from ullage.stores._around import Around
 from ullage.stores._base import Store
 from ullage.stores._clean import DAY_S, Bounds, Collected
+from ullage.values.effects import Output, Record
 
 __all__ = ["BoundedStore"]
 

@@ -31,7 +31,6 @@ from typing import Any
 from uuid import uuid4
 
 from ullage.errors import ConfigError, StoreError
-from ullage.formats import FORMATS, Format
 from ullage.stores._conversation_rows import (
     CompactionPart,
     StoredMessage,
@@ -45,6 +44,7 @@ from ullage.stores._conversation_rows import (
 from ullage.stores._conversation_tables import NAME, columns_of, prepare
 from ullage.stores._file import make_folders, reason_of
 from ullage.stores._place import absolute
+from ullage.wires import FORMATS, Format
 
 __all__ = ["CompactionPart", "ConversationStore", "StoredMessage"]
 

@@ -11,11 +11,11 @@ import time
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from threading import Lock
 
-from ullage.effects import Output, Record, Shape
 from ullage.errors import RefNotFound
 from ullage.stores._chunks import shape
 from ullage.stores._clean import Bounds, Collected, Kept, Line, plan
 from ullage.stores._refusals import closed, refuse_contradictions, taken
+from ullage.values.effects import Output, Record, Shape
 
 __all__ = ["MemoryStore"]
 

@@ -23,14 +23,14 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import NamedTuple
 
-from ullage.canon import ref_of
-from ullage.effects import Output, Record
 from ullage.errors import SpillNotFound, StoreError
+from ullage.history.canon import ref_of
 from ullage.stores._around import Around
 from ullage.stores._base import Store
 from ullage.stores._chunks import pieces, shape
 from ullage.stores._clean import DAY_S, Bounds, Collected
 from ullage.stores._file import make_folders
+from ullage.values.effects import Output, Record
 
 __all__ = ["SpillStore"]
 
@@ -54,7 +54,8 @@ class _File(NamedTuple):
 class SpillStore(Around):
     """A store whose outputs are files too. The contract is `ullage.stores.Store`.
 
-    An output whose ref is not derived from its content (`ullage.canon.ref_of`) gets no file.
+    An output whose ref is not derived from its content gets no file
+    (`ullage.history.canon.ref_of`).
 
     Args:
         store: the store underneath; closing this closes it.

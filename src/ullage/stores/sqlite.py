@@ -11,8 +11,8 @@ put than synced files, and it can be queried). FULL, because a ref that a model 
 must outlive a loss of power.
 
 The digest is blake3 over the text's UTF-8, all 256 bits, in the same domain as
-`ullage.canon.ref_of`. It is checked when the whole is read; a chunk read alone is checked by a
-seal of its own, and by its counts. Lone surrogates are kept as
+`ullage.history.canon.ref_of`. It is checked when the whole is read; a chunk read alone is
+checked by a seal of its own, and by its counts. Lone surrogates are kept as
 "surrogatepass" UTF-8, so every str comes back as it was. Tenants and refs are kept as bytes
 for the same reason: they come from outside, and may hold anything.
 
@@ -33,9 +33,8 @@ from typing import Any, TypeVar
 from msgspec import Struct
 from msgspec.structs import replace
 
-from ullage.canon import content_digest
-from ullage.effects import Extent, Output, Record, Shape
 from ullage.errors import ConfigError, RefNotFound, StoreError
+from ullage.history.canon import content_digest
 from ullage.stores import _sqlite_clean
 from ullage.stores._clean import DAY_S, Bounds, Collected
 from ullage.stores._file import PrivateFile
@@ -43,6 +42,7 @@ from ullage.stores._pack import seal, unpack
 from ullage.stores._place import absolute, default_path
 from ullage.stores._refusals import refuse_contradictions, taken
 from ullage.stores._schema import Row, insert_content, rows_of
+from ullage.values.effects import Extent, Output, Record, Shape
 
 __all__ = ["SqliteStore"]
 

@@ -9,9 +9,9 @@ import asyncio
 from collections.abc import Callable, Collection, Iterable, Sequence
 from typing import ParamSpec, TypeVar
 
-from ullage.effects import Output, Record, Shape
 from ullage.stores._base import Store
 from ullage.stores._clean import Bounds, Collected
+from ullage.values.effects import Output, Record, Shape
 
 __all__ = ["Threaded", "in_thread"]
 

@@ -5,15 +5,15 @@
     AsyncSession(model, summariser=summarise.openai(openai.AsyncOpenAI(), "gpt-5-mini"))
 
 What it writes is judged before it is used, and a deterministic summary stands in for it
-whenever it fails; see `ullage.compaction`. No SDK is imported here: a client brings its own.
+whenever it fails; see `ullage.turn.filling`. No SDK is imported here: a client brings its own.
 """
 
 from __future__ import annotations
 
-from ullage.effects import Reply, Summarise
 from ullage.summarise._calls import Summaries
 from ullage.summarise._clients import anthropic, gemini, openai
 from ullage.summarise._summariser import Summariser, of
+from ullage.values.effects import Reply, Summarise
 
 __all__ = [
     "Reply",

@@ -6,10 +6,10 @@ import threading
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
-from ullage.budget import Budget
-from ullage.calls import Spent
-from ullage.effects import Reply, Summarise
+from ullage.spend.budget import Budget
+from ullage.spend.calls import Spent
 from ullage.summarise._summariser import Summariser
+from ullage.values.effects import Reply, Summarise
 
 if TYPE_CHECKING:
     from concurrent.futures import Future

@@ -6,12 +6,12 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any
 
-from ullage.effects import Reply, Summarise
-from ullage.formats import FORMATS, Format
-from ullage.formats._base import field
-from ullage.messages import Text
 from ullage.summarise._summariser import TIMEOUT_S, Summariser
-from ullage.usage import Usage
+from ullage.values.effects import Reply, Summarise
+from ullage.values.messages import Text
+from ullage.values.usage import Usage
+from ullage.wires import FORMATS, Format
+from ullage.wires.base import field
 
 __all__ = ["anthropic", "gemini", "openai"]
 

@@ -8,9 +8,9 @@ from typing import Any
 
 from msgspec import Struct
 
-from ullage.catalog import lookup
-from ullage.effects import Reply, Summarise
 from ullage.errors import ConfigError, SummaryError
+from ullage.tokens.catalog import lookup
+from ullage.values.effects import Reply, Summarise
 
 __all__ = ["Summariser", "of"]
 

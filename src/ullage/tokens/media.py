@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from math import ceil
 
-from ullage.messages import Media
 from ullage.tokens.images import image_tokens, is_gemini_2
 from ullage.tokens.models import family_of
 from ullage.tokens.payload import (
@@ -20,6 +19,7 @@ from ullage.tokens.payload import (
     sound_seconds,
     video_seconds,
 )
+from ullage.values.messages import Media
 
 __all__ = ["media_tokens"]
 

@@ -27,9 +27,9 @@ from tests.integrations.adk.world import (
 )
 from tests.servers import Call, Reply
 from ullage import Budget, MemoryStore, Usage, summarise
+from ullage.history.ledger import Ledger, Opened
 from ullage.integrations.adk import Room, UllagePlugin
 from ullage.integrations.adk._records import entry_of
-from ullage.ledger import Ledger, Opened
 from ullage.presets.multi_stage import NARRATIVE
 
 durable = pytest.mark.parametrize("kind", ["sqlite", "database"])
@@ -80,7 +80,7 @@ def test_a_long_investigation_stays_within_the_window(serve):
     assert [each.response["result"] for each in results] == [
         world.read_file(f"{n}.log") for n in range(40)
     ]
-    kinds = [event.kind for ullage in room.sessions for event in ullage.events]
+    kinds = [event.kind for ullage in room.sessions for event in ullage.values.events]
     assert kinds.count("observed") == 41
     assert 2 < kinds.count("compacted") < 12
 

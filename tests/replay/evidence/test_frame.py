@@ -6,8 +6,6 @@ from hypothesis import strategies as st
 
 from tests import histories
 from tests.replay.evidence.conversation import call, errand, run_of, told, user
-from ullage.formats import FORMATS
-from ullage.formats.rules import problems_of
 from ullage.replay.boundaries import boundaries
 from ullage.replay.cost.prices import PROFILES
 from ullage.replay.evidence.adversaries import ADVERSARIES
@@ -17,6 +15,8 @@ from ullage.replay.framed import FRAME_NAMES, replay_frame
 from ullage.replay.gates import Judge
 from ullage.replay.readers import Run
 from ullage.replay.run import replay_run
+from ullage.wires import FORMATS
+from ullage.wires.rules.checker import problems_of
 
 WINDOW = 8_000
 SEEDS = (1, 2)

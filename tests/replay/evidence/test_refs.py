@@ -1,8 +1,6 @@
 """Which ref a reader would open."""
 
 from tests.replay.evidence.conversation import WIRE, call, run_of, told, user
-from ullage.limits import Limits
-from ullage.notices import Pointer
 from ullage.replay.evidence.refs import (
     PageLibrary,
     SessionLibrary,
@@ -15,6 +13,8 @@ from ullage.replay.evidence.refs import (
 from ullage.replay.evidence.story import Story, said
 from ullage.replay.evidence.texts import Atom
 from ullage.session import Session
+from ullage.values.limits import Limits
+from ullage.values.notices import Pointer
 
 A, B = "a" * 16, "b" * 16
 NAME = Atom("invoice_4711", "identifier")

@@ -1,10 +1,10 @@
 """User and system text must be in the view, word for word, wherever it stands there."""
 
 from tests.replay.evidence.conversation import WIRE, call, run_of, user
-from ullage.formats import FORMATS
 from ullage.replay.evidence.saying import leaves_unsaid
 from ullage.replay.evidence.sight import Sight
 from ullage.replay.evidence.story import Story
+from ullage.wires import FORMATS
 
 RUN = run_of(
     [{"role": "system", "content": "Be brief."}],

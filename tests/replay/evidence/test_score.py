@@ -4,13 +4,13 @@ import pytest
 from msgspec.structs import replace
 
 from tests.replay.evidence.conversation import call, errand, run_of, told, user
-from ullage.formats import FORMATS
 from ullage.replay.compare.summary import summary_of
 from ullage.replay.compare.table import kept_table, rows_of
 from ullage.replay.cost.prices import PROFILES
 from ullage.replay.evidence.refs import PageLibrary
 from ullage.replay.evidence.score import Tally, Watch, evidence_of
 from ullage.replay.run import replay_run
+from ullage.wires import FORMATS
 
 REF = "0123456789abcdef"
 WAIT = [call("bash", "ok", command="make") for _ in range(3)]

@@ -5,8 +5,6 @@ import json
 import pytest
 
 from tests.replay.evidence.conversation import call, errand, run_of, told, user
-from ullage.formats import FORMATS
-from ullage.messages import ToolCall
 from ullage.presets import preset
 from ullage.replay.budgets import budget_of
 from ullage.replay.cost.prices import PROFILES
@@ -17,6 +15,8 @@ from ullage.replay.evidence.service import cost_usd, serve
 from ullage.replay.evidence.subjects import FrameSubject, SessionSubject
 from ullage.replay.gates import Judge
 from ullage.replay.sessions import model_of, session_for
+from ullage.values.messages import ToolCall
+from ullage.wires import FORMATS
 
 PROFILE = PROFILES["anthropic-5m"]
 DUE = "due: invoice_4711 of 12 March\n" + "and nothing else of note\n" * 40

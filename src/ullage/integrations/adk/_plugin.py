@@ -20,20 +20,20 @@ from google.adk.models.llm_request import LlmRequest
 from google.adk.models.llm_response import LlmResponse
 from google.adk.plugins.base_plugin import BasePlugin
 
-from ullage.aio import AsyncSession
-from ullage.budget import Budget
-from ullage.effects import Summarise
-from ullage.environment import whole_number
 from ullage.errors import BudgetExceeded, ConfigError, FormatError
 from ullage.integrations.adk._records import Noted
 from ullage.integrations.adk._requests import has_functions, request_of, show
 from ullage.integrations.adk._results import shorten_result
 from ullage.integrations.adk._rooms import Room, Rooms, Talk
-from ullage.limits import Limits
-from ullage.policy import Policy
 from ullage.presets import from_env
+from ullage.presets.environment import whole_number
+from ullage.session.aio import AsyncSession
+from ullage.spend.budget import Budget
+from ullage.stages.policy import Policy
 from ullage.stores import MemoryStore, Store, open_store
 from ullage.summarise import Summariser
+from ullage.values.effects import Summarise
+from ullage.values.limits import Limits
 
 __all__ = ["UllagePlugin"]
 

@@ -16,11 +16,11 @@ from typing import Any
 
 import msgspec
 
-from ullage.calls import Spent
-from ullage.effects import Output, Record
-from ullage.ledger import Ledger
+from ullage.history.ledger import Ledger
+from ullage.spend.calls import Spent
 from ullage.stores import Store
 from ullage.stores.threaded import Threaded
+from ullage.values.effects import Output, Record
 
 __all__ = ["SPENT", "Noted", "entry_of", "record_of", "spent_in"]
 

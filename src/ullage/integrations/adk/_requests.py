@@ -9,8 +9,8 @@ from google.adk.models.llm_request import LlmRequest
 from google.adk.tools.base_tool import BaseTool
 from google.genai import types
 
-from ullage.aio import AsyncSession
-from ullage.formats._gemini_fields import get
+from ullage.session.aio import AsyncSession
+from ullage.wires.gemini.fields import get
 
 __all__ = ["RecallTool", "has_functions", "request_of", "show"]
 

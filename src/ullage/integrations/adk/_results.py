@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from typing import Any
 
-from ullage.edits import Replace, storable
-from ullage.effects import Output
-from ullage.events import Event
-from ullage.formats import FORMATS
-from ullage.layers import window_of
-from ullage.notices import Words
-from ullage.policy import Policy
+from ullage.loop.services import window_of
+from ullage.stages.policy import Policy
+from ullage.values.edits import Replace, storable
+from ullage.values.effects import Output
+from ullage.values.events import Event
+from ullage.values.notices import Words
+from ullage.wires import FORMATS
 
 __all__ = ["Shortened", "shorten_result"]
 

@@ -15,10 +15,10 @@ from typing import Any
 
 import msgspec
 
-from ullage.aio import AsyncSession
-from ullage.budget import Budget
-from ullage.calls import Spent
 from ullage.integrations.adk._records import SPENT, Noted, entry_of, record_of, spent_in
+from ullage.session.aio import AsyncSession
+from ullage.spend.budget import Budget
+from ullage.spend.calls import Spent
 from ullage.stores import Store
 
 __all__ = ["Room", "Rooms", "Talk"]

@@ -13,11 +13,11 @@ from collections.abc import Iterable, Iterator
 from contextlib import suppress
 
 from ullage.errors import FormatError
-from ullage.formats import FORMATS
 from ullage.replay.evidence.atoms import atoms_of, tokens_in
 from ullage.replay.evidence.story import said
 from ullage.replay.readers import Run
 from ullage.replay.reading import content_of, texts_of
+from ullage.wires import FORMATS
 
 __all__ = ["SHARE", "Census", "common_in", "task_of"]
 

@@ -15,11 +15,11 @@ from typing import Any, Literal, TypeAlias
 
 from msgspec import Struct
 
-from ullage.formats import Format
-from ullage.messages import ToolCall
 from ullage.replay.evidence.atoms import atoms_of
 from ullage.replay.evidence.story import Piece, Story
 from ullage.replay.evidence.texts import Atom, holds, plain, quotes
+from ullage.values.messages import ToolCall
+from ullage.wires import Format
 
 __all__ = [
     "BUCKETS",

@@ -8,10 +8,10 @@ from typing import Any, TypeAlias
 
 from msgspec import Struct
 
-from ullage.formats import Change
-from ullage.messages import Text, ToolResult
 from ullage.replay.evidence.story import Story
 from ullage.replay.gates import Judge
+from ullage.values.messages import Text, ToolResult
+from ullage.wires import Change
 
 __all__ = ["Block", "Frame", "Past", "Shown"]
 

@@ -7,9 +7,9 @@ from __future__ import annotations
 
 import re
 
-from ullage.messages import ToolCall
-from ullage.policy import kind_of
 from ullage.replay.evidence.atoms import leaves
+from ullage.stages.policy import kind_of
+from ullage.values.messages import ToolCall
 
 __all__ = ["reads_only"]
 

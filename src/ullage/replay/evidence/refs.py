@@ -15,13 +15,13 @@ from typing import Protocol
 
 from msgspec import Struct
 
-from ullage.messages import Text
-from ullage.notices import Pointer, pointers
 from ullage.replay.evidence.story import Piece, Story
 from ullage.replay.evidence.texts import Atom, holds, plain, quotes, words
 from ullage.replay.reading import ask, follow, leads_to
 from ullage.session import Session
-from ullage.toolset import CONTINUATION, READ
+from ullage.values.messages import Text
+from ullage.values.notices import Pointer, pointers
+from ullage.values.toolset import CONTINUATION, READ
 
 __all__ = [
     "Library",

@@ -13,7 +13,6 @@ from typing import Any
 from msgspec import Struct
 from msgspec.structs import astuple, replace
 
-from ullage.formats import FORMATS
 from ullage.replay.evidence.demands import (
     BUCKETS,
     Demand,
@@ -28,6 +27,7 @@ from ullage.replay.evidence.sight import Seen, Sight
 from ullage.replay.evidence.story import Story
 from ullage.replay.readers import Run
 from ullage.replay.reading import reachable_with
+from ullage.wires import FORMATS
 
 __all__ = ["Evidence", "Tally", "Verdict", "Watch", "evidence_of", "watch_over"]
 

@@ -19,7 +19,6 @@ from typing import Any, Protocol
 from msgspec import Struct
 from msgspec.structs import asdict
 
-from ullage.formats.convert import convert
 from ullage.replay.boundaries import boundaries
 from ullage.replay.cost.cache import Caches, Totals, total_usd
 from ullage.replay.cost.prefix import head_of
@@ -31,6 +30,7 @@ from ullage.replay.evidence.sight import Sight
 from ullage.replay.evidence.story import Story
 from ullage.replay.gates import Judge
 from ullage.replay.readers import Run
+from ullage.wires.convert import convert
 
 __all__ = ["Counts", "Serviced", "Subject", "cost_usd", "serve"]
 

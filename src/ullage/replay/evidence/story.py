@@ -14,10 +14,10 @@ from typing import Any, Literal, TypeAlias
 
 from msgspec import Struct
 
-from ullage.formats import Format
-from ullage.messages import Message, Reasoning, Text, ToolCall, ToolResult
+from ullage.history.transcript import Transcript
 from ullage.replay.evidence.texts import Atom, holds, plain, quotes, words
-from ullage.transcript import Transcript
+from ullage.values.messages import Message, Reasoning, Text, ToolCall, ToolResult
+from ullage.wires import Format
 
 __all__ = ["Piece", "Said", "Story", "said"]
 

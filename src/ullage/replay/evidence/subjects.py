@@ -6,7 +6,6 @@ from collections.abc import Sequence
 from typing import Any
 
 from ullage.errors import OverLimitError
-from ullage.formats import FORMATS
 from ullage.presets import NAMES, preset
 from ullage.replay.budgets import budget_of
 from ullage.replay.cost.prefix import head_of
@@ -19,7 +18,8 @@ from ullage.replay.evidence.story import Story
 from ullage.replay.gates import Judge
 from ullage.replay.readers import Run
 from ullage.replay.sessions import model_of, session_for
-from ullage.usage import Usage
+from ullage.values.usage import Usage
+from ullage.wires import FORMATS
 
 __all__ = ["FrameSubject", "SessionSubject", "subject_for"]
 

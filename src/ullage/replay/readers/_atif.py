@@ -16,7 +16,7 @@ from typing import Any
 
 from ullage.replay.readers._chat import chat_reply, chat_result, fields_of, text_of
 from ullage.replay.readers._history import History, seconds
-from ullage.usage import Usage
+from ullage.values.usage import Usage
 
 __all__ = ["is_atif", "tell"]
 

@@ -6,7 +6,7 @@ from typing import Any, Protocol
 
 from ullage.replay.readers._request import anthropic_usage
 from ullage.replay.readers._run import Report, Run
-from ullage.usage import Usage
+from ullage.values.usage import Usage
 
 __all__ = ["build"]
 

@@ -19,7 +19,7 @@ from typing import Any
 
 from ullage.replay.readers._history import History, seconds
 from ullage.replay.readers._run import Report, Run
-from ullage.usage import Usage
+from ullage.values.usage import Usage
 
 __all__ = ["Log", "is_line"]
 

@@ -18,7 +18,7 @@ from typing import Any
 from ullage.replay.readers._chat import chat_reply, chat_result, text_of
 from ullage.replay.readers._history import History, seconds
 from ullage.replay.readers._run import Report, Run
-from ullage.usage import Usage
+from ullage.values.usage import Usage
 
 __all__ = ["CopilotLog", "PiLog", "is_copilot_line", "is_pi_line"]
 

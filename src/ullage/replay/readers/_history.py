@@ -19,7 +19,7 @@ from datetime import datetime
 from typing import Any
 
 from ullage.replay.readers._run import FormatName, Report, Run
-from ullage.usage import Usage
+from ullage.values.usage import Usage
 
 __all__ = ["History", "seconds"]
 

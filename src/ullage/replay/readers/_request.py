@@ -15,9 +15,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from ullage.formats import FORMATS
 from ullage.replay.readers._run import FormatName, Report, Run
-from ullage.usage import Usage
+from ullage.values.usage import Usage
+from ullage.wires import FORMATS
 
 __all__ = ["anthropic_usage", "has_messages", "is_request", "run_of", "runs_of"]
 

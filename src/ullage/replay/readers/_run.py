@@ -8,7 +8,7 @@ from typing import Any, Literal, TypeAlias
 from msgspec import Struct
 from msgspec.structs import replace
 
-from ullage.usage import Usage
+from ullage.values.usage import Usage
 
 __all__ = ["Damage", "FormatName", "Grade", "OnDamage", "Report", "Run"]
 

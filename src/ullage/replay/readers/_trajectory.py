@@ -12,7 +12,7 @@ from typing import Any
 
 from ullage.replay.readers._request import has_messages
 from ullage.replay.readers._run import FormatName, Report, Run
-from ullage.usage import Usage
+from ullage.values.usage import Usage
 
 __all__ = ["is_trajectory", "runs_of"]
 

@@ -1,0 +1,350 @@
+"""The history as values, in step with the chain.
+
+A transcript holds what is worked out once per message and never changes while the message
+stays the same: the parsed message, its digest, the chain after it, its token counts, and
+where each call and result stands. It only ever grows; a history that was changed or rewound
+gets a new one, which takes over everything up to the change.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections.abc import Callable, Iterator
+from typing import Any, Literal, TypeVar
+
+from ullage.history import canon
+from ullage.values.edits import Address, whole
+from ullage.values.effects import Output
+from ullage.values.messages import (
+    Content,
+    Media,
+    Message,
+    Opaque,
+    Part,
+    Reasoning,
+    Text,
+    ToolCall,
+    ToolResult,
+)
+
+__all__ = ["Leaf", "Location", "Transcript", "leaves_of"]
+
+Location = tuple[int, int, int]
+"""Where a leaf stands: message index, part index, item index."""
+
+Leaf = tuple[int, int, Part | Content]
+"""Part index, item index within the part, and what stands there."""
+
+
+def leaves_of(message: Message) -> Iterator[Leaf]:
+    """Everything a message holds, in wire order: each part, or each item of a result."""
+    for number, part in enumerate(message.parts):
+        if isinstance(part, ToolResult):
+            for item, content in enumerate(part.content):
+                yield number, item, content
+        else:
+            yield number, 0, part
+
+
+T = TypeVar("T")
+
+
+class Transcript:
+    """Messages, digests and chain of one line of history (without leading system text).
+
+    Attributes:
+        messages: the parsed messages.
+        digests: the digest of each, 16 bytes.
+        chain: one longer: ``chain[i]`` is the chain before message ``i``. A message that is
+            nothing but reasoning leaves it as it was: clients drop such messages.
+        counts: tokens of each leaf of each message, None until counted.
+    """
+
+    def __init__(self, root: bytes) -> None:
+        self.messages: list[Message] = []
+        self.digests: list[bytes] = []
+        self.chain: list[bytes] = [root]
+        self.counts: list[tuple[int, ...] | None] = []
+        self._lengths: dict[bytes, int] = {root: 0}
+        self._alike: dict[bytes, list[int]] = {}
+        self._said: list[int] = [-1]
+        self._turns: list[int] = [-1]
+        self._seams: list[bool] = []
+        self._closed: list[bool] = []
+        self._open: dict[str, ToolCall | Opaque] = {}
+        self._spots: dict[tuple[str, str, int], tuple[int, int]] = {}
+        self._ordinals: dict[tuple[int, int], int] = {}
+        self._times: dict[tuple[str, str], int] = {}
+        self._answers: dict[tuple[int, int], tuple[int, int]] = {}
+        self._refs: dict[Location, str] = {}
+        self._texts: dict[Location, Output] = {}
+        self._standing: list[int] = []
+        self._compactions: list[int] = []
+        self._bound: list[int] = []
+        self._asked: list[int] = []
+        self._made: dict[Callable[[Transcript, int], Any], dict[int, Any]] = {}
+
+    def __len__(self) -> int:
+        return len(self.messages)
+
+    def append(
+        self, message: Message, digest: bytes, counts: tuple[int, ...] | None = None
+    ) -> None:
+        """Take in the next message."""
+        index = len(self.messages)
+        self.messages.append(message)
+        self.digests.append(digest)
+        self.counts.append(counts)
+        last = self.chain[-1]
+        self.chain.append(last if message.only_thought else canon.extend(last, digest))
+        self._lengths.setdefault(self.chain[-1], index + 1)
+        self._standing += [index] if message.stands else []
+        self._bound += [index] if _is_bound(message) else []
+        self._asked += [index] if message.role == "user" and not message.results else []
+        self._alike.setdefault(digest, []).append(index)
+        speaks = message.role == "assistant"
+        before = self.messages[index - 1].role if index else ""
+        starts = index if speaks and before != "assistant" else self._turns[-1]
+        self._closed.append(not self._open)
+        self._turns.append(starts)
+        self._said.append(index if speaks else self._said[-1])
+        self._seams.append(not self._open and (starts == index or not speaks))
+        if starts == index:
+            # A call never answered must not block every later cut (F06), unless it may yet be.
+            self._open = {name: call for name, call in self._open.items() if _is_late(call)}
+        for number, part in enumerate(message.parts):
+            if isinstance(part, ToolCall):
+                self._note("call", part.id, index, number)
+                self._open[part.id] = part
+            elif isinstance(part, ToolResult):
+                self._note("result", part.call_id, index, number)
+                call_id = self._answered(part)
+                self._open.pop(call_id, None)
+                name = whole(call_id)
+                times = self._times.get(("call", name), 0)
+                if times:
+                    self._answers[index, number] = self._spots["call", name, times - 1]
+            elif isinstance(part, Opaque):
+                if part.kind == "compaction":
+                    self._compactions.append(index)
+                self._open.pop(part.closes, None)
+                if part.opens:
+                    self._open[part.opens] = part
+
+    def _answered(self, result: ToolResult) -> str:
+        """The id of the call a result answers: its own, else the first open one of its tool.
+
+        Where only one of the two has an id, name and order pair them (F09).
+        """
+        if result.call_id in self._open or not result.name:
+            return result.call_id
+        calls = ((id, call) for id, call in self._open.items() if isinstance(call, ToolCall))
+        return next((id for id, call in calls if call.name == result.name), result.call_id)
+
+    def _note(self, kind: str, name: str, index: int, number: int) -> None:
+        name = whole(name)
+        ordinal = self._times.get((kind, name), 0)
+        self._times[kind, name] = ordinal + 1
+        self._spots[kind, name, ordinal] = (index, number)
+        self._ordinals[index, number] = ordinal
+
+    def refresh(self, index: int, message: Message) -> None:
+        """Take a message's new wording: same digest, but markers or reasoning differ."""
+        for number, item, _ in leaves_of(self.messages[index]):
+            self._refs.pop((index, number, item), None)
+            self._texts.pop((index, number, item), None)
+        if _is_bound(message) != _is_bound(self.messages[index]):
+            others = (other for other in self._bound if other != index)
+            self._bound = sorted([*others, index]) if _is_bound(message) else [*others]
+        self.messages[index] = message
+        self.counts[index] = None
+        for made in self._made.values():
+            made.pop(index, None)
+
+    def find(self, key: bytes) -> int | None:
+        """The length of the shortest history whose chain is ``key``, or None."""
+        return self._lengths.get(key)
+
+    def boundaries(self, after: int) -> Iterator[int]:
+        """The lengths beyond ``after`` at which a request was, or is now to be, sent.
+
+        A request was sent before each reply; a reply may be several assistant messages.
+        """
+        for index in range(after + 1, len(self.messages)):
+            if self.starts_turn(index):
+                yield index
+        if len(self.messages) > after:
+            yield len(self.messages)
+
+    def decision_key(self, length: int) -> bytes:
+        """What a decision made at this length is keyed by: the last assistant message.
+
+        Before the model has spoken there is none; then it is everything said so far.
+        """
+        said = self._said[length]
+        return self.chain[said + 1] if said >= 0 else self.chain[length]
+
+    def decision_keys(self, after: int, length: int) -> list[bytes]:
+        """The keys of every decision that may have been made beyond ``after``, up to ``length``.
+
+        The last is that of ``length``. There are others where a request ended in the middle
+        of what now counts as one turn: with a reply that went on, or a user who did.
+        """
+        lengths = range(min(after + 1, length), length + 1)
+        return list(dict.fromkeys(self.decision_key(stop) for stop in lengths))
+
+    def starts_turn(self, index: int) -> bool:
+        """Whether a reply of the model begins with this message."""
+        return self._turns[index + 1] == index
+
+    def turn_start(self, length: int) -> int:
+        """Where the last reply before ``length`` begins; 0 if there is none."""
+        return max(self._turns[length], 0)
+
+    def may_cut(self, index: int) -> bool:
+        """Whether a history may begin anew here: a reply begins, and no call is open."""
+        return self._seams[index] and self.starts_turn(index)
+
+    def seam(self, index: int) -> bool:
+        """Whether what stands before this message may be parted from it.
+
+        It may not within a reply, nor between a call and its result, nor behind a system
+        message, which would then stand before an account: a reply follows it (A20).
+        """
+        leads = index > 0 and self.messages[index - 1].role == "system"
+        return self._seams[index] and not leads
+
+    def in_loop(self, index: int, length: int) -> bool:
+        """Whether the user says nothing but results from this message on up to ``length``."""
+        at = bisect_left(self._asked, index)
+        return at == len(self._asked) or self._asked[at] >= length
+
+    def closed(self, length: int) -> bool:
+        """Whether nothing before this length still waits for its answer."""
+        return self._closed[length] if length < len(self.messages) else not self._open
+
+    def reply(self, index: int, stop: int) -> range:
+        """The messages below ``stop`` of the reply that an assistant message is part of."""
+        if self.messages[index].role != "assistant":
+            return range(index, index + 1)
+        end = index + 1
+        while end < stop and self.messages[end].role == "assistant":
+            end += 1
+        return range(self._turns[index + 1], end)
+
+    def call_for(self, index: int, number: int) -> ToolCall | None:
+        """The call that the result at (message, part) answers: the newest with its id."""
+        found = self._answers.get((index, number))
+        if found is None:
+            return None
+        part = self.messages[found[0]].parts[found[1]]
+        return part if isinstance(part, ToolCall) else None
+
+    def home(self, index: int, number: int) -> int | None:
+        """The message of the call that the result at (message, part) answers."""
+        found = self._answers.get((index, number))
+        return None if found is None else found[0]
+
+    def newest_result(self, call_id: str) -> Location | None:
+        """Where the newest result of a call id stands."""
+        name = whole(call_id)
+        times = self._times.get(("result", name), 0)
+        return (*self._spots["result", name, times - 1], 0) if times else None
+
+    def locate(self, place: Address) -> Location | None:
+        """Where a place stands in this history, or None."""
+        if place.kind == "text":
+            alike = self._alike.get(bytes.fromhex(place.id), ())
+            return (alike[place.ordinal], place.item, 0) if place.ordinal < len(alike) else None
+        found = self._spots.get((place.kind, place.id, place.ordinal))
+        return (*found, place.item) if found else None
+
+    def leaf(self, spot: Location) -> Part | Content | None:
+        """What stands at a spot, or None if the message is shorter than that."""
+        index, number, item = spot
+        parts = self.messages[index].parts
+        part = parts[number] if number < len(parts) else None
+        if isinstance(part, ToolResult):
+            return part.content[item] if item < len(part.content) else None
+        return part
+
+    def output(self, spot: Location) -> Output | None:
+        """What the leaf at a spot is set aside as, or None. Its ref is worked out once."""
+        output = self._texts.get(spot)
+        if output is not None:
+            return output
+        kept = _set_aside(self.leaf(spot))
+        if kept is None:
+            return None
+        ref = self._refs.get(spot)
+        if ref is None:
+            ref = self._refs[spot] = canon.ref_of(*kept)
+        output = Output(ref, *kept)
+        if output.kind == "text":  # the caller's own string; a block would be a copy of it
+            self._texts[spot] = output
+        return output
+
+    def outputs(self, index: int, number: int) -> Iterator[Output]:
+        """What the leaves of a part are set aside as."""
+        part = self.messages[index].parts[number]
+        for item in range(len(part.content) if isinstance(part, ToolResult) else 1):
+            output = self.output((index, number, item))
+            if output is not None:
+                yield output
+
+    def once(self, make: Callable[[Transcript, int], T], index: int) -> T:
+        """What a pure function makes of a message and what is before it; worked out once."""
+        made: dict[int, T] = self._made.setdefault(make, {})
+        if index not in made:
+            made[index] = make(self, index)
+        return made[index]
+
+    def standing(self, start: int, stop: int) -> list[int]:
+        """The messages of a run that nothing may take the place of (`Message.stands`)."""
+        at = self._standing
+        return at[bisect_left(at, start) : bisect_left(at, stop)]
+
+    def bound(self, start: int, stop: int) -> list[int]:
+        """The messages of a run that hold reasoning bound to what is before it."""
+        return self._bound[bisect_left(self._bound, start) : bisect_left(self._bound, stop)]
+
+    def compaction(self, start: int, stop: int) -> int | None:
+        """The newest message of a run that holds a compaction of the provider."""
+        at = bisect_left(self._compactions, stop)
+        newest = self._compactions[at - 1] if at else -1
+        return newest if newest >= start else None
+
+    def place(self, spot: Location) -> Address:
+        """The address of the leaf at a spot."""
+        index, number, item = spot
+        part = self.messages[index].parts[number]
+        if isinstance(part, ToolResult):
+            return Address("result", whole(part.call_id), self._ordinals[index, number], item)
+        if isinstance(part, ToolCall):
+            return Address("call", whole(part.id), self._ordinals[index, number])
+        digest = self.digests[index]
+        return Address("text", digest.hex(), bisect_left(self._alike[digest], index), number)
+
+
+def _set_aside(leaf: Part | Content | None) -> tuple[str, Literal["text", "block"]] | None:
+    """The text a leaf is kept as, and of what kind; None if it may not be set aside."""
+    match leaf:
+        case Text(text=text) | ToolCall(arguments=text):
+            return text, "text"
+        case Media(block=block) if block is not None:
+            return canon.canonical_json(block), "block"
+        case Media(kind=kind, mime=mime, data=data):
+            return canon.canonical_json({"kind": kind, "mime": mime, "data": data}), "block"
+        case Opaque(text=text):
+            return text, "block"
+        case _:
+            return None
+
+
+def _is_late(call: ToolCall | Opaque) -> bool:
+    """Whether what is open may be answered in any later turn."""
+    return call.late
+
+
+def _is_bound(message: Message) -> bool:
+    return any(isinstance(part, Reasoning) and part.bound for part in message.parts)

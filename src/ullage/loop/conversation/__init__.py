@@ -1,0 +1,41 @@
+"""A conversation that is kept in a database and loaded from its newest summary on.
+
+    kept = Conversation(ConversationStore("chat.db"), "session-1", "gpt-4.1", store="outputs.db")
+    kept.append([{"role": "user", "content": "Mend the loader."}])
+    reply = client.chat.completions.create(**kept.fit({"model": "gpt-4.1"}))
+    kept.append([reply.choices[0].message])
+
+A session fits what is loaded. Where its policy, or the guard, finds that it is time to stand for
+messages by less, the summary is made anew of the whole history, the compacted messages too, and
+the boundary, the summary and the marks are written in one transaction. What is loaded begins
+there, so that one summary stands however often it is compacted.
+
+    ┌ history ─────────────────────────────┐
+    │ compacted, kept  │ from the boundary │      the summary is made of the left side
+    └──────────────────┴───────────────────┘
+             summary + │ from the boundary │      what is loaded, fitted and sent
+                       └───────────────────┘
+
+`AsyncConversation` is the same for an event loop. There a model is asked for the summary beside
+the turns, before it is needed.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+from ullage.loop.conversation._core import CompactionResult
+from ullage.loop.conversation._sync import Conversation
+
+if TYPE_CHECKING:
+    from ullage.loop.conversation._async import AsyncConversation
+
+__all__ = ["AsyncConversation", "CompactionResult", "Conversation"]
+
+
+def __getattr__(name: str) -> Any:
+    """The one for an event loop, loaded when it is first asked for: asyncio is much to import."""
+    if name == "AsyncConversation":
+        return import_module("ullage.loop.conversation._async").AsyncConversation
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -1,0 +1,144 @@
+"""The conversation for an event loop. Apart, because asyncio is a third of what an import costs.
+
+fit ─▶ the view is over the softer threshold ─▶ a model is asked for the summary, in a task
+fit ─▶ compaction is due: what is ready is written down, what is not is not waited for
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping, Sequence
+from functools import partial
+from types import TracebackType
+from typing import Any, Self
+
+from ullage.errors import UllageError
+from ullage.loop.conversation._core import ConversationCore
+from ullage.loop.conversation._plan import Plan
+from ullage.session.ahead import Ahead, wanted
+from ullage.session.aio import AsyncSession
+from ullage.session.drivers import arun
+from ullage.stages.compact import compact, surely_over
+from ullage.stores.conversations import CompactionPart, StoredMessage
+from ullage.turn.filling import Filled
+from ullage.values.edits import Span
+from ullage.values.effects import Do, Steps
+
+__all__ = ["AsyncConversation"]
+
+_BEFORE_GUARD = partial(
+    compact, pressed=partial(surely_over, share=0.80), keeps_task=False, least_share=0.0
+)
+"""The policy's threshold may be by a rough estimate, and the guard be first with a summary."""
+
+
+class AsyncConversation(ConversationCore):
+    """`Conversation` for an event loop: the same settings, the same views, awaited.
+
+    ``store`` may also be an `ullage.AsyncStore`, and the summariser may be async. The
+    conversation's own store is used in a thread.
+
+    With a summariser, a summary is begun beside the turns before it is needed, at the threshold of
+    the policy's ``ahead`` or at 80 % of the limit, before the guard has to act; the `fit` that
+    needs it writes it down. No `fit` waits for one that was begun, nor is a model asked again in
+    its place: if it is late, refused or cancelled, the deterministic summary stands. Where none
+    was begun, since the view grew too much at once, the model is asked within that `fit`, as in
+    `Conversation`, for no longer than the summariser's ``timeout_s``.
+    """
+
+    session: AsyncSession
+    _session_of = AsyncSession
+    _can_await = True
+
+    def _begin(self) -> None:
+        self._lock = asyncio.Lock()
+        self._ahead = Ahead()
+        self._was_begun = False
+
+    @property
+    def preparing(self) -> asyncio.Task[None] | None:
+        """The summary under way beside the turns, to be awaited or cancelled, or None."""
+        return self._ahead.under_way
+
+    @property
+    async def messages(self) -> list[Any]:
+        """See `Conversation.messages`: ``await conversation.messages``.
+
+        Raises:
+            StoreError: the conversation cannot be read.
+        """
+        async with self._lock:
+            messages: list[Any] = await self._run(self._messages())
+            return messages
+
+    async def append(self, messages: Sequence[Any]) -> tuple[str, ...]:
+        """See `Conversation.append`. Cancelled, it has happened whole or not at all."""
+        async with self._lock:
+            ids: tuple[str, ...] = await self._run(self._append(messages))
+            return ids
+
+    async def fit(self, request: Mapping[str, Any]) -> dict[str, Any]:
+        """See `Conversation.fit`."""
+        async with self._lock:
+            view: dict[str, Any] = await self._run(self._fit(request))
+            self._look_ahead()
+            return view
+
+    async def close(self) -> None:
+        """Close the session. A summary under way is given up."""
+        await self._ahead.cancel()
+        await self.session.close()
+
+    async def _run(self, steps: Steps[Any]) -> Any:
+        session = self.session
+        tenant = session.settings.tenant
+        return await arun(steps, session.store, tenant, self._summaries, self._ahead)
+
+    @property
+    def _is_asked_in_turn(self) -> bool:
+        return not self._was_begun and self._ahead.under_way is None
+
+    def _look_ahead(self) -> None:
+        """Begin the next summary, if the view is over the softer threshold."""
+        session = self.session
+        if self._summaries is None or session.budget.is_used_up or not self._is_asked_in_turn:
+            return
+        boundary = self._boundary_ahead()
+        if boundary is not None:
+            self._was_begun = True
+            steps = self._prepared(self._planned(boundary.id))
+            session.events.append(self._ahead.begin(partial(self._run, steps)))
+
+    def _boundary_ahead(self) -> StoredMessage | None:
+        """Where what is loaded is to begin, if a summary is to be begun now."""
+        session = self.session
+        for stage in (session.settings.policy.ahead, _BEFORE_GUARD):
+            cut = wanted(stage, session.window)
+            if cut is not None and isinstance(cut.edit, Span):
+                return self._stored(session.window.transcript.find(cut.edit.upto))
+        return None
+
+    def _prepared(self, planned: Do) -> Steps[Filled | None]:
+        """A summary as it will be needed; None if the history could not be read."""
+        try:
+            plan: Plan = yield planned
+        except UllageError:
+            return None  # the turn that needs it meets the same, and tells of it
+        return None if plan.cut is None else (yield from self._ask(plan.window, plan.cut))
+
+    def _mark(self, boundary_id: str, summary: str, tokens: int) -> Steps[CompactionPart]:
+        part = yield from super()._mark(boundary_id, summary, tokens)
+        self._was_begun = False
+        self._ahead.forget()
+        return part
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        at: TracebackType | None,
+    ) -> None:
+        await self.close()

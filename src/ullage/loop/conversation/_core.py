@@ -1,0 +1,251 @@
+"""What both conversations share: everything that does no I/O, and each call as steps."""
+
+from __future__ import annotations
+
+import os
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
+from typing import TYPE_CHECKING, Any, ClassVar
+
+from msgspec import Struct
+
+from ullage.errors import ConfigError
+from ullage.history.window import Window
+from ullage.loop.conversation._plan import Plan, Row, planned, row_of, summarising
+from ullage.presets import preset
+from ullage.session import Session
+from ullage.spend.budget import Budget
+from ullage.stages.policy import Policy
+from ullage.stores import AsyncStore, Store
+from ullage.stores.conversations import CompactionPart, ConversationStore, StoredMessage
+from ullage.summarise import Summaries, Summariser, of
+from ullage.turn.filling import Asking, Filled, fill, for_history, refusal
+from ullage.values.edits import Cut
+from ullage.values.effects import Commit, Do, Prepared, Steps, Summarise
+from ullage.values.limits import Limits
+from ullage.values.usage import Usage
+
+if TYPE_CHECKING:
+    from ullage.session.aio import AsyncSession  # it imports asyncio
+
+__all__ = ["CompactionResult", "ConversationCore"]
+
+_ROUNDS = 3
+"""So many compactions a fit makes at most."""
+_LATE = "what was begun beside the turns was not ready"
+
+
+class CompactionResult(Struct, frozen=True, kw_only=True):
+    """What one compaction did (three-layer document, "Compaction Service").
+
+    Attributes:
+        was_compacted: whether there was one.
+        tokens_before: what the request held, by the window's estimate.
+        tokens_after: what it holds now.
+        messages_compacted: how many messages the summary stands for, of the whole history.
+        summary: its text, without the words around it; None where there was none.
+        compaction_part_id: its row's; None where there was none.
+    """
+
+    was_compacted: bool = False
+    tokens_before: int = 0
+    tokens_after: int = 0
+    messages_compacted: int = 0
+    summary: str | None = None
+    compaction_part_id: str | None = None
+
+
+class ConversationCore(ABC):
+    """What both conversations share. The arguments are those of `Conversation`."""
+
+    _session_of: ClassVar[type[Session] | type[AsyncSession]]
+    _can_await: ClassVar[bool] = False
+    session: Session | AsyncSession
+
+    def __init__(
+        self,
+        kept: ConversationStore,
+        name: str,
+        model: str,
+        *,
+        policy: str | Policy = "three_layer",
+        limits: Limits | None = None,
+        store: str | os.PathLike[str] | Store | AsyncStore | None = None,
+        tenant: str = "",
+        recall: bool | None = None,
+        budget: Budget | None = None,
+        summariser: Summariser | Callable[[Summarise], Any] | None = None,
+    ) -> None:
+        policy = preset(policy) if isinstance(policy, str) else policy
+        self._stage = summarising(policy)
+        writer = None if summariser is None else of(summariser)
+        if writer is not None and writer.is_async and not self._can_await:
+            raise ConfigError(
+                "summariser", "it must be awaited", "Use an AsyncConversation, or a sync client."
+            )
+        self.session = self._session_of(
+            model,
+            policy=policy,
+            limits=limits,
+            format=kept.wire.name,
+            store=store,
+            tenant=tenant,
+            recall=policy.toolset.offered if recall is None else recall,
+            budget=budget,
+        )
+        self._summaries: Summaries | None = None
+        if writer is not None:
+            self._summaries = Summaries(writer, self.session.budget, "summaries")
+        self._summary_usage = Usage()
+        self._kept = kept
+        self._name = name
+        self._loaded: list[StoredMessage] | None = None
+        self.compacted = CompactionResult()
+        self._begin()
+
+    @abstractmethod
+    def _begin(self) -> None:
+        """Make what each kind has of its own, once all else is set: its lock; read ahead."""
+
+    @property
+    def usage(self) -> Usage:
+        """The sum of everything reported so far, summaries included."""
+        if self._summaries is not None:
+            self._summary_usage += self._summaries.take().usage
+        return self.session.usage + self._summary_usage
+
+    # ── what is loaded ───────────────────────────────────────────────────────────────
+
+    def _load(self) -> Steps[list[StoredMessage]]:
+        """What is loaded; read again where it is not known what was written."""
+        if self._loaded is None:
+            read = partial(self._kept.load, self._name, as_user=True)
+            self._loaded = list((yield Do(read)))
+        return self._loaded
+
+    def _messages(self) -> Steps[list[Any]]:
+        return [stored.message for stored in (yield from self._load())]
+
+    def _append(self, messages: Sequence[Any]) -> Steps[tuple[str, ...]]:
+        loaded, self._loaded = self._loaded, None
+        ids: tuple[str, ...] = yield Do(partial(self._kept.append, self._name, messages))
+        if loaded is not None:
+            self._loaded = loaded + [
+                StoredMessage(id=id, message=message, is_compacted=False, created_at="")
+                for id, message in zip(ids, messages, strict=True)
+            ]
+        return ids
+
+    def _stored(self, index: int | None) -> StoredMessage | None:
+        """The loaded message at an index of the session's window, which has no system's head."""
+        if index is None or self._loaded is None:
+            return None
+        wire = self._kept.wire
+        messages = [stored.message for stored in self._loaded]
+        at = len(wire.leading({wire.key: messages})) + index
+        return self._loaded[at] if at < len(self._loaded) else None
+
+    # ── one turn ─────────────────────────────────────────────────────────────────────
+
+    def _fit(self, request: Mapping[str, Any]) -> Steps[dict[str, Any]]:
+        key = self._kept.wire.key
+        if request.get(key):
+            raise ConfigError(key, "it is kept already", "Give the request without it.")
+        view = yield from self._view(request)
+        written, before = None, _unfitted(self.session.window)
+        for _ in range(_ROUNDS):
+            part = yield from self._compact()
+            if part is None:
+                break
+            written = part
+            view = yield from self._view(request)
+        self.compacted = _result(written, before, self.session.window.estimate)
+        return view
+
+    def _view(self, request: Mapping[str, Any]) -> Steps[dict[str, Any]]:
+        """The session's view of what is loaded."""
+        asked = {**request, self._kept.wire.key: (yield from self._messages())}
+        view: dict[str, Any] = yield Do(partial(self.session.fit, asked))
+        return view
+
+    def _compact(self) -> Steps[CompactionPart | None]:
+        """Summarise all before the boundary, if the view stands for some of it by less.
+
+        None if it does not, or if nothing is won.
+        """
+        span = self.session.window.span
+        boundary = self._stored(span[1] if span else None)
+        if boundary is None:
+            return None
+        plan: Plan = yield self._planned(boundary.id)
+        if plan.cut is None:
+            return None
+        filled = yield from self._filled(plan.window, plan.cut)
+        if filled.refused:
+            self.session.events.append(refusal(filled.refused))
+        row: Row | None = yield Do(partial(row_of, plan, filled.cut))
+        if row is None:
+            return None
+        yield Commit(row.outputs, ())
+        return (yield from self._mark(row.boundary_id, row.summary, row.tokens))
+
+    def _planned(self, boundary_id: str) -> Do:
+        """Read the whole history, and plan its compaction up to a boundary."""
+        session = self.session
+        window, tenant = session.window, session.settings.tenant
+        return Do(
+            partial(planned, self._kept, self._name, boundary_id, self._stage, window, tenant)
+        )
+
+    def _filled(self, window: Window, cut: Cut) -> Steps[Filled]:
+        """A cut with what a model has to add; what was prepared beside the turns goes first.
+
+        Where something was begun there and cannot be used, nobody is asked again: the
+        deterministic summary stands.
+        """
+        prepared = for_history(window, (yield Prepared(wait=False)))
+        if prepared is None and self._is_asked_in_turn:
+            return (yield from self._ask(window, cut))
+        if prepared is None or prepared.refused:
+            return Filled(cut, prepared.refused if prepared else _LATE)
+        return prepared
+
+    @property
+    def _is_asked_in_turn(self) -> bool:
+        """Whether a model is asked for a summary while the turn waits."""
+        return True
+
+    def _ask(self, window: Window, cut: Cut) -> Steps[Filled]:
+        model, asking = window.meter.model, None
+        if self._summaries is not None:
+            asking = Asking(partial(self._summaries.summariser.window_for, caller=model), model)
+        return (yield from fill(cut, asking, window.meter.text))
+
+    def _mark(self, boundary_id: str, summary: str, tokens: int) -> Steps[CompactionPart]:
+        """Write a compaction down, and load what is left."""
+        self._loaded = None
+        mark = partial(self._kept.mark_compacted, boundary_id, summary, tokens=tokens)
+        part: CompactionPart = yield Do(mark)
+        yield from self._load()
+        return part
+
+
+def _unfitted(window: Window) -> int:
+    """What the request would hold if nothing stood for a run of messages."""
+    held = sum(map(window.message_tokens, range(window.size)))
+    return window.calibration.apply(window.head_tokens + held)
+
+
+def _result(part: CompactionPart | None, before: int, after: int) -> CompactionResult:
+    """What is told of the newest `fit`, given the compaction it wrote, if any."""
+    if part is None:
+        return CompactionResult(tokens_before=after, tokens_after=after)
+    return CompactionResult(
+        was_compacted=True,
+        tokens_before=before,
+        tokens_after=after,
+        messages_compacted=part.compacted_message_count,
+        summary=part.summary,
+        compaction_part_id=part.id,
+    )

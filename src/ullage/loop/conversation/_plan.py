@@ -1,0 +1,144 @@
+"""One compaction of a whole conversation: what a summary stands for, and its row."""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import Any, NamedTuple
+
+from msgspec.structs import replace
+
+from ullage.errors import ConfigError
+from ullage.history import canon
+from ullage.history.transcript import Transcript
+from ullage.history.window import Window
+from ullage.stages.account import outputs_of
+from ullage.stages.compact import OURS, compact
+from ullage.stages.policy import Policy
+from ullage.stores.conversations import CompactionPart, ConversationStore
+from ullage.tokens.meter import Meter
+from ullage.values.edits import Cut, Skipped, Span
+from ullage.values.effects import Output
+from ullage.wires import Format
+
+__all__ = ["Plan", "Row", "planned", "row_of", "summarising"]
+
+_SUMMARY_SHARE = 0.12
+_BOUNDLESS_TOKENS = 1 << 40
+"""The limit of the window over the whole history: nothing of it is ever sent."""
+
+
+class Plan(NamedTuple):
+    """A compaction before a model has added to it.
+
+    Attributes:
+        window: the whole history but for the system's head, the newest summary standing.
+        ids: the ids of its messages, in order.
+        cut: the summary of all before a boundary, or None if nothing is won by it.
+    """
+
+    window: Window
+    ids: tuple[str, ...]
+    cut: Cut | None
+
+
+class Row(NamedTuple):
+    """A compaction as it is written down.
+
+    Attributes:
+        boundary_id: the first message that is still to be loaded.
+        summary: what stands for those before it, without the store's words around it.
+        tokens: how many tokens those had.
+        outputs: everything the summary names, to be kept first.
+    """
+
+    boundary_id: str
+    summary: str
+    tokens: int
+    outputs: tuple[Output, ...]
+
+
+def summarising(policy: Policy) -> partial[Any]:
+    """A policy's compaction, for summaries that the store puts its own words around.
+
+    Raises:
+        ConfigError: the policy has none.
+    """
+    stage = policy.on_request
+    if not isinstance(stage, partial) or stage.func is not compact:
+        raise ConfigError("policy", "it has no compaction", "Use a policy that compacts.")
+    prompt = replace(stage.keywords.get("prompt", OURS), opens="", closes="")
+    return partial(stage, prompt=prompt, keeps_task=False, least_messages=1, least_share=0.0)
+
+
+def planned(
+    kept: ConversationStore,
+    name: str,
+    boundary_id: str,
+    stage: partial[Any],
+    shown: Window,
+    tenant: str,
+) -> Plan:
+    """Read a whole conversation and plan its compaction. It blocks, and changes nothing.
+
+    Args:
+        kept: where the conversation is.
+        name: which it is.
+        boundary_id: the first message that is still to be loaded.
+        stage: see `summarising`.
+        shown: the window of what is loaded: its model, limit and words hold here too.
+        tenant: whose content it is.
+
+    Raises:
+        StoreError: the conversation cannot be read.
+    """
+    part = kept.newest_compaction(name)  # first: whatever it names, the history then holds
+    stored = kept.history(name)
+    messages = [each.message for each in stored]
+    leading = len(kept.wire.leading({kept.wire.key: messages}))
+    ids = tuple(each.id for each in stored[leading:])
+    window = _window(kept.wire, messages, leading, shown, tenant)
+    if part is not None:
+        _stand(window, ids.index(part.message_id), part)
+    return Plan(window, ids, _cut(window, ids.index(boundary_id), stage, shown.limit_tokens))
+
+
+def row_of(plan: Plan, cut: Cut) -> Row | None:
+    """A cut of this plan's history as it is written down; None if it is no summary."""
+    span, window = cut.edit, plan.window
+    if not isinstance(span, Span):
+        return None
+    stop = window.transcript.find(span.upto) or 0
+    return Row(
+        boundary_id=plan.ids[stop],
+        summary="\n\n".join(span.texts),
+        tokens=sum(sum(window.leaf_counts(index)) for index in range(stop)),
+        # All the run's outputs, not the new ones alone: this store may never have seen the others.
+        outputs=(*outputs_of(window.transcript, 0, stop), *cut.outputs),
+    )
+
+
+def _window(wire: Format, messages: list[Any], leading: int, shown: Window, tenant: str) -> Window:
+    """The whole history without its leading system text."""
+    transcript = Transcript(canon.root(wire.name, tenant))
+    for index in range(leading, len(messages)):
+        message = wire.parse(messages[index], f"{wire.key}[{index}]")
+        transcript.append(message, canon.digest_of(message))
+    window = Window(transcript, Meter(shown.meter.model, shown.meter.detail), shown.words)
+    window.limit_tokens = window.context_tokens = _BOUNDLESS_TOKENS
+    window.extend(len(transcript))
+    return window
+
+
+def _stand(window: Window, stop: int, part: CompactionPart) -> None:
+    """Let the newest summary stand, for a model to go on from."""
+    chain = window.transcript.chain
+    why = "it was summarised before"
+    window.apply(Span(chain[0], chain[stop], part.text, "", why, said=part.summary))
+
+
+def _cut(window: Window, stop: int, stage: partial[Any], limit_tokens: int) -> Cut | None:
+    """The cut that summarises the whole history up to a message."""
+    most = int(limit_tokens * _SUMMARY_SHARE)
+    floor_tokens = min(most, stage.keywords.get("floor_tokens") or most)
+    cuts = stage(window, kept=lambda window, start: stop, floor_tokens=floor_tokens)
+    return cuts[0] if cuts and not isinstance(cuts, Skipped) else None

@@ -1,0 +1,99 @@
+"""The conversation for synchronous code."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Mapping, Sequence
+from types import TracebackType
+from typing import Any, Self
+
+from ullage.loop.conversation._core import ConversationCore
+from ullage.session import Session
+from ullage.session.drivers import run
+from ullage.values.effects import Steps
+
+__all__ = ["Conversation"]
+
+
+class Conversation(ConversationCore):
+    """One conversation of a `ConversationStore`, kept within its window.
+
+    Args:
+        kept: where its messages are, in their provider's form.
+        name: which conversation of that store.
+        model: the model its requests are for.
+        policy: a policy that compacts, or the name of one.
+        limits: see `ullage.Session`.
+        store: where what is set aside is kept; see `ullage.Session`. Give one that lasts.
+        tenant: see `ullage.Session`.
+        recall: whether requests offer the recall tools; None: if the policy's toolset is offered.
+        budget: see `ullage.Session`; summaries are charged to it too.
+        summariser: a model that adds to the summaries; see `ullage.Session`.
+
+    Attributes:
+        session: what fits the loaded messages; it also takes replies in and answers recalls.
+        compacted: what the newest `fit` did.
+
+    Raises:
+        ConfigError: the policy has no compaction, or the summariser must be awaited.
+        StoreError: the conversation cannot be read.
+
+    It may be used from several threads; its calls run one at a time.
+    """
+
+    session: Session
+    _session_of = Session
+
+    def _begin(self) -> None:
+        self._lock = threading.Lock()
+        self._run(self._load())
+
+    @property
+    def messages(self) -> list[Any]:
+        """What is loaded: the newest summary, then every message from its boundary on."""
+        with self._lock:
+            messages: list[Any] = self._run(self._messages())
+            return messages
+
+    def append(self, messages: Sequence[Any]) -> tuple[str, ...]:
+        """Keep some messages at the end, all of them or none. Returns their ids.
+
+        Raises:
+            FormatError, StoreError: see `ConversationStore.append`.
+        """
+        with self._lock:
+            ids: tuple[str, ...] = self._run(self._append(messages))
+            return ids
+
+    def fit(self, request: Mapping[str, Any]) -> dict[str, Any]:
+        """A request that fits, with what is loaded as its history; compacts where it is time.
+
+        Args:
+            request: the keyword arguments of the provider call, but for the history.
+
+        Raises:
+            ConfigError: there is a history in the request.
+            FormatError, OverLimitError, StoreError, BudgetExceeded: see `ullage.Session.fit`.
+        """
+        with self._lock:
+            view: dict[str, Any] = self._run(self._fit(request))
+            return view
+
+    def close(self) -> None:
+        """Close the session; see `ullage.Session.close`."""
+        self.session.close()
+
+    def _run(self, steps: Steps[Any]) -> Any:
+        session = self.session
+        return run(steps, session.store, session.settings.tenant, self._summaries)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        at: TracebackType | None,
+    ) -> None:
+        self.close()

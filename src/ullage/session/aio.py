@@ -1,0 +1,139 @@
+"""The session for an event loop. Apart, because asyncio is a third of what an import costs."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping
+from functools import partial
+from types import TracebackType
+from typing import Any, Self
+
+from ullage.errors import ConfigError
+from ullage.recall.found import ToolOutputRef
+from ullage.session.ahead import Ahead, wanted
+from ullage.session.core import SessionCore
+from ullage.session.drivers import arun
+from ullage.stores import AsyncStore, directory_of, files_of, open_store
+from ullage.stores.threaded import Threaded
+from ullage.turn.filling import fill
+from ullage.values.effects import Steps
+
+__all__ = ["AsyncSession"]
+
+
+class AsyncSession(SessionCore):
+    """`Session` for an event loop: the same settings, the same views, awaited.
+
+    ``store`` may also be an `AsyncStore`; a sync store runs in a thread.
+
+    With a summariser, a compaction is begun beside the turns before it is needed, and the first
+    `fit` after it is ready shows it. `preparing` is the task of it.
+    """
+
+    store: AsyncStore
+    _looks_ahead = True
+
+    def _hold(self, store: Any) -> None:
+        if asyncio.iscoroutinefunction(getattr(store, "commit", None)):
+            self.store = store
+            self._take_files()
+        else:
+            self.store = Threaded(self._with_files(open_store(store)))
+        self._lock = asyncio.Lock()
+        self._ahead = Ahead() if self._summaries is not None else None
+
+    @property
+    def preparing(self) -> asyncio.Task[None] | None:
+        """The compaction under way beside the turns, to be awaited or cancelled, or None."""
+        return self._ahead.under_way if self._ahead is not None else None
+
+    def _take_files(self) -> None:
+        """Take an asynchronous store as it is; where a policy wants files, it has to have them."""
+        wanted, spilled = self.settings.policy.spill_directory, files_of(self.store)
+        if wanted is not None and spilled is not None:
+            self._place_files(spilled.folder.as_posix())
+            return
+        if directory_of(wanted, self.store) is not None:
+            raise ConfigError(
+                "spill_directory",
+                "an asynchronous store keeps no files",
+                "Give a SpillStore in ullage.stores.threaded.Threaded, or the store underneath.",
+            )
+        self._place_files(None)
+
+    async def fit(self, request: Mapping[str, Any]) -> dict[str, Any]:
+        """See `Session.fit`."""
+        async with self._lock:
+            view: dict[str, Any] = await self._run(self._fit(request))
+            self._look_ahead()
+            return view
+
+    async def settle(self, request: Mapping[str, Any]) -> None:
+        """See `Session.settle`."""
+        async with self._lock:
+            self._turned(await self._run(self._turn(request)))
+            self._look_ahead()
+
+    async def compact(self, request: Mapping[str, Any]) -> bool:
+        """See `Session.compact`."""
+        async with self._lock:
+            made = self._compacted(await self._run(self._compact(request)))
+            self._look_ahead()
+            return made
+
+    async def observe(self, reply: Any) -> None:
+        """See `Session.observe`."""
+        async with self._lock:
+            steps = self._observe(reply)
+            if steps is not None:
+                self._observed(await self._run(steps))
+
+    async def recall(self, call: Any) -> dict[str, Any]:
+        """See `Session.recall`."""
+        async with self._lock:
+            result: dict[str, Any] = await self._run(self._recall(call))
+            return result
+
+    async def output_ref(self, wanted: str) -> ToolOutputRef:
+        """See `Session.output_ref`."""
+        async with self._lock:
+            found: ToolOutputRef = await self._run(self._output_ref(wanted))
+            return found
+
+    async def close(self) -> None:
+        """Close the store, and give back what is reserved of the budget.
+
+        A compaction under way is given up.
+        """
+        if self._ahead is not None:
+            await self._ahead.cancel()
+        self.budget.end(self._payer)
+        await self.store.close()
+
+    async def _run(self, steps: Steps[Any]) -> Any:
+        tenant = self.settings.tenant
+        return await arun(steps, self.store, tenant, self._summaries, self._ahead)
+
+    def _look_ahead(self) -> None:
+        """Begin the next compaction, if the view is over the softer threshold."""
+        ahead, window = self._ahead, self.window
+        if ahead is None or self.budget.is_used_up:
+            return
+        ahead.shown(window)
+        if ahead.has_for(window):
+            return
+        cut = wanted(self.settings.policy.ahead, window)
+        if cut is not None:
+            steps = fill(cut, self._asking(window.meter.model), window.meter.text)
+            self.events.append(ahead.begin(partial(self._run, steps)))
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        at: TracebackType | None,
+    ) -> None:
+        await self.close()

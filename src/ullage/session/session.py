@@ -1,0 +1,212 @@
+"""Sessions: a turn as most users meet it.
+
+    client, session = anthropic.Anthropic(), ullage.Session(model="claude-opus-4-8")
+    reply = client.messages.create(**session.fit(request))
+    session.observe(reply)
+
+`Session` and `ullage.session.aio.AsyncSession` differ in nothing but ``await``.
+"""
+
+from __future__ import annotations
+
+import os
+import threading
+from collections.abc import Mapping
+from types import TracebackType
+from typing import Any, Literal, Self
+
+from ullage.errors import ConfigError
+from ullage.recall.found import ToolOutputRef
+from ullage.session.core import SessionCore
+from ullage.session.drivers import run
+from ullage.stages.policy import Policy
+from ullage.stores import Store, open_store
+from ullage.values.effects import Steps
+from ullage.values.limits import Limits
+from ullage.wires.base import field
+
+__all__ = ["Session", "fit"]
+
+
+class Session(SessionCore):
+    """Keeps one conversation within its window.
+
+    Args:
+        model: the model the requests are for; ``request["model"]`` goes first.
+        policy: a policy, or the name of one.
+        limits: the window and what is kept free for the answer. None: the model's own.
+        format: the wire format. None: recognised from the first request.
+        store: where what is set aside is kept: None or ``"memory"``, ``"sqlite"``, a path of
+            an SQLite file, or a store.
+        tenant: whose content this is; a ref opens only what the same tenant put there.
+        recall: whether requests offer the recall tools; ``"auto"``: if the session is there
+            from the start.
+        repair: mend a history that the provider would refuse (interrupted calls, results
+            that come late, twice or without a call, empty text), and tell of it.
+        state: the state of an earlier session, to go on from.
+        budget: what it may spend together with all sessions of the same budget. None: no
+            limit; its calls are kept account of all the same.
+        agent: the name its calls are listed under.
+        summariser: a model that adds to the summaries of what is compacted: any callable, or
+            one of `ullage.summarise`. None: the deterministic summaries stand alone.
+
+    Attributes:
+        events: everything that happened so far, in order.
+        state: the state between turns, one frozen value.
+
+    Raises:
+        ConfigError: a setting is not known.
+
+    A session may be used from several threads; its turns run one at a time.
+    """
+
+    store: Store
+
+    def _hold(self, store: Any) -> None:
+        if self._summaries is not None and self._summaries.summariser.is_async:
+            raise ConfigError(
+                "summariser", "it must be awaited", "Use an AsyncSession, or a sync client."
+            )
+        self.store = self._with_files(open_store(store))
+        self._lock = threading.Lock()
+
+    def fit(self, request: Mapping[str, Any]) -> dict[str, Any]:
+        """A request that fits, made from a request with the whole history.
+
+        Args:
+            request: the keyword arguments of the provider call. Never changed.
+
+        Returns:
+            A new dict. Untouched messages are the caller's own objects; recall tools may
+            stand at the end of ``tools``.
+
+        Raises:
+            FormatError: the request is not what its format says it is.
+            OverLimitError: what may not be touched is over the limit.
+            StoreError: what is set aside could not be kept.
+            BudgetExceeded: the budget is spent, and the model has been asked to sum up.
+            ConfigError: the budget is in money, and the model's prices are not known.
+        """
+        with self._lock:
+            view: dict[str, Any] = self._run(self._fit(request))
+            return view
+
+    def settle(self, request: Mapping[str, Any]) -> None:
+        """Decide now what the next `fit` of this history would decide; nothing is to be sent.
+
+        For the end of an agent's turn: what the answer has made necessary is done and kept
+        before the conversation rests. No budget is asked.
+
+        Args:
+            request: as for `fit`, the answer at the end of its history.
+
+        Raises:
+            FormatError, OverLimitError, StoreError: see `fit`.
+        """
+        with self._lock:
+            self._turned(self._run(self._turn(request)))
+
+    def compact(self, request: Mapping[str, Any]) -> bool:
+        """Compact this history now, whatever the pressure; nothing is to be sent.
+
+        Args:
+            request: as for `fit`.
+
+        Returns:
+            Whether there was anything to compact. The next `fit` shows what came of it.
+
+        Raises:
+            ConfigError: the policy has no compaction.
+            FormatError, OverLimitError, StoreError: see `fit`.
+        """
+        with self._lock:
+            return self._compacted(self._run(self._compact(request)))
+
+    def observe(self, reply: Any) -> None:
+        """Take in a reply: its usage calibrates the estimate and adds to the totals.
+
+        Args:
+            reply: the provider's reply (a dict or the SDK's object), or a `Usage`.
+        """
+        with self._lock:
+            steps = self._observe(reply)
+            if steps is not None:
+                self._observed(self._run(steps))
+
+    def recall(self, call: Any) -> dict[str, Any]:
+        """Answer a call that `owns` said is ours.
+
+        Args:
+            call: the tool call as it stands in the reply, a dict or the SDK's object.
+
+        Returns:
+            The wire result, ready to append: a tool message (OpenAI), or a ``tool_result``
+            block (Anthropic) or ``functionResponse`` part (Gemini) for the next user message.
+            What is wrong with the call is told to the model in it.
+
+        Raises:
+            FormatError: this is not a tool call of the format.
+            StoreError: the store failed.
+        """
+        with self._lock:
+            result: dict[str, Any] = self._run(self._recall(call))
+            return result
+
+    def output_ref(self, wanted: str) -> ToolOutputRef:
+        """The ref of a tool output, and how large it is, whether or not it was set aside.
+
+        Args:
+            wanted: the id of its tool call (the newest result with it is meant), or its ref.
+
+        Raises:
+            RefNotFound: neither the newest history nor the store has it.
+            ConfigError: nothing was fitted yet.
+        """
+        with self._lock:
+            found: ToolOutputRef = self._run(self._output_ref(wanted))
+            return found
+
+    def close(self) -> None:
+        """Close the store, and give back what is reserved of the budget."""
+        self.budget.end(self._payer)
+        self.store.close()
+
+    def _run(self, steps: Steps[Any]) -> Any:
+        return run(steps, self.store, self.settings.tenant, self._summaries)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        at: TracebackType | None,
+    ) -> None:
+        self.close()
+
+
+def fit(
+    request: Mapping[str, Any],
+    *,
+    model: str | None = None,
+    policy: str | Policy = "default",
+    limits: Limits | None = None,
+    format: str | None = None,
+    store: str | os.PathLike[str] | Store | None = None,
+    recall: bool | Literal["auto"] = "auto",
+    repair: bool = False,
+) -> dict[str, Any]:
+    """Make one request fit, without a session. See `Session` for the arguments.
+
+    Without a store, what leaves the view is in the caller's history and nowhere else.
+
+    Raises:
+        FormatError, OverLimitError, StoreError: see `Session.fit`.
+    """
+    named = field(request, "model") or model
+    llm = named if isinstance(named, str) else ""
+    session = Session(
+        llm, policy=policy, limits=limits, format=format, store=store, recall=recall, repair=repair
+    )
+    return session.fit(request)

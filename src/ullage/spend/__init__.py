@@ -1,0 +1,1 @@
+"""What calls cost and what may be spent: usage, prices, budgets, metrics."""

@@ -1,0 +1,362 @@
+"""Budgets: how many tokens, or how much money, any number of sessions may spend together.
+
+    budget = Budget(tokens=850_000)
+    lead, scout = Session(model, budget=budget), Session(model, budget=budget)
+
+Before a call a session *claims* the most it can come to: the upper estimate of its prompt and
+what is kept free for the answer. The claim is granted while what is spent and what others have
+claimed is below the allowance, in one step under a lock; so agents side by side cannot all
+pass the same check. `observe` settles a claim with what the provider reported. A call that
+failed leaves its claim until the next `fit` of its session, `release` or `close`.
+
+What is ever spent is therefore at most the allowance, and the worst case of one call, and one
+wrap-up for each session (on_exceeded="wrap_up"); as long as no call uses more than it claimed,
+and each session has one call under way at a time.
+
+Source: multi-stage §3 (Hard Budgeting, Token Auditing), DESIGN §7 and §10, failures F101 to F108.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from typing import Any, Never
+from weakref import WeakSet
+
+from ullage.errors import BudgetExceeded, ConfigError
+from ullage.presets.environment import whole_number
+from ullage.spend.allowance import WRAP_UP, Allowance, Claim, OnExceeded, Unit
+from ullage.spend.calls import By, Call, Spent, totals
+from ullage.spend.cost import cost_usd, worst_usd
+from ullage.tokens.catalog import lookup
+from ullage.values.events import Event
+from ullage.values.usage import Usage
+
+__all__ = ["Budget", "Payer"]
+
+_NOTHING = Claim()
+
+
+class Payer:
+    """One session at a budget: what it has claimed, and how far its newest call is.
+
+    Only its budget changes it.
+
+    Attributes:
+        agent: the name its calls are listed under.
+        calls: its calls so far.
+        claim: what the call under way may come to.
+        wrapped_up: whether it has been given its one wrap-up.
+    """
+
+    def __init__(self, agent: str, tell: Callable[[Event], None]) -> None:
+        self.agent = agent
+        self.tell = tell
+        self.calls: list[Call] = []
+        self.claim = _NOTHING
+        self.wrapped_up = False
+        self.is_calling = False
+        self.unreported: tuple[str, int] | None = None
+
+
+class Budget:
+    """An allowance shared by any number of sessions, threads and event loops.
+
+    Args:
+        tokens: the most tokens in all: prompts and outputs, cached ones included. 0 for no
+            limit; alone it makes a budget that only keeps account.
+        usd: the most money, at list prices. 0 for no limit.
+        warn_at: the share of the allowance at which an event warns, once. 0 never warns.
+        on_exceeded: what the next `fit` of a session does when the allowance is used up.
+            ``"wrap_up"``: it gives one last view, in which the model is asked to sum up and
+            may call no tools; the `fit` after that raises. ``"stop"``: it raises. ``"warn"``:
+            an event tells of it, once, and everything goes on.
+        words: what the model is asked in the wrap-up.
+        spent: what an earlier budget had spent, to go on from.
+
+    Raises:
+        ConfigError: an amount is no amount, nothing is given, or the settings contradict.
+
+    A budget lives in one process. It may be asked from any thread at any time.
+    """
+
+    def __init__(
+        self,
+        *,
+        tokens: int | None = None,
+        usd: float | None = None,
+        warn_at: float = 0.8,
+        on_exceeded: OnExceeded = "wrap_up",
+        words: str = WRAP_UP,
+        spent: Spent | None = None,
+        **unknown: Never,
+    ) -> None:
+        for name in unknown:
+            known = "Budgets are in tokens and usd; the settings are those of ullage.Budget."
+            raise ConfigError("budget", f"{name!r} is no unit and no setting", known)
+        if tokens is None and usd is None:
+            raise ConfigError("budget", "nothing is given", "Give tokens, usd or both.")
+        if tokens == 0 and usd == 0:
+            raise ConfigError(
+                "budget",
+                "tokens=0 and usd=0 both mean no limit",
+                "Limit one of them, or give tokens=0 alone to keep account only.",
+            )
+        self.allowance = Allowance(
+            tokens=tokens if tokens is not None else 0,
+            usd=usd if usd is not None else 0.0,
+            warn_at=warn_at,
+            on_exceeded=on_exceeded,
+            words=words,
+        )
+        self._lock = threading.Lock()
+        self._payers: WeakSet[Payer] = WeakSet()
+        self._spent = spent or Spent()
+        self._calls: list[Call] = []
+        self._has_warned = False
+        self._has_told_exceeded = False
+
+    @classmethod
+    def from_env(cls, name: str = "SRE_AGENT_TOKEN_BUDGET", **settings: Any) -> Budget:
+        """A budget of as many tokens as an environment variable says; read now, once.
+
+        Unset, empty or 0 means no limit (multi-stage, Configuration); thousands may be
+        parted by commas or underscores, as in ``850,000``.
+
+        Args:
+            name: the variable.
+            settings: the other settings of a budget.
+
+        Raises:
+            ConfigError: the variable holds no whole number; its value is not told.
+        """
+        return cls(tokens=whole_number(name) or 0, **settings)
+
+    # ── reading ──────────────────────────────────────────────────────────────────────
+
+    @property
+    def spent(self) -> Spent:
+        """The sum of all calls so far."""
+        return self._spent
+
+    @property
+    def reserved(self) -> Claim:
+        """What the calls under way may come to."""
+        with self._lock:
+            return self._claimed()
+
+    @property
+    def is_used_up(self) -> bool:
+        """Whether what is spent has reached the allowance."""
+        spent = Claim(self._spent.tokens, self._spent.cost_usd or 0.0)
+        return self.allowance.used_up(spent) is not None
+
+    @property
+    def calls(self) -> tuple[Call, ...]:
+        """Every call of every session, in the order they were reported."""
+        with self._lock:
+            return tuple(self._calls)
+
+    def totals(self, by: By) -> dict[str, Spent]:
+        """What was spent by each agent, or on each model."""
+        return totals(self.calls, by)
+
+    # ── what a session asks ──────────────────────────────────────────────────────────
+
+    def join(self, agent: str, tell: Callable[[Event], None]) -> Payer:
+        """A new payer. What it has claimed is given back when nobody holds it any more."""
+        payer = Payer(agent, tell)
+        with self._lock:
+            self._payers.add(payer)
+        return payer
+
+    def begin(self, payer: Payer) -> None:
+        """A call is to be made: what the last one claimed and did not use is given back.
+
+        Raises:
+            BudgetExceeded: the payer has had its wrap-up.
+        """
+        with self._lock:
+            self._end(payer)
+            if payer.wrapped_up:
+                raise self._exceeded(payer)
+            payer.is_calling = True
+
+    def claim(self, payer: Payer, ask: Callable[[], Claim]) -> bool:
+        """Claim what a call may come to, if the allowance is not used up.
+
+        Args:
+            payer: who calls.
+            ask: works out the claim; asked only if something is limited.
+
+        Returns:
+            True if the call may be made, False if it must be the wrap-up.
+
+        Raises:
+            BudgetExceeded: it may not be made, and there is no wrap-up.
+            ConfigError: money is limited and what was spent of it is not known.
+        """
+        if not self.allowance.is_limited:
+            return True
+        asked = ask()
+        with self._lock:
+            used_up = self.allowance.used_up(self._committed(payer))
+            if used_up is not None and self.allowance.on_exceeded == "stop":
+                raise self._exceeded(payer)
+            if used_up is not None and self.allowance.on_exceeded == "wrap_up":
+                return False
+            payer.claim = asked
+            if used_up is not None and not self._has_told_exceeded:
+                self._has_told_exceeded = True
+                payer.tell(Event(kind="warned", where="budget", why=self._why(used_up, payer)))
+            return True
+
+    def claim_wrap_up(self, payer: Payer, asked: Claim, added_tokens: int) -> None:
+        """Claim the one wrap-up of a payer, which may go over the allowance."""
+        with self._lock:
+            unit = self.allowance.used_up(self._committed(payer)) or self._limited_unit
+            payer.claim, payer.wrapped_up = asked, True
+            payer.tell(
+                Event(
+                    kind="wrapped_up",
+                    where="after the last message",
+                    why=self._why(unit, payer),
+                    tokens_after=added_tokens,
+                )
+            )
+
+    def settle(self, payer: Payer, usage: Usage, model: str, estimated_tokens: int) -> None:
+        """A provider reported a call: what it claimed is given back, what it used is spent."""
+        with self._lock:
+            self._free(payer)
+            self._book(payer.agent, model, usage, estimated_tokens, payer)
+
+    def leave_unreported(self, payer: Payer, model: str, estimated_tokens: int) -> None:
+        """A reply came without usage. If none follows, our estimate of the prompt is spent."""
+        with self._lock:
+            if payer.is_calling:
+                payer.unreported = (model, estimated_tokens)
+
+    def end(self, payer: Payer) -> None:
+        """The payer makes no more calls for now: its claim is given back."""
+        with self._lock:
+            self._end(payer)
+
+    def release(self, payer: Payer) -> None:
+        """The call that was claimed was not made: give it back, a wrap-up as well."""
+        with self._lock:
+            if payer.is_calling:
+                payer.wrapped_up = False
+            self._free(payer)
+
+    def charge(self, usage: Usage, model: str, *, agent: str = "") -> Call:
+        """Count a call that no session made, such as a summary by a model of your own.
+
+        Args:
+            usage: what the provider reported.
+            model: the model that was called.
+            agent: the name it is listed under.
+        """
+        with self._lock:
+            return self._book(agent, model, usage, 0, None)
+
+    def most(self, prompt_tokens: int, output_tokens: int, model: str) -> Claim:
+        """The most that a call can come to.
+
+        Raises:
+            ConfigError: money is limited and the model's prices are not known.
+        """
+        tokens = prompt_tokens + output_tokens
+        if not self.allowance.usd:
+            return Claim(tokens)
+        usd = worst_usd(prompt_tokens, output_tokens, lookup(model))
+        if usd is None:
+            raise _unpriced(f"no price is known for {model!r}")
+        return Claim(tokens, usd)
+
+    # ── under the lock ───────────────────────────────────────────────────────────────
+
+    def _claimed(self, but: Payer | None = None) -> Claim:
+        claims = [payer.claim for payer in self._payers if payer is not but]
+        return Claim(sum(claim.tokens for claim in claims), sum(claim.usd for claim in claims))
+
+    def _committed(self, payer: Payer) -> Claim:
+        """What is spent, and what others may yet come to."""
+        others, usd = self._claimed(but=payer), self._spent.cost_usd
+        if usd is None and self.allowance.usd:
+            raise _unpriced("a call was counted whose price is not known")
+        return Claim(self._spent.tokens + others.tokens, (usd or 0.0) + others.usd)
+
+    def _free(self, payer: Payer) -> None:
+        payer.claim, payer.is_calling, payer.unreported = _NOTHING, False, None
+
+    def _end(self, payer: Payer) -> None:
+        unreported = payer.unreported
+        self._free(payer)
+        if unreported is not None:
+            model, tokens = unreported
+            usage = Usage(fresh_tokens=tokens)
+            self._book(payer.agent, model, usage, tokens, payer, reported=False)
+
+    def _book(
+        self,
+        agent: str,
+        model: str,
+        usage: Usage,
+        estimated_tokens: int,
+        payer: Payer | None,
+        *,
+        reported: bool = True,
+    ) -> Call:
+        price = cost_usd(usage, lookup(model))
+        self._spent = self._spent.plus(usage, price)
+        call = Call(
+            agent=agent,
+            model=model,
+            usage=usage,
+            cost_usd=price,
+            estimated_tokens=estimated_tokens,
+            reported=reported,
+            spent_tokens=self._spent.tokens,
+            spent_usd=self._spent.cost_usd,
+        )
+        self._calls.append(call)
+        if payer is not None:
+            payer.calls.append(call)
+            self._warn(payer)
+        return call
+
+    def _warn(self, payer: Payer) -> None:
+        share = self.allowance.warn_at
+        spent = Claim(self._spent.tokens, self._spent.cost_usd or 0.0)
+        unit = self.allowance.used_up(spent, share) if share else None
+        if unit is not None and not self._has_warned:
+            self._has_warned = True
+            payer.tell(Event(kind="warned", where="budget", why=self._why(unit, payer)))
+
+    @property
+    def _limited_unit(self) -> Unit:
+        return "tokens" if self.allowance.tokens else "usd"
+
+    def _figures(self, unit: Unit, payer: Payer) -> tuple[float, float, float]:
+        """The allowance in a unit, what of it is spent, and what others have claimed."""
+        others = self._claimed(but=payer)
+        if unit == "tokens":
+            return self.allowance.tokens, self._spent.tokens, others.tokens
+        return self.allowance.usd, self._spent.cost_usd or 0.0, others.usd
+
+    def _why(self, unit: Unit, payer: Payer) -> str:
+        allowed, spent, others = self._figures(unit, payer)
+        return (
+            f"{spent:,.12g} of {allowed:,.12g} {unit} are spent, "
+            f"and {others:,.12g} are claimed by others"
+        )
+
+    def _exceeded(self, payer: Payer) -> BudgetExceeded:
+        unit = self.allowance.used_up(self._committed(payer)) or self._limited_unit
+        return BudgetExceeded(unit, *self._figures(unit, payer))
+
+
+def _unpriced(problem: str) -> ConfigError:
+    remedy = "Limit tokens instead of usd, or use a model whose prices are known."
+    return ConfigError("usd", problem, remedy)

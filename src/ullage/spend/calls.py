@@ -1,0 +1,73 @@
+"""Calls of a model as values: what each one used and cost, and sums of them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Literal, TypeAlias
+
+from msgspec import Struct
+
+from ullage.values.usage import Usage
+
+__all__ = ["Call", "Spent", "totals"]
+
+By: TypeAlias = Literal["agent", "model"]
+
+
+class Spent(Struct, frozen=True, kw_only=True):
+    """What some calls came to.
+
+    Attributes:
+        usage: their tokens by class.
+        cost_usd: what they cost at list price; None once a call had no known price.
+        calls: how many there were.
+    """
+
+    usage: Usage = Usage()
+    cost_usd: float | None = 0.0
+    calls: int = 0
+
+    @property
+    def tokens(self) -> int:
+        """Prompts and outputs together, cached tokens included."""
+        return self.usage.total_tokens
+
+    def plus(self, usage: Usage, cost_usd: float | None) -> Spent:
+        """The sum with one more call."""
+        known = self.cost_usd is not None and cost_usd is not None
+        total = self.cost_usd + cost_usd if known else None  # type: ignore[operator]
+        return Spent(usage=self.usage + usage, cost_usd=total, calls=self.calls + 1)
+
+
+class Call(Struct, frozen=True, kw_only=True):
+    """One call of a model, as it was paid for.
+
+    Attributes:
+        agent: the name of who called, as its session was given it.
+        model: the model of the request.
+        usage: tokens by class: the provider's own figures, if ``reported``.
+        cost_usd: their list price, or None if a price is not known.
+        estimated_tokens: what we had taken the prompt for; 0 outside a session.
+        reported: whether the provider told the usage. If not, it is our estimate of the
+            prompt, and the output is not in it.
+        spent_tokens: what the budget had spent, this call included.
+        spent_usd: the same in money, None if not known.
+    """
+
+    agent: str
+    model: str
+    usage: Usage
+    cost_usd: float | None
+    estimated_tokens: int = 0
+    reported: bool = True
+    spent_tokens: int = 0
+    spent_usd: float | None = 0.0
+
+
+def totals(calls: Iterable[Call], by: By) -> dict[str, Spent]:
+    """What calls came to, by agent or by model, in the order each first called."""
+    found: dict[str, Spent] = {}
+    for call in calls:
+        name = call.agent if by == "agent" else call.model
+        found[name] = found.get(name, Spent()).plus(call.usage, call.cost_usd)
+    return found

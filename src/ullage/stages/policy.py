@@ -1,0 +1,98 @@
+"""A policy is data: which stages run at which moment, with which settings and words.
+
+A stage is a plain function from a window to cuts. Its settings are keyword-only and bound
+once with `functools.partial`. There are three moments (DESIGN §1): at first sight, before a
+result was ever sent, when cutting breaks nothing; under pressure, in rare deep batches; and
+the guard, when the hard limit is near.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Literal, Protocol, TypeAlias
+
+from msgspec import Struct
+
+from ullage.history.window import Window
+from ullage.values.edits import Cut, Skipped
+from ullage.values.toolset import OURS, Toolset
+
+__all__ = ["BesideStore", "Policy", "Stage", "ToolKind", "kind_of"]
+
+ToolKind: TypeAlias = Literal["read", "search", "shell", "web", "other"]
+
+_KINDS: tuple[tuple[ToolKind, tuple[str, ...]], ...] = (
+    ("search", ("grep", "search", "find", "glob", "list", "ls", "dir", "tree", "query")),
+    ("web", ("web", "fetch", "url", "browse", "http", "scrape", "page", "navigate")),
+    ("shell", ("bash", "shell", "exec", "run", "terminal", "command", "cmd", "python", "test")),
+    ("read", ("read", "view", "cat", "open", "file", "source", "get_code")),
+)
+
+
+class Stage(Protocol):
+    """Decides. Reads the window, changes nothing, returns the cuts it wants."""
+
+    def __call__(self, window: Window, /) -> Sequence[Cut] | Skipped:
+        """The cuts this stage wants at the boundary at hand; none if it is content."""
+
+
+class BesideStore(Struct, frozen=True):
+    """A directory beside the session's SQLite file.
+
+    Attributes:
+        name: what it is called.
+        otherwise: the directory where the store is no SQLite file, or None for no files.
+    """
+
+    name: str = "spill"
+    otherwise: str | None = None
+
+
+class Policy(Struct, frozen=True, kw_only=True):
+    """Which stages run when.
+
+    Attributes:
+        name: name and version; pinned for a session and kept with every batch.
+        at_first_sight: stages that see each result once, before it is first sent. Pure in
+            the result, its tool and this policy, so nothing of them is kept.
+        under_pressure: stages asked in order at every boundary; each has its own trigger.
+        guard: the stage behind every policy that makes the view fit, or None to have
+            `OverLimitError` instead.
+        on_request: what `Session.compact` runs, or None if the policy has no compaction.
+        ahead: the compaction that an `AsyncSession` begins beside its turns, at a softer
+            threshold than that under pressure, or None for none.
+        toolset: the recall tools and their words.
+        unknown_model: what is done about a model whose window is not known: ``"warn"``
+            assumes a cautious window and tells of it, ``"error"`` raises, a number is taken
+            as the window in tokens.
+        diagnostic: what a batch made under pressure is told as on stderr, or None. Fields:
+            ``count`` (results cut) and ``reported_tokens``.
+        spill_directory: the directory in which every output set aside is also kept as a
+            file that the agent's own tools can read, a rule that finds one, or None.
+    """
+
+    name: str
+    at_first_sight: tuple[Stage, ...] = ()
+    under_pressure: tuple[Stage, ...] = ()
+    guard: Stage | None = None
+    on_request: Stage | None = None
+    ahead: Stage | None = None
+    toolset: Toolset = OURS
+    unknown_model: Literal["warn", "error"] | int = "warn"
+    diagnostic: str | None = None
+    spill_directory: str | BesideStore | None = None
+
+
+def kind_of(tool: str) -> ToolKind:
+    """What kind of output a tool gives, judged by its name.
+
+    The words of the name decide, the last one first matched: ``read_file`` and ``Read`` are
+    reads, ``web_search`` is the web, ``mcp__files__grep`` is a search.
+    """
+    name = tool.lower()
+    if name.startswith("web"):
+        return "web"
+    for kind, words in _KINDS:
+        if any(word in name for word in words):
+            return kind
+    return "other"

@@ -1,0 +1,223 @@
+"""What a session remembers for speed. It can be dropped at any time and changes nothing else.
+
+Callers mutate messages in place: they move cache markers, append to lists, rewrite results.
+So a session keeps a snapshot of each message (`ullage.history.snapshots`), and compares every index
+at every call: what is as it was is neither parsed nor rendered again.
+
+Several lines of history are kept, because branches alternate.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from itertools import compress, count
+from operator import ne
+from typing import TYPE_CHECKING, Any
+
+from ullage.history import canon
+from ullage.history.snapshots import snapshot, snapshot_at
+from ullage.history.transcript import Transcript
+from ullage.history.window import Window
+from ullage.tokens.meter import Meter
+from ullage.turn.rendering import Rendering
+from ullage.values.effects import Output
+from ullage.values.events import Event
+from ullage.values.messages import Message
+from ullage.wires import Format, Head
+from ullage.wires.repaired import Repaired
+
+if TYPE_CHECKING:
+    from ullage.wires.repair.mend import Repairing
+
+__all__ = ["Line", "Memo"]
+
+LINES = 4
+
+
+class Line:
+    """One line of history: copies of its raw messages, and what was worked out from them.
+
+    ``window`` is set by the turn that opens the line, before anybody reads it.
+    """
+
+    __slots__ = ("copies", "rendering", "transcript", "window")
+    window: Window
+
+    def __init__(self, transcript: Transcript) -> None:
+        self.copies: list[Any] = []
+        self.transcript = transcript
+        self.rendering = Rendering()
+
+
+class Memo:
+    """The lines of history last seen, the newest first, and the last head and its tokens.
+
+    Attributes:
+        lines: lines of history.
+        meter: what counts for the model of the newest turn.
+        unknown_models: models whose unknown window has been told of.
+        mended: what has been told of mended history, and is kept of it, by ref.
+    """
+
+    def __init__(self) -> None:
+        self.lines: list[Line] = []
+        self.meter = Meter("")
+        self.unknown_models: set[str] = set()
+        self.mended: tuple[set[Event], dict[str, Output]] = (set(), {})
+        self._mendings: list[Repairing] = []
+        self._mending: Repairing | None = None
+        self._head: tuple[Any, Any, Head] | None = None
+        self._head_tokens: tuple[Head, tuple[dict[str, Any], ...], int] | None = None
+
+    def meter_for(self, model: str, detail: str = "") -> None:
+        """Count for this model and this detail of media from now on; another counts anew."""
+        if (model, detail) != (self.meter.model, self.meter.detail):
+            self.meter = Meter(model, detail)
+            self.lines.clear()
+            self._head_tokens = None
+
+    def mend(self, wire: Format, raws: Sequence[Any]) -> Repaired:
+        """A history mended, with what was not told of and kept before. See `take`.
+
+        Raises:
+            FormatError: what is to be set aside is not what its format says it is.
+        """
+        from ullage.wires.repair.mend import mending  # loaded for a session that mends, no other
+
+        self._mending = None
+        longest = sorted(self._mendings, key=len, reverse=True)
+        found = ((line, line.changes(raws)) for line in longest)
+        line, changed = next((pair for pair in found if pair[1] is not None), (None, None))
+        others = [other for other in self._mendings if other is not line]
+        self._mendings = others  # until it is taken, what it tells may have to be told again
+        line = mending(wire.name) if line is None else line
+        mended = self.news(line.follow(raws, wire.key, changed or ()))
+        self._mending = line
+        return mended
+
+    def news(self, mended: Repaired) -> Repaired:
+        """What of a mended history was not told of and kept before."""
+        told, kept = self.mended
+        outputs = tuple(output for output in mended.outputs if output.ref not in kept)
+        events = tuple(event for event in mended.events if event not in told)
+        return Repaired(mended.messages, outputs, events, mended.stale)
+
+    def take(self, mended: Repaired) -> None:
+        """Remember that this was told of and kept."""
+        told, kept = self.mended
+        told.update(mended.events)
+        kept.update((output.ref, output) for output in mended.outputs)
+        if self._mending is not None:
+            self._mending.settle()
+            self._mendings = [self._mending, *self._mendings][:LINES]
+            self._mending = None
+
+    def head(self, request: Mapping[str, Any], wire: Format) -> Head:
+        """What stands outside the messages, worked out anew only if it changed."""
+        leading = wire.leading(request)
+        outside = {key: value for key, value in request.items() if key != wire.key}
+        copies = (outside, leading)
+        if self._head is not None and self._head[:2] == copies:
+            return self._head[2]
+        kept = {key: snapshot_at(value, str(key)) for key, value in outside.items()}
+        known = snapshot_at(leading, wire.key)
+        head = wire.head(request)
+        self._head = (kept, known, head)
+        return head
+
+    def head_tokens(self, head: Head, tools: tuple[dict[str, Any], ...]) -> int:
+        """Tokens of the head and of the tools that are added to it."""
+        if self._head_tokens is None or self._head_tokens[:2] != (head, tools):
+            texts = (canon.canonical_json(tool) for tool in tools)
+            schema_tokens = sum(map(self.meter.text, head.schemas))
+            head_tokens = self.meter.head((*head.texts, *texts)) + schema_tokens
+            self._head_tokens = (head, tools, head_tokens)
+        return self._head_tokens[2]
+
+    def follow(
+        self, raws: Sequence[Any], leading: int, wire: Format, root: bytes
+    ) -> tuple[Line, bool]:
+        """The line that ``raws`` continues, brought up to date; True if it is a new one.
+
+        Args:
+            raws: the caller's messages, system text included.
+            leading: how many of them are system text outside the chain.
+            wire: the format they are in.
+            root: the chain of the empty history.
+
+        Raises:
+            FormatError: a message is not what its format says it is.
+        """
+        best, best_shared, anew = None, 0, dict[int, Message]()
+        for line in self.lines:
+            shared, reworded = _shared(line, raws, leading, wire)
+            if shared == len(line.copies) and line.transcript.chain[0] == root:
+                for index, message in reworded:
+                    line.copies[index] = snapshot(raws[index + leading])
+                    line.transcript.refresh(index, message)
+                    line.window.refresh(index)
+                _append(line, raws, leading, wire)
+                return line, False
+            if shared > best_shared:
+                best, best_shared, anew = line, shared, dict(reworded)
+        line = Line(Transcript(root))
+        if best is not None:
+            _take_over(line, best, best_shared, anew)
+            for index in anew:
+                line.copies[index] = snapshot(raws[index + leading])
+        _append(line, raws, leading, wire)
+        return line, True
+
+    def keep(self, line: Line) -> None:
+        """Remember a line as the newest."""
+        if not self.lines or self.lines[0] is not line:
+            others = [other for other in self.lines if other is not line]
+            self.lines = [line, *others][:LINES]
+
+    def outdate(self, window: Window, keys: Iterable[bytes]) -> None:
+        """Drop the other lines that went past these keys: the ledger holds more there now."""
+        wanted = tuple(keys)
+        self.lines = [
+            line
+            for line in self.lines
+            if line.window is window or all(line.transcript.find(key) is None for key in wanted)
+        ]
+
+    def forget(self, line: Line) -> None:
+        """Drop a line."""
+        self.lines = [other for other in self.lines if other is not line]
+
+
+def _shared(
+    line: Line, raws: Sequence[Any], leading: int, wire: Format
+) -> tuple[int, list[tuple[int, Message]]]:
+    """How many leading messages a line shares with ``raws``, and those worded anew."""
+    ours = raws[leading:] if leading else raws
+    reworded: list[tuple[int, Message]] = []
+    for index in compress(count(), map(ne, line.copies, ours)):
+        where = f"{wire.key}[{index + leading}]"
+        snapshot_at(ours[index], where)
+        message = wire.parse(ours[index], where)
+        if canon.digest_of(message) != line.transcript.digests[index]:
+            return index, reworded
+        reworded.append((index, message))
+    return min(len(line.copies), len(ours)), reworded
+
+
+def _take_over(line: Line, old: Line, shared: int, anew: Mapping[int, Message]) -> None:
+    """Take what was worked out for the shared part of another line, but for what is anew."""
+    transcript = old.transcript
+    for index in range(shared):
+        message = anew.get(index, transcript.messages[index])
+        counts = None if index in anew else transcript.counts[index]
+        line.transcript.append(message, transcript.digests[index], counts)
+        line.copies.append(old.copies[index])
+
+
+def _append(line: Line, raws: Sequence[Any], leading: int, wire: Format) -> None:
+    for index in range(len(line.copies) + leading, len(raws)):
+        raw = raws[index]
+        where = f"{wire.key}[{index}]"
+        copy, message = snapshot_at(raw, where), wire.parse(raw, where)
+        line.transcript.append(message, canon.digest_of(message))
+        line.copies.append(copy)

@@ -1,0 +1,118 @@
+"""The messages of a view: what is edited is made once, and handed out until it changes.
+
+An edited message is kept with all it was made from: the caller's own object, the snapshot
+that this object still equals, and the changes. If one of them is another, it is made anew.
+A caller may write into what he was handed (cache markers, say), so a snapshot of the result
+is kept too: a message that was written into is not handed out again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from msgspec import Struct
+
+from ullage.history.snapshots import snapshot
+from ullage.history.view import View
+from ullage.values.messages import ToolResult
+from ullage.wires import Change, Format
+
+__all__ = ["Rendering", "behind_span"]
+
+
+class _Rendered(Struct, frozen=True, gc=False):
+    """An edited message, and what it was made from."""
+
+    raw: Any
+    copy: Any
+    changes: Sequence[Change]
+    silent: bool
+    message: Any
+    unwritten: Any
+
+    def holds(self, raw: Any, copy: Any, changes: Sequence[Change], silent: bool) -> bool:
+        """Whether it may be handed out again."""
+        return (
+            self.raw is raw
+            and self.copy is copy
+            and self.changes is changes
+            and self.silent is silent
+            and bool(self.unwritten == self.message)
+        )
+
+
+class Rendering:
+    """The edited messages of one line of history, by index."""
+
+    def __init__(self) -> None:
+        self._made: dict[int, _Rendered] = {}
+
+    def messages(
+        self, raws: Sequence[Any], copies: Sequence[Any], leading: int, view: View, wire: Format
+    ) -> list[Any]:
+        """The raw messages of the view: the caller's own objects where nothing is edited.
+
+        Args:
+            raws: the caller's messages, system text included.
+            copies: the snapshot of each that is in the chain; each equals its message.
+            leading: how many raw messages are system text outside the chain.
+            view: the history with its edits in their places.
+            wire: the format they are in.
+        """
+        messages, parsed, made = list(raws), view.transcript.messages, self._made
+        for index, changes in _edited(view):
+            raw, copy, silent = raws[index + leading], copies[index], index in view.silent
+            kept = made.get(index)
+            if kept is None or not kept.holds(raw, copy, changes, silent):
+                message = wire.edit(raw, parsed[index], changes, silent=silent)
+                kept = _Rendered(raw, copy, changes, silent, message, snapshot(message))
+                made[index] = kept
+            messages[index + leading] = kept.message
+        for index in _parted(view):
+            messages[index + leading] = wire.apart(messages[index + leading])
+        if view.span is not None:
+            start, _, span = view.span
+            shown = [messages[index + leading] for index in behind_span(view)]
+            messages[start + leading :] = [*map(wire.user, span.texts), *shown]
+        return messages
+
+
+def behind_span(view: View) -> list[int]:
+    """The messages shown behind an account, in their order.
+
+    What the system said within the run still holds. It comes first; but where the user speaks
+    on before the model does (a request was never answered) it waits for the reply that has to
+    follow it (A20).
+    """
+    if view.span is None:
+        return []
+    start, stop, _ = view.span
+    standing = [index for index in range(start, stop) if not view.hidden(index)]
+    messages, reply = view.transcript.messages, stop
+    while reply < view.size and messages[reply].role in ("user", "tool"):
+        reply += 1
+    on = reply if standing else stop
+    return [*range(stop, on), *standing, *range(on, view.size)]
+
+
+def _edited(view: View) -> Iterator[tuple[int, Sequence[Change]]]:
+    """Every message to be shown otherwise, and its changes."""
+    changed = view.changed
+    yield from changed.items()
+    for index in view.silent:
+        if index not in changed and not view.hidden(index):
+            yield index, ()
+
+
+def _parted(view: View) -> Iterator[int]:
+    """The shown messages with a result whose call is in the account: it came late.
+
+    It could not be known when the call was condensed, and nothing may be left out now.
+    """
+    for index in range(view.span[1], view.size) if view.span else ():
+        for number, part in enumerate(view.transcript.messages[index].parts):
+            home = view.transcript.home(index, number)
+            if isinstance(part, ToolResult) and home is not None and view.hidden(home):
+                yield index
+                break

@@ -1,0 +1,1 @@
+"""Values that every room speaks in: messages, edits, effects, events, usage, limits, wording."""

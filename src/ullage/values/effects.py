@@ -1,0 +1,213 @@
+"""What the pure core may ask of the world, as frozen values.
+
+A turn is a generator: it yields one of these, a driver (`ullage.session.drivers`) does it and sends
+the reply back. Nothing else in the core touches a store, a clock or a network.
+
+    effect     reply
+    ------     -----
+    Find       the records kept under these keys, oldest first
+    Commit     the records already kept in the place of ours (a race we lost); () if none
+    Get        the Output kept under a ref; raises RefNotFound into the generator
+    Look       the Shape of what is kept under a ref: how much of it, in which chunks
+    Chunk      the text of one of these chunks, so that a huge output is never held whole
+    Summarise  the Reply of a model; None if there is no model to ask
+    Prepared   the compactions that were prepared beside the turns: each a `compaction.Filled`
+    Do         what a function returned that does I/O itself; only rooms that may do so yield it
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Generator
+from typing import Any, Literal, TypeAlias, TypeVar
+
+from msgspec import Struct
+
+from ullage.values.usage import Usage
+
+__all__ = [
+    "Chunk",
+    "Commit",
+    "Do",
+    "Effect",
+    "Extent",
+    "Find",
+    "Get",
+    "Look",
+    "Output",
+    "Prepared",
+    "Record",
+    "Reply",
+    "Shape",
+    "Steps",
+    "Summarise",
+]
+
+T = TypeVar("T")
+
+
+class Output(Struct, frozen=True, gc=False):
+    """Something set aside: a tool result's text, or one content block as JSON.
+
+    Attributes:
+        ref: its name, derived from its content (`ullage.history.canon.ref_of`).
+        text: the original, as the caller's own string object.
+        kind: ``"text"``, or ``"block"`` for a content block of the format, as JSON text.
+    """
+
+    ref: str
+    text: str
+    kind: Literal["text", "block"] = "text"
+
+
+class Record(Struct, frozen=True, gc=False):
+    """One row of the ledger: what was decided or observed at a place in the history.
+
+    Attributes:
+        key: the chain at that place, 16 bytes.
+        kind: ``"batch"`` is written once and never replaced; ``"observed"`` and
+            ``"opened"`` hold the newest value.
+        n: the batch's number under this key, from 0; 0 for the other kinds.
+        data: the value, encoded by `ullage.history.ledger`.
+    """
+
+    key: bytes
+    kind: Literal["batch", "observed", "opened"]
+    n: int
+    data: bytes
+
+
+class Extent(Struct, frozen=True, gc=False):
+    r"""How much one chunk of an output holds.
+
+    Attributes:
+        chars: its length in characters.
+        size_bytes: its length in UTF-8, lone surrogates taking three bytes each.
+        newlines: how many "\n" are in it.
+        crlf: whether a "\r\n" begins in it; its second half may be the next chunk's.
+    """
+
+    chars: int
+    size_bytes: int
+    newlines: int
+    crlf: bool
+
+
+class Shape(Struct, frozen=True):
+    """What there is under a ref, without its text.
+
+    Attributes:
+        ref: the ref.
+        kind: as of `Output`.
+        chunks: the extent of each chunk, in order; empty for an empty output.
+    """
+
+    ref: str
+    kind: Literal["text", "block"]
+    chunks: tuple[Extent, ...]
+
+    @property
+    def chars(self) -> int:
+        """The length of the whole in characters."""
+        return sum(extent.chars for extent in self.chunks)
+
+    @property
+    def size_bytes(self) -> int:
+        """The length of the whole in UTF-8."""
+        return sum(extent.size_bytes for extent in self.chunks)
+
+
+class Find(Struct, frozen=True):
+    """Ask for every record kept under any of these keys."""
+
+    keys: tuple[bytes, ...]
+
+
+class Commit(Struct, frozen=True):
+    """Keep these outputs and records, all or nothing, before the view is returned."""
+
+    outputs: tuple[Output, ...]
+    records: tuple[Record, ...]
+
+
+class Get(Struct, frozen=True):
+    """Ask for what is kept under a ref."""
+
+    ref: str
+
+
+class Look(Struct, frozen=True):
+    """Ask how much is kept under a ref, and in which chunks."""
+
+    ref: str
+
+
+class Chunk(Struct, frozen=True):
+    """Ask for one chunk, numbered from 0, of what is kept under a ref."""
+
+    ref: str
+    n: int
+
+
+class Summarise(Struct, frozen=True, kw_only=True):
+    """Ask a model for a summary, without tools.
+
+    Attributes:
+        system: the instructions, or ``""``.
+        texts: what the user says, a message each; the conversation stands in it as text.
+        most_tokens: the most the reply may have.
+        model: the model to be asked, or ``""`` for the summariser's own.
+        caller: the model of the conversation, for a summariser that has none of its own.
+    """
+
+    system: str
+    texts: tuple[str, ...]
+    most_tokens: int
+    model: str = ""
+    caller: str = ""
+
+
+class Prepared(Struct, frozen=True):
+    """Ask for the compactions that were prepared beside the turns.
+
+    Attributes:
+        wait: one is needed now: wait for what is under way.
+    """
+
+    wait: bool
+
+
+class Do(Struct, frozen=True):
+    """Ask for what a function returns.
+
+    An event loop awaits a coroutine function, and runs any other in a thread. Cancelled, it
+    waits for the thread.
+
+    Attributes:
+        act: without arguments.
+    """
+
+    act: Callable[[], Any]
+
+
+class Reply(Struct, frozen=True, kw_only=True):
+    """What a model answered.
+
+    Attributes:
+        text: what it said.
+        finished: whether it came to its end by itself.
+        problem: why there is no reply, ``""`` if there is one. Never content.
+        final: there is no use in asking again (the time is up, the budget is spent).
+        usage: what was reported.
+        model: who answered.
+    """
+
+    text: str = ""
+    finished: bool = True
+    problem: str = ""
+    final: bool = False
+    usage: Usage = Usage()
+    model: str = ""
+
+
+Effect: TypeAlias = Find | Commit | Get | Look | Chunk | Summarise | Prepared | Do
+Steps: TypeAlias = Generator[Effect, Any, T]

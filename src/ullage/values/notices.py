@@ -1,0 +1,168 @@
+"""What the model reads where something was left out, and how that is read back.
+
+One formatter and one parser, so that writer and reader of a ref can never disagree
+(failure F81). A notice says who cut, how much there was, and the one call that reads on. It
+is never trusted: a ref opens because the ledger and the store hold it for this tenant, not
+because some text names it (DESIGN §6).
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from functools import lru_cache
+
+from msgspec import Struct
+
+from ullage.values.toolset import CONTINUATION, GREP, OURS, READ, Toolset
+
+__all__ = ["NO_REASONING", "Pointer", "Words", "aside", "next_offset", "pointers", "ref_line"]
+
+NO_REASONING = "[ullage: reasoning left out]"
+"""What stands in place of a message that was nothing but reasoning."""
+
+
+_CALL = re.compile(r'get_continuation\(tool_call_id=\\?"([0-9a-z]{16})\\?", offset=(\d+)\)')
+_REF = re.compile(r"\bref(?:[ =]|_id=)\\?\"?([0-9a-z]{16})\b")
+_FILE = re.compile(r"\b([0-9a-z]{16})\.txt\b")
+_REF_LINE_CHARS = 200
+_FIELD = re.compile(r"\\\{(\w+)(?::,)?\\\}")
+
+
+class Pointer(Struct, frozen=True):
+    """A ref named by a visible notice, and the character offset to read on from."""
+
+    ref: str
+    offset: int
+
+
+class Words(Struct, frozen=True):
+    """The wording of one session: its recall toolset, and whether that is open.
+
+    Attributes:
+        recall: whether the request holds the recall tools; without them a notice names the
+            ref alone (failure F80: never a hint at a tool that is not there).
+        prefix: what stands before the tools' names after a clash with the caller's own.
+        toolset: the tools and their words.
+        spill_directory: where every output set aside is also kept as a file, or None.
+    """
+
+    recall: bool = True
+    prefix: str = ""
+    toolset: Toolset = OURS
+    spill_directory: str | None = None
+
+    def file_of(self, ref: str) -> str | None:
+        """The path of the file in which the output of a ref is kept, or None."""
+        return None if self.spill_directory is None else f"{self.spill_directory}/{ref}.txt"
+
+    def is_recall(self, tool: str) -> bool:
+        """Whether a tool of this name is one of the recall tools of this session."""
+        return tool.startswith(self.prefix) and tool[len(self.prefix) :] in self.toolset.names
+
+    def read_on(self, ref: str, offset: int) -> str:
+        """The call that reads on from ``offset``, or the bare ref without recall tools."""
+        if self.recall and CONTINUATION in self.toolset.names:
+            return f'{self.prefix}{CONTINUATION}(tool_call_id="{ref}", offset={offset})'
+        if self.recall and READ in self.toolset.names:
+            return f'{self.prefix}{READ}(ref_id="{ref}")'
+        return f"ref={ref}, from character {offset:,}"
+
+    def cut(self, ref: str, shown: int, total: int, offset: int) -> str:
+        """The notice at the end of a result that is shown in part."""
+        search = ""
+        if self.recall and GREP in self.toolset.names:
+            search = f'; search it: {self.prefix}{GREP}(ref_id="{ref}", pattern="…")'
+        return (
+            f"[ullage: {shown:,} of {total:,} characters shown. "
+            f"Read on: {self.read_on(ref, offset)}{search}]"
+        )
+
+    def placeholder(self, ref: str, text: str) -> str:
+        """What stands in place of a result that left the window: a few words and the ref."""
+        first = " ".join(text[:400].split())[:80].replace('"', "'")
+        return (
+            f"[ullage: tool output set aside, {len(text):,} characters, "
+            f'begins "{first}". Read it: {self.read_on(ref, 0)}]'
+        )
+
+    def digest(self, ref: str, chars: int) -> str:
+        """What stands before the digest of a result that left the window."""
+        return (
+            f"[ullage: the telling lines of an old tool output of {chars:,} characters. "
+            f"Read it: {self.read_on(ref, 0)}]"
+        )
+
+    def unsaid(self, ref: str, chars: int) -> str:
+        """What follows the beginning of something the model said long ago."""
+        return f"… [ullage: {chars:,} characters, ref={ref}]"
+
+    def media(self, ref: str, what: str) -> str:
+        """What stands in place of an image, document or sound."""
+        return f"[ullage: {what} set aside. See it again: {self.read_on(ref, 0)}]"
+
+    def arguments(self, ref: str, chars: int) -> str:
+        """What is added to call arguments whose long strings were left out."""
+        return f"[{chars:,} characters of arguments set aside. Read: {self.read_on(ref, 0)}]"
+
+    def more(self, ref: str, start: int, stop: int, total: int, asked: str | None = None) -> str:
+        """The last line of a page that is not the last page."""
+        return self.toolset.next_page.format(
+            start=start,
+            stop=stop,
+            total=total,
+            asked=asked or ref,
+            prefix=self.prefix,
+            read_on=self.read_on(ref, stop),
+        )
+
+
+def ref_line(ref: str, chars: int, file: str | None = None) -> str:
+    """The line that names the ref where a document's marker names none (DESIGN §10).
+
+    It names the file as well, if there is one, and has at most 200 characters.
+    """
+    line = f"[ref={ref}, {chars:,} characters in all]"
+    named = f"{line[:-1]}, in {file}]"
+    return named if file is not None and len(named) <= _REF_LINE_CHARS else line
+
+
+def aside(what: str, kept: Sequence[tuple[str, int]]) -> str:
+    """The line in place of something that may not stand in the view: its refs and lengths.
+
+    It names refs alone, so that it reads the same with the recall tools and without.
+    """
+    listed = " and ".join(f"ref={ref} ({chars:,} characters)" for ref, chars in kept)
+    return f"[ullage: {what} was set aside: {listed or 'it was empty'}]"
+
+
+def pointers(text: str) -> list[Pointer]:
+    """Every ref that a visible text names, as a model would read it, in order."""
+    found = [(m.start(), Pointer(m[1], int(m[2]))) for m in _CALL.finditer(text)]
+    for bare in (_REF, _FILE):
+        found += [(m.start(), Pointer(m[1], 0)) for m in bare.finditer(text)]
+    return [pointer for _, pointer in sorted(found, key=lambda pair: pair[0])]
+
+
+def next_offset(page: str, toolset: Toolset) -> tuple[str, int] | None:
+    """A page without the line that says where to read on, and that offset in characters.
+
+    None if the page is the last one.
+    """
+    found = _end_of_page(toolset.next_page).search(page)
+    return (page[: found.start()], int(found["stop"].replace(",", ""))) if found else None
+
+
+@lru_cache(maxsize=8)
+def _end_of_page(template: str) -> re.Pattern[str]:
+    """The pattern of a page's last line, made from what it is written with."""
+    kinds = {"start": r"[\d,]+", "stop": r"(?P<stop>[\d,]+)", "total": r"[\d,]+", "prefix": r"\w*"}
+    seen: set[str] = set()
+
+    def group(match: re.Match[str]) -> str:
+        name = match[1]
+        is_again = name == "stop" and name in seen
+        seen.add(name)
+        return "(?P=stop)" if is_again else kinds.get(name, r"[^\n]+?")
+
+    return re.compile(r"\n" + _FIELD.sub(group, re.escape(template)) + r"\Z")

@@ -1,0 +1,84 @@
+"""The wire formats, one file each, and how a request's format is recognised.
+
+    openai_chat        OpenAI Chat Completions
+    openai_responses   OpenAI Responses
+    anthropic          Anthropic Messages
+    gemini             Google Gemini generateContent
+
+A new format is a new file and one line in `FORMATS`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from ullage.errors import FormatError
+from ullage.wires.anthropic.format import Anthropic
+from ullage.wires.base import Change, Format, Head, ToolSpec, field
+from ullage.wires.gemini.format import Gemini
+from ullage.wires.openai_chat.format import OpenAIChat
+from ullage.wires.openai_responses.format import OpenAIResponses
+from ullage.wires.streams import usage_of_stream
+
+__all__ = ["FORMATS", "Change", "Format", "Head", "ToolSpec", "recognise", "usage_of_stream"]
+
+FORMATS: Mapping[str, Format] = {
+    format.name: format for format in (OpenAIChat(), OpenAIResponses(), Anthropic(), Gemini())
+}
+
+_KEYS = {"contents": "gemini", "system": "anthropic"}
+_ANTHROPIC_BLOCKS = frozenset(
+    ("tool_use", "tool_result", "thinking", "redacted_thinking", "server_tool_use", "document")
+)
+_RESPONSES = frozenset(("input", "instructions", "max_output_tokens"))
+_OPENAI_FAMILIES = ("gpt", "o1", "o3", "o4", "chatgpt", "codex", "deepseek", "qwen", "grok")
+
+
+def recognise(request: Mapping[str, Any], model: str | None = None) -> Format:
+    """The format of a request: by decisive structure, else by the model's family.
+
+    Raises:
+        FormatError: neither decides; the remedy names ``format=``.
+    """
+    if "messages" not in request and not _RESPONSES.isdisjoint(request):
+        return FORMATS["openai-responses"]
+    told = (name for key, name in _KEYS.items() if key in request)
+    name = next(told, None) or _by_structure(request)
+    named = request.get("model") or model
+    name = name or _by_model(named if isinstance(named, str) else "")
+    if name is None:
+        raise FormatError(
+            "request",
+            "its format cannot be told from its structure or its model",
+            f"Give format= one of {', '.join(FORMATS)}.",
+        )
+    return FORMATS[name]
+
+
+def _by_structure(request: Mapping[str, Any]) -> str | None:
+    tools = request.get("tools")
+    for tool in tools if isinstance(tools, (list, tuple)) else ():
+        if field(tool, "input_schema") is not None:
+            return "anthropic"
+        if field(tool, "function") is not None:
+            return "openai-chat"
+    messages = request.get("messages")
+    for raw in messages if isinstance(messages, list) else ():
+        if field(raw, "role") in ("tool", "developer") or field(raw, "tool_calls"):
+            return "openai-chat"
+        content = field(raw, "content")
+        for block in content if isinstance(content, list) else ():
+            kind = field(block, "type")
+            if kind in _ANTHROPIC_BLOCKS:
+                return "anthropic"
+            if kind in ("image_url", "input_audio", "file"):
+                return "openai-chat"
+    return None
+
+
+def _by_model(model: str) -> str | None:
+    name = model.lower().rsplit("/", 1)[-1]
+    if "claude" in name:
+        return "anthropic"
+    return "openai-chat" if name.startswith(_OPENAI_FAMILIES) else None

@@ -1,0 +1,302 @@
+"""Anthropic Messages: ``POST /v1/messages`` (`provider-rules` §1.A).
+
+System text stands beside the messages. Tool results are blocks of a user message. Blocks we
+do not look into (server tools, search results, compaction) are carried through untouched,
+and thinking blocks are never edited: the API checks them byte for byte (A13).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import msgspec
+
+from ullage.errors import FormatError
+from ullage.values.messages import (
+    WHOLE,
+    Content,
+    Media,
+    Message,
+    Opaque,
+    Part,
+    Reasoning,
+    ReasoningRule,
+    Role,
+    Text,
+    ToolCall,
+    ToolResult,
+)
+from ullage.values.notices import NO_REASONING
+from ullage.values.usage import Usage
+from ullage.wires.base import (
+    Change,
+    Head,
+    MessageList,
+    ToolSpec,
+    as_json,
+    before_last,
+    block_at,
+    field,
+    list_at,
+    opaque_json,
+    optional_text_at,
+    ordered,
+    plain,
+    text_at,
+    unknown_role,
+    unmarked,
+)
+from ullage.wires.families import family_of
+from ullage.wires.schemas import schemas_at
+from ullage.wires.sizes import sealed_bytes
+from ullage.wires.usages import of_anthropic
+
+__all__ = ["Anthropic"]
+
+_ROLES: dict[str, Role] = {"user": "user", "assistant": "assistant", "system": "system"}
+_SCHEMAS = ("output_format.schema", "output_config.format.schema")
+_FRAME_BYTES = 170
+"""What stands in a signature beside the thought, as measured (docs/tokens.md)."""
+_loads = msgspec.json.Decoder().decode
+_SOURCES = ("data", "url", "file_id")
+_SERVER_CALLS = frozenset(("server_tool_use", "mcp_tool_use"))
+"""Their results stand behind them, after a mixed turn in a later message (A18)."""
+
+
+class Anthropic(MessageList):
+    """The Messages format."""
+
+    name = "anthropic"
+
+    def leading(self, request: Mapping[str, Any]) -> list[Any]:
+        """See `Format.leading`: none, the system text stands beside the messages."""
+        return []
+
+    def head(self, request: Mapping[str, Any]) -> Head:
+        """See `Format.head`."""
+        system = request.get("system")
+        blocks = [{"text": system}] if isinstance(system, str) else list_at(system, "system")
+        texts = [
+            text_at(block if isinstance(block, str) else field(block, "text", ""), f"system[{i}]")
+            for i, block in enumerate(blocks)
+        ]
+        tools = self.tools(request)
+        texts += [as_json(unmarked(tool), f"tools[{i}]") for i, tool in enumerate(tools)]
+        asked = request.get("max_tokens")
+        return Head(
+            0,
+            tuple(texts),
+            tuple(self.tool_name(tool) for tool in tools),
+            asked if isinstance(asked, int) else None,
+            request.get("model"),
+            schemas_at(request, _SCHEMAS),
+        )
+
+    def parse(self, raw: Any, where: str) -> Message:
+        """See `Format.parse`."""
+        fields = raw if type(raw) is dict else plain(raw, where)
+        said = fields.get("role")
+        role = _ROLES.get(said) if isinstance(said, str) else None
+        if role is None:
+            raise unknown_role(said, where, tuple(_ROLES))
+        content = fields.get("content")
+        if type(content) is str:
+            return Message(role, (Text(content),) if content else ())
+        if not isinstance(content, (list, tuple)):
+            raise FormatError(
+                f"{where}.content",
+                f"expected a string or a list of blocks, got {type(content).__name__}",
+                "Give content as the API takes it.",
+            )
+        parts = [self._block(b, i, f"{where}.content[{i}]") for i, b in enumerate(content)]
+        return Message(role, ordered(parts))
+
+    def _block(self, raw: Any, at: int, where: str) -> Part:
+        block = raw if type(raw) is dict else plain(raw, where)
+        match block.get("type"):
+            case "tool_use":
+                arguments = as_json(block.get("input"), f"{where}.input")
+                name = text_at(block.get("name"), f"{where}.name")
+                return ToolCall(str(block.get("id") or ""), name, arguments, at)
+            case "tool_result":
+                content = self._items(block.get("content"), f"{where}.content")
+                failed = bool(block.get("is_error"))
+                return ToolResult(str(block.get("tool_use_id") or ""), content, failed, at)
+            case "thinking":
+                sealed = block.get("signature")
+                size = sealed_bytes(sealed, _FRAME_BYTES)
+                return Reasoning(str(block.get("thinking") or ""), at, bool(sealed), size)
+            case "redacted_thinking":
+                return Reasoning("", at, True, sealed_bytes(block.get("data"), _FRAME_BYTES))
+            case _:
+                return self._content(block, at, where)
+
+    def _items(self, content: Any, where: str) -> tuple[Content, ...]:
+        if content is None:
+            return ()
+        if type(content) is str:
+            return (Text(content),)
+        return tuple(
+            Text(item, index)
+            if type(item) is str
+            else self._content(plain(item, f"{where}[{index}]"), index, f"{where}[{index}]")
+            for index, item in enumerate(list_at(content, where))
+        )
+
+    def _content(self, block: Mapping[str, Any], at: int, where: str) -> Content:
+        kind = block.get("type")
+        if kind == "text":
+            return Text(text_at(block.get("text"), f"{where}.text"), at)
+        if kind in ("image", "document"):
+            source = block.get("source")
+            if field(source, "type") in ("base64", "url", "file"):
+                name = next((name for name in _SOURCES if field(source, name)), "data")
+                data = optional_text_at(field(source, name), f"{where}.source.{name}")
+                mime = optional_text_at(field(source, "media_type"), f"{where}.source.media_type")
+                return Media(kind, mime, data, at, block=block_at(block, where))
+        opens = str(block.get("id") or "") if str(kind) in _SERVER_CALLS else ""
+        closes = str(block.get("tool_use_id") or "")
+        text = opaque_json(block, where)
+        compacted = kind == "compaction" and _is_whole(block)
+        return Opaque(str(kind), text, at, opens=opens, closes=closes, supersedes=compacted)
+
+    def edit(
+        self, raw: Any, message: Message, changes: Sequence[Change], *, silent: bool = False
+    ) -> dict[str, Any]:
+        """See `Format.edit`."""
+        new = dict(raw if type(raw) is dict else plain(raw, "message"))
+        if isinstance(new["content"], str):
+            for _, _, text in changes:
+                new["content"] = text
+            return new
+        blocks = new["content"] = list(new["content"])
+        for number, item, text in changes:
+            part = message.parts[number]
+            at = part.at
+            old = blocks[at]
+            block = blocks[at] = dict(old if type(old) is dict else plain(old, "block"))
+            if isinstance(part, ToolCall):
+                block["input"] = _loads(text)
+            elif isinstance(part, ToolResult):
+                block["content"] = _item(block["content"], part.content[item], text)
+            else:
+                block["text"] = text
+        if silent:
+            thoughts = {part.at for part in message.parts if isinstance(part, Reasoning)}
+            kept = [block for at, block in enumerate(blocks) if at not in thoughts]
+            new["content"] = kept or [{"type": "text", "text": NO_REASONING}]
+        return new
+
+    def reasoning(self, request: Mapping[str, Any], model: str) -> ReasoningRule:
+        """See `Format.reasoning`: of a family that is bound to what precedes it.
+
+        The API then answers 400 (A15) unless it was asked to drop the blocks itself. With
+        manual thinking the open turn must begin with its thinking (A14), so nothing may be
+        left out while it is open.
+        """
+        thinking = request.get("thinking") or {}
+        if field(thinking, "block_binding"):
+            return "free"
+        family = family_of(self.name, model)
+        return family.manual_rule if self.thinks_first(request) else family.rule
+
+    def thinks_first(self, request: Mapping[str, Any]) -> bool:
+        """See `Format.thinks_first`: with manual thinking."""
+        return bool(field(request.get("thinking"), "type") == "enabled")
+
+    def user(self, text: str) -> dict[str, Any]:
+        """See `Format.user`."""
+        return {"role": "user", "content": [{"type": "text", "text": text}]}
+
+    def wrap_up(self, request: Mapping[str, Any], text: str) -> dict[str, Any]:
+        """See `Format.wrap_up`. Behind results, the API takes both messages as one (A2).
+
+        A system message stays the last (A20). While a tool of the server's is open, only
+        results may follow (A18, A19): then nothing is asked in words.
+        """
+        messages = self.history(request)
+        if not _is_server_tool_open(messages):
+            messages = before_last(messages, self.user(text), _is_system)
+        new = self.compose(request, messages, ())
+        if new.get("tools"):
+            new["tool_choice"] = {"type": "none"}
+        return new
+
+    def tool(self, spec: ToolSpec) -> dict[str, Any]:
+        """See `Format.tool`."""
+        return {
+            "name": spec.name,
+            "description": spec.description,
+            "input_schema": dict(spec.parameters),
+        }
+
+    def tool_name(self, raw: Any) -> str:
+        """See `Format.tool_name`."""
+        return str(field(raw, "name") or "")
+
+    def call(self, raw: Any) -> ToolCall:
+        """See `Format.call`."""
+        part = self._block(raw, WHOLE, "call")
+        if isinstance(part, ToolCall):
+            return part
+        raise FormatError("call", "not a tool_use block", "Give the block the model sent.")
+
+    def result(
+        self, call: ToolCall, text: str, *, is_error: bool = False, block: Any = None
+    ) -> dict[str, Any]:
+        """See `Format.result`: a block, to stand first in the next user message (A5)."""
+        content = text if block is None else [block]
+        result = {"type": "tool_result", "tool_use_id": call.id, "content": content}
+        return {**result, "is_error": True} if is_error else result
+
+    def results(self, results: Sequence[Any]) -> list[Any]:
+        """See `Format.results`: all of one step stand in one user message (A6)."""
+        return [{"role": "user", "content": list(results)}]
+
+    def reply(self, reply: Any) -> list[Any]:
+        """See `Format.reply`. A message without blocks is refused (A9)."""
+        content = field(reply, "content")
+        return [{"role": "assistant", "content": content}] if content else []
+
+    def calls(self, raw: Any) -> list[Any]:
+        """See `Format.calls`. The server answers its own tools itself."""
+        content = field(raw, "content")
+        blocks = content if isinstance(content, (list, tuple)) else ()
+        return [block for block in blocks if field(block, "type") == "tool_use"]
+
+    def usage(self, reply: Any) -> Usage | None:
+        """See `Format.usage`. Cached tokens are outside ``input_tokens``."""
+        usage = field(reply, "usage")
+        return None if usage is None else of_anthropic(usage)
+
+
+def _is_whole(compaction: Mapping[str, Any]) -> bool:
+    """Whether the provider compacted anything: without content it failed (§2.A)."""
+    return bool(compaction.get("content") or compaction.get("encrypted_content"))
+
+
+def _is_system(message: Any) -> bool:
+    return bool(field(message, "role") == "system")
+
+
+def _is_server_tool_open(messages: Sequence[Any]) -> bool:
+    """Whether the last reply holds a call of a server's tool without its result."""
+    said = (field(m, "content") for m in reversed(messages) if field(m, "role") == "assistant")
+    blocks = next(said, None)
+    kinds = [str(field(block, "type")) for block in blocks] if isinstance(blocks, list) else []
+    calls = sum(kind in ("server_tool_use", "mcp_tool_use") for kind in kinds)
+    return calls > sum(kind.endswith("_tool_result") for kind in kinds)
+
+
+def _item(content: Any, leaf: Content, text: str) -> Any:
+    """A result's content with one item shown otherwise; a cache marker on it stays."""
+    if leaf.at == WHOLE:
+        return text
+    items = list(content)
+    old = items[leaf.at]
+    marker = None if isinstance(old, str) else field(old, "cache_control")
+    items[leaf.at] = {"type": "text", "text": text}
+    if marker is not None:
+        items[leaf.at]["cache_control"] = marker
+    return items

@@ -1,0 +1,226 @@
+"""The rules of Anthropic Messages, A0 to A23 (`provider-rules` §1.A).
+
+Two machines run side by side over the messages: the *calls* machine (A3 to A7, A19: what the
+last assistant message asked and what has answered it) and the *blocks* machine (shape, ids,
+text). The types of blocks (A0, A23) are in `_anthropic_blocks`, server tools (A18) and cache
+markers (A21) in `_anthropic_extras`.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+from ullage.wires.anthropic.rules_blocks import IN_RESULT, judge_block, judge_fields
+from ullage.wires.anthropic.rules_extras import (
+    Markers,
+    ServerTools,
+    is_tool_name,
+)
+from ullage.wires.rules.problem import Problem, Report, Wire, kind_of, name_in
+
+__all__ = ["Check"]
+
+_ID = re.compile(r"[a-zA-Z0-9_-]+\Z").match
+_ROLES = ("user", "assistant", "system")
+_MESSAGE = {"role", "content"}
+_SYSTEM_MESSAGE = {"role", "content", "clear_at", "output_config"}
+
+
+class Check:
+    """One pass over the messages.
+
+    The state of the calls machine: the calls of the last assistant message (``_batch``),
+    those not yet answered and where they were asked, how many user messages have followed,
+    whether those held nothing but results, and every call id seen so far.
+    """
+
+    def __init__(self) -> None:
+        self._report = Report()
+        self._count = 0
+        self._role: str | None = None
+        self._open: dict[str, str] = {}
+        self._batch: set[str] = set()
+        self._answered: set[str] = set()
+        self._answering = 0
+        self._seen: set[str] = set()
+        self._only_results = True
+        self._hollow: str | None = None
+        self._server = ServerTools(self._report)
+        self._markers = Markers(self._report)
+
+    def feed(self, message: Any) -> None:
+        """Judge the next message."""
+        at = self._count
+        self._count = at + 1
+        role = name_in(message, "role")
+        if role is None or role not in _ROLES:
+            self._report.add("A0", f"messages[{at}].role", "no such role in this format")
+            return
+        if self._hollow:
+            self._report.add("A9", self._hollow, "only the last assistant message may be empty")
+            self._hollow = None
+        self._envelope(message, role, at)
+        content = message.get("content")
+        self._turn(role, content, at)
+        if type(content) is str:
+            self._string(content, role, at)
+        elif isinstance(content, list):
+            self._list(content, role, at)
+        else:
+            sentence = f"content must be text or a list, and it is {kind_of(content)}"
+            self._report.add("A9", f"messages[{at}].content", sentence)
+        self._role = role
+
+    def close(self) -> list[Problem]:
+        """Everything found, and the calls still open; may be asked at any point."""
+        end = Report()
+        if not self._count:
+            end.add("A1", "messages", "at least one message is asked for")
+        self._missed(end)
+        self._server.overdue(end)
+        return self._report.found + end.found
+
+    # -- between messages -----------------------------------------------------------------
+
+    def _envelope(self, message: Wire, role: str, at: int) -> None:
+        known = _SYSTEM_MESSAGE if role == "system" else _MESSAGE
+        extra = ", ".join(repr(key) for key in message if key not in known)
+        if extra:
+            sentence = f"fields the API does not know: {extra[:200]}"
+            self._report.add("A23", f"messages[{at}]", sentence)
+        if at == 0 and role == "assistant" and not _begins_compacted(message.get("content")):
+            self._report.add("A1", "messages[0].role", "the first message must be the user's")
+
+    def _turn(self, role: str, content: Any, at: int) -> None:
+        """What the change of roles from the message before means."""
+        if role == "system":
+            self._system(at)
+            return
+        if self._role == "system" and role == "user":
+            sentence = "an assistant message must follow the system message"
+            self._report.add("A20", f"messages[{at}]", sentence)
+        if role == "assistant":
+            self._missed(self._report)
+            self._open, self._batch, self._answering = {}, set(), 0
+            self._only_results = True
+            self._server.begin_assistant()
+        elif self._batch:
+            self._answering += 1
+            self._server.follow_up(content, at)
+        elif self._role == "assistant":
+            self._server.interrupted(at)
+
+    def _system(self, at: int) -> None:
+        where = f"messages[{at}]"
+        if self._open:
+            self._report.add("A20", where, "a system message parts a call from its result")
+        elif at == 0:
+            self._report.add("A20", where, "a system message may not be the first")
+        elif self._role == "assistant" and not self._server.ended_with_result:
+            self._report.add("A20", where, "a system message must follow a user message")
+
+    def _missed(self, report: Report) -> None:
+        for call_id, where in self._open.items():
+            sentence = f"the call {call_id[:64]!r} has no tool_result in the next message"
+            report.add("A3", where, sentence)
+
+    # -- within a message -----------------------------------------------------------------
+
+    def _string(self, content: str, role: str, at: int) -> None:
+        self._only_results = self._only_results and role != "user"
+        if content and not content.isspace():
+            return
+        if role == "assistant" and not content:
+            self._hollow = f"messages[{at}].content"
+        else:
+            self._report.add("A9", f"messages[{at}].content", "the text is empty or only spaces")
+
+    def _list(self, content: list[Any], role: str, at: int) -> None:
+        if not content and role == "assistant":
+            self._hollow = f"messages[{at}].content"
+        elif not content:
+            self._report.add("A9", f"messages[{at}].content", "the message has no content")
+        for index, block in enumerate(content):
+            self._block(block, role, at, index)
+
+    def _block(self, block: Any, role: str, at: int, index: int) -> None:
+        kind = name_in(block, "type")
+        if kind is None:
+            self._report.add("A0", _path(at, index), "a block is an object with a type")
+            return
+        judge_block(block, kind, role, _path(at, index), self._report)
+        if kind == "text":
+            self._text(block.get("text"), at, index)
+        elif kind == "tool_use":
+            self._call(block, role, at, index)
+        elif kind == "tool_result":
+            self._result(block, role, at, index)
+        self._server.block(block, kind, _path(at, index))
+        if kind != "tool_result" and role == "user":
+            self._only_results = False
+        if block.get("cache_control") is not None:
+            self._markers.block(block, _path(at, index))
+
+    def _text(self, text: Any, at: int, index: int) -> None:
+        if type(text) is str and (not text or text.isspace()):
+            self._report.add("A9", _path(at, index), "the text is empty or only spaces")
+
+    def _call(self, block: Wire, role: str, at: int, index: int) -> None:
+        call_id, name = block.get("id"), block.get("name")
+        if type(call_id) is not str or role != "assistant":
+            return
+        if call_id in self._seen:
+            self._report.add("A7", _path(at, index), "this tool_use id was used before")
+        if not _ID(call_id):
+            self._report.add("A8", _path(at, index), "the id has characters not allowed in it")
+        if type(name) is str and not is_tool_name(name):
+            self._report.add("A8", _path(at, index), "the tool's name is not allowed")
+        self._seen.add(call_id)
+        self._batch.add(call_id)
+        self._open[call_id] = _path(at, index)
+
+    def _result(self, block: Wire, role: str, at: int, index: int) -> None:
+        call_id = block.get("tool_use_id")
+        if type(call_id) is not str or role != "user":
+            return
+        if call_id in self._answered:
+            self._report.add("A7", _path(at, index), "this call already has a result")
+        self._answered.add(call_id)
+        if self._open.pop(call_id, None) is None:
+            if call_id not in self._batch:
+                self._report.add("A4", _path(at, index), "no such call just before")
+        elif not self._only_results:
+            self._report.add("A5", _path(at, index), "a result stands behind another block")
+        elif self._answering > 1:
+            sentence = "the results of one batch are split over several user messages"
+            self._report.add("A6", _path(at, index), sentence)
+        content = block.get("content", "")
+        if type(content) is not str:
+            self._inside(content, at, index)
+
+    def _inside(self, content: Any, at: int, index: int) -> None:
+        """The content of a tool_result that is not a string."""
+        where = _path(at, index) + ".content"
+        if not isinstance(content, list):
+            self._report.add("A0", where, f"text or a list, and it is {kind_of(content)}")
+            return
+        for inner, block in enumerate(content):
+            kind = name_in(block, "type")
+            if kind not in IN_RESULT:
+                sentence = "a block of this type may not stand in a tool_result"
+                self._report.add("A0", f"{where}[{inner}]", sentence)
+            else:
+                judge_fields(block, kind, f"{where}[{inner}]", self._report)
+            if type(block) is dict and block.get("cache_control") is not None:
+                self._markers.block(block, f"{where}[{inner}]")
+
+
+def _begins_compacted(content: Any) -> bool:
+    """The message begins with a compaction block, which may come first (A1)."""
+    first = content[0] if isinstance(content, list) and content else None
+    return type(first) is dict and first.get("type") == "compaction"
+
+
+def _path(at: int, index: int) -> str:
+    return f"messages[{at}].content[{index}]"

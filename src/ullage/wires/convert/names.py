@@ -1,0 +1,105 @@
+"""What calls and tools are called: kept where the target takes it, written otherwise where not.
+
+An id is a name of the wire's own, and is numbered anew without a word. The name of a tool is
+the caller's: to write it otherwise is a loss.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from msgspec.structs import replace
+
+from ullage.wires import ToolSpec
+from ullage.wires.convert.turns import Call, Losses, Pairs, Piece, Result, Turn
+
+__all__ = ["tool_names", "under_names"]
+
+_LEGAL_ID: Mapping[str, Callable[[str], Any]] = {
+    "anthropic": re.compile(r"[a-zA-Z0-9_-]+\Z").match,
+    "openai-chat": re.compile(r".{1,40}\Z", re.DOTALL).match,
+    "openai-responses": re.compile(r".{1,64}\Z", re.DOTALL).match,
+    "gemini": bool,
+}
+_MADE_UP = re.compile(r".*#\d+\Z", re.DOTALL).match
+
+_OPENAI = re.compile(r"[a-zA-Z0-9_-]{1,64}\Z").match
+_LEGAL_NAME: Mapping[str, Callable[[str], Any]] = {
+    "anthropic": re.compile(r"[a-zA-Z0-9_-]{1,128}\Z").match,  # A8
+    "openai-chat": _OPENAI,  # as the SDK documents a function's name
+    "openai-responses": _OPENAI,
+    "gemini": re.compile(r"[a-zA-Z_][a-zA-Z0-9_.:-]{0,127}\Z").match,  # as the SDK documents it
+}
+_NOT_EVERYWHERE = re.compile(r"[^a-zA-Z0-9_-]")
+_SHORTEST_LIMIT = 64
+
+
+def tool_names(
+    tools: Sequence[ToolSpec], turns: Sequence[Turn], losses: Losses
+) -> Mapping[str, str]:
+    """For each name that the target does not take, another that no other tool has.
+
+    Raises:
+        UnsupportedPart: there is one, and it may not be written otherwise.
+    """
+    places = [(tool.name, f"tools[{at}].name") for at, tool in enumerate(tools)]
+    calls = (piece for turn in turns for piece in turn.pieces if isinstance(piece, Call))
+    places += [(call.name, call.where) for call in calls]
+    used = {name for name, _ in places}
+    names: dict[str, str] = {}
+    for name, where in places:
+        if name in names or _LEGAL_NAME[losses.target](name):
+            continue
+        losses.lose(where, "a tool's name of these characters or this length", "Rename the tool.")
+        names[name] = _free(name, used)
+        used.add(names[name])
+    return names
+
+
+def _free(name: str, used: set[str]) -> str:
+    """The name in the characters that every target takes, and numbered if that is taken."""
+    base = _NOT_EVERYWHERE.sub("_", name)
+    base = base if base[:1].isalpha() else f"_{base}"
+    new, number = base[:_SHORTEST_LIMIT], 2
+    while new in used:
+        end = f"_{number}"
+        new, number = base[: _SHORTEST_LIMIT - len(end)] + end, number + 1
+    return new
+
+
+def under_names(
+    turns: Sequence[Turn], target: str, names: Mapping[str, str], *, without_ids: bool
+) -> list[Turn]:
+    """The turns with names and ids the target takes: ids numbered where they are not legal.
+
+    Anthropic wants them unique (A7). A call of Gemini's that had none gets one.
+    """
+    used: set[str] = set()
+    pairs = Pairs()
+    number = 0
+
+    def id_for(old: str) -> str:
+        nonlocal number
+        taken = target == "anthropic" and old in used
+        given = not (without_ids and _MADE_UP(old))
+        new = old
+        if taken or not given or not _LEGAL_ID[target](old):
+            while (new := f"call_{number}") in used:
+                number += 1
+        used.add(new)
+        return new
+
+    def again(piece: Piece) -> Piece:
+        if isinstance(piece, Call):
+            name = names.get(piece.name, piece.name)
+            call = replace(piece, id=id_for(piece.id), name=name)
+            pairs.ask(piece.id, call)
+            return call
+        if isinstance(piece, Result):
+            asked = pairs.answer(piece.call_id)
+            return piece if asked is None else replace(piece, call_id=asked.id, name=asked.name)
+        return piece
+
+    return [replace(turn, pieces=tuple(again(piece) for piece in turn.pieces)) for turn in turns]

@@ -1,0 +1,364 @@
+"""Out of a wire: messages as turns, and every field that the turns do not hold named as lost."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from msgspec.structs import replace
+
+from ullage.errors import FormatError
+from ullage.history.snapshots import snapshot_at
+from ullage.values.messages import (
+    WHOLE,
+    Content,
+    Media,
+    Message,
+    Opaque,
+    Part,
+    Text,
+    ToolCall,
+    ToolResult,
+)
+from ullage.wires import FORMATS
+from ullage.wires.base import field, unmarked
+from ullage.wires.convert.media import medium_of
+from ullage.wires.convert.turns import Call, Losses, Medium, Pairs, Piece, Result, Turn, Who
+from ullage.wires.gemini.fields import get, is_content, parts_of
+from ullage.wires.openai_chat.format import REFUSAL
+from ullage.wires.repair.base import EMPTY
+
+__all__ = ["FAILED", "read"]
+
+FAILED = "[the tool failed]\n"
+"""Says that a result is an error where the wire has no flag for it; read back as the flag."""
+
+_FLAGGED = frozenset(("anthropic", "gemini"))
+_ANSWERS = frozenset(("function_call_output", "custom_tool_call_output"))
+_NOTHING: tuple[Any, ...] = (None, "", False, [], {}, {"type": "direct"})
+_SILENT = frozenset(
+    (
+        *("type", "role", "id", "status", "created_by", "logprobs", "index"),
+        *("thought", "thoughtSignature", "thought_signature", "extra_content"),
+    )
+)
+"""Fields that say nothing of the conversation: names and states, and reasoning, sealed."""
+
+_CARRIED: Mapping[str, Mapping[str, str]] = {
+    "anthropic": {
+        "message": "content",
+        "text": "text",
+        "image": "source",
+        "document": "source title",
+        "tool_use": "name input",
+        "tool_result": "tool_use_id content is_error",
+    },
+    "openai-chat": {
+        "message": "content tool_calls reasoning_content reasoning reasoning_details audio "
+        "function_call refusal",
+        "tool": "content tool_call_id name",
+        "text": "text",
+        "image_url": "image_url",
+        "input_audio": "input_audio",
+        "file": "file",
+        "function": "function",
+        "custom": "custom",
+    },
+    "openai-responses": {
+        "message": "content phase",
+        "input_text": "text",
+        "output_text": "text",
+        "text": "text",
+        "input_image": "image_url file_id detail",
+        "input_file": "file_data file_id file_url filename",
+        "input_audio": "input_audio",
+        "function_call": "call_id name arguments async",
+        "custom_tool_call": "call_id name input",
+        "function_call_output": "call_id output name",
+        "custom_tool_call_output": "call_id output name",
+    },
+    "gemini": {
+        "message": "parts",
+        "part": "text inlineData inline_data fileData file_data functionCall function_call"
+        " functionResponse function_response",
+    },
+}
+"""What is carried of each type; any other field with something in it is named as lost."""
+
+_BODIES: Mapping[str, Mapping[str, str]] = {
+    "anthropic": {"source": "media_type data url file_id"},
+    "openai-chat": {
+        "image_url": "url detail",
+        "input_audio": "data format",
+        "file": "file_id file_data filename",
+        "function": "name arguments",
+        "custom": "name input",
+    },
+    "openai-responses": {"input_audio": "data format"},
+    "gemini": {
+        "inlineData": "mimeType mime_type data displayName display_name",
+        "fileData": "mimeType mime_type fileUri file_uri displayName display_name",
+        "functionCall": "name args",
+        "functionResponse": "name response parts",
+    },
+}
+"""The same of the objects that stand in a field of a type."""
+
+
+def read(name: str, raws: Sequence[Any], first: int, losses: Losses) -> list[Turn]:
+    """The messages of a history as turns; ``first`` is the place of the first of them."""
+    turns: list[Turn] = []
+    for index, raw in enumerate(raws, first):
+        where = f"{FORMATS[name].key}[{index}]"
+        for turn in _Reading(name, raw, where, losses).turns():
+            _add(turns, turn, merge=name == "openai-responses")
+    _phases(raws, first, losses)
+    return _settled(_named(turns, losses), losses)
+
+
+def _phases(raws: Sequence[Any], first: int, losses: Losses) -> None:
+    """Name each text that is said to be no answer, but for those that calls follow: they tell."""
+    for at, raw in enumerate(raws):
+        phase = field(raw, "phase")
+        if phase is None or phase == "final_answer":
+            continue
+        behind = (raws[later] for later in range(at + 1, len(raws)))
+        kinds = (field(item, "type") for item in behind)
+        follows = next((kind for kind in kinds if kind != "reasoning"), None)
+        if phase != "commentary" or follows not in ("function_call", "custom_tool_call"):
+            where = f"input[{first + at}].phase"
+            losses.lose(where, "that a text is no final answer", "Leave it out.")
+
+
+def _add(turns: list[Turn], turn: Turn, *, merge: bool) -> None:
+    """Add a turn, or to the turn before: a batch of results, and the items of one reply."""
+    together = turn.who == "results" or (merge and turn.who == "assistant")
+    if together and turns and turns[-1].who == turn.who:
+        turns[-1] = replace(turns[-1], pieces=turns[-1].pieces + turn.pieces)
+    else:
+        turns.append(turn)
+
+
+class _Reading:
+    """One raw message: its parts, each beside the block it came from."""
+
+    def __init__(self, name: str, raw: Any, where: str, losses: Losses) -> None:
+        self.name = name
+        self.where = where
+        self.losses = losses
+        snapshot_at(raw, where)
+        self.message: Message = FORMATS[name].parse(raw, where)
+        self.bare = unmarked(raw)
+
+    def turns(self) -> Iterator[Turn]:
+        """The turns in the message: results first, then what is said."""
+        if self.name != "gemini" or is_content(self.bare):
+            self._beside(self.bare, self._kind(), self.where)
+        results: list[Piece] = []
+        said: list[Piece] = []
+        for part in self.message.parts:
+            piece = self._piece(part)
+            if isinstance(piece, Result):
+                results.append(piece)
+            elif piece is not None and not _is_silence(piece):
+                said.append(piece)
+        if results:
+            yield Turn("results", tuple(results), self.where)
+        if not said and not results and self.message.role == "user":
+            said.append(Text(""))
+        if said:
+            role = self.message.role
+            yield Turn("user" if role == "tool" else role, tuple(said), self.where)
+
+    def _kind(self) -> str:
+        kind = self.bare.get("type") if self.name == "openai-responses" else None
+        is_tool = self.name == "openai-chat" and self.message.role == "tool"
+        return str(kind or ("tool" if is_tool else "message"))
+
+    def _piece(self, part: Part) -> Piece | None:
+        block, where = self._block(part)
+        if isinstance(part, (ToolCall, ToolResult)):
+            self._beside(block, _kind_of(self.name, block), where)
+            return (
+                self._call(part, block, where)
+                if isinstance(part, ToolCall)
+                else (self._result(part, block, where))
+            )
+        if isinstance(part, (Text, Media, Opaque)):
+            return self._content(part, block, where)
+        return None
+
+    def _content(self, part: Content, block: Any, where: str) -> Text | Medium:
+        kind = _kind_of(self.name, block)
+        if isinstance(part, Opaque) or (isinstance(part, Media) and part.block is None):
+            named = part.kind if isinstance(part, Opaque) else kind
+            what = f"a part of type {named!r} of {self.name}"
+            return Text(self.losses.lose(where, what, "Leave it out."))
+        if kind == "refusal":
+            self.losses.lose(where, "that a text is a refusal", "Give it as text.")
+        else:
+            self._beside(block, kind, where)
+        return part if isinstance(part, Text) else medium_of(self.name, part, where)
+
+    def _call(self, part: ToolCall, block: Any, where: str) -> Call:
+        """A call with its arguments in the order of keys they have on the wire."""
+        free = block.get("type") in ("custom", "custom_tool_call")
+        value: Any = block.get("input")
+        if self.name == "gemini":
+            value = get(get(block, "functionCall"), "args") or {}
+        elif self.name != "anthropic":
+            value = None if free else _object(part.arguments)
+        text = part.arguments
+        if self.name in _FLAGGED and isinstance(value, Mapping):
+            text = _json(value, where)
+        value = value if isinstance(value, Mapping) else None
+        return Call(part.id, part.name, text, value, where, free, part.late)
+
+    def _result(self, part: ToolResult, block: Any, where: str) -> Piece:
+        kind = "function" if block.get("role") == "function" else block.get("type")
+        if kind == "function" or (self.name == "openai-responses" and kind not in _ANSWERS):
+            what = f"an item of type {kind!r} of {self.name}"
+            return Text(self.losses.lose(where, what, "Leave it out."))
+        content = tuple(
+            self._item(part, number, block, where) for number in range(len(part.content))
+        )
+        is_error = part.is_error
+        told = isinstance(content[0], Text) and content[0].text if content else ""
+        if self.name not in _FLAGGED and told and told.startswith(FAILED):
+            content = (Text(told.removeprefix(FAILED)), *content[1:])
+            is_error = True
+        name = part.name or str(block.get("name") or "")
+        return Result(part.call_id, name, content, is_error, where)
+
+    def _item(self, part: ToolResult, number: int, block: Any, where: str) -> Text | Medium:
+        item = part.content[number]
+        if item.at == WHOLE:
+            return self._content(item, {}, where)
+        if self.name == "gemini":
+            parts = get(get(block, "functionResponse"), "parts")
+            return self._content(item, parts[item.at], f"{where}.functionResponse.parts[{item.at}]")
+        key = "output" if self.name == "openai-responses" else "content"
+        return self._content(item, block[key][item.at], f"{where}.{key}[{item.at}]")
+
+    def _block(self, part: Part) -> tuple[Any, str]:
+        """The block a part came from, and its path."""
+        if self.name == "gemini":
+            at = max(part.at, 0)
+            return parts_of(self.bare)[at], f"{self.where}.parts[{at}]"
+        if self.name == "openai-chat" and isinstance(part, ToolCall):
+            return self.bare["tool_calls"][part.at], f"{self.where}.tool_calls[{part.at}]"
+        if self.name == "openai-chat" and part.at == REFUSAL:
+            return {"type": "refusal"}, f"{self.where}.refusal"
+        if part.at == WHOLE:
+            is_item = isinstance(part, (ToolCall, ToolResult, Media))
+            return (self.bare, self.where) if is_item else ({}, self.where)
+        return self.bare["content"][part.at], f"{self.where}.content[{part.at}]"
+
+    def _beside(self, block: Any, kind: str, where: str) -> None:
+        """Name every field that is not carried."""
+        carried = _CARRIED[self.name].get(kind)
+        if not isinstance(block, Mapping) or carried is None:
+            return
+        self._all_but(carried, block, kind, where)
+        for key, within in _BODIES[self.name].items():
+            body = get(block, key)
+            if isinstance(body, Mapping):
+                self._all_but(within, body, key, f"{where}.{key}")
+
+    def _all_but(self, carried: str, block: Mapping[str, Any], kind: str, where: str) -> None:
+        for key, value in block.items():
+            if key in _SILENT or key in carried.split() or value in _NOTHING:
+                continue
+            self.losses.lose(f"{where}.{key}", f"the {key!r} of a {kind}", "Leave it out.")
+
+
+def _is_silence(piece: Piece) -> bool:
+    """Whether nothing is said, or our own words say so."""
+    return isinstance(piece, Text) and piece.text in ("", EMPTY)
+
+
+def _kind_of(name: str, block: Any) -> str:
+    if not isinstance(block, Mapping):
+        return "text"
+    if name == "gemini":
+        return "part"
+    default = "tool" if "tool_call_id" in block else "function" if "function" in block else "text"
+    return str(block.get("type") or default)
+
+
+def _json(value: Any, where: str) -> str:
+    """``value`` as JSON text, its keys in their order."""
+    try:
+        return json.dumps(value, ensure_ascii=False, allow_nan=False)
+    except (TypeError, ValueError) as error:
+        raise FormatError(where, f"not JSON ({error})", "Give plain JSON values.") from None
+
+
+def _object(text: str) -> Any:
+    try:
+        return json.loads(text, parse_constant=_no_number)
+    except (ValueError, RecursionError):
+        return None
+
+
+def _no_number(name: str) -> Any:
+    raise ValueError(f"{name} is no JSON")
+
+
+# ── calls and results ────────────────────────────────────────────────────────────────────
+
+
+def _named(turns: Sequence[Turn], losses: Losses) -> list[Turn]:
+    """The turns, each result with what the call that it answers tells of it."""
+    pairs = Pairs()
+    named: list[Turn] = []
+    for turn in turns:
+        pieces: list[Piece] = []
+        for piece in turn.pieces:
+            if isinstance(piece, Call):
+                pairs.ask(piece.id, piece)
+            elif isinstance(piece, Result):
+                call = pairs.answer(piece.call_id)
+                if call is not None:
+                    if piece.name not in ("", call.name):
+                        what = "the name of a result that is not its call's"
+                        losses.lose(f"{piece.where}.name", what, "Leave it out.")
+                    piece = replace(piece, name=call.name, is_free_text=call.is_free_text)
+            pieces.append(piece)
+        named.append(replace(turn, pieces=tuple(pieces)))
+    return named
+
+
+def _settled(turns: list[Turn], losses: Losses) -> list[Turn]:
+    """The turns without asynchronous calls whose results come later than at once."""
+    late: set[str] = set()
+    for number, turn in enumerate(turns):
+        follows = turns[number + 1].pieces if number + 1 < len(turns) else ()
+        answered = {piece.call_id for piece in follows if isinstance(piece, Result)}
+        late |= {
+            piece.id
+            for piece in turn.pieces
+            if isinstance(piece, Call) and piece.is_late and piece.id not in answered
+        }
+    return [part for turn in turns for part in _without(turn, late, losses)] if late else turns
+
+
+def _without(turn: Turn, late: set[str], losses: Losses) -> Iterator[Turn]:
+    def told(piece: Piece) -> Piece:
+        remedy = "Put its result behind it."
+        if isinstance(piece, Call) and piece.id in late:
+            return Text(losses.lose(piece.where, "a call that is answered later", remedy))
+        if isinstance(piece, Result) and piece.call_id in late:
+            return Text(losses.lose(piece.where, "the late result of a call", remedy))
+        return piece
+
+    pieces = tuple(told(piece) for piece in turn.pieces)
+    if turn.who != "results":
+        yield replace(turn, pieces=pieces)
+        return
+    sides: tuple[tuple[Who, bool], ...] = (("results", True), ("user", False))
+    for who, is_result in sides:
+        some = tuple(piece for piece in pieces if isinstance(piece, Result) == is_result)
+        if some:
+            yield Turn(who, some, turn.where)

@@ -1,0 +1,113 @@
+"""What a conversation says, apart from any wire: turns of plain parts.
+
+A turn is one reply of the model, one batch of results, or one message of the user or the
+system. It is what the four wires have in common; what one of them has alone is named as lost.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict, deque
+from collections.abc import Mapping
+from typing import Any, Literal, TypeAlias
+
+from msgspec import Struct
+
+from ullage.errors import UnsupportedPart
+from ullage.values.messages import Text
+
+__all__ = ["Call", "Losses", "Medium", "Pairs", "Piece", "Result", "Turn", "Who"]
+
+Who: TypeAlias = Literal["system", "user", "assistant", "results"]
+
+
+class Medium(Struct, frozen=True):
+    """An image, document or sound: as base64 ``data``, by ``url``, or by a vendor's file id."""
+
+    kind: Literal["image", "document", "audio"]
+    where: str
+    mime: str = ""
+    data: str = ""
+    url: str = ""
+    file_id: str = ""
+    name: str = ""
+    detail: str = ""
+
+
+class Call(Struct, frozen=True):
+    """A tool call. ``value`` is None where its arguments are no JSON object."""
+
+    id: str
+    name: str
+    arguments: str
+    value: Mapping[str, Any] | None
+    where: str
+    is_free_text: bool = False
+    is_late: bool = False
+
+
+class Result(Struct, frozen=True):
+    """What a tool answered; ``is_free_text`` that it was asked in free text."""
+
+    call_id: str
+    name: str
+    content: tuple[Text | Medium, ...]
+    is_error: bool
+    where: str
+    is_free_text: bool = False
+
+
+Piece: TypeAlias = Text | Medium | Call | Result
+
+
+class Turn(Struct, frozen=True):
+    """Who speaks, and what."""
+
+    who: Who
+    pieces: tuple[Piece, ...]
+    where: str
+
+
+class Pairs:
+    """Which call a result answers: the first open one of its id, else the last one answered."""
+
+    def __init__(self) -> None:
+        self._open: dict[str, deque[Call]] = defaultdict(deque)
+        self._last: dict[str, Call] = {}
+
+    def ask(self, call_id: str, call: Call) -> None:
+        """A call was made under this id."""
+        self._open[call_id].append(call)
+
+    def answer(self, call_id: str) -> Call | None:
+        """The call that the next result of this id answers, or None."""
+        if self._open[call_id]:
+            self._last[call_id] = self._open[call_id].popleft()
+        return self._last.get(call_id)
+
+
+class Losses:
+    """What to do with a part that the target cannot hold: refuse, or say so in its place.
+
+    Attributes:
+        target: the format to be written.
+        model: the model to be asked, where it is known.
+    """
+
+    def __init__(self, target: str, model: str | None, *, describe: bool) -> None:
+        self.target = target
+        self.model = model
+        self._describe = describe
+
+    def lose(self, where: str, what: str, remedy: str) -> str:
+        """The text to stand in the part's place, where the caller accepts one.
+
+        Raises:
+            UnsupportedPart: the caller does not.
+        """
+        if self._describe:
+            return f"[ullage: {what} stood here; {self.target} has no place for it]"
+        raise UnsupportedPart(
+            where,
+            f"{what} has no place in {self.target} and would be lost",
+            f'{remedy} Or give lossy="describe" to have a line of text in its place.',
+        )

@@ -1,0 +1,1 @@
+"""Google Gemini generateContent: everything that is known of this wire."""

@@ -1,0 +1,395 @@
+"""Google Gemini: ``generateContent`` (`provider-rules` §1.D).
+
+Two forms are taken, and what comes out is in the form that came in: the body of the REST
+call (camelCase), and the keyword arguments of ``client.models.generate_content`` in
+google-genai (snake_case, ``config``; contents may be strings, dicts or the SDK's objects).
+Each field is read in either spelling and written back in the one it had; an edited object is
+a copy of the object. Of parts that stand among the contents without one, calls and responses
+are refused: google-genai makes steps of them by rules of its own.
+
+Calls may have no id. Such a call, and such a result, is known by its tool and its number
+within the content, ``read_file#1``; that name never goes onto the wire.
+
+A call with a ``thoughtSignature`` is never edited, nor are its parallel siblings. A text with
+one loses the signature if it is ever cut: it is optional there, and valid for that text only.
+"""
+
+from __future__ import annotations
+
+import re
+from base64 import b64encode
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from msgspec.structs import replace
+
+from ullage.errors import FormatError
+from ullage.values.messages import (
+    WHOLE,
+    Content,
+    Media,
+    Message,
+    Opaque,
+    Part,
+    Reasoning,
+    ReasoningRule,
+    Role,
+    Text,
+    ToolCall,
+    ToolResult,
+)
+from ullage.values.notices import NO_REASONING
+from ullage.values.usage import Usage
+from ullage.wires.base import (
+    Change,
+    Head,
+    ToolSpec,
+    as_json,
+    list_at,
+    opaque_json,
+    optional_text_at,
+    ordered,
+    text_at,
+    unknown_role,
+)
+from ullage.wires.families import family_of
+from ullage.wires.gemini.fields import (
+    check_object,
+    check_wrapped,
+    get,
+    is_built_in,
+    is_content,
+    is_sdk_call,
+    parts_of,
+    setting,
+    tool_list,
+    tool_text,
+    unsigned,
+    with_field,
+)
+from ullage.wires.gemini.results import (
+    block_of,
+    edited,
+    kind_of,
+    plain_text,
+    response_text,
+    unwrapped,
+)
+from ullage.wires.schemas import schemas_at
+from ullage.wires.sizes import clip_of, detail_of
+from ullage.wires.usages import of_gemini
+
+__all__ = ["Gemini"]
+
+_ROLES: dict[str, Role] = {"user": "user", "model": "assistant", "function": "tool"}
+_SCHEMAS = ("responseSchema", "responseJsonSchema", "_responseJsonSchema")
+_OPAQUE = ("executableCode", "codeExecutionResult", "toolCall", "toolResponse")
+
+
+class Gemini:
+    """The generateContent format."""
+
+    name = "gemini"
+    key = "contents"
+
+    # ── the request ──────────────────────────────────────────────────────────────────
+
+    def history(self, request: Mapping[str, Any]) -> list[Any]:
+        """See `Format.history`. A content that stands alone is a history of one."""
+        contents = request.get(self.key)
+        if isinstance(contents, list):
+            check_wrapped(contents)
+            return contents
+        if contents is None:
+            raise FormatError(
+                self.key, "there are none", f"Give the whole history under {self.key!r}."
+            )
+        return [contents]
+
+    def leading(self, request: Mapping[str, Any]) -> list[Any]:
+        """See `Format.leading`: none, the system text stands beside the contents."""
+        return []
+
+    def tools(self, request: Mapping[str, Any]) -> Sequence[Any]:
+        """See `Format.tools`: function declarations, then whatever else a tool holds."""
+        found: list[Any] = []
+        for index, tool in enumerate(tool_list(request)):
+            declared = get(tool, "functionDeclarations")
+            found += list_at(declared, f"tools[{index}].functionDeclarations")
+            if declared is None:
+                found.append(tool)
+        return found
+
+    def takes_tools(self, request: Mapping[str, Any], model: str) -> bool:
+        """See `Format.takes_tools`.
+
+        Google's own tools stand beside functions only where the request has brought that about:
+        it holds functions already, or asks for the calls of the server's tools.
+        """
+        tools, config = tool_list(request), setting(request, "toolConfig")
+        own = [tool for tool in tools if is_built_in(tool)]
+        asks = bool(get(config, "includeServerSideToolInvocations"))
+        return not own or len(own) < len(tools) or asks
+
+    def compose(
+        self, request: Mapping[str, Any], messages: list[Any], tools: Sequence[dict[str, Any]]
+    ) -> dict[str, Any]:
+        """See `Format.compose`. Added tools are one more ``Tool`` after the request's own."""
+        contents = request[self.key]
+        alone = not isinstance(contents, list) and len(messages) == 1
+        new = {**request, self.key: messages[0] if alone else messages}
+        if not tools:
+            return new
+        if not is_sdk_call(request):
+            added = {"functionDeclarations": list(tools)}
+            return {**new, "tools": [*tool_list(request), added]}
+        added = {"function_declarations": list(tools)}
+        config = request.get("config")
+        every = [*tool_list(request), added]
+        return {**new, "config": with_field(config or {}, "tools", every)}
+
+    def head(self, request: Mapping[str, Any]) -> Head:
+        """See `Format.head`."""
+        system = setting(request, "systemInstruction")
+        parts = () if system is None else self._parts(parts_of(system), "systemInstruction")
+        texts = [part.text for part in parts if isinstance(part, Text)]
+        tools = self.tools(request)
+        texts += [tool_text(tool, f"tools[{index}]") for index, tool in enumerate(tools)]
+        generation = _generation(request)
+        asked = get(generation, "maxOutputTokens")
+        return Head(
+            0,
+            tuple(texts),
+            tuple(self.tool_name(tool) for tool in tools),
+            asked if isinstance(asked, int) else None,
+            request.get("model"),
+            schemas_at(generation, _SCHEMAS),
+        )
+
+    def media_detail(self, request: Mapping[str, Any]) -> str:
+        """See `Format.media_detail`."""
+        return detail_of(get(_generation(request), "mediaResolution"))
+
+    # ── contents ─────────────────────────────────────────────────────────────────────
+
+    def parse(self, raw: Any, where: str) -> Message:
+        """See `Format.parse`. A content without a role is the user's, as the API takes it."""
+        parts = self._parts(parts_of(raw), where)
+        said = get(raw, "role") if is_content(raw) else None
+        if said is None:
+            calls = any(isinstance(part, ToolCall) for part in parts)
+            return Message("assistant" if calls else "user", tuple(parts))
+        role = _ROLES.get(said) if isinstance(said, str) else None
+        if role is None:
+            raise unknown_role(said, where, tuple(_ROLES))
+        return Message(role, tuple(parts))
+
+    def _parts(self, raws: Any, where: str) -> list[Part]:
+        if not isinstance(raws, (list, tuple)):
+            raise FormatError(
+                f"{where}.parts",
+                f"expected a list of parts, got {type(raws).__name__}",
+                "Give contents as the API takes them.",
+            )
+        parts: list[Part] = []
+        numbers: dict[tuple[type, str], int] = {}
+        signed = False
+        for at, raw in enumerate(raws):
+            part = self._part(raw, at, f"{where}.parts[{at}]")
+            if isinstance(part, (ToolCall, ToolResult)):
+                number = numbers[type(part), part.name] = (
+                    numbers.get((type(part), part.name), 0) + 1
+                )
+                part = _named(part, number)
+            if isinstance(part, ToolCall) and get(raw, "thoughtSignature"):
+                signed = True
+            parts.append(part)
+        if signed:
+            parts.append(Reasoning("", WHOLE, bound=True))
+        return list(ordered(parts))
+
+    def _part(self, raw: Any, at: int, where: str) -> Part:
+        if isinstance(raw, str):
+            return Text(raw, at)
+        check_object(raw, where)
+        text = get(raw, "text")
+        if text is not None:
+            said = text_at(text, f"{where}.text")
+            return Reasoning(said, at) if get(raw, "thought") else Text(said, at)
+        call = get(raw, "functionCall")
+        if call is not None:
+            return self._call(call, at, f"{where}.functionCall")
+        response = get(raw, "functionResponse")
+        if response is not None:
+            return self._result(response, at, f"{where}.functionResponse")
+        return self._content(raw, at, where)
+
+    def _call(self, raw: Any, at: int, where: str) -> ToolCall:
+        name = text_at(get(raw, "name"), f"{where}.name")
+        arguments = as_json(get(raw, "args") or {}, f"{where}.args")
+        return ToolCall(str(get(raw, "id") or ""), name, arguments, at)
+
+    def _result(self, raw: Any, at: int, where: str) -> ToolResult:
+        name = text_at(get(raw, "name") or "", f"{where}.name")
+        response = get(raw, "response")
+        wrapper, value = unwrapped(response)
+        content: list[Content] = []
+        if response is not None:
+            content.append(Text(response_text(value, f"{where}.response")))
+        for index, part in enumerate(list_at(get(raw, "parts"), f"{where}.parts")):
+            check_object(part, f"{where}.parts[{index}]")
+            item = self._content(part, index, f"{where}.parts[{index}]")
+            text = plain_text(item) if isinstance(item, Media) else None
+            content.append(item if text is None else Text(text, index))
+        call_id = str(get(raw, "id") or "")
+        return ToolResult(call_id, tuple(content), wrapper == "error", at, name)
+
+    def _content(self, raw: Any, at: int, where: str) -> Media | Opaque:
+        inline, file = get(raw, "inlineData"), get(raw, "fileData")
+        blob = file if inline is None else inline
+        if blob is not None:
+            holder, name = ("fileData", "fileUri") if inline is None else ("inlineData", "data")
+            check_object(blob, f"{where}.{holder}")
+            mime = optional_text_at(get(blob, "mimeType"), f"{where}.{holder}.mimeType")
+            given = get(blob, name)
+            text = b64encode(given).decode() if isinstance(given, bytes) else given
+            data = optional_text_at(text, f"{where}.{holder}.{name}")
+            clip_s, frames_per_s = clip_of(get(raw, "videoMetadata"))
+            return Media(
+                kind_of(mime),
+                mime,
+                data,
+                at,
+                block=block_of(raw, data, where),
+                detail=detail_of(get(raw, "mediaResolution")),
+                clip_s=clip_s,
+                frames_per_s=frames_per_s,
+            )
+        kind = next((name for name in _OPAQUE if get(raw, name) is not None), "part")
+        return Opaque(kind, opaque_json(unsigned(raw), where), at)
+
+    # ── edits ────────────────────────────────────────────────────────────────────────
+
+    def edit(
+        self, raw: Any, message: Message, changes: Sequence[Change], *, silent: bool = False
+    ) -> Any:
+        """See `Format.edit`. A string stays a string, an object an object of its type."""
+        parts = list(parts_of(raw))
+        for number, item, text in changes:
+            part = message.parts[number]
+            parts[part.at] = edited(parts[part.at], part, item, text)
+        if silent:
+            thoughts = {part.at for part in message.parts if isinstance(part, Reasoning)}
+            kept = [part for at, part in enumerate(parts) if at not in thoughts]
+            parts = kept or [{"text": NO_REASONING}]
+        if isinstance(raw, list):
+            return parts
+        return with_field(raw, "parts", parts) if is_content(raw) else parts[0]
+
+    def apart(self, raw: Any) -> Any:
+        """See `Format.apart`. A result follows its call at once here, and goes where it goes."""
+        return raw
+
+    def reasoning(self, request: Mapping[str, Any], model: str) -> ReasoningRule:
+        """See `Format.reasoning`: as the model's family has it."""
+        return family_of(self.name, model).rule
+
+    def thinks_first(self, request: Mapping[str, Any]) -> bool:
+        """See `Format.thinks_first`."""
+        return False
+
+    def user(self, text: str) -> dict[str, Any]:
+        """See `Format.user`."""
+        return {"role": "user", "parts": [{"text": text}]}
+
+    def wrap_up(self, request: Mapping[str, Any], text: str) -> dict[str, Any]:
+        """See `Format.wrap_up`. Without functions the API takes no choice of one."""
+        new = self.compose(request, [*self.history(request), self.user(text)], ())
+        if not any(self.tool_name(tool) for tool in self.tools(new)):
+            return new
+        config = new.get("config")
+        choice = get(config or new, "toolConfig") or {}
+        choice = with_field(choice, "functionCallingConfig", {"mode": "NONE"})
+        if config is None:
+            return dict(with_field(new, "toolConfig", choice))
+        return {**new, "config": with_field(config, "toolConfig", choice)}
+
+    # ── tools ────────────────────────────────────────────────────────────────────────
+
+    def tool(self, spec: ToolSpec) -> dict[str, Any]:
+        """See `Format.tool`: a function declaration."""
+        return {
+            "name": spec.name,
+            "description": spec.description,
+            "parameters": dict(spec.parameters),
+        }
+
+    def tool_name(self, raw: Any) -> str:
+        """See `Format.tool_name`."""
+        name = getattr(raw, "__name__", "") if callable(raw) else get(raw, "name")
+        return name if isinstance(name, str) else ""
+
+    def call(self, raw: Any) -> ToolCall:
+        """See `Format.call`: a ``functionCall``, or the part that holds it."""
+        if not isinstance(raw, str):
+            body = get(raw, "functionCall") or raw
+            if isinstance(get(body, "name"), str):
+                return self._call(body, WHOLE, "call")
+        raise FormatError("call", "not a functionCall", "Give the part the model sent.")
+
+    def result(
+        self, call: ToolCall, text: str, *, is_error: bool = False, block: Any = None
+    ) -> dict[str, Any]:
+        """See `Format.result`: a part, to stand with the other results of its step (G3).
+
+        A response holds media beside its text (from Gemini 3 on), other blocks as JSON.
+        """
+        is_media = any(get(block, name) is not None for name in ("inlineData", "fileData"))
+        if block is not None and not is_media:
+            text = as_json(block, "block")
+        response = {"error" if is_error else "output": text}
+        known = {"id": call.id} if _is_wire_id(call) else {}
+        body = {**known, "name": call.name, "response": response}
+        return {"functionResponse": {**body, "parts": [block]} if is_media else body}
+
+    def results(self, results: Sequence[Any]) -> list[Any]:
+        """See `Format.results`: all of one step stand in one content (G3)."""
+        return [{"role": "user", "parts": list(results)}]
+
+    def reply(self, reply: Any) -> list[Any]:
+        """See `Format.reply`: the first candidate's content, its signatures untouched."""
+        candidates = get(reply, "candidates")
+        content = get(candidates[0], "content") if candidates else None
+        return [content] if content is not None and parts_of(content) else []
+
+    def calls(self, raw: Any) -> list[Any]:
+        """See `Format.calls`: the parts that hold them."""
+        parts = (part for part in parts_of(raw) if not isinstance(part, str))
+        return [part for part in parts if get(part, "functionCall") is not None]
+
+    def usage(self, reply: Any) -> Usage | None:
+        """See `Format.usage`.
+
+        Cached tokens are inside ``promptTokenCount``; thoughts are outside
+        ``candidatesTokenCount``, and what tools of the server's brought in is outside both.
+        """
+        counts = get(reply, "usageMetadata")
+        return None if counts is None else of_gemini(counts)
+
+
+def _generation(request: Mapping[str, Any]) -> Any:
+    """What the request says of how to answer, in either of its forms."""
+    return request.get("config") or get(request, "generationConfig")
+
+
+def _is_wire_id(call: ToolCall) -> bool:
+    """Whether the id came with the call, and was not made here."""
+    made_up = re.fullmatch(r"#\d+", call.id.removeprefix(call.name))
+    return bool(call.id) and made_up is None
+
+
+def _named(part: ToolCall | ToolResult, number: int) -> ToolCall | ToolResult:
+    """The part with an id: its own, or its tool and number where it has none."""
+    if isinstance(part, ToolCall):
+        return part if part.id else replace(part, id=f"{part.name}#{number}")
+    return part if part.call_id else replace(part, call_id=f"{part.name}#{number}")

@@ -1,0 +1,136 @@
+"""What stands in a part of Gemini's, read as text and media and written back edited.
+
+A function's response is an object. Around what the tool gave there is often a wrapper of one
+key, ``result``, ``output`` or ``error``: what it holds is the result. A text is taken as it
+is, any other value as JSON in its own order of keys; a response without a wrapper is JSON as
+a whole. Written back, it reads as the very text that was to be shown.
+"""
+
+from __future__ import annotations
+
+import json
+from base64 import b64decode, b64encode
+from collections.abc import Mapping
+from typing import Any, Literal
+
+import msgspec
+
+from ullage.errors import FormatError
+from ullage.values.messages import WHOLE, Media, Part, ToolCall, ToolResult
+from ullage.wires.base import block_at
+from ullage.wires.gemini.fields import get, unsigned, with_field
+
+__all__ = ["block_of", "edited", "kind_of", "plain_text", "response_text", "unwrapped"]
+
+_WRAPPERS = ("result", "output", "error")
+_PLAIN = "text/plain"
+_loads = msgspec.json.Decoder().decode
+
+
+def unwrapped(response: Any) -> tuple[str | None, Any]:
+    """What a tool gave, and the key it was wrapped in, if it was."""
+    if isinstance(response, Mapping) and len(response) == 1:
+        wrapper = next(iter(response))
+        if wrapper in _WRAPPERS:
+            return wrapper, response[wrapper]
+    return None, response
+
+
+def response_text(value: Any, where: str) -> str:
+    """Text as it is, any other value as compact JSON in its own order of keys."""
+    if isinstance(value, str):
+        return value
+    try:
+        return _dumps(value)
+    except (TypeError, ValueError) as error:
+        raise FormatError(where, f"not JSON ({error})", "Give plain JSON values.") from None
+
+
+def _dumps(value: Any) -> str:
+    return json.dumps(value, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
+
+
+def edited(raw: Any, part: Part, item: int, text: str) -> Any:
+    """A raw part that shows another text in one place."""
+    if isinstance(raw, str):
+        return text
+    if isinstance(part, ToolCall):
+        call = get(raw, "functionCall")
+        return with_field(raw, "functionCall", with_field(call, "args", _loads(text)))
+    if isinstance(part, ToolResult):
+        body = _answering(get(raw, "functionResponse"), part.content[item].at, text)
+        return with_field(raw, "functionResponse", body)
+    if get(raw, "thoughtSignature") is not None:
+        raw = (
+            unsigned(raw) if isinstance(raw, Mapping) else with_field(raw, "thoughtSignature", None)
+        )
+    return with_field(raw, "text", text)
+
+
+def _answering(body: Any, at: int, text: str) -> Any:
+    """A functionResponse that shows ``text`` in its response, or in one of its parts.
+
+    Parts hold no text but as a file of plain text, so that is what a picture becomes.
+    """
+    if at == WHOLE:
+        return with_field(body, "response", _wrapped(get(body, "response"), text))
+    parts = list(get(body, "parts"))
+    data = b64encode(text.encode("utf-8", "surrogatepass")).decode()
+    blob = {"inlineData": {"mimeType": _PLAIN, "data": data}}
+    old = parts[at]
+    parts[at] = blob if isinstance(old, Mapping) else type(old).model_validate(blob)
+    return with_field(body, "parts", parts)
+
+
+def plain_text(blob: Media) -> str | None:
+    """The text in a blob of plain text; None if it is another, or holds no UTF-8."""
+    if blob.mime != _PLAIN:
+        return None
+    try:
+        return b64decode(blob.data).decode()
+    except ValueError:
+        return None
+
+
+def block_of(raw: Any, data: str, where: str) -> Any:
+    """A blob's part as it stands on the wire, in containers of its own.
+
+    Raises:
+        FormatError: something in it is not JSON.
+    """
+    block = unsigned(raw)
+    inline = get(block, "inlineData")
+    if inline is not None:
+        block = with_field(block, "inlineData", with_field(inline, "data", data))
+    return block_at(block, where)
+
+
+def _wrapped(response: Any, text: str) -> Any:
+    """``response`` with ``text`` for what the tool gave, so that it reads as ``text`` again.
+
+    JSON in place of a list or an object goes back as one; anything else as a string.
+    """
+    wrapper, old = unwrapped(response)
+    new = _like(old, text)
+    if wrapper is not None:
+        return {wrapper: new}
+    if isinstance(response, Mapping) and not (type(new) is dict and unwrapped(new)[0] is None):
+        return {"output": text}
+    return new
+
+
+def _like(old: Any, text: str) -> Any:
+    if not isinstance(old, (list, dict)) or text[:1] not in ("[", "{"):
+        return text
+    try:
+        new = json.loads(text)
+        return new if type(new) is type(old) and _dumps(new) == text else text
+    except (ValueError, RecursionError):
+        return text
+
+
+def kind_of(mime: str) -> Literal["image", "audio", "document"]:
+    """What a blob is counted as. A video is counted by its size, as a document is."""
+    if mime.startswith("image/"):
+        return "image"
+    return "audio" if mime.startswith("audio/") else "document"

@@ -1,0 +1,309 @@
+"""The rules of Gemini generateContent, G0 to G8, G11 and G12 (`provider-rules` §1.D).
+
+Field names are read in both spellings: the wire's (functionCall) and the SDK's
+(function_call). A string, or a part that stands alone, is a content, as the SDK takes it.
+
+What is left to the provider: whether a model asks for signatures at all. So G7 holds the
+steps of the current turn against one another: where one step is signed, all must be. Of a
+request whose ``model`` is Gemini 3 or later, `head_problems` asks a signature of every step; of
+an earlier one none is asked.
+"""
+
+from __future__ import annotations
+
+import re
+from base64 import b64encode
+from collections.abc import Iterator, Sequence
+from functools import lru_cache
+from typing import Any
+
+from msgspec import Struct
+
+from ullage.wires.models import signs_calls, signs_no_calls
+from ullage.wires.rules.problem import Problem, Report, Wire, kind_of, plain_message
+
+__all__ = ["Check", "head_problems", "signature_problems", "spared"]
+
+SENTINELS = frozenset(("skip_thought_signature_validator", "context_engineering_is_the_way_to_go"))
+
+_DATA = (
+    "text",
+    "inlineData",
+    "fileData",
+    "functionCall",
+    "functionResponse",
+    "executableCode",
+    "codeExecutionResult",
+    "toolCall",
+    "toolResponse",
+)
+_HELD = {"inlineData": "data", "fileData": "fileUri"}
+_MODIFIERS = frozenset(
+    ("thought", "thoughtSignature", "videoMetadata", "mediaResolution", "partMetadata")
+)
+_KNOWN = _MODIFIERS.union(_DATA)
+_ROLES = ("user", "model", "function")
+_NOT_BESIDE_A_CACHE = ("systemInstruction", "tools", "toolConfig")
+
+
+class _Asked(Struct, frozen=True):
+    """One call of a step: its id, its tool, and where it stands."""
+
+    id: str | None
+    name: str
+    where: str
+
+
+class Check:
+    """One pass over the contents.
+
+    The state: the calls of the content before, if it held any; the role before; and the
+    steps of the current turn, each as (where its first call stands, whether it is signed), and
+    where a later call of a step is signed too. Earlier turns are not validated.
+    """
+
+    def __init__(self) -> None:
+        self._report = Report()
+        self._count = 0
+        self._role: str | None = None
+        self._asked: list[_Asked] = []
+        self.steps: list[tuple[str, bool]] = []
+        self._oversigned: list[str] = []
+
+    def feed(self, message: Any) -> None:
+        """Judge the next content."""
+        where = f"contents[{self._count}]"
+        self._count += 1
+        role, parts = _opened(message)
+        if role not in _ROLES:
+            self._report.add("G1", f"{where}.role", "no such role in this format")
+            role = "user"  # for every other rule, so that one mistake is told once
+        if not parts:
+            self._report.add("G2", f"{where}.parts", "a content has at least one part")
+        for index, part in enumerate(parts):
+            self._part(part, role, f"{where}.parts[{index}]")
+        called, answered = _having(parts, "functionCall"), _having(parts, "functionResponse")
+        self._answers(answered, where)
+        if role == "model":
+            self._calls(called, where)
+        elif not answered:
+            self.steps, self._oversigned = [], []
+        self._role = role
+
+    def close(self) -> list[Problem]:
+        """Everything found, and what a request that ends here lacks; may be asked anytime."""
+        end = Report()
+        if not self._count:
+            end.add("G11", "contents", "at least one content is asked for")
+        if self._asked:
+            end.add("G3", self._asked[0].where, "the calls of this step have no responses")
+        elif self._role == "model":
+            end.add("G11", f"contents[{self._count - 1}]", "the last content is the model's")
+        if any(signed for _, signed in self.steps):
+            _need_signatures(self.steps, end)
+        for where in self._oversigned:
+            end.add("G7", where, "only the first call of a step carries a signature")
+        return self._report.found + end.found
+
+    # -- within a content -----------------------------------------------------------------
+
+    def _part(self, part: Any, role: str, where: str) -> None:
+        if type(part) is not dict:
+            self._report.add("G0", where, f"a part is an object, and it is {kind_of(part)}")
+            return
+        data = [name for name in _DATA if _get(part, name) is not None]
+        unknown = [key for key in part if _camel(str(key)) not in _KNOWN]
+        if len(data) != 1 and not (unknown and not data):
+            self._report.add("G2", where, f"one field with data is asked for, here are {len(data)}")
+            return
+        kind = data[0] if data else ""
+        if kind == "text":
+            self._text(part, where)
+        elif kind:
+            self._body(_get(part, kind), kind, where)
+        wanted = {"functionCall": "model", "functionResponse": "user"}.get(kind, role)
+        if (role == "model") != (wanted == "model"):
+            self._report.add("G1", where, f"a {kind} does not stand in a content of {role}")
+
+    def _text(self, part: Wire, where: str) -> None:
+        text = part["text"]
+        if not isinstance(text, str):
+            self._report.add("G0", where, f"text is a string, and it is {kind_of(text)}")
+        elif not text and not _get(part, "thoughtSignature"):
+            self._report.add("G2", where, "text must not be empty")
+
+    def _body(self, body: Any, kind: str, where: str) -> None:
+        if type(body) is not dict:
+            self._report.add("G0", where, f"{kind} is an object, and it is {kind_of(body)}")
+            return
+        if kind in _HELD and _get(body, _HELD[kind]) is None:
+            self._report.add("G0", where, f"{kind} has its {_HELD[kind]}")
+        fields = {"functionCall": "args", "functionResponse": "response"}
+        if kind in fields:
+            name = body.get("name")
+            held = body.get(fields[kind], {} if kind == "functionCall" else None)
+            if not isinstance(name, str) or not name:
+                self._report.add("G0", where, f"{kind} names its function")
+            if type(held) is not dict:
+                sentence = f"{fields[kind]} is an object, and it is {kind_of(held)}"
+                self._report.add("G0", where, sentence)
+
+    # -- between contents -----------------------------------------------------------------
+
+    def _answers(self, answered: list[Wire], where: str) -> None:
+        """G3, G5, G6: the responses here against the calls of the content before."""
+        asked, self._asked = self._asked, []
+        if answered and not asked:
+            self._report.add("G5", where, "these responses do not follow the content of their call")
+        elif len(answered) != len(asked):
+            sentence = f"{len(answered)} responses to {len(asked)} calls"
+            self._report.add("G3", where, sentence)
+        else:
+            self._match(asked, answered, where)
+
+    def _match(self, asked: list[_Asked], answered: list[Wire], where: str) -> None:
+        left = list(asked)
+        for part in answered:
+            body = _get(part, "functionResponse")
+            name = body.get("name") if type(body) is dict else None
+            given = body.get("id") if type(body) is dict else None
+            found = next((call for call in left if given is not None and call.id == given), None)
+            if found is None:
+                open_ = (call for call in left if call.name == name)
+                found = next((c for c in open_ if given is None or c.id is None), None)
+            if found is None or found.name != name:
+                self._report.add("G6", where, "a response fits none of the calls before it")
+                return
+            left.remove(found)
+
+    def _calls(self, called: list[Wire], where: str) -> None:
+        """G4 and G7: the calls here against what stands before them."""
+        if not called:
+            return
+        if self._role not in ("user", "function"):
+            self._report.add("G4", where, "no user content stands directly before these calls")
+        first, *siblings = called
+        self.steps.append((where, bool(_signature(first))))
+        self._oversigned += [where] if any(_signature(part) for part in siblings) else []
+        for part in called:
+            body = _get(part, "functionCall")
+            fields = body if type(body) is dict else {}
+            self._asked.append(_Asked(fields.get("id"), str(fields.get("name")), where))
+
+
+def spared(body: Wire) -> tuple[str, ...]:
+    """The rules about contents that do not hold under this head: G7, before Gemini 3."""
+    return ("G7",) if signs_no_calls(body.get("model")) else ()
+
+
+def head_problems(body: Wire, contents: Any) -> list[Problem]:
+    """The rules about everything but the contents: G12, and what the model asks of G7."""
+    report = Report()
+    config = body.get("config")
+    outside = {**body, **(config if type(config) is dict else {})}
+    if _get(outside, "cachedContent"):
+        for name in _NOT_BESIDE_A_CACHE:
+            if _get(outside, name):
+                report.add("G12", name, f"{name} and cachedContent exclude each other")
+    if signs_calls(body.get("model")):
+        check = Check()
+        for content in contents if isinstance(contents, (list, tuple)) else ():
+            check.feed(plain_message(content))
+        if not any(signed for _, signed in check.steps):  # else `close` has told
+            _need_signatures(check.steps, report)
+    return report.found
+
+
+def signature_problems(contents: Any, history: Sequence[Any]) -> list[Problem]:
+    """G7 and G8 against the contents as they came: no signature moved, made up or lost.
+
+    A signature is compared as bytes: the SDK writes it in another alphabet of base64.
+    """
+    report = Report()
+    came = [(_without(part), _signature(part)) for _, part in _signed_parts(history)]
+    signatures = {signature for _, signature in came}
+    for where, part in _signed_parts(contents):
+        signature = _signature(part)
+        if signature not in SENTINELS and (_without(part), signature) not in came:
+            known = "stands on another part" if signature in signatures else "is not known"
+            report.add("G8", where, f"this signature {known}")
+    bare = [part for part, _ in came if _get(part, "functionCall")]
+    check = Check()
+    for content in contents if isinstance(contents, (list, tuple)) else ():
+        check.feed(plain_message(content))
+    lost = {where for where, signed in check.steps if not signed}
+    for where, part in _all_parts(contents):
+        if where.rpartition(".parts")[0] in lost and _without(part) in bare:
+            report.add("G7", where, "this call came with a signature")
+    return report.found
+
+
+def _need_signatures(steps: list[tuple[str, bool]], report: Report) -> None:
+    for where, signed in steps:
+        if not signed:
+            report.add("G7", where, "the first call of this step has no signature")
+
+
+# -- reading ------------------------------------------------------------------------------
+
+
+@lru_cache(maxsize=256)
+def _camel(key: str) -> str:
+    return re.sub("_([a-z])", lambda found: found[1].upper(), key)
+
+
+@lru_cache(maxsize=256)
+def _snake(name: str) -> str:
+    return re.sub("[A-Z]", lambda found: "_" + found[0].lower(), name)
+
+
+def _get(thing: Any, name: str) -> Any:
+    """A field under its name on the wire or, in the SDK's spelling, in Python."""
+    if type(thing) is not dict:
+        return None
+    found = thing.get(name)
+    return thing.get(_snake(name)) if found is None else found
+
+
+def _opened(message: Any) -> tuple[Any, list[Any]]:
+    """Role and parts of a content, or of what the SDK takes for one."""
+    if isinstance(message, str):
+        return "user", [{"text": message}]
+    if isinstance(message, list):
+        return "user", [{"text": part} if isinstance(part, str) else part for part in message]
+    if type(message) is not dict:
+        return None, []
+    if "parts" not in message and "role" not in message:
+        return ("model" if _get(message, "functionCall") else "user"), [message]
+    parts = message.get("parts")
+    role = message.get("role")
+    return "user" if role is None else role, parts if isinstance(parts, list) else []
+
+
+def _having(parts: list[Any], name: str) -> list[Any]:
+    return [part for part in parts if _get(part, name) is not None]
+
+
+def _signature(part: Any) -> str:
+    """A part's signature in one alphabet of base64, or ``""``."""
+    found = _get(part, "thoughtSignature")
+    if isinstance(found, bytes):  # as the SDK's own types hold it
+        return _signature({"thoughtSignature": b64encode(found).decode()})
+    if not isinstance(found, str) or found in SENTINELS:
+        return found if isinstance(found, str) else ""
+    return found.replace("-", "+").replace("_", "/").rstrip("=")
+
+
+def _without(part: Wire) -> dict[str, Any]:
+    return {_camel(str(k)): v for k, v in part.items() if _camel(str(k)) != "thoughtSignature"}
+
+
+def _all_parts(contents: Any) -> Iterator[tuple[str, Any]]:
+    for at, content in enumerate(contents if isinstance(contents, (list, tuple)) else ()):
+        for index, part in enumerate(_opened(plain_message(content))[1]):
+            if type(part) is dict:
+                yield f"contents[{at}].parts[{index}]", part
+
+
+def _signed_parts(contents: Any) -> Iterator[tuple[str, dict[str, Any]]]:
+    return ((where, part) for where, part in _all_parts(contents) if _signature(part))

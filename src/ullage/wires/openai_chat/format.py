@@ -1,0 +1,320 @@
+"""OpenAI Chat Completions: ``POST /v1/chat/completions`` (`provider-rules` §1.B).
+
+Leading system and developer messages are the head; later ones are ordinary messages. Tool
+results are messages of their own; their content is a string or text parts, never media (C8).
+Compatible servers take ``reasoning_content`` back, or ``reasoning`` and ``reasoning_details``: it
+is counted, and never edited. Fields that nobody is known to read are not counted.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from ullage.errors import FormatError
+from ullage.values.messages import (
+    WHOLE,
+    Content,
+    Media,
+    Message,
+    Opaque,
+    Part,
+    Reasoning,
+    Role,
+    Text,
+    ToolCall,
+    ToolResult,
+)
+from ullage.values.usage import Usage
+from ullage.wires.base import (
+    Change,
+    Head,
+    MessageList,
+    ToolSpec,
+    as_json,
+    block_at,
+    field,
+    list_at,
+    opaque_json,
+    optional_text_at,
+    ordered,
+    plain,
+    text_at,
+    unknown_role,
+)
+from ullage.wires.media import sound_at, without_medium
+from ullage.wires.models import is_gpt_6_2
+from ullage.wires.schemas import schemas_at
+from ullage.wires.sizes import detail_of, sealed_bytes
+from ullage.wires.usages import with_the_cache
+
+__all__ = ["REFUSAL", "OpenAIChat"]
+
+_ROLES: dict[str, Role] = {
+    "system": "system",
+    "developer": "system",
+    "user": "user",
+    "assistant": "assistant",
+    "tool": "tool",
+    "function": "tool",
+}
+
+_SCHEMAS = ("response_format.json_schema.schema",)
+_THOUGHTS = ("reasoning_content", "reasoning", "reasoning_details")
+"""The same thought in the words of several servers; the last may hold it sealed."""
+
+_OPAQUE = ("audio", "function_call")
+"""Fields of an assistant message that are carried through: what it said aloud is an id."""
+
+REFUSAL = -2
+"""Where a text stands that is the field ``refusal`` of a message, beside its content."""
+
+_FIELDS = {WHOLE: "content", REFUSAL: "refusal"}
+"""The fields that hold one text, by the place of that text."""
+
+
+class OpenAIChat(MessageList):
+    """The Chat Completions format."""
+
+    name = "openai-chat"
+
+    def leading(self, request: Mapping[str, Any]) -> list[Any]:
+        """See `Format.leading`."""
+        messages = self.history(request)
+        for index, raw in enumerate(messages):
+            if field(raw, "role") not in ("system", "developer"):
+                return messages[:index]
+        return list(messages)
+
+    def takes_tools(self, request: Mapping[str, Any], model: str) -> bool:
+        """See `Format.takes_tools`: GPT-6.2 takes none here (C11)."""
+        return not is_gpt_6_2(model)
+
+    def head(self, request: Mapping[str, Any]) -> Head:
+        """See `Format.head`."""
+        leading = self.leading(request)
+        parsed = [self.parse(raw, f"messages[{index}]") for index, raw in enumerate(leading)]
+        texts = [
+            part.text for message in parsed for part in message.parts if isinstance(part, Text)
+        ]
+        tools = self.tools(request)
+        texts += [as_json(tool, f"tools[{index}]") for index, tool in enumerate(tools)]
+        functions = list_at(request.get("functions"), "functions")
+        texts += [as_json(each, f"functions[{index}]") for index, each in enumerate(functions)]
+        asked = request.get("max_completion_tokens") or request.get("max_tokens")
+        names = tuple(self.tool_name(tool) for tool in tools)
+        return Head(
+            len(leading),
+            tuple(texts),
+            names,
+            asked if isinstance(asked, int) else None,
+            request.get("model"),
+            schemas_at(request, _SCHEMAS),
+        )
+
+    def parse(self, raw: Any, where: str) -> Message:
+        """See `Format.parse`."""
+        fields = raw if type(raw) is dict else plain(raw, where)
+        said = fields.get("role")
+        role = _ROLES.get(said) if isinstance(said, str) else None
+        if role is None:
+            raise unknown_role(said, where, tuple(_ROLES))
+        content = fields.get("content")
+        if role == "tool":
+            call_id = str(fields.get("tool_call_id") or fields.get("name") or "")
+            items = tuple(self._content(content, f"{where}.content"))
+            return Message(role, (ToolResult(call_id, items, False, WHOLE),))
+        parts: list[Part] = list(self._content(content, f"{where}.content"))
+        if role == "assistant":
+            if fields.get("refusal") is not None:
+                parts.append(Text(text_at(fields["refusal"], f"{where}.refusal"), REFUSAL))
+            parts += self._calls(fields, where)
+            if any(_is_signed(call) for call in fields.get("tool_calls") or ()):
+                parts.append(Reasoning("", WHOLE, bound=True))
+            parts += _thoughts(fields)
+        return Message(role, ordered(parts))
+
+    def _content(self, content: Any, where: str) -> list[Content]:
+        if content is None:
+            return []
+        if type(content) is str:
+            return [Text(content)]
+        if not isinstance(content, list):
+            raise FormatError(
+                where,
+                f"expected a string or a list of parts, got {type(content).__name__}",
+                "Give content as the API takes it.",
+            )
+        return [self._part(part, index, f"{where}[{index}]") for index, part in enumerate(content)]
+
+    def _part(self, raw: Any, at: int, where: str) -> Content:
+        if type(raw) is str:
+            return Text(raw, at)
+        part = plain(raw, where)
+        match part.get("type"):
+            case "text" | "refusal":
+                kind = part["type"]
+                return Text(text_at(part.get(kind), f"{where}.{kind}"), at)
+            case "image_url":
+                image = part.get("image_url")
+                data = optional_text_at(field(image, "url"), f"{where}.image_url.url")
+                detail = detail_of(field(image, "detail"))
+                return Media("image", "", data, at, block=block_at(part, where), detail=detail)
+            case "input_audio":
+                return sound_at(part, at, where)
+            case "file":
+                file = part.get("file")
+                name = "file_data" if field(file, "file_data") else "file_id"
+                data = optional_text_at(field(file, name), f"{where}.file.{name}")
+                return Media("document", "application/pdf", data, at, block=block_at(part, where))
+            case kind:
+                return Opaque(str(kind), opaque_json(part, where), at)
+
+    def _calls(self, fields: Mapping[str, Any], where: str) -> list[Part]:
+        calls: list[Part] = []
+        for index, raw in enumerate(list_at(fields.get("tool_calls"), f"{where}.tool_calls")):
+            calls.append(self._call(raw, index, f"{where}.tool_calls[{index}]"))
+        for name in _OPAQUE:
+            if fields.get(name):
+                calls.append(Opaque(name, opaque_json(fields[name], f"{where}.{name}"), WHOLE))
+        return calls
+
+    def _call(self, raw: Any, at: int, where: str) -> ToolCall:
+        call = plain(raw, where)
+        kind = text_at(call.get("type") or "function", f"{where}.type")
+        body = call.get(kind)
+        if body is None:
+            raise FormatError(where, f"a {kind} call without its {kind!r}", "Give the whole call.")
+        arguments = field(body, "arguments" if kind == "function" else "input", "")
+        if not isinstance(arguments, str):
+            arguments = as_json(arguments, f"{where}.{kind}.arguments")
+        name = text_at(field(body, "name"), f"{where}.{kind}.name")
+        return ToolCall(str(call.get("id") or ""), name, arguments, at)
+
+    def edit(
+        self, raw: Any, message: Message, changes: Sequence[Change], *, silent: bool = False
+    ) -> dict[str, Any]:
+        """See `Format.edit`."""
+        new = dict(raw if type(raw) is dict else plain(raw, "message"))
+        if silent:
+            new = {key: value for key, value in new.items() if key not in _THOUGHTS}
+        for number, item, text in changes:
+            part = message.parts[number]
+            if isinstance(part, ToolCall):
+                new["tool_calls"] = _with(new["tool_calls"], part.at, _argue, text)
+                continue
+            leaf = part.content[item] if isinstance(part, ToolResult) else part
+            if leaf.at in _FIELDS:
+                new[_FIELDS[leaf.at]] = text
+            else:
+                new["content"] = _with(new["content"], leaf.at, _say, text)
+        return new
+
+    def user(self, text: str) -> dict[str, Any]:
+        """See `Format.user`."""
+        return {"role": "user", "content": text}
+
+    def wrap_up(self, request: Mapping[str, Any], text: str) -> dict[str, Any]:
+        """See `Format.wrap_up`. Without tools the API takes no choice of one."""
+        new = self.compose(request, [*self.history(request), self.user(text)], ())
+        if new.get("tools"):
+            new["tool_choice"] = "none"
+        if new.get("functions"):
+            new["function_call"] = "none"
+        return new
+
+    def tool(self, spec: ToolSpec) -> dict[str, Any]:
+        """See `Format.tool`."""
+        return {
+            "type": "function",
+            "function": {
+                "name": spec.name,
+                "description": spec.description,
+                "parameters": dict(spec.parameters),
+            },
+        }
+
+    def tool_name(self, raw: Any) -> str:
+        """See `Format.tool_name`."""
+        kind = field(raw, "type") or "function"
+        body = field(raw, kind) if isinstance(kind, str) else None
+        return str(field(body, "name") or "")
+
+    def call(self, raw: Any) -> ToolCall:
+        """See `Format.call`."""
+        return self._call(raw, WHOLE, "call")
+
+    def result(
+        self, call: ToolCall, text: str, *, is_error: bool = False, block: Any = None
+    ) -> dict[str, Any]:
+        """See `Format.result`. There is no error flag (the text tells) and only text (C8).
+
+        So a medium does not come back: the text says why. Other blocks come as JSON.
+        """
+        content = text
+        if block is not None:
+            told = without_medium(self.name, self._part(block, 0, "block"), text)
+            content = as_json(block, "block") if told is None else told
+        return {"role": "tool", "tool_call_id": call.id, "content": content}
+
+    def reply(self, reply: Any) -> list[Any]:
+        """See `Format.reply`: the first choice, as the API gave it."""
+        choices = field(reply, "choices")
+        message = field(choices[0], "message") if choices else None
+        says = any(field(message, name) for name in _SAYINGS)
+        return [message] if says else []
+
+    def calls(self, raw: Any) -> list[Any]:
+        """See `Format.calls`."""
+        return list(list_at(field(raw, "tool_calls"), "tool_calls"))
+
+    def usage(self, reply: Any) -> Usage | None:
+        """See `Format.usage`. Cached and written tokens are inside ``prompt_tokens``."""
+        usage = field(reply, "usage")
+        return None if usage is None else with_the_cache(usage, "prompt", "completion")
+
+
+def _is_signed(call: Any) -> bool:
+    """Whether a call carries Gemini's signature, which is of this very call (C12)."""
+    google = field(field(call, "extra_content"), "google")
+    return bool(field(google, "thought_signature"))
+
+
+def _thoughts(fields: Mapping[str, Any]) -> list[Part]:
+    """What the model thought, once, however many fields tell it."""
+    said = (fields.get(name) for name in ("reasoning_content", "reasoning"))
+    text = next((each for each in said if isinstance(each, str) and each), "")
+    details = fields.get("reasoning_details")
+    sealed, told = 0, []
+    for detail in details if isinstance(details, list) else ():
+        told += [detail.get("text"), detail.get("summary")] if isinstance(detail, dict) else []
+        sealed += sum(sealed_bytes(field(detail, name), 0) for name in ("data", "signature"))
+    text = text or "\n".join(each for each in told if isinstance(each, str) and each)
+    return [Reasoning(text, WHOLE, sealed_bytes=sealed)] if text or sealed else []
+
+
+def _with(items: Sequence[Any], at: int, change: Any, text: str) -> list[Any]:
+    new = list(items)
+    new[at] = change(new[at], text)
+    return new
+
+
+def _argue(raw: Any, text: str) -> dict[str, Any]:
+    call = plain(raw, "tool_call")
+    kind = call.get("type") or "function"
+    field_name = "arguments" if kind == "function" else "input"
+    return {**call, kind: {**plain(call[kind], kind), field_name: text}}
+
+
+def _say(raw: Any, text: str) -> dict[str, Any]:
+    """The part as text, or as the refusal it is; a cache marker on it stays."""
+    if isinstance(raw, str):
+        return {"type": "text", "text": text}
+    part = plain(raw, "part")
+    kept = {key: value for key, value in part.items() if key in _MARKERS}
+    kind = "refusal" if part.get("type") == "refusal" else "text"
+    return {"type": kind, kind: text, **kept}
+
+
+_SAYINGS = ("content", "tool_calls", "refusal", "function_call", "audio")
+_MARKERS = frozenset(("cache_control", "prompt_cache_breakpoint"))

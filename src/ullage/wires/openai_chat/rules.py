@@ -1,0 +1,200 @@
+"""The rules of OpenAI Chat Completions, C0 to C12 (`provider-rules` §1.B)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from ullage.wires.models import is_gpt_6_2, signs_calls
+from ullage.wires.rules.problem import (
+    Problem,
+    Report,
+    Wire,
+    kind_of,
+    name_in,
+    plain_message,
+)
+
+__all__ = ["Check", "head_problems"]
+
+ID_LENGTH = 40
+
+_PARTS: dict[str, dict[Any, tuple[str, type]]] = {
+    "system": {"text": ("text", str)},
+    "developer": {"text": ("text", str)},
+    "tool": {"text": ("text", str)},
+    "assistant": {"text": ("text", str), "refusal": ("refusal", str)},
+    "user": {
+        "text": ("text", str),
+        "image_url": ("image_url", dict),
+        "input_audio": ("input_audio", dict),
+        "file": ("file", dict),
+    },
+}
+_INSTEAD_OF_CONTENT = ("tool_calls", "function_call", "refusal", "audio")
+_NOT_IN_GPT_6_2 = ("tools", "temperature", "top_p", "logprobs")
+_BODIES = {"function": "arguments", "custom": "input"}
+
+
+class Check:
+    """One pass over the messages.
+
+    The state is the open batch (the ids still to be answered, and where they were asked) and
+    the calls after which another role spoke: answered late they break C3, never C1.
+    """
+
+    def __init__(self) -> None:
+        self._report = Report()
+        self._count = 0
+        self._open: dict[str, str] = {}
+        self._late: dict[str, str] = {}
+
+    def feed(self, message: Any) -> None:
+        """Judge the next message."""
+        at = self._count
+        self._count = at + 1
+        role = name_in(message, "role")
+        if role == "tool":
+            self._result(message, at)
+        else:
+            if self._open:
+                self._late |= self._open
+                self._open = {}
+            if role == "assistant":
+                self._assistant(message, at)
+                return
+            if role == "function":
+                self._report.fields("C0", message, [("name", str)], f"messages[{at}]")
+                return
+            if role not in _PARTS:
+                self._report.add("C0", f"messages[{at}].role", "no such role in this format")
+                return
+        content = message.get("content")
+        if type(content) is not str:
+            self._content(content, role, at)
+
+    def close(self) -> list[Problem]:
+        """Everything found, and the calls still open; may be asked at any point."""
+        end = Report()
+        if not self._count:
+            end.add("C0", "messages", "at least one message is asked for")
+        for call_id, where in (self._late | self._open).items():
+            end.add("C1", where, f"the call {call_id[:64]!r} has no tool message")
+        return self._report.found + end.found
+
+    def _result(self, message: Wire, at: int) -> None:
+        call_id = message.get("tool_call_id")
+        if type(call_id) is not str:
+            self._report.add("C0", f"messages[{at}]", "a tool message names its tool_call_id")
+            return
+        self._length(call_id, f"messages[{at}].tool_call_id")
+        if self._open.pop(call_id, None) is not None:
+            pass
+        elif call_id in self._late:
+            del self._late[call_id]
+            sentence = "something stands between the call and this result"
+            self._report.add("C3", f"messages[{at}]", sentence)
+        else:
+            sentence = "this tool message answers no open call of the assistant message before"
+            self._report.add("C2", f"messages[{at}].tool_call_id", sentence)
+
+    def _assistant(self, message: Wire, at: int) -> None:
+        calls = message.get("tool_calls")
+        if calls is not None:
+            self._calls(calls, f"messages[{at}].tool_calls")
+        content = message.get("content")
+        if type(content) is str:
+            return
+        if content is not None:
+            self._content(content, "assistant", at)
+        elif not any(message.get(key) for key in _INSTEAD_OF_CONTENT):
+            self._report.add("C5", f"messages[{at}].content", "content is null and no calls")
+
+    def _calls(self, calls: Any, where: str) -> None:
+        if not isinstance(calls, list) or not calls:
+            self._report.add("C4", where, "tool_calls must be a list with calls in it")
+            return
+        for index, call in enumerate(calls):
+            self._call(call, f"{where}[{index}]")
+
+    def _call(self, call: Any, where: str) -> None:
+        if type(call) is not dict:
+            self._report.add("C0", where, f"a call is an object, and it is {kind_of(call)}")
+            return
+        self._called(call, where)
+        call_id = call.get("id")
+        if type(call_id) is not str or not call_id:
+            self._report.add("C0", f"{where}.id", "a call has an id")
+            return
+        self._length(call_id, f"{where}.id")
+        if call_id in self._open:
+            self._report.add("C1", f"{where}.id", "two calls of one message share an id")
+        self._open[call_id] = where
+        if call_id in self._late:
+            self._report.add("C1", self._late.pop(call_id), "the call has no tool message")
+
+    def _called(self, call: Wire, where: str) -> None:
+        """What is called. A call of no type is a call all the same, and its id is answered."""
+        kind = name_in(call, "type") if "type" in call else "function"
+        if kind not in _BODIES:
+            self._report.add("C0", f"{where}.type", "a call is of type function or custom")
+            return
+        body, field = call.get(kind), _BODIES[kind]
+        if type(body) is not dict or type(body.get("name")) is not str or not body["name"]:
+            self._report.add("C0", where, f"a call names its tool in {kind}.name")
+        elif type(body.get(field)) is not str:
+            sentence = f"{field} must be a string, and it is {kind_of(body.get(field))}"
+            self._report.add("C7", f"{where}.{kind}.{field}", sentence)
+
+    def _length(self, call_id: str, where: str) -> None:
+        sentence = f"an id of {len(call_id)} characters, {ID_LENGTH} are allowed"
+        self._report.need(len(call_id) <= ID_LENGTH, "C6", where, sentence)
+
+    def _content(self, content: Any, role: str, at: int) -> None:
+        """Content that is not a string: a list of parts this role may hold."""
+        where = f"messages[{at}].content"
+        if not isinstance(content, list) or not content:
+            sentence = f"content must be text or a list of parts, and it is {kind_of(content)}"
+            self._report.add("C0", where, sentence)
+            return
+        allowed = _PARTS[role]
+        for index, part in enumerate(content):
+            kind = name_in(part, "type")
+            if kind in allowed:
+                self._report.fields("C0", part, [allowed[kind]], f"{where}[{index}]")
+            else:
+                rule = "C8" if role == "tool" else "C0"
+                sentence = f"a part of this type may not stand in a {role} message"
+                self._report.add(rule, f"{where}[{index}].type", sentence)
+
+
+def head_problems(body: Wire, messages: Any) -> list[Problem]:
+    """The rules that the messages alone do not show: C10 to C12, and that tools are a list."""
+    report = Report()
+    if body.get("stream_options") is not None and not body.get("stream"):
+        report.add("C10", "stream_options", "stream_options is set and stream is not")
+    if body.get("tools") is not None:
+        report.fields("C0", body, [("tools", list)], "tools")
+    if is_gpt_6_2(body.get("model")):
+        for name in _NOT_IN_GPT_6_2:
+            report.need(body.get(name) is None, "C11", name, "this model does not take it here")
+    if signs_calls(body.get("model")):
+        _signatures(messages if isinstance(messages, (list, tuple)) else (), report)
+    return report.found
+
+
+def _signatures(messages: Sequence[Any], report: Report) -> None:
+    """C12: each step since the user last spoke begins with a signed call."""
+    steps: list[tuple[str, Any]] = []
+    for at, raw in enumerate(messages):
+        message = plain_message(raw)
+        if name_in(message, "role") == "user":
+            steps = []
+        calls = message.get("tool_calls") if type(message) is dict else None
+        if isinstance(calls, list) and calls:
+            steps.append((f"messages[{at}].tool_calls[0]", calls[0]))
+    for where, call in steps:
+        extra = call.get("extra_content") if type(call) is dict else None
+        google = extra.get("google") if type(extra) is dict else None
+        signed = name_in(google, "thought_signature")
+        report.need(signed, "C12", where, "the first call of this step has no signature")

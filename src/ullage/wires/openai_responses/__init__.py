@@ -1,0 +1,1 @@
+"""OpenAI Responses: everything that is known of this wire."""

@@ -1,0 +1,432 @@
+"""OpenAI Responses: ``POST /v1/responses`` (`provider-rules` §1.C).
+
+The history is ``input``: a string, or a list of items, and one item is one message here. A
+reply of the model is therefore several messages in a row, its reasoning in an item of its
+own. What the model or the provider's own tools made speaks as the assistant, what the caller's
+tools answered as a tool. ``instructions`` and leading system and developer messages are the
+head.
+
+Items that hold nothing we edit (server tools, compaction, references, programs) are carried
+through untouched. Ids and status stay on every item and have no say in identity: an item sent
+with its id needs the reasoning it was made with (R4), and no edit removes either.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from ullage.errors import FormatError
+from ullage.values.messages import (
+    WHOLE,
+    Content,
+    Media,
+    Message,
+    Opaque,
+    Reasoning,
+    Role,
+    Text,
+    ToolCall,
+    ToolResult,
+)
+from ullage.values.usage import Usage
+from ullage.wires.base import (
+    Change,
+    Head,
+    MessageList,
+    ToolSpec,
+    as_json,
+    before_last,
+    block_at,
+    field,
+    list_at,
+    opaque_json,
+    plain,
+    text_at,
+    unknown_role,
+)
+from ullage.wires.media import sound_at, without_medium
+from ullage.wires.schemas import schemas_at
+from ullage.wires.sizes import detail_of, sealed_bytes
+from ullage.wires.usages import with_the_cache
+
+__all__ = ["OpenAIResponses"]
+
+_ROLES: dict[str, Role] = {
+    "user": "user",
+    "assistant": "assistant",
+    "system": "system",
+    "developer": "system",
+}
+_CALLS = {"function_call": "arguments", "custom_tool_call": "input"}
+_OUTPUTS = frozenset(
+    (
+        "function_call_output",
+        "custom_tool_call_output",
+        "computer_call_output",
+        "local_shell_call_output",
+        "shell_call_output",
+        "apply_patch_call_output",
+    )
+)
+_OTHERS: dict[str, Role] = {
+    "additional_tools": "system",
+    "configuration_update": "system",
+    "mcp_approval_response": "user",
+    "compaction_trigger": "user",
+}
+"""Who speaks in an item that is none of the above; the assistant in any other."""
+
+_NAMELESS = frozenset(("id", "status", "created_by"))
+"""Fields of an item that have no say in what it is."""
+
+_OPENS = {
+    "computer_call": "call_id",
+    "local_shell_call": "call_id",
+    "shell_call": "call_id",
+    "apply_patch_call": "call_id",
+    "tool_search_call": "call_id",
+    "program": "call_id",
+    "mcp_approval_request": "id",
+}
+_CLOSES = {
+    "tool_search_output": "call_id",
+    "program_output": "call_id",
+    "mcp_approval_response": "approval_request_id",
+}
+"""Items that belong to one another though neither is a call that we know: the field that tells."""
+
+_APART = "[ullage: one more result of a call that the account above stands for]"
+_SAID = ("input_text", "output_text", "text", "refusal")
+_STREAMS = ("stdout", "stderr", "outcome")
+_SCHEMAS = ("text.format.schema", "text_format")
+_FRAME_BYTES = 650
+"""What stands around an encrypted text, as OpenAI's own coding agent reckons it."""
+_BYTES_PER_TOKEN = 4
+_SCREENSHOT_TOKENS = 1_500
+"""A screenshot of 1,280 by 800, as tiles or patches, rounded up."""
+
+
+def _is_trigger(item: Any) -> bool:
+    return bool(field(item, "type") == "compaction_trigger")
+
+
+class OpenAIResponses(MessageList):
+    """The Responses format."""
+
+    name = "openai-responses"
+    key = "input"
+
+    def history(self, request: Mapping[str, Any]) -> list[Any]:
+        """See `Format.history`. A string is one user message."""
+        given = request.get("input")
+        return [self.user(given)] if isinstance(given, str) else super().history(request)
+
+    def compose(
+        self, request: Mapping[str, Any], messages: list[Any], tools: Sequence[dict[str, Any]]
+    ) -> dict[str, Any]:
+        """See `Format.compose`. A string that was not edited stays a string."""
+        new = super().compose(request, messages, tools)
+        given = request["input"]
+        if isinstance(given, str) and messages == [self.user(given)]:
+            new["input"] = given
+        return new
+
+    def leading(self, request: Mapping[str, Any]) -> list[Any]:
+        """See `Format.leading`."""
+        messages = self.history(request)
+        for index, raw in enumerate(messages):
+            if field(raw, "role") not in ("system", "developer") or not _is_message(raw):
+                return messages[:index]
+        return list(messages)
+
+    def head(self, request: Mapping[str, Any]) -> Head:
+        """See `Format.head`."""
+        instructions = request.get("instructions")
+        texts = [instructions] if isinstance(instructions, str) else []
+        leading = self.leading(request)
+        for index, raw in enumerate(leading):
+            parts = self.parse(raw, f"input[{index}]").parts
+            texts += [part.text for part in parts if isinstance(part, Text)]
+        tools = self.tools(request)
+        texts += [
+            as_json(plain(tool, f"tools[{i}]"), f"tools[{i}]") for i, tool in enumerate(tools)
+        ]
+        asked = request.get("max_output_tokens")
+        return Head(
+            len(leading),
+            tuple(texts),
+            tuple(self.tool_name(tool) for tool in tools),
+            asked if isinstance(asked, int) else None,
+            request.get("model"),
+            schemas_at(request, _SCHEMAS),
+        )
+
+    # ── reading ──────────────────────────────────────────────────────────────────────
+
+    def parse(self, raw: Any, where: str) -> Message:
+        """See `Format.parse`."""
+        item = raw if type(raw) is dict else plain(raw, where)
+        kind = _kind_of(item, where)
+        if kind == "message":
+            return self._message(item, where)
+        if kind == "reasoning":
+            return _reasoning(item, where)
+        if kind in _CALLS:
+            return Message("assistant", (_call(item, kind, where),))
+        if kind in _OUTPUTS:
+            content = tuple(self._output(item, kind, f"{where}.output"))
+            name = item.get("call_id") or item.get("id") or item.get("name") or ""
+            return Message("tool", (ToolResult(str(name), content, False, WHOLE),))
+        return _other(item, kind, where)
+
+    def _message(self, item: Mapping[str, Any], where: str) -> Message:
+        said = item.get("role")
+        role = _ROLES.get(said) if isinstance(said, str) else None
+        if role is None:
+            raise unknown_role(said, where, tuple(_ROLES))
+        content = item.get("content")
+        if type(content) is str:
+            return Message(role, (Text(content),))
+        if not isinstance(content, (list, tuple)):
+            raise _not_content(content, f"{where}.content")
+        return Message(role, tuple(self._parts(content, f"{where}.content")))
+
+    def _output(self, item: Mapping[str, Any], kind: str, where: str) -> Iterator[Content]:
+        """What a tool answered: text, a list of parts, chunks of a shell, or a screenshot."""
+        output = item.get("output")
+        if type(output) is str:
+            yield Text(output)
+        elif isinstance(output, (list, tuple)):
+            streams = kind == "shell_call_output"
+            yield from _streams(output, where) if streams else self._parts(output, where)
+        elif output is not None:
+            yield self._part(plain(output, where), WHOLE, where)
+
+    def _parts(self, content: Sequence[Any], where: str) -> Iterator[Content]:
+        for at, raw in enumerate(content):
+            if type(raw) is str:
+                yield Text(raw, at)
+            else:
+                part = raw if type(raw) is dict else plain(raw, f"{where}[{at}]")
+                yield self._part(part, at, f"{where}[{at}]")
+
+    def _part(self, part: Mapping[str, Any], at: int, where: str) -> Content:
+        match part.get("type"):
+            case "input_text" | "output_text" | "text":
+                return Text(text_at(part.get("text"), f"{where}.text"), at)
+            case "refusal":
+                return Text(text_at(part.get("refusal"), f"{where}.refusal"), at)
+            case "computer_screenshot":  # nothing else may stand there: never edited
+                return Opaque(
+                    "computer_screenshot", opaque_json(part, where), at, _SCREENSHOT_TOKENS
+                )
+            case "input_image":
+                data = _first(part, "image_url", "file_id")
+                detail = detail_of(part.get("detail"))
+                return Media("image", "", data, at, block=block_at(part, where), detail=detail)
+            case "input_file":
+                data = _first(part, "file_data", "file_url", "file_id")
+                return Media("document", "application/pdf", data, at, block=block_at(part, where))
+            case "input_audio":
+                return sound_at(part, at, where)
+            case kind:
+                return Opaque(str(kind), opaque_json(part, where), at)
+
+    # ── writing ──────────────────────────────────────────────────────────────────────
+
+    def edit(
+        self, raw: Any, message: Message, changes: Sequence[Change], *, silent: bool = False
+    ) -> dict[str, Any]:
+        """See `Format.edit`. Reasoning is an item of its own here; it is never left out."""
+        new = dict(raw if type(raw) is dict else plain(raw, "item"))
+        for number, item, text in changes:
+            part = message.parts[number]
+            if isinstance(part, ToolCall):
+                new[_CALLS[new["type"]]] = text
+            elif not isinstance(part, ToolResult):
+                new["content"] = _with(new["content"], part.at, text)
+            elif new["type"] == "shell_call_output":
+                new["output"] = _with_stream(new["output"], part.content[item].at, text)
+            else:
+                new["output"] = _with(new["output"], part.content[item].at, text)
+        return new
+
+    def apart(self, raw: Any) -> dict[str, Any]:
+        """See `Format.apart`. A second output may come any time: then the user hands it in."""
+        output = field(raw, "output")
+        parts = [{"type": "input_text", "text": output}] if isinstance(output, str) else output
+        return {"role": "user", "content": [{"type": "input_text", "text": _APART}, *parts]}
+
+    def user(self, text: str) -> dict[str, Any]:
+        """See `Format.user`."""
+        return {"role": "user", "content": text}
+
+    def wrap_up(self, request: Mapping[str, Any], text: str) -> dict[str, Any]:
+        """See `Format.wrap_up`. A compaction_trigger stays the last item (R14)."""
+        items = before_last(self.history(request), self.user(text), _is_trigger)
+        new = self.compose(request, items, ())
+        if new.get("tools") or any(field(item, "type") == "additional_tools" for item in items):
+            new["tool_choice"] = "none"
+        return new
+
+    def tool(self, spec: ToolSpec) -> dict[str, Any]:
+        """See `Format.tool`."""
+        return {
+            "type": "function",
+            "name": spec.name,
+            "description": spec.description,
+            "parameters": dict(spec.parameters),
+            "strict": None,
+        }
+
+    def tool_name(self, raw: Any) -> str:
+        """See `Format.tool_name`."""
+        return str(field(raw, "name") or "")
+
+    def call(self, raw: Any) -> ToolCall:
+        """See `Format.call`."""
+        calls = self.parse(raw, "call").calls
+        if calls:
+            return calls[0]
+        raise FormatError("call", "not a function_call item", "Give the item the model sent.")
+
+    def result(
+        self, call: ToolCall, text: str, *, is_error: bool = False, block: Any = None
+    ) -> dict[str, Any]:
+        """See `Format.result`. The wire has no error flag: the text says what went wrong.
+
+        Images and files come back as what they were; an output holds no sound.
+        """
+        output: Any = text
+        if block is not None:
+            told = without_medium(self.name, self._part(block, 0, "block"), text)
+            output = [block] if told is None else told
+        return {"type": "function_call_output", "call_id": call.id, "output": output}
+
+    def reply(self, reply: Any) -> list[Any]:
+        """See `Format.reply`: every item, reasoning and the server's own tools included."""
+        return list(list_at(field(reply, "output"), "output"))
+
+    def calls(self, raw: Any) -> list[Any]:
+        """See `Format.calls`. The item is the call."""
+        return [raw] if field(raw, "type") in _CALLS else []
+
+    def usage(self, reply: Any) -> Usage | None:
+        """See `Format.usage`. Cached and written tokens are inside ``input_tokens``."""
+        usage = field(reply, "usage")
+        return None if usage is None else with_the_cache(usage, "input", "output")
+
+
+# ── the items ────────────────────────────────────────────────────────────────────────────
+
+
+def _is_message(raw: Any) -> bool:
+    return field(raw, "type") in (None, "message")
+
+
+def _kind_of(item: Mapping[str, Any], where: str) -> str:
+    """The type of an item; it may be left out of messages and of references."""
+    kind = item.get("type")
+    if kind is None and ("role" in item or "id" in item):
+        return "message" if "role" in item else "item_reference"
+    if isinstance(kind, str):
+        return kind
+    got = type(kind).__name__
+    raise FormatError(
+        f"{where}.type", f"expected a string, got {got}", "Give items as the API does."
+    )
+
+
+def _not_content(content: Any, where: str) -> FormatError:
+    return FormatError(
+        where,
+        f"expected a string or a list of parts, got {type(content).__name__}",
+        "Give content as the API takes it.",
+    )
+
+
+def _reasoning(item: Mapping[str, Any], where: str) -> Message:
+    """What the model thought: in the open, or sealed; then its size is all that is known."""
+    sealed = item.get("encrypted_content")
+    if isinstance(sealed, str) and sealed:
+        size = sealed_bytes(sealed, _FRAME_BYTES)
+        part = Reasoning("", WHOLE, bound=True, sealed_bytes=size)
+        return Message("assistant", (part,))
+    shown = item.get("content") or item.get("summary") or ()
+    if not isinstance(shown, (list, tuple)):
+        raise _not_content(shown, f"{where}.summary")
+    texts = [str(field(part, "text") or "") for part in shown]
+    return Message("assistant", (Reasoning("\n".join(texts), WHOLE),))
+
+
+def _call(item: Mapping[str, Any], kind: str, where: str) -> ToolCall:
+    arguments = item.get(_CALLS[kind])
+    if not isinstance(arguments, str):
+        arguments = as_json(arguments, f"{where}.{_CALLS[kind]}")
+    name = text_at(item.get("name"), f"{where}.name")
+    late = bool(item.get("async"))
+    return ToolCall(str(item.get("call_id") or ""), name, arguments, WHOLE, late=late)
+
+
+def _other(item: Mapping[str, Any], kind: str, where: str) -> Message:
+    """An item that is carried through untouched."""
+    role = _OTHERS.get(kind, "assistant")
+    if kind == "tool_search_output" and item.get("execution") == "client":
+        role = "tool"
+    if kind == "image_generation_call" and isinstance(item.get("result"), str):
+        return Message(role, (Media("image", "", item["result"], WHOLE),))
+    nameless = () if kind == "item_reference" else _NAMELESS
+    known = {key: value for key, value in item.items() if key not in nameless}
+    sealed = known.get("encrypted_content")
+    is_sealed = isinstance(sealed, str)
+    tokens = sealed_bytes(sealed, _FRAME_BYTES) // _BYTES_PER_TOKEN + 1 if is_sealed else None
+    opens, closes = (str(item.get(of.get(kind, "")) or "") for of in (_OPENS, _CLOSES))
+    late = kind == "mcp_approval_request"
+    part = Opaque(kind, opaque_json(known, where), WHOLE, tokens, opens, closes, late)
+    return Message(role, (part,))
+
+
+def _streams(chunks: Sequence[Any], where: str) -> Iterator[Content]:
+    """The chunks of a shell's output: what it printed, its errors and how it ended."""
+    for index, raw in enumerate(chunks):
+        chunk = plain(raw, f"{where}[{index}]")
+        for offset, name in enumerate(_STREAMS):
+            at, given = index * len(_STREAMS) + offset, chunk.get(name)
+            if isinstance(given, str):
+                yield Text(given, at)
+            elif given is not None:
+                yield Opaque(name, opaque_json(given, f"{where}[{index}].{name}"), at)
+
+
+def _with_stream(chunks: Sequence[Any], at: int, text: str) -> list[Any]:
+    new = list(chunks)
+    index, offset = divmod(at, len(_STREAMS))
+    new[index] = {**plain(new[index], "chunk"), _STREAMS[offset]: text}
+    return new
+
+
+def _with(content: Any, at: int, text: str) -> Any:
+    """Content with one text shown otherwise; what a part carries beside it stays.
+
+    Annotations and log probabilities point into the old text, so they go.
+    """
+    if at == WHOLE:
+        return text
+    new = list(content)
+    if isinstance(new[at], str):
+        new[at] = text
+        return new
+    part = {key: value for key, value in plain(new[at], "part").items() if key != "logprobs"}
+    if part.get("type") not in _SAID:  # media: nothing of it may stand beside the text
+        new[at] = {"type": "input_text", "text": text}
+        return new
+    if part.get("annotations"):
+        part["annotations"] = []
+    new[at] = {**part, "refusal" if part.get("type") == "refusal" else "text": text}
+    return new
+
+
+def _first(part: Mapping[str, Any], *names: str) -> str:
+    """The first of these fields that holds text."""
+    return next((part[name] for name in names if isinstance(part.get(name), str)), "")

@@ -1,0 +1,190 @@
+"""Whether a provider refused a request because it was too long, and by how much.
+
+Every provider says it in its own words, some with a status of their own, one with HTTP 200,
+gateways with half of it lost (`provider-rules` §5, failure F35). `is_overflow` reads one
+table from top to bottom; the first row whose pattern is found decides:
+
+    exact wordings with their numbers  →  what only looks like overflow  →  loose wordings
+
+A rate limit that speaks of tokens must never be answered by shortening, nor an answer asked
+for that is longer than the model can give: shortening would throw away a history and change
+nothing. So the lookalikes stand before the loose wordings, and a status that means something
+else (429 first of all) outweighs those.
+
+The numbers, where a message has them, are worth keeping: they are the window as the provider
+sees it and the size as it counts.
+"""
+
+from __future__ import annotations
+
+import re
+from functools import cache
+from typing import Any, Literal, TypeAlias
+
+from msgspec import Struct
+
+from ullage.wires.overflow._evidence import Evidence, causes, gather
+from ullage.wires.overflow._wordings import EXACT, LOOKALIKES, LOOSE, PROVIDERS, By, Meaning, Row
+
+__all__ = ["By", "Overflow", "is_overflow"]
+
+
+class Overflow(Struct, frozen=True):
+    """A request that was too long.
+
+    Attributes:
+        provider: who said so, as far as can be told, such as ``"anthropic"``; else ``""``.
+        limit_tokens: the window the provider names, or None.
+        size_tokens: what it counted for the request, the answer asked for included where it
+            counts that in, or None. Never set for a mere lower bound ("at least").
+        by: what was too much.
+        asked_output_tokens: the part of the size that was asked for the answer, where the
+            message tells it apart.
+    """
+
+    provider: str = ""
+    limit_tokens: int | None = None
+    size_tokens: int | None = None
+    by: By = "tokens"
+    asked_output_tokens: int | None = None
+
+    def room_tokens(self, shown_tokens: int) -> int:
+        """The most that the next request may hold; always less than what was refused.
+
+        Where the provider tells both its limit and its count, ours shrinks by what lies
+        between the two, however the counts differ. Where it does not, by a quarter.
+
+        Args:
+            shown_tokens: our own count of the prompt that was refused.
+        """
+        share = _DEEPER
+        if self.limit_tokens and self.size_tokens and self.by == "tokens":
+            asked = self.asked_output_tokens or 0
+            limit, size = self.limit_tokens - asked, self.size_tokens - asked
+            if 0 < limit < size:
+                share = _MARGIN * limit / size
+        return max(int(shown_tokens * share), 1)
+
+
+_MARGIN, _DEEPER = 0.95, 0.75
+_MOST_LAYERS = 32
+_OTHER: Literal["other"] = "other"
+_Table: TypeAlias = tuple[tuple[Meaning, str, re.Pattern[str]], ...]
+_Verdict: TypeAlias = Overflow | Literal["other"] | None
+
+_NUMBER = (  # with or without separators; never the 128 of "128K"
+    r"(?P<{}>[0-9]{{1,3}}(?:[,._'\u00a0\u202f ][0-9]{{3}}){{1,4}}|[0-9]{{1,13}})"
+    r"(?![0-9]|[kKmM]\b)"
+)
+_NAMED = re.compile(r"\{([a-z]+)\}")
+_CUT_SHORT = re.compile(r"context[ _](?:window|length)[ _]exceeded", re.IGNORECASE)
+_OTHER_STATUSES = frozenset((401, 402, 403, 404, 408, 409, 429, 529))
+
+
+def _compiled(rows: tuple[Row, ...]) -> _Table:
+    flags = re.IGNORECASE | re.DOTALL
+    return tuple(
+        (meaning, provider, re.compile(_pattern(wording), flags))
+        for meaning, provider, wording in rows
+    )
+
+
+def _pattern(wording: str) -> str:
+    return _NAMED.sub(lambda m: _NUMBER.format(m[1]), wording.replace("…", ".{,90}?"))
+
+
+@cache
+def _tables() -> tuple[_Table, _Table, _Table]:
+    """The table in its three parts, compiled when the first error comes."""
+    return _compiled(EXACT), _compiled(LOOKALIKES), _compiled(LOOSE)
+
+
+def is_overflow(error: Any) -> Overflow | None:
+    """Whether this says that a request was too long; None if it says anything else.
+
+    Args:
+        error: an exception of any SDK or gateway (what it was raised from is looked at too),
+            a response, a body as dict, text or bytes, an event of a stream, or a reply that
+            may have ended because its window was full.
+
+    Returns:
+        What was too much, with the numbers the message gives. Never raises. A server that
+        cuts a prompt silently says nothing, and is not recognised here.
+
+    Source: `provider-rules` §5; wordings are the providers' own, as publicly reported.
+    """
+    found = _look(error, set())
+    return None if found == _OTHER else found
+
+
+def _look(error: Any, seen: set[int]) -> _Verdict:
+    """The verdict of this layer, or else the first that one of its causes gives."""
+    if error is None or id(error) in seen or len(seen) >= _MOST_LAYERS:
+        return None
+    seen.add(id(error))
+    verdict = _judge(gather(error))
+    if verdict is not None:
+        return verdict
+    for cause in causes(error):
+        verdict = _look(cause, seen)
+        if isinstance(verdict, Overflow):
+            return verdict
+    return None
+
+
+def _judge(evidence: Evidence) -> _Verdict:
+    """What one layer says: too long, something else for certain, or nothing (None)."""
+    if any(_CUT_SHORT.search(stop) for stop in evidence.stops):
+        return Overflow(_provider("", evidence), by="after_output")
+    text = "\n".join(evidence.texts)
+    certain, lookalikes, likely = _tables()
+    verdict = _first(certain, text, evidence) or _first(lookalikes, text, evidence)
+    if verdict is not None:
+        return verdict
+    if evidence.statuses & _OTHER_STATUSES:
+        return _OTHER
+    verdict = _first(likely, text, evidence)
+    if verdict is None and 413 in evidence.statuses:
+        return Overflow(_provider("", evidence), by="bytes")
+    return verdict
+
+
+def _first(rows: _Table, text: str, evidence: Evidence) -> _Verdict:
+    """What the first row says whose pattern is found."""
+    for meaning, provider, pattern in rows:
+        if match := pattern.search(text):
+            return _read(match, meaning, provider, evidence)
+    return None
+
+
+def _read(match: re.Match[str], meaning: Meaning, provider: str, evidence: Evidence) -> _Verdict:
+    if meaning == _OTHER:
+        return _OTHER
+    named = {name: _number(text) for name, text in match.groupdict().items() if text}
+    limit, size, output = (named.get(name) for name in ("limit", "size", "output"))
+    if size is None and "input" in named:
+        size = named["input"] + (output or 0)
+    if limit and output and output >= limit:
+        return _OTHER  # the answer alone is too long: no shorter history helps
+    return Overflow(_provider(provider, evidence), limit or None, size or None, meaning, output)
+
+
+def _number(text: str) -> int:
+    return int(re.sub(r"[^0-9]", "", text))
+
+
+def _provider(worded: str, evidence: Evidence) -> str:
+    """By a gateway's word, by address, by wording; else by package, if there is no address.
+
+    The package is the last to ask: most servers are called through one vendor's.
+    """
+    found = _known(evidence.makers) or _known(evidence.hosts) or worded
+    return found if found or evidence.hosts else _known(evidence.packages)
+
+
+def _known(hints: list[str]) -> str:
+    for hint in hints:
+        for part, provider in PROVIDERS.items():
+            if part in hint.lower():
+                return provider
+    return ""

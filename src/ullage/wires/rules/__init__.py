@@ -1,0 +1,1 @@
+"""The providers' wire rules as one strict judge (`ullage.wires.rules.checker`)."""

@@ -1,0 +1,91 @@
+from hypothesis import given
+from hypothesis import strategies as st
+
+from ullage import Address, Batch, Record, Replace, Span
+from ullage.history.ledger import Entry, Ledger, Observed, Opened
+
+keys = st.binary(min_size=16, max_size=16)
+texts = st.text(st.sampled_from("ab é猫\x00\ud800"), max_size=12)
+counts = st.integers(0, 10**9)
+places = st.builds(
+    Address,
+    st.sampled_from(("result", "call", "text")),
+    texts,
+    st.integers(0, 9),
+    st.integers(0, 9),
+)
+edits = st.one_of(
+    st.builds(
+        Replace, places, texts, texts, st.sampled_from(("truncated", "pruned", "cut")), texts
+    ),
+    st.builds(Span, keys, keys, texts, texts, texts),
+)
+batches = st.builds(Batch, texts, texts, st.lists(edits, max_size=4).map(tuple), counts, counts)
+observed = st.builds(Observed, counts, counts)
+opened = st.builds(Opened, st.just("default-1"), st.booleans(), st.just("ullage_"))
+steps = st.lists(st.tuples(keys, st.one_of(batches, observed, opened)), max_size=8)
+
+KEY = bytes(range(16))
+BATCH = Batch(
+    "prune", "default-1", (Replace(Address("result", "a", 0), "r", "t", "cut", "w"),), 9, 4
+)
+
+
+def written(steps):
+    """A ledger written step by step, and the records that keep it."""
+    ledger, records = Ledger(), []
+    for key, value in steps:
+        name = {Batch: "batch", Observed: "observed", Opened: "opened"}[type(value)]
+        ledger, record = getattr(ledger, f"with_{name}")(key, value)
+        records.append(record)
+    return ledger, records
+
+
+@given(steps)
+def test_its_records_are_the_whole_of_it(steps):
+    ledger, records = written(steps)
+    assert Ledger().with_records(records) == ledger
+    assert ledger.with_records(records) == ledger
+
+
+@given(steps)
+def test_a_step_changes_no_earlier_ledger(steps):
+    before, _ = written(steps)
+    copy = Ledger(dict(before.entries))
+    after, _ = before.with_batch(KEY, BATCH)
+    assert before == copy
+    assert after.at(KEY).batches[-1] == BATCH
+
+
+def test_batches_add_up_and_the_other_kinds_are_replaced():
+    ledger, records = written(
+        [(KEY, BATCH), (KEY, Observed(5, 4)), (KEY, BATCH), (KEY, Observed(9, 8))]
+    )
+    assert [(record.kind, record.n) for record in records] == [
+        *(("batch", 0), ("observed", 0), ("batch", 1), ("observed", 0))
+    ]
+    assert ledger.at(KEY) == Entry((BATCH, BATCH), Observed(9, 8))
+    assert KEY in ledger
+    assert ledger.at(b"elsewhere") == Entry()
+
+
+def test_a_batch_kept_by_another_wins_over_ours_and_over_what_followed():
+    ours, _ = written([(KEY, BATCH), (KEY, BATCH)])
+    theirs = Batch("emergency", "default-1", (), 9, 3)
+    _, records = written([(KEY, theirs)])
+    assert ours.with_records(records).at(KEY).batches == (theirs,)
+
+
+def test_the_stored_form_is_pinned():
+    """A stored form is read for ever: old bytes must go on meaning what they meant."""
+    old = bytes.fromhex(
+        "85a57374616765a57072756e65a6706f6c696379a964656661756c742d31a565646974739186a474"
+        "797065a77265706c616365a5706c61636594a6726573756c74a1610000a3726566a172a474657874"
+        "a174a46b696e64a3637574a3776879a177ad746f6b656e735f6265666f726509ac746f6b656e735f"
+        "616674657204"
+    )
+    assert Ledger().with_records([Record(KEY, "batch", 0, old)]).at(KEY).batches == (BATCH,)
+    seen = Record(KEY, "observed", 0, bytes.fromhex("92cd03e8cd0384"))
+    began = Record(KEY, "opened", 0, bytes.fromhex("93a964656661756c742d31c3a0"))
+    entry = Ledger().with_records([seen, began]).at(KEY)
+    assert entry == Entry((), Observed(1_000, 900), Opened("default-1", recall=True))

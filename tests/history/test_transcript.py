@@ -1,0 +1,119 @@
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tests import histories
+from ullage.history import canon
+from ullage.history.transcript import Transcript, leaves_of
+from ullage.values.edits import Address
+from ullage.wires import FORMATS
+
+formats = st.sampled_from(("anthropic", "openai-chat"))
+
+
+def transcript_of(messages, format="openai-chat"):
+    transcript = Transcript(canon.root(format, ""))
+    for raw in messages:
+        message = FORMATS[format].parse(raw, "message")
+        transcript.append(message, canon.digest_of(message))
+    return transcript
+
+
+def called(*ids):
+    body = {"name": "bash", "arguments": "{}"}
+    calls = [{"id": id, "type": "function", "function": body} for id in ids]
+    return {"role": "assistant", "content": None, "tool_calls": calls}
+
+
+def gave(id, text):
+    return {"role": "tool", "tool_call_id": id, "content": text}
+
+
+ASKED, SAID = {"role": "user", "content": "Go."}, {"role": "assistant", "content": "Done."}
+HISTORY = [ASKED, called("a", "b"), gave("a", "one"), gave("b", "two"), SAID, ASKED]
+
+
+@given(formats, histories.histories, st.booleans())
+def test_every_leaf_is_found_again_at_its_place(format, turns, reuse):
+    transcript = transcript_of(histories.wire(format, turns, reuse_ids=reuse), format)
+    for index, message in enumerate(transcript.messages):
+        for number, item, leaf in leaves_of(message):
+            spot = (index, number, item)
+            assert transcript.leaf(spot) == leaf
+            assert transcript.locate(transcript.place(spot)) == spot
+
+
+@given(formats, histories.histories, st.booleans())
+def test_a_place_holds_in_a_longer_history_and_after_a_detour(format, turns, reuse):
+    messages = histories.wire(format, turns, reuse_ids=reuse)
+    short, long = (transcript_of(m, format) for m in (messages[: len(messages) // 2], messages))
+    for index, message in enumerate(short.messages):
+        for number, item, _ in leaves_of(message):
+            place = short.place((index, number, item))
+            assert long.locate(place) == (index, number, item)
+
+
+@given(formats, histories.histories)
+def test_the_chain_is_one_for_a_shared_beginning_and_parts_with_it(format, turns):
+    messages = histories.wire(format, turns)
+    whole, half = transcript_of(messages, format), transcript_of(messages[:2], format)
+    assert whole.chain[:3] == half.chain
+    other = transcript_of([{"role": "user", "content": "Something else."}, *messages[1:]], format)
+    assert whole.chain[0] == other.chain[0]
+    assert not set(whole.chain[1:]) & set(other.chain[1:])
+    assert len(whole.chain) == len(whole) + 1 == len(messages) + 1
+
+
+def test_a_request_was_sent_before_each_reply_and_is_to_be_sent_now():
+    transcript = transcript_of(HISTORY)
+    assert list(transcript.boundaries(0)) == [1, 4, 6]
+    assert list(transcript.boundaries(1)) == [4, 6]
+    assert list(transcript.boundaries(6)) == []
+    assert list(transcript_of([ASKED]).boundaries(0)) == [1]
+
+
+def test_a_decision_is_keyed_by_the_last_assistant_message():
+    transcript = transcript_of(HISTORY)
+    keys = [transcript.decision_key(length) for length in range(len(HISTORY) + 1)]
+    chain = transcript.chain
+    assert keys == [chain[0], chain[1], chain[2], chain[2], chain[2], chain[5], chain[5]]
+    assert [transcript.turn_start(length) for length in range(7)] == [0, 0, 1, 1, 1, 4, 4]
+
+
+def test_what_a_user_adds_after_the_decision_does_not_change_its_key():
+    more = transcript_of([*HISTORY, {"role": "user", "content": "And now?"}])
+    assert more.decision_key(7) == transcript_of(HISTORY).decision_key(6)
+
+
+def test_a_result_answers_the_newest_call_with_its_id():
+    first = called("a") | {"content": "first"}
+    messages = [ASKED, first, gave("a", "one"), called("a"), gave("a", "two"), gave("z", "?")]
+    transcript = transcript_of(messages)
+    assert transcript.call_for(2, 0) is transcript.messages[1].parts[1]
+    assert transcript.call_for(4, 0) is transcript.messages[3].parts[0]
+    assert transcript.call_for(5, 0) is None
+    assert transcript.newest_result("a") == (4, 0, 0)
+    assert transcript.newest_result("nobody's") is None
+    assert transcript.locate(Address("result", "a", 1)) == (4, 0, 0)
+    assert transcript.locate(Address("result", "a", 2)) is None
+
+
+def test_equal_messages_have_places_of_their_own():
+    transcript = transcript_of([ASKED, SAID, ASKED])
+    assert transcript.place((0, 0, 0)).id == transcript.place((2, 0, 0)).id
+    assert [transcript.place((index, 0, 0)).ordinal for index in (0, 2)] == [0, 1]
+
+
+def test_a_history_may_begin_anew_only_where_no_call_is_open():
+    transcript = transcript_of(HISTORY)
+    assert [transcript.may_cut(index) for index in range(len(HISTORY))] == [
+        *(False, True, False, False, True, False)
+    ]
+
+
+def test_what_a_leaf_is_set_aside_as():
+    body = {"name": "bash", "arguments": '{"a": 1}'}
+    call = {"id": "1", "type": "function", "function": body}
+    transcript = transcript_of([{"role": "assistant", "content": "so", "tool_calls": [call]}])
+    texts = [output.text for number in (0, 1) for output in transcript.outputs(0, number)]
+    assert texts == ["so", '{"a": 1}']
+    assert transcript.output((0, 5, 0)) is None

@@ -1,0 +1,234 @@
+"""Compaction beside the turns of an event loop: ready before it is needed."""
+
+import asyncio
+
+import pytest
+
+from tests import histories
+from tests.histories import Call, Turn
+from ullage import AsyncSession, Limits, MemoryStore, Session, StoreError
+from ullage.replay import reading
+from ullage.session.ahead import Ahead
+from ullage.values.effects import Reply
+from ullage.values.usage import Usage
+from ullage.wires import FORMATS
+from ullage.wires.rules.checker import problems_of
+
+LIMITS = Limits(window_tokens=20_000, output_reserve_tokens=1_000)
+
+
+def steps(words):
+    return [
+        Turn(said=f"Step {n}. {words}", calls=(Call("bash", f"{n}", "ok"),)) for n in range(100)
+    ]
+
+
+TURNS = steps("I think about it. " * 40)
+LONG = steps("international communication infrastructure " * 24)
+"""Words of more than four characters a token, so that a rough estimate is reached first."""
+GOOD = "<summary>The loader is next.</summary>"
+
+
+class Model:
+    """A summariser that answers when it may."""
+
+    def __init__(self, text=GOOD):
+        self.text, self.asked, self.may = text, [], asyncio.Event()
+
+    async def __call__(self, question):
+        self.asked.append(question)
+        await self.may.wait()
+        return Reply(text=self.text, usage=Usage(fresh_tokens=100), model="gpt-4.1")
+
+
+def session(model, format="openai-chat", **more):
+    return AsyncSession("", format=format, limits=LIMITS, summariser=model, **more)
+
+
+def requests(format="openai-chat", turns=TURNS):
+    """The requests of a conversation, one for each turn."""
+    messages = histories.wire(format, turns)
+    step = (len(messages) - 1) // len(turns)
+    ends = range(1 + step, len(messages) + 1, step)
+    return [histories.request(format, messages[:end]) for end in ends]
+
+
+def kinds(made, kind):
+    return [event for event in made.events if event.kind == kind]
+
+
+async def until_begun(made, asked):
+    """Live on until a compaction is under way; returns the number of the next request."""
+    for number, request in enumerate(asked, 1):
+        await made.fit(request)
+        if made.preparing is not None:
+            await asyncio.sleep(0)
+            return number
+        await made.observe(Usage(fresh_tokens=made.window.estimate))
+    raise AssertionError("nothing was begun")
+
+
+@pytest.mark.says(
+    "three-layer-management",
+    "Performance Considerations",
+    "**Async Compaction**: Run compaction in background when possible",
+    lives="ullage.session.ahead.Ahead",
+)
+@pytest.mark.parametrize("policy", ["default", "three_layer", "output_cache"])
+@pytest.mark.parametrize("format", sorted(FORMATS))
+def test_it_is_begun_before_it_is_needed_and_the_next_request_shows_it(format, policy):
+    async def run():
+        text = "## Conversation Summary\n### Context\n### Key Decisions\n### Changes Made\n"
+        model = Model(f"<summary>{text}### Current State\nThe loader is next.</summary>")
+        made = session(model, format, policy=policy)
+        asked = requests(format, LONG if policy == "three_layer" else TURNS)
+        number = await until_begun(made, asked)
+        view = await made.fit(asked[number])  # nobody waits for it
+        assert not kinds(made, "compacted")
+        assert len(FORMATS[format].history(view)) == len(FORMATS[format].history(asked[number]))
+        model.may.set()
+        await made.preparing
+        view = await made.fit(asked[number + 1])
+        assert len(kinds(made, "compacted")) == len(kinds(made, "preparing")) == 1
+        assert "The loader is next." in "\n".join(reading.visible(FORMATS[format].history(view)))
+        assert not problems_of(format, FORMATS[format].history(view))
+        assert FORMATS[format].history(view)[-1] is FORMATS[format].history(asked[number + 1])[-1]
+        for request in asked[number + 2 : number + 6]:
+            await made.fit(request)
+        assert (len(model.asked), made.preparing) == (1, None)
+        assert made.usage == made.budget.spent.usage
+        assert made.budget.calls[-1].usage == Usage(fresh_tokens=100)
+
+    asyncio.run(run())
+
+
+def test_one_that_is_needed_while_it_is_under_way_is_waited_for_and_not_asked_for_again():
+    async def run():
+        model = Model()
+        made, asked = session(model), requests()
+        number = await until_begun(made, asked)
+        waits, prepared = asyncio.Event(), made._ahead.prepared
+
+        async def told(*, wait):
+            if wait:
+                waits.set()
+            return await prepared(wait=wait)
+
+        made._ahead.prepared = told
+        for request in asked[number:]:
+            needed = asyncio.create_task(made.fit(request))
+            waiting = asyncio.create_task(waits.wait())
+            await asyncio.wait((needed, waiting), return_when=asyncio.FIRST_COMPLETED)
+            if waits.is_set():
+                break
+            waiting.cancel()
+        assert not needed.done()
+        model.may.set()
+        view = await needed
+        assert len(model.asked) == 1
+        assert "> The loader is next." in str(view)
+        assert view["messages"][-1] is request["messages"][-1]
+        assert await made.compact(request)
+        assert len(model.asked) == 2
+
+    asyncio.run(run())
+
+
+def test_it_can_be_cancelled_and_leaves_nothing():
+    async def run():
+        model = Model()
+        made, asked = session(model), requests()
+        number = await until_begun(made, asked)
+        made.preparing.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await made.preparing
+        assert made.preparing is None
+        assert (await made.fit(asked[number - 1])) == asked[number - 1]
+        task = made.preparing  # it is over the threshold still
+        await made.close()
+        assert task.cancelled()
+        assert not kinds(made, "compacted")
+
+    asyncio.run(run())
+
+
+def test_it_is_shown_in_no_history_but_its_own():
+    async def run():
+        model, store = Model(), MemoryStore()
+        made, asked = session(model, store=store), requests()
+        number = await until_begun(made, asked)
+        model.may.set()
+        await made.preparing
+        other = requests(turns=[Turn(user="Something else.", said="Well. " * 90) for _ in range(9)])
+        assert await made.fit(other[-1]) == other[-1]
+        early = asked[3]
+        assert await made.fit(early) == early  # rewound to before it
+        view = await made.fit(asked[number])
+        assert "> The loader is next." in str(view)
+        assert len(model.asked) == 1
+        worker = session(Model(), store=store)
+        assert await worker.fit(asked[number]) == view
+        assert len(kinds(worker, "preparing")) == 0
+
+    asyncio.run(run())
+
+
+def test_it_is_not_lost_where_the_store_then_failed():
+    class Failing(MemoryStore):
+        fails = True
+
+        def commit(self, *given):
+            if self.fails and any(record.kind == "batch" for record in given[2]):
+                self.fails = False
+                raise StoreError("memory", "commit", "the disk is full")
+            return super().commit(*given)
+
+    async def run():
+        model = Model()
+        made, asked = session(model, store=Failing()), requests()
+        number = await until_begun(made, asked)
+        model.may.set()
+        await made.preparing
+        with pytest.raises(StoreError):
+            await made.fit(asked[number])
+        assert "> The loader is next." in str(await made.fit(asked[number]))
+        assert len(model.asked) == 1
+
+    asyncio.run(run())
+
+
+def test_words_that_are_refused_leave_the_deterministic_summary():
+    async def run():
+        model = Model("no tags")
+        made, asked = session(model), requests()
+        number = await until_begun(made, asked)
+        model.may.set()
+        await made.preparing
+        view = await made.fit(asked[number])
+        assert "no <summary>" in kinds(made, "summary_refused")[0].why
+        assert "summarised here" in str(view["messages"][1])
+        assert len(model.asked) == 2  # once, and once more with the reason
+
+    asyncio.run(run())
+
+
+def test_a_session_that_is_not_async_begins_nothing():
+    asked = []
+    made = Session("gpt-4.1", limits=LIMITS, summariser=lambda question: asked.append(question))
+    for request in requests()[:40]:
+        made.fit(request)
+    assert made.settings.policy.ahead is not None
+    assert not kinds(made, "preparing")
+
+
+def test_what_goes_wrong_in_the_task_is_told_and_not_swallowed():
+    async def wrong():
+        raise AssertionError("ours")
+
+    async def run():
+        ahead = Ahead()
+        ahead.begin(wrong)
+        with pytest.raises(AssertionError, match="ours"):
+            await ahead.prepared(wait=True)
+
+    asyncio.run(run())

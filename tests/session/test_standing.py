@@ -1,0 +1,190 @@
+"""What stands whatever happens: names, limits, decisions, and the session itself."""
+
+import json
+
+import pytest
+
+from tests import histories
+from tests.sessions import SMALL, TASK, long_history, new_session, recall, request, some_ref, turn
+from tests.world import FORMAT_NAMES, MODEL, recount
+from ullage import Limits, MemoryStore, OverLimitError, Session, Usage
+from ullage.wires.rules.checker import problems, problems_of
+
+
+def tool_named(format, name):
+    if format == "anthropic":
+        return {"name": name, "input_schema": {"type": "object"}}
+    return {"type": "function", "function": {"name": name, "parameters": {"type": "object"}}}
+
+
+def call_named(format, name):
+    if format == "anthropic":
+        return {"type": "tool_use", "id": "t", "name": name, "input": {"tool_call_id": "x"}}
+    body = {"name": name, "arguments": '{"tool_call_id": "x"}'}
+    return {"id": "t", "type": "function", "function": body}
+
+
+@pytest.mark.parametrize("format", FORMAT_NAMES)
+def test_a_tool_of_the_caller_with_our_name_keeps_it(format):
+    session, theirs = new_session(format), tool_named(format, "get_continuation")
+    messages = long_history(format)
+    view = session.fit(request(format, messages[:1], tools=[theirs]))
+    assert view["tools"][0] is theirs
+    names = [tool.get("name") or tool["function"]["name"] for tool in view["tools"]]
+    assert len(set(names)) == len(names) == 4
+    assert not session.owns(call_named(format, "get_continuation"))
+    assert session.owns(call_named(format, "ullage_get_continuation"))
+    view = session.fit(request(format, messages, tools=[theirs]))
+    assert "ullage_get_continuation(" in json.dumps(view["messages"])
+    answer = recall(session, "ullage_get_continuation", {"tool_call_id": some_ref(session)})
+    assert "line" in answer or "Index" in answer
+
+
+@pytest.mark.parametrize("format", FORMAT_NAMES)
+def test_joining_half_way_adds_no_tools_and_says_so(format):
+    session = Session(MODEL[format], limits=SMALL, format=format)
+    view = session.fit(request(format, long_history(format)))
+    assert "tools" not in view
+    joined = [event for event in session.events if event.kind == "joined"]
+    assert len(joined) == 1
+    assert "recall=True" in joined[0].why
+    assert "get_continuation" not in json.dumps(view["messages"])
+    assert not session.owns(call_named(format, "get_continuation"))
+
+
+@pytest.mark.parametrize("format", FORMAT_NAMES)
+def test_a_smaller_window_fits_at_once(format):
+    """F36: 1M, then 128k, then 8k, in one session, and back."""
+    models = {
+        "openai-chat": ("gpt-4.1", "gpt-4o", "gpt-4"),
+        "anthropic": ("claude-opus-4-8", "claude-sonnet-4-5", "claude-instant-1.2"),
+    }[format]
+    messages = long_history(format, 60)
+    session = Session(models[0], format=format, recall=True)
+    limits = []
+    for model in (*models, models[0]):
+        whole = {**request(format, messages), "model": model}
+        view = session.fit(whole)
+        assert session.window.estimate <= session.window.limit_tokens
+        assert problems(format, view) == []
+        assert session.fit(whole) == view
+        limits.append(session.window.limit_tokens)
+    assert limits[0] > limits[1] > limits[2] or format == "anthropic"
+
+
+@pytest.mark.parametrize("format", FORMAT_NAMES)
+def test_limits_that_shrink_fit_at_once_and_survive_a_restart(format):
+    """The same in one model: what is decided under new limits, a cold start finds again."""
+    messages, state, store = long_history(format, 60), None, MemoryStore()
+    for window in (1_000_000, 128_000, 8_000):
+        limits = Limits(window_tokens=window)
+        session = new_session(format, limits=limits, state=state, store=store)
+        view = session.fit(request(format, messages))
+        assert session.window.estimate <= session.window.limit_tokens
+        state = session.state
+        again = new_session(format, limits=limits, state=state).fit(request(format, messages))
+        assert again == view
+
+
+@pytest.mark.parametrize("format", FORMAT_NAMES)
+def test_over_the_limit_the_error_names_the_parts(format):
+    session = new_session(format)
+    tools = [tool_named(format, f"tool_{n}" + "x" * 50) for n in range(600)]
+    with pytest.raises(OverLimitError) as caught:
+        session.fit(request(format, [TASK], tools=tools))
+    error = caught.value
+    assert error.limit_tokens == 5_000
+    assert error.need_tokens > 5_000
+    assert next(iter(error.parts)) == "system text and tools"
+    assert f"{error.need_tokens:,}" in str(error)
+    assert session.fit(request(format, [TASK]))["messages"] == [TASK]
+
+
+@pytest.mark.parametrize("format", FORMAT_NAMES)
+@pytest.mark.parametrize("reported", [-5, 0, 1, 40_000, 140_000, 10**9])
+def test_a_report_that_cannot_be_true_does_not_end_the_session(format, reported):
+    """F63, F64: usage of nothing, or summed over a turn."""
+    session, messages = new_session(format), long_history(format, 12)
+    lengths = [at for at, m in enumerate(messages) if at and m["role"] == "assistant"]
+    for length in lengths:
+        view = session.fit(request(format, messages[:length]))
+        assert problems_of(format, view["messages"]) == []
+        session.observe(Usage(fresh_tokens=reported))
+
+
+@pytest.mark.parametrize("format", FORMAT_NAMES)
+@pytest.mark.parametrize("goes_on", ["assistant", "user"])
+def test_a_decision_in_the_middle_of_a_turn_stands(format, goes_on):
+    """A view ended with a reply, or a user, that went on: no boundary is there any more."""
+    messages = [TASK, {"role": goes_on, "content": "all work and no play\n" * 4_000}]
+    session = new_session(format)
+    view = session.fit(request(format, messages))
+    assert view["messages"][1] != messages[1]
+    longer = [*messages, {"role": goes_on, "content": "And so on."}, TASK]
+    roomy = new_session(format, limits=Limits(window_tokens=100_000), state=session.state)
+    again = roomy.fit(request(format, longer))
+    assert again["messages"] == [*view["messages"], *longer[2:]]
+
+
+@pytest.mark.parametrize("format", FORMAT_NAMES)
+def test_a_decision_at_the_end_settles_what_is_before_it(format):
+    """A longer answer is asked for: one batch, at the end. A cold start makes no other."""
+    messages, limits = long_history(format, 30), Limits(window_tokens=64_000)
+    session = new_session(format, limits=limits)
+    for length in [at for at, m in enumerate(messages) if at and m["role"] == "assistant"]:
+        assert session.fit(request(format, messages[:length]))["messages"] == messages[:length]
+    whole = {**request(format, messages), "max_tokens": 32_000}
+    view = session.fit(whole)
+    assert {event.kind for event in session.events} == {"pruned"}
+    cold = new_session(format, limits=limits, state=session.state)
+    assert cold.fit(whole) == view
+    assert cold.state.ledger == session.state.ledger
+
+
+@pytest.mark.parametrize("format", FORMAT_NAMES)
+def test_a_branch_takes_over_messages_as_they_are_worded_now(format):
+    """One message is respelt and a later one rewritten between two turns."""
+    write = histories.Call("write_file", histories.HUGE, "done")
+    messages = histories.wire(format, [histories.Turn(said="I write.", calls=(write,))] * 4)
+    session = new_session(format, limits=Limits(window_tokens=64_000))
+    session.fit(request(format, messages))
+    if format == "anthropic":
+        thought = {"type": "thinking", "thinking": "hm " * 500, "signature": "c2ln"}
+        messages[1]["content"].insert(0, thought)
+    else:
+        body = messages[1]["tool_calls"][0]["function"]
+        body["arguments"] = body["arguments"].replace(" ", " " * 500)
+    messages[-1] = histories.wire(format, [turn("other")] * 4)[-1]
+    view = session.fit(request(format, messages))
+    assert recount(session, view) == session.window.tokens
+
+
+def test_arguments_spelt_otherwise_keep_their_edit():
+    """Clients parse arguments and write them again, with other spaces."""
+    write = histories.Call("write_file", histories.HUGE, "done")
+    messages = histories.wire("openai-chat", [histories.Turn(calls=(write,))] * 12)
+    session = new_session("openai-chat")
+    view = session.fit(request("openai-chat", messages))
+    edited = [i for i in session.window.changed if messages[i].get("tool_calls")]
+    assert edited
+    for index in edited:
+        body = messages[index]["tool_calls"][0]["function"]
+        body["arguments"] = json.dumps(json.loads(body["arguments"]), indent=1)
+    cold = new_session("openai-chat", state=session.state)
+    assert cold.fit(request("openai-chat", messages)) == view
+    assert session.fit(request("openai-chat", messages)) == view
+
+
+def test_a_branch_does_not_outlive_what_was_observed_behind_it():
+    """Both branches passed one place before a report came in there: the memo may not differ."""
+    session, messages = new_session("openai-chat"), long_history("openai-chat", 4)
+    one, two = ([*messages, {"role": "assistant", "content": n}, TASK] for n in ("One.", "Two."))
+    session.fit(request("openai-chat", messages))
+    session.fit(request("openai-chat", one))
+    session.fit(request("openai-chat", messages))
+    session.observe(Usage(fresh_tokens=session.window.tokens * 2))
+    session.fit(request("openai-chat", two))
+    view = session.fit(request("openai-chat", one))
+    cold = new_session("openai-chat", state=session.state)
+    assert cold.fit(request("openai-chat", one)) == view
+    assert cold.window.calibration == session.window.calibration

@@ -1,0 +1,129 @@
+"""The engine and the turn, stepped by hand: no store, no driver, only effects and replies."""
+
+from functools import partial
+
+import pytest
+
+from tests import histories
+from tests.fold import fit
+from ullage import Limits, OverLimitError, Policy
+from ullage.history.ledger import Ledger
+from ullage.stages import DEFAULT, emergency, prune, truncate
+from ullage.stages.pressure import over_share
+from ullage.turn import Settings, State, turn
+from ullage.turn.memo import Memo
+from ullage.values.edits import Batch, Replace
+from ullage.values.effects import Commit, Find
+
+CALL = histories.Call("bash", "a.py", "a line of output\n" * 400)
+MESSAGES = histories.wire("openai-chat", [histories.Turn(calls=(CALL,))] * 20)
+
+
+def settings(policy=DEFAULT, window=12_000):
+    limits = Limits(window_tokens=window)
+    return Settings(model="gpt-4.1", policy=policy, limits=limits, recall=True)
+
+
+def step(messages, state=None, memo=None, replies=(), **more):
+    """Run one turn; what it asked for, and what it gave."""
+    request = histories.request("openai-chat", messages)
+    steps = turn(request, state or State(), memo or Memo(), settings(**more))
+    effects, replies = [next(steps)], list(replies)
+    try:
+        while True:
+            effects.append(steps.send(replies.pop(0) if replies else ()))
+    except StopIteration as stop:
+        return effects, stop.value
+
+
+def test_a_new_history_is_looked_up_and_what_is_set_aside_is_kept_before_the_view_comes_back():
+    effects, turned = step(MESSAGES)
+    assert [type(effect) for effect in effects] == [Find, Commit]
+    kept = {output.ref for output in effects[1].outputs}
+    shown = {edit.ref for _, edit in edits_of(turned.window)}
+    assert shown
+    assert shown <= kept
+    assert {record.kind for record in effects[1].records} == {"opened", "batch"}
+
+
+def edits_of(window):
+    for index in window.changed:
+        for edit in window.shown(index).values():
+            yield index, edit
+
+
+def test_a_turn_that_decides_nothing_asks_for_nothing():
+    memo = Memo()
+    _, turned = step(MESSAGES, memo=memo)
+    request = histories.request("openai-chat", MESSAGES)
+    steps = turn(request, turned.state, memo, settings())
+    with pytest.raises(StopIteration) as stop:
+        next(steps)
+    assert stop.value.value.request == turned.request
+
+
+def test_whoever_was_first_to_decide_wins():
+    """A batch that stands in the store already is shown, and ours is not."""
+    _, turned = step(MESSAGES)
+    key, entry = next((k, e) for k, e in turned.state.ledger.entries.items() if e.batches)
+    ours = entry.batches[0]
+    theirs = Batch(ours.stage, "another policy", ours.edits[:1], 9, 8)
+    _, record = Ledger().with_batch(key, theirs)
+    effects, other = step(MESSAGES, replies=[(), (record,)])
+    assert [type(effect) for effect in effects] == [Find, Commit, Find, Commit]
+    assert other.state.ledger.at(key).batches[0] == theirs
+
+
+def test_a_settled_place_is_not_decided_again_under_another_policy():
+    _, turned = step(MESSAGES)
+    eager = Policy(
+        name="eager",
+        under_pressure=(partial(prune, wanted=partial(over_share, high=0.2, low=0.05)),),
+    )
+    _, again = step(MESSAGES, state=turned.state, policy=eager)
+    for key, entry in turned.state.ledger.entries.items():
+        assert again.state.ledger.at(key).batches[: len(entry.batches)] == entry.batches
+
+
+def test_first_sight_leaves_no_record():
+    huge = histories.Call("bash", "a.py", "a line of output\n" * 4_000)
+    messages = histories.wire("openai-chat", [histories.Turn(calls=(huge,))])
+    effects, turned = step(messages, window=100_000)
+    assert [record.kind for record in effects[1].records] == ["opened"]
+    (edit,) = [edit for _, edit in edits_of(turned.window)]
+    assert isinstance(edit, Replace)
+    assert edit.kind == "truncated"
+
+
+def test_without_a_guard_what_does_not_fit_is_refused_with_its_parts():
+    policy = Policy(name="first sight only", at_first_sight=(truncate,))
+    with pytest.raises(OverLimitError) as error:
+        step(MESSAGES, policy=policy, window=4_000)
+    assert error.value.limit_tokens == 3_000
+    assert error.value.need_tokens > 3_000
+    assert sum(error.value.parts.values()) == error.value.need_tokens
+
+
+def test_stages_run_in_their_order_and_the_guard_last():
+    seen = []
+
+    def note(name, window):
+        seen.append(name)
+        return ()
+
+    policy = Policy(
+        name="noting",
+        at_first_sight=(partial(note, "sight"),),
+        under_pressure=(partial(note, "one"), partial(note, "two")),
+        guard=partial(note, "guard"),
+    )
+    step(MESSAGES[:1], policy=policy)
+    assert seen == ["sight", "one", "two", "guard"]
+
+
+def test_the_window_is_fitted_boundary_by_boundary():
+    _, whole = step(MESSAGES)
+    window = whole.window
+    assert window.size == len(MESSAGES)
+    assert fit(window, whole.state.ledger, DEFAULT).events == []
+    assert emergency(window) == ()

@@ -1,0 +1,209 @@
+"""More of the rules that break in several ways: what breaks one, and a near miss, as the first.
+
+A row is (format, rule, what is wrong, the request that breaks the rule and no other, the near
+miss). `tests.wires.rule_examples` has one row of every rule.
+"""
+
+from tests.wires.rule_examples import (
+    ASK,
+    DONE,
+    GO,
+    MANUAL,
+    NEW,
+    NEXT,
+    NOTE,
+    OLD,
+    SERVED,
+    SERVER,
+    TEXT,
+    THOUGHT,
+    asked,
+    asks,
+    assistant,
+    call,
+    contents,
+    gave,
+    items,
+    marked,
+    messages,
+    parts,
+    png,
+    put,
+    said,
+    tool,
+    use,
+    user,
+)
+
+FIRST, SECOND = (assistant(use("a")), user(gave("a"))), (assistant(use("b")), user(gave("b")))
+THINKING_FIRST = (assistant(THOUGHT, use("a")), user(gave("a")))
+PNG = png(1)["source"]
+MCP = {"type": "mcp_tool_use", "id": "mcptoolu_1", "name": "run", "server_name": "s", "input": {}}
+MCP_GAVE = {"type": "mcp_tool_result", "tool_use_id": "mcptoolu_1", "content": "ok"}
+UPLOAD = {"type": "container_upload", "file_id": "file_1"}
+MORE_TOOLS = {"type": "tool_addition", "tool": {"type": "tool_reference", "name": "run"}}
+AUTOMATIC = {"cache_control": {"type": "ephemeral"}}
+
+
+def image(**source):
+    return {"type": "image", "source": source}
+
+
+ANTHROPIC = [
+    ("A0", "an upload from the assistant",
+     messages(GO, assistant(UPLOAD, TEXT), NEXT), messages(user(UPLOAD, TEXT))),
+    ("A0", "an upload of nothing",
+     messages(user({**UPLOAD, "file_id": None})), messages(user(UPLOAD))),
+    ("A0", "the user adds a tool",
+     messages(user(TEXT, MORE_TOOLS)),
+     messages(GO, {"role": "system", "content": [MORE_TOOLS]}, DONE, NEXT)),
+    ("A0", "a server tool's result without content",
+     messages(GO, assistant(SERVER, {k: v for k, v in SERVED.items() if k != "content"}), NEXT),
+     messages(GO, assistant(MCP, {**MCP_GAVE, "content": None}), NEXT)),
+    ("A0", "an empty source", messages(user(image())), messages(user(image(**PNG)))),
+    ("A0", "a source of no type",
+     messages(user(image(type="disk", path="a.png"))),
+     messages(user(image(type="file", file_id="file_1")))),
+    ("A0", "data of no type",
+     messages(user(image(type="base64", data="AA=="))),
+     messages(user(image(type="url", url="https://example.org/a.png")))),
+    ("A0", "in a result, data of no type",
+     messages(GO, assistant(use()), user(gave(content=[image(type="base64", data="AA==")]))),
+     messages(GO, assistant(use()), user(gave(content=[image(**PNG)])))),
+    ("A0", "a system message to a model that takes none",
+     messages(GO, NOTE, DONE, NEXT, model=OLD),
+     messages(GO, NOTE, DONE, NEXT, model="claude-opus-4-8")),
+    ("A0", "a system message to Sonnet 5",
+     messages(GO, NOTE, model="claude-sonnet-5"), messages(GO, NOTE, model="claude-sonnet-5-5")),
+    ("A11", "the server's tool has its result",
+     messages(GO, assistant(SERVER, SERVED, TEXT), model=NEW),
+     messages(GO, assistant(TEXT, MCP), model=NEW)),
+    ("A11", "the result stands in the message behind",
+     messages(GO, assistant(MCP), assistant(MCP_GAVE, TEXT), model=NEW),
+     messages(GO, assistant(SERVER, SERVED), assistant(TEXT, MCP), model=NEW)),
+    ("A14", "a later step alone begins with thinking",
+     messages(GO, *FIRST, assistant(THOUGHT, use("b")), user(gave("b")), **MANUAL),
+     messages(GO, *THINKING_FIRST, *SECOND, **MANUAL)),
+    ("A14", "behind a system message",
+     messages(GO, assistant(TEXT, use()), user(gave()), NOTE, **MANUAL),
+     messages(GO, assistant(THOUGHT, TEXT, use()), user(gave()), NOTE, **MANUAL)),
+    ("A14", "the user spoke beside earlier results",
+     messages(GO, assistant(THOUGHT, use("a")), user(gave("a"), TEXT), *SECOND, **MANUAL),
+     messages(GO, *THINKING_FIRST, assistant(use("b")), user(gave("b"), TEXT), **MANUAL)),
+    ("A14", "words beside the newest results, not behind them",
+     messages(GO, assistant(TEXT, use()), user(gave(), TEXT), **MANUAL),
+     messages(GO, assistant(TEXT, use()), user(gave()), NEXT, **MANUAL)),
+    ("A14", "the turn before began with thinking, this one does not",
+     messages(GO, *THINKING_FIRST, assistant(TEXT), GO, *SECOND, **MANUAL),
+     messages(GO, *FIRST, assistant(TEXT), GO, assistant(THOUGHT, use("b")), user(gave("b")),
+              **MANUAL)),
+]  # fmt: skip
+
+ANTHROPIC += [
+    ("A21", "the automatic marker against the one on the last block",
+     messages(user(marked(TEXT, "1h")), **AUTOMATIC),
+     messages(user(marked(TEXT, "1h"), TEXT), **AUTOMATIC)),
+    ("A21", "the automatic marker lives longer than one before it",
+     messages(user(marked(TEXT), TEXT), cache_control={"type": "ephemeral", "ttl": "1h"}),
+     messages(user(marked(TEXT)), **AUTOMATIC)),
+    ("A21", "on thinking",
+     messages(GO, assistant(marked(THOUGHT), TEXT), NEXT),
+     messages(GO, assistant(THOUGHT, marked(TEXT)), NEXT)),
+    ("A23", "a null marker on thinking",
+     messages(GO, assistant({**THOUGHT, "cache_control": None}, TEXT), NEXT),
+     messages(GO, assistant(THOUGHT, {**TEXT, "cache_control": None}), NEXT)),
+    ("A23", "a null that a type added to a server tool's call",
+     messages(GO, assistant({**SERVER, "text": None}, SERVED), NEXT),
+     messages(GO, assistant({**SERVER, "route": "a"}, SERVED), NEXT)),
+    ("A23", "a null that a type added to its result",
+     messages(GO, assistant(SERVER, {**SERVED, "text": None}), NEXT),
+     messages(GO, assistant(SERVER, {**SERVED, "route": "a", "caller": None}), NEXT)),
+    ("A23", "within a source",
+     messages(user(image(**PNG, path=None))), messages(user(image(**PNG)))),
+]  # fmt: skip
+
+# -- OpenAI ---------------------------------------------------------------------------------
+
+HELD = {"previous_response_id": "resp_1"}
+CUSTOM = {"type": "custom_tool_call", "call_id": "c1", "name": "sh", "input": "ls"}
+FREED = {"type": "custom_tool_call_output", "call_id": "c1", "output": "ok"}
+ASKS = {"type": "mcp_approval_request", "id": "mcpr_1", "name": "run", "arguments": "{}"}
+ASKS |= {"server_label": "files"}
+GIVEN = {"type": "mcp_approval_response", "approval_request_id": "mcpr_1", "approve": True}
+SCREEN = {"type": "computer_screenshot", "image_url": "data:image/png;base64,AA=="}
+DELETE = {"type": "delete_file", "path": "a.py"}
+
+
+def searched(id):
+    action = {"type": "search", "query": "x"}
+    return {"type": "web_search_call", "id": id, "status": "completed", "action": action}
+
+
+def clicked(output):
+    asks = {"type": "computer_call", "id": "cu_1", "call_id": "c1", "status": "completed"}
+    asks |= {"action": {"type": "screenshot"}, "pending_safety_checks": []}
+    return asks, {"type": "computer_call_output", "call_id": "c1", "output": output}
+
+
+def patched(**more):
+    asks = {"type": "apply_patch_call", "call_id": "c1", "status": "completed"}
+    output = {"type": "apply_patch_call_output", "call_id": "c1", **more}
+    return {**asks, "operation": DELETE}, output
+
+
+def shown(**part):
+    return {"role": "user", "content": [part]}
+
+
+RESPONSES = [
+    ("R1", "a custom tool is answered like a function",
+     items(CUSTOM, put(), **HELD), items(CUSTOM, FREED)),
+    ("R2", "a function that is not to be waited for is answered like a custom tool",
+     items(asked(**{"async": True}), FREED), items(asked(**{"async": True}), put())),
+    ("R1", "a request for approval without an answer",
+     items(GO, ASKS, NEXT), items(GO, ASKS, NEXT, GIVEN)),
+    ("R2", "an approval before its request",
+     items(GO, GIVEN, ASKS, GIVEN), items(GO, ASKS, GIVEN, NEXT)),
+    ("R2", "an approval is no answer to a call",
+     items(GO, {**GIVEN, "approval_request_id": "c1"}, asked(), put()),
+     items(GO, asked(), put(), ASKS, GIVEN)),
+    ("R5", "a prefix that goes on", items(asked(id="fcx"), put()), items(asked(id="fc_x"), put())),
+    ("R5", "a message's id on a search",
+     items(GO, searched("msg_1"), said()),
+     items(GO, searched("ws_1"), said(), {"type": "item_reference", "id": "msg_2"})),
+    ("R0", "a screen in words", items(*clicked("a screen")), items(*clicked(SCREEN))),
+    ("R0", "a patch that came to nothing", items(*patched(output="ok")),
+     items(*patched(status="failed"))),
+    ("R0", "no picture in an image", items(shown(type="input_image", detail="auto")),
+     items(shown(type="input_image", detail="auto", file_id="file_1"))),
+    ("R0", "no data in a file", items(shown(type="input_file", filename="a.pdf")),
+     items(shown(type="input_file", file_url="https://example.org/a.pdf"))),
+]  # fmt: skip
+
+CHAT = [
+    ("C0", "a call of no type",
+     messages(GO, asks({**call(), "type": None}), tool(), NEXT),
+     messages(GO, asks({k: v for k, v in call().items() if k != "type"}), tool(), NEXT)),
+]  # fmt: skip
+
+# -- Gemini ---------------------------------------------------------------------------------
+
+PICTURE = {"mimeType": "image/png"}
+
+GEMINI = [
+    ("G0", "a picture without data", contents(parts({"inlineData": PICTURE})),
+     contents(parts({"inlineData": {**PICTURE, "data": "AA=="}}))),
+    ("G0", "a file that is nowhere", contents(ASK, parts({"fileData": PICTURE})),
+     contents(ASK, parts({"fileData": {**PICTURE, "fileUri": "files/1"}}))),
+]  # fmt: skip
+
+MORE = [
+    (format, *row)
+    for format, rows in (
+        ("anthropic", ANTHROPIC),
+        ("openai-responses", RESPONSES),
+        ("openai-chat", CHAT),
+        ("gemini", GEMINI),
+    )
+    for row in rows
+]

@@ -1,0 +1,237 @@
+"""Families of reasoning: one conversation each, before and after its old results were pruned."""
+
+import json
+
+import pytest
+
+from tests import histories
+from ullage import Limits, Session
+from ullage.wires import FORMATS
+from ullage.wires.families import FAMILIES, family_of
+from ullage.wires.rules.checker import problems, problems_of
+
+STEPS = 8
+MODELS = {
+    "preserved thinking": ("claude-opus-5-5", "claude-fable-5-1", "claude-haiku-5.5", "claude-6"),
+    "kept thinking": ("claude-sonnet-5-20260101", "claude-opus-4-5-20251101", "claude-sonnet-4-6"),
+    "stripped thinking": ("claude-sonnet-4-5-20250929", "claude-3-5-sonnet-20241022", ""),
+    "bound reasoning items": ("gpt-6.2-astra", "openai/gpt-6.2", "gpt-7"),
+    "reasoning of all turns": ("gpt-5.6", "gpt-6-luna", "gpt-6.1-sol"),
+    "reasoning of the current turn": ("gpt-5.5", "gpt-5", "o4-mini"),
+    "no reasoning": ("gpt-4.1", "openai/o3"),
+    "signed calls, compatible": ("gemini-3-pro",),
+    "reasoning in the open": ("deepseek-v4", "qwen3-coder"),
+    "signed calls": ("models/gemini-3-pro", "gemini-4-argon"),
+    "optional signatures": ("gemini-2.5-pro",),
+}
+families = pytest.mark.parametrize("family", FAMILIES, ids=lambda row: row.name)
+
+
+@families
+def test_a_model_is_of_its_family(family):
+    assert {family_of(family.format, m).name for m in MODELS[family.name]} == {family.name}
+
+
+def conversation(family):
+    """An agent reads eight files of some length, and thinks before each call."""
+    call = histories.Call("read_file", "a.py", "the same line again\n" * 150, False, 0)
+    return wire(family, [histories.Turn(None, "", (call,), thought=True)] * STEPS)
+
+
+def wire(family, turns, start=0):
+    """The turns as a model of the family answers them."""
+    messages = histories.wire(family.format, turns, start=start)
+    if family.format != "openai-chat":
+        return messages
+    return [
+        opened(family, message, start + at) if message["role"] == "assistant" else message
+        for at, message in enumerate(messages)
+    ]
+
+
+def opened(family, message, number):
+    """What a reply of such a model carries in Chat Completions."""
+    if family.name == "reasoning in the open":
+        return message | {"reasoning_content": f"hm {number}"}
+    calls = message.get("tool_calls")
+    if family.name == "no reasoning" or not calls:
+        return message
+    signed = calls[0] | {"extra_content": {"google": {"thought_signature": f"s{number}"}}}
+    return message | {"tool_calls": [signed, *calls[1:]]}
+
+
+REASONING = (
+    "signature",
+    "encrypted_content",
+    "thoughtSignature",
+    "thought_signature",
+    "reasoning_content",
+)
+
+
+def reasoning(messages):
+    """Each piece of reasoning with the number of its message."""
+    found = []
+    for number, message in enumerate(messages):
+        for thing in dicts(message):
+            found += [(number, thing[key]) for key in REASONING if key in thing]
+    return found
+
+
+def dicts(value):
+    if isinstance(value, dict):
+        yield value
+    if isinstance(value, (dict, list)):
+        for inner in value.values() if isinstance(value, dict) else value:
+            yield from dicts(inner)
+
+
+def pruned(family, messages, **more):
+    """The messages as they are sent in a small window."""
+    model = MODELS[family.name][0]
+    session = Session(
+        model, policy=histories.EAGER, limits=Limits(window_tokens=8_000), format=family.format
+    )
+    key = {"openai-responses": "input", "gemini": "contents"}.get(family.format, "messages")
+    request = {**histories.request(family.format, messages), "model": model, **more}
+    return session.fit(request)[key]
+
+
+@families
+def test_what_stands_behind_an_edit_is_left_out_where_it_is_refused_and_else_as_it_was(family):
+    messages = conversation(family)
+    view = pruned(family, messages)
+    edited = [at for at, pair in enumerate(zip(messages, view, strict=True)) if edit_in(*pair)]
+    assert edited
+    assert problems_of(family.format, view) == []
+    before, after = reasoning(messages), reasoning(view)
+    assert bool(before) == (family.name != "no reasoning")
+    if family.edit_before == "refused":
+        assert family.rule == "strip"
+        assert before[-1][0] > edited[0]  # so the newest goes, and none may stay without it (A13)
+        assert after == []
+    else:
+        assert family.rule == "free"
+        assert after == before
+
+
+def edit_in(before, after):
+    """Whether a message was edited in anything but its reasoning."""
+    return json.dumps(bare(before)) != json.dumps(bare(after))
+
+
+def bare(message):
+    if isinstance(message.get("content"), list):
+        kept = [b for b in message["content"] if b.get("type") != "thinking"]
+        return {**message, "content": kept}
+    return message
+
+
+def test_manual_thinking_freezes_the_open_turn_of_a_bound_family_and_of_no_other():
+    """What the engine does then is in `tests.properties.test_reasoning`."""
+    manual = {"thinking": {"type": "enabled", "budget_tokens": 1024}}
+    for family in FAMILIES:
+        rule = FORMATS[family.format].reasoning(manual, MODELS[family.name][0])
+        assert (rule == "frozen") == (family.name == "preserved thinking")
+
+
+def test_a_server_that_was_asked_to_drop_gets_everything():
+    (family,) = [row for row in FAMILIES if row.edit_before == "refused"]
+    messages = conversation(family)
+    asked = {"type": "adaptive", "block_binding": {"prefix_mismatch_behavior": "drop_block"}}
+    view = pruned(family, messages, thinking=asked)
+    assert reasoning(view) == reasoning(messages)
+
+
+# -- what may be left out, by the rules of the wire ---------------------------------------
+
+LOOK = (histories.Call("read_file", "a.py", "the same line again\n"),)
+CLOSED = [
+    histories.Turn(None, "", LOOK, thought=True),
+    histories.Turn(None, "It is the cache.", (), thought=True),
+    histories.Turn("Are you sure?", "", LOOK, thought=True),
+    histories.Turn(None, "I am.", (), thought=True),
+]
+OPEN = [
+    histories.Turn("Then mend it.", "", LOOK, thought=True),
+    histories.Turn(None, "", LOOK, thought=True),
+]
+RUNS = {"leading run": (True, False), "trailing run": (False, True), "all": (True, True)}
+"""Of the closed turns and of the open one: whether their reasoning is in the run."""
+
+
+def broken(family, sent, returned, **more):
+    """The rules that a request breaks, of a conversation that was returned in full."""
+    request = histories.request(family.format, sent, model=MODELS[family.name][0], **more)
+    return {p.rule for p in problems(family.format, request, history=returned)}
+
+
+def without_reasoning(messages):
+    """The messages as a client writes them that leaves out their reasoning and what is beside."""
+    return [thoughtless(message) for message in messages if message.get("type") != "reasoning"]
+
+
+def thoughtless(message):
+    if message.get("type"):  # an item of Responses, made with reasoning or not
+        return {key: value for key, value in message.items() if key != "id"}
+    if message.get("parts"):
+        said = [part for part in message["parts"] if not part.get("thought")]
+        return {**message, "parts": [without(part, "thoughtSignature") for part in said]}
+    if message.get("tool_calls"):
+        calls = [without(call, "extra_content") for call in message["tool_calls"]]
+        message = {**message, "tool_calls": calls}
+    return without(bare(message), "reasoning_content")
+
+
+def without(thing, name):
+    return {key: value for key, value in thing.items() if key != name}
+
+
+@pytest.mark.parametrize("run", RUNS)
+@families
+def test_a_run_may_be_dropped_exactly_where_no_rule_asks_for_it(family, run):
+    parts = wire(family, CLOSED), wire(family, OPEN, start=len(CLOSED))
+    whole = [*parts[0], *parts[1]]
+    sent = []
+    for messages, gone in zip(parts, RUNS[run], strict=True):
+        sent += without_reasoning(messages) if gone else messages
+        assert bool(reasoning(messages)) == (family.name != "no reasoning")
+        assert reasoning(without_reasoning(messages)) == []
+    assert broken(family, whole, whole) == set()
+    legal = broken(family, sent, whole) == set()
+    assert legal == (run in family.may_drop) or not family.verified
+
+
+@families
+def test_an_open_turn_keeps_its_reasoning_exactly_where_a_rule_asks_for_it(family):
+    turn = wire(family, OPEN)
+    sent = without_reasoning(turn)
+    manual = {"thinking": {"type": "enabled", "budget_tokens": 1_024}}
+    assert broken(family, turn, turn, **manual) == set()
+    must = [bool(broken(family, sent, turn, **more)) for more in ({}, manual)]
+    asked = {
+        "may go": [False, False],
+        "must stay with manual thinking": [False, True],
+        "must stay": [True, True],
+    }
+    assert must == asked[family.open_turn] or not family.verified
+
+
+@families
+def test_what_an_open_turn_must_keep_is_in_no_run_that_may_be_dropped(family):
+    kept = family.open_turn == "must stay"
+    assert kept == (family.may_drop == ("leading run",))
+    assert kept == ("all" not in family.may_drop)
+
+
+@families
+def test_what_stands_beside_reasoning_may_not_stay_as_it_was_without_it(family):
+    turn = wire(family, OPEN)
+    sent = [message for message in turn if message.get("type") != "reasoning"]
+    assert broken(family, sent, turn) == ({"R4"} if family.beside else set())
+
+
+@families
+def test_nothing_unverified_looks_verified(family):
+    assert family.verified == (family.name != "reasoning in the open")
+    assert (family.edit_before == "none") == (family.bound_to != "everything before it")
