@@ -64,16 +64,18 @@ class Record(Struct, frozen=True, gc=False):
 
     Attributes:
         key: the chain at that place, 16 bytes.
-        kind: ``"batch"`` is written once and never replaced; ``"observed"`` and
-            ``"opened"`` hold the newest value.
-        n: the batch's number under this key, from 0; 0 for the other kinds.
+        kind: ``"batch"`` and ``"opened"`` are written once and never replaced; ``"observed"``
+            and ``"latest"`` hold the newest value.
+        n: the number under this key of what is written once, from 0; else 0.
         data: the value, encoded by `ullage.history.ledger`.
+        name: what tells apart values of one kind under one key: of ``"observed"`` the model.
     """
 
     key: bytes
-    kind: Literal["batch", "observed", "opened"]
+    kind: Literal["batch", "observed", "opened", "latest"]
     n: int
     data: bytes
+    name: str = ""
 
 
 class Extent(Struct, frozen=True, gc=False):
