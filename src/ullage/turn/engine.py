@@ -32,6 +32,7 @@ from ullage.stages.policy import Policy, Stage
 from ullage.stages.pressure import is_frozen
 from ullage.stages.stall import stall
 from ullage.turn.filling import Asking, fill, for_history, refusal
+from ullage.turn.terms import Terms
 from ullage.values.edits import Batch, Cut, Drop, Edit, Replace, Skipped, Span, storable
 from ullage.values.effects import Output, Prepared, Record, Summarise
 from ullage.values.events import Event, Kind
@@ -39,6 +40,7 @@ from ullage.values.events import Event, Kind
 __all__ = ["Fitted", "fit"]
 
 T = TypeVar("T")
+_FIRST_SIGHT = "first sight"
 _Asks: TypeAlias = Generator[Summarise | Prepared, Any, T]
 
 
@@ -62,8 +64,8 @@ def fit(
     window: Window,
     ledger: Ledger,
     policy: Policy,
+    terms: Terms,
     *,
-    joined: bool = False,
     asking: Asking | None = None,
     now: bool = False,
 ) -> _Asks[Fitted]:
@@ -76,8 +78,7 @@ def fit(
         window: where the last run left it, or a new one. It is moved forward.
         ledger: everything decided and observed so far.
         policy: the stages.
-        joined: the history was under way before ullage first saw it, so that what is cut at
-            first sight now may have been sent whole before.
+        terms: what decides here (`ullage.turn.terms`).
         asking: who is asked for summaries, or None for nobody.
         now: run the policy's compaction at the end, whatever the pressure.
 
@@ -91,17 +92,13 @@ def fit(
         _learn(window, ledger)
         keys = transcript.decision_keys(window.size, length)
         window.extend(length)
-        _first_sight(window, policy, fitted)
-        for key in keys:
-            _show_again(window, key, fitted)
+        _take_in(window, policy, terms, keys, fitted, decides=length > settled)
         if length > settled:
             is_end = length == len(transcript)
             stages = [policy.on_request] if now and is_end and policy.on_request else []
-            stages += policy.under_pressure
+            stages += () if terms.superseded else policy.under_pressure
             asked = asking if is_end else None
             yield from _decide(window, policy, stages, keys[-1], fitted, asked)
-    if joined and window.changed:
-        window.owed.append((min(window.changed), window.size))
     _settle(window, policy, fitted)
     if not window.within(window.limit_tokens, surely=True):
         _refuse(window)
@@ -135,7 +132,8 @@ def _learn(window: Window, ledger: Ledger) -> None:
     size = window.size
     if not (0 < size < len(window.transcript) and window.transcript.starts_turn(size)):
         return
-    observed = ledger.at(window.transcript.decision_key(size)).observed
+    entry = ledger.at(window.transcript.decision_key(size))
+    observed = entry.observed.get(window.meter.model)
     window.reported_tokens = observed.reported_tokens if observed else None
     window.reported_total = observed.reported_tokens + observed.output_tokens if observed else None
     if observed and observed.reported_tokens - observed.estimated_tokens < window.limit_tokens:
@@ -153,19 +151,68 @@ def _settled(window: Window, ledger: Ledger) -> int:
     transcript, settled, before = window.transcript, 0, window.size
     for length in transcript.boundaries(before):
         entries = [ledger.at(key) for key in transcript.decision_keys(before, length)]
-        decided = [bool(entry.batches or entry.observed) for entry in entries]
+        decided = [entry.decides for entry in entries]
         if any(decided):
             settled = length if decided[-1] and length < len(transcript) else before
         before = length
     return settled
 
 
-def _first_sight(window: Window, policy: Policy, fitted: Fitted) -> None:
+def _take_in(
+    window: Window,
+    policy: Policy,
+    terms: Terms,
+    keys: Sequence[bytes],
+    fitted: Fitted,
+    *,
+    decides: bool,
+) -> None:
+    """Cut what is new at first sight, and show again what the ledger holds for this place.
+
+    Where what decides changed, the ledger holds the cuts of everything before, and from there on
+    every cut: others cut otherwise, and all must show the same.
+    """
+    place = window.transcript.find(keys[-1]) or 0
+    if terms.changed_at < 0:
+        _first_sight(window, policy, fitted, tell=decides)
+    for key in keys:
+        _show_again(window, key, fitted)
+    if decides and 0 <= terms.changed_at <= place:
+        _record_first_sight(window, policy, terms, place, keys[-1], fitted)
+    if any(opened.joined for key in keys for opened in fitted.ledger.at(key).opened):
+        window.owed += [(min(window.changed), window.size)] if window.changed else []
+
+
+def _first_sight(window: Window, policy: Policy, fitted: Fitted, *, tell: bool) -> None:
     for stage in policy.at_first_sight:
         cuts = _cuts(stage, window)
         if cuts:
             _set_aside(cuts, fitted)
-            _show(window, [cut.edit for cut in cuts], fitted, tell=True)
+            _show(window, [cut.edit for cut in cuts], fitted, tell=tell)
+
+
+def _record_first_sight(
+    window: Window, policy: Policy, terms: Terms, place: int, key: bytes, fitted: Fitted
+) -> None:
+    """Make batches of the cuts at first sight: of all results where the change is made now."""
+    if terms.superseded:
+        if not fitted.ledger.at(key).batches:  # what is sent whole now, nobody cuts later
+            batch = Batch(_FIRST_SIGHT, policy.name, (), window.estimate, window.estimate)
+            fitted.ledger, record = fitted.ledger.with_batch(key, batch)
+            fitted.records.append(record)
+        return
+    fresh = window.fresh
+    for stage in policy.at_first_sight:
+        window.fresh = 0 if terms.is_new and place == terms.changed_at else fresh
+        cuts = [cut for cut in _cuts(stage, window) if not _is_edited(window, cut.edit)]
+        _keep(window, _FIRST_SIGHT, policy, key, cuts, fitted)
+    window.fresh = fresh
+
+
+def _is_edited(window: Window, edit: Edit) -> bool:
+    """Whether something is shown in the place of an edit already."""
+    spot = window.transcript.locate(edit.place) if isinstance(edit, Replace) else None
+    return spot is not None and spot[1:] in window.shown(spot[0])
 
 
 def _decide(

@@ -149,5 +149,5 @@ def _read_envelope(request: Mapping[str, Any], wire: Format, model: str) -> Enve
         takes_tools=wire.takes_tools(request, model),
         reasoning=wire.reasoning(request, model),
         thinks_first=wire.thinks_first(request),
-        family=f"{wire.family(model)}/{token_family(model).name}",
+        family=f"{wire.family(model)}/{token_family(model)}",
     )
