@@ -1,7 +1,7 @@
 import pytest
 
 from ullage import ConfigError, Limits, OverLimitError, Policy, Session
-from ullage.stages import DEFAULT
+from ullage.stages.default import DEFAULT
 from ullage.stages.policy import kind_of
 
 LONG = [{"role": "user", "content": "the tide came in. " * 2_000}]
