@@ -17,7 +17,7 @@ from msgspec.structs import replace
 from lab.fuzz.histories import FORMATS, case
 from lab.fuzz.stages import policy_of
 from lab.fuzz.trial import try_case
-from ullage.history import canon, transcript, view, window
+from ullage.history import canon, shown, transcript, window
 from ullage.turn import engine, memo
 from ullage.values import notices
 from ullage.values.messages import Reasoning
@@ -190,7 +190,7 @@ MUTANTS: tuple[Mutant, ...] = (
         _R,
     ),
     # what is signed
-    Mutant("nothing is signed", view.View, "signed", _always(False)),
+    Mutant("nothing is signed", shown.ShownHistory, "signed", _always(False)),
     Mutant("Gemini's calls are not signed", gemini.Gemini, "_parts", _unsigned_parts, _G),
     Mutant("no call is signed in Chat", openai_chat, "_is_signed", _always(False), _C),
     Mutant("a cut text keeps its signature", _gemini_results, "unsigned", lambda _: dict, _G),
@@ -204,7 +204,7 @@ MUTANTS: tuple[Mutant, ...] = (
     # what is bound
     Mutant("reasoning is free", anthropic.Anthropic, "reasoning", _always("free"), _A),
     Mutant("bound reasoning stays", engine, "left_out", _always([]), _A),
-    Mutant("no bound reasoning is seen", view.View, "bound_reasoning", _always(False), _A),
+    Mutant("no bound reasoning is seen", shown.ShownHistory, "bound_reasoning", _always(False), _A),
     Mutant("what another model left stays", engine, "_settle", _always(None), _A),
     Mutant("the newest thinking goes alone", engine, "left_out", _from_the_edit, _A),
     Mutant("an open turn's thinking may go", engine, "is_frozen", _always(False), _A),
@@ -212,8 +212,8 @@ MUTANTS: tuple[Mutant, ...] = (
     Mutant("left out reasoning is shown", anthropic.Anthropic, "edit", _loud, _A),
     Mutant("nothing in place of reasoning", anthropic.Anthropic, "edit", _hollow, _A),
     # the window and the engine
-    Mutant("condensed messages are visible", view.View, "hidden", _always(False)),
-    Mutant("an edit fits any text", view, "_is_of", _always(True)),
+    Mutant("condensed messages are visible", shown.ShownHistory, "hidden", _always(False)),
+    Mutant("an edit fits any text", shown, "_is_of", _always(True)),
     Mutant("everything fits", window.Window, "within", _always(True)),
     Mutant("nothing is settled", engine, "_settled", _always(0)),
     Mutant("what does not fit is sent", engine, "_refuse", _always(None)),

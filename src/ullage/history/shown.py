@@ -1,7 +1,7 @@
-"""The view: a history with its edits in their places.
+"""The history as shown: with its edits in their places.
 
 It moves forward only, and knows where each edit stands and what it hides. It counts nothing:
-`ullage.history.window` is a view that is counted against its limits.
+`ullage.history.window` counts it against its limits.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from ullage.history.transcript import Location, Transcript
 from ullage.values.edits import Drop, Edit, Replace, Span
 from ullage.values.messages import Reasoning, ToolResult
 
-__all__ = ["Shown", "View"]
+__all__ = ["Shown", "ShownHistory"]
 
 Shown = dict[tuple[int, int], Replace]
 """What replaces the leaves of one message, by part and item index."""
@@ -20,7 +20,7 @@ Shown = dict[tuple[int, int], Replace]
 _WHOLE: Shown = {}
 
 
-class View:
+class ShownHistory:
     """A transcript as shown.
 
     Attributes:

@@ -7,17 +7,17 @@ from tests import histories
 from tests.history.test_transcript import transcript_of
 from tests.history.test_window import history
 from ullage import Limits, Session
-from ullage.history.view import View
+from ullage.history.shown import ShownHistory
 
 
 def view_of(messages, format="openai-chat"):
-    view = View(transcript_of(messages, format))
+    view = ShownHistory(transcript_of(messages, format))
     view.extend(len(messages))
     return view
 
 
 def test_the_fresh_ones_are_those_new_at_this_boundary():
-    view = View(transcript_of(history("one", "two"), "openai-chat"))
+    view = ShownHistory(transcript_of(history("one", "two"), "openai-chat"))
     view.extend(1)
     view.extend(3)
     assert (view.fresh, view.size) == (1, 3)
