@@ -10,7 +10,7 @@ import quicktok
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from bench.token_corpus import generated
+from lab.bench.token_corpus import generated
 from ullage.tokens.estimate import CLAUDE_3, CLAUDE_4_8, GEMINI
 from ullage.tokens.exact import exact, repaired
 from ullage.tokens.models import counter_for, family_of, preload
