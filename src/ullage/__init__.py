@@ -18,6 +18,7 @@ __all__ = [
     "Address",
     "AsyncSession",
     "AsyncStore",
+    "AsyncView",
     "Batch",
     "Budget",
     "BudgetExceeded",
@@ -52,6 +53,7 @@ __all__ = [
     "UllageError",
     "UnsupportedPart",
     "Usage",
+    "View",
     "Window",
     "__version__",
     "convert",
@@ -82,6 +84,7 @@ if TYPE_CHECKING:
     from ullage.recall.found import ToolOutputRef
     from ullage.session.aio import AsyncSession
     from ullage.session.session import Session, fit
+    from ullage.session.view import AsyncView, View
     from ullage.spend.budget import Budget
     from ullage.spend.calls import Call, Spent
     from ullage.stages.policy import Policy, Stage
@@ -109,6 +112,7 @@ else:
             "ullage.recall.found": "ToolOutputRef",
             "ullage.session.aio": "AsyncSession",
             "ullage.session.session": "Session fit",
+            "ullage.session.view": "AsyncView View",
             "ullage.spend.budget": "Budget",
             "ullage.spend.calls": "Call Spent",
             "ullage.stages.policy": "Policy Stage",

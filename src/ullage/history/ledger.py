@@ -75,11 +75,6 @@ class Entry(Struct, frozen=True):
     opened: tuple[Opened, ...] = ()
     latest: bytes = b""
 
-    @property
-    def decides(self) -> bool:
-        """Whether this place was decided: by a batch, an opening, or a request that was sent."""
-        return bool(self.batches or self.opened or self.observed)
-
 
 _NOTHING = Entry()
 _encode = msgspec.msgpack.Encoder().encode

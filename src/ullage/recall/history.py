@@ -12,9 +12,7 @@ from ullage.values.effects import Output
 __all__ = ["find_in_history"]
 
 
-def find_in_history(
-    window: Window, wanted: str, length: int, *, thorough: bool
-) -> Output | None:
+def find_in_history(window: Window, wanted: str, length: int, *, thorough: bool) -> Output | None:
     """What a ref or a call id names in the history at hand, or None.
 
     Args:

@@ -43,7 +43,9 @@ class Refusals(Struct, frozen=True):
         retry = {**self.retry, model: Limits(window_tokens=room, output_reserve_tokens=0)}
         limit = found.limit_tokens if found.by == "tokens" else None
         smaller = limit is not None and limit < self.limits(model).window_tokens
-        named = {**self.named, model: Limits(window_tokens=limit)} if limit and smaller else self.named
+        named = (
+            {**self.named, model: Limits(window_tokens=limit)} if limit and smaller else self.named
+        )
         size = "a size it does not tell" if found.size_tokens is None else f"{found.size_tokens:,}"
         told = "" if found.limit_tokens is None else f" for a limit of {found.limit_tokens:,}"
         event = Event(

@@ -103,7 +103,7 @@ def _line(event: Event) -> str:
 class _Handle(dict[str, Any]):
     """What both views share: a dict to be sent, and what is known of it without waiting."""
 
-    __slots__ = ("_sent", "_session")
+    __slots__ = ("__weakref__", "_sent", "_session")
 
     def __init__(self, request: dict[str, Any], sent: Sent, session: SessionCore) -> None:
         super().__init__(request)

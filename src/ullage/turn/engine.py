@@ -151,7 +151,7 @@ def _settled(window: Window, ledger: Ledger) -> int:
     transcript, settled, before = window.transcript, 0, window.size
     for length in transcript.boundaries(before):
         entries = [ledger.at(key) for key in transcript.decision_keys(before, length)]
-        decided = [entry.decides for entry in entries]
+        decided = [bool(entry.batches or entry.observed) for entry in entries]
         if any(decided):
             settled = length if decided[-1] and length < len(transcript) else before
         before = length

@@ -177,13 +177,13 @@ class Memo:
             others = [other for other in self.lines if other is not line]
             self.lines = [line, *others][:LINES]
 
-    def outdate(self, line: Line, keys: Iterable[bytes]) -> None:
+    def outdate(self, transcript: Transcript, keys: Iterable[bytes]) -> None:
         """Have the other lines that hold these keys walked anew: the ledger has more there now."""
         wanted = tuple(keys)
-        for other in self.lines:
-            find = other.transcript.find
-            if other is not line and any(find(key) is not None for key in wanted):
-                other.begin_again()
+        for line in self.lines:
+            find = line.transcript.find
+            if line.transcript is not transcript and any(find(key) is not None for key in wanted):
+                line.begin_again()
 
 
 def _reword(

@@ -13,7 +13,7 @@ from msgspec import Struct
 
 from ullage.errors import ConfigError, FormatError
 from ullage.history.snapshots import snapshot_at
-from ullage.tokens import family_of as token_family
+from ullage.tokens.models import family_of as token_family
 from ullage.values.messages import ReasoningRule
 from ullage.wires import FORMATS, Format, Head, recognise
 from ullage.wires.base import field, text_at
@@ -67,9 +67,7 @@ class Request(Struct, frozen=True):
     history: Sequence[Any]
     envelope: Envelope
 
-    def rendered(
-        self, messages: list[Any], tools: Sequence[dict[str, Any]] = ()
-    ) -> dict[str, Any]:
+    def rendered(self, messages: list[Any], tools: Sequence[dict[str, Any]] = ()) -> dict[str, Any]:
         """A new request with these messages, and these tools behind its own."""
         return self.wire.compose(self.raw, messages, tools)
 

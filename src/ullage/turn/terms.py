@@ -176,8 +176,9 @@ def agree(
         return Agreed(Terms(newest, changed_at, superseded=True), ledger, (), (event,))
     opened = replace(newest, policy=policy.name, decides=decides, family=family, joined=True)
     if not same:
-        opened, changed_at = replace(opened, folder=_folder(policy) or newest.folder), None
-    return _write(transcript, ledger, opened, _changed(newest, opened), changed_at)
+        opened = replace(opened, folder=_folder(policy) or newest.folder)
+    events = _changed(newest, opened)
+    return _write(transcript, ledger, opened, events, changed_at if same else None)
 
 
 def _openings(transcript: Transcript, ledger: Ledger) -> Iterator[tuple[int, Opened]]:
@@ -189,9 +190,7 @@ def _openings(transcript: Transcript, ledger: Ledger) -> Iterator[tuple[int, Ope
 
 def _changed_at(found: Sequence[tuple[int, Opened]]) -> int:
     """Where the fingerprint changed last, or -1."""
-    changes = [
-        place for (_, old), (place, new) in pairwise(found) if old.decides != new.decides
-    ]
+    changes = [place for (_, old), (place, new) in pairwise(found) if old.decides != new.decides]
     return changes[-1] if changes else -1
 
 

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from functools import lru_cache
-from typing import Any, Literal, TypeAlias
+from typing import Any, Literal, TypeAlias, cast
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -145,11 +145,9 @@ def turn(
         line.begin_again()
     memo.keep(line)
     memo.take(mended)
-    memo.outdate(line, (record.key for record in fitted.records))
+    memo.outdate(line.transcript, (record.key for record in fitted.records))
     line.latest = None if records else line.latest
-    state = replace(
-        state, format=asked.wire.name, opened=agreed.terms.opened, ledger=fitted.ledger
-    )
+    state = replace(state, format=asked.wire.name, opened=agreed.terms.opened, ledger=fitted.ledger)
     told = (*mended.events, *agreed.events, *events, *fitted.events)
     rendered = _render(asked, line, window, tools)
     return Turned(rendered, state, told, window, asked.wire, _offers(asked, window.words, tools))
@@ -183,9 +181,7 @@ def _silenced(mended: Repaired, messages: list[Any], wire: Format) -> Repaired:
     return replace(mended, events=(*mended.events, *told))
 
 
-def _agree(
-    line: Line, ledger: Ledger, asked: Request, state: State, settings: Settings
-) -> Agreed:
+def _agree(line: Line, ledger: Ledger, asked: Request, state: State, settings: Settings) -> Agreed:
     """The terms on which the line is shown; they are the line's from now on."""
     policy = settings.policy
     tools = recall_tools(asked.wire, "", policy.toolset)
@@ -287,11 +283,11 @@ def _offers(asked: Request, words: Words, added: Tools) -> bool:
 
 def recall_tools(wire: Format, prefix: str, toolset: Toolset) -> Tools:
     """The tools of a toolset in the wire form of a format; constant within a session."""
-    return _definitions(wire, prefix, toolset)
+    return _definitions(cast("Any", wire), prefix, toolset)
 
 
 @lru_cache(maxsize=32)
-def _definitions(wire: Format, prefix: str, toolset: Toolset) -> Tools:
+def _definitions(wire: Any, prefix: str, toolset: Toolset) -> Tools:
     return tuple(wire.tool(replace(spec, name=prefix + spec.name)) for spec in toolset.tools)
 
 

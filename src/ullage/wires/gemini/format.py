@@ -298,6 +298,10 @@ class Gemini:
         """See `Format.thinks_first`."""
         return False
 
+    def family(self, model: str) -> str:
+        """See `Format.family`."""
+        return family_of(self.name, model).name
+
     def user(self, text: str) -> dict[str, Any]:
         """See `Format.user`."""
         return {"role": "user", "parts": [{"text": text}]}
