@@ -54,8 +54,9 @@ class Opened(Struct, frozen=True, array_like=True):
         decides: fingerprint of the first-sight stages, their limits and the wording.
         family: whose rules of reasoning are asked, and whose tokeniser is estimated.
         folder: the folder of spill files as notices name it, or None.
-        joined: what stands before may have been sent otherwise than it is shown now: the
-            history was under way, or something else decided before.
+        joined: what is shown otherwise than it is before here may have been sent whole: the
+            history was under way, or another model's family allowed it.
+        changed: something else decided before: any result may have been sent otherwise.
     """
 
     policy: str
@@ -65,6 +66,7 @@ class Opened(Struct, frozen=True, array_like=True):
     family: str = ""
     folder: str | None = None
     joined: bool = False
+    changed: bool = False
 
 
 class Entry(Struct, frozen=True):

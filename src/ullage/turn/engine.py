@@ -25,7 +25,7 @@ from typing import Any, TypeAlias, TypeVar
 from msgspec import Struct
 
 from ullage.errors import OverLimitError
-from ullage.history.ledger import Ledger
+from ullage.history.ledger import Ledger, Opened
 from ullage.history.window import Window
 from ullage.stages.bound import left_out
 from ullage.stages.policy import Policy, Stage
@@ -179,8 +179,19 @@ def _take_in(
         _show_again(window, key, fitted)
     if decides and 0 <= terms.changed_at <= place:
         _record_first_sight(window, policy, terms, place, keys[-1], fitted)
-    if any(opened.joined for key in keys for opened in fitted.ledger.at(key).opened):
-        window.owed += [(min(window.changed), window.size)] if window.changed else []
+    for key in keys:
+        for opened in fitted.ledger.at(key).opened:
+            _owe_all(window, opened)
+
+
+def _owe_all(window: Window, opened: Opened) -> None:
+    """Note that what stands before here may have been sent otherwise than it is shown now."""
+    first = min(window.changed, default=window.size) if opened.joined else window.size
+    if opened.changed:
+        messages = window.transcript.messages
+        first = next((at for at in range(window.size) if messages[at].results), first)
+    if first < window.size:
+        window.owed.append((first, window.size))
 
 
 def _first_sight(window: Window, policy: Policy, fitted: Fitted, *, tell: bool) -> None:

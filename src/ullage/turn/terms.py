@@ -19,7 +19,6 @@ nothing by itself any more but what the guard must (DESIGN §11, "Place").
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from itertools import pairwise
 from typing import TYPE_CHECKING, Any, Literal
 
 from msgspec import Struct
@@ -174,7 +173,9 @@ def agree(
     if not same and any(opened.decides == decides for _, opened in found):
         event = Event(kind="superseded", where="the whole history", why=_SUPERSEDED)
         return Agreed(Terms(newest, changed_at, superseded=True), ledger, (), (event,))
-    opened = replace(newest, policy=policy.name, decides=decides, family=family, joined=True)
+    opened = replace(
+        newest, policy=policy.name, decides=decides, family=family, joined=same, changed=not same
+    )
     if not same:
         opened = replace(opened, folder=_folder(policy) or newest.folder)
     events = _changed(newest, opened)
@@ -190,8 +191,7 @@ def _openings(transcript: Transcript, ledger: Ledger) -> Iterator[tuple[int, Ope
 
 def _changed_at(found: Sequence[tuple[int, Opened]]) -> int:
     """Where the fingerprint changed last, or -1."""
-    changes = [place for (_, old), (place, new) in pairwise(found) if old.decides != new.decides]
-    return changes[-1] if changes else -1
+    return max((place for place, opened in found if opened.changed), default=-1)
 
 
 def _write(
