@@ -73,18 +73,18 @@ documents: $(READY)
 	@$(BIN)/python -m tests.documents write
 
 bench: $(READY)
-	@$(BIN)/python -m bench.turns
-	@$(BIN)/python -m bench.recall
+	@$(BIN)/python -m lab.bench.turns
+	@$(BIN)/python -m lab.bench.recall
 
 bench-recall: $(READY)
-	@$(BIN)/python -m bench.recall
+	@$(BIN)/python -m lab.bench.recall
 
 bench-tokens: $(READY)
-	@$(BIN)/python -m bench.tokens
+	@$(BIN)/python -m lab.bench.tokens
 
 MOST ?= 40
 bench-peers: $(READY)
-	@$(BIN)/python -m bench.peers $(wildcard $(TRACES)) --most $(MOST) $(OPTIONS)
+	@$(BIN)/python -m lab.bench.peers $(wildcard $(TRACES)) --most $(MOST) $(OPTIONS)
 
 TRACES ?= ../shared/traces
 replay-all: $(READY)
@@ -96,11 +96,11 @@ replay-held-out: $(READY)
 	    --policy last_call --policy names_only
 
 replay-controls: $(READY)
-	@$(BIN)/python -m bench.controls $(TRACES) $(if $(MOST),--most $(MOST))
+	@$(BIN)/python -m lab.bench.controls $(TRACES) $(if $(MOST),--most $(MOST))
 
 SECONDS ?= 60
 fuzz: $(READY)
-	@$(BIN)/python -m fuzz --seconds $(SECONDS) $(if $(SEED),--seed $(SEED)) \
+	@$(BIN)/python -m lab.fuzz --seconds $(SECONDS) $(if $(SEED),--seed $(SEED)) \
 	    $(if $(RESUME),--resume "$(RESUME)") $(if $(COVERAGE),--coverage)
 
 lock:
@@ -108,7 +108,7 @@ lock:
 	    --python-version 3.11 --group dev pyproject.toml -o requirements.lock
 	uv pip compile --universal --generate-hashes --no-header --no-annotate --no-emit-index-url \
 	    --python-version 3.11 --group adk pyproject.toml -o tests/integrations/adk/requirements.txt
-	for peer in bench/peers/requirements/*.txt; do \
+	for peer in lab/bench/peers/requirements/*.txt; do \
 	    uv pip compile --no-deps --generate-hashes --no-header --no-annotate --no-emit-index-url \
 	        --python-version 3.11 $$peer -o $$peer || exit 1; done
 

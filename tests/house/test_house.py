@@ -228,7 +228,7 @@ def committed():
         names = subprocess.run(git, capture_output=True, check=True, timeout=60).stdout.split(b"\0")
         files = [ROOT / name.decode() for name in names if name]
     except (OSError, subprocess.CalledProcessError):
-        tops = ("src", "tests", "docs", "demo", "bench")
+        tops = ("src", "tests", "docs", "demo", "lab")
         files = [file for top in tops for file in (ROOT / top).rglob("*")]
         files += [file for file in ROOT.iterdir() if not file.name.startswith(".")]
     return [file for file in files if file.is_file() and "__pycache__" not in file.parts]

@@ -10,7 +10,7 @@ import quicktok
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from bench.token_corpus import generated
+from lab.bench.token_corpus import generated
 from ullage.tokens import counter_for, exact, family_of, preload
 from ullage.tokens.estimate import CLAUDE_3, CLAUDE_4_8, GEMINI
 from ullage.tokens.exact import repaired

@@ -14,9 +14,9 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from itertools import accumulate
 
+from ullage.history.shown import ShownHistory
 from ullage.history.tally import Tally
 from ullage.history.transcript import Location, Transcript, leaves_of
-from ullage.history.view import View
 from ullage.tokens import Calibration
 from ullage.tokens.meter import Meter
 from ullage.values.edits import Drop, Edit, Replace, Span
@@ -26,7 +26,7 @@ from ullage.values.notices import NO_REASONING, Words
 __all__ = ["Window"]
 
 
-class Window(View):
+class Window(ShownHistory):
     """A view with its token sums and limits.
 
     Attributes:
@@ -71,7 +71,7 @@ class Window(View):
     # ── growing ──────────────────────────────────────────────────────────────────────
 
     def extend(self, length: int) -> None:
-        """See `View.extend`; what is new is counted when it must be."""
+        """See `ShownHistory.extend`; what is new is counted when it must be."""
         read_from = self.read_from
         super().extend(length)
         if self.read_from != read_from:

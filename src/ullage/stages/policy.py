@@ -8,16 +8,22 @@ the guard, when the hard limit is near.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Literal, Protocol, TypeAlias
+from collections.abc import Mapping, Sequence, Set
+from functools import partial
+from typing import Any, Literal, Protocol, TypeAlias
 
 from msgspec import Struct
+from msgspec.structs import asdict
 
 from ullage.history.window import Window
 from ullage.values.edits import Cut, Skipped
 from ullage.values.toolset import OURS, Toolset
 
-__all__ = ["BesideStore", "Policy", "Stage", "ToolKind", "kind_of"]
+__all__ = ["BesideStore", "Policy", "Stage", "ToolKind", "fingerprint", "kind_of"]
+
+_FINGERPRINT_VERSION = 1
+"""Changes when a stage of ours shows something else with the same settings."""
+_SCALARS = (str, int, float, bool, bytes, type(None))
 
 ToolKind: TypeAlias = Literal["read", "search", "shell", "web", "other"]
 
@@ -96,3 +102,50 @@ def kind_of(tool: str) -> ToolKind:
         if any(word in name for word in words):
             return kind
     return "other"
+
+
+def fingerprint(value: Any) -> str:
+    """What a stage is, as text: its function's name and every setting it runs with.
+
+    Two values of one text decide alike, in any process and on any version of Python; the text
+    differs with any setting, given or left at its default. A function is its module and name,
+    its keyword defaults, and what it captured; an object of another type its class and fields.
+
+    Args:
+        value: a stage, a sequence of stages, or any setting of one.
+    """
+    return f"{_FINGERPRINT_VERSION} {_text(value, ())}"
+
+
+def _text(value: Any, within: tuple[int, ...]) -> str:
+    """``value`` as text; ``within`` what it is part of, for what holds itself."""
+    if isinstance(value, _SCALARS):
+        return repr(value)
+    if id(value) in within:
+        return "…"
+    within = (*within, id(value))
+    if isinstance(value, Mapping):
+        pairs = sorted((_text(key, within), _text(item, within)) for key, item in value.items())
+        return f"{{{', '.join(f'{key}: {item}' for key, item in pairs)}}}"
+    if isinstance(value, (list, tuple)):
+        return f"[{', '.join(_text(item, within) for item in value)}]"
+    if isinstance(value, Set):
+        return f"{{{', '.join(sorted(_text(item, within) for item in value))}}}"
+    if isinstance(value, partial):
+        return _called(value.func, value.args, value.keywords, within)
+    if hasattr(value, "__qualname__"):
+        return _called(value, (), {}, within)
+    fields = asdict(value) if isinstance(value, Struct) else getattr(value, "__dict__", None)
+    named = f"{type(value).__module__}.{type(value).__qualname__}"
+    return f"{named}{str(value) if fields is None else _text(fields, within)}"
+
+
+def _called(
+    function: Any, arguments: Sequence[Any], settings: Mapping[str, Any], within: tuple[int, ...]
+) -> str:
+    """A function with its settings: those bound here over its keyword defaults."""
+    named = f"{function.__module__}.{function.__qualname__}"
+    held = [cell.cell_contents for cell in getattr(function, "__closure__", None) or ()]
+    by_position = [*(getattr(function, "__defaults__", None) or ()), *held, *arguments]
+    by_name = {**(getattr(function, "__kwdefaults__", None) or {}), **settings}
+    return f"{named}({_text(by_position, within)[1:-1]}; {_text(by_name, within)[1:-1]})"

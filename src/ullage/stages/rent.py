@@ -13,8 +13,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from ullage.history.shown import Shown
 from ullage.history.transcript import leaves_of
-from ullage.history.view import Shown
 from ullage.history.window import Window
 from ullage.values.messages import Content, Media, Part, Text, ToolCall, ToolResult
 

@@ -13,8 +13,8 @@ from typing import Any
 
 from msgspec import Struct
 
+from ullage.history.shown import ShownHistory
 from ullage.history.snapshots import snapshot
-from ullage.history.view import View
 from ullage.values.messages import ToolResult
 from ullage.wires import Change, Format
 
@@ -49,7 +49,12 @@ class Rendering:
         self._made: dict[int, _Rendered] = {}
 
     def messages(
-        self, raws: Sequence[Any], copies: Sequence[Any], leading: int, view: View, wire: Format
+        self,
+        raws: Sequence[Any],
+        copies: Sequence[Any],
+        leading: int,
+        view: ShownHistory,
+        wire: Format,
     ) -> list[Any]:
         """The raw messages of the view: the caller's own objects where nothing is edited.
 
@@ -78,7 +83,7 @@ class Rendering:
         return messages
 
 
-def behind_span(view: View) -> list[int]:
+def behind_span(view: ShownHistory) -> list[int]:
     """The messages shown behind an account, in their order.
 
     What the system said within the run still holds. It comes first; but where the user speaks
@@ -96,7 +101,7 @@ def behind_span(view: View) -> list[int]:
     return [*range(stop, on), *standing, *range(on, view.size)]
 
 
-def _edited(view: View) -> Iterator[tuple[int, Sequence[Change]]]:
+def _edited(view: ShownHistory) -> Iterator[tuple[int, Sequence[Change]]]:
     """Every message to be shown otherwise, and its changes."""
     changed = view.changed
     yield from changed.items()
@@ -105,7 +110,7 @@ def _edited(view: View) -> Iterator[tuple[int, Sequence[Change]]]:
             yield index, ()
 
 
-def _parted(view: View) -> Iterator[int]:
+def _parted(view: ShownHistory) -> Iterator[int]:
     """The shown messages with a result whose call is in the account: it came late.
 
     It could not be known when the call was condensed, and nothing may be left out now.
