@@ -26,12 +26,12 @@ from ullage.session.refusals import Refusals
 from ullage.spend.allowance import Claim
 from ullage.spend.budget import Budget
 from ullage.spend.calls import Call, Spent
-from ullage.stages import SUMMARISED
+from ullage.stages.default import SUMMARISED
 from ullage.stages.policy import Policy
 from ullage.stores import AsyncStore, Store, with_files
 from ullage.summarise import Summaries, Summariser, of
-from ullage.tokens import preload
 from ullage.tokens.catalog import lookup
+from ullage.tokens.models import preload
 from ullage.turn import Settings, State, Turned, observe, turn, wire_of
 from ullage.turn.filling import Asking
 from ullage.turn.memo import Memo
