@@ -6,7 +6,7 @@ BIN    := $(VENV)/bin
 ADK    := .venv-adk
 READY  := $(VENV)/.ready
 
-.PHONY: help fuzz demo test real-model browser adk test-adk check documents bench bench-tokens bench-recall bench-peers replay-all replay-held-out replay-controls lock clean setup
+.PHONY: help fuzz demo test real-model browser adk test-adk check documents bench bench-tokens bench-weight bench-recall bench-peers replay-all replay-held-out replay-controls lock clean setup
 
 help:
 	@echo "make demo                a long agent run kept inside a 64k window, live"
@@ -22,6 +22,7 @@ help:
 	@echo "make bench-recall        reading in a 100 MB output: milliseconds and memory"
 	@echo "make bench-peers TRACES=… other libraries' policies on the same runs, by the same judge"
 	@echo "make bench-tokens        how good the token estimates are"
+	@echo "make bench-weight        what an import and a fit cost: milliseconds and megabytes"
 	@echo "make replay-all TRACES=… every recorded run at 16k, 32k, 64k and 128k"
 	@echo "make replay-held-out TRACES=… policies beside each other, on the held-out side of long runs"
 	@echo "make replay-controls TRACES=… the evidence metric itself on trial"
@@ -78,6 +79,9 @@ bench: $(READY)
 
 bench-recall: $(READY)
 	@$(BIN)/python -m lab.bench.recall
+
+bench-weight: $(READY)
+	@$(BIN)/python -m lab.bench.weight
 
 bench-tokens: $(READY)
 	@$(BIN)/python -m lab.bench.tokens
