@@ -45,7 +45,7 @@ from ullage.values.effects import Output, Steps, Summarise
 from ullage.values.events import Event
 from ullage.values.limits import Limits
 from ullage.values.usage import Usage
-from ullage.wires import FORMATS, Format
+from ullage.wires import Format, format_of
 from ullage.wires.base import reasoning_left_out, reply_id
 from ullage.wires.overflow import Overflow, is_overflow
 
@@ -93,7 +93,7 @@ class SessionCore(ABC):
         *,
         policy: str | Policy = "default",
         limits: Limits | None = None,
-        format: str | None = None,
+        format: str | Format | None = None,
         store: str | os.PathLike[str] | Store | AsyncStore | None = None,
         tenant: str = "",
         recall: bool | Literal["auto"] = "auto",
@@ -103,16 +103,12 @@ class SessionCore(ABC):
         agent: str = "",
         summariser: Summariser | Callable[[Summarise], Any] | None = None,
     ) -> None:
-        if format is not None and format not in FORMATS:
-            raise ConfigError(
-                "format", f"{format!r} is not known", f"Use one of {', '.join(FORMATS)}."
-            )
         chosen = _policy(policy, summarised=summariser is not None)
         self.settings = Settings(
             model=model,
             policy=chosen,
             limits=limits,
-            format=format,
+            format=None if format is None else format_of(format),
             tenant=tenant,
             recall=recall,
             repair=repair,

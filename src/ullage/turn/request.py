@@ -11,11 +11,11 @@ from typing import Any
 
 from msgspec import Struct
 
-from ullage.errors import ConfigError, FormatError
+from ullage.errors import FormatError
 from ullage.history.snapshots import snapshot_at
 from ullage.tokens.models import family_of as token_family
 from ullage.values.messages import ReasoningRule
-from ullage.wires import FORMATS, Format, Head, recognise
+from ullage.wires import Format, Head, recognise
 from ullage.wires.base import field, text_at
 
 __all__ = ["Envelope", "Envelopes", "Request", "read"]
@@ -97,19 +97,18 @@ class Envelopes:
 
 
 def read(
-    request: Mapping[str, Any], model: str, format: str | None, envelopes: Envelopes
+    request: Mapping[str, Any], model: str, wire: Format | None, envelopes: Envelopes
 ) -> Request:
     """Read a request.
 
     Args:
         request: the keyword arguments of the provider call, with the whole history.
         model: the model, where the request names none.
-        format: the name of its format; None: it is recognised.
+        wire: its format; None: it is recognised.
         envelopes: what was read last.
 
     Raises:
         FormatError: it is not what its format says it is, or its history is held elsewhere.
-        ConfigError: there is no format of that name.
     """
     if not isinstance(request, Mapping):
         raise FormatError(
@@ -117,13 +116,14 @@ def read(
             f"expected a dict, got {type(request).__name__}",
             "Give the keyword arguments of the provider call as one dict.",
         )
-    wire = _format(request, model, format)
+    _refuse_held_elsewhere(request)
+    wire = wire or recognise(request, model)
     named = text_at(request.get("model") or model, "model")
     history = wire.history(request)
     return Request(wire, request, history, envelopes.read(request, wire, named))
 
 
-def _format(request: Mapping[str, Any], model: str, name: str | None) -> Format:
+def _refuse_held_elsewhere(request: Mapping[str, Any]) -> None:
     for key in _HELD_ELSEWHERE:
         if request.get(key) or field(request.get("config"), key):
             raise FormatError(
@@ -131,11 +131,6 @@ def _format(request: Mapping[str, Any], model: str, name: str | None) -> Format:
                 "the history is held by the provider, not in this request",
                 "Send the whole history in the request, or send this request unfitted.",
             )
-    if name is None:
-        return recognise(request, model)
-    if name not in FORMATS:
-        raise ConfigError("format", f"{name!r} is not known", f"Use one of {', '.join(FORMATS)}.")
-    return FORMATS[name]
 
 
 def _read_envelope(request: Mapping[str, Any], wire: Format, model: str) -> Envelope:

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from functools import lru_cache
-from typing import Any, Literal, TypeAlias, cast
+from typing import Any, Literal, TypeAlias
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -37,10 +37,10 @@ from ullage.values.messages import Reasoning
 from ullage.values.notices import Words
 from ullage.values.toolset import Toolset
 from ullage.values.usage import Usage
-from ullage.wires import Format
+from ullage.wires import Format, format_of
 from ullage.wires.repaired import Repaired
 
-__all__ = ["Settings", "State", "Turned", "observe", "recall_tools", "turn"]
+__all__ = ["Settings", "State", "Turned", "observe", "recall_tools", "turn", "wire_of"]
 
 Tools: TypeAlias = tuple[dict[str, Any], ...]
 
@@ -55,7 +55,7 @@ class Settings(Struct, frozen=True, kw_only=True):
     model: str
     policy: Policy
     limits: Limits | None = None
-    format: str | None = None
+    format: Format | None = None
     tenant: str = ""
     recall: bool | Literal["auto"] = "auto"
     repair: bool = False
@@ -126,8 +126,8 @@ def turn(
         OverLimitError: it cannot be made to fit.
         StoreError: what is set aside could not be kept. Then no view is returned.
     """
-    format = state.format or settings.format
-    asked = read(request, settings.model, format, memo.envelopes)
+    wire = wire_of(state, settings)
+    asked = read(request, settings.model, wire, memo.envelopes)
     asked, mended = _mended(asked, memo, settings)
     line = memo.follow(asked, canon.root(asked.wire.name, settings.tenant))
     ledger, lost = state.ledger, tuple[Record, ...]()
@@ -151,6 +151,18 @@ def turn(
     told = (*mended.events, *agreed.events, *events, *fitted.events)
     rendered = _render(asked, line, window, tools)
     return Turned(rendered, state, told, window, asked.wire, _offers(asked, window.words, tools))
+
+
+def wire_of(state: State, settings: Settings) -> Format | None:
+    """The format that a conversation has, or is to have; None while that is open.
+
+    Raises:
+        ConfigError: the conversation is in a format that was not given and is not known.
+    """
+    given = settings.format
+    if state.format is None or (given is not None and given.name == state.format):
+        return given
+    return format_of(state.format)
 
 
 def _mended(asked: Request, memo: Memo, settings: Settings) -> tuple[Request, Repaired]:
@@ -283,11 +295,11 @@ def _offers(asked: Request, words: Words, added: Tools) -> bool:
 
 def recall_tools(wire: Format, prefix: str, toolset: Toolset) -> Tools:
     """The tools of a toolset in the wire form of a format; constant within a session."""
-    return _definitions(cast("Any", wire), prefix, toolset)
+    return _definitions(wire, prefix, toolset)
 
 
 @lru_cache(maxsize=32)
-def _definitions(wire: Any, prefix: str, toolset: Toolset) -> Tools:
+def _definitions(wire: Format, prefix: str, toolset: Toolset) -> Tools:
     return tuple(wire.tool(replace(spec, name=prefix + spec.name)) for spec in toolset.tools)
 
 

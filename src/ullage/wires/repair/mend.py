@@ -42,6 +42,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from ullage.errors import ConfigError
 from ullage.wires import FORMATS
 from ullage.wires.anthropic import repair as _anthropic
 from ullage.wires.gemini import repair as _gemini
@@ -67,7 +68,17 @@ def mends(format_name: str) -> bool:
 
 
 def mending(format_name: str) -> Repairing:
-    """A history of a format that `mends` knows, to be followed as it grows."""
+    """A history of a format, to be followed as it grows.
+
+    Raises:
+        ConfigError: it is not a format that `mends` knows.
+    """
+    if not mends(format_name):
+        raise ConfigError(
+            "repair",
+            f"histories of the format {format_name!r} cannot be repaired",
+            f"Give repair=False, or a request of one of {', '.join(_HISTORIES)}.",
+        )
     return Repairing(_HISTORIES[format_name])
 
 
