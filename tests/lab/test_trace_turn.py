@@ -24,7 +24,7 @@ class Code(SimpleNamespace):
         return hash(self.co_filename)
 
 
-@pytest.fixture(autouse=True)
+@pytest.fixture
 def files_are_rooms(monkeypatch):
     monkeypatch.setattr(trace_turn, "_room_at", lambda filename: filename)
 
@@ -41,12 +41,14 @@ def climbs(*calls):
     return set(trace.climbs)
 
 
+@pytest.mark.usefixtures("files_are_rooms")
 def test_a_call_into_a_room_above_is_a_climb_also_through_foreign_code():
     assert climbs(("history", "stages")) == {Climb("a", "history", "stages")}
     assert climbs(("history", "", "stages")) == {Climb("a", "history", "stages")}
     assert climbs(("stages", "history")) == set()
 
 
+@pytest.mark.usefixtures("files_are_rooms")
 def test_to_come_back_into_a_room_that_was_left_is_a_climb():
     turn = "turn.turn"
     there = ((turn, "wires"), (turn, "wires"), (turn, "values"), (turn, "wires"), (turn, "history"))
