@@ -16,7 +16,7 @@ from ullage.history import canon
 from ullage.values.notices import pointers
 from ullage.wires import FORMATS
 from ullage.wires.base import field
-from ullage.wires.repair.apply import INTERRUPTED, repair, repairs
+from ullage.wires.repair.apply import INTERRUPTED, repair
 from ullage.wires.rules.checker import problems_of
 
 ALL = ("anthropic", "gemini", "openai-chat", "openai-responses")
@@ -473,16 +473,6 @@ def test_gemini_objects_of_the_sdk_are_mended_too():
     assert (mended[0], mended[1], mended[3]) == (raws[0], raws[1], raws[3])
     assert types.Content.model_validate(mended[2]).parts[1].function_response == answer
     assert len(given.parts) == 1
-
-
-def test_a_format_without_a_mender_is_given_back():
-    raws = [{"anything": 1}]
-
-    class Tomorrow(type(FORMATS["openai-chat"])):
-        name = "of tomorrow"
-
-    assert not repairs(Tomorrow.name)
-    assert repair(Tomorrow(), raws).messages is raws
 
 
 @pytest.mark.parametrize("format", ALL)

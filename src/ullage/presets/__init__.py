@@ -25,7 +25,7 @@ from ullage.presets.multi_stage import MultiStageSettings, multi_stage
 from ullage.presets.output_cache import ToolOutputCacheConfig, output_cache
 from ullage.presets.three_layer import ThreeLayerSettings, three_layer
 from ullage.presets.token_budget import TokenBudgetSettings, token_budget
-from ullage.stages import DEFAULT
+from ullage.stages.default import DEFAULT
 from ullage.stages.policy import Policy
 
 __all__ = [

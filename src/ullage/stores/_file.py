@@ -7,7 +7,7 @@ POSIX drops every lock this process holds on it when any descriptor of it is clo
 
 *One connection, one lock.* Compression and hashing happen outside of it, so the lock is held
 for the statements alone. A connection for each thread was measured and won nothing for
-writers (SQLite has one at a time) and little for readers (`bench.stores`).
+writers (SQLite has one at a time) and little for readers (`lab.bench.stores`).
 
 *Forks.* A connection that lives through a fork takes SQLite's belief about its locks into the
 child, where they do not exist: when the parent closes, it removes the -wal file under the

@@ -69,7 +69,7 @@ SERVER = "server "
 class Anthropic(MessageList):
     """The Messages format."""
 
-    name = "anthropic"
+    name = wire = "anthropic"
 
     def leading(self, request: Mapping[str, Any]) -> list[Any]:
         """See `Format.leading`: none, the system text stands beside the messages."""
@@ -200,7 +200,7 @@ class Anthropic(MessageList):
         thinking = request.get("thinking") or {}
         if field(thinking, "block_binding"):
             return "free"
-        family = family_of(self.name, model)
+        family = family_of(self.wire, model)
         return family.manual_rule if self.thinks_first(request) else family.rule
 
     def thinks_first(self, request: Mapping[str, Any]) -> bool:

@@ -44,6 +44,7 @@ from typing import Any
 
 from msgspec.structs import replace
 
+from ullage.errors import ConfigError
 from ullage.values.events import Event
 from ullage.values.messages import Reasoning
 from ullage.wires.anthropic import repair as _anthropic
@@ -55,7 +56,7 @@ from ullage.wires.repair.base import INTERRUPTED, MOVED
 from ullage.wires.repair.growth import Read, repaired
 from ullage.wires.repaired import Repaired
 
-__all__ = ["INTERRUPTED", "MOVED", "repair", "repairs"]
+__all__ = ["INTERRUPTED", "MOVED", "repair"]
 
 _READINGS: Mapping[str, Read] = {
     "anthropic": _anthropic.Messages,
@@ -65,18 +66,13 @@ _READINGS: Mapping[str, Read] = {
 }
 
 
-def repairs(format_name: str) -> bool:
-    """Whether histories of this format can be repaired."""
-    return format_name in _READINGS
-
-
 def repair(
     wire: Format, raws: Sequence[Any], known: Sequence[Repaired] = (), *, strips: bool = False
 ) -> Repaired:
     """The messages of a history as the provider takes them.
 
     Args:
-        wire: the format they are in. Those of one that `repairs` does not know are given back.
+        wire: the format they are in.
         raws: the raw messages, dicts or SDK objects. They are not changed.
         known: what other histories of the conversation became. The same comes of ``raws``
             without them: where one is a beginning of it, there is less to do.
@@ -84,12 +80,17 @@ def repair(
             a late one stands now.
 
     Raises:
+        ConfigError: histories of this format cannot be repaired.
         FormatError: what is to be set aside is not what its format says it is, or a message
             is nested too deep.
     """
     read = _READINGS.get(wire.name)
     if read is None:
-        return Repaired(raws)
+        raise ConfigError(
+            "repair",
+            f"histories of the format {wire.name!r} cannot be repaired",
+            f"Give repair=False, or a request of one of {', '.join(_READINGS)}.",
+        )
     found = repaired(read, wire.key, raws, known)
     return _stripped(found, wire) if strips and found.stale else found
 
