@@ -10,6 +10,8 @@ from tests.servers.refusals import too_long
 from ullage import Budget, ConfigError, Limits, Session
 from ullage.errors import StoreError
 from ullage.session.aio import AsyncSession
+from ullage.session.call import call
+from ullage.session.streams import Tap
 from ullage.stores import MemoryStore
 from ullage.wires import FORMATS
 
@@ -237,6 +239,32 @@ def test_a_stream_that_is_dropped_unread_is_forgotten_without_harm(serve):
     session.call(create, **streamed("anthropic"))
     session.call(create, **asked("anthropic"))
     assert session.usage == reported(server, 1)
+
+
+class Foreign:
+    """A stream of nobody's SDK, as a gateway's client has it."""
+
+    model = "gpt-4.1"
+
+    def __init__(self, events):
+        self.events, self.is_closed = iter(events), False
+
+    def __next__(self):
+        return next(self.events)
+
+    def close(self):
+        self.is_closed = True
+
+
+def test_an_iterator_of_any_other_client_is_passed_on_with_all_it_has():
+    events = [{"choices": []}, {"usage": {"prompt_tokens": 9, "completion_tokens": 2}}]
+    own, session = Foreign(events), Session("gpt-4.1")
+    assert isinstance(passed := call(session, lambda **_: own, asked("openai-chat")), Tap)
+    with passed as stream:
+        assert stream.model == "gpt-4.1"
+        assert list(stream) == events
+    assert own.is_closed
+    assert session.usage.input_tokens == 9
 
 
 # ── managers ─────────────────────────────────────────────────────────────────────────────
