@@ -259,7 +259,8 @@ class Foreign:
 def test_an_iterator_of_any_other_client_is_passed_on_with_all_it_has():
     events = [{"choices": []}, {"usage": {"prompt_tokens": 9, "completion_tokens": 2}}]
     own, session = Foreign(events), Session("gpt-4.1")
-    assert isinstance(passed := call(session, lambda **_: own, asked("openai-chat")), Tap)
+    passed = call(session, lambda **_: own, asked("openai-chat"))
+    assert isinstance(passed, Tap)
     with passed as stream:
         assert stream.model == "gpt-4.1"
         assert list(stream) == events
