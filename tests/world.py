@@ -175,7 +175,7 @@ class World:
 
     def observe(self):
         """The provider reports what it counted: another scale, and what we cannot see."""
-        if self.session._window is not None:
+        if self.session._kept.newest is not None:
             scale, offset = self.provider
             tokens = int(self.session.window.tokens * scale) + offset
             self.session.observe(Usage(fresh_tokens=tokens))

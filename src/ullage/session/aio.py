@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from functools import partial
 from types import TracebackType
-from typing import Any, Self
+from typing import Any, Self, TypeVar, overload
 
 from ullage.errors import ConfigError
 from ullage.recall.found import ToolOutputRef
@@ -20,6 +20,8 @@ from ullage.turn.filling import fill
 from ullage.values.effects import Steps
 
 __all__ = ["AsyncSession"]
+
+T = TypeVar("T")
 
 
 class AsyncSession(SessionCore):
@@ -92,6 +94,16 @@ class AsyncSession(SessionCore):
         async with self._lock:
             await self._run(self._observe(sent, reply))
 
+    @overload
+    async def call(self, create: Callable[..., Awaitable[T]], /, **request: Any) -> T: ...
+    @overload
+    async def call(self, create: Callable[..., T], /, **request: Any) -> T: ...
+    async def call(self, create: Callable[..., Any], /, **request: Any) -> Any:
+        """See `Session.call`. A client's stream manager is given back to be entered."""
+        from ullage.session.call import acall
+
+        return await acall(self, create, request)
+
     async def recall(self, call: Any) -> dict[str, Any]:
         """See `Session.recall`."""
         return await self._recall_on(self._newest, call)
@@ -132,7 +144,7 @@ class AsyncSession(SessionCore):
         cut = wanted(self.settings.policy.ahead, window)
         if cut is not None:
             steps = fill(cut, self._asking(window.meter.model), window.meter.text)
-            self._tell(ahead.begin(partial(self._run, steps)))
+            self.emit(ahead.begin(partial(self._run, steps)))
 
     async def __aenter__(self) -> Self:
         return self

@@ -46,8 +46,8 @@ from ullage.values.events import Event
 from ullage.values.limits import Limits
 from ullage.values.usage import Usage
 from ullage.wires import Format, format_of
-from ullage.wires.base import reasoning_left_out, reply_id
 from ullage.wires.overflow import Overflow, is_overflow
+from ullage.wires.reported import Unreadable, id_of, left_out_of, usage_of
 
 __all__ = ["SessionCore"]
 
@@ -116,7 +116,7 @@ class SessionCore(ABC):
         )
         self._kept = _Kept(state or State(), Refusals(given=limits))
         self.budget = Budget(tokens=0) if budget is None else budget
-        self._payer = self.budget.join(agent, self._tell)
+        self._payer = self.budget.join(agent, self.emit)
         self._summaries: Summaries | None = None
         if summariser is not None:
             self._summaries = Summaries(of(summariser), self.budget, agent)
@@ -294,11 +294,11 @@ class SessionCore(ABC):
     # ── a reply ──────────────────────────────────────────────────────────────────────
 
     def _observe(self, sent: Sent, reply: Any) -> Steps[None]:
-        usage = reply if isinstance(reply, Usage) else sent.wire.usage(reply)
-        if usage is None:
-            self.budget.leave_unreported(self._payer, sent.model, sent.estimate)
+        usage = usage_of(reply, sent.wire)
+        if isinstance(usage, Unreadable):
+            self._unreported(usage, sent)
             return
-        heard = (reply_id(reply), usage)
+        heard = (id_of(reply), usage)
         if heard[0] and sent.heard == heard:
             return  # the very reply that was observed before (F104)
         kept = self._kept
@@ -313,6 +313,13 @@ class SessionCore(ABC):
         kept = self._kept._replace(state=state, memo=kept.memo, refusals=refusals)
         self._kept = kept.with_events(*_told_of(reply, usage))
 
+    def _unreported(self, found: Unreadable, sent: Sent) -> None:
+        """Nobody knows what a call came to: our estimate of its prompt is counted."""
+        estimate = sent.estimate
+        self.budget.leave_unreported(self._payer, sent.model, estimate)
+        why = f"{found.why}; {estimate:,} input tokens are counted for it, our estimate"
+        self.emit(Event(kind="unreported", where="reply", why=why, tokens_after=estimate))
+
     def _recall(self, sent: Sent, call: Any) -> Steps[dict[str, Any]]:
         snapshot_at(call, "call")
         parsed = sent.wire.call(call)
@@ -324,7 +331,7 @@ class SessionCore(ABC):
             tokens_after=sent.window.meter.text(given.text),
             ref=given.ref,
         )
-        self._tell(event)
+        self.emit(event)
         return sent.wire.result(parsed, given.text, is_error=given.is_error, block=given.block)
 
     def _output_ref(self, wanted: str) -> Steps[ToolOutputRef]:
@@ -336,10 +343,11 @@ class SessionCore(ABC):
     def _from_history(self, sent: Sent, wanted: str, thorough: bool) -> Output | None:
         found = find_in_history(sent.window, wanted, sent.size, thorough=thorough)
         if found is None and thorough and self._kept.memo is not None:
-            return self._kept.memo.mended[1].get(wanted)
+            return self._kept.memo.set_aside(wanted)
         return found
 
-    def _tell(self, event: Event) -> None:
+    def emit(self, event: Event) -> None:
+        """List an event with the others."""
         self._kept = self._kept.with_events(event)
 
     @property
@@ -357,7 +365,7 @@ def _told_of(reply: Any, usage: Usage) -> tuple[Event, ...]:
     """What a reply is told as: its usage, and what reasoning its provider left out."""
     why = f"the provider reported {usage.input_tokens:,} input tokens"
     observed = Event(kind="observed", where="reply", why=why, tokens_after=usage.input_tokens)
-    reasons = reasoning_left_out(reply)
+    reasons = left_out_of(reply)
     if not reasons:
         return (observed,)
     told = ", ".join(f"{reason} ({count})" for reason, count in reasons.items())

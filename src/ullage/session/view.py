@@ -111,6 +111,11 @@ class _Handle(dict[str, Any]):
         self._session = session
 
     @property
+    def wire(self) -> Format:
+        """The format of the request."""
+        return self._sent.wire
+
+    @property
     def events(self) -> tuple[Event, ...]:
         """What happened when this view was made, in order."""
         return self._sent.events

@@ -30,15 +30,14 @@ from ullage.turn.filling import Asking
 from ullage.turn.memo import Line, Memo
 from ullage.turn.request import Request, read
 from ullage.turn.terms import Agreed, agree, latest_record, look_up
-from ullage.values.effects import Commit, Record, Steps
+from ullage.values.effects import Commit, Output, Record, Steps
 from ullage.values.events import Event
 from ullage.values.limits import Limits
-from ullage.values.messages import Reasoning
 from ullage.values.notices import Words
 from ullage.values.toolset import Toolset
 from ullage.values.usage import Usage
 from ullage.wires import Format, format_of
-from ullage.wires.repaired import Repaired
+from ullage.wires.repaired import Repaired, news, remember
 
 __all__ = ["Settings", "State", "Turned", "observe", "recall_tools", "turn", "wire_of"]
 
@@ -128,7 +127,7 @@ def turn(
     """
     wire = wire_of(state, settings)
     asked = read(request, settings.model, wire, memo.envelopes)
-    asked, mended = _mended(asked, memo, settings)
+    asked, repaired, fresh = _repaired(asked, memo, settings)
     line = memo.follow(asked, canon.root(asked.wire.name, settings.tenant))
     ledger, lost = state.ledger, tuple[Record, ...]()
     while True:
@@ -139,16 +138,16 @@ def turn(
             window, agreed.ledger, settings.policy, agreed.terms, asking=settings.asking, now=now
         )
         records = _records(line, (*agreed.records, *fitted.records))
-        lost = yield from _keep(fitted, records, mended)
+        lost = yield from _keep(fitted, records, fresh.outputs)
         if not lost:
             break
         line.begin_again()
     memo.keep(line)
-    memo.take(mended)
+    memo.repaired = remember(repaired, memo.repaired)
     memo.outdate(line.transcript, (record.key for record in fitted.records))
     line.latest = None if records else line.latest
     state = replace(state, format=asked.wire.name, opened=agreed.terms.opened, ledger=fitted.ledger)
-    told = (*mended.events, *agreed.events, *events, *fitted.events)
+    told = (*fresh.events, *agreed.events, *events, *fitted.events)
     rendered = _render(asked, line, window, tools)
     return Turned(rendered, state, told, window, asked.wire, _offers(asked, window.words, tools))
 
@@ -165,32 +164,20 @@ def wire_of(state: State, settings: Settings) -> Format | None:
     return format_of(state.format)
 
 
-def _mended(asked: Request, memo: Memo, settings: Settings) -> tuple[Request, Repaired]:
-    """The request with a legal history, and what is new about it: for it, and to be kept."""
+def _repaired(asked: Request, memo: Memo, settings: Settings) -> tuple[Request, Repaired, Repaired]:
+    """The request with a history that its provider takes, what was repaired, and what of it now."""
     if not settings.repair:
-        return asked, Repaired(())
+        return asked, Repaired(()), Repaired(())
+    from ullage.wires.repair.apply import repair  # loaded for a session that repairs, no other
+
     wire, raws = asked.wire, asked.history
-    mended = memo.mend(wire, raws)
-    if mended.messages is raws:
-        return asked, mended
-    messages = list(mended.messages)
-    if mended.stale and asked.envelope.reasoning == "strip":
-        mended = memo.news(_silenced(mended, messages, wire))
-    raw = wire.compose(asked.raw, messages, ())
-    envelope = memo.envelopes.read(raw, wire, asked.envelope.model)
-    return Request(wire, raw, messages, envelope), mended
-
-
-def _silenced(mended: Repaired, messages: list[Any], wire: Format) -> Repaired:
-    """Leave out the reasoning that is bound to a result which a late one has replaced."""
-    told = []
-    for at in mended.stale:
-        message = wire.parse(messages[at], f"{wire.key}[{at}]")
-        if any(isinstance(part, Reasoning) and part.bound for part in message.parts):
-            messages[at] = wire.edit(messages[at], message, (), silent=True)
-            why = "it was bound to a result in whose place a late one stands now"
-            told.append(Event(kind="reasoning", where=f"message {at + 1}", why=why))
-    return replace(mended, events=(*mended.events, *told))
+    found = repair(wire, raws, memo.repaired, strips=asked.envelope.reasoning == "strip")
+    if found.messages is not raws:
+        messages = list(found.messages)
+        raw = wire.compose(asked.raw, messages, ())
+        envelope = memo.envelopes.read(raw, wire, asked.envelope.model)
+        asked = Request(wire, raw, messages, envelope)
+    return asked, found, news(found, memo.repaired)
 
 
 def _agree(line: Line, ledger: Ledger, asked: Request, state: State, settings: Settings) -> Agreed:
@@ -259,10 +246,10 @@ def _records(line: Line, decided: tuple[Record, ...]) -> tuple[Record, ...]:
 
 
 def _keep(
-    fitted: Fitted, records: tuple[Record, ...], mended: Repaired
+    fitted: Fitted, records: tuple[Record, ...], repaired: tuple[Output, ...]
 ) -> Steps[tuple[Record, ...]]:
     """Commit what was set aside and decided; returns the records that stand in our place."""
-    outputs = (*mended.outputs, *fitted.outputs.values())
+    outputs = (*repaired, *fitted.outputs.values())
     if not outputs and not records:
         return ()
     lost: tuple[Record, ...] = yield Commit(outputs, records)

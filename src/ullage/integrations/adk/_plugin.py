@@ -197,7 +197,7 @@ class UllagePlugin(BasePlugin):
         if done.response is not None:
             await room.store.commit(room.tenant, done.outputs, ())
             for event in done.events:
-                session._tell(event)
+                session.emit(event)
         return done.response
 
     async def close(self) -> None:
