@@ -1,7 +1,8 @@
 """Stores: where what was set aside is kept, and the ledger with it."""
 
-from ullage.stores._base import AsyncStore, Store
-from ullage.stores._clean import Bounds, Collected
+from ullage.history.canon import ref_of
+from ullage.stores._base import AsyncStore, Blobs, Records, Store, every_ref
+from ullage.stores._clean import DAY_S, Bounds, Collected, Removed, named_in, refs_in
 from ullage.stores._open import directory_of, files_of, open_store, with_files
 from ullage.stores.bounded import BoundedStore
 from ullage.stores.conversations import CompactionPart, ConversationStore, StoredMessage
@@ -10,19 +11,27 @@ from ullage.stores.spill import SpillStore
 from ullage.stores.sqlite import SqliteStore
 
 __all__ = [
+    "DAY_S",
     "AsyncStore",
+    "Blobs",
     "BoundedStore",
     "Bounds",
     "Collected",
     "CompactionPart",
     "ConversationStore",
     "MemoryStore",
+    "Records",
+    "Removed",
     "SpillStore",
     "SqliteStore",
     "Store",
     "StoredMessage",
     "directory_of",
+    "every_ref",
     "files_of",
+    "named_in",
     "open_store",
+    "ref_of",
+    "refs_in",
     "with_files",
 ]
