@@ -9,9 +9,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bench.token_corpus import generated, split
-from ullage.tokens import Calibration, counter_for, exact
-from ullage.tokens.calibrate import MAX_SCALE, MIN_SCALE, UNSEEN_TOKENS
+from lab.bench.token_corpus import generated, split
+from ullage.tokens.calibrate import MAX_SCALE, MIN_SCALE, UNSEEN_TOKENS, Calibration
+from ullage.tokens.exact import exact
+from ullage.tokens.models import counter_for
 
 SIZES = st.integers(0, 2_000_000)
 REPORTS = st.lists(st.tuples(st.integers(-5, 10**9), SIZES), max_size=30)
@@ -91,9 +92,9 @@ def test_the_margin_is_larger_when_cold_and_when_inexact():
     assert margin(warm) < margin(cold) / 5
 
 
-# Reference counts of the generated kinds, made by bench/fit_families.py.
+# Reference counts of the generated kinds, made by lab/bench/fit_families.py.
 FIGURES = json.loads(
-    Path(__file__).parents[2].joinpath("bench/token_figures.json").read_text(encoding="utf-8")
+    Path(__file__).parents[2].joinpath("lab/bench/token_figures.json").read_text(encoding="utf-8")
 )
 KINDS = generated()
 FAMILIES = {

@@ -8,8 +8,11 @@ from tests import histories
 from tests.fold import fit
 from ullage import Limits, OverLimitError, Policy
 from ullage.history.ledger import Ledger
-from ullage.stages import DEFAULT, emergency, prune, truncate
+from ullage.stages.default import DEFAULT
+from ullage.stages.emergency import emergency
 from ullage.stages.pressure import over_share
+from ullage.stages.prune import prune
+from ullage.stages.truncate import truncate
 from ullage.turn import Settings, State, turn
 from ullage.turn.memo import Memo
 from ullage.values.edits import Batch, Replace

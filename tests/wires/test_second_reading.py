@@ -10,7 +10,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from fuzz.histories import FORMATS, case
+from lab.fuzz.histories import FORMATS, case
 from tests import histories
 from tests.second_reading import broken
 from tests.wires import test_rules, test_rules_gemini, test_rules_responses

@@ -17,7 +17,7 @@ from itertools import accumulate
 from ullage.history.shown import ShownHistory
 from ullage.history.tally import Tally
 from ullage.history.transcript import Location, Transcript, leaves_of
-from ullage.tokens import Calibration
+from ullage.tokens.calibrate import Calibration
 from ullage.tokens.meter import Meter
 from ullage.values.edits import Drop, Edit, Replace, Span
 from ullage.values.messages import Reasoning, ReasoningRule, ToolResult

@@ -1,14 +1,10 @@
 """Stores: where what was set aside is kept, and the ledger with it."""
 
-from ullage.history.canon import ref_of
-from ullage.stores._base import AsyncStore, Blobs, Records, Store, every_ref
-from ullage.stores._clean import DAY_S, Bounds, Collected, Removed, named_in, refs_in
-from ullage.stores._open import directory_of, files_of, open_store, with_files
-from ullage.stores.bounded import BoundedStore
-from ullage.stores.conversations import CompactionPart, ConversationStore, StoredMessage
-from ullage.stores.memory import MemoryStore
-from ullage.stores.spill import SpillStore
-from ullage.stores.sqlite import SqliteStore
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from ullage.on_demand import names
 
 __all__ = [
     "DAY_S",
@@ -35,3 +31,29 @@ __all__ = [
     "refs_in",
     "with_files",
 ]
+
+if TYPE_CHECKING:
+    from ullage.history.canon import ref_of
+    from ullage.stores._base import AsyncStore, Blobs, Records, Store, every_ref
+    from ullage.stores._clean import DAY_S, Bounds, Collected, Removed, named_in, refs_in
+    from ullage.stores._open import directory_of, files_of, open_store, with_files
+    from ullage.stores.bounded import BoundedStore
+    from ullage.stores.conversations import CompactionPart, ConversationStore, StoredMessage
+    from ullage.stores.memory import MemoryStore
+    from ullage.stores.spill import SpillStore
+    from ullage.stores.sqlite import SqliteStore
+else:
+    __getattr__, __dir__ = names(
+        __name__,
+        {
+            "ullage.history.canon": "ref_of",
+            "ullage.stores._base": "AsyncStore Blobs Records Store every_ref",
+            "ullage.stores._clean": "DAY_S Bounds Collected Removed named_in refs_in",
+            "ullage.stores._open": "directory_of files_of open_store with_files",
+            "ullage.stores.bounded": "BoundedStore",
+            "ullage.stores.conversations": "CompactionPart ConversationStore StoredMessage",
+            "ullage.stores.memory": "MemoryStore",
+            "ullage.stores.spill": "SpillStore",
+            "ullage.stores.sqlite": "SqliteStore",
+        },
+    )

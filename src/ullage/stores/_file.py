@@ -8,7 +8,7 @@ POSIX drops every lock this process holds on it when any descriptor of it is clo
 *One connection, one lock*, for all stores of a process that have the same file: a thousand
 sessions on one path take three descriptors. Compression and hashing happen outside of the lock,
 so it is held for the statements alone. A connection for each thread was measured and won nothing
-for writers (SQLite has one at a time) and little for readers (`bench.stores`).
+for writers (SQLite has one at a time) and little for readers (`lab.bench.stores`).
 
 *Syncs.* A commit reaches the disk before it returns, if ``synchronous`` is FULL. One that says
 it need not (`transaction`) is visible to everybody at once, as the -wal file is shared memory to

@@ -9,7 +9,7 @@ digits, blanks, marks, and how often one follows another. So
 
 with ``ni`` the numbers of bytes of nine classes (twelve more beyond ASCII, by script) and of
 four pairs of neighbours. The
-weights are fitted by ``bench/fit_families.py``; ``docs/tokens.md`` has the errors. What is
+weights are fitted by ``lab/bench/fit_families.py``; ``docs/tokens.md`` has the errors. What is
 left of the error the reported usage corrects (``calibrate``).
 
 The classes are counted by one ``bytes.translate`` and one ``bytes.count`` each, all of them

@@ -1,0 +1,182 @@
+"""What the stores cost: `python -m lab.bench.stores`.
+
+A thousand made-up outputs of about 50 KB (logs, code, JSON and prose in turn), put one by one
+as a session would, read back, and searched with a pattern that few lines match. Times are
+milliseconds, p50 and p99 over single calls; a sync to disk is part of every put.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import random
+import sqlite3
+import tempfile
+import threading
+import time
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from statistics import quantiles
+
+from rich.console import Console
+from rich.table import Table
+
+from ullage.history.canon import ref_of
+from ullage.recall.grep import grep
+from ullage.stores import MemoryStore, SqliteStore, Store
+from ullage.values.effects import Output, Record
+
+__all__ = ["main", "measure"]
+
+OUTPUTS = 1_000
+CHARS = 50_000
+KEYS = 5_000
+PATTERN = r"(?i)request \d+ (refused|denied)"
+
+Figure = tuple[str, float, str]
+"""What was measured, the value, its unit."""
+
+
+def measure() -> list[Figure]:
+    """Every figure of this bench, both stores; about five seconds."""
+    outputs = made_up_outputs(OUTPUTS)
+    figures = [*measure_store("memory", MemoryStore(), outputs)]
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "bench.db"
+        store = SqliteStore(path)
+        figures += measure_store("sqlite", store, outputs)
+        figures += measure_contention(store, path)
+        store.close()
+        size_mb = path.stat().st_size / 1e6
+    text_mb = sum(len(output.text) for output in outputs) / 1e6
+    one = outputs[0].text
+    return [
+        *figures,
+        (f"sqlite file for {text_mb:.0f} MB of text", size_mb, "MB"),
+        *spread("grep, one output", [timed(lambda: grep(one, PATTERN)) for _ in range(200)]),
+    ]
+
+
+def measure_store(name: str, store: Store, outputs: Sequence[Output]) -> list[Figure]:
+    """Put, get, grep, a batch of ten, and find."""
+    single, ten = outputs[:-100], outputs[-100:]
+    put = [timed(lambda o=o: store.commit("t", [o], [])) for o in single]
+    again = [timed(lambda o=o: store.commit("t", [o], [])) for o in single[:200]]
+    get = [timed(lambda o=o: store.get("t", o.ref)) for o in single]
+    tens = [ten[at : at + 10] for at in range(0, len(ten), 10)]
+    in_one = [timed(lambda some=some: store.commit("t", some, [])) for some in tens]
+    keys = [random.Random(n).randbytes(16) for n in range(KEYS)]
+    store.commit("t", [], [Record(key, "batch", 0, bytes(200)) for key in keys[::10]])
+    find = [timed(lambda: store.find("t", keys)) for _ in range(20)]
+    store.commit("t", [], [Record(key, "batch", 0, bytes(200)) for key in keys])
+    find_all = [timed(lambda: store.find("t", keys)) for _ in range(20)]
+    searched = timed(lambda: [grep(store.get("t", o.ref).text, PATTERN) for o in outputs])
+    return [
+        *spread(f"{name}: put", put),
+        *spread(f"{name}: put what is there", again),
+        *spread(f"{name}: get", get),
+        *spread(f"{name}: put ten in one commit", in_one),
+        *spread(f"{name}: find {KEYS:,} keys, one in ten kept", find),
+        *spread(f"{name}: find {KEYS:,} keys, all kept", find_all),
+        (f"{name}: get and grep {len(outputs):,}", searched, "ms"),
+    ]
+
+
+def measure_contention(store: SqliteStore, path: Path) -> list[Figure]:
+    """Reads while another thread writes: by the store's one connection, and by one of their own."""
+    refs = store.refs("t")[:100]
+    text = made_up_outputs(1)[0].text
+    stop = threading.Event()
+
+    def write() -> None:
+        n = 0
+        while not stop.is_set():
+            n += 1
+            fresh = f"{n} {text}"
+            store.commit("t", [Output(ref_of(fresh), fresh)], [])
+
+    own = SqliteStore(path)
+    writer = threading.Thread(target=write)
+    writer.start()
+    try:
+        shared = [timed(lambda ref=ref: store.get("t", ref)) for ref in refs]
+        apart = [timed(lambda ref=ref: own.get("t", ref)) for ref in refs]
+    finally:
+        stop.set()
+        writer.join()
+        own.close()
+    return [
+        *spread("sqlite: get while a thread writes, same connection", shared),
+        *spread("sqlite: get while a thread writes, own connection", apart),
+    ]
+
+
+def made_up_outputs(count: int) -> list[Output]:
+    """Texts of about `CHARS` characters that compress about as tool outputs do."""
+    kinds = (log_line, code_line, json_line, prose_line)
+    outputs = []
+    for number in range(count):
+        rng = random.Random(number)
+        line = kinds[number % len(kinds)]
+        lines = []
+        while sum(map(len, lines)) < CHARS:
+            lines += [line(rng) for _ in range(100)]
+        text = "\n".join(lines)[:CHARS]
+        outputs.append(Output(ref_of(text), text))
+    return outputs
+
+
+def log_line(rng: random.Random) -> str:
+    said = rng.choice(["served", "served", "queued", "cached", "retried"] * 20 + ["refused"])
+    stamp = f"2026-01-{rng.randint(1, 28):02} {rng.randint(0, 23):02}:{rng.randint(0, 59):02}"
+    return f"{stamp} INFO api.{rng.randint(0, 9)} request {rng.getrandbits(20)} {said}"
+
+
+def code_line(rng: random.Random) -> str:
+    return f"    {word(rng)}_{word(rng)} = self.{word(rng)}({word(rng)}, {rng.randint(0, 99)})"
+
+
+def json_line(rng: random.Random) -> str:
+    row = {"id": rng.getrandbits(32), "name": word(rng), "tags": [word(rng), word(rng)]}
+    return json.dumps(row) + ","
+
+
+def prose_line(rng: random.Random) -> str:
+    return " ".join(word(rng) for _ in range(14)).capitalize() + "."
+
+
+def word(rng: random.Random) -> str:
+    """One of two thousand words, the early ones much more often."""
+    rank = int(2_000 ** rng.random())
+    return "".join("bcdfglmnprst"[rank // 12**at % 12] + "aeiou"[rank % 5] for at in range(3))
+
+
+def timed(work: Callable[[], object]) -> float:
+    """Milliseconds that ``work`` takes."""
+    began = time.perf_counter()
+    work()
+    return (time.perf_counter() - began) * 1e3
+
+
+def spread(what: str, times_ms: Sequence[float]) -> list[Figure]:
+    """The median and the 99th percentile."""
+    cuts = quantiles(times_ms, n=100, method="inclusive")
+    return [(f"{what}, p50", cuts[49], "ms"), (f"{what}, p99", cuts[98], "ms")]
+
+
+def main() -> None:
+    """Measure and print."""
+    table = Table(
+        title=f"Stores: {OUTPUTS:,} outputs of {CHARS:,} characters",
+        caption=f"SQLite {sqlite3.sqlite_version}, {os.cpu_count()} cores",
+    )
+    table.add_column("what")
+    table.add_column("value", justify="right")
+    table.add_column("unit")
+    for what, value, unit in measure():
+        table.add_row(what, f"{value:,.3f}", unit)
+    Console().print(table)
+
+
+if __name__ == "__main__":
+    main()

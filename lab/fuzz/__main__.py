@@ -1,0 +1,89 @@
+"""Run the fuzzer for a time, in several processes, and say what was tried."""
+
+from __future__ import annotations
+
+import json
+import os
+import time
+from concurrent.futures import ProcessPoolExecutor
+from pathlib import Path
+
+import click
+from msgspec import json as packed
+
+from lab.fuzz.coverage import empty, table
+from lab.fuzz.histories import case
+from lab.fuzz.tally import BATCH, Tally, add, seen_of, try_batch
+from lab.fuzz.trial import try_case
+
+MOST_FINDINGS = 20
+
+
+def run(tally: Tally, seconds: float, until: int, jobs: int, resume: Path | None) -> None:
+    """Try batches until the time is over or enough is held; write the file after each round."""
+    end = time.monotonic() + seconds
+    with ProcessPoolExecutor(max_workers=jobs) as pool:
+        while time.monotonic() < end and tally.held < until and len(tally.found) < MOST_FINDINGS:
+            starts = [tally.next + BATCH * n for n in range(2 * jobs)]
+            for more in pool.map(try_batch, [tally.seed] * len(starts), starts):
+                add(tally, more)
+            if resume is not None:
+                beside = resume.with_suffix(".new")
+                beside.write_bytes(packed.encode(tally))
+                beside.replace(resume)
+
+
+def say(tally: Tally, coverage: bool) -> None:
+    """Print what was tried and found."""
+    click.echo(
+        f"seed {tally.seed}: {tally.tried:,} histories, {tally.held:,} of them not trivial and "
+        f"without violation, {tally.refused:,} refused, {len(tally.found)} wrong"
+    )
+    for name, count in sorted(tally.edits.items()):
+        click.echo(f"{count:>10,}  {name.replace('|', ' × ')}")
+    seen = seen_of(tally)
+    click.echo(f"{len(empty(seen))} cells of rule × feature × edit could be filled and are empty")
+    if coverage:
+        for line in table(seen):
+            click.echo(line)
+        for row in empty(seen):
+            click.echo(f"empty: {' × '.join(row)}")
+    for number, wrong in tally.found[:MOST_FINDINGS]:
+        click.echo(f"history {number}: {', '.join(wrong)}")
+
+
+@click.command()
+@click.option("--seconds", default=60.0, show_default=True)
+@click.option("--until", default=10**9, help="Stop when so many histories are held.")
+@click.option("--seed", default=1, show_default=True)
+@click.option("--start", default=0, show_default=True, help="Number of the first history.")
+@click.option("--jobs", default=os.cpu_count() or 1, show_default=True)
+@click.option("--resume", type=click.Path(path_type=Path), help="Go on from, and write, this file.")
+@click.option("--coverage", is_flag=True, help="Print the table of rules, features and edits.")
+@click.option("--only", type=int, help="Try one history, and say what is wrong with it.")
+def main(
+    seconds: float,
+    until: int,
+    seed: int,
+    start: int,
+    jobs: int,
+    resume: Path | None,
+    coverage: bool,
+    only: int | None,
+) -> None:
+    """Fuzz for a time; the status is 1 if anything was found."""
+    if only is not None:
+        one = case(seed, only)
+        click.echo(json.dumps(one.messages, indent=1, ensure_ascii=False))
+        click.echo(f"{one.format}, {', '.join(sorted(one.features))}: {try_case(one)}")
+        return
+    tally = Tally(seed, start)
+    if resume is not None and resume.exists():
+        tally = packed.decode(resume.read_bytes(), type=Tally)
+    run(tally, seconds, until, jobs, resume)
+    say(tally, coverage)
+    raise SystemExit(1 if tally.found else 0)
+
+
+if __name__ == "__main__":
+    main()

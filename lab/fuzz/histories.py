@@ -1,0 +1,184 @@
+"""Random histories by number: the steps of `fuzz.steps` in a wire's words, and a window.
+
+The window is drawn to be too small for the history, so that something must be cut.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from random import Random
+from typing import Any
+
+from msgspec import Struct
+
+from lab.fuzz import anthropic, chat, gemini, responses
+from lab.fuzz.breakages import break_one
+from lab.fuzz.steps import Call, Page, Step, draw
+
+__all__ = ["FORMATS", "Case", "case"]
+
+WRITERS: dict[str, Callable[[Page, list[Step], frozenset[str]], None]] = {
+    "anthropic": anthropic.write,
+    "openai-chat": chat.write,
+    "openai-responses": responses.write,
+    "gemini": gemini.write,
+}
+FORMATS = tuple(WRITERS)
+_MODELS = {
+    "anthropic": "claude-sonnet-4-5",
+    "openai-chat": "gpt-4.1",
+    "openai-responses": "gpt-5.6",
+    "gemini": "gemini-2.5-pro",
+}
+_SEARCH = {"type": "web_search_20250305", "name": "web_search"}
+_KEYS = {"openai-responses": "input", "gemini": "contents"}
+BOUND, FREE = "claude-opus-5-5", "claude-opus-4-8"
+"""A model whose reasoning is bound to what is before it, and one whose is not."""
+ONE_MODEL = 0.3
+THINKS_AT_WILL = 0.5
+_NO_LOOP = frozenset(
+    (
+        "broken",
+        "compaction",
+        "paused server tool",
+        "mixed server tool",
+        "server tool",
+        "interrupted",
+    )
+)
+"""With one of these it is not plain where a turn begins."""
+CHANGES = 0.35
+LARGE_CHARS = 5_000
+_LEAST_TOKENS = {"anthropic": 1_800}
+_CHARS_PER_TOKEN = 3.2
+_MEDIA_TOKENS = 1_200
+_HEAD_TOKENS = 750
+
+
+class Case(Struct, frozen=True):
+    """One history to be tried.
+
+    Attributes:
+        number: which history of its seed.
+        request: the whole request, without its messages.
+        key: the field the messages go under.
+        messages: the history.
+        lengths: where requests were sent: each beginning of it that is to be shown.
+        models: the model that each of them was for.
+        limit_tokens: the most a prompt may hold.
+        policy: the number of the policy, 0 for the default one.
+        repair: the history is not legal, and is to be mended.
+    """
+
+    number: int
+    format: str
+    request: dict[str, Any]
+    key: str
+    messages: list[dict[str, Any]]
+    lengths: list[int]
+    models: list[str]
+    limit_tokens: int
+    policy: int
+    repair: bool
+    features: frozenset[str]
+
+
+def case(seed: int, number: int) -> Case:
+    """History ``number`` of a seed."""
+    random = Random(f"{seed}/{number}")
+    format = FORMATS[number % len(FORMATS)]
+    steps, wanted = draw(random, format)
+    page = Page(number)
+    WRITERS[format](page, steps, wanted)
+    messages = page.messages
+    request = _request(random, format, wanted, page)
+    repair = "broken" in wanted
+    if repair:
+        messages = break_one(random, format, messages)
+        page.features.add("broken")
+    if format == "anthropic" and messages[-1]["role"] == "assistant":
+        messages.append({"role": "user", "content": "Go on."})  # nothing is sent before (A11)
+    page.features |= {name for step in steps for call in step.calls for name in _kinds_of(call)}
+    seen = 0 if "manual thinking" in page.features else 1  # any other session joins half-way
+    lengths = [*page.lengths[seen:], len(messages)]
+    if repair and format == "anthropic":
+        lengths = [n for n in lengths if messages[n - 1]["role"] != "assistant"]
+    size = _HEAD_TOKENS + sum(map(_size, steps))
+    limit = max(
+        _LEAST_TOKENS.get(format, 1_200), int(size * random.choice((0.3, 0.45, 0.6, 0.75, 0.9)))
+    )
+    policy = random.choice((0, random.randrange(1, 10**6), random.randrange(1, 10**6)))
+    if _thinks_once(Random(f"{seed}/{number}/once"), format, request, page):
+        messages = anthropic.think_once(messages)
+        request["thinking"] = {"type": "enabled", "budget_tokens": 1_024}
+    models = _models(Random(f"{seed}/{number}/models"), request["model"], page, len(lengths))
+    features = frozenset(page.features)
+    key = _KEYS.get(format, "messages")
+    asked = (request, key, messages, lengths, models)
+    return Case(number, format, *asked, limit, policy, repair, features)
+
+
+def _thinks_once(random: Random, format: str, request: dict[str, Any], page: Page) -> bool:
+    """Whether thinking is manual and stands but at the beginning of each turn."""
+    if format != "anthropic" or request["model"] == BOUND or page.features & _NO_LOOP:
+        return False
+    if random.random() < THINKS_AT_WILL:
+        return False
+    page.features.add("one thought a turn")
+    return True
+
+
+def _models(random: Random, model: str, page: Page, count: int) -> list[str]:
+    """The model of each request. Some go back and forth between one that binds and one that not."""
+    fixed = page.features & {"manual thinking", "broken"}
+    if model != BOUND or fixed or random.random() < ONE_MODEL:
+        return [model] * count
+    models = [model]
+    for _ in range(count - 1):
+        other = FREE if models[-1] == BOUND else BOUND
+        models.append(other if random.random() < CHANGES else models[-1])
+    if FREE in models:
+        page.features.add("another model")
+    return models
+
+
+def _kinds_of(call: Call) -> Iterator[str]:
+    """The features that show in a call whatever the wire."""
+    if len(call.output) > LARGE_CHARS:
+        yield "large output"
+    if call.output[:1] == "[":
+        yield "json output"
+    if "text" in call.arguments:
+        yield "large arguments"
+
+
+def _size(step: Step) -> int:
+    """About how many tokens a step costs."""
+    chars = sum(
+        len(call.output) + sum(map(len, call.arguments.values())) + 100 for call in step.calls
+    )
+    pictures = sum(call.media is not None for call in step.calls) + (step.media is not None)
+    return int(chars / _CHARS_PER_TOKEN) + 60 + pictures * _MEDIA_TOKENS
+
+
+def _request(random: Random, format: str, wanted: frozenset[str], page: Page) -> dict[str, Any]:
+    """Everything of a request but its messages; the model's family decides about reasoning."""
+    model = _MODELS[format]
+    if format == "gemini":
+        system = {"parts": [{"text": "You are an agent."}]}
+        model = "gemini-3-pro" if "signed reasoning" in page.features else model
+        return {"model": model, "systemInstruction": system}
+    if format == "openai-responses":
+        return {"model": model, "instructions": "You are an agent.", "store": False}
+    if format == "openai-chat":
+        return {"model": model}
+    if "note" in page.features:
+        model = FREE  # the first one takes no system messages
+    request: dict[str, Any] = {"system": "You are an agent.", "tools": [_SEARCH]}
+    if page.features & {"signed reasoning", "sealed reasoning"} and "bound reasoning" in wanted:
+        page.features.add("bound reasoning")
+        model = BOUND
+        if anthropic.is_manual(wanted):
+            page.features.add("manual thinking")
+            request["thinking"] = {"type": "enabled", "budget_tokens": 1_024}
+    return {"model": model, **request}

@@ -1,0 +1,79 @@
+"""What was tried so far, batch by batch; also the file that a run goes on from."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+from msgspec import Struct, field
+
+from lab.fuzz.coverage import Row, rows_of
+from lab.fuzz.histories import Case, case
+from lab.fuzz.trial import Tried, try_case
+
+__all__ = ["BATCH", "Tally", "add", "is_trivial", "seen_of", "try_batch"]
+
+BATCH = 400
+
+
+class Tally(Struct):
+    """What was tried so far.
+
+    Attributes:
+        next: number of the next history.
+        tried: histories tried.
+        held: those that were not trivial, in which nothing was wrong.
+        refused: those of which a view could not fit.
+        edits: histories by format and kind of edit.
+        seen: histories by format, rule, feature and kind of edit, joined by ``|``.
+        found: numbers of histories, and what is wrong with each.
+    """
+
+    seed: int
+    next: int = 0
+    tried: int = 0
+    held: int = 0
+    refused: int = 0
+    edits: dict[str, int] = field(default_factory=dict)
+    seen: dict[str, int] = field(default_factory=dict)
+    found: list[tuple[int, list[str]]] = field(default_factory=list)
+
+
+def try_batch(seed: int, start: int, count: int = BATCH) -> Tally:
+    """Histories ``start`` to ``start + count``."""
+    tally = Tally(seed, start + count, count)
+    edits, seen = Counter[str](), Counter[Row]()
+    for number in range(start, start + count):
+        one = case(seed, number)
+        tried = try_case(one)
+        tally.refused += tried.refused
+        tally.held += not tried.wrong and not tried.refused and not is_trivial(one, tried)
+        edits.update(f"{one.format}|{kind}" for kind in tried.edits)
+        seen.update(rows_of(one.format, one.features, tried.cells))
+        if tried.wrong:
+            tally.found.append((number, sorted(set(tried.wrong))))
+    tally.edits = dict(edits)
+    tally.seen = {"|".join(row): n for row, n in seen.items()}
+    return tally
+
+
+def is_trivial(one: Case, tried: Tried) -> bool:
+    """A history counts if at least one edit was made in it and it has two features or more."""
+    return not tried.edits or len(one.features) < 2
+
+
+def add(total: Tally, more: Tally) -> None:
+    """Take the tally of a batch into the total."""
+    total.next = max(total.next, more.next)
+    total.tried += more.tried
+    total.held += more.held
+    total.refused += more.refused
+    total.found += more.found
+    for mine, theirs in ((total.edits, more.edits), (total.seen, more.seen)):
+        for name, count in theirs.items():
+            mine[name] = mine.get(name, 0) + count
+
+
+def seen_of(tally: Tally) -> Counter[Row]:
+    """The tally's coverage by row."""
+    split = ((name.split("|"), count) for name, count in tally.seen.items())
+    return Counter({(f, rule, feature, kind): n for (f, rule, feature, kind), n in split})

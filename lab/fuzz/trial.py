@@ -1,0 +1,346 @@
+"""One history tried: every request it would have sent, and all that may be wrong with a view.
+
+legal      no rule of `ullage.wires.rules` is broken, compared with what was returned
+opaque     what only the provider reads is byte for byte as it was, in place, or gone whole
+bound      no reasoning is shown behind anything that was changed since it was thought
+sticky     what was sent before is sent again, unless an event tells of an edit
+fits       and is not refused
+kept       every text is in the view, or is read back by following what is visible
+cold       a session without memory, and the same ledger, gives the same bytes
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from msgspec import Struct
+
+from lab.fuzz import opaque
+from lab.fuzz.bound import Bound
+from lab.fuzz.breakages import rewritten
+from lab.fuzz.coverage import EDITS, Cell, exercised
+from lab.fuzz.histories import BOUND, Case
+from lab.fuzz.stages import policy_of
+from ullage import Limits, Session
+from ullage.errors import OverLimitError, UllageError
+from ullage.history.transcript import leaves_of
+from ullage.history.window import Window
+from ullage.replay import reading
+from ullage.values.events import Event
+from ullage.wires import FORMATS
+from ullage.wires.rules.checker import Checker, problems
+
+__all__ = ["Tried", "try_case"]
+
+REFUSABLE = frozenset(
+    ("compaction", "mixed server tool", "late result", "never answered", "late approval")
+)
+"""Only with one of these may the default policy leave a history refused: what stands before a
+compaction, and what waits for an answer, may not be condensed. Chance may begin a run so late
+that too much stands before it, and a broken history may end within an open turn."""
+_MARK_CHARS = 40
+_REWRITES = frozenset(EDITS) - {"truncated"}
+
+
+class Tried(Struct):
+    """What came of one history.
+
+    Attributes:
+        wrong: what is wrong with any of its views.
+        edits: the kinds of edits made.
+        refused: what may not be touched is over the limit, so no view was given.
+        cells: the rules whose subject stood near an edit, with the kind of the edit.
+    """
+
+    wrong: list[str]
+    edits: set[str]
+    cells: set[Cell]
+    refused: bool = False
+
+
+def try_case(case: Case) -> Tried:
+    """Show every beginning of a history that was to be sent, and judge each view."""
+    tried = Tried([], set(), set())
+    if not case.repair and (illegal := _illegal(case)):
+        tried.wrong.append(f"the generated history is not legal: {illegal}")
+        return tried
+    trial = _Trial(case, tried)
+    try:
+        for length in case.lengths:
+            trial.show(length)
+        trial.end()
+    except OverLimitError as error:
+        tried.refused = True
+        if not (case.policy or case.repair or case.features & REFUSABLE):
+            tried.wrong.append(f"refused: {error}")
+    except UllageError as error:
+        tried.wrong.append(f"{type(error).__name__}: {error}")
+    except Exception as error:  # noqa: BLE001 - any other error is a finding as well
+        tried.wrong.append(f"crash: {error!r}")
+    return tried
+
+
+def _illegal(case: Case) -> str:
+    """The rules that the history breaks before anything was done to it."""
+    checker, fed = Checker(case.format), 0
+    for length in case.lengths:
+        for message in case.messages[fed:length]:
+            checker.feed(message)
+        fed = length
+        if found := checker.problems():
+            return f"{found[0].rule} at {length}, {found[0].sentence}"
+    found = problems(case.format, {**case.request, case.key: case.messages})
+    return f"{found[0].rule}, {found[0].sentence}" if found else ""
+
+
+class _Trial:
+    """The session of one history, and what its last view was."""
+
+    def __init__(self, case: Case, tried: Tried) -> None:
+        self.case = case
+        self.tried = tried
+        self.session = self._session()
+        self.checker = Checker(case.format)
+        self.shown: list[Any] = []
+        self.view: dict[str, Any] = {}
+        self.model = ""
+        self.bound = Bound() if "bound reasoning" in case.features and not case.repair else None
+        self.own = {id(message) for message in case.messages}
+        self.sealed = opaque.blocks(case.messages)
+        self.compacted: set[str] = set()
+
+    def _session(self, share: float = 1.0, **more: Any) -> Session:
+        case = self.case
+        limit = int(case.limit_tokens * share)
+        limits = Limits(window_tokens=limit, output_reserve_tokens=0)
+        policy = policy_of(case.policy)
+        return Session(
+            str(case.request["model"]),
+            policy=policy,
+            limits=limits,
+            format=case.format,
+            recall=True,
+            repair=case.repair,
+            **more,
+        )
+
+    def _request(self, length: int) -> dict[str, Any]:
+        """The request for a beginning of the history, for the model of that time."""
+        case = self.case
+        model = case.models[case.lengths.index(length)]
+        return {**case.request, "model": model, case.key: case.messages[:length]}
+
+    def show(self, length: int) -> None:
+        """The view of the history so far."""
+        case, told = self.case, len(self.session.events)
+        request = self._request(length)
+        view = self.session.fit(request)
+        if "compaction" in case.features:
+            self.compacted = opaque.newest_compaction(case.messages[:length])
+        shown, kinds = view[case.key], set(map(_kind_of, self.session.events[told:]))
+        kinds &= set(EDITS)
+        grew = shown[: len(self.shown)] == self.shown
+        if grew:
+            self._feed(shown, length)
+        else:
+            if not kinds & _REWRITES and not self.case.repair:  # a late result changes a mended one
+                self._wrong("a view changed and no event told of it", length)
+            self._anew(view, length)
+        if kinds:
+            self.tried.edits |= kinds
+            near = _near(shown, self.own)
+            self.tried.cells |= exercised(case.format, near, kinds)
+            self._opaque(shown, length)
+            whole = "reasoning" in kinds or "one thought a turn" in case.features
+            if whole and not case.repair:
+                self._break(self._problems(view, case.messages[:length]), length)
+        if self.bound is not None:
+            as_before = grew and request["model"] == self.model
+            reply = case.messages[length : self._next(length)]
+            behind = self.bound.judge(shown, reply, as_before)
+            if behind and request["model"] == BOUND:
+                self._wrong("reasoning is shown behind what was changed", length)
+        self._whole(shown, kinds, length)
+        self.shown, self.view, self.model = shown, view, request["model"]
+
+    def _whole(self, shown: list[Any], kinds: set[str], length: int) -> None:
+        """What is asked of every view as a whole."""
+        case, window = self.case, self.session.window
+        if window.estimate > case.limit_tokens:
+            self._wrong("a view is over the limit", length)
+        if shown[0] != case.messages[0]:
+            self._wrong("the first user message is not as it was", length)
+        if window.span is not None:
+            self._parted(window, length)
+        if "manual thinking" in case.features and "reasoning" in kinds and not case.repair:
+            self._frozen(case.messages[:length], length)
+
+    def _feed(self, shown: list[Any], length: int) -> None:
+        for message in shown[len(self.shown) :]:
+            self.checker.feed(message)
+        self._break(self.checker.problems(), length)
+
+    def _anew(self, view: dict[str, Any], length: int) -> None:
+        """Judge a view that is not the last one with more behind it."""
+        case = self.case
+        self.checker = Checker(case.format)
+        for message in view[case.key]:
+            self.checker.feed(message)
+        self._break(self.checker.problems(), length)
+
+    def _problems(self, view: dict[str, Any], history: list[Any] | None) -> list[Any]:
+        """What a whole request breaks. Repairing puts no thinking before a turn that has none."""
+        case = self.case
+        found = problems(case.format, view, history=history)
+        if not found or not case.repair or "manual thinking" not in case.features:
+            return found
+        given = {**case.request, case.key: case.messages}
+        own = {"A14"} & {problem.rule for problem in problems(case.format, given)}
+        return [problem for problem in found if problem.rule not in own]
+
+    def _break(self, found: Sequence[Any], length: int) -> None:
+        for problem in found:
+            self._wrong(f"{problem.rule}, {problem.sentence}", length)
+
+    def _opaque(self, shown: list[Any], length: int) -> None:
+        foreign = [message for message in shown if id(message) not in self.own]
+        if opaque.changed(foreign, self.sealed):
+            self._wrong("something opaque was changed", length)
+        if not self.case.repair and opaque.stubbed(shown, self.own, self.case.messages):
+            self._wrong("the arguments of a signed call were changed", length)
+        if self.compacted and not self.compacted <= set(opaque.blocks(shown)):
+            self._wrong("what the provider compacted is gone", length)
+
+    def _parted(self, window: Window, length: int) -> None:
+        """A run that was condensed does not begin within a reply."""
+        start, messages = window.span[0] if window.span else 0, window.transcript.messages
+        if messages[start].role == messages[start - 1].role == "assistant":
+            self._wrong("a reply is parted", length)
+
+    def _frozen(self, messages: list[Any], length: int) -> None:
+        """With manual thinking only the guard may take thinking out of an open turn (A14)."""
+        transcript, ledger = self.session.window.transcript, self.session.state.ledger
+        batches = ledger.at(transcript.decision_key(len(transcript))).batches
+        newest = next(m for m in reversed(messages) if m["role"] == "assistant")
+        is_open = bool(list(reading.results(messages[-1])))
+        if (
+            is_open
+            and opaque.is_signed(newest)
+            and all(batch.stage != "emergency" for batch in batches)
+        ):
+            self._wrong("a batch took the thinking of an open turn", length)
+
+    def _next(self, length: int) -> int:
+        return next((other for other in self.case.lengths if other > length), length)
+
+    def _wrong(self, what: str, length: int) -> None:
+        self.tried.wrong.append(f"{what}, at {length}")
+
+    def end(self) -> None:
+        """What is judged once, on the last view."""
+        case = self.case
+        if not self.tried.edits:
+            return
+        history = None if case.repair else case.messages
+        self._break(self._problems(self.view, history), len(case.messages))
+        if opaque.reordered(self.shown, self.sealed):
+            self._wrong("opaque parts are in another order", len(case.messages))
+        for text in _lost(self.session, case.messages, self.shown):
+            self._wrong(f"a text of {len(text)} characters is lost", len(case.messages))
+        turn = case.number // 4 % 9  # four formats in turn; each of these costs a whole session
+        if turn < len(_DEARER):
+            _DEARER[turn](self)
+
+    def _cold(self) -> None:
+        """A session without memory gives the same bytes, and the sums are those of the view.
+
+        The default policy has nothing to add when it is asked again; chance may have.
+        """
+        case = self.case
+        if _recounted(self.session, self.shown) != self.session.window.tokens:
+            self._wrong("the view is not counted as it is", len(case.messages))
+        request = self._request(len(case.messages))
+        cold = self._session(state=self.session.state, store=self.session.store).fit(request)
+        again = self.session.fit(request) if case.policy else self.view
+        if cold != again:
+            self._wrong("a cold start gives another view", len(case.messages))
+
+    def _tighter(self) -> None:
+        """What was decided stands, whatever the limit is now."""
+        request = self._request(len(self.case.messages))
+        before, chain = self.session.state.ledger, self.session.window.transcript.chain
+        decided = [key for key in dict.fromkeys(chain) if before.at(key).batches]
+        state, store = self.session.state, self.session.store
+        tight = self._session(share=0.7, state=state, store=store)
+        try:
+            tight.fit(request)
+        except OverLimitError:
+            return
+        after = tight.state.ledger
+        if any(after.at(key).batches != before.at(key).batches for key in decided[:-1]):
+            self._wrong("what was decided was decided again", len(self.case.messages))
+
+    def _rewrite(self) -> None:
+        """A caller changed a result: no edit of the old text may stand for the new one."""
+        case = self.case
+        messages, old = rewritten(case.messages, case.number)
+        if not old or case.repair:
+            return
+        try:
+            view = self.session.fit({**self._request(len(case.messages)), case.key: messages})
+        except OverLimitError:
+            return
+        texts = (" ".join(text.split()) for text in reading.visible(view[case.key]))
+        begins = " ".join(old.split())[:_MARK_CHARS]
+        if any(begins in text for text in texts):
+            self._wrong("a rewritten result is shown as it was", len(messages))
+
+
+_DEARER = (_Trial._cold, _Trial._tighter, _Trial._rewrite)
+
+
+def _kind_of(event: Event) -> str:
+    """The kind of an edit: arguments that were pruned are stubbed."""
+    return "stubbed" if event.kind == "pruned" and event.where.endswith(", call") else event.kind
+
+
+def _near(shown: list[Any], own: set[int]) -> list[Any]:
+    """The messages of a view that are not the caller's own, and two around each."""
+    at = [index for index, message in enumerate(shown) if id(message) not in own]
+    near = {other for index in at for other in range(index - 2, index + 3)}
+    return [message for index, message in enumerate(shown) if index in near]
+
+
+def _recounted(session: Session, shown: list[Any]) -> int:
+    """Tokens of a view, counted from its own messages."""
+    window, wire = session.window, FORMATS[str(session.state.format)]
+    meter, total = window.meter, window.head_tokens
+    messages = [wire.parse(raw, "view") for raw in shown]
+    read_from = max((at for at, message in enumerate(messages) if message.supersedes), default=0)
+    for message in messages[read_from:]:
+        leaves = leaves_of(message)
+        total += meter.framing(message) + sum(meter.leaf(leaf) for _, _, leaf in leaves)
+    return total
+
+
+def _lost(session: Session, messages: list[Any], shown: list[Any]) -> Iterator[str]:
+    """Texts that are neither visible nor reachable from what is."""
+    texts, opened = list(reading.visible(shown)), dict[str, str]()
+    missing = {*_texts(messages), *opaque.arguments(messages)}.difference(texts)
+    if not missing:
+        return
+    reading.reachable(session, texts, opened)
+    everything = "\n".join([*texts, *opened.values()])
+    for text in missing.difference(opened.values()):
+        if text not in everything and json.dumps(text)[1:-1] not in everything:
+            yield text
+
+
+def _texts(messages: list[Any]) -> Iterator[str]:
+    """Every text that was said or given."""
+    for message in messages:
+        yield from reading.texts_of(reading.content_of(message))
+        for _, found in reading.results(message):
+            yield from found

@@ -1,0 +1,44 @@
+"""Full service of one run: what a policy costs once every miss is paid for.
+
+The service itself is `lab.replay.service`; what many runs come to is
+`lab.replay.compare.service`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence, Set
+
+from lab.replay.service import Serviced, serve
+from lab.replay.subjects import subject_for
+from ullage.replay.boundaries import boundaries
+from ullage.replay.cost.prices import Profile
+from ullage.replay.evidence.demands import Head, demands_of
+from ullage.replay.evidence.story import Story
+from ullage.replay.readers import Run
+from ullage.wires import FORMATS
+
+__all__ = ["full_service"]
+
+
+def full_service(
+    run: Run,
+    window_tokens: int,
+    *,
+    profiles: Sequence[Profile],
+    policy: str,
+    common: Set[str] = frozenset(),
+) -> Serviced:
+    """Replay one run in one window and pay for every miss.
+
+    Args:
+        run: the recording.
+        window_tokens: the context window.
+        profiles: whose caches and prices to reckon with.
+        policy: a preset, a policy of the frame or an adversary.
+        common: values that are no evidence (`ullage.replay.evidence.common`).
+    """
+    wire, lengths = FORMATS[run.format], boundaries(run)
+    story = Story(wire, run.messages)
+    demands = demands_of(story, lengths, Head.of(wire, run.request), common)
+    subject = subject_for(run, window_tokens, policy, demands)
+    return serve(run, story, demands, subject, profiles)

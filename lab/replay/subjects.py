@@ -1,0 +1,88 @@
+"""What can be judged at full service: a session under a policy, or a policy of the frame."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from lab.replay.adversaries import ADVERSARIES
+from lab.replay.frame import frame
+from lab.replay.past import Frame, Memo, PageLibrary, Past, budget_of
+from ullage.errors import OverLimitError
+from ullage.presets import NAMES, preset
+from ullage.replay.cost.prefix import head_of
+from ullage.replay.evidence.demands import Demands
+from ullage.replay.evidence.refs import SessionLibrary
+from ullage.replay.evidence.story import Story
+from ullage.replay.gates import Judge
+from ullage.replay.readers import Run
+from ullage.replay.sessions import model_of, session_for
+from ullage.values.usage import Usage
+from ullage.wires import FORMATS
+
+__all__ = ["FrameSubject", "SessionSubject", "subject_for"]
+
+
+class FrameSubject:
+    """A policy of the frame, or an adversary, in one window.
+
+    Attributes:
+        library: opens what its newest view names.
+    """
+
+    def __init__(self, run: Run, window_tokens: int, policy: Frame) -> None:
+        """Judge this policy on a run."""
+        self.library = PageLibrary()
+        self._policy, self._judge, self._memo = policy, Judge(), Memo()
+        self._budget = budget_of(run, window_tokens, self._judge)
+
+    def view(self, story: Story, call: int) -> Sequence[Any]:
+        """See `Subject.view`."""
+        past = Past(story, len(story.messages), call, self._judge, self._memo)
+        shown = self._policy(past, self._budget)
+        self.library.pages = shown.pages
+        return shown.messages
+
+
+class SessionSubject:
+    """A session under a policy, in one window. It observes the judge's count of its views.
+
+    Attributes:
+        library: opens refs by the session's own tools.
+    """
+
+    def __init__(self, run: Run, window_tokens: int, policy: str) -> None:
+        """Judge a preset on a run."""
+        self._run = run
+        self._session = session_for(run, preset(policy), window_tokens)()
+        self.library = SessionLibrary(self._session)
+        self._judge, self._wire = Judge(), FORMATS[run.format]
+        self._head_tokens = self._judge.text(head_of(run.request))
+
+    def view(self, story: Story, call: int) -> Sequence[Any] | None:
+        """See `Subject.view`."""
+        history = list(story.messages)
+        request = {**self._run.request, "model": model_of(self._run), self._wire.key: history}
+        try:
+            view: Sequence[Any] = self._wire.history(self._session.fit(request))
+        except OverLimitError:
+            return None
+        tokens = self._judge.tokens(view) + self._head_tokens
+        self._session.observe(Usage(fresh_tokens=tokens))
+        return view
+
+
+def subject_for(
+    run: Run, window_tokens: int, policy: str, demands: Demands
+) -> SessionSubject | FrameSubject:
+    """What to judge under this name: a preset, a policy of the frame or an adversary.
+
+    Args:
+        run: the recording.
+        window_tokens: the context window.
+        policy: its name.
+        demands: what the run will demand; only the oracle looks.
+    """
+    if policy in NAMES:
+        return SessionSubject(run, window_tokens, policy)
+    return FrameSubject(run, window_tokens, ADVERSARIES.get(policy) or frame(policy, demands))

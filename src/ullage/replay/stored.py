@@ -1,0 +1,145 @@
+"""A session, turn by turn, made again from its history and its store.
+
+What a session decided is in its store, under the chain of its history. So the history and
+the store give every view again: each prefix that was sent is fitted by a session that shows
+what the ledger holds and decides nothing itself. The store is only read.
+
+What is cut at first sight is in no ledger: it follows from the policy, whose name is. Settings
+of a preset other than its document's are not kept, so with such the first-sight cuts shown
+may differ from those that were sent.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from ullage.errors import ConfigError, OverLimitError
+from ullage.history.ledger import Ledger, Opened
+from ullage.presets import NAMES, preset
+from ullage.replay.boundaries import answer_of, boundaries
+from ullage.replay.cost.money import Bill, CostMeter, clocks_of
+from ullage.replay.cost.prefix import head_of
+from ullage.replay.cost.prices import Profile
+from ullage.replay.gates import Judge
+from ullage.replay.readers import Run
+from ullage.replay.sessions import model_of
+from ullage.replay.trace import Story, Trace
+from ullage.replay.tracer import Tracer
+from ullage.session import Session
+from ullage.stages.policy import Policy
+from ullage.stores import Store
+from ullage.turn import State
+from ullage.values.limits import Limits
+from ullage.wires import FORMATS
+
+__all__ = ["Stored", "from_store"]
+
+
+class Stored(Struct, frozen=True, kw_only=True):
+    """One session as it went.
+
+    Attributes:
+        policy: the name it was opened with.
+        trace: what was shown, turn by turn.
+        story: its messages.
+        bills: what it costs under each profile and clock, beside the same without edits.
+        unfit: turns that cannot be shown: over the limit, so never sent like this.
+    """
+
+    policy: str
+    trace: Trace
+    story: Story
+    bills: list[Bill]
+    unfit: int
+
+
+def from_store(
+    run: Run,
+    store: Store,
+    *,
+    profiles: Sequence[Profile],
+    window_tokens: int | None = None,
+    policy: str | None = None,
+    tenant: str = "",
+) -> Stored:
+    """Show a session again from its history and its store.
+
+    Args:
+        run: its history.
+        store: where its ledger is kept.
+        profiles: whose caches and prices to reckon with.
+        window_tokens: the window it ran in; None: its model's.
+        policy: the policy it ran under; None: as the ledger names it.
+        tenant: whose session it was.
+
+    Raises:
+        ConfigError: the store holds no session with this history.
+    """
+    model = model_of(run)
+    limits = Limits(window_tokens=window_tokens) if window_tokens is not None else None
+    wire, lengths = FORMATS[run.format], boundaries(run)
+    ledger, opened = _kept(run, store, model, tenant)
+    chosen = preset(policy) if policy is not None else _named(opened.policy)
+    session = Session(
+        model,
+        policy=_quiet(chosen),
+        limits=limits,
+        format=run.format,
+        tenant=tenant,
+        state=State(format=run.format, opened=opened, ledger=ledger),
+    )
+    judge, unfit, meter = Judge(), 0, None
+    tracer = Tracer(judge.text)
+    for number, length in enumerate(lengths):
+        history = run.messages[:length]
+        try:
+            fitted = session.fit({**run.request, "model": model, wire.key: history})
+        except OverLimitError:
+            unfit += 1
+            continue
+        if meter is None:
+            heads = head_of(run.request), head_of(fitted)
+            meter = CostMeter(profiles, heads, clocks_of(run.id, lengths, run.stamps), judge.text)
+        meter.take(number, history, wire.history(fitted), judge.tokens(answer_of(run, length)))
+        if meter.newest is not None:
+            tracer(session.window, meter.newest)
+    return Stored(
+        policy=opened.policy,
+        trace=tracer.trace(opened.policy),
+        story=tracer.story(run.id),
+        bills=meter.bills() if meter is not None else [],
+        unfit=unfit,
+    )
+
+
+def _kept(run: Run, store: Store, model: str, tenant: str) -> tuple[Ledger, Opened]:
+    """What the store holds of this history, and how it was opened."""
+    roomy = Limits(window_tokens=1_000_000_000)
+    first = _quiet(preset("default"))
+    session = Session(model, policy=first, limits=roomy, format=run.format, tenant=tenant)
+    session.fit({**run.request, "model": model, FORMATS[run.format].key: run.messages})
+    chain = session.window.transcript.chain
+    ledger = Ledger().with_records(store.find(tenant, chain))
+    found = (ledger.at(key).opened for key in chain)
+    opened = next((each for each in found if each is not None), None)
+    if opened is None:
+        raise ConfigError(
+            "the ledger",
+            "it holds no session with this history",
+            "Give the store the session was given, its --tenant, and the history as it was sent.",
+        )
+    return ledger, opened
+
+
+def _named(name: str) -> Policy:
+    """The preset whose policy has this name; ours where it is no preset's."""
+    presets = map(preset, NAMES)
+    return next((policy for policy in presets if policy.name == name), preset("default"))
+
+
+def _quiet(policy: Policy) -> Policy:
+    """The policy with its cuts at first sight and nothing that decides."""
+    return replace(policy, under_pressure=(), guard=None, on_request=None, spill_directory=None)

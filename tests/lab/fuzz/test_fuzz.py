@@ -1,0 +1,110 @@
+"""The fuzzer itself: it finds nothing now, it reaches everything, and it notices mutants."""
+
+import copy
+from collections import Counter
+
+import pytest
+
+from lab.fuzz.coverage import ABOUT_THE_HEAD, SUBJECTS, empty, reason
+from lab.fuzz.coverage import every_row as rows
+from lab.fuzz.histories import FORMATS, case
+from lab.fuzz.illegal_mutants import ILLEGAL_MUTANTS, LEGAL
+from lab.fuzz.mutants import MUTANTS, caught
+from lab.fuzz.tally import Tally, add, is_trivial, seen_of, try_batch
+from lab.fuzz.trial import try_case
+from ullage.wires.rules import problem as _problem
+from ullage.wires.rules.checker import problems
+
+SEED = 1
+TRIED = 3_300
+
+
+@pytest.mark.timeout(900)  # some ten seconds of one core, on a machine that has one to give
+def test_no_view_breaks_a_rule_and_no_cell_that_could_be_filled_is_empty():
+    tally = try_batch(SEED, 0, TRIED)
+    assert tally.found == []
+    assert tally.held > TRIED * 0.8
+    assert empty(seen_of(tally)) == []
+
+
+def test_a_history_is_the_same_whenever_it_is_made():
+    for number in range(16):
+        assert case(SEED, number) == case(SEED, number)
+        assert case(SEED, number).messages != case(SEED + 1, number).messages
+
+
+def test_batches_add_up_whatever_their_size():
+    parts = Tally(SEED)
+    for start in (0, 20):
+        add(parts, try_batch(SEED, start, 20))
+    whole = try_batch(SEED, 0, 40)
+    assert (parts.next, parts.tried, parts.held) == (whole.next, whole.tried, whole.held)
+    assert parts.seen == whole.seen
+
+
+def test_a_history_without_an_edit_is_trivial():
+    one = case(SEED, 0)
+    tried = try_case(one)
+    assert tried.edits
+    assert not is_trivial(one, tried)
+    tried.edits.clear()
+    assert is_trivial(one, tried)
+
+
+# ── rules ────────────────────────────────────────────────────────────────────────────────
+
+
+def known_rules():
+    return {rule for subjects in SUBJECTS.values() for rule in subjects} | set(ABOUT_THE_HEAD)
+
+
+def broken(format, mutant):
+    request = LEGAL[format]()
+    key = next(name for name in ("messages", "input", "contents") if name in request)
+    history = copy.deepcopy(request[key])
+    mutant(request)
+    return {problem.rule for problem in problems(format, request, history=history)}
+
+
+@pytest.mark.parametrize("format", FORMATS)
+def test_what_is_broken_was_legal(format):
+    assert problems(format, LEGAL[format]()) == []
+
+
+@pytest.mark.parametrize(
+    ("format", "rule", "mutant"), ILLEGAL_MUTANTS, ids=[v[1] for v in ILLEGAL_MUTANTS]
+)
+def test_every_rule_is_broken_once_and_its_mutant_says_nothing(monkeypatch, format, rule, mutant):
+    assert rule in broken(format, mutant)
+    right = _problem.Report.add
+
+    def silenced(self, name, *more):
+        if name != rule:
+            right(self, name, *more)
+
+    monkeypatch.setattr(_problem.Report, "add", silenced)
+    assert rule not in broken(format, mutant)
+
+
+def test_every_rule_has_an_illegal_mutant_and_a_subject():
+    assert {rule for _, rule, _ in ILLEGAL_MUTANTS} == known_rules()
+
+
+def test_every_reason_is_of_a_row():
+    excused = Counter(reason(row) for row in rows())
+    assert excused.pop("") > 5_000
+    assert len(excused) == 4
+
+
+# ── guards ───────────────────────────────────────────────────────────────────────────────
+
+
+@pytest.mark.parametrize("mutant", MUTANTS, ids=[mutant.name for mutant in MUTANTS])
+def test_every_mutant_is_caught(mutant):
+    assert caught(mutant, SEED, 600)
+
+
+@pytest.mark.parametrize("number", [122_366, 207_068, 253_356, 771_824, 818_792])
+def test_what_was_wrong_once_is_right(number):
+    """A second call that pruned what the first had protected; thinking lost before (A13)."""
+    assert try_case(case(1, number)).wrong == []
