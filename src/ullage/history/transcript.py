@@ -57,14 +57,14 @@ class Transcript:
         digests: the digest of each, 16 bytes.
         chain: one longer: ``chain[i]`` is the chain before message ``i``. A message that is
             nothing but reasoning leaves it as it was: clients drop such messages.
-        counts: tokens of each leaf of each message, None until counted.
+        counts: tokens of each leaf that was counted.
     """
 
     def __init__(self, root: bytes) -> None:
         self.messages: list[Message] = []
         self.digests: list[bytes] = []
         self.chain: list[bytes] = [root]
-        self.counts: list[tuple[int, ...] | None] = []
+        self.counts: dict[Location, int] = {}
         self._lengths: dict[bytes, int] = {root: 0}
         self._alike: dict[bytes, list[int]] = {}
         self._said: list[int] = [-1]
@@ -87,14 +87,11 @@ class Transcript:
     def __len__(self) -> int:
         return len(self.messages)
 
-    def append(
-        self, message: Message, digest: bytes, counts: tuple[int, ...] | None = None
-    ) -> None:
+    def append(self, message: Message, digest: bytes) -> None:
         """Take in the next message."""
         index = len(self.messages)
         self.messages.append(message)
         self.digests.append(digest)
-        self.counts.append(counts)
         last = self.chain[-1]
         self.chain.append(last if message.only_thought else canon.extend(last, digest))
         self._lengths.setdefault(self.chain[-1], index + 1)
@@ -153,11 +150,11 @@ class Transcript:
         for number, item, _ in leaves_of(self.messages[index]):
             self._refs.pop((index, number, item), None)
             self._texts.pop((index, number, item), None)
+            self.counts.pop((index, number, item), None)
         if _is_bound(message) != _is_bound(self.messages[index]):
             others = (other for other in self._bound if other != index)
             self._bound = sorted([*others, index]) if _is_bound(message) else [*others]
         self.messages[index] = message
-        self.counts[index] = None
         for made in self._made.values():
             made.pop(index, None)
 

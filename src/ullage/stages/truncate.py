@@ -8,12 +8,15 @@ its tool and its settings, so that it comes out the same in every session and ne
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import NamedTuple, Protocol
+from functools import lru_cache, partial
+from types import FunctionType
+from typing import Any, NamedTuple, Protocol
 
 from ullage.history import canon
+from ullage.history.remembered import REMEMBERED
 from ullage.history.transcript import Location
 from ullage.history.window import Window
-from ullage.stages.policy import ToolKind, kind_of
+from ullage.stages.policy import ToolKind, fingerprint, kind_of
 from ullage.stages.shorten import shorten
 from ullage.values.edits import Cut, Replace
 from ullage.values.messages import Text, ToolResult
@@ -28,6 +31,8 @@ LIMIT_CHARS: Mapping[ToolKind, int] = {
     "search": 16_000,
     "read": 40_000,
 }
+_WORTH_CHARS = 2_000
+"""What is shown of a shorter text is not worth remembering."""
 
 
 class Source(NamedTuple):
@@ -132,16 +137,45 @@ def truncate(window: Window, /, *, shape: Shape = by_kind) -> Sequence[Cut]:
         window: the window, extended to the boundary at hand.
         shape: says what is shown of a result.
     """
-    cuts = (_cut(window, spot, shape) for spot in window.results(window.fresh, window.size))
+    fresh = window.results(window.fresh, window.size)
+    known = _settings(shape, window.words) if isinstance(shape, _HASHABLE) else None
+    cuts = (_cut(window, spot, shape, known) for spot in fresh if spot not in window.replaced_later)
     return [cut for cut in cuts if cut is not None]
 
 
-def _cut(window: Window, spot: Location, shape: Shape) -> Cut | None:
+_HASHABLE = (partial, FunctionType)
+
+
+@lru_cache(maxsize=64)
+def _settings(shape: Shape, words: Words) -> bytes | None:
+    """What a shape of ours and a wording are called in `REMEMBERED`; None for another's shape.
+
+    Another's may be defined anew in the same process, under the same name.
+    """
+    function: Any = shape
+    while isinstance(function, partial):
+        function = function.func
+    if function.__module__.partition(".")[0] != __name__.partition(".")[0]:
+        return None
+    return canon.content_digest(fingerprint((shape, words)))
+
+
+def _cut(window: Window, spot: Location, shape: Shape, settings: bytes | None) -> Cut | None:
     leaf, tool = window.transcript.leaf(spot), window.tool_of(spot)
     if not isinstance(leaf, Text) or window.words.is_recall(tool):
         return None  # what was called back is bounded, and never set aside again (F78)
-    shown = shape(_source(window, spot, leaf.text, tool), window.words)
-    output = window.transcript.output(spot) if shown else None
+    source = _source(window, spot, leaf.text, tool)
+    output = window.transcript.output(spot) if len(leaf.text) >= _WORTH_CHARS else None
+    if output is None or settings is None:
+        shown = shape(source, window.words)
+        output = window.transcript.output(spot) if shown else None
+    else:
+        root, before = window.transcript.chain[0], tuple(map(canon.content_digest, source.before))
+        key = root, settings, output.ref, tool, source.call_id, before
+        known = REMEMBERED.get(key)
+        shown = known[0] if known else shape(source, window.words)
+        if known is None:
+            REMEMBERED.put(key, (shown,), len(shown.text) if shown else 0)
     if shown is None or output is None:
         return None
     place = window.transcript.place(spot)

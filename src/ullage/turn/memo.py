@@ -209,9 +209,11 @@ def _take_over(line: Line, old: Line, shared: int, anew: Mapping[int, Message]) 
     transcript = old.transcript
     for index in range(shared):
         message = anew.get(index, transcript.messages[index])
-        counts = None if index in anew else transcript.counts[index]
-        line.transcript.append(message, transcript.digests[index], counts)
+        line.transcript.append(message, transcript.digests[index])
         line.copies.append(old.copies[index])
+    for spot, tokens in transcript.counts.items():
+        if spot[0] < shared and spot[0] not in anew:
+            line.transcript.counts[spot] = tokens
 
 
 def _append(line: Line, raws: Sequence[Any], leading: int, wire: Format) -> None:
