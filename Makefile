@@ -95,7 +95,7 @@ replay-all: $(READY)
 	@$(BIN)/ullage replay $(TRACES) --window 16000 --window 32000 --window 64000 --window 128000
 
 replay-held-out: $(READY)
-	@$(BIN)/ullage replay $(TRACES) --split held-out --least 80 --most $(MOST) --serve \
+	@$(BIN)/python -m lab.replay $(TRACES) --split held-out --least 80 --most $(MOST) --serve \
 	    --budget 20% --budget 50% --policy default --policy recency --policy belady \
 	    --policy last_call --policy names_only
 
