@@ -2,7 +2,6 @@
 
 import sys
 from collections import Counter
-from functools import partial
 
 import pytest
 from msgspec.structs import replace
@@ -12,7 +11,6 @@ from ullage import Limits, MemoryStore, Session
 from ullage.history import canon
 from ullage.history.remembered import REMEMBERED
 from ullage.stages.default import DEFAULT
-from ullage.stages.truncate import truncate
 from ullage.tokens.meter import Meter
 from ullage.wires import FORMATS
 
@@ -258,20 +256,6 @@ def test_another_tenant_is_not_answered_from_what_one_worked_out(made):
     made.clear()
     fit("openai-chat", messages, tenant="another")
     assert made["cut"] == 7
-
-
-def test_a_shape_of_somebody_else_is_asked_every_time():
-    """A notebook defines it anew under the same name."""
-    asked = []
-
-    def shape(source, words, /):
-        asked.append(source.text)
-
-    policy = replace(CUTTING, at_first_sight=(partial(truncate, shape=shape),))
-    messages = history("openai-chat", 8)
-    for _ in range(2):
-        fit("openai-chat", messages, policy=policy)
-    assert len(asked) == 14
 
 
 SHOWN = ("truncated", "pruned", "cut", "condensed")

@@ -8,15 +8,13 @@ its tool and its settings, so that it comes out the same in every session and ne
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from functools import lru_cache, partial
-from types import FunctionType
-from typing import Any, NamedTuple, Protocol
+from typing import NamedTuple, Protocol
 
 from ullage.history import canon
 from ullage.history.remembered import REMEMBERED
 from ullage.history.transcript import Location
 from ullage.history.window import Window
-from ullage.stages.policy import ToolKind, fingerprint, kind_of
+from ullage.stages.policy import ToolKind, kind_of
 from ullage.stages.shorten import shorten
 from ullage.values.edits import Cut, Replace
 from ullage.values.messages import Text, ToolResult
@@ -31,8 +29,6 @@ LIMIT_CHARS: Mapping[ToolKind, int] = {
     "search": 16_000,
     "read": 40_000,
 }
-_WORTH_CHARS = 2_000
-"""What is shown of a shorter text is not worth remembering."""
 
 
 class Source(NamedTuple):
@@ -43,12 +39,14 @@ class Source(NamedTuple):
         tool: the name of the tool that gave it.
         call_id: the id of the call it answers, for its first item; any other has none.
         before: the texts that stand before it in the same result.
+        root: the chain of the empty history, another for each tenant.
     """
 
     text: str
     tool: str = ""
     call_id: str = ""
     before: tuple[str, ...] = ()
+    root: bytes = b""
 
     @property
     def ref(self) -> str:
@@ -124,10 +122,19 @@ def by_kind(
     limit = limit_chars[kind]
     if chars <= limit:
         return None
-    head_share = 0.4 if kind == "shell" else 0.7
-    shown = shorten(source.text, limit, source.ref, words, head_share=head_share)
+    shown = _shortened(source, limit, words, 0.4 if kind == "shell" else 0.7)
     why = f"{chars:,} characters, over {limit:,} for {kind} tools"
-    return None if shown is None else Shown(shown, why)
+    return Shown(shown, why) if shown else None
+
+
+def _shortened(source: Source, limit: int, words: Words, head_share: float) -> str:
+    """What `shorten` makes of it, once in this process; ``""`` for what is to stay whole."""
+    key = source.root, source.ref, limit, words, head_share
+    shown: str | None = REMEMBERED.get(key)
+    if shown is None:
+        shown = shorten(source.text, limit, source.ref, words, head_share=head_share) or ""
+        REMEMBERED.put(key, shown, len(shown))
+    return shown
 
 
 def truncate(window: Window, /, *, shape: Shape = by_kind) -> Sequence[Cut]:
@@ -138,44 +145,16 @@ def truncate(window: Window, /, *, shape: Shape = by_kind) -> Sequence[Cut]:
         shape: says what is shown of a result.
     """
     fresh = window.results(window.fresh, window.size)
-    known = _settings(shape, window.words) if isinstance(shape, _HASHABLE) else None
-    cuts = (_cut(window, spot, shape, known) for spot in fresh if spot not in window.replaced_later)
+    cuts = (_cut(window, spot, shape) for spot in fresh if spot not in window.replaced_later)
     return [cut for cut in cuts if cut is not None]
 
 
-_HASHABLE = (partial, FunctionType)
-
-
-@lru_cache(maxsize=64)
-def _settings(shape: Shape, words: Words) -> bytes | None:
-    """What a shape of ours and a wording are called in `REMEMBERED`; None for another's shape.
-
-    Another's may be defined anew in the same process, under the same name.
-    """
-    function: Any = shape
-    while isinstance(function, partial):
-        function = function.func
-    if function.__module__.partition(".")[0] != __name__.partition(".")[0]:
-        return None
-    return canon.content_digest(fingerprint((shape, words)))
-
-
-def _cut(window: Window, spot: Location, shape: Shape, settings: bytes | None) -> Cut | None:
+def _cut(window: Window, spot: Location, shape: Shape) -> Cut | None:
     leaf, tool = window.transcript.leaf(spot), window.tool_of(spot)
     if not isinstance(leaf, Text) or window.words.is_recall(tool):
         return None  # what was called back is bounded, and never set aside again (F78)
-    source = _source(window, spot, leaf.text, tool)
-    output = window.transcript.output(spot) if len(leaf.text) >= _WORTH_CHARS else None
-    if output is None or settings is None:
-        shown = shape(source, window.words)
-        output = window.transcript.output(spot) if shown else None
-    else:
-        root, before = window.transcript.chain[0], tuple(map(canon.content_digest, source.before))
-        key = root, settings, output.ref, tool, source.call_id, before
-        known = REMEMBERED.get(key)
-        shown = known[0] if known else shape(source, window.words)
-        if known is None:
-            REMEMBERED.put(key, (shown,), len(shown.text) if shown else 0)
+    shown = shape(_source(window, spot, leaf.text, tool), window.words)
+    output = window.transcript.output(spot) if shown else None
     if shown is None or output is None:
         return None
     place = window.transcript.place(spot)
@@ -186,7 +165,8 @@ def _cut(window: Window, spot: Location, shape: Shape, settings: bytes | None) -
 def _source(window: Window, spot: Location, text: str, tool: str) -> Source:
     index, number, item = spot
     part = window.transcript.messages[index].parts[number]
+    root = window.transcript.chain[0]
     if not isinstance(part, ToolResult):
-        return Source(text, tool)
+        return Source(text, tool, root=root)
     before = tuple(part.text for part in part.content[:item] if isinstance(part, Text))
-    return Source(text, tool, part.call_id if item == 0 else "", before)
+    return Source(text, tool, part.call_id if item == 0 else "", before, root)
