@@ -65,7 +65,7 @@ class ShownHistory:
 
     def _place(self, edit: Replace, spot: Location) -> None:
         index, number, item = spot
-        self._shown.setdefault(index, {})[number, item] = edit
+        self._shown[index] = {**self._shown.get(index, _WHOLE), (number, item): edit}
         self._spots[edit.ref] = spot
         if self._changed is not None and not self.hidden(index):
             self._changed[index] = _changes(self._shown[index])

@@ -82,6 +82,37 @@ class Window(ShownHistory):
         self._settled: dict[Callable[[Window, int], bool], int] = {}
         self._tallies: dict[Callable[[Window, int], int], Tally] = {}
 
+    # ── earlier states ──
+
+    def keep_past(self) -> None:
+        """Keep how the view is now, for a history that goes on otherwise from here (`behind`)."""
+        past = copy(self)
+        past.past = ()
+        for name, value in vars(self).items():
+            if type(value) in (dict, list, set):
+                setattr(past, name, value.copy())
+        self.past = (*self.past, past)[-_PAST:]
+
+    def behind(self, transcript: Transcript) -> Window | None:
+        """A window over another transcript as this was last within what the two share.
+
+        Args:
+            transcript: begins as this one's does, and holds nothing of it but what they share.
+        """
+        shared = len(transcript)
+        found = next((past for past in reversed(self.past) if past.size <= shared), None)
+        if found is None:
+            return None
+        found.keep_past()
+        (window,), found.past = found.past, ()
+        window.transcript = transcript
+        window.past = tuple(past for past in self.past if past.size < window.size)
+        window._tallies = {
+            measure: tally.copy(partial(measure, window))
+            for measure, tally in found._tallies.items()
+        }
+        return window
+
     # ── growing ──────────────────────────────────────────────────────────────────────
 
     def extend(self, length: int) -> None:
