@@ -300,7 +300,7 @@ class SessionCore(ABC):
 
     def _from_history(self, wanted: str, thorough: bool) -> Output | None:
         found = find_in_history(self.window, wanted, thorough=thorough)
-        return found or (self._memo.mended[1].get(wanted) if thorough else None)
+        return found or (self._memo.set_aside(wanted) if thorough else None)
 
     @property
     def _wire(self) -> Format:

@@ -10,7 +10,7 @@ frozen `State`; the `Memo` beside it only saves time.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from functools import lru_cache
 from typing import Any, Literal, TypeAlias
 
@@ -28,16 +28,15 @@ from ullage.tokens.catalog import lookup
 from ullage.turn.engine import Fitted, fit
 from ullage.turn.filling import Asking
 from ullage.turn.memo import Line, Memo
-from ullage.values.effects import Commit, Find, Record, Steps
+from ullage.values.effects import Commit, Find, Output, Record, Steps
 from ullage.values.events import Event
 from ullage.values.limits import Limits
-from ullage.values.messages import Reasoning
 from ullage.values.notices import Words
 from ullage.values.toolset import RECALL_TOOLS, Toolset
 from ullage.values.usage import Usage
 from ullage.wires import Format, Head, format_of, recognise
 from ullage.wires.base import field, text_at
-from ullage.wires.repaired import Repaired
+from ullage.wires.repaired import Repaired, news, remember
 
 __all__ = ["Settings", "State", "Turned", "observe", "turn", "wire_of"]
 
@@ -126,7 +125,7 @@ def turn(
     wire = _format(request, state, settings)
     model = text_at(request.get("model") or settings.model, "model")
     memo.meter_for(model, wire.media_detail(request))
-    request, mended = _mended(request, wire, memo, settings)
+    request, repaired, fresh = _repaired(request, wire, model, memo, settings)
     raws = wire.history(request)
     head = memo.head(request, wire)
     lost: tuple[Record, ...] = ()
@@ -151,17 +150,17 @@ def turn(
             asking, policy = settings.asking, settings.policy
             steps = fit(line.window, state.ledger, policy, joined=joined, asking=asking, now=now)
             fitted = yield from steps
-            lost = yield from _keep(fitted, records, mended)
+            lost = yield from _keep(fitted, records, fresh.outputs)
         except BaseException:
             memo.forget(line)  # the window moved on, but what it decided was not kept
             raise
         if not lost:
             memo.keep(line)
-            memo.take(mended)
+            memo.repaired = remember(repaired, memo.repaired)
             memo.outdate(line.window, (record.key for record in fitted.records))
             state = replace(state, ledger=fitted.ledger)
             rendered = _render(request, head, tools, line, wire)
-            told = (*mended.events, *events, *fitted.events)
+            told = (*fresh.events, *events, *fitted.events)
             return Turned(rendered, state, told, line.window)
         memo.forget(line)
 
@@ -189,32 +188,19 @@ def wire_of(state: State, settings: Settings) -> Format | None:
     return format_of(state.format)
 
 
-def _mended(
-    request: Mapping[str, Any], wire: Format, memo: Memo, settings: Settings
-) -> tuple[Mapping[str, Any], Repaired]:
-    """The request with a legal history, and what is new about it: for it, and to be kept."""
+def _repaired(
+    request: Mapping[str, Any], wire: Format, model: str, memo: Memo, settings: Settings
+) -> tuple[Mapping[str, Any], Repaired, Repaired]:
+    """The request with a history that its provider takes, what was repaired, and what of it now."""
     if not settings.repair:
-        return request, Repaired(())
+        return request, Repaired(()), Repaired(())
+    from ullage.wires.repair.apply import repair  # loaded for a session that repairs, no other
+
     raws = wire.history(request)
-    mended = memo.mend(wire, raws)
-    if mended.messages is raws:
-        return request, mended
-    messages = list(mended.messages)
-    if mended.stale and wire.reasoning(request, memo.meter.model) == "strip":
-        mended = memo.news(_silenced(mended, messages, wire))
-    return wire.compose(request, messages, ()), mended
-
-
-def _silenced(mended: Repaired, messages: list[Any], wire: Format) -> Repaired:
-    """Leave out the reasoning that is bound to a result which a late one has replaced."""
-    told = []
-    for at in mended.stale:
-        message = wire.parse(messages[at], f"{wire.key}[{at}]")
-        if any(isinstance(part, Reasoning) and part.bound for part in message.parts):
-            messages[at] = wire.edit(messages[at], message, (), silent=True)
-            why = "it was bound to a result in whose place a late one stands now"
-            told.append(Event(kind="reasoning", where=f"message {at + 1}", why=why))
-    return replace(mended, events=(*mended.events, *told))
+    found = repair(wire, raws, memo.repaired, strips=wire.reasoning(request, model) == "strip")
+    if found.messages is not raws:
+        request = wire.compose(request, list(found.messages), ())
+    return request, found, news(found, memo.repaired)
 
 
 def _look_up(transcript: Transcript, state: State) -> Steps[State]:
@@ -311,9 +297,11 @@ def _assumed(model: str, rule: Literal["warn", "error"] | int, cautious_tokens: 
     return cautious_tokens if rule == "warn" else rule
 
 
-def _keep(fitted: Fitted, opened: list[Record], mended: Repaired) -> Steps[tuple[Record, ...]]:
+def _keep(
+    fitted: Fitted, opened: list[Record], repaired: Iterable[Output]
+) -> Steps[tuple[Record, ...]]:
     """Commit what was set aside and decided; returns the records that stand in our place."""
-    records, outputs = (*opened, *fitted.records), (*mended.outputs, *fitted.outputs.values())
+    records, outputs = (*opened, *fitted.records), (*repaired, *fitted.outputs.values())
     if not outputs and not records:
         return ()
     lost: tuple[Record, ...] = yield Commit(outputs, records)
