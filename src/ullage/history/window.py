@@ -11,6 +11,7 @@ of its tokens, so while the bound fits, nothing needs counting (`core-feasibilit
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Sequence, Set
+from copy import copy
 from functools import partial
 from typing import TypeVar
 
@@ -33,6 +34,8 @@ from ullage.values.notices import NO_REASONING, Words
 __all__ = ["Window"]
 
 T = TypeVar("T")
+_PAST = 3
+"""How many boundaries back a history may fork without being walked again from its beginning."""
 _WORTH_CHARS = 2_000
 """Counting a shorter text is not worth remembering."""
 
@@ -56,6 +59,7 @@ class Window(ShownHistory):
         standing: how many of the first batches under a key of the ledger are shown whole.
         replaced_later: leaves that the ledger replaces before anything is decided again, so that
             nobody sees how they look at first sight.
+        past: how it was at the last boundaries, oldest first (`keep_past`).
     """
 
     def __init__(self, transcript: Transcript, meter: Meter, words: Words) -> None:
@@ -73,6 +77,7 @@ class Window(ShownHistory):
         self.calibration = Calibration(exact=meter.counter.exact)
         self.standing: dict[bytes, int] = {}
         self.replaced_later: Set[Location] = frozenset()
+        self.past: tuple[Window, ...] = ()
         self._edit_tokens: dict[Replace, int] = {}
         self._tokens: list[int] = []
         self._counted = 0
@@ -82,36 +87,35 @@ class Window(ShownHistory):
         self._settled: dict[Callable[[Window, int], bool], int] = {}
         self._tallies: dict[Callable[[Window, int], int], Tally] = {}
 
-    # ── earlier states ──
+    # ── earlier states ───────────────────────────────────────────────────────────────
 
     def keep_past(self) -> None:
         """Keep how the view is now, for a history that goes on otherwise from here (`behind`)."""
-        past = copy(self)
-        past.past = ()
-        for name, value in vars(self).items():
-            if type(value) in (dict, list, set):
-                setattr(past, name, value.copy())
-        self.past = (*self.past, past)[-_PAST:]
+        self.past = (*self.past, self._copy())[-_PAST:]
 
     def behind(self, transcript: Transcript) -> Window | None:
-        """A window over another transcript as this was last within what the two share.
+        """The view of another transcript, as this was kept last within what the two share.
 
         Args:
-            transcript: begins as this one's does, and holds nothing of it but what they share.
+            transcript: what the two share and nothing else.
         """
-        shared = len(transcript)
-        found = next((past for past in reversed(self.past) if past.size <= shared), None)
-        if found is None:
+        kept = [past for past in self.past if past.size <= len(transcript)]
+        if not kept:
             return None
-        found.keep_past()
-        (window,), found.past = found.past, ()
-        window.transcript = transcript
-        window.past = tuple(past for past in self.past if past.size < window.size)
-        window._tallies = {
-            measure: tally.copy(partial(measure, window))
-            for measure, tally in found._tallies.items()
-        }
+        window = kept.pop()._copy()
+        window.transcript, window.past = transcript, tuple(kept)
+        for measure, tally in window._tallies.items():
+            tally.measure = partial(measure, window)
         return window
+
+    def _copy(self) -> Window:
+        other = copy(self)
+        for name, value in vars(self).items():
+            if type(value) in (dict, list, set):
+                setattr(other, name, value.copy())
+        other._tallies = {measure: tally.copy() for measure, tally in self._tallies.items()}
+        other.past = ()
+        return other
 
     # ── growing ──────────────────────────────────────────────────────────────────────
 
