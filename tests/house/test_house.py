@@ -199,15 +199,6 @@ def test_importing_loads_nothing_heavy_and_touches_nothing():
     assert HEAVY & set(modules) == set()
 
 
-def test_the_time_of_an_import_is_told(capsys, record_property):
-    """Told and not asserted: it depends on the machine and on who else is at work on it."""
-    code = "import time; t = time.perf_counter(); {}; print((time.perf_counter() - t) * 1e3)"
-    times = sorted(float(_bare_python(code.format("import ullage"))) for _ in range(5))
-    record_property("import_ms", times[2])
-    with capsys.disabled():
-        sys.stdout.write(f"\nimport ullage: {times[2]:.0f} ms over bare Python (median of 5)\n")
-
-
 # What is handed out
 
 
