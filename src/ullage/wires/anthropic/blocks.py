@@ -54,7 +54,7 @@ BLOCKS = table(
         in_result=True,
         needs={"text": str},
         may=_may("citations"),
-        edited="its field",
+        edited="a text",
         carried=fields("text"),
     ),
     Block(
