@@ -42,7 +42,7 @@ Kind: TypeAlias = Literal["image", "document", "audio"]
 Becomes: TypeAlias = Literal["text", "media", "call", "result", "reasoning", "opaque", "message"]
 
 
-class Block(Struct, frozen=True, kw_only=True, gc=False):
+class Block(Struct, frozen=True, gc=False):
     """One type of a wire.
 
     Attributes:

@@ -53,7 +53,7 @@ _SCHEMAS = ("output_format.schema", "output_config.format.schema")
 _FRAME_BYTES = 170
 """What stands in a signature beside the thought, as measured (docs/tokens.md)."""
 _SOURCES = ("data", "url", "file_id")
-_UNKNOWN = Block(kind="")
+_UNKNOWN = Block("")
 
 
 class Anthropic(MessageList):

@@ -16,63 +16,41 @@ _USER, _MODEL = ("user", "function"), ("model",)
 _ANYONE = (*_USER, *_MODEL)
 
 
-def _opaque(kind: str) -> Block:
-    """What a tool of the server's was asked, or gave."""
-    return Block(kind=kind, roles=_ANYONE)
-
-
 def _blob(kind: str, holds: str) -> Block:
     """A medium, by its data or by its address."""
+    within = {kind: fields(f"mimeType displayName {holds}")}
     return Block(
-        kind=kind,
-        becomes="media",
+        kind,
+        "media",
         roles=_ANYONE,
         in_result=True,
         needs={holds: object},
         edited="a text",
         carried=fields(kind),
-        within={kind: fields(f"mimeType displayName {holds}")},
+        within=within,
         media=("image", "audio", "document"),
     )
 
 
+# fmt: off
 PARTS = table(
-    Block(
-        kind="text",
-        becomes="text",
-        text="text",
-        roles=_ANYONE,
-        edited="its field",
-        carried=fields("text"),
-    ),
+    Block("text", "text", "text", roles=_ANYONE, edited="its field", carried=fields("text")),
     _blob("inlineData", "data"),
     _blob("fileData", "fileUri"),
-    Block(
-        kind="functionCall",
-        becomes="call",
-        text="args",
-        roles=_MODEL,
-        needs={"name": str},
-        carried=fields("functionCall"),
-        within={"functionCall": fields("name args")},
-    ),
-    Block(
-        kind="functionResponse",
-        becomes="result",
-        text="response",
-        roles=_USER,
-        needs={"name": str, "response": dict},
-        carried=fields("functionResponse"),
-        within={"functionResponse": fields("name response parts")},
-    ),
-    _opaque("executableCode"),
-    _opaque("codeExecutionResult"),
-    _opaque("toolCall"),
-    _opaque("toolResponse"),
+    Block("functionCall", "call", "args", roles=_MODEL, needs={"name": str},
+          carried=fields("functionCall"), within={"functionCall": fields("name args")}),
+    Block("functionResponse", "result", "response", roles=_USER,
+          needs={"name": str, "response": dict}, carried=fields("functionResponse"),
+          within={"functionResponse": fields("name response parts")}),
+    Block("executableCode", roles=_ANYONE),
+    Block("codeExecutionResult", roles=_ANYONE),
+    Block("toolCall", roles=_ANYONE),
+    Block("toolResponse", roles=_ANYONE),
 )
+# fmt: on
 """Every field with data; of those with an object ``needs`` is what the object must have."""
 
-BLOCKS = {**PARTS, **table(Block(kind="message", becomes="message", carried=fields("parts")))}
+BLOCKS = {**PARTS, **table(Block("message", "message", carried=fields("parts")))}
 
 _BESIDE = (
     "thought thoughtSignature mediaResolution mediaProcessing audioTranscription partMetadata"

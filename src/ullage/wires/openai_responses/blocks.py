@@ -22,112 +22,51 @@ ROLES: dict[str, Role] = {
 
 _EVERYONE = ("user", "system", "developer", "assistant")
 _MODEL = ("assistant",)
-_CALL = "call_id name"
+
+
+def _text(kind: str, field: str = "text", **more: Any) -> Block:
+    """Text under a field of its own."""
+    needs = {field: str}
+    return Block(
+        kind, "text", field, needs=needs, edited="its field", carried=fields(field), **more
+    )
 
 
 def _opaque(kind: str, role: Role = "assistant", **more: Any) -> Block:
     """An item that is carried through."""
-    return Block(kind=kind, roles=(role,), **more)
+    return Block(kind, roles=(role,), **more)
 
 
 def _output(kind: str, **more: Any) -> Block:
     """What the caller's tool answered."""
-    return Block(kind=kind, becomes="result", text="output", roles=("tool",), **more)
+    return Block(kind, "result", "output", roles=("tool",), **more)
 
 
+# fmt: off
 PARTS = table(
-    Block(
-        kind="input_text",
-        becomes="text",
-        text="text",
-        roles=_EVERYONE,
-        in_result=True,
-        needs={"text": str},
-        edited="its field",
-        carried=fields("text"),
-    ),
-    Block(
-        kind="output_text",
-        becomes="text",
-        text="text",
-        roles=_MODEL,
-        needs={"text": str},
-        edited="its field",
-        carried=fields("text"),
-    ),
-    Block(
-        kind="text",
-        becomes="text",
-        text="text",
-        needs={"text": str},
-        edited="its field",
-        carried=fields("text"),
-    ),
-    Block(
-        kind="refusal",
-        becomes="text",
-        text="refusal",
-        roles=_MODEL,
-        needs={"refusal": str},
-        edited="its field",
-        carried=fields("refusal"),
-    ),
-    Block(
-        kind="input_image",
-        becomes="media",
-        roles=_EVERYONE,
-        in_result=True,
-        one_of=("image_url", "file_id"),
-        edited="a text",
-        carried=fields("image_url file_id detail"),
-        media=("image",),
-    ),
-    Block(
-        kind="input_file",
-        becomes="media",
-        roles=_EVERYONE,
-        in_result=True,
-        one_of=("file_data", "file_url", "file_id"),
-        edited="a text",
-        carried=fields("file_data file_id file_url filename"),
-        media=("document",),
-    ),
-    Block(
-        kind="input_audio",
-        becomes="media",
-        roles=("user",),
-        needs={"input_audio": dict},
-        edited="a text",
-        carried=fields("input_audio"),
-        within={"input_audio": fields("data format")},
-        media=("audio",),
-    ),
-    Block(kind="computer_screenshot"),
+    _text("input_text", roles=_EVERYONE, in_result=True),
+    _text("output_text", roles=_MODEL),
+    _text("text"),
+    _text("refusal", "refusal", roles=_MODEL),
+    Block("input_image", "media", roles=_EVERYONE, in_result=True, one_of=("image_url", "file_id"),
+          edited="a text", carried=fields("image_url file_id detail"), media=("image",)),
+    Block("input_file", "media", roles=_EVERYONE, in_result=True, edited="a text",
+          one_of=("file_data", "file_url", "file_id"), media=("document",),
+          carried=fields("file_data file_id file_url filename")),
+    Block("input_audio", "media", roles=("user",), needs={"input_audio": dict}, edited="a text",
+          carried=fields("input_audio"), within={"input_audio": fields("data format")},
+          media=("audio",)),
+    Block("computer_screenshot"),
 )
-
 ITEMS = table(
-    Block(kind="message", becomes="message", carried=fields("content phase"), prefix="msg_"),
-    Block(
-        kind="reasoning", becomes="reasoning", roles=_MODEL, needs={"summary": list}, prefix="rs_"
-    ),
-    Block(
-        kind="function_call",
-        becomes="call",
-        text="arguments",
-        roles=_MODEL,
-        needs={"call_id": str, "name": str, "arguments": str},
-        carried=fields(f"{_CALL} arguments async"),
-        prefix="fc_",
-    ),
-    Block(
-        kind="custom_tool_call",
-        becomes="call",
-        text="input",
-        roles=_MODEL,
-        needs={"call_id": str, "name": str, "input": str},
-        carried=fields(f"{_CALL} input"),
-        prefix="ctc_",
-    ),
+    Block("message", "message", carried=fields("content phase"), prefix="msg_"),
+    Block("reasoning", "reasoning", roles=_MODEL, needs={"summary": list}, prefix="rs_"),
+    Block("function_call", "call", "arguments", roles=_MODEL, prefix="fc_",
+          needs={"call_id": str, "name": str, "arguments": str},
+          carried=fields("call_id name arguments async")),
+    Block("custom_tool_call", "call", "input", roles=_MODEL, prefix="ctc_",
+          needs={"call_id": str, "name": str, "input": str},
+          carried=fields("call_id name input")),
     _output("function_call_output", carried=fields("call_id output name")),
     _output("custom_tool_call_output", carried=fields("call_id output name")),
     _output("computer_call_output", needs={"output": dict}),
@@ -141,7 +80,7 @@ ITEMS = table(
     _opaque("web_search_call"),
     _opaque("file_search_call"),
     _opaque("code_interpreter_call"),
-    Block(kind="image_generation_call", becomes="media", roles=_MODEL, media=("image",)),
+    Block("image_generation_call", "media", roles=_MODEL, media=("image",)),
     _opaque("tool_search_call", opens="call_id"),
     _opaque("tool_search_output", closes="call_id"),
     _opaque("mcp_list_tools"),
@@ -156,7 +95,7 @@ ITEMS = table(
     _opaque("compaction_trigger", "user"),
     _opaque("item_reference", needs={"id": str}),
 )
-
+# fmt: on
 BLOCKS = {**PARTS, **ITEMS}
 """Every type by its name."""
 

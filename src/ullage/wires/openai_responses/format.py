@@ -62,7 +62,7 @@ _BYTES_PER_TOKEN = 4
 _SCREENSHOT_TOKENS = 1_500
 """A screenshot of 1,280 by 800, as tiles or patches, rounded up."""
 _CLOSING = ("response.completed", "response.incomplete", "response.failed")
-_UNKNOWN = Block(kind="", roles=("assistant",))
+_UNKNOWN = Block("", roles=("assistant",))
 
 
 def _is_trigger(item: Any) -> bool:

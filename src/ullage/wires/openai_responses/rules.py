@@ -30,7 +30,7 @@ _ID = re.compile(r"[a-zA-Z0-9_-]+\Z").match
 _PREFIXES = tuple(row.prefix for row in ITEMS.values() if row.prefix)
 _APPROVAL = "mcp_approval_request"
 _ANY_ID = CALLERS_OWN | {"item_reference"}
-_UNKNOWN = Block(kind="")
+_UNKNOWN = Block("")
 
 
 class Check:
