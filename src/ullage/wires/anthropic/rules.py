@@ -11,6 +11,7 @@ from __future__ import annotations
 import re
 from typing import Any
 
+from ullage.history.pairing import At, Pairing
 from ullage.wires.anthropic.rules_blocks import IN_RESULT, judge_block, judge_fields
 from ullage.wires.anthropic.rules_extras import (
     Markers,
@@ -22,6 +23,7 @@ from ullage.wires.rules.problem import Problem, Report, Wire, kind_of, name_in
 __all__ = ["Check"]
 
 _ID = re.compile(r"[a-zA-Z0-9_-]+\Z").match
+_ODD_ID = "the id has characters not allowed in it"
 _ROLES = ("user", "assistant", "system")
 _MESSAGE = {"role", "content"}
 _SYSTEM_MESSAGE = {"role", "content", "clear_at", "output_config"}
@@ -30,16 +32,17 @@ _SYSTEM_MESSAGE = {"role", "content", "clear_at", "output_config"}
 class Check:
     """One pass over the messages.
 
-    The state of the calls machine: the calls of the last assistant message (``_batch``),
-    those not yet answered and where they were asked, how many user messages have followed,
-    whether those held nothing but results, and every call id seen so far.
+    The state of the calls machine: which call each result answers, the last assistant message
+    (``_caller``) and the ids it calls by (``_batch``), how many user messages have followed and
+    whether those held nothing but results, and every call id seen and answered so far.
     """
 
     def __init__(self) -> None:
         self._report = Report()
         self._count = 0
         self._role: str | None = None
-        self._open: dict[str, str] = {}
+        self.pairs = Pairing()
+        self._caller = -1
         self._batch: set[str] = set()
         self._answered: set[str] = set()
         self._answering = 0
@@ -61,6 +64,7 @@ class Check:
             self._report.add("A9", self._hollow, "only the last assistant message may be empty")
             self._hollow = None
         self._envelope(message, role, at)
+        self.pairs.speaker(is_model=role == "assistant")
         content = message.get("content")
         self._turn(role, content, at)
         if type(content) is str:
@@ -102,7 +106,7 @@ class Check:
             self._report.add("A20", f"messages[{at}]", sentence)
         if role == "assistant":
             self._missed(self._report)
-            self._open, self._batch, self._answering = {}, set(), 0
+            self._caller, self._batch, self._answering = at, set(), 0
             self._only_results = True
             self._server.begin_assistant()
         elif self._batch:
@@ -113,7 +117,7 @@ class Check:
 
     def _system(self, at: int) -> None:
         where = f"messages[{at}]"
-        if self._open:
+        if self._unanswered():
             self._report.add("A20", where, "a system message parts a call from its result")
         elif at == 0:
             self._report.add("A20", where, "a system message may not be the first")
@@ -121,9 +125,12 @@ class Check:
             self._report.add("A20", where, "a system message must follow a user message")
 
     def _missed(self, report: Report) -> None:
-        for call_id, where in self._open.items():
-            sentence = f"the call {call_id[:64]!r} has no tool_result in the next message"
-            report.add("A3", where, sentence)
+        for at, number in self._unanswered():
+            report.add("A3", _path(at, number), "this call has no tool_result in the next message")
+
+    def _unanswered(self) -> list[At]:
+        """The calls of the last assistant message without a result."""
+        return [call for call in self.pairs.unanswered if call[0] == self._caller]
 
     # -- within a message -----------------------------------------------------------------
 
@@ -173,26 +180,29 @@ class Check:
         if call_id in self._seen:
             self._report.add("A7", _path(at, index), "this tool_use id was used before")
         if not _ID(call_id):
-            self._report.add("A8", _path(at, index), "the id has characters not allowed in it")
+            self._report.add("A8", _path(at, index), _ODD_ID)
         if type(name) is str and not is_tool_name(name):
             self._report.add("A8", _path(at, index), "the tool's name is not allowed")
         self._seen.add(call_id)
+        if call_id not in self._batch:
+            self.pairs.call((at, index), call_id)
         self._batch.add(call_id)
-        self._open[call_id] = _path(at, index)
 
     def _result(self, block: Wire, role: str, at: int, index: int) -> None:
         call_id = block.get("tool_use_id")
         if type(call_id) is not str or role != "user":
             return
+        self._report.need(_ID(call_id), "A8", _path(at, index), _ODD_ID)
+        here = (at, index)
+        call = self.pairs.result(here, call_id)
         if call_id in self._answered:
             self._report.add("A7", _path(at, index), "this call already has a result")
         self._answered.add(call_id)
-        if self._open.pop(call_id, None) is None:
-            if call_id not in self._batch:
-                self._report.add("A4", _path(at, index), "no such call just before")
-        elif not self._only_results:
+        if (self.pairs.of(here) or (-2, 0))[0] != self._caller:
+            self._report.add("A4", _path(at, index), "no such call just before")
+        elif call is not None and not self._only_results:
             self._report.add("A5", _path(at, index), "a result stands behind another block")
-        elif self._answering > 1:
+        elif call is not None and self._answering > 1:
             sentence = "the results of one batch are split over several user messages"
             self._report.add("A6", _path(at, index), sentence)
         content = block.get("content", "")
