@@ -76,7 +76,7 @@ class AsyncSession(SessionCore):
     async def settle(self, request: Mapping[str, Any]) -> None:
         """See `Session.settle`."""
         async with self._lock:
-            await self._run(self._turn(request))
+            await self._run(self._settle(request))
             self._look_ahead()
 
     async def compact(self, request: Mapping[str, Any]) -> bool:

@@ -114,7 +114,7 @@ class SessionCore(ABC):
             repair=repair,
             decides=what_decides(chosen),
         )
-        self._kept = _Kept(state or State(), Refusals(given=limits))
+        self._kept = _Kept(state or State(), Refusals(given=limits), Memo())
         self.budget = Budget(tokens=0) if budget is None else budget
         self._payer = self.budget.join(agent, self.emit)
         self._summaries: Summaries | None = None
@@ -223,18 +223,18 @@ class SessionCore(ABC):
     def _fit(self, request: Mapping[str, Any]) -> Steps[tuple[dict[str, Any], Sent]]:
         """A view the budget allows; once that is spent, the view with the request to sum up."""
         self.budget.begin(self._payer)
-        view = yield from self._turn(request)
-        if self.budget.claim(self._payer, self._most):
-            return view, self._newest
+        turned = yield from self._turn(request)
+        if self.budget.claim(self._payer, partial(self._most, turned.window)):
+            return turned.request, self._take(turned)
+        self._take(turned)
         words = self.budget.allowance.words
-        added_tokens = self._newest.window.meter.message(words)
-        view = yield from self._turn(request, added_tokens)
-        self.budget.claim_wrap_up(self._payer, self._most(), added_tokens)
-        return self._newest.wire.wrap_up(view, words), self._newest
+        added_tokens = turned.window.meter.message(words)
+        turned = yield from self._turn(request, added_tokens)
+        self.budget.claim_wrap_up(self._payer, self._most(turned.window), added_tokens)
+        return turned.wire.wrap_up(turned.request, words), self._take(turned)
 
-    def _most(self) -> Claim:
-        """The most that the call of the newest view can come to."""
-        window = self.window
+    def _most(self, window: Window) -> Claim:
+        """The most that the call of a view can come to."""
         model = window.meter.model
         info = lookup(model)
         reserve = self._kept.refusals.limits(model).window_tokens - window.limit_tokens
@@ -243,8 +243,8 @@ class SessionCore(ABC):
 
     def _turn(
         self, request: Mapping[str, Any], added_tokens: int = 0, *, now: bool = False
-    ) -> Steps[dict[str, Any]]:
-        """One turn, and everything the session knows after it."""
+    ) -> Steps[Turned]:
+        """One turn. What it comes to is the session's once it is taken (`_take`)."""
         kept = self._kept
         memo = kept.memo or Memo()
         self._kept = kept._replace(memo=None)
@@ -254,17 +254,17 @@ class SessionCore(ABC):
         named = model if isinstance(model, str) and model else self.settings.model
         limits, asking = kept.refusals.next_limits(named), self._asking(named)
         settings = replace(self.settings, limits=limits, asking=asking)
-        turned = yield from turn(request, kept.state, memo, settings, added_tokens, now=now)
-        self._turned(turned, memo)
-        return turned.request
+        return (yield from turn(request, kept.state, memo, settings, added_tokens, now=now))
 
-    def _turned(self, turned: Turned, memo: Memo) -> None:
-        state = self._paid(turned.state)
-        kept = self._kept._replace(state=state, memo=memo, newest=Sent(turned))
+    def _take(self, turned: Turned) -> Sent:
+        """Know what a turn came to from now on."""
+        state, sent = self._paid(turned.state), Sent(turned)
+        kept = self._kept._replace(state=state, memo=turned.memo, newest=sent)
         self._kept = kept.with_events(*turned.events)
         for event in turned.events:
             if event.kind == "diagnostic":
                 _say(event.why)
+        return sent
 
     def _handed_out(self, view: object) -> None:
         """Note that somebody has this view of the newest turn."""
@@ -280,8 +280,11 @@ class SessionCore(ABC):
     def _compact(self, request: Mapping[str, Any]) -> Steps[bool]:
         if self.settings.policy.on_request is None:
             raise ConfigError("policy", "it has no compaction", "Use a policy that compacts.")
-        yield from self._turn(request, now=True)
-        return any(event.kind == "compacted" for event in self._newest.events)
+        sent = self._take((yield from self._turn(request, now=True)))
+        return any(event.kind == "compacted" for event in sent.events)
+
+    def _settle(self, request: Mapping[str, Any]) -> Steps[None]:
+        self._take((yield from self._turn(request)))
 
     def _paid(self, state: State) -> State:
         """The state with what summaries came to since the last time."""
@@ -308,7 +311,7 @@ class SessionCore(ABC):
         self.budget.settle(self._payer, usage, sent.model, estimate)
         sent.heard = heard
         if kept.memo is not None:
-            kept.memo.outdate(sent.window.transcript, (sent.key,))
+            kept.memo.outdate(sent.window.transcript, [sent.key])
         refusals = kept.refusals.reported()
         kept = self._kept._replace(state=state, memo=kept.memo, refusals=refusals)
         self._kept = kept.with_events(*_told_of(reply, usage))

@@ -108,7 +108,7 @@ class Session(SessionCore):
             FormatError, OverLimitError, StoreError: see `fit`.
         """
         with self._lock:
-            self._run(self._turn(request))
+            self._run(self._settle(request))
 
     def compact(self, request: Mapping[str, Any]) -> bool:
         """Compact this history now, whatever the pressure; nothing is to be sent.

@@ -23,7 +23,7 @@ from collections.abc import Generator, Iterable, Sequence
 from typing import Any, TypeAlias, TypeVar
 
 from ullage.errors import OverLimitError
-from ullage.history.ledger import Ledger
+from ullage.history.ledger import Ledger, latest_record
 from ullage.history.transcript import Location
 from ullage.history.window import PAST, Window
 from ullage.stages.bound import left_out
@@ -33,7 +33,7 @@ from ullage.stages.stall import stall
 from ullage.turn.batches import Fitted, cuts_of, edited_from, keep
 from ullage.turn.filling import Asking, fill, for_history, refusal
 from ullage.turn.first_sight import take_in
-from ullage.turn.terms import Terms
+from ullage.turn.terms import Agreed
 from ullage.values.edits import Cut, Replace, Skipped
 from ullage.values.effects import Prepared, Summarise
 from ullage.values.events import Event
@@ -46,9 +46,8 @@ _Asks: TypeAlias = Generator[Summarise | Prepared, Any, T]
 
 def fit(
     window: Window,
-    ledger: Ledger,
+    agreed: Agreed,
     policy: Policy,
-    terms: Terms,
     *,
     asking: Asking | None = None,
     now: bool = False,
@@ -60,17 +59,16 @@ def fit(
 
     Args:
         window: where the last run left it, or a new one. It is moved forward.
-        ledger: everything decided and observed so far.
+        agreed: everything decided and observed so far, and on what terms it is gone on from.
         policy: the stages.
-        terms: what decides here (`ullage.turn.terms`).
         asking: who is asked for summaries, or None for nobody.
         now: run the policy's compaction at the end, whatever the pressure.
 
     Raises:
         OverLimitError: the untouchable parts alone are over the limit.
     """
-    fitted = Fitted(ledger, {}, [], [])
-    transcript = window.transcript
+    ledger, terms, transcript = agreed.ledger, agreed.terms, window.transcript
+    fitted = Fitted(ledger, {}, list(agreed.records), [])
     settled = _settled(window, ledger)
     window.replaced_later = _replaced(window, ledger, settled)
     stops = list(transcript.boundaries(window.size)) or [len(transcript)]
@@ -90,6 +88,8 @@ def fit(
     _settle(window, policy, fitted)
     if not window.within(window.limit_tokens, surely=True):
         _refuse(window)
+    if fitted.records:
+        fitted.records.append(latest_record(transcript.chain, fitted.records))
     return fitted
 
 

@@ -25,18 +25,19 @@ from ullage.history.window import Window
 from ullage.spend.cost import cost_usd
 from ullage.stages.policy import Policy
 from ullage.tokens.catalog import lookup
-from ullage.turn.engine import Fitted, fit
+from ullage.turn.engine import fit
 from ullage.turn.filling import Asking
 from ullage.turn.memo import Line, Memo
+from ullage.turn.rendering import render
 from ullage.turn.request import Request, read
-from ullage.turn.terms import Agreed, agree, latest_record, look_up
+from ullage.turn.terms import Agreed, agree, look_up
 from ullage.values.effects import Commit, Output, Record, Steps
 from ullage.values.events import Event
 from ullage.values.limits import Limits
 from ullage.values.notices import Words
 from ullage.values.toolset import Toolset
 from ullage.values.usage import Usage
-from ullage.wires import Format, format_of
+from ullage.wires import Format, Head, format_of
 from ullage.wires.repaired import Repaired, news, remember
 
 __all__ = ["Settings", "State", "Turned", "observe", "recall_tools", "turn", "wire_of"]
@@ -90,6 +91,7 @@ class Turned(Struct, frozen=True):
         window: the window behind the request.
         wire: the format of the request.
         offers: whether the recall tools stand in it.
+        memo: what is remembered for speed, brought up to date.
     """
 
     request: dict[str, Any]
@@ -98,6 +100,7 @@ class Turned(Struct, frozen=True):
     window: Window
     wire: Format
     offers: bool
+    memo: Memo
 
 
 def turn(
@@ -128,28 +131,26 @@ def turn(
     wire = wire_of(state, settings)
     asked = read(request, settings.model, wire, memo.envelopes)
     asked, repaired, fresh = _repaired(asked, memo, settings)
-    line = memo.follow(asked, canon.root(asked.wire.name, settings.tenant))
+    line = memo.follow(asked, settings.tenant)
     ledger, lost = state.ledger, tuple[Record, ...]()
     while True:
-        ledger = yield from look_up(line, ledger.with_records(lost))
+        ledger = yield from look_up(line, ledger.with_records(lost) if lost else ledger)
         agreed = _agree(line, ledger, asked, state, settings)
         window, events, tools = _open_window(line, agreed, asked, settings, memo, added_tokens)
-        fitted = yield from fit(
-            window, agreed.ledger, settings.policy, agreed.terms, asking=settings.asking, now=now
-        )
-        records = _records(line, (*agreed.records, *fitted.records))
-        lost = yield from _keep(fitted, records, fresh.outputs)
+        fitted = yield from fit(window, agreed, settings.policy, asking=settings.asking, now=now)
+        outputs = (*fresh.outputs, *fitted.outputs.values())
+        lost = yield from _commit(outputs, tuple(fitted.records))
         if not lost:
             break
         line.begin_again()
-    memo.keep(line)
-    memo.repaired = remember(repaired, memo.repaired)
-    memo.outdate(line.transcript, (record.key for record in fitted.records))
-    line.latest = None if records else line.latest
+    memo.keep(line, fitted.records)
+    if settings.repair:
+        memo.repaired = remember(repaired, memo.repaired)
     state = replace(state, format=asked.wire.name, opened=agreed.terms.opened, ledger=fitted.ledger)
     told = (*fresh.events, *agreed.events, *events, *fitted.events)
-    rendered = _render(asked, line, window, tools)
-    return Turned(rendered, state, told, window, asked.wire, _offers(asked, window.words, tools))
+    rendered = render(asked, line, window, tools)
+    offers = _offers(asked, window.words, tools)
+    return Turned(rendered, state, told, window, asked.wire, offers, memo)
 
 
 def wire_of(state: State, settings: Settings) -> Format | None:
@@ -209,7 +210,7 @@ def _open_window(
     limits, events = _limits(envelope.model, settings, memo)
     window.context_tokens = limits.window_tokens
     window.limit_tokens = limits.prompt_tokens(envelope.head.asked_output_tokens)
-    window.head_tokens = memo.head_tokens(line.meter, envelope.head, tools) + added_tokens
+    window.head_tokens = _head_tokens(line, envelope.head, tools) + added_tokens
     window.head_texts = (*envelope.head.texts, *envelope.head.schemas)
     window.reasoning, window.thinks_first = envelope.reasoning, envelope.thinks_first
     return window, events, tools
@@ -240,27 +241,21 @@ def _assumed(model: str, rule: Literal["warn", "error"] | int, cautious_tokens: 
     return cautious_tokens if rule == "warn" else rule
 
 
-def _records(line: Line, decided: tuple[Record, ...]) -> tuple[Record, ...]:
-    """What is to be kept, with the record that tells other sessions of it."""
-    return (*decided, latest_record(line.transcript, decided)) if decided else ()
+def _head_tokens(line: Line, head: Head, tools: Tools) -> int:
+    """Tokens of the head and of the tools that are added to it; counted when they change."""
+    if line.head is None or line.head[:2] != (head, tools):
+        meter, texts = line.meter, map(canon.canonical_json, tools)
+        schema_tokens = sum(map(meter.text, head.schemas))
+        line.head = (head, tools, meter.head((*head.texts, *texts)) + schema_tokens)
+    return line.head[2]
 
 
-def _keep(
-    fitted: Fitted, records: tuple[Record, ...], repaired: tuple[Output, ...]
-) -> Steps[tuple[Record, ...]]:
-    """Commit what was set aside and decided; returns the records that stand in our place."""
-    outputs = (*repaired, *fitted.outputs.values())
+def _commit(outputs: tuple[Output, ...], records: tuple[Record, ...]) -> Steps[tuple[Record, ...]]:
+    """Keep what was set aside and decided; returns the records that stand in our place."""
     if not outputs and not records:
         return ()
     lost: tuple[Record, ...] = yield Commit(outputs, records)
     return lost
-
-
-def _render(asked: Request, line: Line, window: Window, tools: Tools) -> dict[str, Any]:
-    """The view as a request: untouched messages are the caller's own objects."""
-    leading = asked.envelope.head.leading
-    messages = line.rendering.messages(asked.history, line.copies, leading, window, asked.wire)
-    return asked.rendered(messages, tools)
 
 
 def _added_tools(asked: Request, words: Words) -> Tools:
