@@ -18,7 +18,7 @@ from typing import Any
 
 from msgspec import Struct
 
-from ullage.errors import ConfigError, FormatError, SpillNotFound
+from ullage.errors import FormatError, SpillNotFound
 from ullage.history import canon
 from ullage.history.transcript import Transcript
 from ullage.history.window import Window
@@ -31,7 +31,7 @@ from ullage.tokens.meter import Meter
 from ullage.values.edits import Cut, Replace, storable
 from ullage.values.effects import Output
 from ullage.values.notices import Words
-from ullage.wires import FORMATS, Format
+from ullage.wires import Format, format_of
 
 __all__ = [
     "PruneResult",
@@ -165,7 +165,7 @@ def prune_messages(
     context_limit: int,
     settings: ThreeLayerSettings = _DEFAULTS,
     *,
-    format: str = "openai-chat",
+    format: str | Format = "openai-chat",
 ) -> PruneResult:
     """Cut old tool outputs to their first characters, if the window is nearly full.
 
@@ -183,9 +183,7 @@ def prune_messages(
         ConfigError: the format is not known.
         FormatError: a message is not what its format says it is.
     """
-    if format not in FORMATS:
-        raise ConfigError("format", f"{format!r} is not known", f"Use one of {', '.join(FORMATS)}.")
-    wire = FORMATS[format]
+    wire = format_of(format)
     window = window_of(messages, wire)
     window.context_tokens = window.limit_tokens = context_limit
     cuts = pruning(settings, held_tokens=current_tokens)(window)

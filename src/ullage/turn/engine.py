@@ -26,6 +26,7 @@ from msgspec import Struct
 
 from ullage.errors import OverLimitError
 from ullage.history.ledger import Ledger
+from ullage.history.transcript import Location
 from ullage.history.window import Window
 from ullage.stages.bound import left_out
 from ullage.stages.policy import Policy, Stage
@@ -87,6 +88,7 @@ def fit(
     fitted = Fitted(ledger, {}, [], [])
     transcript = window.transcript
     settled = _settled(window, ledger)
+    window.replaced_later = _replaced(window, ledger, settled)
     for length in list(transcript.boundaries(window.size)) or [len(transcript)]:
         _learn(window, ledger)
         keys = transcript.decision_keys(window.size, length)
@@ -158,6 +160,23 @@ def _settled(window: Window, ledger: Ledger) -> int:
             settled = length if decided[-1] and length < len(transcript) else before
         before = length
     return settled
+
+
+def _replaced(window: Window, ledger: Ledger, settled: int) -> set[Location]:
+    """The leaves that the batches of settled places replace: what is decided next sees no other.
+
+    So they need not be cut at first sight, nor counted.
+    """
+    replaced, before = set[Location](), window.size
+    for length in window.transcript.boundaries(before) if settled > before else ():
+        if length > settled:
+            break
+        for key in window.transcript.decision_keys(before, length):
+            edits = (edit for batch in ledger.at(key).batches for edit in batch.edits)
+            spots = (window.spot_for(edit, length) for edit in edits if isinstance(edit, Replace))
+            replaced.update(spot for spot in spots if spot is not None)
+        before = length
+    return replaced
 
 
 def _first_sight(window: Window, policy: Policy, fitted: Fitted) -> None:
@@ -336,9 +355,10 @@ def _show(window: Window, edits: Iterable[Edit], fitted: Fitted, *, tell: bool) 
     """Apply edits and tell of each that took effect. Returns how many did."""
     shown = 0
     for edit in edits:
-        tokens = window.apply(edit)
-        shown += tokens is not None
-        if tokens is not None and tell:
+        if not tell:
+            shown += window.show(edit)
+        elif (tokens := window.apply(edit)) is not None:
+            shown += 1
             fitted.events.append(_event(window, edit, *tokens))
     return shown
 
