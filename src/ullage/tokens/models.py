@@ -4,8 +4,7 @@ OpenAI's encodings are public up to GPT-5; for later models o200k_base is assume
 counter says so. Claude has had two vocabularies since version 3, told apart by the version
 number; a Claude without one is taken for the newest, which counts more. Only OpenAI's models
 need a vocabulary in memory: all others are estimated from their bytes, an unknown one as if it
-were OpenAI's. Names arrive with prefixes of gateways and clouds
-(``bedrock/us.anthropic.claude-…``), so they are searched, not matched from the start.
+were OpenAI's.
 """
 
 from __future__ import annotations
@@ -24,12 +23,13 @@ from ullage.tokens.exact import (
     load,
     load_in_thread,
 )
+from ullage.values.model_names import plain_name
 
 __all__ = ["Family", "counter_for", "family_of", "is_ready", "make_ready", "preload"]
 
 Family: TypeAlias = Literal["openai", "claude-v3", "claude-v4.8", "gemini", "unknown"]
 
-_O200K = re.compile(r"gpt-?4o|gpt-?4\.[15]|gpt-?5|chatgpt-4o|gpt-oss|codex|(?:^|[/.])o[134](?:-|$)")
+_O200K = re.compile(r"gpt-?4o|gpt-?4\.[15]|gpt-?5|chatgpt-4o|gpt-oss|codex|^o[134](?:-|$)")
 _CL100K = re.compile(r"gpt-?4|gpt-?3\.?5|text-embedding")
 _OPENAI = re.compile(r"gpt|openai|computer-use")
 _CLAUDE = re.compile(r"claude\D*?(\d{1,2})(?:[-.](\d{1,2}))?(?!\d)")
@@ -51,7 +51,7 @@ def counter_for(model: str) -> Counter:
         return estimate(family, _ESTIMATES[family])
     if family == "unknown":
         return estimate("o200k_base", "an estimate for an unknown model")
-    name = model.lower()
+    name = plain_name(model)
     is_older = _CL100K.search(name) and not _O200K.search(name)
     encoding = "cl100k_base" if is_older else "o200k_base"
     if not is_installed():
@@ -63,9 +63,9 @@ def counter_for(model: str) -> Counter:
 
 def family_of(model: str) -> Family:
     """Whose tokens a model's name speaks of."""
-    name = model.lower()
-    if "claude" in name:
-        return _claude_family(name)
+    if "claude" in model.lower():
+        return _claude_family(model.lower())
+    name = plain_name(model)
     if "gemini" in name or "gemma" in name:
         return "gemini"
     if _O200K.search(name) or _CL100K.search(name) or _OPENAI.search(name):

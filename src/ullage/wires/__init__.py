@@ -14,6 +14,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from ullage.errors import ConfigError, FormatError
+from ullage.values.model_names import plain_name
 from ullage.wires.anthropic.format import Anthropic
 from ullage.wires.base import Change, Format, Head, ToolSpec, field
 from ullage.wires.gemini.format import Gemini
@@ -104,7 +105,7 @@ def _by_structure(request: Mapping[str, Any]) -> str | None:
 
 
 def _by_model(model: str) -> str | None:
-    name = model.lower().rsplit("/", 1)[-1]
+    name = plain_name(model)
     if "claude" in name:
         return "anthropic"
     return "openai-chat" if name.startswith(_OPENAI_FAMILIES) else None

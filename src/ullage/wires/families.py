@@ -16,6 +16,7 @@ from msgspec import Struct
 
 from ullage.errors import ConfigError
 from ullage.values.messages import ReasoningRule
+from ullage.values.model_names import plain_name
 
 __all__ = ["FAMILIES", "Family", "family_of"]
 
@@ -135,7 +136,7 @@ FAMILIES = (
     Family(
         name="no reasoning",
         format="openai-chat",
-        models=r"(?:^|[/.])(?:gpt|o\d|chatgpt)",
+        models=r"^(?:gpt|o\d|chatgpt)",
         bound_to="nothing",
         edit_before="none",
         may_drop=_ANY_RUN,
@@ -197,7 +198,7 @@ def family_of(format: str, model: str) -> Family:
     Raises:
         ConfigError: there is no such format.
     """
-    name = model.lower()
+    name = plain_name(model)
     for row in FAMILIES:
         if row.format == format and re.search(row.models, name) is not None:
             return row

@@ -5,12 +5,14 @@ from __future__ import annotations
 import re
 from typing import Any
 
+from ullage.values.model_names import plain_name
+
 __all__ = ["claude", "is_gpt_6_2", "signs_calls", "signs_no_calls", "takes_no_system_messages"]
 
 _CLAUDE = re.compile(r"claude-(?:([a-z]+)-)?(\d{1,2})(?:[-.](\d{1,2}))?(?!\d)")
 _SIGNING = re.compile(r"gemini-(?:[3-9]|\d\d)")
 _NOT_SIGNING = re.compile(r"gemini-[12](?!\d)")
-_GPT_6_2 = re.compile(r"(?:^|[/.])gpt-6[.-]2(?!\d)")
+_GPT_6_2 = re.compile(r"^gpt-6[.-]2(?!\d)")
 
 
 def claude(model: Any) -> tuple[str, tuple[int, int]] | None:
@@ -34,7 +36,7 @@ def takes_no_system_messages(model: Any) -> bool:
 
 def is_gpt_6_2(model: Any) -> bool:
     """Whether it is of the GPT-6.2 family."""
-    return isinstance(model, str) and _GPT_6_2.search(model) is not None
+    return isinstance(model, str) and _GPT_6_2.search(plain_name(model)) is not None
 
 
 def signs_calls(model: Any) -> bool:
