@@ -7,8 +7,9 @@ from hypothesis import strategies as st
 from ullage.tokens.catalog import lookup
 from ullage.tokens.models import counter_for, family_of
 from ullage.values.model_names import plain_name
-from ullage.wires import families, recognise
-from ullage.wires.models import is_gpt_6_2
+from ullage.wires import FORMATS, recognise
+from ullage.wires.format import family_of as wire_family_of
+from ullage.wires.openai_chat.models import is_gpt_6_2
 
 SPELT = {
     "gpt-4.1": ["openai:gpt-4.1", "azure:gpt-4.1", "azure_openai:gpt-4.1", "openai/gpt-4.1"],
@@ -45,8 +46,8 @@ def test_a_model_is_known_by_whatever_prefix(plain, spelt):
     )
     assert family_of(spelt) == family_of(plain)
     assert counter_for(spelt) == counter_for(plain)
-    for format in ("anthropic", "openai-chat", "openai-responses", "gemini"):
-        assert families.family_of(format, spelt) == families.family_of(format, plain)
+    for wire in FORMATS.values():
+        assert wire_family_of(wire.families, spelt) == wire_family_of(wire.families, plain)
 
 
 @pytest.mark.parametrize("name", ["openai:gpt-4.1", "azure:o3-mini", "anthropic:claude-opus-5"])

@@ -24,7 +24,7 @@ from typing import Any, Never
 from weakref import WeakSet
 
 from ullage.errors import BudgetExceeded, ConfigError
-from ullage.presets.environment import whole_number
+from ullage.presets.environment import TOKEN_BUDGET, whole_number
 from ullage.spend.allowance import WRAP_UP, Allowance, Claim, OnExceeded, Unit
 from ullage.spend.calls import By, Call, Spent, totals
 from ullage.spend.cost import cost_usd, worst_usd
@@ -114,10 +114,10 @@ class Budget:
         self._spent = spent or Spent()
         self._calls: list[Call] = []
         self._has_warned = False
-        self._has_told_exceeded = False
+        self._has_reported_exceeded = False
 
     @classmethod
-    def from_env(cls, name: str = "SRE_AGENT_TOKEN_BUDGET", **settings: Any) -> Budget:
+    def from_env(cls, name: str = TOKEN_BUDGET, **settings: Any) -> Budget:
         """A budget of as many tokens as an environment variable says; read now, once.
 
         Unset, empty or 0 means no limit (multi-stage, Configuration); thousands may be
@@ -128,7 +128,7 @@ class Budget:
             settings: the other settings of a budget.
 
         Raises:
-            ConfigError: the variable holds no whole number; its value is not told.
+            ConfigError: the variable holds no whole number; its value is not shown.
         """
         return cls(tokens=whole_number(name) or 0, **settings)
 
@@ -206,8 +206,8 @@ class Budget:
             if used_up is not None and self.allowance.on_exceeded == "wrap_up":
                 return False
             payer.claim = asked
-            if used_up is not None and not self._has_told_exceeded:
-                self._has_told_exceeded = True
+            if used_up is not None and not self._has_reported_exceeded:
+                self._has_reported_exceeded = True
                 payer.tell(Event(kind="warned", where="budget", why=self._why(used_up, payer)))
             return True
 
