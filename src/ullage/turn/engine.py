@@ -27,7 +27,7 @@ from msgspec import Struct
 from ullage.errors import OverLimitError
 from ullage.history.ledger import Ledger
 from ullage.history.transcript import Location
-from ullage.history.window import Window
+from ullage.history.window import PAST, Window
 from ullage.stages.bound import left_out
 from ullage.stages.policy import Policy, Stage
 from ullage.stages.pressure import is_frozen
@@ -89,7 +89,10 @@ def fit(
     transcript = window.transcript
     settled = _settled(window, ledger)
     window.replaced_later = _replaced(window, ledger, settled)
-    for length in list(transcript.boundaries(window.size)) or [len(transcript)]:
+    stops = list(transcript.boundaries(window.size)) or [len(transcript)]
+    for length in stops:
+        if settled <= window.size < length and length in stops[-PAST:]:
+            window.keep_past()
         _learn(window, ledger)
         keys = transcript.decision_keys(window.size, length)
         window.extend(length)
@@ -287,6 +290,7 @@ def _keep(
     _owe(window, first, window.size)
     if span is not None and window.span is not span:
         fitted.outputs.pop(span[2].ref, None)  # its index, if made just now: the history gives it
+    window.outdate_past(key)
     batch = Batch(stage, policy.name, edits, before, window.estimate)
     fitted.ledger, record = fitted.ledger.with_batch(key, batch)
     fitted.records.append(record)

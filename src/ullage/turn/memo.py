@@ -22,6 +22,7 @@ from ullage.tokens.meter import Meter
 from ullage.turn.rendering import Rendering
 from ullage.values.effects import Output
 from ullage.values.messages import Message
+from ullage.values.notices import Words
 from ullage.wires import Format, Head
 from ullage.wires.repaired import Repaired
 
@@ -33,16 +34,24 @@ LINES = 4
 class Line:
     """One line of history: copies of its raw messages, and what was worked out from them.
 
-    ``window`` is set by the turn that opens the line, before anybody reads it.
+    ``window`` is set by the turn that opens the line, before anybody reads it. ``begun`` is how
+    another line was shown up to where this one left it, or None.
     """
 
-    __slots__ = ("copies", "rendering", "transcript", "window")
+    __slots__ = ("begun", "copies", "rendering", "transcript", "window")
     window: Window
 
     def __init__(self, transcript: Transcript) -> None:
         self.copies: list[Any] = []
         self.transcript = transcript
         self.rendering = Rendering()
+        self.begun: Window | None = None
+
+    def window_for(self, words: Words, meter: Meter) -> Window:
+        """A window in these words that was walked as far as is known."""
+        begun, self.begun = self.begun, None
+        known = begun is not None and begun.words == words and begun.meter is meter
+        return begun if begun is not None and known else Window(self.transcript, meter, words)
 
 
 class Memo:
@@ -173,8 +182,11 @@ def _take_over(line: Line, old: Line, shared: int, anew: Mapping[int, Message]) 
     """Take what was worked out for the shared part of another line, but for what is anew."""
     line.copies, line.transcript = old.copies[:shared], old.transcript.upto(shared)
     line.rendering = old.rendering.upto(shared)
+    line.begun = old.window.behind(line.transcript)
     for index, message in anew.items():
         line.transcript.refresh(index, message)
+        if line.begun is not None:
+            line.begun.refresh(index)
 
 
 def _append(line: Line, raws: Sequence[Any], leading: int, wire: Format) -> None:

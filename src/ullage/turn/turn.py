@@ -140,7 +140,7 @@ def turn(
             state, events, records = _open(line.transcript, state, request, model, settings, wire)
             opened = state.opened or Opened("", recall=False)
             words = _words(opened, settings.policy)
-            line.window = Window(line.transcript, memo.meter, words)
+            line.window = line.window_for(words, memo.meter)
         try:
             tools = _added_tools(request, model, wire, line.window.words)
             events += _measure(line.window, head, tools, model, settings, memo)
