@@ -64,6 +64,27 @@ MUTANTS = (
         "a batch with a lone surrogate is not read again",
     ),
     Mutant(
+        _LEDGER,
+        "    return (*each[:n], value)",
+        "    return (*each[:n], *(each[n:] or (value,)))",
+        _TESTS_LEDGER,
+        "a batch that another worker wrote first does not win",
+    ),
+    Mutant(
+        _LEDGER,
+        "{**self.at(key).observed, observed.model: observed}",
+        "{observed.model: observed}",
+        _TESTS_LEDGER,
+        "one model's usage takes the place of another's",
+    ),
+    Mutant(
+        _LEDGER,
+        "return entry  # a newer version wrote it",
+        "raise  # a newer version wrote it",
+        _TESTS_LEDGER,
+        "a record of a newer version ends the session",
+    ),
+    Mutant(
         _GUARD,
         "int(window.limit_tokens * start), surely=True)",
         "int(window.limit_tokens * start))",
@@ -98,6 +119,90 @@ MUTANTS = (
         _TESTS_GUARD,
         "the newest messages are condensed too",
     ),
+    Mutant(
+        _WINDOW,
+        "total = self.meter.framing(message)",
+        "total = 0",
+        _TESTS_WINDOW,
+        "a message costs less than its framing",
+    ),
+    Mutant(
+        _WINDOW,
+        "return min(at, stop)",
+        "return at",
+        _TESTS_WINDOW,
+        "what is settled goes beyond what was asked for",
+    ),
+    Mutant(
+        _WINDOW,
+        "apply = self.calibration.upper if surely else self.calibration.apply",
+        "apply = self.calibration.apply",
+        _TESTS_WINDOW,
+        "what surely fits is asked of an estimate",
+    ),
+    Mutant(
+        "turn/batches.py",
+        "    fitted.records.append(record)\n    set_aside(cuts, fitted)",
+        "    set_aside(cuts, fitted)",
+        _TESTS_ENGINE,
+        "a batch is shown and never kept",
+    ),
+    Mutant(
+        "turn/batches.py",
+        "    fitted.records.append(record)\n    set_aside(cuts, fitted)",
+        "    fitted.records.append(record)",
+        _TESTS_ENGINE,
+        "what a batch leaves out is never kept",
+    ),
+    Mutant(
+        _ENGINE,
+        "        if length > settled:\n            is_end",
+        "        if True:\n            is_end",
+        _TESTS_ENGINE,
+        "a settled place is decided again",
+    ),
+    Mutant(
+        _ENGINE,
+        "observed.reported_tokens - observed.estimated_tokens < window.limit_tokens:",
+        "True:",
+        _TESTS_ENGINE,
+        "one absurd report makes every later request too long",
+    ),
+    Mutant(
+        _ENGINE,
+        "if cuts and is_frozen(window):",
+        "if False:",
+        _TESTS_ENGINE,
+        "a batch is made in an open turn whose thinking must stay",
+    ),
+    Mutant(
+        _MEMO,
+        "if canon.digest_of(message) != line.transcript.digests[index]:",
+        "if False:",
+        _TESTS_MEMO,
+        "a changed message is taken for the old one in other words",
+    ),
+    Mutant(
+        _MEMO,
+        "        line.transcript.counts = {}",
+        "        pass",
+        _TESTS_MEMO,
+        "one model's counts are taken for another's",
+    ),
+    Mutant(
+        _MEMO,
+        "            line.window.refresh(index)",
+        "            pass",
+        _TESTS_MEMO,
+        "a message in other words keeps its old count",
+    ),
+    Mutant(
+        _MEMO,
+        "any(find(key) is not None for key in wanted):",
+        "False:",
+        _TESTS_MEMO,
+        "a branch does not hear of what its beginning was decided",
+    ),
 )
 
 
@@ -105,7 +210,8 @@ def caught(mutant: Mutant, copy: Path) -> tuple[bool, float]:
     """Whether the nearest tests fail with the mutant in a copy of ``src``, and in how many s."""
     file = copy / "ullage" / mutant.file
     right = file.read_text(encoding="utf-8")
-    assert right.count(mutant.right) == 1, f"not there once: {mutant.right}"
+    if right.count(mutant.right) != 1:
+        raise SystemExit(f"{mutant.file} does not hold this once, write it anew: {mutant.right}")
     wrong = right.replace(mutant.right, mutant.wrong)
     compile(wrong, mutant.file, "exec")  # a fault, and no file that cannot be read
     file.write_text(wrong, encoding="utf-8")

@@ -103,3 +103,36 @@ def test_a_memo_changes_nothing_but_speed(turns, data):
 
 def new_session(**more):
     return Session("gpt-4.1", limits=Limits(window_tokens=6_000), recall=True, **more)
+
+
+def test_a_message_in_other_words_of_the_same_meaning_is_counted_anew():
+    messages = [{"role": "user", "content": "one two three four five six seven"}]
+    session = new_session()
+    session.fit({"messages": messages})
+    messages[0]["content"] = [{"type": "text", "text": "one two three four five six seven"}]
+    messages[0]["name"] = "somebody with a long name"
+    again = new_session()
+    assert session.fit({"messages": messages}) == again.fit({"messages": messages})
+    assert session.window.tokens == again.window.tokens
+
+
+def test_another_models_counts_are_its_own():
+    text = "".join(chr(0x4E00 + n) for n in range(900))
+    messages = [{"role": "user", "content": text}]
+    session, other = new_session(), new_session()
+    session.fit({"model": "gpt-4.1", "messages": messages})
+    session.fit({"model": "gpt-4", "messages": messages})
+    other.fit({"model": "gpt-4", "messages": messages})
+    assert session.window.tokens == other.window.tokens
+
+
+def test_a_branch_hears_of_what_is_decided_at_its_beginning():
+    call = histories.Call("bash", "a.py", "a line of output\n" * 100)
+    messages = histories.wire("openai-chat", [histories.Turn(calls=(call,))] * 12)
+    session = new_session()
+    fork = [*messages[:-2], {"role": "user", "content": "Something else."}]
+    session.fit({"messages": messages[:-4]})
+    session.fit({"messages": fork})
+    session.fit({"messages": messages})
+    cold = new_session(state=session.state)
+    assert session.fit({"messages": fork}) == cold.fit({"messages": fork})
