@@ -184,24 +184,17 @@ MUTANTS = (
     ),
     Mutant(
         _MEMO,
-        "        line.transcript.counts = {}",
-        "        pass",
+        "if line.meter is meter and shared == len(line.copies):",
+        "if shared == len(line.copies):",
         _TESTS_MEMO,
-        "one model's counts are taken for another's",
+        "a history goes on in the line of another model",
     ),
     Mutant(
         _MEMO,
-        "            line.window.refresh(index)",
-        "            pass",
+        "return min(len(line.copies), len(ours)), reworded",
+        "return len(line.copies), reworded",
         _TESTS_MEMO,
-        "a message in other words keeps its old count",
-    ),
-    Mutant(
-        _MEMO,
-        "any(find(key) is not None for key in wanted):",
-        "False:",
-        _TESTS_MEMO,
-        "a branch does not hear of what its beginning was decided",
+        "a rewound history is taken for the longer one",
     ),
 )
 

@@ -3,11 +3,12 @@
 from functools import partial
 
 import pytest
+from msgspec.structs import replace
 
 from tests import histories
 from tests.fold import fit
 from ullage import Limits, OverLimitError, Policy
-from ullage.history.ledger import Ledger
+from ullage.history.ledger import Ledger, Observed
 from ullage.stages.default import DEFAULT
 from ullage.stages.emergency import emergency
 from ullage.stages.pressure import over_share
@@ -157,6 +158,17 @@ def test_what_a_batch_leaves_out_is_kept_though_no_first_sight_did():
     kept = {output.ref for each in effects if isinstance(each, Commit) for output in each.outputs}
     assert pruned
     assert pruned <= kept
+
+
+def test_no_report_makes_every_later_request_too_long():
+    """Where what we do not see is over the limit by itself, the report calibrates nothing (F64)."""
+    _, turned = step(MESSAGES[:-2])
+    window = turned.window
+    key = window.transcript.decision_key(window.size)
+    seen = Observed(30_000, 12_000, 0, window.meter.model)
+    ledger, _ = turned.state.ledger.with_observed(key, seen)
+    _, again = step(MESSAGES, state=replace(turned.state, ledger=ledger))
+    assert again.window.estimate == again.window.tokens
 
 
 def test_in_an_open_turn_that_must_keep_its_thinking_no_batch_is_made_and_that_is_told():

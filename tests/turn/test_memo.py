@@ -105,25 +105,34 @@ def new_session(**more):
     return Session("gpt-4.1", limits=Limits(window_tokens=6_000), recall=True, **more)
 
 
-def test_a_message_in_other_words_of_the_same_meaning_is_counted_anew():
-    messages = [{"role": "user", "content": "one two three four five six seven"}]
-    session = new_session()
+def test_arguments_in_other_words_of_the_same_meaning_are_counted_anew():
+    messages = histories.wire(
+        "openai-chat", [histories.Turn(calls=(histories.Call("bash", "a.py", "tide"),))]
+    )
+    (asking,) = (message for message in messages if message.get("tool_calls"))
+    session, again = new_session(), new_session()
     session.fit({"messages": messages})
-    messages[0]["content"] = [{"type": "text", "text": "one two three four five six seven"}]
-    messages[0]["name"] = "somebody with a long name"
-    again = new_session()
+    function = asking["tool_calls"][0]["function"]
+    function["arguments"] = function["arguments"].replace(":", " \n" * 40 + ":")
     assert session.fit({"messages": messages}) == again.fit({"messages": messages})
     assert session.window.tokens == again.window.tokens
 
 
+def test_a_rewound_history_is_the_shorter_one():
+    messages = [{"role": "user", "content": f"the tide of day {day}"} for day in range(6)]
+    session = new_session()
+    session.fit({"messages": messages})
+    assert session.fit({"messages": messages[:2]})["messages"] == messages[:2]
+    assert session.window.size == 2
+
+
 def test_another_models_counts_are_its_own():
-    text = "".join(chr(0x4E00 + n) for n in range(900))
-    messages = [{"role": "user", "content": text}]
+    said = [{"role": "user", "content": "".join(chr(0x4E00 + n) for n in range(900))}]
     session, other = new_session(), new_session()
-    session.fit({"model": "gpt-4.1", "messages": messages})
-    session.fit({"model": "gpt-4", "messages": messages})
-    other.fit({"model": "gpt-4", "messages": messages})
-    assert session.window.tokens == other.window.tokens
+    for model in ("gpt-4.1", "claude-sonnet-4-5"):
+        session.fit({"model": model, "messages": said})
+    other.fit({"model": "claude-sonnet-4-5", "messages": said})
+    assert session.window.message_tokens(0) == other.window.message_tokens(0)
 
 
 def test_a_branch_hears_of_what_is_decided_at_its_beginning():
