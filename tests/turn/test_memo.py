@@ -89,6 +89,15 @@ def test_what_cannot_be_looked_into_is_looked_at_every_time():
     assert snapshot([strange]) != [strange]
 
 
+def test_a_message_changed_in_place_is_sent_as_it_is_now():
+    messages = [{"role": "user", "content": "the tide came in"}, {"role": "user", "content": "so"}]
+    session = new_session()
+    session.fit({"messages": messages})
+    messages[0]["content"] = "the tide went out"
+    assert session.fit({"messages": messages})["messages"] == messages
+    assert session.window.transcript.messages[0].parts[0].text == "the tide went out"
+
+
 @given(histories.histories, st.data())
 def test_a_memo_changes_nothing_but_speed(turns, data):
     """Messages changed in place: the same view with the memo, and from the state alone."""
