@@ -53,6 +53,8 @@ __all__ = ["SessionCore"]
 
 EVENTS_KEPT = 4_096
 """The newest events that a session still lists."""
+_HEARD_KEPT = 256
+"""So many replies are known again when they are reported once more."""
 
 
 class _Kept(NamedTuple):
@@ -65,6 +67,7 @@ class _Kept(NamedTuple):
         view: that view, if anybody still has it.
         events: the newest events, in order.
         refusals: what refused requests taught.
+        heard: the newest replies that were observed: number of the view, id and usage.
     """
 
     state: State
@@ -73,6 +76,7 @@ class _Kept(NamedTuple):
     newest: Sent | None = None
     view: Callable[[], object] = lambda: None
     events: tuple[Event, ...] = ()
+    heard: tuple[tuple[int, str, Usage], ...] = ()
 
     def with_events(self, *events: Event) -> _Kept:
         """With these events behind the others; the oldest are forgotten."""
@@ -163,7 +167,7 @@ class SessionCore(ABC):
     @property
     def calls(self) -> tuple[Call, ...]:
         """Every call that was observed: its tokens, its cost, what the budget had spent then."""
-        return tuple(self._payer.calls)
+        return self.budget.calls_of(self._payer)
 
     @property
     def window(self) -> Window:
@@ -248,7 +252,7 @@ class SessionCore(ABC):
         kept = self._kept
         memo = kept.memo or Memo()
         self._kept = kept._replace(memo=None)
-        if kept.newest is not None and kept.newest.heard is None and kept.view() is not None:
+        if kept.newest is not None and not kept.newest.is_observed and kept.view() is not None:
             kept.newest.hold()
         model = request.get("model") if isinstance(request, Mapping) else None
         named = model if isinstance(model, str) and model else self.settings.model
@@ -301,19 +305,20 @@ class SessionCore(ABC):
         if isinstance(usage, Unreadable):
             self._unreported(usage, sent)
             return
-        heard = (id_of(reply), usage)
-        if heard[0] and sent.heard == heard:
+        kept, name = self._kept, id_of(reply)
+        heard = (sent.number, name, usage) if name else None
+        if heard in kept.heard:
             return  # the very reply that was observed before (F104)
-        kept = self._kept
         self._kept = kept._replace(memo=None)  # counting works on it
         tokens, estimate = sent.tokens, sent.estimate
         state = yield from observe(usage, kept.state, sent.key, sent.model, tokens)
-        self.budget.settle(self._payer, usage, sent.model, estimate)
-        sent.heard = heard
+        self.budget.settle(self._payer, usage, sent.model, estimate, heard)
+        sent.is_observed = True
         if kept.memo is not None:
             kept.memo.outdate(sent.window.transcript, [sent.key])
         refusals = kept.refusals.reported()
-        kept = self._kept._replace(state=state, memo=kept.memo, refusals=refusals)
+        known = (*kept.heard, *([heard] if heard else []))[-_HEARD_KEPT:]
+        kept = self._kept._replace(state=state, memo=kept.memo, refusals=refusals, heard=known)
         self._kept = kept.with_events(*_told_of(reply, usage))
 
     def _unreported(self, found: Unreadable, sent: Sent) -> None:
