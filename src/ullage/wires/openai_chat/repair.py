@@ -17,7 +17,6 @@ from ullage.wires.repair.base import (
     BEGIN,
     EMPTY,
     INTERRUPTED,
-    MOVED,
     At,
     Reading,
     copy_of,
@@ -156,7 +155,7 @@ class Messages(Reading):
     def _left(self, at: int) -> list[Any]:
         """What stays where a result stood: nothing, or a line about it."""
         if (at, 0) in self.pairs.calls:
-            return [self.wire.user(MOVED)] if self.is_late((at, 0)) else []
+            return self.left(at)
         raw = self.raws[at]
         return [] if _is_ours(raw) else [self.wire.user(self.left_over((at, 0), raw))]
 

@@ -131,6 +131,7 @@ class Reading(ABC):
         self.stale: list[Any] = []
         self.said: list[int] = []
         self._joined: list[tuple[int, int]] = []
+        self._results: dict[int, list[At]] = {}
 
     @abstractmethod
     def read(self, at: int) -> None:
@@ -193,6 +194,7 @@ class Reading(ABC):
     ) -> None:
         """A result stands here. See `Pairing.result`."""
         pairs = self.pairs
+        self._results.setdefault(at[0], []).append(at)
         call = pairs.result(at, id, tool, is_placeholder=is_placeholder, is_free=is_free)
         if call is not None:
             self._joined.append((call[0], at[0]))
@@ -203,6 +205,16 @@ class Reading(ABC):
         if call is None:
             return False
         return bisect_right(self.said, call[0]) < bisect_right(self.said, result[0])
+
+    def callers(self, at: int) -> set[int]:
+        """The messages whose calls a message answers."""
+        calls = (self.pairs.calls.get(result) for result in self._results.get(at, ()))
+        return {call[0] for call in calls if call}
+
+    def left(self, at: int) -> list[Any]:
+        """What becomes of a message whose results all went to their calls."""
+        is_late = any(map(self.is_late, self._results.get(at, ())))
+        return [self.wire.user(MOVED)] if is_late else []
 
     def answered(
         self, calls: Sequence[At], stays: Callable[[At], bool]
