@@ -86,10 +86,10 @@ class Messages(Reading):
             return bool(content) and not is_blank(content)
         return not all(map(_is_void, blocks))
 
-    def make(self, since: int, stop: int, before: Sequence[Any], last: Any) -> tuple[Any, bool]:
+    def make(self, since: int, stop: int, count: int, last: Any) -> tuple[list[Any], bool]:
         """See `Reading.make`."""
         self.unserved, is_paused = turns.unserved(self, since, stop)
-        messages = turns.with_system_placed(self._messages(since, stop), self.log, len(before))
+        messages = turns.with_system_placed(self._messages(since, stop), self.log, count)
         if not since:
             messages = turns.begun(messages, self.log)
         return messages, not is_paused

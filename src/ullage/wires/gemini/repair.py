@@ -67,7 +67,7 @@ class Contents(Reading):
         """See `Reading.opens`."""
         return self._speaks(self.raws[at])
 
-    def make(self, since: int, stop: int, before: Sequence[Any], last: Any) -> tuple[Any, bool]:
+    def make(self, since: int, stop: int, count: int, last: Any) -> tuple[list[Any], bool]:
         """See `Reading.make`."""
         made: list[Any] = []
         hosts: dict[int, int] = {}

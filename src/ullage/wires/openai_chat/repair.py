@@ -69,7 +69,7 @@ class Messages(Reading):
         """See `Reading.opens`."""
         return bool(field(self.raws[at], "role") == "assistant")
 
-    def make(self, since: int, stop: int, before: Sequence[Any], last: Any) -> tuple[Any, bool]:
+    def make(self, since: int, stop: int, count: int, last: Any) -> tuple[list[Any], bool]:
         """See `Reading.make`."""
         made: list[Any] = []
         for at in range(since, stop):

@@ -125,7 +125,7 @@ class Items(Reading):
 
     # ── the items ────────────────────────────────────────────────────────────────────
 
-    def make(self, since: int, stop: int, before: Sequence[Any], last: Any) -> tuple[Any, bool]:
+    def make(self, since: int, stop: int, count: int, last: Any) -> tuple[list[Any], bool]:
         """See `Reading.make`."""
         bare, nameless, is_over = _bare(self.raws[since:stop])
         self.bare, self.nameless = {since + at for at in bare}, {since + at for at in nameless}
