@@ -17,6 +17,7 @@ from ullage.values.messages import Message, Text, ToolCall, ToolResult
 from ullage.values.toolset import RECALL_TOOLS, ToolSpec
 from ullage.values.usage import Usage
 from ullage.wires.base import Format
+from ullage.wires.host import Host
 
 __all__ = ["FormatContract"]
 
@@ -95,8 +96,11 @@ class FormatContract:
         expect(again == fresh, True, "the same edit gives the same message")
 
     def test_calls_and_their_results_agree(self) -> None:
-        """A result made for a call answers that call, with the text it was given."""
-        for raw, message in self._messages():
+        """A result made for a call answers that call, with the text it was given.
+
+        A host's calls and results have the form of its wire, which is proved by itself.
+        """
+        for raw, message in () if isinstance(self.format, Host) else self._messages():
             calls = [self.format.call(one) for one in self.format.calls(raw)]
             expect([one.id for one in calls], [one.id for one in message.calls], "calls")
             for call in calls:
