@@ -9,6 +9,7 @@ from types import TracebackType
 from typing import Any, Self, TypeVar, overload
 
 from ullage.errors import ConfigError
+from ullage.recall.dispatch import Answer
 from ullage.recall.found import ToolOutputRef
 from ullage.session.ahead import Ahead, wanted
 from ullage.session.core import SessionCore
@@ -100,11 +101,32 @@ class AsyncSession(SessionCore):
 
         return await acall(self, create, request)
 
-    async def recall(self, call: Any) -> dict[str, Any]:
+    async def recall(
+        self, call: Any, *, request: Mapping[str, Any] | None = None
+    ) -> dict[str, Any]:
         """See `Session.recall`."""
+        await self._open_first(request)
         async with self._lock:
             result: dict[str, Any] = await self._run(self._recall(call))
             return result
+
+    async def open(
+        self,
+        name: str,
+        arguments: Mapping[str, Any] | str,
+        call_id: str = "",
+        *,
+        request: Mapping[str, Any] | None = None,
+    ) -> Answer:
+        """See `Session.open`."""
+        await self._open_first(request)
+        async with self._lock:
+            given: Answer = await self._run(self._open(name, arguments, call_id))
+            return given
+
+    async def _open_first(self, request: Mapping[str, Any] | None) -> None:
+        if request is not None and not self._is_open():
+            await self.settle(request)
 
     async def output_ref(self, wanted: str) -> ToolOutputRef:
         """See `Session.output_ref`."""

@@ -22,6 +22,7 @@ from ullage.presets import preset
 from ullage.recall.dispatch import Answer, answer
 from ullage.recall.found import ToolOutputRef, output_ref
 from ullage.recall.history import find_in_history
+from ullage.recall.tools import call_of
 from ullage.session.refusals import Refusals
 from ullage.spend.allowance import Claim
 from ullage.spend.budget import Budget
@@ -39,6 +40,7 @@ from ullage.values.effects import Output, Steps, Summarise
 from ullage.values.events import Event
 from ullage.values.limits import Limits
 from ullage.values.notices import Words
+from ullage.values.toolset import ToolSpec
 from ullage.values.usage import Usage
 from ullage.wires import Format, format_of
 from ullage.wires.base import name_of_call, text_at
@@ -298,6 +300,30 @@ class SessionCore(ABC):
             )
         )
         return wire.result(parsed, given.text, is_error=given.is_error, block=given.block)
+
+    @property
+    def tools(self) -> tuple[ToolSpec, ...]:
+        """The recall tools of this session as its notices name them, in their order.
+
+        For a host that offers them itself; see `ullage.recall_tools`.
+        """
+        opened, toolset = self.state.opened, self.settings.policy.toolset
+        prefix = opened.prefix if opened is not None else ""
+        if not prefix:
+            return toolset.tools
+        return tuple(replace(spec, name=prefix + spec.name) for spec in toolset.tools)
+
+    def _is_open(self) -> bool:
+        """Whether anything was fitted yet."""
+        try:
+            return self.window is not None
+        except ConfigError:
+            return False
+
+    def _open(self, name: str, arguments: Mapping[str, Any] | str, call_id: str) -> Steps[Answer]:
+        call = call_of(name, arguments, call_id)
+        given: Answer = yield from answer(call, self.window.words, self._from_history)
+        return given
 
     def _output_ref(self, wanted: str) -> Steps[ToolOutputRef]:
         found = yield from output_ref(wanted, self._from_history)

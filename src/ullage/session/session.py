@@ -16,6 +16,7 @@ from types import TracebackType
 from typing import Any, Literal, Self, TypeVar
 
 from ullage.errors import ConfigError
+from ullage.recall.dispatch import Answer
 from ullage.recall.found import ToolOutputRef
 from ullage.session.core import SessionCore
 from ullage.session.drivers import run
@@ -168,11 +169,13 @@ class Session(SessionCore):
 
         return call(self, create, request)  # type: ignore[no-any-return]
 
-    def recall(self, call: Any) -> dict[str, Any]:
+    def recall(self, call: Any, *, request: Mapping[str, Any] | None = None) -> dict[str, Any]:
         """Answer a call that `owns` said is ours.
 
         Args:
             call: the tool call as it stands in the reply, a dict or the SDK's object.
+            request: the request with the history, for a session that was made anew: where
+                nothing was fitted yet, it is decided first, as by `settle`.
 
         Returns:
             The wire result, ready to append: a tool message (OpenAI), or a ``tool_result``
@@ -182,10 +185,43 @@ class Session(SessionCore):
         Raises:
             FormatError: this is not a tool call of the format.
             StoreError: the store failed.
+            ConfigError: nothing was fitted yet, and there is no request.
         """
+        self._open_first(request)
         with self._lock:
             result: dict[str, Any] = self._run(self._recall(call))
             return result
+
+    def open(
+        self,
+        name: str,
+        arguments: Mapping[str, Any] | str,
+        call_id: str = "",
+        *,
+        request: Mapping[str, Any] | None = None,
+    ) -> Answer:
+        """Answer a call of one of `tools` by its name and arguments, for a host that runs tools.
+
+        Args:
+            name: the tool's name.
+            arguments: its arguments, as an object or as JSON text.
+            call_id: the id of the call, where it has one.
+            request: as for `recall`.
+
+        Returns:
+            What the model is to read; what is wrong with the call is told in it.
+
+        Raises:
+            StoreError, ConfigError: see `recall`.
+        """
+        self._open_first(request)
+        with self._lock:
+            given: Answer = self._run(self._open(name, arguments, call_id))
+            return given
+
+    def _open_first(self, request: Mapping[str, Any] | None) -> None:
+        if request is not None and not self._is_open():
+            self.settle(request)
 
     def output_ref(self, wanted: str) -> ToolOutputRef:
         """The ref of a tool output, and how large it is, whether or not it was set aside.
