@@ -20,6 +20,7 @@ __all__ = [
     "AsyncSession",
     "AsyncSessions",
     "AsyncStore",
+    "AsyncView",
     "Batch",
     "Budget",
     "BudgetExceeded",
@@ -57,6 +58,7 @@ __all__ = [
     "UllageError",
     "UnsupportedPart",
     "Usage",
+    "View",
     "Window",
     "__version__",
     "convert",
@@ -91,6 +93,7 @@ if TYPE_CHECKING:
     from ullage.session.aio import AsyncSession
     from ullage.session.session import Session, fit
     from ullage.session.sessions import AsyncSessions, Sessions
+    from ullage.session.view import AsyncView, View
     from ullage.spend.budget import Budget
     from ullage.spend.calls import Call, Spent
     from ullage.stages.policy import Policy, Stage
@@ -123,6 +126,7 @@ else:
             "ullage.session.aio": "AsyncSession",
             "ullage.session.session": "Session fit",
             "ullage.session.sessions": "AsyncSessions Sessions",
+            "ullage.session.view": "AsyncView View",
             "ullage.spend.budget": "Budget",
             "ullage.spend.calls": "Call Spent",
             "ullage.stages.policy": "Policy Stage",

@@ -64,7 +64,7 @@ def test_batches_add_up_and_the_other_kinds_are_replaced():
     assert [(record.kind, record.n) for record in records] == [
         *(("batch", 0), ("observed", 0), ("batch", 1), ("observed", 0))
     ]
-    assert ledger.at(KEY) == Entry((BATCH, BATCH), Observed(9, 8))
+    assert ledger.at(KEY) == Entry((BATCH, BATCH), {"": Observed(9, 8)})
     assert KEY in ledger
     assert ledger.at(b"elsewhere") == Entry()
 
@@ -88,4 +88,4 @@ def test_the_stored_form_is_pinned():
     seen = Record(KEY, "observed", 0, bytes.fromhex("92cd03e8cd0384"))
     began = Record(KEY, "opened", 0, bytes.fromhex("93a964656661756c742d31c3a0"))
     entry = Ledger().with_records([seen, began]).at(KEY)
-    assert entry == Entry((), Observed(1_000, 900), Opened("default-1", recall=True))
+    assert entry == Entry((), {"": Observed(1_000, 900)}, (Opened("default-1", recall=True),))

@@ -168,10 +168,10 @@ class Window(ShownHistory):
     def count(self) -> None:
         """Count what has not been counted yet."""
         for index in self._uncounted:
-            tokens = self._tokens[index] = self._count(index)
-            self._counted += tokens
-        self._uncounted.clear()
-        self._bound = 0
+            if self._tokens[index] < 0:  # else an interrupted call came as far as this
+                tokens = self._count(index)
+                self._tokens[index], self._counted = tokens, self._counted + tokens
+        self._uncounted, self._bound = [], 0
 
     def _count(self, index: int) -> int:
         counts = self.leaf_counts(index)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Iterable, Mapping
 from functools import partial
 from types import TracebackType
 from typing import Any, Self, TypeVar, overload
@@ -14,10 +14,11 @@ from ullage.recall.found import ToolOutputRef
 from ullage.session.ahead import Ahead, wanted
 from ullage.session.core import SessionCore
 from ullage.session.drivers import arun
+from ullage.session.view import AsyncView, Sent
 from ullage.stores import AsyncStore, directory_of, files_of, open_store
 from ullage.stores.threaded import Threaded
 from ullage.turn.filling import fill
-from ullage.values.effects import Steps
+from ullage.values.effects import Record, Steps
 
 __all__ = ["AsyncSession"]
 
@@ -64,32 +65,35 @@ class AsyncSession(SessionCore):
             )
         self._place_files(None)
 
-    async def fit(self, request: Mapping[str, Any]) -> dict[str, Any]:
+    async def fit(self, request: Mapping[str, Any]) -> AsyncView:
         """See `Session.fit`."""
         async with self._lock:
-            view: dict[str, Any] = await self._run(self._fit(request))
+            made: tuple[dict[str, Any], Sent] = await self._run(self._fit(request))
+            view = AsyncView(*made, session=self)
+            self._handed_out(view)
             self._look_ahead()
             return view
 
     async def settle(self, request: Mapping[str, Any]) -> None:
         """See `Session.settle`."""
         async with self._lock:
-            self._turned(await self._run(self._turn(request)))
+            await self._run(self._turn(request))
             self._look_ahead()
 
     async def compact(self, request: Mapping[str, Any]) -> bool:
         """See `Session.compact`."""
         async with self._lock:
-            made = self._compacted(await self._run(self._compact(request)))
+            made: bool = await self._run(self._compact(request))
             self._look_ahead()
             return made
 
     async def observe(self, reply: Any) -> None:
         """See `Session.observe`."""
+        await self._observe_on(self._newest, reply)
+
+    async def _observe_on(self, sent: Sent, reply: Any) -> None:
         async with self._lock:
-            steps = self._observe(reply)
-            if steps is not None:
-                self._observed(await self._run(steps))
+            await self._run(self._observe(sent, reply))
 
     @overload
     async def call(self, create: Callable[..., Awaitable[T]], /, **request: Any) -> T: ...
@@ -106,8 +110,11 @@ class AsyncSession(SessionCore):
     ) -> dict[str, Any]:
         """See `Session.recall`."""
         await self._open_first(request)
+        return await self._recall_on(self._newest, call)
+
+    async def _recall_on(self, sent: Sent, call: Any) -> dict[str, Any]:
         async with self._lock:
-            result: dict[str, Any] = await self._run(self._recall(call))
+            result: dict[str, Any] = await self._run(self._recall(sent, call))
             return result
 
     async def open(
@@ -127,6 +134,11 @@ class AsyncSession(SessionCore):
     async def _open_first(self, request: Mapping[str, Any] | None) -> None:
         if request is not None and not self._is_open():
             await self.settle(request)
+
+    async def take(self, records: Iterable[Record]) -> None:
+        """See `Session.take`."""
+        async with self._lock:
+            self._take(records)
 
     async def output_ref(self, wanted: str) -> ToolOutputRef:
         """See `Session.output_ref`."""
@@ -159,7 +171,7 @@ class AsyncSession(SessionCore):
         cut = wanted(self.settings.policy.ahead, window)
         if cut is not None:
             steps = fill(cut, self._asking(window.meter.model), window.meter.text)
-            self.events.append(ahead.begin(partial(self._run, steps)))
+            self.emit(ahead.begin(partial(self._run, steps)))
 
     async def __aenter__(self) -> Self:
         return self

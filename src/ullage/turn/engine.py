@@ -22,8 +22,6 @@ from __future__ import annotations
 from collections.abc import Generator, Iterable, Sequence
 from typing import Any, TypeAlias, TypeVar
 
-from msgspec import Struct
-
 from ullage.errors import OverLimitError
 from ullage.history.ledger import Ledger
 from ullage.history.window import Window
@@ -31,10 +29,13 @@ from ullage.stages.bound import left_out
 from ullage.stages.policy import Policy, Stage
 from ullage.stages.pressure import is_frozen
 from ullage.stages.stall import stall
+from ullage.turn.batches import Fitted, cuts_of, edited_from, keep
 from ullage.turn.filling import Asking, fill, for_history, refusal
-from ullage.values.edits import Batch, Cut, Drop, Edit, Replace, Skipped, Span, storable
-from ullage.values.effects import Output, Prepared, Record, Summarise
-from ullage.values.events import Event, Kind
+from ullage.turn.first_sight import take_in
+from ullage.turn.terms import Terms
+from ullage.values.edits import Cut, Skipped
+from ullage.values.effects import Prepared, Summarise
+from ullage.values.events import Event
 
 __all__ = ["Fitted", "fit"]
 
@@ -42,28 +43,12 @@ T = TypeVar("T")
 _Asks: TypeAlias = Generator[Summarise | Prepared, Any, T]
 
 
-class Fitted(Struct):
-    """What one run of the engine decided.
-
-    Attributes:
-        ledger: the ledger with the new batches.
-        outputs: what was set aside and must be kept, by ref.
-        records: the ledger rows that must be kept.
-        events: what happened, in order.
-    """
-
-    ledger: Ledger
-    outputs: dict[str, Output]
-    records: list[Record]
-    events: list[Event]
-
-
 def fit(
     window: Window,
     ledger: Ledger,
     policy: Policy,
+    terms: Terms,
     *,
-    joined: bool = False,
     asking: Asking | None = None,
     now: bool = False,
 ) -> _Asks[Fitted]:
@@ -76,8 +61,7 @@ def fit(
         window: where the last run left it, or a new one. It is moved forward.
         ledger: everything decided and observed so far.
         policy: the stages.
-        joined: the history was under way before ullage first saw it, so that what is cut at
-            first sight now may have been sent whole before.
+        terms: what decides here (`ullage.turn.terms`).
         asking: who is asked for summaries, or None for nobody.
         now: run the policy's compaction at the end, whatever the pressure.
 
@@ -91,17 +75,13 @@ def fit(
         _learn(window, ledger)
         keys = transcript.decision_keys(window.size, length)
         window.extend(length)
-        _first_sight(window, policy, fitted)
-        for key in keys:
-            _show_again(window, key, fitted)
+        take_in(window, policy, terms, keys, fitted, decides=length > settled)
         if length > settled:
             is_end = length == len(transcript)
             stages = [policy.on_request] if now and is_end and policy.on_request else []
-            stages += policy.under_pressure
+            stages += () if terms.superseded else policy.under_pressure
             asked = asking if is_end else None
             yield from _decide(window, policy, stages, keys[-1], fitted, asked)
-    if joined and window.changed:
-        window.owed.append((min(window.changed), window.size))
     _settle(window, policy, fitted)
     if not window.within(window.limit_tokens, surely=True):
         _refuse(window)
@@ -120,7 +100,7 @@ def _settle(window: Window, policy: Policy, fitted: Fitted) -> None:
     window.owed.clear()
     if due:
         key = window.transcript.decision_key(window.size)
-        _keep(window, "reasoning", policy, key, left_out(window, min(due), ()), fitted)
+        keep(window, "reasoning", policy, key, left_out(window, min(due), ()), fitted)
 
 
 def _learn(window: Window, ledger: Ledger) -> None:
@@ -135,7 +115,8 @@ def _learn(window: Window, ledger: Ledger) -> None:
     size = window.size
     if not (0 < size < len(window.transcript) and window.transcript.starts_turn(size)):
         return
-    observed = ledger.at(window.transcript.decision_key(size)).observed
+    entry = ledger.at(window.transcript.decision_key(size))
+    observed = entry.observed.get(window.meter.model)
     window.reported_tokens = observed.reported_tokens if observed else None
     window.reported_total = observed.reported_tokens + observed.output_tokens if observed else None
     if observed and observed.reported_tokens - observed.estimated_tokens < window.limit_tokens:
@@ -160,14 +141,6 @@ def _settled(window: Window, ledger: Ledger) -> int:
     return settled
 
 
-def _first_sight(window: Window, policy: Policy, fitted: Fitted) -> None:
-    for stage in policy.at_first_sight:
-        cuts = _cuts(stage, window)
-        if cuts:
-            _set_aside(cuts, fitted)
-            _show(window, [cut.edit for cut in cuts], fitted, tell=True)
-
-
 def _decide(
     window: Window,
     policy: Policy,
@@ -188,7 +161,7 @@ def _decide(
         filled = yield from _filled(window, cuts, fitted, asking)
         _batch(window, _name(stage), policy, key, filled, fitted)
     if policy.guard is not None:
-        _batch(window, _name(policy.guard), policy, key, _cuts(policy.guard, window), fitted)
+        _batch(window, _name(policy.guard), policy, key, cuts_of(policy.guard, window), fitted)
 
 
 def _allowed(window: Window, stage: Stage, fitted: Fitted) -> Sequence[Cut]:
@@ -223,11 +196,6 @@ def _take_prepared(
     return True
 
 
-def _cuts(stage: Stage, window: Window) -> Sequence[Cut]:
-    cuts = stage(window)
-    return () if isinstance(cuts, Skipped) else cuts
-
-
 def _filled(
     window: Window, cuts: Sequence[Cut], fitted: Fitted, asking: Asking | None
 ) -> _Asks[Sequence[Cut]]:
@@ -252,54 +220,8 @@ def _batch(
     if not cuts:
         return
     fitted.events += stall(window, cuts)
-    first = _edited_from(window, [cut.edit for cut in cuts])
-    _keep(window, stage, policy, key, [*cuts, *left_out(window, first, cuts)], fitted)
-
-
-def _keep(
-    window: Window, stage: str, policy: Policy, key: bytes, cuts: Sequence[Cut], fitted: Fitted
-) -> None:
-    if not cuts:
-        return
-    before, span = window.estimate, window.span
-    edits = tuple(storable(cut.edit) for cut in cuts)
-    first = _edited_from(window, edits)
-    _show(window, edits, fitted, tell=True)
-    _owe(window, first, window.size)
-    if span is not None and window.span is not span:
-        fitted.outputs.pop(span[2].ref, None)  # its index, if made just now: the history gives it
-    batch = Batch(stage, policy.name, edits, before, window.estimate)
-    fitted.ledger, record = fitted.ledger.with_batch(key, batch)
-    fitted.records.append(record)
-    _set_aside(cuts, fitted)
-
-
-def _set_aside(cuts: Sequence[Cut], fitted: Fitted) -> None:
-    for cut in cuts:
-        fitted.outputs.update((output.ref, output) for output in cut.outputs)
-
-
-def _edited_from(window: Window, edits: Iterable[Edit]) -> int:
-    """Index of the first message that edits change; leaving reasoning out is none."""
-    changing = (edit for edit in edits if not isinstance(edit, Drop))
-    return min((_first(window, edit) for edit in changing), default=window.size)
-
-
-def _owe(window: Window, first: int, stop: int) -> None:
-    """Note a batch, if reasoning stays that was bound to what it edited (`_settle`)."""
-    if window.bound_reasoning(first + 1, stop):
-        window.owed.append((first, stop))
-
-
-def _first(window: Window, edit: Replace | Span) -> int:
-    """Index of the first message an edit changes."""
-    if isinstance(edit, Replace):
-        spot = window.transcript.locate(edit.place)
-        return spot[0] if spot else window.size
-    start = window.transcript.find(edit.after)
-    if start is not None and window.span is not None:  # one that is not gone on from is undone
-        return min(start, window.span[0])
-    return window.size if start is None else start
+    first = edited_from(window, [cut.edit for cut in cuts])
+    keep(window, stage, policy, key, [*cuts, *left_out(window, first, cuts)], fitted)
 
 
 def _held(stage: str) -> Event:
@@ -315,56 +237,6 @@ def _diagnosed(diagnostic: str, window: Window, count: int) -> Event:
 
 def _name(stage: Stage) -> str:
     return str(getattr(getattr(stage, "func", stage), "__name__", "stage"))
-
-
-def _show_again(window: Window, key: bytes, fitted: Fitted) -> None:
-    """Show what the ledger holds under a key, each batch until all of it has taken effect.
-
-    What a batch replaces may stand behind the history at hand; then it is tried again later.
-    """
-    batches, standing = fitted.ledger.at(key).batches, window.standing.get(key, 0)
-    for number in range(standing, len(batches)):
-        missing = [edit for edit in batches[number].edits if not window.shows(edit)]
-        first = _edited_from(window, missing)
-        shown = _show(window, missing, fitted, tell=False)
-        _owe(window, first, window.transcript.find(key) or 0)
-        if shown == len(missing) and number == standing:
-            standing = window.standing[key] = number + 1
-
-
-def _show(window: Window, edits: Iterable[Edit], fitted: Fitted, *, tell: bool) -> int:
-    """Apply edits and tell of each that took effect. Returns how many did."""
-    shown = 0
-    for edit in edits:
-        tokens = window.apply(edit)
-        shown += tokens is not None
-        if tokens is not None and tell:
-            fitted.events.append(_event(window, edit, *tokens))
-    return shown
-
-
-def _event(window: Window, edit: Edit, before: int, after: int) -> Event:
-    kind: Kind = "condensed"
-    if isinstance(edit, Replace):
-        spot = window.transcript.locate(edit.place)
-        at = spot[0] + 1 if spot else 0
-        what = window.tool_of(spot) if spot and edit.place.kind == "result" else edit.place.kind
-        where = f"message {at}, {what or 'tool'} {'result' if edit.place.kind == 'result' else ''}"
-        kind = edit.kind
-    elif isinstance(edit, Drop):
-        kind, where = "reasoning", "messages behind the edit"
-    else:
-        start, stop = window.span[:2] if window.span else (0, 0)
-        kind, where = edit.kind, f"messages {start + 1} to {stop}"
-    return Event(
-        kind=kind,
-        where=where.strip(),
-        why=edit.why,
-        tokens_before=before,
-        tokens_after=after,
-        ref=None if isinstance(edit, Drop) else edit.ref,
-        left_out_bytes=edit.left_out_bytes if isinstance(edit, Replace) else 0,
-    )
 
 
 def _refuse(window: Window) -> None:

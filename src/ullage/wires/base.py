@@ -105,6 +105,9 @@ class Format(Protocol):
     def thinks_first(self, request: Mapping[str, Any]) -> bool:
         """Whether an open turn must begin with thinking (A14)."""
 
+    def family(self, model: str) -> str:
+        """The name of the model's family, whose rules of reasoning hold."""
+
     def user(self, text: str) -> dict[str, Any]:
         """A user message."""
 
@@ -241,6 +244,10 @@ class MessageList:
     def thinks_first(self, request: Mapping[str, Any]) -> bool:
         """See `Format.thinks_first`."""
         return False
+
+    def family(self, model: str) -> str:
+        """See `Format.family`."""
+        return family_of(self.wire, model).name
 
     def apart(self, raw: Any) -> Any:
         """See `Format.apart`. A result follows its call at once here, and goes where it goes."""

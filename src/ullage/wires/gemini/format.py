@@ -302,6 +302,10 @@ class Gemini:
         """See `Format.thinks_first`."""
         return False
 
+    def family(self, model: str) -> str:
+        """See `Format.family`."""
+        return family_of(self.wire, model).name
+
     def user(self, text: str) -> dict[str, Any]:
         """See `Format.user`."""
         return {"role": "user", "parts": [{"text": text}]}
