@@ -3,13 +3,12 @@
 import json
 import random
 import shutil
-import sqlite3
 
 import pytest
 
 from tests import histories
 from tests.histories import Call, Turn
-from ullage import Limits, MemoryStore, Session, SqliteStore, Usage
+from ullage import Limits, MemoryStore, Record, Session, SqliteStore, Usage
 from ullage.session.drivers import run as drive
 from ullage.wires import FORMATS
 from ullage.wires.rules.checker import problems_of
@@ -164,13 +163,9 @@ def test_a_record_of_a_newer_version_is_passed_over(tmp_path):
     for length in lengths[:3]:
         run.turn(0, messages[:length])
     chain = run.sessions[0].window.transcript.chain
-    with sqlite3.connect(tmp_path / "u.db") as db:
-        rows = [(b"", key, "batch", 7, b"\xff\xfe") for key in chain[1:]]
-        rows += [(b"", key, "of another kind", 0, b"\x01") for key in chain[1:]]
-        db.executemany(
-            "INSERT INTO records (tenant, key, kind, n, data, kept_s) VALUES (?, ?, ?, ?, ?, 0)",
-            rows,
-        )
+    strange = [Record(key, "batch", 7, b"\xff\xfe") for key in chain[1:]]
+    strange += [Record(key, "of another kind", 0, b"\x01") for key in chain[1:]]
+    store.append("", strange)
     cold = Run("openai-chat", [store])
     view = cold.turn(0, messages[: lengths[3]])
     assert view == run.turn(0, messages[: lengths[3]])

@@ -55,17 +55,17 @@ class ShownHistory:
 
     # ── placing ──────────────────────────────────────────────────────────────────────
 
-    def _spot_for(self, edit: Replace) -> Location | None:
-        """Where it stands, or None if the history does not hold what it replaces."""
+    def spot_for(self, edit: Replace, length: int) -> Location | None:
+        """Where an edit stands within a length; None where the history holds no such leaf."""
         spot = self.transcript.locate(edit.place)
-        if spot is None or spot[0] >= self.size:
+        if spot is None or spot[0] >= length:
             return None
         original = self.transcript.output(spot)
         return spot if original is not None and _is_of(edit, original.ref) else None
 
     def _place(self, edit: Replace, spot: Location) -> None:
         index, number, item = spot
-        self._shown.setdefault(index, {})[number, item] = edit
+        self._shown[index] = {**self._shown.get(index, _WHOLE), (number, item): edit}
         self._spots[edit.ref] = spot
         if self._changed is not None and not self.hidden(index):
             self._changed[index] = _changes(self._shown[index])

@@ -18,15 +18,22 @@ class Tally:
         measure: what a message of this index adds, as it is shown now.
 
     Attributes:
+        measure: what a message adds.
         each: what each message adds, as of the last `to`.
         sum: of all of them.
     """
 
     def __init__(self, measure: Callable[[int], int]) -> None:
-        self._measure = measure
+        self.measure = measure
         self._outdated: set[int] = set()
         self.each: list[int] = []
         self.sum = 0
+
+    def copy(self) -> Tally:
+        """The same sum so far, which goes on by itself."""
+        other = Tally(self.measure)
+        other._outdated, other.each, other.sum = {*self._outdated}, [*self.each], self.sum
+        return other
 
     def outdate(self, index: int) -> None:
         """A message is shown differently from now on."""
@@ -37,10 +44,10 @@ class Tally:
         for index in self._outdated:
             if index < len(self.each):
                 self.sum -= self.each[index]
-                self.each[index] = self._measure(index)
+                self.each[index] = self.measure(index)
                 self.sum += self.each[index]
         self._outdated.clear()
-        new = [self._measure(index) for index in range(len(self.each), size)]
+        new = [self.measure(index) for index in range(len(self.each), size)]
         self.each += new
         self.sum += sum(new)
         return self

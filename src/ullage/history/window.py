@@ -10,20 +10,34 @@ of its tokens, so while the bound fits, nothing needs counting (`core-feasibilit
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Hashable, Sequence, Set
+from copy import copy
 from functools import partial
-from itertools import accumulate
+from typing import TypeVar
 
+from ullage.history.remembered import REMEMBERED
 from ullage.history.shown import ShownHistory
 from ullage.history.tally import Tally
 from ullage.history.transcript import Location, Transcript, leaves_of
 from ullage.tokens.calibrate import Calibration
 from ullage.tokens.meter import Meter
 from ullage.values.edits import Drop, Edit, Replace, Span
-from ullage.values.messages import Reasoning, ReasoningRule, ToolResult
+from ullage.values.messages import (
+    Content,
+    Part,
+    Reasoning,
+    ReasoningRule,
+    ToolCall,
+)
 from ullage.values.notices import NO_REASONING, Words
 
 __all__ = ["Window"]
+
+T = TypeVar("T")
+_PAST = 3
+"""How many boundaries back a history may fork without being walked again from its beginning."""
+_WORTH_CHARS = 2_000
+"""Counting a shorter text is not worth remembering."""
 
 
 class Window(ShownHistory):
@@ -43,6 +57,9 @@ class Window(ShownHistory):
         thinks_first: an open turn must begin with thinking (manual thinking, A14).
         calibration: what was learned from reported usage so far.
         standing: how many of the first batches under a key of the ledger are shown whole.
+        replaced_later: leaves that the ledger replaces before anything is decided again, so that
+            nobody sees how they look at first sight.
+        past: how it was at the last boundaries, oldest first (`keep_past`).
     """
 
     def __init__(self, transcript: Transcript, meter: Meter, words: Words) -> None:
@@ -59,6 +76,8 @@ class Window(ShownHistory):
         self.thinks_first = False
         self.calibration = Calibration(exact=meter.counter.exact)
         self.standing: dict[bytes, int] = {}
+        self.replaced_later: Set[Location] = frozenset()
+        self.past: tuple[Window, ...] = ()
         self._edit_tokens: dict[Replace, int] = {}
         self._tokens: list[int] = []
         self._counted = 0
@@ -67,6 +86,36 @@ class Window(ShownHistory):
         self._span_tokens = 0
         self._settled: dict[Callable[[Window, int], bool], int] = {}
         self._tallies: dict[Callable[[Window, int], int], Tally] = {}
+
+    # ── earlier states ───────────────────────────────────────────────────────────────
+
+    def keep_past(self) -> None:
+        """Keep how the view is now, for a history that goes on otherwise from here (`behind`)."""
+        self.past = (*self.past, self._copy())[-_PAST:]
+
+    def behind(self, transcript: Transcript) -> Window | None:
+        """The view of another transcript, as this was kept last within what the two share.
+
+        Args:
+            transcript: what the two share and nothing else.
+        """
+        kept = [past for past in self.past if past.size <= len(transcript)]
+        if not kept:
+            return None
+        window = kept.pop()._copy()
+        window.transcript, window.past = transcript, tuple(kept)
+        for measure, tally in window._tallies.items():
+            tally.measure = partial(measure, window)
+        return window
+
+    def _copy(self) -> Window:
+        other = copy(self)
+        for name, value in vars(self).items():
+            if type(value) in (dict, list, set):
+                setattr(other, name, value.copy())
+        other._tallies = {measure: tally.copy() for measure, tally in self._tallies.items()}
+        other.past = ()
+        return other
 
     # ── growing ──────────────────────────────────────────────────────────────────────
 
@@ -98,7 +147,16 @@ class Window(ShownHistory):
             self._counted += self._tokens[index]
 
     def apply(self, edit: Edit) -> tuple[int, int] | None:
-        """Show an edit. Returns tokens of its place before and after; None if it is void.
+        """Show an edit. Returns tokens of its place before and after; None if it is void."""
+        if not isinstance(edit, Replace):
+            before = self.tokens
+            return (before, self.tokens) if self.show(edit) else None
+        spot = self.spot_for(edit, self.size)
+        before = 0 if spot is None else self.leaf_tokens(spot)
+        return (before, self.leaf_tokens(spot)) if spot and self.show(edit) else None
+
+    def show(self, edit: Edit) -> bool:
+        """Show an edit, and count nothing for it that need not be. Returns whether it took effect.
 
         An edit is void where the history no longer holds what it replaces, or where its
         place is not shown.
@@ -107,41 +165,48 @@ class Window(ShownHistory):
             return self._condense(edit)
         return self._drop(edit) if isinstance(edit, Drop) else self._replace(edit)
 
-    def _replace(self, edit: Replace) -> tuple[int, int] | None:
-        spot = self._spot_for(edit)
+    def _replace(self, edit: Replace) -> bool:
+        spot = self.spot_for(edit, self.size)
         if spot is None:
-            return None
-        index, before = spot[0], self.leaf_tokens(spot)
-        after = self.edit_tokens(edit) if index >= self.read_from else 0
+            return False
+        index, uncounted = spot[0], self._tokens[spot[0]] < 0
+        tokens = self._leaf_bound if uncounted else self.leaf_tokens
+        won = tokens(spot)
         self._place(edit, spot)
+        won -= tokens(spot)
         self._outdate(index)
-        if self._tokens[index] < 0:
-            self._bound += after - before
+        if uncounted:
+            self._bound -= won
         else:
-            self._tokens[index] += after - before
-            self._counted += 0 if self.hidden(index) else after - before
-        return before, after
+            self._tokens[index] -= won
+            self._counted -= 0 if self.hidden(index) else won
+        return True
 
-    def _drop(self, edit: Drop) -> tuple[int, int] | None:
+    def _leaf_bound(self, spot: Location) -> int:
+        """An upper bound of the tokens of a leaf as it is shown, found without counting."""
+        edit = self.shown(spot[0]).get(spot[1:])
+        if edit is not None:
+            return self.meter.counter.bound(edit.text)
+        leaf = self.transcript.leaf(spot)
+        return 0 if leaf is None else self.meter.leaf_bound(leaf)
+
+    def _drop(self, edit: Drop) -> bool:
         run = self._run(edit)
-        if run is None:
-            return None
-        before = self.tokens
-        for index in self._silence(*run):
+        for index in () if run is None else self._silence(*run):
             self.refresh(index)
-        return before, self.tokens
+        return run is not None
 
-    def _condense(self, edit: Span) -> tuple[int, int] | None:
+    def _condense(self, edit: Span) -> bool:
         run = self._run(edit)
         if run is None or run[0] < self.read_from:
-            return None
-        before = self.tokens
+            return False
+        self.count()
         if self.span:
             self._counted += self._hidden_tokens() - self._span_tokens
         self._cover(*run, edit)
         self._span_tokens = sum(map(self.meter.message, edit.texts))
         self._counted += self._span_tokens - self._hidden_tokens()
-        return before, self.tokens
+        return True
 
     def _hidden_tokens(self) -> int:
         start, stop, _ = self.span or (0, 0, None)
@@ -174,28 +239,20 @@ class Window(ShownHistory):
         self._uncounted, self._bound = [], 0
 
     def _count(self, index: int) -> int:
-        counts = self.leaf_counts(index)
-        total = self.meter.framing(self.transcript.messages[index]) + sum(counts)
-        shown, silent = self.shown(index), index in self.silent
-        if shown or silent:
-            leaves = leaves_of(self.transcript.messages[index])
-            for (number, item, leaf), tokens in zip(leaves, counts, strict=True):
-                if (number, item) in shown:
-                    total += self.edit_tokens(shown[number, item]) - tokens
-                elif silent and isinstance(leaf, Reasoning):
-                    total -= tokens
-        if silent and self.transcript.messages[index].only_thought:
+        """Tokens of a message as it is shown; what is not shown of it is not counted."""
+        message, silent = self.transcript.messages[index], index in self.silent
+        total = self.meter.framing(message)
+        for number, item, leaf in leaves_of(message):
+            if not (silent and isinstance(leaf, Reasoning)):
+                total += self.leaf_tokens((index, number, item))
+        if silent and message.only_thought:
             total += self.meter.text(NO_REASONING)
         return total
 
     def leaf_counts(self, index: int) -> tuple[int, ...]:
         """Tokens of each leaf of a message, unedited, in wire order."""
-        counts = self.transcript.counts[index]
-        if counts is None:
-            leaves = leaves_of(self.transcript.messages[index])
-            counts = tuple(self.meter.leaf(leaf) for _, _, leaf in leaves)
-            self.transcript.counts[index] = counts
-        return counts
+        leaves = leaves_of(self.transcript.messages[index])
+        return tuple(self._original((index, number, item), leaf) for number, item, leaf in leaves)
 
     def leaf_tokens(self, spot: Location) -> int:
         """Tokens of a leaf as it is shown."""
@@ -205,14 +262,45 @@ class Window(ShownHistory):
         edit = self.shown(index).get((number, item))
         if edit is not None:
             return self.edit_tokens(edit)
-        return self.leaf_counts(index)[self.transcript.once(_starts, index)[number] + item]
+        tokens = self.transcript.counts.get(spot)
+        if tokens is None:
+            leaf = self.transcript.leaf(spot)
+            tokens = 0 if leaf is None else self._original(spot, leaf)
+        return tokens
+
+    def _original(self, spot: Location, leaf: Part | Content) -> int:
+        """Tokens of a leaf, unedited, counted once; a long text once in this process."""
+        tokens = self.transcript.counts.get(spot)
+        if tokens is None:
+            tokens = self.transcript.counts[spot] = self._measured(leaf, spot)
+        return tokens
+
+    def _measured(self, leaf: Part | Content, spot: Location) -> int:
+        text = leaf.arguments if isinstance(leaf, ToolCall) else getattr(leaf, "text", "")
+        output = self.transcript.output(spot) if len(text) >= _WORTH_CHARS else None
+        if output is None or output.kind != "text":
+            return self.meter.leaf(leaf)
+        return self._remembered((type(leaf), output.ref), self.meter.leaf, leaf)
 
     def edit_tokens(self, edit: Replace) -> int:
         """Tokens of what an edit shows, counted once."""
         tokens = self._edit_tokens.get(edit)
         if tokens is None:
-            count = self.meter.arguments if edit.place.kind == "call" else self.meter.text
-            tokens = self._edit_tokens[edit] = count(edit.text)
+            is_call, text = edit.place.kind == "call", edit.text
+            count = self.meter.arguments if is_call else self.meter.text
+            tokens = self._remembered((is_call, text), count, text, len(text))
+            self._edit_tokens[edit] = tokens
+        return tokens
+
+    def _remembered(
+        self, content: Hashable, count: Callable[[T], int], counted: T, chars: int = 0
+    ) -> int:
+        """What this process counted before for a content, for this model and tenant."""
+        key = self.transcript.chain[0], self.meter.counts_as, content
+        tokens: int | None = REMEMBERED.get(key)
+        if tokens is None:
+            tokens = count(counted)
+            REMEMBERED.put(key, tokens, chars)
         return tokens
 
     def message_tokens(self, index: int) -> int:
@@ -269,10 +357,3 @@ class Window(ShownHistory):
             at += 1
         self._settled[is_settled] = at
         return min(at, stop)
-
-
-def _starts(transcript: Transcript, index: int) -> tuple[int, ...]:
-    """How many leaves of a message stand before each of its parts."""
-    parts = transcript.messages[index].parts
-    sizes = (len(part.content) if isinstance(part, ToolResult) else 1 for part in parts)
-    return tuple(accumulate(sizes, initial=0))

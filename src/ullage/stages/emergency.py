@@ -23,9 +23,8 @@ from ullage.history.transcript import Location, leaves_of
 from ullage.history.window import Window
 from ullage.stages.account import account, index_of, outputs_of
 from ullage.stages.pressure import is_frozen
-from ullage.stages.quotes import level
 from ullage.stages.runs import begin, condensable, new_from, newest_compaction
-from ullage.stages.shorten import shorten
+from ullage.stages.shorten import level, shorten
 from ullage.stages.standing import take_over
 from ullage.values.edits import Cut, Replace, Span
 from ullage.values.effects import Output

@@ -112,9 +112,10 @@ def show(window: Window, edits: Iterable[Edit], fitted: Fitted, *, tell: bool) -
     """Apply edits and tell of each that took effect. Returns how many did."""
     shown = 0
     for edit in edits:
-        tokens = window.apply(edit)
-        shown += tokens is not None
-        if tokens is not None and tell:
+        if not tell:
+            shown += window.show(edit)
+        elif (tokens := window.apply(edit)) is not None:
+            shown += 1
             fitted.events.append(_event(window, edit, *tokens))
     return shown
 

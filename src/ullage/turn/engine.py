@@ -24,6 +24,7 @@ from typing import Any, TypeAlias, TypeVar
 
 from ullage.errors import OverLimitError
 from ullage.history.ledger import Ledger
+from ullage.history.transcript import Location
 from ullage.history.window import Window
 from ullage.stages.bound import left_out
 from ullage.stages.policy import Policy, Stage
@@ -33,7 +34,7 @@ from ullage.turn.batches import Fitted, cuts_of, edited_from, keep
 from ullage.turn.filling import Asking, fill, for_history, refusal
 from ullage.turn.first_sight import take_in
 from ullage.turn.terms import Terms
-from ullage.values.edits import Cut, Skipped
+from ullage.values.edits import Cut, Replace, Skipped
 from ullage.values.effects import Prepared, Summarise
 from ullage.values.events import Event
 
@@ -71,6 +72,7 @@ def fit(
     fitted = Fitted(ledger, {}, [], [])
     transcript = window.transcript
     settled = _settled(window, ledger)
+    window.replaced_later = _replaced(window, ledger, settled)
     for length in list(transcript.boundaries(window.size)) or [len(transcript)]:
         _learn(window, ledger)
         keys = transcript.decision_keys(window.size, length)
@@ -139,6 +141,23 @@ def _settled(window: Window, ledger: Ledger) -> int:
             settled = length if decided[-1] and length < len(transcript) else before
         before = length
     return settled
+
+
+def _replaced(window: Window, ledger: Ledger, settled: int) -> set[Location]:
+    """The leaves that the batches of settled places replace: what is decided next sees no other.
+
+    So they need not be cut at first sight, nor counted.
+    """
+    replaced, before = set[Location](), window.size
+    for length in window.transcript.boundaries(before) if settled > before else ():
+        if length > settled:
+            break
+        for key in window.transcript.decision_keys(before, length):
+            edits = (edit for batch in ledger.at(key).batches for edit in batch.edits)
+            spots = (window.spot_for(edit, length) for edit in edits if isinstance(edit, Replace))
+            replaced.update(spot for spot in spots if spot is not None)
+        before = length
+    return replaced
 
 
 def _decide(

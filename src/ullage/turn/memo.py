@@ -118,9 +118,10 @@ class Memo:
         meter = self.meter(request.envelope.model, request.envelope.detail)
         best, best_shared, anew = None, 0, dict[int, Message]()
         for line in self.lines:
+            if line.transcript.chain[0] != root:
+                continue
             shared, reworded = _shared(line, raws, leading, wire)
-            ours = line.meter is meter and line.transcript.chain[0] == root
-            if ours and shared == len(line.copies):
+            if line.meter is meter and shared == len(line.copies):
                 _reword(line, reworded, raws, leading)
                 _append(line, raws, leading, wire)
                 return line
@@ -178,12 +179,12 @@ def _shared(
 
 def _take_over(line: Line, old: Line, shared: int, anew: Mapping[int, Message]) -> None:
     """Take what was worked out for the shared part of another line, but for what is anew."""
-    transcript, same = old.transcript, old.meter is line.meter
-    for index in range(shared):
-        message = anew.get(index, transcript.messages[index])
-        counts = transcript.counts[index] if same and index not in anew else None
-        line.transcript.append(message, transcript.digests[index], counts)
-        line.copies.append(old.copies[index])
+    line.copies, line.transcript = old.copies[:shared], old.transcript.upto(shared)
+    line.rendering = old.rendering.upto(shared)
+    if old.meter is not line.meter:
+        line.transcript.counts = {}
+    for index, message in anew.items():
+        line.transcript.refresh(index, message)
 
 
 def _append(line: Line, raws: Sequence[Any], leading: int, wire: Format) -> None:

@@ -48,6 +48,12 @@ class Rendering:
     def __init__(self) -> None:
         self._made: dict[int, _Rendered] = {}
 
+    def upto(self, length: int) -> Rendering:
+        """What was rendered of the first messages, for another line of history."""
+        other = Rendering()
+        other._made = {index: made for index, made in self._made.items() if index < length}
+        return other
+
     def messages(
         self,
         raws: Sequence[Any],
@@ -93,7 +99,7 @@ def behind_span(view: ShownHistory) -> list[int]:
     if view.span is None:
         return []
     start, stop, _ = view.span
-    standing = [index for index in range(start, stop) if not view.hidden(index)]
+    standing = view.transcript.standing(start, stop)
     messages, reply = view.transcript.messages, stop
     while reply < view.size and messages[reply].role in ("user", "tool"):
         reply += 1
