@@ -120,3 +120,44 @@ def test_the_twin_for_an_event_loop_does_the_same():
     session = Session(MODEL["anthropic"], limits=SMALL, recall=True)
     arguments = {"tool_call_id": ref}
     assert asyncio.run(talk()) == session.open("get_continuation", arguments, request=asked)
+
+
+# ── offered by the host ──────────────────────────────────────────────────────────────────
+
+
+def as_the_host_has_them(format):
+    """Our tools as a framework gives them to the provider: with more in them than we wrote."""
+    wire = FORMATS[format]
+    specs = [
+        ToolSpec(spec.name, spec.description, {**spec.parameters, "additionalProperties": False})
+        for spec in recall_tools()
+    ]
+    return [wire.tool(spec) for spec in specs]
+
+
+@every
+def test_a_host_that_offers_the_tools_is_given_none_and_owns_the_calls(format):
+    theirs = as_the_host_has_them(format)
+    session = new_session(format, recall="host")
+    view = session.fit(request(format, long_history(format), tools=theirs))
+    assert view["tools"] == theirs
+    assert session.tools == recall_tools()
+    call = {"type": "tool_use", "id": "c", "name": "get_continuation", "input": {}}
+    if format == "openai-chat":
+        call = {"id": "c", "function": {"name": "get_continuation", "arguments": "{}"}}
+    assert view.owns(call)
+    assert session.owns(call)
+    shown = json.dumps(view[FORMATS[format].key])
+    assert "ullage_" not in shown
+    assert any(spec.name in shown for spec in recall_tools())
+    assert (
+        "line 3"
+        in session.open("get_continuation", {"tool_call_id": ref_of("line 3\n" * 300)}).text
+    )
+
+
+def test_without_saying_so_a_changed_definition_is_a_clash():
+    theirs = as_the_host_has_them("openai-chat")
+    session = new_session("openai-chat")
+    view = session.fit(request("openai-chat", long_history("openai-chat"), tools=theirs))
+    assert len(view["tools"]) == 2 * len(theirs)

@@ -104,7 +104,7 @@ class SessionCore(ABC):
         format: str | Format | None = None,
         store: str | os.PathLike[str] | Store | AsyncStore | None = None,
         tenant: str = "",
-        recall: bool | Literal["auto"] = "auto",
+        recall: bool | Literal["auto", "host"] = "auto",
         repair: bool = False,
         state: State | None = None,
         budget: Budget | None = None,

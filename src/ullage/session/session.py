@@ -46,7 +46,8 @@ class Session(SessionCore):
             an SQLite file, or a store.
         tenant: whose content this is; a ref opens only what the same tenant put there.
         recall: whether requests offer the recall tools; ``"auto"``: if the session is there
-            from the start.
+            from the start; ``"host"``: a framework offers them itself, under their own names
+            (`tools`), so nothing is added to a request, and a call of one is ours (`open`).
         repair: mend a history that the provider would refuse (interrupted calls, results
             that come late, twice or without a call, empty text), and tell of it.
         state: the state of an earlier session, to go on from.
@@ -281,7 +282,7 @@ def fit(
     limits: Limits | None = None,
     format: str | Format | None = None,
     store: str | os.PathLike[str] | Store | None = None,
-    recall: bool | Literal["auto"] = "auto",
+    recall: bool | Literal["auto", "host"] = "auto",
     repair: bool = False,
 ) -> View:
     """Make one request fit, without a session. See `Session` for the arguments.

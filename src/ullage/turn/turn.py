@@ -56,7 +56,7 @@ class Settings(Struct, frozen=True, kw_only=True):
     limits: Limits | None = None
     format: Format | None = None
     tenant: str = ""
-    recall: bool | Literal["auto"] = "auto"
+    recall: bool | Literal["auto", "host"] = "auto"
     repair: bool = False
     asking: Asking | None = None
     decides: str = ""
@@ -149,7 +149,8 @@ def turn(
     state = replace(state, format=asked.wire.name, opened=agreed.terms.opened, ledger=fitted.ledger)
     told = (*fresh.events, *agreed.events, *events, *fitted.events)
     rendered = _render(asked, line, window, tools)
-    return Turned(rendered, state, told, window, asked.wire, _offers(asked, window.words, tools))
+    offers = _offers(asked, window.words, tools, settings)
+    return Turned(rendered, state, told, window, asked.wire, offers)
 
 
 def wire_of(state: State, settings: Settings) -> Format | None:
@@ -205,7 +206,7 @@ def _open_window(
         words = Words(opened.recall, opened.prefix, policy.toolset, opened.folder)
         line.window = Window(line.transcript, line.meter, words)
     window = line.window
-    tools = _added_tools(asked, window.words)
+    tools = () if settings.recall == "host" else _added_tools(asked, window.words)
     limits, events = _limits(envelope.model, settings, memo)
     window.context_tokens = limits.window_tokens
     window.limit_tokens = limits.prompt_tokens(envelope.head.asked_output_tokens)
@@ -275,9 +276,10 @@ def _present(asked: Request, words: Words) -> bool:
     return all(tool in asked.envelope.tools for tool in ours)
 
 
-def _offers(asked: Request, words: Words, added: Tools) -> bool:
+def _offers(asked: Request, words: Words, added: Tools, settings: Settings) -> bool:
     """Whether a call of a recall tool in the reply is ours to answer."""
-    return words.recall and (bool(added) or _present(asked, words))
+    in_request = bool(added) or settings.recall == "host" or _present(asked, words)
+    return words.recall and in_request
 
 
 def recall_tools(wire: Format, prefix: str, toolset: Toolset) -> Tools:
