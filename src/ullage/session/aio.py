@@ -132,7 +132,7 @@ class AsyncSession(SessionCore):
             return given
 
     async def _open_first(self, request: Mapping[str, Any] | None) -> None:
-        if request is not None and not self._is_open():
+        if request is not None and self._kept.newest is None:
             await self.settle(request)
 
     async def take(self, records: Iterable[Record]) -> None:

@@ -1,6 +1,6 @@
 """What the session and the session for an event loop share: everything that does no I/O.
 
-Everything a session knows is one frozen value, `_Kept`, that is replaced by a single assignment
+Everything a session knows is one frozen value, `Kept`, that is replaced by a single assignment
 when a call is over. The memo is taken out of it before it is worked on. So wherever a call is
 interrupted, the session is as before the call or as after it; what was remembered for speed
 and may be half-done is dropped.
@@ -14,14 +14,12 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 from functools import partial
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal
 from weakref import ref
 
 from msgspec.structs import replace
 
 from ullage.errors import ConfigError, RefNotFound
-from ullage.history.increments import changes, taken
-from ullage.history.ledger import Ledger
 from ullage.history.snapshots import snapshot_at
 from ullage.history.window import Window
 from ullage.presets import preset
@@ -29,6 +27,7 @@ from ullage.recall.dispatch import Answer, answer
 from ullage.recall.found import ToolOutputRef, output_ref
 from ullage.recall.history import find_in_history
 from ullage.recall.tools import call_of
+from ullage.session.kept import Kept
 from ullage.session.refusals import Refusals
 from ullage.session.view import Sent
 from ullage.spend.allowance import Claim
@@ -54,37 +53,6 @@ from ullage.wires.overflow import Overflow, is_overflow
 from ullage.wires.reported import Unreadable, id_of, left_out_of, usage_of
 
 __all__ = ["SessionCore"]
-
-EVENTS_KEPT = 4_096
-"""The newest events that a session still lists."""
-
-
-class _Kept(NamedTuple):
-    """Everything a session knows between two calls.
-
-    Attributes:
-        state: what lasts, and can be carried.
-        memo: what saves time, or None: a call is working on it, or was interrupted.
-        newest: what the newest view was made of.
-        view: that view, if anybody still has it.
-        events: the newest events, in order.
-        refusals: what refused requests taught.
-        carried: the ledger as far as the host has it (`news`).
-        waiting: records that were taken in before those they follow.
-    """
-
-    state: State
-    refusals: Refusals
-    memo: Memo | None = None
-    newest: Sent | None = None
-    view: Callable[[], object] = lambda: None
-    events: tuple[Event, ...] = ()
-    carried: Ledger = Ledger()
-    waiting: tuple[Record, ...] = ()
-
-    def with_events(self, *events: Event) -> _Kept:
-        """With these events behind the others; the oldest are forgotten."""
-        return self._replace(events=(*self.events, *events)[-EVENTS_KEPT:]) if events else self
 
 
 class SessionCore(ABC):
@@ -122,7 +90,7 @@ class SessionCore(ABC):
             repair=repair,
             decides=what_decides(chosen),
         )
-        self._kept = _Kept(state or State(), Refusals(given=limits))
+        self._kept = Kept(state or State(), Refusals(given=limits))
         self.budget = Budget(tokens=0) if budget is None else budget
         self._payer = self.budget.join(agent, self.emit)
         self._summaries: Summaries | None = None
@@ -202,19 +170,11 @@ class SessionCore(ABC):
         small, frozen, and go through JSON (``msgspec.json``) and pickle. A session that has
         taken all of them (`take`) shows the views of the one they came from.
         """
-        ledger = self._kept.state.ledger
-        found = changes(ledger, self._kept.carried)
-        self._kept = self._kept._replace(carried=ledger)
+        self._kept, found = self._kept.told()
         return found
 
     def _take(self, records: Iterable[Record]) -> None:
-        kept, given = self._kept, tuple(records)
-        ledger, waiting = taken(kept.state.ledger, (*kept.waiting, *given))
-        carried, _ = taken(kept.carried, (*kept.waiting, *given))
-        if ledger is not kept.state.ledger:
-            state = replace(kept.state, ledger=ledger)
-            kept = kept._replace(state=state, memo=None)  # what it remembers is decided anew
-        self._kept = kept._replace(carried=carried, waiting=waiting)
+        self._kept = self._kept.with_records(records)
 
     # ── accounts ─────────────────────────────────────────────────────────────────────
 
@@ -376,10 +336,6 @@ class SessionCore(ABC):
         if not prefix:
             return toolset.tools
         return tuple(replace(spec, name=prefix + spec.name) for spec in toolset.tools)
-
-    def _is_open(self) -> bool:
-        """Whether anything was fitted yet."""
-        return self._kept.newest is not None
 
     def _open(self, name: str, arguments: Mapping[str, Any] | str, call_id: str) -> Steps[Answer]:
         call = call_of(name, arguments, call_id)

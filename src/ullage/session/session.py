@@ -228,7 +228,7 @@ class Session(SessionCore):
             return given
 
     def _open_first(self, request: Mapping[str, Any] | None) -> None:
-        if request is not None and not self._is_open():
+        if request is not None and self._kept.newest is None:
             self.settle(request)
 
     def take(self, records: Iterable[Record]) -> None:
