@@ -1,4 +1,4 @@
-"""What a session knows between two calls is a value: nothing of it changes, all of it is bounded."""
+"""What a session knows between two calls is a value: none of it changes, all of it is bounded."""
 
 from tests.history.test_increments import lived, session_of
 from ullage import State
