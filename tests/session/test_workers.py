@@ -139,6 +139,20 @@ def test_what_was_decided_far_back_elsewhere_is_shown_by_a_warm_session(tmp_path
     assert run.sessions[0].window.changed or run.sessions[0].window.span
 
 
+def test_what_was_decided_at_this_very_place_elsewhere_is_shown_by_a_warm_session(tmp_path):
+    """Both serve one turn; the second is refused there and cuts; the first goes on from it."""
+    messages, lengths = conversation("openai-chat", turns=20)
+    run = Run("openai-chat", [str(tmp_path / "u.db")] * 3, limits=200_000)
+    for length in lengths[:15]:
+        run.turn(0, messages[:length])
+    again = run.sessions[1].fit(histories.request("openai-chat", messages[: lengths[14]]))
+    assert again.refused("context_length_exceeded: maximum context length is 3000 tokens")
+    run.sessions[1].fit(histories.request("openai-chat", messages[: lengths[14]]))
+    warm = run.turn(0, messages[: lengths[15]])
+    assert warm == run.turn(2, messages[: lengths[15]])
+    assert run.sessions[0].window.changed or run.sessions[0].window.span
+
+
 def test_a_turn_that_finds_no_news_asks_for_a_handful_of_keys(tmp_path):
     messages, lengths = conversation("openai-chat", turns=40)
     asked = []

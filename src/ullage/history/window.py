@@ -31,10 +31,10 @@ from ullage.values.messages import (
 )
 from ullage.values.notices import NO_REASONING, Words
 
-__all__ = ["Window"]
+__all__ = ["PAST", "Window"]
 
 T = TypeVar("T")
-_PAST = 3
+PAST = 3
 """How many boundaries back a history may fork without being walked again from its beginning."""
 _WORTH_CHARS = 2_000
 """Counting a shorter text is not worth remembering."""
@@ -91,7 +91,12 @@ class Window(ShownHistory):
 
     def keep_past(self) -> None:
         """Keep how the view is now, for a history that goes on otherwise from here (`behind`)."""
-        self.past = (*self.past, self._copy())[-_PAST:]
+        self.past = (*self.past, self._copy())[-PAST:]
+
+    def outdate_past(self, key: bytes) -> None:
+        """Forget earlier states that went past this key: the ledger holds more there now."""
+        place = self.transcript.find(key) or 0
+        self.past = tuple(past for past in self.past if past.size < place)
 
     def behind(self, transcript: Transcript) -> Window | None:
         """The view of another transcript, as this was kept last within what the two share.
@@ -109,9 +114,10 @@ class Window(ShownHistory):
         return window
 
     def _copy(self) -> Window:
+        """The same state, apart; only what is cached of edits is shared."""
         other = copy(self)
         for name, value in vars(self).items():
-            if type(value) in (dict, list, set):
+            if type(value) in (dict, list, set) and value is not self._edit_tokens:
                 setattr(other, name, value.copy())
         other._tallies = {measure: tally.copy() for measure, tally in self._tallies.items()}
         other.past = ()
@@ -145,6 +151,8 @@ class Window(ShownHistory):
             self._counted -= self._tokens[index]
             self._tokens[index] = self._count(index)
             self._counted += self._tokens[index]
+        for past in self.past:
+            past.refresh(index)
 
     def apply(self, edit: Edit) -> tuple[int, int] | None:
         """Show an edit. Returns tokens of its place before and after; None if it is void."""

@@ -58,6 +58,7 @@ def keep(
     owe(window, first, window.size)
     if span is not None and window.span is not span:
         fitted.outputs.pop(span[2].ref, None)  # its index, if made just now: the history gives it
+    window.outdate_past(key)
     batch = Batch(stage, policy.name, edits, before, window.estimate)
     fitted.ledger, record = fitted.ledger.with_batch(key, batch)
     fitted.records.append(record)

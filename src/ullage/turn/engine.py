@@ -25,7 +25,7 @@ from typing import Any, TypeAlias, TypeVar
 from ullage.errors import OverLimitError
 from ullage.history.ledger import Ledger
 from ullage.history.transcript import Location
-from ullage.history.window import Window
+from ullage.history.window import PAST, Window
 from ullage.stages.bound import left_out
 from ullage.stages.policy import Policy, Stage
 from ullage.stages.pressure import is_frozen
@@ -73,7 +73,10 @@ def fit(
     transcript = window.transcript
     settled = _settled(window, ledger)
     window.replaced_later = _replaced(window, ledger, settled)
-    for length in list(transcript.boundaries(window.size)) or [len(transcript)]:
+    stops = list(transcript.boundaries(window.size)) or [len(transcript)]
+    for length in stops:
+        if settled <= window.size < length and length in stops[-PAST:]:
+            window.keep_past()
         _learn(window, ledger)
         keys = transcript.decision_keys(window.size, length)
         window.extend(length)

@@ -183,8 +183,12 @@ def _take_over(line: Line, old: Line, shared: int, anew: Mapping[int, Message]) 
     line.rendering = old.rendering.upto(shared)
     if old.meter is not line.meter:
         line.transcript.counts = {}
+    elif old.window is not None:
+        line.window = old.window.behind(line.transcript)
     for index, message in anew.items():
         line.transcript.refresh(index, message)
+        if line.window is not None:
+            line.window.refresh(index)
 
 
 def _append(line: Line, raws: Sequence[Any], leading: int, wire: Format) -> None:

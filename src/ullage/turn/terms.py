@@ -126,7 +126,7 @@ def look_up(line: Line, ledger: Ledger) -> Steps[Ledger]:
 
 def _reaches_back(transcript: Transcript, changed: frozenset[bytes], walked: int) -> bool:
     places = (transcript.find(key) for key in changed)
-    return any(place is not None and place < walked for place in places)
+    return any(place is not None and place <= walked for place in places)
 
 
 # ── what decides ─────────────────────────────────────────────────────────────────────────

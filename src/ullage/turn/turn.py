@@ -202,8 +202,8 @@ def _open_window(
 ) -> tuple[Window, list[Event], Tools]:
     """The window of a line with what this request asks of it, and the tools to be added."""
     opened, envelope, policy = agreed.terms.opened, asked.envelope, settings.policy
-    if line.window is None:
-        words = Words(opened.recall, opened.prefix, policy.toolset, opened.folder)
+    words = Words(opened.recall, opened.prefix, policy.toolset, opened.folder)
+    if line.window is None or line.window.words != words:
         line.window = Window(line.transcript, line.meter, words)
     window = line.window
     tools = () if settings.recall == "host" else _added_tools(asked, window.words)
