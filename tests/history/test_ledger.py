@@ -60,6 +60,18 @@ def test_a_batch_kept_by_another_wins_over_ours_and_over_what_followed():
     assert ours.with_records(records).at(KEY).batches == (theirs,)
 
 
+def test_a_record_that_cannot_be_read_here_is_passed_over():
+    odd = (Record(KEY, "batch", 0, b"\xc1"), Record(KEY, "of a later version", 0, b"?"))
+    assert Ledger().with_records(odd).at(KEY) == Entry()
+
+
+def test_each_model_has_an_observation_of_its_own():
+    mine, theirs = Observed(5, 4, 0, "gpt-4.1"), Observed(9, 8, 0, "gpt-4")
+    ledger, records = written([(KEY, mine), (KEY, theirs)])
+    assert ledger.at(KEY).observed == {"gpt-4.1": mine, "gpt-4": theirs}
+    assert Ledger().with_records(records) == ledger
+
+
 def test_a_lone_surrogate_in_a_batch_is_kept():
     cut = Replace(Address("result", "a", 0), "r", "\ud800", "cut", "w")
     odd = Batch("prune", "default-1", (cut,), 9, 4)

@@ -93,3 +93,30 @@ def test_every_leaf_has_a_count():
     window = window_of(history("tide", ""))
     for index, message in enumerate(window.transcript.messages):
         assert len(window.leaf_counts(index)) == len(list(leaves_of(message)))
+
+
+def test_a_message_costs_its_framing_beside_its_leaves():
+    window = window_of(history("tide " * 40))
+    for index, message in enumerate(window.transcript.messages):
+        leaves = sum(window.leaf_counts(index))
+        assert window.message_tokens(index) == METER.framing(message) + leaves
+
+
+def test_what_is_settled_goes_no_further_than_was_asked_for():
+    window, asked = window_of(history("tide", "ebb", "flow")), []
+
+    def settled(window, index):
+        asked.append(index)
+        return index < 4
+
+    assert window.settled_to(6, settled) == 4
+    assert window.settled_to(2, settled) == 2
+    assert asked == [0, 1, 2, 3, 4, 4][: len(asked)], "what is settled is never asked again"
+
+
+def test_what_surely_fits_is_asked_of_the_upper_bound():
+    transcript = transcript_of(history("tide " * 400))
+    window = Window(transcript, Meter("claude-sonnet-4-5"), Words())
+    window.extend(len(transcript))
+    assert window.within(window.estimate)
+    assert not window.within(window.estimate, surely=True)

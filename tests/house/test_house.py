@@ -189,7 +189,7 @@ def watch(event, args):
     if event == "open" and isinstance(args[1], str) and set(args[1]) & set("wax+"):
         seen.append(f"open {args[0]}")
 sys.addaudithook(watch)
-import ullage
+from ullage import *
 print(seen)
 print(sorted({name.split(".")[0] for name in sys.modules}))
 """

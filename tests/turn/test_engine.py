@@ -3,11 +3,12 @@
 from functools import partial
 
 import pytest
+from msgspec.structs import replace
 
 from tests import histories
 from tests.fold import fit
 from ullage import Limits, OverLimitError, Policy
-from ullage.history.ledger import Ledger
+from ullage.history.ledger import Ledger, Observed
 from ullage.stages.default import DEFAULT
 from ullage.stages.emergency import emergency
 from ullage.stages.pressure import over_share
@@ -130,3 +131,76 @@ def test_the_window_is_fitted_boundary_by_boundary():
     assert window.size == len(MESSAGES)
     assert fit(window, whole.state.ledger, DEFAULT).events == []
     assert emergency(window) == ()
+
+
+def test_behind_the_newest_decision_nothing_is_decided_again():
+    _, turned = step(MESSAGES)
+    eager = Policy(
+        name="eager",
+        under_pressure=(partial(prune, wanted=partial(over_share, high=0.2, low=0.05)),),
+    )
+    _, again = step(MESSAGES, state=turned.state, policy=eager)
+    places = [places_of(each) for each in (turned, again)]
+    assert places[0]
+    assert min(places[1] - places[0], default=99) >= max(places[0])
+
+
+def places_of(turned):
+    """Where in the history batches were made."""
+    entries, transcript = turned.state.ledger.entries, turned.window.transcript
+    return {transcript.find(key) for key, entry in entries.items() if entry.batches}
+
+
+def test_what_a_batch_leaves_out_is_kept_though_no_first_sight_did():
+    call = histories.Call("bash", "a.py", "a line of output\n" * 60)
+    effects, turned = step(histories.wire("openai-chat", [histories.Turn(calls=(call,))] * 60))
+    pruned = {event.ref for event in turned.events if event.kind == "pruned"}
+    kept = {output.ref for each in effects if isinstance(each, Commit) for output in each.outputs}
+    assert pruned
+    assert pruned <= kept
+
+
+def test_no_report_makes_every_later_request_too_long():
+    """Where what we do not see is over the limit by itself, the report calibrates nothing (F64)."""
+    _, turned = step(MESSAGES[:-2])
+    window = turned.window
+    key = window.transcript.decision_key(window.size)
+    seen = Observed(30_000, 12_000, 0, window.meter.model)
+    ledger, _ = turned.state.ledger.with_observed(key, seen)
+    _, again = step(MESSAGES, state=replace(turned.state, ledger=ledger))
+    assert again.window.estimate == again.window.tokens
+
+
+def test_in_an_open_turn_that_must_keep_its_thinking_no_batch_is_made_and_that_is_told():
+    greedy = Policy(name="greedy", under_pressure=(partial(prune, wanted=lambda window: 10**6),))
+    messages = manual_loop(20)
+    request = {
+        "model": "claude-opus-5-5",
+        "max_tokens": 2_000,
+        "thinking": {"type": "enabled", "budget_tokens": 1_024},
+        "messages": messages,
+    }
+    limits = Limits(window_tokens=60_000)
+    asked = Settings(model="claude-opus-5-5", policy=greedy, limits=limits, recall=True)
+    steps, effects = turn(request, State(), Memo(), asked), []
+    try:
+        effects.append(next(steps))
+        while True:
+            effects.append(steps.send(()))
+    except StopIteration as stop:
+        turned = stop.value
+    assert "held" in {event.kind for event in turned.events}
+    assert "pruned" not in {event.kind for event in turned.events}
+
+
+def manual_loop(calls):
+    """One open turn, thought about at every reply."""
+    messages = [{"role": "user", "content": "Mend the build."}]
+    thinking = [{"type": "thinking", "thinking": "I look.", "signature": "s"}]
+    for number in range(calls):
+        id = f"toolu_{number}"
+        call = {"type": "tool_use", "id": id, "name": "read", "input": {"path": f"{number}.py"}}
+        result = {"type": "tool_result", "tool_use_id": id, "content": f"{number} a line\n" * 400}
+        messages.append({"role": "assistant", "content": [*thinking, call]})
+        messages.append({"role": "user", "content": [result]})
+    return messages

@@ -17,6 +17,7 @@ from ullage.session.drivers import arun
 from ullage.session.view import AsyncView, Sent
 from ullage.stores import AsyncStore, directory_of, files_of, open_store
 from ullage.stores.threaded import Threaded
+from ullage.tokens.models import is_ready, make_ready
 from ullage.turn.filling import fill
 from ullage.values.effects import Record, Steps
 
@@ -157,7 +158,9 @@ class AsyncSession(SessionCore):
         await self.store.close()
 
     async def _run(self, steps: Steps[Any]) -> Any:
-        tenant = self.settings.tenant
+        model, tenant = self.settings.model, self.settings.tenant
+        if not is_ready(model):
+            await asyncio.to_thread(make_ready, model)
         return await arun(steps, self.store, tenant, self._summaries, self._ahead)
 
     def _look_ahead(self) -> None:
