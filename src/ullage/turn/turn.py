@@ -138,7 +138,7 @@ def turn(
             window, agreed.ledger, settings.policy, agreed.terms, asking=settings.asking, now=now
         )
         records = _records(line, (*agreed.records, *fitted.records))
-        lost = yield from _keep(fitted, records, fresh.outputs)
+        lost = yield from _keep(fitted, records, fresh.outputs, ledger)
         if not lost:
             break
         line.begin_again()
@@ -247,13 +247,21 @@ def _records(line: Line, decided: tuple[Record, ...]) -> tuple[Record, ...]:
 
 
 def _keep(
-    fitted: Fitted, records: tuple[Record, ...], repaired: tuple[Output, ...]
+    fitted: Fitted, records: tuple[Record, ...], repaired: tuple[Output, ...], ledger: Ledger
 ) -> Steps[tuple[Record, ...]]:
-    """Commit what was set aside and decided; returns the records that stand in our place."""
+    """Commit what was set aside and decided; returns the records that stand in our place.
+
+    One that cannot be read (a newer version wrote it) decides nothing here: what we decided is
+    shown all the same, and its record is left out. Else it would be decided again for ever.
+    """
     outputs = (*repaired, *fitted.outputs.values())
     if not outputs and not records:
         return ()
     lost: tuple[Record, ...] = yield Commit(outputs, records)
+    if lost and not ledger.merged(lost)[1]:
+        theirs = {record.place for record in lost}
+        ours = tuple(record for record in records if record.place not in theirs)
+        lost = yield Commit(outputs, ours)
     return lost
 
 
