@@ -48,8 +48,8 @@ class Session(SessionCore):
         recall: whether requests offer the recall tools; ``"auto"``: if the session is there
             from the start; ``"host"``: a framework offers them itself, under their own names
             (`tools`), so nothing is added to a request, and a call of one is ours (`open`).
-        repair: mend a history that the provider would refuse (interrupted calls, results
-            that come late, twice or without a call, empty text), and tell of it.
+        repair: repair a history that the provider would refuse (interrupted calls, results
+            that come late, twice or without a call, empty text), and report it.
         state: the state of an earlier session, to go on from.
         budget: what it may spend together with all sessions of the same budget. None: no
             limit; its calls are kept account of all the same.
