@@ -1,6 +1,6 @@
 """What the session and the session for an event loop share: everything that does no I/O.
 
-Everything a session knows is one frozen value, `_Kept`, that is replaced by a single assignment
+Everything a session knows is one frozen value, `Kept`, that is replaced by a single assignment
 when a call is over. The memo is taken out of it before it is worked on. So wherever a call is
 interrupted, the session is as before the call or as after it; what was remembered for speed
 and may be half-done is dropped.
@@ -11,10 +11,10 @@ from __future__ import annotations
 import os
 import sys
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 from functools import partial
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal
 from weakref import ref
 
 from msgspec.structs import replace
@@ -26,6 +26,8 @@ from ullage.presets import preset
 from ullage.recall.dispatch import Answer, answer
 from ullage.recall.found import ToolOutputRef, output_ref
 from ullage.recall.history import find_in_history
+from ullage.recall.tools import call_of
+from ullage.session.kept import Kept
 from ullage.session.refusals import Refusals
 from ullage.session.view import Sent
 from ullage.spend.allowance import Claim
@@ -41,42 +43,16 @@ from ullage.turn.filling import Asking
 from ullage.turn.memo import Memo
 from ullage.turn.terms import what_decides
 from ullage.turn.turn import Settings, State, Turned, observe, turn
-from ullage.values.effects import Output, Steps, Summarise
+from ullage.values.effects import Output, Record, Steps, Summarise
 from ullage.values.events import Event
 from ullage.values.limits import Limits
+from ullage.values.toolset import ToolSpec
 from ullage.values.usage import Usage
 from ullage.wires import Format, format_of
 from ullage.wires.overflow import Overflow, is_overflow
 from ullage.wires.reported import Unreadable, id_of, left_out_of, usage_of
 
 __all__ = ["SessionCore"]
-
-EVENTS_KEPT = 4_096
-"""The newest events that a session still lists."""
-
-
-class _Kept(NamedTuple):
-    """Everything a session knows between two calls.
-
-    Attributes:
-        state: what lasts, and can be carried.
-        memo: what saves time, or None: a call is working on it, or was interrupted.
-        newest: what the newest view was made of.
-        view: that view, if anybody still has it.
-        events: the newest events, in order.
-        refusals: what refused requests taught.
-    """
-
-    state: State
-    refusals: Refusals
-    memo: Memo | None = None
-    newest: Sent | None = None
-    view: Callable[[], object] = lambda: None
-    events: tuple[Event, ...] = ()
-
-    def with_events(self, *events: Event) -> _Kept:
-        """With these events behind the others; the oldest are forgotten."""
-        return self._replace(events=(*self.events, *events)[-EVENTS_KEPT:]) if events else self
 
 
 class SessionCore(ABC):
@@ -96,7 +72,7 @@ class SessionCore(ABC):
         format: str | Format | None = None,
         store: str | os.PathLike[str] | Store | AsyncStore | None = None,
         tenant: str = "",
-        recall: bool | Literal["auto"] = "auto",
+        recall: bool | Literal["auto", "host"] = "auto",
         repair: bool = False,
         state: State | None = None,
         budget: Budget | None = None,
@@ -114,7 +90,7 @@ class SessionCore(ABC):
             repair=repair,
             decides=what_decides(chosen),
         )
-        self._kept = _Kept(state or State(), Refusals(given=limits))
+        self._kept = Kept(state or State(), Refusals(given=limits))
         self.budget = Budget(tokens=0) if budget is None else budget
         self._account = self.budget.join(agent, self.emit)
         self._summaries: Summaries | None = None
@@ -184,6 +160,21 @@ class SessionCore(ABC):
         """
         newest = self._kept.newest
         return newest is not None and newest.owns(call)
+
+    # ── a host's own state ───────────────────────────────────────────────────────────
+
+    def news(self) -> tuple[Record, ...]:
+        """What was decided and observed since the last call: what a host's state is to add.
+
+        For a host that carries the conversation's ledger in its own checkpoints. Records are
+        small, frozen, and go through JSON (``msgspec.json``) and pickle. A session that has
+        taken all of them (`take`) shows the views of the one they came from.
+        """
+        self._kept, found = self._kept.told()
+        return found
+
+    def _take(self, records: Iterable[Record]) -> None:
+        self._kept = self._kept.with_records(records)
 
     # ── accounts ─────────────────────────────────────────────────────────────────────
 
@@ -333,6 +324,24 @@ class SessionCore(ABC):
         )
         self.emit(event)
         return sent.wire.result(parsed, given.text, is_error=given.is_error, block=given.block)
+
+    @property
+    def tools(self) -> tuple[ToolSpec, ...]:
+        """The recall tools of this session as its notices name them, in their order.
+
+        For a host that offers them itself; see `ullage.recall_tools`.
+        """
+        opened, toolset = self.state.opened, self.settings.policy.toolset
+        prefix = opened.prefix if opened is not None else ""
+        if not prefix:
+            return toolset.tools
+        return tuple(replace(spec, name=prefix + spec.name) for spec in toolset.tools)
+
+    def _open(self, name: str, arguments: Mapping[str, Any] | str, call_id: str) -> Steps[Answer]:
+        call = call_of(name, arguments, call_id)
+        from_history = partial(self._from_history, self._newest)
+        given: Answer = yield from answer(call, self._newest.words, from_history)
+        return given
 
     def _output_ref(self, wanted: str) -> Steps[ToolOutputRef]:
         found = yield from output_ref(wanted, partial(self._from_history, self._newest))

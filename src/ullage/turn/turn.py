@@ -56,7 +56,7 @@ class Settings(Struct, frozen=True, kw_only=True):
     limits: Limits | None = None
     format: Format | None = None
     tenant: str = ""
-    recall: bool | Literal["auto"] = "auto"
+    recall: bool | Literal["auto", "host"] = "auto"
     repair: bool = False
     asking: Asking | None = None
     decides: str = ""
@@ -138,7 +138,7 @@ def turn(
             window, agreed.ledger, settings.policy, agreed.terms, asking=settings.asking, now=now
         )
         records = _records(line, (*agreed.records, *fitted.records))
-        lost = yield from _keep(fitted, records, fresh.outputs)
+        lost = yield from _keep(fitted, records, fresh.outputs, ledger)
         if not lost:
             break
         line.begin_again()
@@ -149,7 +149,8 @@ def turn(
     state = replace(state, format=asked.wire.name, opened=agreed.terms.opened, ledger=fitted.ledger)
     told = (*fresh.events, *agreed.events, *events, *fitted.events)
     rendered = _render(asked, line, window, tools)
-    return Turned(rendered, state, told, window, asked.wire, _offers(asked, window.words, tools))
+    offers = _offers(asked, window.words, tools, settings)
+    return Turned(rendered, state, told, window, asked.wire, offers)
 
 
 def wire_of(state: State, settings: Settings) -> Format | None:
@@ -207,7 +208,7 @@ def _open_window(
     if line.window is None or line.window.words != words:
         line.window = Window(line.transcript, line.meter, words)
     window = line.window
-    tools = _added_tools(asked, window.words)
+    tools = () if settings.recall == "host" else _added_tools(asked, window.words)
     limits, events = _limits(envelope.model, settings, memo)
     window.context_tokens = limits.window_tokens
     window.limit_tokens = limits.prompt_tokens(envelope.head.asked_output_tokens)
@@ -248,13 +249,21 @@ def _records(line: Line, decided: tuple[Record, ...]) -> tuple[Record, ...]:
 
 
 def _keep(
-    fitted: Fitted, records: tuple[Record, ...], repaired: tuple[Output, ...]
+    fitted: Fitted, records: tuple[Record, ...], repaired: tuple[Output, ...], ledger: Ledger
 ) -> Steps[tuple[Record, ...]]:
-    """Commit what was set aside and decided; returns the records that stand in our place."""
+    """Commit what was set aside and decided; returns the records that stand in our place.
+
+    One that cannot be read (a newer version wrote it) decides nothing here: what we decided is
+    shown all the same, and its record is left out. Else it would be decided again for ever.
+    """
     outputs = (*repaired, *fitted.outputs.values())
     if not outputs and not records:
         return ()
     lost: tuple[Record, ...] = yield Commit(outputs, records)
+    if lost and not ledger.merged(lost)[1]:
+        theirs = {record.place for record in lost}
+        ours = tuple(record for record in records if record.place not in theirs)
+        lost = yield Commit(outputs, ours)
     return lost
 
 
@@ -277,9 +286,10 @@ def _present(asked: Request, words: Words) -> bool:
     return all(tool in asked.envelope.tools for tool in ours)
 
 
-def _offers(asked: Request, words: Words, added: Tools) -> bool:
+def _offers(asked: Request, words: Words, added: Tools, settings: Settings) -> bool:
     """Whether a call of a recall tool in the reply is ours to answer."""
-    return words.recall and (bool(added) or _present(asked, words))
+    in_request = bool(added) or settings.recall == "host" or _present(asked, words)
+    return words.recall and in_request
 
 
 def recall_tools(wire: Format, prefix: str, toolset: Toolset) -> Tools:
