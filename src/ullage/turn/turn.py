@@ -57,7 +57,7 @@ class Settings(Struct, frozen=True, kw_only=True):
     limits: Limits | None = None
     format: Format | None = None
     tenant: str = ""
-    recall: bool | Literal["auto"] = "auto"
+    recall: bool | Literal["auto", "host"] = "auto"
     repair: bool = False
     asking: Asking | None = None
     decides: str = ""
@@ -139,7 +139,7 @@ def turn(
         window, events, tools = _open_window(line, agreed, asked, settings, memo, added_tokens)
         fitted = yield from fit(window, agreed, settings.policy, asking=settings.asking, now=now)
         outputs = (*fresh.outputs, *fitted.outputs.values())
-        lost = yield from _commit(outputs, tuple(fitted.records))
+        lost = yield from _commit(outputs, tuple(fitted.records), ledger)
         if not lost:
             break
         line.begin_again()
@@ -149,7 +149,7 @@ def turn(
     state = replace(state, format=asked.wire.name, opened=agreed.terms.opened, ledger=fitted.ledger)
     told = (*fresh.events, *agreed.events, *events, *fitted.events)
     rendered = render(asked, line, window, tools)
-    offers = _offers(asked, window.words, tools)
+    offers = _offers(asked, window.words, tools, settings)
     return Turned(rendered, state, told, window, asked.wire, offers, memo)
 
 
@@ -188,6 +188,8 @@ def _agree(line: Line, ledger: Ledger, asked: Request, state: State, settings: S
     agreed = agree(
         line, ledger, asked, policy, settings.decides, settings.recall, state.opened, tools
     )
+    if line.terms is None and agreed.terms.changed_at >= 0:
+        line.window = None  # another line began it on other terms
     line.terms = agreed.terms
     return agreed
 
@@ -206,7 +208,7 @@ def _open_window(
     if line.window is None or line.window.words != words:
         line.window = Window(line.transcript, line.meter, words)
     window = line.window
-    tools = _added_tools(asked, window.words)
+    tools = () if settings.recall == "host" else _added_tools(asked, window.words)
     limits, events = _limits(envelope.model, settings, memo)
     window.context_tokens = limits.window_tokens
     window.limit_tokens = limits.prompt_tokens(envelope.head.asked_output_tokens)
@@ -250,11 +252,21 @@ def _head_tokens(line: Line, head: Head, tools: Tools) -> int:
     return line.head[2]
 
 
-def _commit(outputs: tuple[Output, ...], records: tuple[Record, ...]) -> Steps[tuple[Record, ...]]:
-    """Keep what was set aside and decided; returns the records that stand in our place."""
+def _commit(
+    outputs: tuple[Output, ...], records: tuple[Record, ...], ledger: Ledger
+) -> Steps[tuple[Record, ...]]:
+    """Keep what was set aside and decided; returns the records that stand in our place.
+
+    One that cannot be read (a newer version wrote it) decides nothing here: what we decided is
+    shown all the same, and its record is left out. Else it would be decided again for ever.
+    """
     if not outputs and not records:
         return ()
     lost: tuple[Record, ...] = yield Commit(outputs, records)
+    if lost and not ledger.merged(lost)[1]:
+        theirs = {record.place for record in lost}
+        ours = tuple(record for record in records if record.place not in theirs)
+        lost = yield Commit(outputs, ours)
     return lost
 
 
@@ -270,9 +282,10 @@ def _present(asked: Request, words: Words) -> bool:
     return all(tool in asked.envelope.tools for tool in ours)
 
 
-def _offers(asked: Request, words: Words, added: Tools) -> bool:
+def _offers(asked: Request, words: Words, added: Tools, settings: Settings) -> bool:
     """Whether a call of a recall tool in the reply is ours to answer."""
-    return words.recall and (bool(added) or _present(asked, words))
+    in_request = bool(added) or settings.recall == "host" or _present(asked, words)
+    return words.recall and in_request
 
 
 def recall_tools(wire: Format, prefix: str, toolset: Toolset) -> Tools:
