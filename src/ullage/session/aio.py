@@ -127,7 +127,7 @@ class AsyncSession(SessionCore):
         """
         if self._ahead is not None:
             await self._ahead.cancel()
-        self.budget.end(self._payer)
+        self.budget.end(self._account)
         await self.store.close()
 
     async def _run(self, steps: Steps[Any]) -> Any:

@@ -116,7 +116,7 @@ class SessionCore(ABC):
         )
         self._kept = _Kept(state or State(), Refusals(given=limits))
         self.budget = Budget(tokens=0) if budget is None else budget
-        self._payer = self.budget.join(agent, self.emit)
+        self._account = self.budget.join(agent, self.emit)
         self._summaries: Summaries | None = None
         if summariser is not None:
             self._summaries = Summaries(of(summariser), self.budget, agent)
@@ -163,7 +163,7 @@ class SessionCore(ABC):
     @property
     def calls(self) -> tuple[Call, ...]:
         """Every call that was observed: its tokens, its cost, what the budget had spent then."""
-        return tuple(self._payer.calls)
+        return tuple(self._account.calls)
 
     @property
     def window(self) -> Window:
@@ -189,7 +189,7 @@ class SessionCore(ABC):
 
     def release(self) -> None:
         """The call that the last view was for was not made: give back what it had reserved."""
-        self.budget.release(self._payer)
+        self.budget.release(self._account)
 
     def refused(self, error: Any) -> Overflow | None:
         """Take in that the provider refused the newest view because it was too long.
@@ -222,14 +222,14 @@ class SessionCore(ABC):
 
     def _fit(self, request: Mapping[str, Any]) -> Steps[tuple[dict[str, Any], Sent]]:
         """A view the budget allows; once that is spent, the view with the request to sum up."""
-        self.budget.begin(self._payer)
+        self.budget.begin(self._account)
         view = yield from self._turn(request)
-        if self.budget.claim(self._payer, self._most):
+        if self.budget.claim(self._account, self._most):
             return view, self._newest
         words = self.budget.allowance.words
         added_tokens = self._newest.window.meter.message(words)
         view = yield from self._turn(request, added_tokens)
-        self.budget.claim_wrap_up(self._payer, self._most(), added_tokens)
+        self.budget.claim_wrap_up(self._account, self._most(), added_tokens)
         return self._newest.wire.wrap_up(view, words), self._newest
 
     def _most(self) -> Claim:
@@ -305,7 +305,7 @@ class SessionCore(ABC):
         self._kept = kept._replace(memo=None)  # counting works on it
         tokens, estimate = sent.tokens, sent.estimate
         state = yield from observe(usage, kept.state, sent.key, sent.model, tokens)
-        self.budget.settle(self._payer, usage, sent.model, estimate)
+        self.budget.settle(self._account, usage, sent.model, estimate)
         sent.heard = heard
         if kept.memo is not None:
             kept.memo.outdate(sent.window.transcript, (sent.key,))
@@ -316,7 +316,7 @@ class SessionCore(ABC):
     def _unreported(self, found: Unreadable, sent: Sent) -> None:
         """Nobody knows what a call came to: our estimate of its prompt is counted."""
         estimate = sent.estimate
-        self.budget.leave_unreported(self._payer, sent.model, estimate)
+        self.budget.leave_unreported(self._account, sent.model, estimate)
         why = f"{found.why}; {estimate:,} input tokens are counted for it, our estimate"
         self.emit(Event(kind="unreported", where="reply", why=why, tokens_after=estimate))
 

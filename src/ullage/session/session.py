@@ -210,7 +210,7 @@ class Session(SessionCore):
 
     def close(self) -> None:
         """Close the store, and give back what is reserved of the budget."""
-        self.budget.end(self._payer)
+        self.budget.end(self._account)
         self.store.close()
 
     def _run(self, steps: Steps[Any]) -> Any:
