@@ -19,6 +19,7 @@ Three things are minded on the way in:
 from __future__ import annotations
 
 import os
+import sys
 import threading
 from collections.abc import Callable
 from functools import cache
@@ -149,10 +150,16 @@ def load_in_thread(encoding: str) -> None:
 
 
 def _after_fork() -> None:
-    """A child must not wait for a thread that only its parent has."""
+    """A child must not wait for a thread that only its parent has, nor use what it left half done.
+
+    A fork in the middle of an import leaves the child modules without their contents.
+    """
     global _LOCK
     _LOCK = threading.Lock()
     _STARTED.clear()
+    for name in [name for name in sys.modules if name.partition(".")[0] == "toktok"]:
+        if getattr(sys.modules[name].__spec__, "_initializing", False):
+            del sys.modules[name]
 
 
 if hasattr(os, "register_at_fork"):
