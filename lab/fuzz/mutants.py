@@ -182,7 +182,7 @@ MUTANTS: tuple[Mutant, ...] = (
     Mutant("nothing ever waits", transcript.Transcript, "closed", _always(True)),
     Mutant("late calls are as others", openai_responses, "_call", _not_late, _R),
     Mutant("server tools open nothing", anthropic, "Opaque", _unlinked, _A),
-    Mutant("hosted calls open nothing", openai_responses, "_OPENS", _is({}), _R),
+    Mutant("hosted calls open nothing", openai_responses, "Opaque", _unlinked, _R),
     Mutant(
         "a reply is one message",
         transcript.Transcript,

@@ -36,7 +36,7 @@ def test_a_broken_rule_is_told_with_its_name_place_sentence_and_remedy():
     ran = check(BROKEN)
     assert ran.status == 1
     assert ran.text == (
-        "C1   messages[1].tool_calls[0]: the call 'call_1' has no tool message. "
+        "C1   messages[1].tool_calls[0]: this call has no tool message. "
         "Put one tool message per call directly after the assistant message, or drop both.\n"
     )
 

@@ -11,7 +11,7 @@ from lab.trace_turn import Climb, Trace, traced_session
 def test_a_walk_begins_with_the_door_and_ends_with_the_rendering():
     trace = traced_session(3)
     (walk, *_) = trace.rooms
-    assert "wires" in walk
+    assert any("wires" in each for each in trace.rooms)
     assert [room for room in walk if room.startswith("turn.")][-1] == "turn.rendering"
     assert sum(trace.rooms.values()) == 3
     assert trace.calls > 100

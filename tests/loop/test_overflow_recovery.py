@@ -222,9 +222,10 @@ def test_the_next_request_is_always_smaller(found, room):
 def test_a_retry_keeps_to_less_until_a_reply_reports_and_a_named_window_stays():
     refusals = Refusals(None)
     assert refusals.next_limits("gpt-4.1") is None
-    refusals.take(Overflow(limit_tokens=5_000, size_tokens=10_000), "gpt-4.1", 8_000)
+    found = Overflow(limit_tokens=5_000, size_tokens=10_000)
+    refusals, _ = refusals.after(found, "gpt-4.1", 8_000)
     assert refusals.next_limits("gpt-4.1").prompt_tokens(1_000) == 3_800
     assert refusals.limits("gpt-4.1").window_tokens == 5_000
-    refusals.reported()
+    refusals = refusals.reported()
     assert refusals.next_limits("gpt-4.1").window_tokens == 5_000
     assert refusals.next_limits("gpt-4o") is None

@@ -211,7 +211,7 @@ def test_where_it_is_not_enabled_nothing_is_touched_and_no_tool_is_added():
         "messages": messages[:1],
     }
     assert session.fit(asked) == asked
-    assert session.events == []
+    assert session.events == ()
 
 
 @pytest.mark.says(

@@ -113,5 +113,5 @@ def test_reasoning_that_the_provider_left_out_is_told_once(model, reply, told):
 
 
 def test_an_event_goes_through_json(lived):
-    again = msgspec.json.decode(msgspec.json.encode(lived.events), type=list[Event])
+    again = msgspec.json.decode(msgspec.json.encode(lived.events), type=tuple[Event, ...])
     assert again == lived.events

@@ -167,19 +167,18 @@ class AsyncSession(SessionCore):
         self.budget.end(self._account)
         await self.store.close()
 
-    async def _run(self, steps: Steps[Any]) -> Any:
+    async def _run(self, steps: Steps[Any], *, is_heavy: bool = False) -> Any:
         model, tenant = self.settings.model, self.settings.tenant
         if not is_ready(model):
             await asyncio.to_thread(make_ready, model)
-        return await arun(steps, self.store, tenant, self._summaries, self._ahead)
-
-    async def _run_turn(self, steps: Steps[Any], request: Mapping[str, Any]) -> Any:
-        """A turn; one that may take longer than the loop can wait is worked out in a thread."""
-        tenant = self.settings.tenant
-        is_heavy = self._newest_size == 0 or _messages(request) > _LIGHT_MESSAGES
         return await arun(
             steps, self.store, tenant, self._summaries, self._ahead, is_heavy=is_heavy
         )
+
+    async def _run_turn(self, steps: Steps[Any], request: Mapping[str, Any]) -> Any:
+        """A turn; one that may take longer than the loop can wait is worked out in a thread."""
+        is_heavy = self._newest_size == 0 or _messages(request) > _LIGHT_MESSAGES
+        return await self._run(steps, is_heavy=is_heavy)
 
     @property
     def _newest_size(self) -> int:
