@@ -29,7 +29,7 @@ from ullage.spend.calls import Call, Spent
 from ullage.stages.policy import Policy, Stage
 from ullage.stores import AsyncStore, MemoryStore, SqliteStore, Store
 from ullage.turn import State
-from ullage.values.edits import Address, Batch, Cut, Edit, Replace, Span
+from ullage.values.edits import Address, Batch, Cut, Edit, Replace, Summary
 from ullage.values.effects import Output, Record
 from ullage.values.events import Event
 from ullage.values.limits import Limits
@@ -63,7 +63,6 @@ __all__ = [
     "RefNotFound",
     "Replace",
     "Session",
-    "Span",
     "Spent",
     "SpillNotFound",
     "SqliteStore",
@@ -71,6 +70,7 @@ __all__ = [
     "State",
     "Store",
     "StoreError",
+    "Summary",
     "SummaryError",
     "ToolOutputRef",
     "UllageError",

@@ -15,7 +15,7 @@ def test_a_ref_opens_from_the_history_and_the_index_of_what_was_compacted():
     session.fit(request)
     window = session.window
     assert find_in_history(window, "call_0_0", thorough=False).text == CALL.output
-    index = find_in_history(window, window.span[2].ref, thorough=True)
+    index = find_in_history(window, window.summaries[-1].edit.ref, thorough=True)
     assert index.text.startswith("Index of messages 2 to ")
-    assert find_in_history(window, window.span[2].ref, thorough=False) is None
+    assert find_in_history(window, window.summaries[-1].edit.ref, thorough=False) is None
     assert find_in_history(window, "0" * 16, thorough=True) is None

@@ -17,7 +17,7 @@ from ullage.history.ledger import Ledger
 from ullage.stores import Bounds, Store
 from ullage.stores._chunks import CHUNK_CHARS
 from ullage.stores._clean import DAY_S
-from ullage.values.edits import Address, Batch, Replace, Span
+from ullage.values.edits import Address, Batch, Replace, Summary
 from ullage.values.effects import Output, Record
 
 ODD = (
@@ -292,7 +292,7 @@ class Contract:
     def test_what_a_live_ledger_names_stays_until_the_ledger_goes(self):
         named, listed, free = output("named"), output("listed"), output("free")
         index = output(f"Index of messages\noutput ref={listed.ref} (6 characters)")
-        span = Span(b"a" * 16, b"b" * 16, "[condensed]", index.ref, "why")
+        span = Summary(b"a" * 16, b"b" * 16, "[condensed]", index.ref, "why")
         with self.opened() as store:
             records = [decided(b"k", replaced(named.ref)), decided(b"s", span)]
             store.commit("t", [named, listed, free, index], records)

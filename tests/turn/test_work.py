@@ -128,10 +128,10 @@ def test_what_a_caller_writes_into_an_edited_message_of_his_is_in_the_view(forma
 
 def test_a_batch_that_stands_is_not_shown_again(monkeypatch):
     """Users who go on without a reply: every batch is under the one key."""
-    from ullage.history.window import Window
+    from ullage.history.builder import WindowBuilder as Builder
 
-    applied, apply = [], Window.apply
-    monkeypatch.setattr(Window, "apply", lambda window, e: applied.append(e) or apply(window, e))
+    applied, apply = [], Builder.apply
+    monkeypatch.setattr(Builder, "apply", lambda builder, e: applied.append(e) or apply(builder, e))
     session = Session("gpt-4.1", recall=True, limits=Limits(window_tokens=16_000))
     messages = histories.wire("openai-chat", [])
     for number in range(80):

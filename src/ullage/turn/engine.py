@@ -25,6 +25,7 @@ from typing import Any, TypeAlias, TypeVar
 from msgspec import Struct
 
 from ullage.errors import OverLimitError
+from ullage.history.builder import WindowBuilder
 from ullage.history.ledger import Ledger
 from ullage.history.window import Window
 from ullage.stages.bound import left_out
@@ -32,7 +33,7 @@ from ullage.stages.policy import Policy, Stage
 from ullage.stages.pressure import is_frozen
 from ullage.stages.stall import stall
 from ullage.turn.filling import Asking, fill, for_history, refusal
-from ullage.values.edits import Batch, Cut, Drop, Edit, Replace, Skipped, Span, storable
+from ullage.values.edits import Batch, Cut, Drop, Edit, Replace, Skipped, Summary, storable
 from ullage.values.effects import Output, Prepared, Record, Summarise
 from ullage.values.events import Event, Kind
 
@@ -59,7 +60,7 @@ class Fitted(Struct):
 
 
 def fit(
-    window: Window,
+    builder: WindowBuilder,
     ledger: Ledger,
     policy: Policy,
     *,
@@ -73,7 +74,7 @@ def fit(
     was never said.
 
     Args:
-        window: where the last run left it, or a new one. It is moved forward.
+        builder: its window stands where the last run left it, or is new. It is moved forward.
         ledger: everything decided and observed so far.
         policy: the stages.
         joined: the history was under way before ullage first saw it, so that what is cut at
@@ -85,45 +86,47 @@ def fit(
         OverLimitError: the untouchable parts alone are over the limit.
     """
     fitted = Fitted(ledger, {}, [], [])
+    window = builder.window
     transcript = window.transcript
     settled = _settled(window, ledger)
     for length in list(transcript.boundaries(window.size)) or [len(transcript)]:
-        _learn(window, ledger)
+        _learn(builder, ledger)
         keys = transcript.decision_keys(window.size, length)
-        window.extend(length)
-        _first_sight(window, policy, fitted)
+        builder.extend(length)
+        _first_sight(builder, policy, fitted)
         for key in keys:
-            _show_again(window, key, fitted)
+            _show_again(builder, key, fitted)
         if length > settled:
             is_end = length == len(transcript)
             stages = [policy.on_request] if now and is_end and policy.on_request else []
             stages += policy.under_pressure
             asked = asking if is_end else None
-            yield from _decide(window, policy, stages, keys[-1], fitted, asked)
+            yield from _decide(builder, policy, stages, keys[-1], fitted, asked)
     if joined and window.changed:
-        window.owed.append((min(window.changed), window.size))
-    _settle(window, policy, fitted)
+        builder.stale.append((min(window.changed), window.size))
+    _drop_stale(builder, policy, fitted)
     if not window.within(window.limit_tokens, surely=True):
         _refuse(window)
     return fitted
 
 
-def _settle(window: Window, policy: Policy, fitted: Fitted) -> None:
+def _drop_stale(builder: WindowBuilder, policy: Policy, fitted: Fitted) -> None:
     """Leave out the reasoning that stayed behind edits which another model had allowed.
 
     Where reasoning is free, none goes with a batch. If the next request is for a model to which
     it is bound, what was thought before the batch, about what it edited, may not be shown (A15).
     """
+    window = builder.window
     if window.reasoning == "free" or is_frozen(window):
         return
-    due = [first for first, stop in window.owed if window.bound_reasoning(first + 1, stop)]
-    window.owed.clear()
+    due = [first for first, stop in builder.stale if window.bound_reasoning(first + 1, stop)]
+    builder.stale.clear()
     if due:
         key = window.transcript.decision_key(window.size)
-        _keep(window, "reasoning", policy, key, left_out(window, min(due), ()), fitted)
+        _keep(builder, "reasoning", policy, key, left_out(window, min(due), ()), fitted)
 
 
-def _learn(window: Window, ledger: Ledger) -> None:
+def _learn(builder: WindowBuilder, ledger: Ledger) -> None:
     """Take in what was reported for the request of the boundary the window stands at.
 
     Where nothing was answered since (the same request again, or one message more), what was
@@ -132,16 +135,18 @@ def _learn(window: Window, ledger: Ledger) -> None:
     No report calibrates by which what we do not see is over the limit by itself: nothing would
     ever fit again, and so no better report could come (usage summed over a turn, F64).
     """
-    size = window.size
+    window, size = builder.window, builder.window.size
     if not (0 < size < len(window.transcript) and window.transcript.starts_turn(size)):
         return
     observed = ledger.at(window.transcript.decision_key(size)).observed
-    window.reported_tokens = observed.reported_tokens if observed else None
-    window.reported_total = observed.reported_tokens + observed.output_tokens if observed else None
-    if observed and observed.reported_tokens - observed.estimated_tokens < window.limit_tokens:
-        window.calibration = window.calibration.observe(
-            observed.reported_tokens, observed.estimated_tokens
-        )
+    if observed is None:
+        builder.report(None, None, window.calibration)
+        return
+    reported, estimated = observed.reported_tokens, observed.estimated_tokens
+    calibration = window.calibration
+    if reported - estimated < window.limit_tokens:
+        calibration = calibration.observe(reported, estimated)
+    builder.report(reported, reported + observed.output_tokens, calibration)
 
 
 def _settled(window: Window, ledger: Ledger) -> int:
@@ -160,35 +165,36 @@ def _settled(window: Window, ledger: Ledger) -> int:
     return settled
 
 
-def _first_sight(window: Window, policy: Policy, fitted: Fitted) -> None:
+def _first_sight(builder: WindowBuilder, policy: Policy, fitted: Fitted) -> None:
     for stage in policy.at_first_sight:
-        cuts = _cuts(stage, window)
+        cuts = _cuts(stage, builder.window)
         if cuts:
             _set_aside(cuts, fitted)
-            _show(window, [cut.edit for cut in cuts], fitted, tell=True)
+            _show(builder, [cut.edit for cut in cuts], fitted, tell=True)
 
 
 def _decide(
-    window: Window,
+    builder: WindowBuilder,
     policy: Policy,
     stages: Iterable[Stage],
     key: bytes,
     fitted: Fitted,
     asking: Asking | None,
 ) -> _Asks[None]:
-    yield from _take_prepared(window, policy, key, fitted, asking, wait=False)
+    window = builder.window
+    yield from _take_prepared(builder, policy, key, fitted, asking, wait=False)
     for stage in stages:
         cuts = _allowed(window, stage, fitted)
         if cuts and policy.diagnostic is not None:
             fitted.events.append(_diagnosed(policy.diagnostic, window, len(cuts)))
         if any(cut.brief is not None for cut in cuts) and (
-            yield from _take_prepared(window, policy, key, fitted, asking, wait=True)
+            yield from _take_prepared(builder, policy, key, fitted, asking, wait=True)
         ):
             continue  # what was under way is there, and nothing is paid for twice
         filled = yield from _filled(window, cuts, fitted, asking)
-        _batch(window, _name(stage), policy, key, filled, fitted)
+        _batch(builder, _name(stage), policy, key, filled, fitted)
     if policy.guard is not None:
-        _batch(window, _name(policy.guard), policy, key, _cuts(policy.guard, window), fitted)
+        _batch(builder, _name(policy.guard), policy, key, _cuts(policy.guard, window), fitted)
 
 
 def _allowed(window: Window, stage: Stage, fitted: Fitted) -> Sequence[Cut]:
@@ -204,7 +210,7 @@ def _allowed(window: Window, stage: Stage, fitted: Fitted) -> Sequence[Cut]:
 
 
 def _take_prepared(
-    window: Window,
+    builder: WindowBuilder,
     policy: Policy,
     key: bytes,
     fitted: Fitted,
@@ -213,13 +219,14 @@ def _take_prepared(
     wait: bool,
 ) -> _Asks[bool]:
     """Make a batch of a compaction that was prepared for this history, if there is one."""
+    window = builder.window
     if asking is None or not asking.ahead or is_frozen(window):
         return False
     filled = for_history(window, (yield Prepared(wait)))
     if filled is None:
         return False
     _tell_refused(filled.refused, fitted)
-    _batch(window, "compact", policy, key, [filled.cut], fitted)
+    _batch(builder, "compact", policy, key, [filled.cut], fitted)
     return True
 
 
@@ -246,28 +253,41 @@ def _tell_refused(refused: str, fitted: Fitted) -> None:
 
 
 def _batch(
-    window: Window, stage: str, policy: Policy, key: bytes, cuts: Sequence[Cut], fitted: Fitted
+    builder: WindowBuilder,
+    stage: str,
+    policy: Policy,
+    key: bytes,
+    cuts: Sequence[Cut],
+    fitted: Fitted,
 ) -> None:
     """Make one batch of cuts, and of the reasoning they make invalid."""
     if not cuts:
         return
+    window = builder.window
     fitted.events += stall(window, cuts)
     first = _edited_from(window, [cut.edit for cut in cuts])
-    _keep(window, stage, policy, key, [*cuts, *left_out(window, first, cuts)], fitted)
+    _keep(builder, stage, policy, key, [*cuts, *left_out(window, first, cuts)], fitted)
 
 
 def _keep(
-    window: Window, stage: str, policy: Policy, key: bytes, cuts: Sequence[Cut], fitted: Fitted
+    builder: WindowBuilder,
+    stage: str,
+    policy: Policy,
+    key: bytes,
+    cuts: Sequence[Cut],
+    fitted: Fitted,
 ) -> None:
     if not cuts:
         return
-    before, span = window.estimate, window.span
+    window = builder.window
+    before, summaries = window.estimate, window.summaries
     edits = tuple(storable(cut.edit) for cut in cuts)
     first = _edited_from(window, edits)
-    _show(window, edits, fitted, tell=True)
-    _owe(window, first, window.size)
-    if span is not None and window.span is not span:
-        fitted.outputs.pop(span[2].ref, None)  # its index, if made just now: the history gives it
+    _show(builder, edits, fitted, tell=True)
+    _note_stale(builder, first, window.size)
+    for placed in summaries:
+        if placed not in window.summaries:  # its index, if made just now: the history gives it
+            fitted.outputs.pop(placed.edit.ref, None)
     batch = Batch(stage, policy.name, edits, before, window.estimate)
     fitted.ledger, record = fitted.ledger.with_batch(key, batch)
     fitted.records.append(record)
@@ -285,20 +305,18 @@ def _edited_from(window: Window, edits: Iterable[Edit]) -> int:
     return min((_first(window, edit) for edit in changing), default=window.size)
 
 
-def _owe(window: Window, first: int, stop: int) -> None:
-    """Note a batch, if reasoning stays that was bound to what it edited (`_settle`)."""
-    if window.bound_reasoning(first + 1, stop):
-        window.owed.append((first, stop))
+def _note_stale(builder: WindowBuilder, first: int, stop: int) -> None:
+    """Note a batch, if reasoning stays that was bound to what it edited (`_drop_stale`)."""
+    if builder.window.bound_reasoning(first + 1, stop):
+        builder.stale.append((first, stop))
 
 
-def _first(window: Window, edit: Replace | Span) -> int:
+def _first(window: Window, edit: Replace | Summary) -> int:
     """Index of the first message an edit changes."""
     if isinstance(edit, Replace):
         spot = window.transcript.locate(edit.place)
         return spot[0] if spot else window.size
     start = window.transcript.find(edit.after)
-    if start is not None and window.span is not None:  # one that is not gone on from is undone
-        return min(start, window.span[0])
     return window.size if start is None else start
 
 
@@ -317,29 +335,30 @@ def _name(stage: Stage) -> str:
     return str(getattr(getattr(stage, "func", stage), "__name__", "stage"))
 
 
-def _show_again(window: Window, key: bytes, fitted: Fitted) -> None:
+def _show_again(builder: WindowBuilder, key: bytes, fitted: Fitted) -> None:
     """Show what the ledger holds under a key, each batch until all of it has taken effect.
 
     What a batch replaces may stand behind the history at hand; then it is tried again later.
     """
-    batches, standing = fitted.ledger.at(key).batches, window.standing.get(key, 0)
-    for number in range(standing, len(batches)):
+    window = builder.window
+    batches, applied = fitted.ledger.at(key).batches, builder.applied.get(key, 0)
+    for number in range(applied, len(batches)):
         missing = [edit for edit in batches[number].edits if not window.shows(edit)]
         first = _edited_from(window, missing)
-        shown = _show(window, missing, fitted, tell=False)
-        _owe(window, first, window.transcript.find(key) or 0)
-        if shown == len(missing) and number == standing:
-            standing = window.standing[key] = number + 1
+        shown = _show(builder, missing, fitted, tell=False)
+        _note_stale(builder, first, window.transcript.find(key) or 0)
+        if shown == len(missing) and number == applied:
+            applied = builder.applied[key] = number + 1
 
 
-def _show(window: Window, edits: Iterable[Edit], fitted: Fitted, *, tell: bool) -> int:
+def _show(builder: WindowBuilder, edits: Iterable[Edit], fitted: Fitted, *, tell: bool) -> int:
     """Apply edits and tell of each that took effect. Returns how many did."""
     shown = 0
     for edit in edits:
-        tokens = window.apply(edit)
+        tokens = builder.apply(edit)
         shown += tokens is not None
         if tokens is not None and tell:
-            fitted.events.append(_event(window, edit, *tokens))
+            fitted.events.append(_event(builder.window, edit, *tokens))
     return shown
 
 
@@ -354,7 +373,7 @@ def _event(window: Window, edit: Edit, before: int, after: int) -> Event:
     elif isinstance(edit, Drop):
         kind, where = "reasoning", "messages behind the edit"
     else:
-        start, stop = window.span[:2] if window.span else (0, 0)
+        start, stop = window.range_of(edit) or (0, 0)
         kind, where = edit.kind, f"messages {start + 1} to {stop}"
     return Event(
         kind=kind,

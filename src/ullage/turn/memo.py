@@ -15,6 +15,7 @@ from operator import ne
 from typing import TYPE_CHECKING, Any
 
 from ullage.history import canon
+from ullage.history.builder import WindowBuilder
 from ullage.history.snapshots import snapshot, snapshot_at
 from ullage.history.transcript import Transcript
 from ullage.history.window import Window
@@ -37,16 +38,21 @@ LINES = 4
 class Line:
     """One line of history: copies of its raw messages, and what was worked out from them.
 
-    ``window`` is set by the turn that opens the line, before anybody reads it.
+    ``builder`` is set by the turn that opens the line, before anybody reads it.
     """
 
-    __slots__ = ("copies", "rendering", "transcript", "window")
-    window: Window
+    __slots__ = ("builder", "copies", "rendering", "transcript")
+    builder: WindowBuilder
 
     def __init__(self, transcript: Transcript) -> None:
         self.copies: list[Any] = []
         self.transcript = transcript
         self.rendering = Rendering()
+
+    @property
+    def window(self) -> Window:
+        """The history as it is shown, counted."""
+        return self.builder.window
 
 
 class Memo:
@@ -155,7 +161,7 @@ class Memo:
                 for index, message in reworded:
                     line.copies[index] = snapshot(raws[index + leading])
                     line.transcript.refresh(index, message)
-                    line.window.refresh(index)
+                    line.builder.refresh(index)
                 _append(line, raws, leading, wire)
                 return line, False
             if shared > best_shared:

@@ -19,6 +19,7 @@ from msgspec.structs import replace
 
 from ullage.errors import ConfigError, FormatError
 from ullage.history import canon
+from ullage.history.builder import WindowBuilder
 from ullage.history.ledger import Ledger, Observed, Opened
 from ullage.history.transcript import Transcript
 from ullage.history.window import Window
@@ -141,15 +142,15 @@ def turn(
             state, events, records = _open(line.transcript, state, request, model, settings)
             opened = state.opened or Opened("", recall=False)
             words = _words(opened, settings.policy)
-            line.window = Window(line.transcript, memo.meter, words)
+            line.builder = WindowBuilder(line.transcript, memo.meter, words)
         try:
             tools = _added_tools(request, model, wire, line.window.words)
-            events += _measure(line.window, head, tools, model, settings, memo)
-            line.window.head_tokens += added_tokens
-            _set_reasoning(line.window, wire, request, model)
+            events += _measure(line.builder, head, tools, model, settings, memo, added_tokens)
+            reasoning, first = wire.reasoning(request, model), wire.thinks_first(request)
+            line.builder.reason(reasoning, thinks_first=first)
             joined = any(event.kind == "joined" for event in events)
             asking, policy = settings.asking, settings.policy
-            steps = fit(line.window, state.ledger, policy, joined=joined, asking=asking, now=now)
+            steps = fit(line.builder, state.ledger, policy, joined=joined, asking=asking, now=now)
             fitted = yield from steps
             lost = yield from _keep(fitted, records, mended)
         except BaseException:
@@ -266,14 +267,14 @@ def _joined(messages: int, recall: bool) -> Event:
     return Event(kind="joined", where="the whole history", why=why)
 
 
-def _set_reasoning(window: Window, wire: Format, request: Mapping[str, Any], model: str) -> None:
-    """Have the window keep what the model and the request ask of reasoning."""
-    window.reasoning = wire.reasoning(request, model)
-    window.thinks_first = wire.thinks_first(request)
-
-
 def _measure(
-    window: Window, head: Head, tools: Tools, model: str, settings: Settings, memo: Memo
+    builder: WindowBuilder,
+    head: Head,
+    tools: Tools,
+    model: str,
+    settings: Settings,
+    memo: Memo,
+    added_tokens: int,
 ) -> list[Event]:
     """Set the window's limit and the tokens of what stands outside its messages."""
     events = []
@@ -288,10 +289,12 @@ def _measure(
             memo.unknown_models.add(model)
             why = f"no window is known for {model!r}; {window_tokens:,} tokens are assumed"
             events = [Event(kind="unknown_model", where="model", why=why)]
-    window.context_tokens = limits.window_tokens
-    window.limit_tokens = limits.prompt_tokens(head.asked_output_tokens)
-    window.head_tokens = memo.head_tokens(head, tools)
-    window.head_texts = (*head.texts, *head.schemas)
+    builder.limit(
+        limits.prompt_tokens(head.asked_output_tokens),
+        limits.window_tokens,
+        memo.head_tokens(head, tools) + added_tokens,
+        (*head.texts, *head.schemas),
+    )
     return events
 
 

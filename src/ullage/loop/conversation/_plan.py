@@ -9,6 +9,7 @@ from msgspec.structs import replace
 
 from ullage.errors import ConfigError
 from ullage.history import canon
+from ullage.history.builder import WindowBuilder
 from ullage.history.transcript import Transcript
 from ullage.history.window import Window
 from ullage.stages.account import outputs_of
@@ -16,7 +17,7 @@ from ullage.stages.compact import OURS, compact
 from ullage.stages.policy import Policy
 from ullage.stores.conversations import CompactionPart, ConversationStore
 from ullage.tokens.meter import Meter
-from ullage.values.edits import Cut, Skipped, Span
+from ullage.values.edits import Cut, Skipped, Summary
 from ullage.values.effects import Output
 from ullage.wires import Format
 
@@ -96,16 +97,17 @@ def planned(
     messages = [each.message for each in stored]
     leading = len(kept.wire.leading({kept.wire.key: messages}))
     ids = tuple(each.id for each in stored[leading:])
-    window = _window(kept.wire, messages, leading, shown, tenant)
+    builder = _window(kept.wire, messages, leading, shown, tenant)
     if part is not None:
-        _stand(window, ids.index(part.message_id), part)
+        _stand(builder, ids.index(part.message_id), part)
+    window = builder.window
     return Plan(window, ids, _cut(window, ids.index(boundary_id), stage, shown.limit_tokens))
 
 
 def row_of(plan: Plan, cut: Cut) -> Row | None:
     """A cut of this plan's history as it is written down; None if it is no summary."""
     span, window = cut.edit, plan.window
-    if not isinstance(span, Span):
+    if not isinstance(span, Summary):
         return None
     stop = window.transcript.find(span.upto) or 0
     return Row(
@@ -117,23 +119,26 @@ def row_of(plan: Plan, cut: Cut) -> Row | None:
     )
 
 
-def _window(wire: Format, messages: list[Any], leading: int, shown: Window, tenant: str) -> Window:
+def _window(
+    wire: Format, messages: list[Any], leading: int, shown: Window, tenant: str
+) -> WindowBuilder:
     """The whole history without its leading system text."""
     transcript = Transcript(canon.root(wire.name, tenant))
     for index in range(leading, len(messages)):
         message = wire.parse(messages[index], f"{wire.key}[{index}]")
         transcript.append(message, canon.digest_of(message))
-    window = Window(transcript, Meter(shown.meter.model, shown.meter.detail), shown.words)
-    window.limit_tokens = window.context_tokens = _BOUNDLESS_TOKENS
-    window.extend(len(transcript))
-    return window
+    meter = Meter(shown.meter.model, shown.meter.detail)
+    builder = WindowBuilder(transcript, meter, shown.words)
+    builder.limit(_BOUNDLESS_TOKENS, _BOUNDLESS_TOKENS)
+    builder.extend(len(transcript))
+    return builder
 
 
-def _stand(window: Window, stop: int, part: CompactionPart) -> None:
+def _stand(builder: WindowBuilder, stop: int, part: CompactionPart) -> None:
     """Let the newest summary stand, for a model to go on from."""
-    chain = window.transcript.chain
+    chain = builder.window.transcript.chain
     why = "it was summarised before"
-    window.apply(Span(chain[0], chain[stop], part.text, "", why, said=part.summary))
+    builder.apply(Summary(chain[0], chain[stop], part.text, "", why, said=part.summary))
 
 
 def _cut(window: Window, stop: int, stage: partial[Any], limit_tokens: int) -> Cut | None:

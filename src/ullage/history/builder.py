@@ -1,0 +1,207 @@
+"""What moves a window forward: takes messages in, shows edits, sets the limits of a request.
+
+Only the engine and the turn hold one; what stages are given is its ``window``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from msgspec.structs import force_setattr
+
+from ullage.history.shown import Placed
+from ullage.history.transcript import Location, Transcript
+from ullage.history.window import Sums, Window
+from ullage.tokens import Calibration
+from ullage.tokens.meter import Meter
+from ullage.values.edits import Drop, Edit, Replace, Summary
+from ullage.values.messages import ReasoningRule
+from ullage.values.notices import Words
+
+__all__ = ["WindowBuilder"]
+
+
+class WindowBuilder:
+    """The one that may write to a window.
+
+    Args:
+        transcript: the history behind it.
+        meter: what counts.
+        words: the wording of notices.
+
+    Attributes:
+        window: the window, read-only.
+        applied: see `Window.applied`.
+        stale: of each batch behind which reasoning stayed though it was bound to what the batch
+            edited: the first message edited, and where the history ended then.
+    """
+
+    def __init__(self, transcript: Transcript, meter: Meter, words: Words) -> None:
+        self.applied: dict[bytes, int] = {}
+        self.stale: list[tuple[int, int]] = []
+        self._changed: dict[int, Sequence[tuple[int, int, str]]] = {}
+        self._shown: dict[int, dict[tuple[int, int], Replace]] = {}
+        self._spots: dict[str, Location] = {}
+        self._silent: set[int] = set()
+        self._hidden: set[int] = set()
+        self._sums = Sums()
+        self._tallies: dict[Any, Any] = {}
+        self.window = Window(
+            transcript=transcript,
+            meter=meter,
+            words=words,
+            calibration=Calibration(exact=meter.counter.exact),
+            applied=self.applied,
+            changed=self._changed,
+            silent=self._silent,
+            _shown=self._shown,
+            _spots=self._spots,
+            _hidden=self._hidden,
+            _sums=self._sums,
+            _tallies=self._tallies,
+        )
+
+    def _set(self, **values: object) -> None:
+        for name, value in values.items():
+            force_setattr(self.window, name, value)
+
+    # ── the request at hand ──────────────────────────────────────────────────────────
+
+    def limit(
+        self,
+        limit_tokens: int,
+        context_tokens: int,
+        head_tokens: int = 0,
+        head_texts: Sequence[str] = (),
+    ) -> None:
+        """Set what the view may hold, and what stands outside its messages. See `Window`."""
+        self._set(limit_tokens=limit_tokens, context_tokens=context_tokens)
+        self._set(head_tokens=head_tokens, head_texts=head_texts)
+
+    def reason(self, reasoning: ReasoningRule, *, thinks_first: bool) -> None:
+        """Set what the model and the request ask of reasoning. See `Window`."""
+        self._set(reasoning=reasoning, thinks_first=thinks_first)
+
+    def report(self, tokens: int | None, total: int | None, calibration: Calibration) -> None:
+        """Set what the provider reported, and what was learned from it. See `Window`."""
+        self._set(reported_tokens=tokens, reported_total=total, calibration=calibration)
+
+    # ── growing ──────────────────────────────────────────────────────────────────────
+
+    def extend(self, length: int) -> None:
+        """Take in the transcript's messages up to ``length``; they become the fresh ones.
+
+        What is new is counted when it must be.
+        """
+        window, sums = self.window, self._sums
+        messages = window.transcript.messages
+        new = range(window.size, length)
+        superseding = [index for index in new if messages[index].supersedes]
+        if superseding:
+            self._set(read_from=superseding[-1])
+            self._unread()
+        self._set(fresh=window.size, size=length)
+        for index in range(len(sums.tokens), length):
+            sums.tokens.append(-1)
+            sums.uncounted.append(index)
+            sums.bound += window.meter.bound(messages[index])
+
+    def _unread(self) -> None:
+        """What the provider does not read any more is shown, and costs nothing."""
+        sums = self._sums
+        sums.tokens = [0] * self.window.read_from
+        sums.counted = sums.bound = 0
+        sums.uncounted.clear()
+        self._tallies.clear()
+
+    def refresh(self, index: int) -> None:
+        """A message was worded anew by the caller (same digest): count it again."""
+        self._outdate(index)
+        window, sums = self.window, self._sums
+        read = window.read_from <= index < window.size
+        if read and sums.tokens[index] >= 0:
+            before = sums.tokens[index]
+            sums.tokens[index] = window.count_message(index)
+            if index not in self._hidden:
+                sums.counted += sums.tokens[index] - before
+
+    def _outdate(self, index: int) -> None:
+        for tally in self._tallies.values():
+            tally.outdate(index)
+
+    # ── edits ────────────────────────────────────────────────────────────────────────
+
+    def apply(self, edit: Edit) -> tuple[int, int] | None:
+        """Show an edit. Returns tokens of its place before and after; None if it is void.
+
+        An edit is void where the history no longer holds what it replaces, where its place is
+        not shown, and, of a summary, where it would part another one or stand within it.
+        """
+        if isinstance(edit, Summary):
+            return self._summarise(edit)
+        return self._drop(edit) if isinstance(edit, Drop) else self._replace(edit)
+
+    def _replace(self, edit: Replace) -> tuple[int, int] | None:
+        window, sums = self.window, self._sums
+        spot = window.transcript.locate(edit.place)
+        if spot is None or spot[0] >= window.size:
+            return None
+        original = window.transcript.output(spot)
+        if original is None or not _is_of(edit, original.ref):
+            return None
+        index, before = spot[0], window.leaf_tokens(spot)
+        after = window.edit_tokens(edit) if index >= window.read_from else 0
+        shown = self._shown.setdefault(index, {})
+        shown[spot[1:]] = edit
+        self._spots[edit.ref] = spot
+        if index not in self._hidden:
+            self._changed[index] = [(*leaf, each.text) for leaf, each in shown.items()]
+        self._outdate(index)
+        if sums.tokens[index] < 0:
+            sums.bound += after - before
+        else:
+            sums.tokens[index] += after - before
+            sums.counted += 0 if index in self._hidden else after - before
+        return before, after
+
+    def _drop(self, edit: Drop) -> tuple[int, int] | None:
+        """Leave out the reasoning of a range of messages."""
+        around = self.window.range_of(edit)
+        if around is None:
+            return None
+        before, thoughts = self.window.tokens, self.window.thoughts(*around)
+        self._silent.update(thoughts)
+        for index in thoughts:
+            self.refresh(index)
+        return before, self.window.tokens
+
+    def _summarise(self, edit: Summary) -> tuple[int, int] | None:
+        """Show a summary in place of a range of messages, and of the summaries it covers."""
+        window, sums = self.window, self._sums
+        around = window.range_of(edit)
+        if around is None or around[0] < window.read_from or not window.may_summarise(*around):
+            return None
+        start, stop = around
+        before = window.tokens
+        others = [each for each in window.summaries if not start <= each.start < stop]
+        gone = [each for each in window.summaries if start <= each.start < stop]
+        pinned = set(window.transcript.standing(start, stop))
+        for index in range(start, stop):
+            if index not in self._hidden and index not in pinned:
+                sums.counted -= sums.tokens[index]
+                self._hidden.add(index)
+                self._changed.pop(index, None)
+                self._outdate(index)
+        sums.counted += window.texts_tokens(edit.texts)
+        sums.counted -= sum(window.texts_tokens(each.edit.texts) for each in gone)
+        self._set(summaries=tuple(sorted([*others, Placed(start, stop, edit)])))
+        return before, window.tokens
+
+
+def _is_of(edit: Replace, ref: str) -> bool:
+    """Whether an edit is of the leaf that stands in its place now.
+
+    Of a call the chain vouches for it: clients write the same arguments with other spaces.
+    """
+    return edit.place.kind == "call" or edit.ref == ref
