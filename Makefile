@@ -6,7 +6,7 @@ BIN    := $(VENV)/bin
 ADK    := .venv-adk
 READY  := $(VENV)/.ready
 
-.PHONY: help fuzz demo test real-model browser adk test-adk check documents bench bench-tokens bench-recall bench-peers replay-all replay-held-out replay-controls lock clean setup
+.PHONY: help trace-turn fuzz demo test real-model browser adk test-adk check documents bench bench-tokens bench-weight bench-recall bench-peers replay-all replay-held-out replay-controls lock clean setup
 
 help:
 	@echo "make demo                a long agent run kept inside a 64k window, live"
@@ -15,6 +15,7 @@ help:
 	@echo "make real-model          a real model for the tests (200 MB): they skip without it"
 	@echo "make browser             Chromium for the tests (Debian): those of pages skip without it"
 	@echo "make test-adk            the tests in Google ADK, in an environment of their own"
+	@echo "make trace-turn          the rooms a request walks through, and where it climbs back"
 	@echo "make check               format, lint, types, import layers"
 	@echo "make documents           docs/documents anew, from the marks of the tests"
 	@echo "make bench               what a turn costs, in milliseconds"
@@ -22,6 +23,7 @@ help:
 	@echo "make bench-recall        reading in a 100 MB output: milliseconds and memory"
 	@echo "make bench-peers TRACES=… other libraries' policies on the same runs, by the same judge"
 	@echo "make bench-tokens        how good the token estimates are"
+	@echo "make bench-weight        what an import and a fit cost: milliseconds and megabytes"
 	@echo "make replay-all TRACES=… every recorded run at 16k, 32k, 64k and 128k"
 	@echo "make replay-held-out TRACES=… policies beside each other, on the held-out side of long runs"
 	@echo "make replay-controls TRACES=… the evidence metric itself on trial"
@@ -76,8 +78,14 @@ bench: $(READY)
 	@$(BIN)/python -m lab.bench.turns
 	@$(BIN)/python -m lab.bench.recall
 
+trace-turn: $(READY)
+	@$(BIN)/python -m lab.trace_turn
+
 bench-recall: $(READY)
 	@$(BIN)/python -m lab.bench.recall
+
+bench-weight: $(READY)
+	@$(BIN)/python -m lab.bench.weight
 
 bench-tokens: $(READY)
 	@$(BIN)/python -m lab.bench.tokens
@@ -91,7 +99,7 @@ replay-all: $(READY)
 	@$(BIN)/ullage replay $(TRACES) --window 16000 --window 32000 --window 64000 --window 128000
 
 replay-held-out: $(READY)
-	@$(BIN)/ullage replay $(TRACES) --split held-out --least 80 --most $(MOST) --serve \
+	@$(BIN)/python -m lab.replay $(TRACES) --split held-out --least 80 --most $(MOST) --serve \
 	    --budget 20% --budget 50% --policy default --policy recency --policy belady \
 	    --policy last_call --policy names_only
 

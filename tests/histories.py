@@ -11,8 +11,9 @@ from hypothesis import strategies as st
 from msgspec import Struct
 from msgspec.structs import replace
 
-from ullage.stages import DEFAULT, prune
+from ullage.stages.default import DEFAULT
 from ullage.stages.pressure import over_share
+from ullage.stages.prune import prune
 
 TOOLS = ("read_file", "bash", "grep", "web_fetch", "lookup")
 SEEDS = (

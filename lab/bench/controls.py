@@ -15,32 +15,31 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 
-from msgspec.structs import replace
-
+from lab.replay.adversaries import ADVERSARIES
+from lab.replay.compare.bootstrap import Interval
+from lab.replay.compare.comparison import compared
+from lab.replay.compare.service import service_of
+from lab.replay.curves import farthest, least_recent, lives, survival, touches, waste
+from lab.replay.frame import FRAMES
+from lab.replay.many import SERVED, TRIED, Tried
+from lab.replay.past import PageLibrary
 from ullage.replay.boundaries import boundaries
-from ullage.replay.compare.bootstrap import Interval
-from ullage.replay.compare.comparison import compared
 from ullage.replay.compare.table import Row, rows_of
 from ullage.replay.cost.prices import PROFILES
-from ullage.replay.evidence.adversaries import ADVERSARIES
 from ullage.replay.evidence.common import common_in, task_of
-from ullage.replay.evidence.curves import farthest, least_recent, lives, survival, touches, waste
 from ullage.replay.evidence.demands import Demands, Head, demands_of
-from ullage.replay.evidence.frame import FRAMES
-from ullage.replay.evidence.refs import PageLibrary
 from ullage.replay.evidence.score import Tally, Watch, evidence_of
 from ullage.replay.evidence.story import Story
 from ullage.replay.evidence.texts import Atom
 from ullage.replay.gates import Judge
-from ullage.replay.many import Job, Kept, replay_all
+from ullage.replay.many import Engine, Job, Kept, replay_all
 from ullage.replay.readers import Run, read
-from ullage.replay.run import Replayed
 from ullage.wires import FORMATS
 
 PROFILE = PROFILES["anthropic-5m"]
 DONORS = 5
 CAPACITIES = (8_000, 16_000, 32_000, 64_000, 128_000)
-SERVED = ("default", "recency", "masking", "last_call", "call_tails")
+PAID = ("default", "recency", "masking", "last_call", "call_tails")
 AGES = (1, 3, 10, 30, 100)
 
 
@@ -89,13 +88,18 @@ def _first_uses(run: Run, common: frozenset[str]) -> list[Atom]:
 
 
 def replays(
-    runs: list[Run], policies: tuple[str, ...], share: float, job: Job, jobs: int
-) -> list[tuple[str, Replayed]]:
+    runs: list[Run],
+    policies: tuple[str, ...],
+    share: float,
+    job: Job,
+    jobs: int,
+    engine: Engine = TRIED,
+) -> list[tuple[str, Tried]]:
     """Every run under every policy, in this share of its largest request."""
     wanted = (("", run, 0) for run in runs)
     tries = tuple((policy, share) for policy in policies)
-    found = replay_all(wanted, tries, job, jobs, Kept(None))
-    return [(name, done) for name, done, _ in found if isinstance(done, Replayed)]
+    found = replay_all(wanted, tries, job, jobs, Kept(None), engine)
+    return [(name, done) for name, done, _ in found if isinstance(done, Tried)]
 
 
 def ranked(runs: list[Run], share: float, job: Job, jobs: int) -> Iterator[str]:
@@ -137,12 +141,12 @@ def _difference(found: Interval | None) -> str:
 
 def paid(runs: list[Run], share: float, job: Job, jobs: int) -> None:
     """Print what each policy costs at full service, of what keeping everything costs."""
-    rows = rows_of(replays(runs, SERVED, share, replace(job, serves=True), jobs))
+    found = replays(runs, PAID, share, job, jobs, SERVED)
     print(f"\nfull service at {share:.0%} of the raw peak, {PROFILE.name}")
-    for row in rows:
-        service = row.service
+    for policy in PAID:
+        service = service_of(done.served for _, done in found if done.policy == policy)
         usd = service.usd[PROFILE.name]
-        print(f"  {row.policy:16} {usd.pooled:.2f} of keep-all", end="")
+        print(f"  {policy:16} {usd.pooled:.2f} of keep-all", end="")
         print(f" (median {usd.median:.2f}, worst tenth {usd.worst_tenth:.2f})")
         names = ("faults", "tries", "wrong", "repeated", "failed", "over_limit")
         print("   " + ", ".join(f"{name} {getattr(service, name):,}" for name in names))

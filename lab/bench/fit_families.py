@@ -26,9 +26,8 @@ import numpy as np
 import splintr
 
 from lab.bench.token_corpus import generated, machine, split
-from ullage.tokens import exact
 from ullage.tokens.estimate import features
-from ullage.tokens.exact import repaired
+from ullage.tokens.exact import exact, repaired
 
 RANGES = {"claude-v3": (1.0, 2.6), "claude-v4.8": (1.0, 4.5), "gemini": (0.6, 2.1)}
 FILES_PER_KIND, CHARACTERS_PER_KIND = 300, 400_000

@@ -6,7 +6,7 @@ The first is `ullage.replay.evidence`; the second is `tests.replay.second_matche
 the definition alone. Counted is every value that either of them calls a demand: what the other
 says of the same value in the same call, and where both say demand, whether age, kind and source
 lines are the same. What both call a demand is then looked for by both in the same views
-(`--view`: frames of `ullage.replay.evidence.frame`, and adversaries). Runs in Chat Completions
+(`--view`: frames of `lab.replay.frame`, and adversaries). Runs in Chat Completions
 only, and without the stop list, which is the same for both.
 """
 
@@ -22,12 +22,12 @@ from typing import Any, TextIO
 import click
 from msgspec import Struct
 
+from lab.replay.adversaries import ADVERSARIES
+from lab.replay.frame import FRAMES, frame
+from lab.replay.past import Memo, Past
 from tests.replay import second_matcher as second
 from ullage.replay.boundaries import boundaries, is_models
-from ullage.replay.evidence.adversaries import ADVERSARIES
 from ullage.replay.evidence.demands import Demand, Demands, Head, classes_of, demands_of
-from ullage.replay.evidence.frame import FRAMES, frame
-from ullage.replay.evidence.past import Memo, Past
 from ullage.replay.evidence.sight import Sight, lines_of
 from ullage.replay.evidence.story import Story
 from ullage.replay.evidence.texts import plain, words

@@ -19,13 +19,13 @@ from rich.console import Console
 
 from lab.bench.figures import Figure, of_times, table, timed_ms
 from lab.bench.material import Material, Message, request
+from lab.replay.framed import replay_frame
+from lab.replay.served import full_service
 from ullage.replay.cost.prices import PROFILES
 from ullage.replay.evidence.common import common_in
-from ullage.replay.framed import replay_frame
 from ullage.replay.gates import Judge
 from ullage.replay.readers import Run
 from ullage.replay.run import replay_run
-from ullage.replay.served import full_service
 from ullage.stages import digest
 
 __all__ = ["measure", "recorded_run"]

@@ -25,8 +25,10 @@ from rich.console import Console
 from rich.table import Table
 
 from lab.bench.token_corpus import generated, split
-from ullage.tokens import Calibration, call_tokens, counter_for, family_of, overhead_for
+from ullage.tokens.calibrate import Calibration
 from ullage.tokens.exact import Counter
+from ullage.tokens.models import counter_for, family_of
+from ullage.tokens.overhead import call_tokens, overhead_for
 
 FAMILIES = {
     "Claude 3–4.6": ("claude-opus-4-5", "claude-v3"),

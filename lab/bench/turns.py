@@ -44,8 +44,9 @@ from lab.bench.material import (
     said_by_user,
 )
 from ullage import AsyncSession, Limits, MemoryStore, Policy, Session, SqliteStore, Store
-from ullage.stages import digest, emergency
-from ullage.tokens import counter_for
+from ullage.stages import digest
+from ullage.stages.emergency import emergency
+from ullage.tokens.models import counter_for
 from ullage.wires import FORMATS as WIRES
 
 __all__ = ["main", "measure"]

@@ -18,7 +18,7 @@ from lab.fuzz.histories import FORMATS, case
 from lab.fuzz.stages import policy_of
 from lab.fuzz.trial import try_case
 from ullage.history import builder, canon, shown, transcript, window
-from ullage.turn import engine, memo
+from ullage.turn import engine
 from ullage.values import notices
 from ullage.values.messages import Reasoning
 from ullage.wires.anthropic import format as anthropic
@@ -26,6 +26,7 @@ from ullage.wires.gemini import format as gemini
 from ullage.wires.gemini import results as _gemini_results
 from ullage.wires.openai_chat import format as openai_chat
 from ullage.wires.openai_responses import format as openai_responses
+from ullage.wires.repair import apply
 from ullage.wires.repaired import Repaired
 
 __all__ = ["MUTANTS", "Mutant", "caught", "planted"]
@@ -239,7 +240,10 @@ MUTANTS: tuple[Mutant, ...] = (
     Mutant("cuts are empty in Responses", openai_responses.OpenAIResponses, "edit", _emptied, _R),
     Mutant("cuts are empty in Gemini", gemini.Gemini, "edit", _emptied, _G),
     Mutant(
-        "nothing is mended", memo.Memo, "mend", lambda _: lambda self, wire, raws: Repaired(raws)
+        "nothing is repaired",
+        apply,
+        "repair",
+        lambda _: lambda wire, raws, *_, **__: Repaired(raws),
     ),
 )
 

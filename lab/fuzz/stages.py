@@ -13,8 +13,8 @@ from random import Random
 
 from ullage.history.transcript import Location, leaves_of
 from ullage.history.window import Window
-from ullage.stages import DEFAULT, emergency
-from ullage.stages.emergency import Room, condense, cut_to, reach
+from ullage.stages.default import DEFAULT
+from ullage.stages.emergency import Room, condense, cut_to, emergency, reach
 from ullage.stages.placeholders import placeholder
 from ullage.stages.policy import Policy
 from ullage.stages.ranges import summarised

@@ -2,39 +2,15 @@
 
 A turn's request goes in; a request that fits comes out; everything set aside can be called
 back, byte for byte; every token is accounted for. Start with `Session`.
+
+Importing the package loads next to nothing: each name brings its module when it is first used.
 """
 
 from __future__ import annotations
 
-from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from ullage.errors import (
-    BudgetExceeded,
-    ConfigError,
-    FormatError,
-    OverLimitError,
-    RefNotFound,
-    SpillNotFound,
-    StoreError,
-    SummaryError,
-    UllageError,
-    UnsupportedPart,
-)
-from ullage.history.window import Window
-from ullage.recall.found import ToolOutputRef
-from ullage.session import Session, fit
-from ullage.spend.budget import Budget
-from ullage.spend.calls import Call, Spent
-from ullage.stages.policy import Policy, Stage
-from ullage.stores import AsyncStore, MemoryStore, SqliteStore, Store
-from ullage.turn import State
-from ullage.values.edits import Address, Batch, Cut, Edit, Replace, Summary
-from ullage.values.effects import Output, Record
-from ullage.values.events import Event
-from ullage.values.limits import Limits
-from ullage.values.usage import Modalities, Usage
-from ullage.wires.overflow import Overflow, is_overflow
+from ullage.on_demand import names
 
 __version__ = "0.1.0"
 
@@ -85,23 +61,69 @@ __all__ = [
 ]
 
 if TYPE_CHECKING:
+    from ullage import loop as loop
+    from ullage import presets as presets
+    from ullage import stages as stages
+    from ullage import stores as stores
+    from ullage import summarise as summarise
+    from ullage.errors import (
+        BudgetExceeded,
+        ConfigError,
+        FormatError,
+        OverLimitError,
+        RefNotFound,
+        SpillNotFound,
+        StoreError,
+        SummaryError,
+        UllageError,
+        UnsupportedPart,
+    )
+    from ullage.history.window import Window
+    from ullage.recall.found import ToolOutputRef
     from ullage.session.aio import AsyncSession
+    from ullage.session.session import Session, fit
+    from ullage.spend.budget import Budget
+    from ullage.spend.calls import Call, Spent
+    from ullage.stages.policy import Policy, Stage
+    from ullage.stores._base import AsyncStore, Store
+    from ullage.stores.memory import MemoryStore
+    from ullage.stores.sqlite import SqliteStore
+    from ullage.turn.turn import State
+    from ullage.values.edits import Address, Batch, Cut, Edit, Replace, Summary
+    from ullage.values.effects import Output, Record
+    from ullage.values.events import Event
+    from ullage.values.limits import Limits
+    from ullage.values.usage import Modalities, Usage
     from ullage.wires.convert import convert
     from ullage.wires.judge import problems
+    from ullage.wires.overflow import Overflow, is_overflow
     from ullage.wires.rules.checker import Problem
-
-_ON_DEMAND = {
-    "AsyncSession": "ullage.session.aio",
-    "Problem": "ullage.wires.rules.checker",
-    "convert": "ullage.wires.convert",
-    "problems": "ullage.wires.judge",
-}
-
-
-def __getattr__(name: str) -> Any:
-    """What not every program asks for, loaded when it is first asked for."""
-    if name in _ON_DEMAND:
-        return getattr(import_module(_ON_DEMAND[name]), name)
-    if name == "loop":
-        return import_module("ullage.loop")
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+else:
+    __getattr__, __dir__ = names(
+        __name__,
+        {
+            "ullage": "loop presets stages stores summarise",
+            "ullage.errors": "BudgetExceeded ConfigError FormatError OverLimitError RefNotFound "
+            "SpillNotFound StoreError SummaryError UllageError UnsupportedPart",
+            "ullage.history.window": "Window",
+            "ullage.recall.found": "ToolOutputRef",
+            "ullage.session.aio": "AsyncSession",
+            "ullage.session.session": "Session fit",
+            "ullage.spend.budget": "Budget",
+            "ullage.spend.calls": "Call Spent",
+            "ullage.stages.policy": "Policy Stage",
+            "ullage.stores._base": "AsyncStore Store",
+            "ullage.stores.memory": "MemoryStore",
+            "ullage.stores.sqlite": "SqliteStore",
+            "ullage.turn.turn": "State",
+            "ullage.values.edits": "Address Batch Cut Edit Replace Summary",
+            "ullage.values.effects": "Output Record",
+            "ullage.values.events": "Event",
+            "ullage.values.limits": "Limits",
+            "ullage.values.usage": "Modalities Usage",
+            "ullage.wires.convert": "convert",
+            "ullage.wires.judge": "problems",
+            "ullage.wires.overflow": "Overflow is_overflow",
+            "ullage.wires.rules.checker": "Problem",
+        },
+    )

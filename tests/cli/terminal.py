@@ -26,10 +26,15 @@ class Ran(Struct):
 
 def ullage(*words, stdin=b"", env=None):
     """Run ``ullage WORDS…``. Anything but a status (a traceback) fails the test."""
+    return ran_by(_cli, words, stdin=stdin, env=env)
+
+
+def ran_by(command, words, stdin=b"", env=None):
+    """Run a command of ours with these words."""
     settings = {"COLUMNS": "200", "ULLAGE_STORE": None, **(env or {})}
     runner = CliRunner(env=settings)
     words = [str(word) for word in words]
-    result = runner.invoke(_cli, words, input=stdin, prog_name="ullage")
+    result = runner.invoke(command, words, input=stdin, prog_name="ullage")
     if result.exception is not None and not isinstance(result.exception, SystemExit):
         raise result.exception
     return Ran(result.exit_code, result.stdout_bytes, result.stderr)

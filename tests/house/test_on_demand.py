@@ -1,40 +1,128 @@
-"""What loads only for who asks for it."""
+"""What loads only for who asks for it: modules, not milliseconds (those: ``make bench-weight``)."""
 
+import ast
+import importlib
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
-LOADED = """
-import sys, ullage
-{}
-print(*(name for name in sys.modules if name.startswith({WANTED})))
-"""
-WANTED = ("ullage.wires.repair", "ullage.wires.rules.checker")
-FIT = "ullage.Session('gpt-4.1'{}).fit({{'messages': [{{'role': 'user', 'content': 'hi'}}]}})"
+import ullage
+from ullage.on_demand import names
+
+SRC = Path(__file__).parents[2] / "src" / "ullage"
+PACKAGES = sorted(
+    file for file in SRC.rglob("__init__.py") if "on_demand import names" in file.read_text("utf-8")
+)
+CLAUDE, GPT = "claude-opus-4-5", "gpt-4.1"
+FIT = "ullage.Session({!r}{}).fit({{'messages': [{{'role': 'user', 'content': 'hi'}}]}})"
 
 
 def loaded(code):
+    """The modules that ``code`` loads in a process of its own."""
+    code = f"import sys; before = {{*sys.modules}}\n{code}\nprint(*{{*sys.modules}} - before)"
     done = subprocess.run(
-        [sys.executable, "-c", LOADED.format(code, WANTED=WANTED)],
-        capture_output=True,
-        text=True,
-        check=True,
-        timeout=60,
+        [sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=60
     )
-    return {name.split(".")[2] for name in done.stdout.split()} - {"repaired"}
+    return set(done.stdout.split())
+
+
+def rooms(modules):
+    return {name.split(".")[1] for name in modules if name.startswith("ullage.")}
+
+
+def foreign(modules):
+    top = {name.partition(".")[0] for name in modules}
+    return top - {"ullage", "typing_extensions"} - sys.stdlib_module_names
+
+
+def module_of(file):
+    return ".".join(file.relative_to(SRC.parent).parent.parts)
+
+
+# The tables
+
+
+@pytest.mark.parametrize("file", PACKAGES, ids=module_of)
+def test_what_checkers_see_is_what_is_found(file):
+    branch = next(
+        node
+        for node in ast.parse(file.read_text(encoding="utf-8")).body
+        if isinstance(node, ast.If) and ast.unparse(node.test) == "TYPE_CHECKING"
+    )
+    seen = {alias.name: node.module for node in branch.body for alias in node.names}
+    (call,) = (node for node in ast.walk(branch.orelse[0]) if isinstance(node, ast.Call))
+    table = ast.literal_eval(call.args[1])
+    assert seen == {name: home for home, listed in table.items() for name in listed.split()}
+    package = importlib.import_module(module_of(file))
+    assert all(getattr(package, name) is not None for name in seen)
+    assert {*package.__all__} - {"__version__"} <= {*seen} <= {*dir(package)}
+    modules = {path.stem for path in file.parent.iterdir()}
+    elsewhere = {name for name, home in seen.items() if home != package.__name__}
+    assert not elsewhere & modules, "importing the module would hide the name"
+
+
+def test_a_name_that_is_not_there_is_no_attribute():
+    with pytest.raises(AttributeError, match=r"module 'ullage' has no attribute 'Sesion'"):
+        _ = ullage.Sesion
+    with pytest.raises(ImportError):
+        from ullage import Sesion  # noqa: F401
+
+
+def test_a_name_is_looked_up_once():
+    get, _ = names(__name__, {"ullage.errors": "ConfigError"})
+    assert get("ConfigError") is globals().pop("ConfigError")
+
+
+# The modules
+
+
+def test_importing_the_package_loads_nothing_else():
+    modules = loaded("import ullage")
+    assert rooms(modules) == {"on_demand"}
+    assert foreign(modules) == set()
+
+
+@pytest.mark.parametrize(
+    ("module", "others"),
+    [
+        ("ullage.errors", set()),
+        ("ullage.stores.memory", {"errors", "values"}),
+        ("ullage.stores.sqlite", {"errors", "history", "values"}),
+        ("ullage.recall.dispatch", {"errors", "stages", "values"}),
+        ("ullage.stages.truncate", {"history", "tokens", "values"}),
+    ],
+)
+def test_a_module_loads_only_the_rooms_it_stands_on(module, others):
+    modules = loaded(f"import {module}")
+    assert rooms(modules) - {"on_demand", module.split(".")[1]} <= others
+
+
+def test_a_forwarder_that_cuts_keeps_and_recalls_loads_no_session_and_no_wire():
+    modules = loaded("import ullage.stages.truncate, ullage.recall.dispatch, ullage.stores.sqlite")
+    assert not rooms(modules) & {"wires", "turn", "session", "presets", "spend", "summarise"}
+    assert not modules & {"asyncio", "ullage.stages.prune", "ullage.tokens.catalog"}
+
+
+@pytest.mark.parametrize("model", [CLAUDE, GPT])
+def test_a_fit_loads_neither_what_judges_nor_what_prices_nor_an_event_loop(model):
+    modules = loaded(f"import ullage; {FIT.format(model, '')}")
+    assert not modules & {"asyncio", "genai_prices", "click", "rich", "platformdirs"}
+    assert not rooms(modules) & {"cli", "replay", "loop", "integrations"}
 
 
 @pytest.mark.parametrize(
     ("code", "wanted"),
     [
-        ("", set()),
-        (FIT.format(""), set()),
-        (FIT.format(", repair=True"), {"repair"}),
+        (FIT.format(GPT, ""), set()),
+        (FIT.format(GPT, ", repair=True"), {"repair"}),
         ("ullage.Problem", {"rules"}),
         ("ullage.problems", {"rules"}),
     ],
-    ids=("import", "fit", "repair", "Problem", "problems"),
+    ids=("fit", "repair", "Problem", "problems"),
 )
 def test_rules_and_repair_load_for_who_asks_for_them(code, wanted):
-    assert loaded(code) == wanted
+    found = loaded(f"import ullage; {code}")
+    of_wires = ("ullage.wires.repair.", "ullage.wires.rules.checker")
+    assert {name.split(".")[2] for name in found if name.startswith(of_wires)} == wanted

@@ -18,8 +18,9 @@ from ullage import AsyncSession, ConfigError, Limits, Session, presets
 from ullage.loop import UNCOUNTED_TOOLS, run_turn
 from ullage.presets.continuation import ContinuationSettings, continuation, truncate_tool_result
 from ullage.replay import reading
-from ullage.stages import prune, truncate
+from ullage.stages.prune import prune
 from ullage.stages.shapes import head_chars
+from ullage.stages.truncate import truncate
 from ullage.values.toolset import OURS
 from ullage.wires import FORMATS
 

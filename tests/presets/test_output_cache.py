@@ -29,8 +29,8 @@ from ullage.presets.output_cache import ToolOutputCacheConfig, output_cache
 from ullage.presets.output_compaction import CompactionConfig
 from ullage.replay import reading
 from ullage.stages.pressure import output_tokens
-from ullage.tokens import exact
 from ullage.tokens.catalog import lookup
+from ullage.tokens.exact import exact
 from ullage.wires import FORMATS
 
 TINY = ToolOutputCacheConfig(context_budget_tokens=500, max_message_bytes=600, max_line_length=60)

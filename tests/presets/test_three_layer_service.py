@@ -17,6 +17,7 @@ from ullage.history.canon import ref_of
 from ullage.loop.services import retrieve_spilled
 from ullage.presets import load, preset, three_layer
 from ullage.presets._settings import read
+from ullage.presets.environment import values_of
 from ullage.presets.three_layer import ThreeLayerSettings
 from ullage.spend.metrics import TokenManagementMetrics
 from ullage.stages import rough
@@ -207,7 +208,7 @@ def test_a_chat_service_runs_on_the_real_sdk():
 def test_the_documents_own_file_is_read(tmp_path, monkeypatch, wrapped):
     file = tmp_path / "appsettings.json"
     file.write_text(wrapped + CONFIGURATION, encoding="utf-8-sig")
-    assert read(ThreeLayerSettings, file) == _of_the_file()
+    assert read(ThreeLayerSettings, values_of(file)) == _of_the_file()
     monkeypatch.chdir(tmp_path)
     asked = Asked(policy=load("three_layer", file)).tool(LONG)
     path = f"data/spill/{ref_of(LONG)}.txt"
@@ -265,7 +266,7 @@ def test_other_sections_of_a_services_file_are_left_alone(tmp_path):
     assert "[Output truncated: 31 → 7 lines, 660B → 153B]" in asked.shown()[0]
     toml = tmp_path / "settings.toml"
     toml.write_text("[TokenManagement]\nMaxOutputLines = 7\n")
-    assert read(ThreeLayerSettings, toml) == read(ThreeLayerSettings, file)
+    assert read(ThreeLayerSettings, values_of(toml)) == read(ThreeLayerSettings, values_of(file))
 
 
 @pytest.mark.says(

@@ -11,9 +11,10 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from ullage import Limits, Session, Usage
-from ullage.stages import DEFAULT, prune
+from ullage.stages.default import DEFAULT
 from ullage.stages.placeholders import placeholder
 from ullage.stages.pressure import over_share
+from ullage.stages.prune import prune
 
 MODEL = "SmolLM2-135M-Instruct"
 TOOL = {

@@ -3,19 +3,18 @@
 from msgspec.structs import replace
 
 from tests.replay.test_run import small_run
-from ullage.replay import many
 from ullage.replay.cost.prices import PROFILES
-from ullage.replay.many import Job, Kept, replay_all
+from ullage.replay.many import SESSIONS, Engine, Job, Kept, replay_all, replay_session
 from ullage.replay.readers import Damage
 
 JOB = Job((PROFILES["none"],))
 TRIES = (("default", 16_000), ("continuation", 16_000))
 
 
-def outcomes(runs, kept=None, processes=1):
+def outcomes(runs, kept=None, processes=1, engine=SESSIONS):
     with kept or Kept(None) as open_:
         wanted = (("file", run, at) for at, run in enumerate(runs))
-        return list(replay_all(wanted, TRIES, JOB, processes, open_))
+        return list(replay_all(wanted, TRIES, JOB, processes, open_, engine))
 
 
 def bare(replayed):
@@ -55,38 +54,21 @@ def test_a_run_that_cannot_be_replayed_is_damage_and_not_kept(tmp_path):
     assert path.read_bytes() == b""
 
 
-def test_a_defect_of_ours_costs_one_run_and_is_told(monkeypatch, tmp_path):
-    real, path = many._replay, tmp_path / "kept"
+def test_a_defect_of_ours_costs_one_run_and_is_told(tmp_path):
+    path = tmp_path / "kept"
 
     def broken(run, *more):
         if len(run.messages) < 6:
             raise IndexError("what the user said")
-        return real(run, *more)
+        return replay_session(run, *more)
 
-    monkeypatch.setattr(many, "_replay", broken)
     runs = [small_run("openai-chat", 1), small_run("openai-chat", 3)]
-    failed, _, *done = [found for _, found, _ in outcomes(runs, Kept(path))]
+    failed, _, *done = [found for _, found, _ in outcomes(runs, Kept(path), engine=Engine(broken))]
     assert failed.problem.startswith(
         "ullage failed on a run under default: IndexError in broken, line"
     )
     assert "user said" not in failed.problem
     assert [replayed.policy for replayed in done] == ["default", "continuation"]
-    assert len(path.read_bytes().splitlines()) == 2
-
-
-def test_full_service_is_kept_with_the_rest_and_is_not_taken_for_a_replay_without(tmp_path):
-    path, run = tmp_path / "kept", small_run("openai-chat", 2)
-    found = []
-    for serves in (True, True, False):
-        job = Job((PROFILES["none"], PROFILES["openai-5"]), serves=serves)
-        with Kept(path) as kept:
-            wanted = iter([("file", run, 0)])
-            ((_, outcome, _),) = replay_all(wanted, (("default", 0.5),), job, 1, kept)
-        found.append(outcome)
-    assert found[0].served is not None
-    assert found[0] == found[1], "the second is what was kept, its times too"
-    assert found[0].share == found[2].share == 0.5
-    assert found[2].served is None
     assert len(path.read_bytes().splitlines()) == 2
 
 

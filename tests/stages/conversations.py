@@ -31,9 +31,10 @@ from msgspec import Struct
 from tests.stages.generators import generate
 from ullage import Limits, Policy, Session
 from ullage.replay import reading
-from ullage.stages import emergency, prune, truncate
+from ullage.stages.emergency import emergency
 from ullage.stages.pressure import newest_share, over_share
-from ullage.stages.truncate import LIMIT_CHARS, by_kind
+from ullage.stages.prune import prune
+from ullage.stages.truncate import LIMIT_CHARS, by_kind, truncate
 from ullage.wires.rules.checker import problems_of
 
 FOLDER = Path(__file__).parents[1] / "fixtures" / "stages"

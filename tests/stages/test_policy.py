@@ -6,9 +6,9 @@ from functools import partial
 import pytest
 
 from ullage import ConfigError, Limits, OverLimitError, Policy, Session
-from ullage.stages import DEFAULT, truncate
+from ullage.stages.default import DEFAULT
 from ullage.stages.policy import fingerprint, kind_of
-from ullage.stages.truncate import by_kind
+from ullage.stages.truncate import by_kind, truncate
 from ullage.values.notices import Words
 
 LONG = [{"role": "user", "content": "the tide came in. " * 2_000}]

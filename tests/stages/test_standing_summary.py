@@ -7,7 +7,7 @@ from tests import histories
 from tests.histories import Call, Turn
 from ullage import Limits, Session
 from ullage.replay import reading
-from ullage.stages import DEFAULT
+from ullage.stages.default import DEFAULT
 from ullage.stages.standing import Over, take_over
 from ullage.wires import FORMATS
 

@@ -3,7 +3,7 @@
 import pytest
 import quicktok
 
-from ullage.tokens import exact
+from ullage.tokens.exact import exact
 
 
 @pytest.fixture(scope="session", autouse=True)

@@ -84,7 +84,8 @@ import socket, sys
 def refuse(*args, **kwargs):
     raise AssertionError("the network was asked")
 socket.socket.connect = socket.create_connection = socket.getaddrinfo = refuse
-from ullage import tokens
+from ullage.tokens.media import media_tokens
+from ullage.tokens.models import counter_for
 from ullage.tokens import catalog
 from ullage.spend import cost
 from ullage.values.messages import Media
@@ -93,9 +94,9 @@ catalog.lookup("claude-opus-5-5")
 assert "genai_prices" not in sys.modules, "a model of our table needs no import"
 assert catalog.lookup("gpt-4-turbo").known
 assert not catalog.lookup("no-such-model").known
-tokens.counter_for("gpt-5").count("hello")
-tokens.counter_for("claude-opus-5-5").count("hello")
-tokens.media_tokens("gpt-5", Media("image", "", "https://example.org/a.png", 0))
+counter_for("gpt-5").count("hello")
+counter_for("claude-opus-5-5").count("hello")
+media_tokens("gpt-5", Media("image", "", "https://example.org/a.png", 0))
 """
 
 

@@ -11,9 +11,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from lab.bench.token_corpus import generated
-from ullage.tokens import counter_for, exact, family_of, preload
 from ullage.tokens.estimate import CLAUDE_3, CLAUDE_4_8, GEMINI
-from ullage.tokens.exact import repaired
+from ullage.tokens.exact import exact, repaired
+from ullage.tokens.models import counter_for, family_of, preload
 
 KINDS = generated(6_000)
 MODELS = ("gpt-5", "gpt-4", "claude-sonnet-4-5", "claude-opus-5-5", "gemini-2.5-pro", "llama-9")
@@ -157,7 +157,7 @@ def test_a_long_text_is_counted_whole():
 
 FRESH = """
 import threading
-import ullage.tokens as tokens
+import ullage.tokens.models as tokens
 import sys
 assert "toktok" not in sys.modules, "importing loads the tokeniser"
 for _ in range(20):

@@ -6,7 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ullage.tokens import argument_text, call_tokens, counter_for, overhead_for
+from ullage.tokens.models import counter_for
+from ullage.tokens.overhead import argument_text, call_tokens, overhead_for
 
 JSON = st.recursive(
     st.none() | st.booleans() | st.integers() | st.text(),

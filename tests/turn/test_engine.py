@@ -8,8 +8,11 @@ from tests import histories
 from tests.fold import fit
 from ullage import Limits, OverLimitError, Policy
 from ullage.history.ledger import Ledger
-from ullage.stages import DEFAULT, emergency, prune, truncate
+from ullage.stages.default import DEFAULT
+from ullage.stages.emergency import emergency
 from ullage.stages.pressure import over_share
+from ullage.stages.prune import prune
+from ullage.stages.truncate import truncate
 from ullage.turn import Settings, State, turn
 from ullage.turn.memo import Memo
 from ullage.values.edits import Batch, Replace
@@ -122,8 +125,10 @@ def test_stages_run_in_their_order_and_the_guard_last():
 
 
 def test_the_window_is_fitted_boundary_by_boundary():
-    _, whole = step(MESSAGES)
+    memo = Memo()
+    _, whole = step(MESSAGES, memo=memo)
     window = whole.window
     assert window.size == len(MESSAGES)
-    assert fit(window, whole.state.ledger, DEFAULT).events == []
+    builder = memo.lines[0].builder
+    assert fit(builder, whole.state.ledger, DEFAULT).events == []
     assert emergency(window) == ()

@@ -8,7 +8,7 @@ from tests.history.test_window import METER, history
 from ullage import OverLimitError, Policy
 from ullage.history.builder import WindowBuilder
 from ullage.history.ledger import Ledger
-from ullage.stages import DEFAULT
+from ullage.stages.default import DEFAULT
 from ullage.values.notices import Words
 
 MESSAGES = history(*(f"{n} the tide came in\n" * 200 for n in range(8)))

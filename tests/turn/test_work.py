@@ -8,7 +8,7 @@ from msgspec.structs import replace
 from tests import histories
 from ullage import Limits, Session
 from ullage.history import canon
-from ullage.stages import DEFAULT
+from ullage.stages.default import DEFAULT
 from ullage.wires import FORMATS
 
 ALL = sorted(histories.MODEL)

@@ -5,9 +5,9 @@ import json
 import pytest
 
 from tests.wires.rule_examples import GO, NEXT, asked, mused, put, said
+from tests.wires.test_repair import repaired
 from ullage import fit, problems
 from ullage.session import Session
-from ullage.wires.repair.mend import mend
 
 ASKS = {"type": "mcp_approval_request", "id": "mcpr_1", "name": "run", "arguments": "{}"}
 ASKS |= {"server_label": "files"}
@@ -17,9 +17,9 @@ FREED = {"type": "custom_tool_call_output", "call_id": "c1", "output": "ok"}
 
 
 def mended(*items):
-    found = mend("openai-responses", list(items))
+    found = repaired("openai-responses", list(items))
     assert problems({"model": "gpt-5", "input": list(found.messages)}) == []
-    assert mend("openai-responses", found.messages).messages is found.messages
+    assert repaired("openai-responses", found.messages).messages is found.messages
     return found
 
 
@@ -54,7 +54,7 @@ def test_reasoning_goes_with_the_request_it_was_made_with():
 
 def test_a_reference_may_stand_for_the_request():
     items = [GO, {"type": "item_reference", "id": "mcpr_1"}, GIVEN, NEXT]
-    assert mend("openai-responses", items).messages is items
+    assert repaired("openai-responses", items).messages is items
 
 
 def test_a_late_approval_brings_its_request_back():

@@ -1,4 +1,4 @@
-"""Repairing as a history grows: as if it had been mended whole, for the work of what is new."""
+"""Repairing as a history grows: as if it had been repaired whole, for the work of what is new."""
 
 import copy
 from collections import Counter
@@ -8,53 +8,56 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests import histories
-from tests.wires.test_repair import ALL, WRITERS, break_up, formats, legal
+from tests.wires.test_repair import ALL, WRITERS, break_up, formats, legal, repaired
 from ullage import Limits, Session
-from ullage.wires.repair.mend import _HISTORIES, MOVED, Repairing, mend
+from ullage.history.pairing import Pairing
+from ullage.wires import FORMATS
+from ullage.wires.repair import apply
+from ullage.wires.repair.base import in_order
+from ullage.wires.repaired import news, remember
 
 
 def at_once(format, messages):
-    """What a history becomes if nothing of it is ever closed: one segment, made once."""
-    history = _HISTORIES[format]()
-    history.raws[:] = messages
+    """What a history becomes if no beginning of it is ever closed: made once, in one piece."""
+    reading = apply._READINGS[format](messages, Pairing())
     for at in range(len(messages)):
-        history.read(at)
-    made, _ = history.make(0, len(messages), 0, None)
-    made += history.ending(made[-1] if made else None)
-    stale = set(map(id, history.stale))
-    outputs, events = history.bench.told()
-    places = tuple(at for at, message in enumerate(made) if id(message) in stale)
-    return made, outputs, events, places
+        reading.read(at)
+    made = reading.made(0, len(messages), [], None, {})
+    outputs = {output.ref: output for output in made.outputs}
+    return made.messages, tuple(outputs.values()), in_order(made.reports), made.stale
 
 
-def is_as_at_once(format, mended, messages):
-    made, outputs, events, stale = at_once(format, messages)
-    assert list(mended.messages) == made
-    assert mended.stale == stale
-    assert set(outputs) <= set(mended.outputs)
-    assert set(events) <= set(mended.events)
+def is_as_at_once(format, found, messages):
+    assert (list(found.messages), *parts(found)) == at_once(format, messages)
+
+
+def parts(found):
+    return found.outputs, found.events, found.stale
+
+
+def gone_on(format, messages, known):
+    """A history repaired with what is known, which is as if nothing were; and what is known now."""
+    found = apply.repair(FORMATS[format], messages, known)
+    is_as_at_once(format, found, messages)
+    mine = set(map(id, messages))
+    whole = repaired(format, messages).messages
+    assert [id(m) in mine for m in found.messages] == [id(m) in mine for m in whole]
+    return found, remember(found, known)
 
 
 def grown(data, format, messages):
-    """One mending that follows a history as it grows, now and then to the end of it."""
-    mending, length = Repairing(_HISTORIES[format]), 0
+    """A history repaired as it grows and is rewound, now and then to the end of it."""
+    known, length = (), 0
     while length < len(messages):
-        length = data.draw(st.integers(length + 1, len(messages)))
-        raws = messages[:length]
-        mended = mending.follow(raws, "messages", mending.changes(raws))
-        is_as_at_once(format, mended, raws)
-        mine = set(map(id, raws))
-        whole = mend(format, raws).messages
-        assert [id(m) in mine for m in mended.messages] == [id(m) in mine for m in whole]
+        back = data.draw(st.integers(0, 2)) if length > 2 else 0
+        length = data.draw(st.integers(length + 1 - back, len(messages)))
+        _, known = gone_on(format, messages[:length], known)
 
 
 @given(formats, st.data())
-def test_segments_and_growth_change_nothing(format, data):
+def test_closing_and_growth_change_nothing(format, data):
     messages = break_up(data, format, data.draw(legal(format)))
-    mended = mend(format, messages)
-    is_as_at_once(format, mended, messages)
-    assert mended.events == at_once(format, messages)[2], "no more is told than at once"
-    assert mended.outputs == at_once(format, messages)[1]
+    is_as_at_once(format, repaired(format, messages), messages)
     grown(data, format, messages)
 
 
@@ -65,13 +68,22 @@ def test_nor_do_they_for_any_short_history(format, data):
     grown(data, format, write(" ".join(drawn)))
 
 
+@given(formats, st.data())
+def test_another_end_goes_on_from_the_same_beginning(format, data):
+    """What is known is a value: one end leaves nothing behind for another."""
+    write, words = WRITERS[format]
+    word = st.lists(st.sampled_from(words.split()), max_size=6).map(" ".join)
+    start, *ends = (write(data.draw(word)) for _ in range(4))
+    known = ()
+    for end in (*ends, *ends):
+        _, known = gone_on(format, [*start, *copy.deepcopy(end)], known)
+
+
 @given(st.sampled_from(("anthropic", "openai-chat")), st.data())
 def test_moved_cache_markers_are_followed(format, data):
     """In place, or in copies: every block is as the caller has it now."""
     messages = break_up(data, format, data.draw(legal(format)))
-    mending = Repairing(_HISTORIES[format])
-    mending.follow(messages, "messages")
-    mending.settle()
+    _, known = gone_on(format, messages, ())
     for _ in range(3):
         at = data.draw(st.integers(0, len(messages) - 1))
         if data.draw(st.booleans()):
@@ -80,23 +92,16 @@ def test_moved_cache_markers_are_followed(format, data):
         for block in content if isinstance(content, list) else ():
             if not block.pop("cache_control", None):
                 block["cache_control"] = {"type": "ephemeral"}
-        changed = mending.changes(messages)
-        assert changed is not None
-        assert (
-            list(mending.follow(messages, "messages", changed).messages)
-            == at_once(format, messages)[0]
-        )
+        _, known = gone_on(format, messages, known)
 
 
 @given(formats, st.data())
-def test_what_is_not_the_same_history_is_not_followed(format, data):
-    messages = data.draw(legal(format))
-    mending = Repairing(_HISTORIES[format])
-    mending.follow(messages, "messages")
-    assert mending.changes(messages[:-1]) is None
-    other = [*messages[:-1], histories.user(format, "something else")]
-    assert mending.changes(other) is None
-    assert mending.changes([*messages, *other]) == []
+def test_what_was_rewritten_in_place_is_noticed(format, data):
+    messages = break_up(data, format, data.draw(legal(format)))
+    _, known = gone_on(format, messages, ())
+    at = data.draw(st.integers(0, len(messages) - 1))
+    messages[at] = copy.deepcopy(messages[data.draw(st.integers(0, len(messages) - 1))])
+    gone_on(format, messages, known)
 
 
 def turns(format, count, *, lose=()):
@@ -112,24 +117,24 @@ def turns(format, count, *, lose=()):
 
 
 def counted(monkeypatch, format):
-    """How often a session reads and makes messages."""
-    work, kind = Counter(), _HISTORIES[format]
+    """How often messages are read and made."""
+    work, kind = Counter(), apply._READINGS[format]
 
     class Counting(kind):
         def read(self, at):
             work["read"] += 1
             super().read(at)
 
-        def make(self, since, stop, count, last):
+        def make(self, since, stop, before, last):
             work["made"] += stop - since
-            return super().make(since, stop, count, last)
+            return super().make(since, stop, before, last)
 
-    monkeypatch.setitem(_HISTORIES, format, Counting)
+    monkeypatch.setitem(apply._READINGS, format, Counting)
     return work
 
 
 @pytest.mark.parametrize("format", ALL)
-def test_a_turn_reads_what_is_new_and_makes_the_last_turn(format, monkeypatch):
+def test_a_turn_reads_and_makes_the_last_turn_and_what_is_new(format, monkeypatch):
     """Also of a history that holds an interrupted call, and with branches in turn."""
     work = counted(monkeypatch, format)
     session = Session(histories.MODEL[format], repair=True, limits=Limits(window_tokens=10**6))
@@ -144,7 +149,7 @@ def test_a_turn_reads_what_is_new_and_makes_the_last_turn(format, monkeypatch):
         messages = [*messages, *step]
         work.clear()
         view = session.fit(histories.request(format, messages))
-        assert work["read"] <= len(step)
+        assert work["read"] <= 3 * len(step)
         assert work["made"] <= 3 * len(step)
     cold = Session(histories.MODEL[format], repair=True, limits=Limits(window_tokens=10**6))
     cold.state = session.state
@@ -152,30 +157,48 @@ def test_a_turn_reads_what_is_new_and_makes_the_last_turn(format, monkeypatch):
 
 
 @pytest.mark.parametrize("format", ALL)
-def test_a_late_result_is_made_from_its_call_on_and_nothing_before(format, monkeypatch):
+def test_after_a_late_result_the_work_is_that_of_the_last_turn_again(format, monkeypatch):
     work = counted(monkeypatch, format)
     steps, late = turns(format, 60, lose=[50])
-    messages = [message for step in steps for message in step]
-    mending = Repairing(_HISTORIES[format])
-    before = mending.follow(messages, "messages").messages
-    work.clear()
-    after = mending.follow([*messages, late[50]], "messages").messages
-    assert MOVED in str(after[-1])
-    place = next(
-        at for at, pair in enumerate(zip(before, after, strict=False)) if pair[0] != pair[1]
-    )
-    assert all(a is b for a, b in zip(before[:place], after[:place], strict=True))
-    assert work["read"] == 1
-    assert work["made"] <= 2 * len([message for step in steps[49:] for message in step]) + 1
+    messages = [message for step in steps[:55] for message in step]
+    before, known = gone_on(format, messages, ())
+    found, known = gone_on(format, [*messages, late[50]], known)
+    assert apply.MOVED in str(found.messages[-1])
+    assert [event.why for event in news(found, (before,)).events] == ["a result came late"]
+    messages = [*messages, late[50]]
+    for step in steps[55:]:
+        messages = [*messages, *step]
+        work.clear()
+        found = apply.repair(FORMATS[format], messages, known)
+        known = remember(found, known)
+        assert work["read"] <= 3 * len(step) or step is steps[55]
 
 
 @pytest.mark.parametrize("format", ALL)
-def test_what_was_mended_is_the_same_object_at_every_turn(format):
+def test_what_was_made_is_the_same_object_at_every_turn(format):
     steps, _ = turns(format, 20, lose=[3])
-    messages, mending, seen = [], Repairing(_HISTORIES[format]), []
+    messages, known, seen = [], (), []
     for step in steps:
         messages = [*messages, *step]
-        made = mending.follow(messages, "messages", mending.changes(messages)).messages
-        whole = made[: len(seen) - 4]  # the last turn may be made again
+        found = apply.repair(FORMATS[format], messages, known)
+        known = remember(found, known)
+        whole = found.messages[: len(seen) - 4]  # the last turn may be made again
         assert all(a is b for a, b in zip(whole, seen, strict=False))
-        seen = made
+        seen = found.messages
+
+
+@pytest.mark.parametrize("format", ALL)
+def test_what_is_known_is_bounded_and_reported_once(format):
+    steps, _ = turns(format, 20, lose=[3, 9])
+    messages, known, told = [], (), []
+    for step in steps:
+        messages = [*messages, *step]
+        found = apply.repair(FORMATS[format], messages, known)
+        told += news(found, known).events
+        known = remember(found, known)
+        assert len(known) <= 2, "one that was not closed yet, and the newest"
+    assert [event.why for event in told] == ["a call had no result"] * 2
+    for number in range(9):
+        other = [histories.user(format, f"{number}"), *messages]
+        known = remember(apply.repair(FORMATS[format], other, known), known)
+    assert len(known) == 4

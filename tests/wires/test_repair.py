@@ -7,6 +7,7 @@ import pytest
 from anthropic.types import ToolUseBlock
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec.structs import replace
 from openai.types.chat import ChatCompletionMessage
 
 from tests import histories
@@ -15,7 +16,7 @@ from ullage.history import canon
 from ullage.values.notices import pointers
 from ullage.wires import FORMATS
 from ullage.wires.base import field
-from ullage.wires.repair.mend import INTERRUPTED, mend, mends
+from ullage.wires.repair.apply import INTERRUPTED, repair
 from ullage.wires.rules.checker import problems_of
 
 ALL = ("anthropic", "gemini", "openai-chat", "openai-responses")
@@ -23,6 +24,11 @@ MOVED = "[ullage: a result that came late now stands behind its call]"
 EMPTY = "[ullage: this message was empty]"
 BEGIN = "[ullage: what stood before was not kept]"
 GO_ON = "[ullage: go on]"
+
+
+def repaired(format, messages):
+    """What comes of a history, without what a longer one would go on from."""
+    return replace(repair(FORMATS[format], messages), closed=None)
 
 
 # A shorthand that a person can read. One word a message, or a block of it:
@@ -295,9 +301,9 @@ def test_openai_responses(before, after):
 )
 def test_every_kind_of_call_in_responses_can_be_interrupted(kind, more):
     items = [*responses("u:do r.1"), {"type": kind, "call_id": "x", **more}]
-    mended = mend("openai-responses", items)
+    mended = repaired("openai-responses", items)
     assert problems_of("openai-responses", mended.messages) == []
-    assert mend("openai-responses", mended.messages).messages is mended.messages
+    assert repaired("openai-responses", mended.messages).messages is mended.messages
     if kind == "computer_call":  # its output would have to be a picture
         assert json.loads(mended.outputs[0].text)["call_id"] == "x"
     else:
@@ -305,7 +311,7 @@ def test_every_kind_of_call_in_responses_can_be_interrupted(kind, more):
 
 
 def test_reasoning_that_leaves_is_kept_and_only_its_event_says_where():
-    mended = mend("openai-responses", responses("u:do r.1"))
+    mended = repaired("openai-responses", responses("u:do r.1"))
     (output,), (event,) = mended.outputs, mended.events
     assert json.loads(output.text) == responses("r.1")[0]
     assert event.ref == output.ref
@@ -320,13 +326,13 @@ def test_what_may_be_answered_elsewhere_is_left_alone():
         [*responses("u:do"), {"type": "function_call_output", "output": "out"}],
     ):
         assert problems_of("openai-responses", items) == []
-        assert mend("openai-responses", items).messages is items
+        assert repaired("openai-responses", items).messages is items
 
 
 def test_a_trigger_that_is_not_the_last_is_left_out():
     trigger = {"type": "compaction_trigger"}
-    assert mend("openai-responses", [trigger]).messages == [trigger]
-    assert list(mend("openai-responses", [trigger, *responses("u:hi")]).messages) == responses(
+    assert repaired("openai-responses", [trigger]).messages == [trigger]
+    assert list(repaired("openai-responses", [trigger, *responses("u:hi")]).messages) == responses(
         "u:hi"
     )
 
@@ -348,18 +354,18 @@ def test_anthropic(before, after):
 
 def check(format, before, after):
     assert problems_of(format, after) == [], "the table itself is wrong"
-    mended = mend(format, before)
+    mended = repaired(format, before)
     assert list(mended.messages) == after
     assert bool(mended.events) == (before != after)
 
 
 def test_the_result_of_an_interrupted_call_is_told_as_an_error_where_the_wire_can():
-    (block,) = mend("anthropic", anthropic("u:do a?x")).messages[-1]["content"]
+    (block,) = repaired("anthropic", anthropic("u:do a?x")).messages[-1]["content"]
     assert block["is_error"] is True
 
 
 def test_an_interrupted_call_of_a_server_tool_is_set_aside():
-    mended = mend("anthropic", anthropic("u:do a/s+a:hm u:go a//t+a:ok"))
+    mended = repaired("anthropic", anthropic("u:do a/s+a:hm u:go a//t+a:ok"))
     assert problems_of("anthropic", mended.messages) == []
     asked, gave = mended.outputs
     assert json.loads(asked.text)["id"] == "s"
@@ -371,7 +377,7 @@ def test_media_in_a_result_goes_into_a_message_of_the_user_where_results_are_tex
     image = {"type": "image_url", "image_url": {"url": "https://example.org/cat.png"}}
     messages = chat("u:do a?x x=one a:ok")
     messages[2]["content"] = [{"type": "text", "text": "a cat"}, image]
-    mended = mend("openai-chat", messages).messages
+    mended = repaired("openai-chat", messages).messages
     assert problems_of("openai-chat", mended) == []
     assert mended[2]["content"] == [{"type": "text", "text": "a cat"}]
     assert mended[3]["role"] == "user"
@@ -382,7 +388,7 @@ def test_media_in_a_result_goes_into_a_message_of_the_user_where_results_are_tex
 def test_odd_ids_become_others_in_call_and_result(bad):
     for format, write in (("anthropic", anthropic), ("openai-chat", chat)):
         messages = json.loads(json.dumps(write("u:do a?ID ID=out")).replace('"ID"', f'"{bad}"'))
-        mended = mend(format, messages).messages
+        mended = repaired(format, messages).messages
         assert problems_of(format, mended) == []
         assert "out" in json.dumps(mended[2])
         assert INTERRUPTED not in json.dumps(mended)
@@ -393,15 +399,15 @@ def test_arguments_become_what_the_wire_asks_for(given):
     spoken, called = anthropic("u:do a?x x=out"), chat("u:do a?x x=out")
     spoken[1]["content"][0]["input"] = given
     called[1]["tool_calls"][0]["function"]["arguments"] = given
-    assert problems_of("anthropic", mend("anthropic", spoken).messages) == []
-    assert problems_of("openai-chat", mend("openai-chat", called).messages) == []
+    assert problems_of("anthropic", repaired("anthropic", spoken).messages) == []
+    assert problems_of("openai-chat", repaired("openai-chat", called).messages) == []
 
 
 def test_what_is_set_aside_is_kept_whole_block_by_block():
     image = {"type": "image", "source": {"type": "base64", "media_type": "image/png", "data": "A"}}
     text = {"type": "text", "text": "caf\u00e9 \ud800"}
     stray = {"type": "tool_result", "tool_use_id": "z", "content": [text, image]}
-    mended = mend("anthropic", [{"role": "user", "content": [stray]}])
+    mended = repaired("anthropic", [{"role": "user", "content": [stray]}])
     assert [output.kind for output in mended.outputs] == ["text", "block"]
     assert mended.outputs[0].text == text["text"]
     assert json.loads(mended.outputs[1].text) == image
@@ -410,7 +416,7 @@ def test_what_is_set_aside_is_kept_whole_block_by_block():
 
 
 def test_events_tell_the_place_and_hold_no_content():
-    mended = mend("anthropic", anthropic("u:do a?x u:hm a?y z=swordfish"))
+    mended = repaired("anthropic", anthropic("u:do a?x u:hm a?y z=swordfish"))
     assert [(e.kind, e.where, e.why) for e in mended.events] == [
         ("repaired", "message 2, bash", "a call had no result"),
         ("repaired", "message 4, bash", "a call had no result"),
@@ -422,26 +428,26 @@ def test_events_tell_the_place_and_hold_no_content():
 def test_objects_of_an_sdk_are_mended_too_and_not_changed():
     block = ToolUseBlock(id="x", name="bash", input={}, type="tool_use")
     reply = {"role": "assistant", "content": [block, block]}
-    mended = mend("anthropic", [{"role": "user", "content": "do"}, reply]).messages
+    mended = repaired("anthropic", [{"role": "user", "content": "do"}, reply]).messages
     assert problems_of("anthropic", mended) == []
     assert mended[1]["content"][0] is block
     assert [field(b, "id") for b in mended[1]["content"]] == ["x", "x_2"]
     assert block.id == "x"
     fields = {"role": "assistant", "tool_calls": [chat_call("y"), chat_call("y")]}
     said = ChatCompletionMessage.model_validate(fields)
-    mended = mend("openai-chat", [said]).messages
+    mended = repaired("openai-chat", [said]).messages
     assert problems_of("openai-chat", mended) == []
     assert [message["tool_call_id"] for message in mended[1:]] == ["y", "y_2"]
     assert [call.id for call in said.tool_calls] == ["y", "y"]
     one = ChatCompletionMessage.model_validate({"role": "assistant", "content": "hi"})
-    assert mend("openai-chat", [one]).messages[0] is one
+    assert repaired("openai-chat", [one]).messages[0] is one
 
 
 def test_only_the_first_call_of_a_step_keeps_a_signature():
     contents = gemini("u:do a?x?y x=out+y=two")
     for part in contents[1]["parts"]:
         part["thoughtSignature"] = "c2ln"
-    first, second = mend("gemini", contents).messages[1]["parts"]
+    first, second = repaired("gemini", contents).messages[1]["parts"]
     assert first is contents[1]["parts"][0]
     assert second == {"functionCall": contents[1]["parts"][1]["functionCall"]}
 
@@ -449,8 +455,8 @@ def test_only_the_first_call_of_a_step_keeps_a_signature():
 @pytest.mark.parametrize("alone", ["do", [{"text": "do"}], {"text": "do"}])
 def test_contents_in_the_sdks_short_forms_stay_as_they_are(alone):
     call = {"functionCall": {"id": "x", "name": "bash", "args": {}}}
-    assert mend("gemini", [alone]).messages[0] is alone
-    mended = mend("gemini", [alone, call]).messages
+    assert repaired("gemini", [alone]).messages[0] is alone
+    mended = repaired("gemini", [alone, call]).messages
     assert mended[:2] == [alone, call]
     assert problems_of("gemini", mended) == []
 
@@ -462,17 +468,11 @@ def test_gemini_objects_of_the_sdk_are_mended_too():
     answer = types.FunctionResponse(id="y", name="bash", response={"output": "two"})
     given = types.Content(role="user", parts=[types.Part(function_response=answer)])
     raws = ["do", asked, given, types.Content(role="user", parts=[types.Part(text="on")])]
-    mended = mend("gemini", raws).messages
+    mended = repaired("gemini", raws).messages
     assert problems_of("gemini", mended) == []
     assert (mended[0], mended[1], mended[3]) == (raws[0], raws[1], raws[3])
     assert types.Content.model_validate(mended[2]).parts[1].function_response == answer
     assert len(given.parts) == 1
-
-
-def test_a_format_without_a_mender_is_given_back():
-    raws = [{"anything": 1}]
-    assert not mends("of tomorrow")
-    assert mend("of tomorrow", raws).messages is raws
 
 
 @pytest.mark.parametrize("format", ALL)
@@ -482,7 +482,7 @@ def test_what_does_not_parse_is_left_to_the_parser(format, raw):
     try:
         FORMATS[format].parse(raw, "messages[1]")
     except FormatError:
-        assert mend(format, [first, raw]).messages[1] is raw
+        assert repaired(format, [first, raw]).messages[1] is raw
 
 
 # What holds for every history
@@ -497,7 +497,7 @@ def legal(draw, format):
 
 def cleaned(format, messages):
     """Legal whatever the generator drew (blank texts of the user among them)."""
-    return list(mend(format, messages).messages)
+    return list(repaired(format, messages).messages)
 
 
 def break_up(data, format, messages):
@@ -565,7 +565,7 @@ formats = st.sampled_from(ALL)
 @given(formats, st.data())
 def test_a_legal_history_comes_back_as_it_is(format, data):
     messages = histories.wire(format, data.draw(histories.histories))
-    mended = mend(format, messages)
+    mended = repaired(format, messages)
     if not problems_of(format, messages):
         assert mended.messages is messages
         assert mended.events == mended.outputs == ()
@@ -575,11 +575,11 @@ def test_a_legal_history_comes_back_as_it_is(format, data):
 def test_a_broken_history_is_made_legal_and_stays_so(format, data):
     messages = break_up(data, format, data.draw(legal(format)))
     before = copy.deepcopy(messages)
-    mended = mend(format, messages)
+    mended = repaired(format, messages)
     assert problems_of(format, mended.messages) == []
     assert messages == before, "what is given is never changed"
-    assert mend(format, copy.deepcopy(messages)) == mended, "the same every time"
-    again = mend(format, mended.messages)
+    assert repaired(format, copy.deepcopy(messages)) == mended, "the same every time"
+    again = repaired(format, mended.messages)
     assert again.messages is mended.messages
     assert again.events == again.outputs == ()
     if problems_of(format, messages):
@@ -592,7 +592,7 @@ def test_a_broken_history_is_made_legal_and_stays_so(format, data):
 def test_no_result_and_no_text_is_lost(format, data):
     """Every text of a result is in the view or set aside; every other text is in the view."""
     messages = break_up(data, format, data.draw(legal(format)))
-    mended = mend(format, messages)
+    mended = repaired(format, messages)
     kept = {output.text for output in mended.outputs}
     for output in mended.outputs:
         kept.update(texts(json.loads(output.text)) if output.kind == "block" else ())
@@ -615,12 +615,12 @@ def texts(value):
 def test_what_was_mended_once_stays_so_as_the_history_grows(format, data):
     """At every place where a request is sent; only a late result takes our own one's place."""
     messages = break_up(data, format, data.draw(legal(format)))
-    whole = mend(format, messages)
+    whole = repaired(format, messages)
     late = any(event.why == "a result came late" for event in whole.events)
     for length in range(1, len(messages)):
         if speaks(messages[length - 1]) or not speaks(messages[length]):
             continue  # no request was sent here
-        part = mend(format, messages[:length]).messages
+        part = repaired(format, messages[:length]).messages
         pairs = list(zip(part, whole.messages, strict=False))
         assert len(pairs) == len(part)
         changed = [old for old, new in pairs if old != new]
@@ -653,13 +653,13 @@ def test_whatever_a_short_history_holds(format, data):
     write, words = WRITERS[format]
     drawn = data.draw(st.lists(st.sampled_from(words.split()), max_size=8))
     messages = write(" ".join(drawn))
-    whole = mend(format, messages)
+    whole = repaired(format, messages)
     assert problems_of(format, whole.messages) == []
-    assert mend(format, whole.messages).messages is whole.messages
+    assert repaired(format, whole.messages).messages is whole.messages
     assert bool(whole.events) == (whole.messages is not messages)
     for length in range(1, len(messages)):
         if speaks(messages[length - 1]) or not speaks(messages[length]):
             continue
-        pairs = zip(mend(format, messages[:length]).messages, whole.messages, strict=False)
+        pairs = zip(repaired(format, messages[:length]).messages, whole.messages, strict=False)
         for old in [json.dumps(old) for old, new in pairs if old != new]:
             assert INTERRUPTED in old or "server_tool_use" in old  # that one may yet be answered

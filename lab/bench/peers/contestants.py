@@ -14,13 +14,13 @@ from typing import Any, Protocol
 import msgspec
 
 from lab.bench.peers.process import PeerProcess, Trouble
+from lab.replay.frame import recency
+from lab.replay.past import PageLibrary, Past
 from ullage.errors import OverLimitError
 from ullage.history.canon import canonical_json
 from ullage.presets import preset
 from ullage.replay.cost.prefix import head_of
-from ullage.replay.evidence.frame import recency
-from ullage.replay.evidence.past import Past
-from ullage.replay.evidence.refs import Library, PageLibrary, SessionLibrary
+from ullage.replay.evidence.refs import Library, SessionLibrary
 from ullage.replay.gates import Judge
 from ullage.replay.readers import Run
 from ullage.replay.sessions import model_of, session_for

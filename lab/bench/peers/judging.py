@@ -15,18 +15,18 @@ from msgspec import Struct
 
 from lab.bench.peers.contestants import Contestant, Refused
 from lab.bench.peers.process import Trouble
+from lab.replay.many import Tried, tried
+from lab.replay.past import Memo, Past, budget_of
 from ullage.replay.boundaries import answer_of, boundaries
-from ullage.replay.budgets import budget_of
 from ullage.replay.cost.money import CostMeter, clocks_of
 from ullage.replay.cost.prefix import head_of
 from ullage.replay.cost.prices import Profile
 from ullage.replay.evidence.demands import Demands, Head, demands_of
-from ullage.replay.evidence.past import Memo, Past
 from ullage.replay.evidence.score import Watch
 from ullage.replay.evidence.story import Story
 from ullage.replay.gates import Judge, breaks_wire
 from ullage.replay.readers import Run
-from ullage.replay.run import Replayed, Sums
+from ullage.replay.run import Sums
 from ullage.replay.sessions import model_of
 from ullage.wires import FORMATS, Format
 
@@ -71,7 +71,7 @@ class Score(Struct, frozen=True):
         trouble: how the contestant failed; empty if it did not.
     """
 
-    replayed: Replayed | None
+    replayed: Tried | None
     refused: int = 0
     unsaid: int = 0
     trouble: str = ""
@@ -132,4 +132,4 @@ def score(
         broken={"G1": illegal} if illegal else {},
         evidence=watch.evidence(),
     )
-    return Score(replayed, refused, watch.unsaid)
+    return Score(tried(replayed), refused, watch.unsaid)

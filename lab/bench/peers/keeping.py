@@ -15,7 +15,7 @@ from msgspec import Struct
 from lab.bench.peers.contestants import Contestant, Refused
 from lab.bench.peers.judging import Case, Make
 from lab.bench.peers.process import Trouble
-from ullage.replay.evidence.past import Memo, Past
+from lab.replay.past import Memo, Past
 from ullage.replay.evidence.refs import Library
 from ullage.replay.evidence.texts import plain
 from ullage.replay.reading import reachable_with, results, visible

@@ -9,7 +9,7 @@ from msgspec import Struct
 from rich.table import Table
 
 from lab.bench.peers.judging import Score
-from ullage.replay.compare.bootstrap import Interval, paired
+from lab.replay.compare.bootstrap import Interval, paired
 from ullage.replay.compare.table import Row, rows_of
 
 __all__ = ["Line", "lines_of", "markdown_of", "table_of"]

@@ -13,13 +13,9 @@ from ullage.errors import ConfigError
 from ullage.replay.compare.floors import Floor
 from ullage.replay.compare.table import Row
 from ullage.replay.cost.prices import Profile
-from ullage.replay.framed import FRAME_NAMES
 from ullage.replay.report import Picture, page_of
 
 __all__ = ["command_of", "save", "write_page"]
-
-
-_FRAMES = "Policies of the frame are no sessions: their turns are not drawn."
 
 
 def write_page(
@@ -37,7 +33,7 @@ def write_page(
     """
     totals = {(row.room, row.policy): row for row in rows}
     runs = max(row.runs for row in totals.values())
-    notes = [_FRAMES] if any(row.policy in FRAME_NAMES for row in rows) else []
+    notes = []
     if len(pictures) < runs:
         notes.append(
             f"{len(pictures):,} of {runs:,} runs are drawn turn by turn: those with the largest "
@@ -59,7 +55,7 @@ def write_page(
 
 def command_of(name: str, paths: Iterable[Path], options: Mapping[str, object]) -> str:
     """A command as one types it: its paths, then its options, those not given left out."""
-    words = ["ullage", name, *map(str, paths)]
+    words = [*name.split(), *map(str, paths)]
     for option, value in options.items():
         for each in value if isinstance(value, tuple) else (value,) if value else ():
             words += [option] if each is True else [option, str(each)]

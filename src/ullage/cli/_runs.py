@@ -14,7 +14,6 @@ from msgspec.structs import replace
 from ullage.errors import FormatError
 from ullage.replay.many import Wanted
 from ullage.replay.readers import Damage, Run, read, size_of
-from ullage.replay.split import Side, is_on
 
 __all__ = ["Choice", "told"]
 
@@ -26,13 +25,13 @@ class Choice(Struct, frozen=True, kw_only=True):
         paths: files or folders.
         least: the fewest messages of a run.
         most: how many runs of each file, or None for all.
-        side: dev, held-out or all.
+        is_wanted: which of them; None: all.
     """
 
     paths: tuple[Path, ...]
     least: int = 0
     most: int | None = None
-    side: Side = "all"
+    is_wanted: Callable[[Run], bool] | None = None
 
     def runs(self, damage: list[Damage] | None = None) -> Wanted:
         """Each run with the name of its file and how many bytes have been read by then.
@@ -53,8 +52,9 @@ class Choice(Struct, frozen=True, kw_only=True):
     def _of(self, runs: Iterator[Run]) -> Iterator[Run]:
         count = 0
         for run in runs:
-            is_wanted = len(run.messages) >= self.least and is_on(self.side, run)
-            if is_wanted and (self.most is None or count < self.most):
+            is_wanted = self.is_wanted is None or self.is_wanted(run)
+            is_long = len(run.messages) >= self.least
+            if is_long and is_wanted and (self.most is None or count < self.most):
                 count += 1
                 yield run
 

@@ -1,4 +1,4 @@
-"""``ullage inspect LEDGER HISTORY``: one live session, turn by turn, as its ledger tells it."""
+"""``ullage inspect LEDGER HISTORY``: one session, turn by turn, from its ledger."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ from ullage.cli._prices import price_option, profiles_of
 from ullage.errors import FormatError
 from ullage.presets import NAMES
 from ullage.replay.cost.prices import Profile
-from ullage.replay.living import Lived, lived
 from ullage.replay.readers import Run, read
 from ullage.replay.report import Picture, packed, page_of
+from ullage.replay.stored import Stored, from_store
 
 __all__ = ["command"]
 
@@ -56,7 +56,7 @@ def command(
     run, profiles = _run(history, wanted), profiles_of(named)
     store = open_kept(ledger)
     try:
-        found = lived(
+        found = from_store(
             run,
             store,
             profiles=profiles,
@@ -74,7 +74,7 @@ def command(
             "--policy": policy,
             "--cache": named,
         }
-        asked = command_of("inspect", (ledger, history), options)
+        asked = command_of("ullage inspect", (ledger, history), options)
         save(page, _page(run, found, profiles, asked))
     if as_json:
         print_json(
@@ -92,7 +92,7 @@ def _run(history: Path, wanted: str | None) -> Run:
     return max(runs, key=lambda run: len(run.messages))
 
 
-def _page(run: Run, found: Lived, profiles: tuple[Profile, ...], asked: str) -> str:
+def _page(run: Run, found: Stored, profiles: tuple[Profile, ...], asked: str) -> str:
     trace = found.trace
     picture = Picture(
         name=run.id,
@@ -112,11 +112,11 @@ def _page(run: Run, found: Lived, profiles: tuple[Profile, ...], asked: str) -> 
     )
 
 
-def _clipped(found: Lived) -> str:
+def _clipped(found: Stored) -> str:
     return f"{found.story.clipped:,} long texts are shown without their middle."
 
 
-def _print(run: Run, found: Lived) -> None:
+def _print(run: Run, found: Stored) -> None:
     """Every edit, and what the session came to."""
     trace = found.trace
     table = Table(title=f"{run.id} · {found.policy}: {len(trace.lengths):,} requests")

@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import os
 import sys
+from collections.abc import Callable
 from itertools import product
 from pathlib import Path
+from typing import Any
 
 import click
+from msgspec import Struct
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 
@@ -19,28 +22,94 @@ from ullage.cli._runs import Choice, told
 from ullage.errors import FormatError
 from ullage.presets import NAMES
 from ullage.replay.budgets import label_of
+from ullage.replay.compare.beside import cost_table, evidence_table
 from ullage.replay.compare.charges import CHARGES_TOLD, charges_table
 from ullage.replay.compare.cheapest import cheapest_of
 from ullage.replay.compare.columns import WIDTH
-from ullage.replay.compare.comparison import Comparison, compared
 from ullage.replay.compare.floors import Floor
-from ullage.replay.compare.service import SERVICE_TOLD, service_table
-from ullage.replay.compare.standings import cost_table, curves_table, evidence_table
 from ullage.replay.compare.table import Row, kept_table, rows_of, sent_table
-from ullage.replay.evidence.adversaries import ADVERSARIES
+from ullage.replay.cost.prices import Profile
 from ullage.replay.evidence.common import common_in
-from ullage.replay.evidence.frame import FRAMES
-from ullage.replay.framed import FRAME_NAMES
-from ullage.replay.many import Job, Kept, Try, replay_all
-from ullage.replay.readers import Damage, FormatName, size_of
+from ullage.replay.many import SESSIONS, Engine, Job, Kept, Try, replay_all
+from ullage.replay.readers import Damage, FormatName, Run, size_of
+from ullage.replay.report import Picture
 from ullage.replay.report.album import Album, Drawn
 from ullage.replay.run import Replayed
-from ullage.replay.split import SIDES, Side
 from ullage.wires import FORMATS
 
-__all__ = ["command"]
+__all__ = [
+    "Asked",
+    "Found",
+    "command",
+    "replay_asked",
+    "show",
+    "status_of",
+    "told_of",
+    "totals_of",
+    "write",
+]
 
 _REMEDY = "Give trajectories, provider requests or session logs, or a lower --least."
+
+
+class Asked(Struct, frozen=True, kw_only=True):
+    """The options of a replay, each under the name of its parameter."""
+
+    paths: tuple[Path, ...]
+    policies: tuple[str, ...]
+    windows: tuple[int, ...]
+    shares: tuple[float, ...]
+    least: int
+    most: int | None
+    named: tuple[str, ...]
+    limits: tuple[tuple[str, float], ...]
+    wire: FormatName | None
+    kept_at: Path | None
+    jobs: int
+    page: Path | None
+    drawn: int
+    each: bool
+    as_json: bool
+
+    @property
+    def tries(self) -> tuple[Try, ...]:
+        """Every policy in every room that was asked for."""
+        rooms = (*self.windows, *self.shares) or (64_000,)
+        return tuple(product(self.policies or ("default",), rooms))
+
+    @property
+    def options(self) -> dict[str, object]:
+        """What has to be typed to see the same figures again."""
+        return {
+            "--policy": tuple(dict.fromkeys(policy for policy, _ in self.tries)),
+            "--window": self.windows if self.windows or self.shares else (64_000,),
+            "--budget": tuple(map(label_of, self.shares)),
+            "--cache": self.named,
+            "--format": self.wire,
+            "--least": self.least,
+            "--most": self.most,
+            "--floor": tuple(f"{name}={limit:g}" for name, limit in self.limits),
+        }
+
+
+class Found(Struct, frozen=True, kw_only=True):
+    """What came out.
+
+    Attributes:
+        rows: the sums, those over all runs last.
+        replays: each replay with the name of its file.
+        profiles: the price profiles; the first is that of the columns.
+        floors: what a policy must keep before its cost is compared.
+        pictures: the runs that a page draws.
+        damage: what could not be read or replayed.
+    """
+
+    rows: list[Row]
+    replays: list[tuple[str, Replayed]]
+    profiles: tuple[Profile, ...]
+    floors: tuple[Floor, ...]
+    pictures: list[Picture]
+    damage: list[Damage]
 
 
 @click.command("replay")
@@ -50,25 +119,15 @@ _REMEDY = "Give trajectories, provider requests or session logs, or a lower --le
     "--policy",
     "policies",
     multiple=True,
-    type=click.Choice((*NAMES, *FRAME_NAMES)),
+    type=click.Choice(NAMES),
     metavar="NAME",
-    help=f"A policy to try: {', '.join(NAMES)}. Default: ours. To compare with, the frame: "
-    f"{', '.join(FRAMES)}; and what must lose: {', '.join(ADVERSARIES)}.",
+    help=f"A policy to try: {', '.join(NAMES)}. Default: ours.",
 )
 @budget_option
 @click.option("--least", default=0, help="Leave out runs of fewer messages.")
 @click.option("--most", type=int, help="Stop after so many runs of each path.")
-@click.option(
-    "--split",
-    "side",
-    type=click.Choice(SIDES),
-    default="all",
-    show_default=True,
-    help="Only the runs whose task falls on this side: by a hash of it, half of all tasks each.",
-)
 @price_option
 @floor_option
-@click.option("--serve", "serves", is_flag=True, help="Replay at full service too: pay for misses.")
 @click.option(
     "--format",
     "wire",
@@ -104,25 +163,7 @@ _REMEDY = "Give trajectories, provider requests or session logs, or a lower --le
 )
 @click.option("--runs", "each", is_flag=True, help="A row for each run, not for each file.")
 @json_option
-def command(
-    paths: tuple[Path, ...],
-    windows: tuple[int, ...],
-    policies: tuple[str, ...],
-    shares: tuple[float, ...],
-    least: int,
-    most: int | None,
-    side: Side,
-    named: tuple[str, ...],
-    limits: tuple[tuple[str, float], ...],
-    serves: bool,
-    wire: FormatName | None,
-    kept_at: Path | None,
-    jobs: int,
-    page: Path | None,
-    drawn: int,
-    each: bool,
-    as_json: bool,
-) -> None:
+def command(**given: Any) -> None:
     """Replay recorded runs call by call, without any model, and print what came out.
 
     PATHS are files or folders: session logs of agents, trajectories, provider requests with
@@ -131,43 +172,57 @@ def command(
     The status is 1 if any gate was broken, or if there was no run; 3 if something was skipped
     and all else is well. In a folder, files of a kind unknown here are named, and no loss.
     """
-    choice = Choice(paths=paths, least=least, most=most, side=side)
-    profiles, floors = profiles_of(named), floors_of(limits)
-    common = common_in(run for _, run, _ in choice.runs())
-    job = Job(profiles, wire, tuple(sorted(common)), draws=page is not None, serves=serves)
-    rooms = (*windows, *shares) or (64_000,)
-    tries = tuple(product(policies or ("default",), rooms))
-    album, damage = Album(drawn), list[Damage]()
-    found = _replayed(choice, tries, job, jobs, kept_at, album, damage)
-    rows = rows_of(found, each=each, floors=floors)
-    comparison = compared(found, rows, tries[0][0])
-    if page is not None:
-        asked = _asked(choice, tries, named, wire, limits, serves)
-        write_page(page, rows, profiles, floors, album.pictures(tries), asked)
-    if as_json:
-        told_all = {"profiles": profiles, "floors": floors, "rows": rows}
-        beside = {"cheapest": cheapest_of(rows), "compared": comparison, "skipped": damage}
-        print_json(told_all | beside)
+    asked = Asked(**given)
+    found = replay_asked(asked)
+    if asked.page is not None:
+        write(asked.page, found, command_of("ullage replay", asked.paths, asked.options))
+    if asked.as_json:
+        print_json(told_of(found))
     else:
-        _print(rows, comparison, floors, profiles[0].name)
-    sys.exit(_status(rows, damage))
+        show(found)
+    sys.exit(status_of(found))
+
+
+def replay_asked(
+    asked: Asked, *, engine: Engine = SESSIONS, is_wanted: Callable[[Run], bool] | None = None
+) -> Found:
+    """Replay what was asked for under a progress bar, and sum it up.
+
+    Args:
+        asked: the options.
+        engine: how a run is replayed.
+        is_wanted: which runs to take; None: all.
+
+    Raises:
+        ConfigError: a floor or a price profile is unknown.
+        FormatError: there is no run in the paths.
+    """
+    choice = Choice(paths=asked.paths, least=asked.least, most=asked.most, is_wanted=is_wanted)
+    profiles, floors = profiles_of(asked.named), floors_of(asked.limits)
+    common = common_in(run for _, run, _ in choice.runs())
+    draws = asked.page is not None
+    job = Job(profiles, asked.wire, tuple(sorted(common)), draws=draws)
+    album, damage = Album(asked.drawn), list[Damage]()
+    found = _replayed(asked, choice, job, engine, album, damage)
+    return Found(
+        rows=rows_of(found, each=asked.each, floors=floors),
+        replays=found,
+        profiles=profiles,
+        floors=floors,
+        pictures=album.pictures(asked.tries) if draws else [],
+        damage=damage,
+    )
 
 
 def _replayed(
-    choice: Choice,
-    tries: tuple[Try, ...],
-    job: Job,
-    jobs: int,
-    kept_at: Path | None,
-    album: Album,
-    damage: list[Damage],
+    asked: Asked, choice: Choice, job: Job, engine: Engine, album: Album, damage: list[Damage]
 ) -> list[tuple[str, Replayed]]:
-    """Replay everything under a progress bar; what is drawn goes into the album."""
+    """Each replay with the name of its file; what is drawn goes into the album."""
     console, found = Console(stderr=True), list[tuple[str, Replayed]]()
-    with _progress(console) as progress, Kept(kept_at) as kept:
-        size = sum(map(size_of, choice.paths))
-        task = progress.add_task("replaying", total=size, runs=0)
-        for name, outcome, done in replay_all(choice.runs(damage), tries, job, jobs, kept):
+    with _progress(console) as progress, Kept(asked.kept_at, engine.outcome) as kept:
+        task = progress.add_task("replaying", total=sum(map(size_of, choice.paths)), runs=0)
+        runs = choice.runs(damage)
+        for name, outcome, done in replay_all(runs, asked.tries, job, asked.jobs, kept, engine):
             if isinstance(outcome, Damage):
                 damage.append(outcome)
             elif isinstance(outcome, Drawn):
@@ -183,51 +238,44 @@ def _replayed(
     return found
 
 
-def _asked(
-    choice: Choice,
-    tries: tuple[Try, ...],
-    named: tuple[str, ...],
-    wire: FormatName | None,
-    limits: tuple[tuple[str, float], ...],
-    serves: bool,
-) -> str:
-    """The command that prints the same figures again."""
-    rooms = tuple(dict.fromkeys(room for _, room in tries))
-    options = {
-        "--policy": tuple(dict.fromkeys(policy for policy, _ in tries)),
-        "--window": tuple(room for room in rooms if isinstance(room, int)),
-        "--budget": tuple(label_of(room) for room in rooms if isinstance(room, float)),
-        "--cache": named,
-        "--format": wire,
-        "--least": choice.least,
-        "--most": choice.most,
-        "--split": choice.side if choice.side != "all" else None,
-        "--floor": tuple(f"{name}={limit:g}" for name, limit in limits),
-        "--serve": serves,
+def write(path: Path, found: Found, typed: str) -> None:
+    """Write the page of a replay; ``typed`` is the command that prints its figures again.
+
+    Raises:
+        ConfigError: the file cannot be written.
+    """
+    write_page(path, found.rows, found.profiles, found.floors, found.pictures, typed)
+
+
+def told_of(found: Found) -> dict[str, object]:
+    """What came out, for ``--json``."""
+    return {
+        "profiles": found.profiles,
+        "floors": found.floors,
+        "rows": found.rows,
+        "cheapest": cheapest_of(found.rows),
+        "skipped": found.damage,
     }
-    return command_of("replay", choice.paths, options)
 
 
-def _print(
-    rows: list[Row], comparison: Comparison, floors: tuple[Floor, ...], profile: str
-) -> None:
-    """What was sent and kept; the policies beside each other; prices for each of the last rows."""
+def totals_of(found: Found) -> list[Row]:
+    """The last row of each policy and room: that over all runs."""
+    return list({(row.room, row.policy): row for row in found.rows}.values())
+
+
+def show(found: Found) -> Console:
+    """Print what was sent and kept, the policies beside each other, and what they cost."""
     console = Console(width=max(Console().width, WIDTH))  # a pipe counts as 80
-    console.print(sent_table(rows, profile))
-    console.print(kept_table(rows))
-    totals = list({(row.room, row.policy): row for row in rows}.values())
-    console.print(evidence_table(totals, floors))
-    console.print(cost_table(totals, comparison))
-    if comparison.curves:
-        console.print(curves_table(comparison.curves))
+    totals = totals_of(found)
+    console.print(sent_table(found.rows, found.profiles[0].name))
+    console.print(kept_table(found.rows))
+    console.print(evidence_table(totals, found.floors))
+    console.print(cost_table(totals))
     for row in totals:
-        title = f"{row.name} · {row.policy} · {label_of(row.room)}: what it costs"
-        console.print(charges_table(f"{title}, raw and shown", row.charges))
-        if row.service is not None:
-            console.print(service_table(f"{title} at full service", row.service))
+        title = f"{row.name} · {row.policy} · {label_of(row.room)}: what it costs, raw and shown"
+        console.print(charges_table(title, row.charges))
     console.print(CHARGES_TOLD, style="dim", highlight=False)
-    if any(row.service for row in totals):
-        console.print(SERVICE_TOLD, style="dim", highlight=False)
+    return console
 
 
 def _progress(console: Console) -> Progress:
@@ -243,7 +291,8 @@ def _progress(console: Console) -> Progress:
     )
 
 
-def _status(rows: list[Row], damage: list[Damage]) -> int:
-    if any(row.broken for row in rows):
+def status_of(found: Found) -> int:
+    """The exit status: 1 if a gate was broken, 3 if something was skipped, else 0."""
+    if any(row.broken for row in found.rows):
         return 1
-    return 3 if any(found.grade == "skipped" for found in damage) else 0
+    return 3 if any(each.grade == "skipped" for each in found.damage) else 0

@@ -13,7 +13,7 @@ from msgspec.structs import force_setattr
 from ullage.history.shown import Placed
 from ullage.history.transcript import Location, Transcript
 from ullage.history.window import Sums, Window
-from ullage.tokens import Calibration
+from ullage.tokens.calibrate import Calibration
 from ullage.tokens.meter import Meter
 from ullage.values.edits import Drop, Edit, Replace, Summary
 from ullage.values.messages import ReasoningRule

@@ -21,7 +21,7 @@ from msgspec import Struct, field
 from ullage.history.measures import Measure, Tally, table_of
 from ullage.history.shown import ShownHistory
 from ullage.history.transcript import Location, Transcript, leaves_of
-from ullage.tokens import Calibration
+from ullage.tokens.calibrate import Calibration
 from ullage.tokens.meter import Meter
 from ullage.values.edits import Replace
 from ullage.values.messages import Reasoning, ReasoningRule, ToolResult

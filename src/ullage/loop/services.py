@@ -18,7 +18,7 @@ from typing import Any
 
 from msgspec import Struct
 
-from ullage.errors import ConfigError, FormatError, SpillNotFound
+from ullage.errors import FormatError, SpillNotFound
 from ullage.history import canon
 from ullage.history.builder import WindowBuilder
 from ullage.history.transcript import Transcript
@@ -32,7 +32,7 @@ from ullage.tokens.meter import Meter
 from ullage.values.edits import Cut, Replace, storable
 from ullage.values.effects import Output
 from ullage.values.notices import Words
-from ullage.wires import FORMATS, Format
+from ullage.wires import Format, format_of
 
 __all__ = [
     "PruneResult",
@@ -166,7 +166,7 @@ def prune_messages(
     context_limit: int,
     settings: ThreeLayerSettings = _DEFAULTS,
     *,
-    format: str = "openai-chat",
+    format: str | Format = "openai-chat",
 ) -> PruneResult:
     """Cut old tool outputs to their first characters, if the window is nearly full.
 
@@ -184,9 +184,7 @@ def prune_messages(
         ConfigError: the format is not known.
         FormatError: a message is not what its format says it is.
     """
-    if format not in FORMATS:
-        raise ConfigError("format", f"{format!r} is not known", f"Use one of {', '.join(FORMATS)}.")
-    wire = FORMATS[format]
+    wire = format_of(format)
     builder = window_of(messages, wire)
     builder.limit(context_limit, context_limit)
     window = builder.window

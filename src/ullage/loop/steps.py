@@ -26,10 +26,11 @@ from msgspec import Struct
 
 from ullage.errors import FormatError, OverLimitError
 from ullage.loop.tools import Returned, Tool, outcome_of
+from ullage.turn import wire_of
 from ullage.values.messages import Text, ToolCall
 from ullage.values.toolset import RECALL_TOOLS
 from ullage.values.usage import Usage
-from ullage.wires import FORMATS, Format, ToolSpec, recognise
+from ullage.wires import Format, ToolSpec, recognise
 
 if TYPE_CHECKING:
     from ullage.session import Session
@@ -142,8 +143,8 @@ class _Turn:
         limit: Limit,
     ) -> None:
         self.call, self.session, self.tools, self.limit = call, session, tools, limit
-        name = session.state.format or session.settings.format
-        self.wire: Format = FORMATS[name] if name else recognise(request, session.settings.model)
+        known = wire_of(session.state, session.settings)
+        self.wire: Format = known or recognise(request, session.settings.model)
         self.history = self.wire.history(request)
         if self.history is not request.get(self.wire.key):
             raise FormatError(

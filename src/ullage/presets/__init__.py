@@ -13,19 +13,17 @@ or a mapping (`load`), or from environment variables where the document names so
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Mapping
-from typing import Any
 
 from ullage.errors import ConfigError
 from ullage.presets._settings import Settings, read
 from ullage.presets.continuation import ContinuationSettings, continuation
-from ullage.presets.environment import whole_number
+from ullage.presets.environment import Source, values_of, whole_number
 from ullage.presets.multi_stage import MultiStageSettings, multi_stage
 from ullage.presets.output_cache import ToolOutputCacheConfig, output_cache
 from ullage.presets.three_layer import ThreeLayerSettings, three_layer
 from ullage.presets.token_budget import TokenBudgetSettings, token_budget
-from ullage.stages import DEFAULT
+from ullage.stages.default import DEFAULT
 from ullage.stages.policy import Policy
 
 __all__ = [
@@ -66,7 +64,7 @@ def preset(name: str, settings: Settings | None = None) -> Policy:
     return build(settings or of())
 
 
-def load(name: str, source: str | os.PathLike[str] | Mapping[str, Any]) -> Policy:
+def load(name: str, source: Source) -> Policy:
     """A preset with settings read under its document's own keys.
 
     Args:
@@ -79,7 +77,7 @@ def load(name: str, source: str | os.PathLike[str] | Mapping[str, Any]) -> Polic
             is not what the document says.
     """
     of, build = _named(name)
-    return build(read(of, source))
+    return build(read(of, values_of(source)))
 
 
 def from_env(name: str) -> Policy:

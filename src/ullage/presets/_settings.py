@@ -2,12 +2,7 @@
 
 from __future__ import annotations
 
-import json
-import os
-import re
-import tomllib
 from collections.abc import Mapping
-from pathlib import Path
 from typing import Any, ClassVar, TypeVar
 
 import msgspec
@@ -18,9 +13,6 @@ from ullage.errors import ConfigError
 __all__ = ["Settings", "at_least", "check_types", "read"]
 
 S = TypeVar("S", bound="Settings")
-
-_COMMENTS = re.compile(r"(?m)^\s*//.*$")
-"""Lines of comment, as settings files of .NET hold them. No JSON string goes over a line."""
 
 
 class Settings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -52,13 +44,12 @@ def at_least(least: float, **settings: float | None) -> None:
             raise ConfigError(name, f"{value} is under {least}", f"Give {least} or more.")
 
 
-def read(of: type[S], source: str | os.PathLike[str] | Mapping[str, Any]) -> S:
-    """Settings from a TOML or JSON file or a mapping, under the document's keys.
+def read(of: type[S], values: Mapping[str, Any]) -> S:
+    """Settings from a mapping, under the document's keys.
 
     Raises:
-        ConfigError: what cannot be read, a key that is not known, a value that is wrong.
+        ConfigError: a key that is not known, a value that is wrong.
     """
-    values = source if isinstance(source, Mapping) else _parsed(Path(source))
     if of.section is not None and of.section in values:
         values = values[of.section]
     try:
@@ -70,20 +61,3 @@ def read(of: type[S], source: str | os.PathLike[str] | Mapping[str, Any]) -> S:
         raise ConfigError(
             of.section or "settings", str(error).rstrip("."), f"The keys are {keys}."
         ) from None
-
-
-def _parsed(path: Path) -> Mapping[str, Any]:
-    try:
-        text = path.read_text(encoding="utf-8-sig")
-    except (OSError, UnicodeDecodeError) as error:
-        reason = getattr(error, "strerror", None) or "it is not UTF-8 text"
-        raise ConfigError("settings", f"the file cannot be read: {reason}", "Check it.") from None
-    try:
-        is_toml = path.suffix == ".toml"
-        value = tomllib.loads(text) if is_toml else json.loads(_COMMENTS.sub("", text))
-    except ValueError as error:
-        kind = "TOML" if path.suffix == ".toml" else "JSON"
-        raise ConfigError("settings", f"not {kind}: {error}", "Mend the file.") from None
-    if not isinstance(value, Mapping):
-        raise ConfigError("settings", "the file holds no object", "Give keys and values.")
-    return value

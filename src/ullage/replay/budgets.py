@@ -17,7 +17,15 @@ from ullage.replay.readers import Run
 from ullage.values.limits import Limits
 from ullage.wires import FORMATS
 
-__all__ = ["LEAST_PEAK", "MOST_SHARE", "Room", "budget_of", "label_of", "window_for", "window_of"]
+__all__ = [
+    "LEAST_PEAK",
+    "MOST_SHARE",
+    "Room",
+    "asked_output_tokens",
+    "label_of",
+    "window_for",
+    "window_of",
+]
 
 Room: TypeAlias = int | float
 """An int is a window in tokens; a float is the prompt's share of the largest raw request."""
@@ -40,7 +48,7 @@ def window_of(run: Run, room: Room) -> int:
     judge, lengths = Judge(), boundaries(run)
     messages = run.messages[: lengths[-1]] if lengths else []
     peak = judge.text(head_of(run.request)) + judge.tokens(messages)
-    return window_for(int(peak * room), _asked(run))
+    return window_for(int(peak * room), asked_output_tokens(run))
 
 
 def window_for(prompt_tokens: int, asked_output_tokens: int | None = None) -> int:
@@ -54,12 +62,7 @@ def window_for(prompt_tokens: int, asked_output_tokens: int | None = None) -> in
     return windows[bisect_left(windows, least, key=room)]
 
 
-def budget_of(run: Run, window_tokens: int, judge: Judge) -> int:
-    """The tokens that messages may take in a window: without the head, and with a reserve."""
-    prompt = Limits(window_tokens=window_tokens).prompt_tokens(_asked(run))
-    return prompt - judge.text(head_of(run.request))
-
-
-def _asked(run: Run) -> int | None:
+def asked_output_tokens(run: Run) -> int | None:
+    """The answer that a run's requests leave room for; None where they do not say."""
     wire = FORMATS[run.format]
     return wire.head({**run.request, wire.key: []}).asked_output_tokens

@@ -25,17 +25,25 @@ from ullage import __version__
 from ullage.errors import FormatError
 from ullage.replay.budgets import Room, window_of
 from ullage.replay.cost.prices import Profile
-from ullage.replay.framed import FRAME_NAMES, replay_frame
 from ullage.replay.gates import Judge
 from ullage.replay.readers import Damage, FormatName, Run
 from ullage.replay.report import packed
 from ullage.replay.report.album import Drawn
 from ullage.replay.rewire import on_wire
 from ullage.replay.run import Replayed, replay_run
-from ullage.replay.served import full_service
 from ullage.replay.tracer import Tracer
 
-__all__ = ["Job", "Kept", "Outcome", "Try", "Wanted", "replay_all"]
+__all__ = [
+    "SESSIONS",
+    "Engine",
+    "Job",
+    "Kept",
+    "Outcome",
+    "Try",
+    "Wanted",
+    "replay_all",
+    "replay_session",
+]
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -55,19 +63,55 @@ class Job(Struct, frozen=True):
         wire: the format to replay on; None: the run's own.
         common: values that are no evidence, sorted (`ullage.replay.evidence.common`).
         draws: whether the turns are wanted too; what was kept before comes without them.
-        serves: whether each run is replayed at full service too.
     """
 
     profiles: tuple[Profile, ...]
     wire: FormatName | None = None
     common: tuple[str, ...] = ()
     draws: bool = False
-    serves: bool = False
+
+
+Replay: TypeAlias = Callable[[Run, int, Job, str], tuple[Replayed, Tracer | None]]
+"""Replays a run in a window of so many tokens under a policy; its turns too, if they are wanted."""
+
+
+def replay_session(
+    run: Run, window_tokens: int, job: Job, policy: str
+) -> tuple[Replayed, Tracer | None]:
+    """The run as a session under a preset would have kept it."""
+    tracer = Tracer(Judge().text) if job.draws else None
+    found = replay_run(
+        run,
+        window_tokens,
+        profiles=job.profiles,
+        policy=policy,
+        common=frozenset(job.common),
+        on_view=tracer,
+    )
+    return found, tracer
+
+
+class Engine(Struct, frozen=True):
+    """How a run is replayed, and as what its outcome is kept.
+
+    Attributes:
+        replay: a function of a module, since other processes get it by its name.
+        outcome: the type of its outcome.
+        name: part of the key of what is kept.
+    """
+
+    replay: Replay = replay_session
+    outcome: type[Replayed] = Replayed
+    name: str = "session"
+
+
+SESSIONS = Engine()
+"""Sessions under presets: what a user replays."""
 
 
 class _Line(Struct, frozen=True):
     key: str
-    replayed: Replayed
+    replayed: msgspec.Raw
 
 
 class Kept:
@@ -76,8 +120,8 @@ class Kept:
     A context manager. A line cut short by a crash counts as not done.
     """
 
-    def __init__(self, path: Path | None) -> None:
-        self._path = path
+    def __init__(self, path: Path | None, outcome: type[Replayed] = Replayed) -> None:
+        self._path, self._outcome = path, outcome
         self._done: dict[str, Replayed] = {}
         self._file: BinaryIO | None = None
 
@@ -108,19 +152,25 @@ class Kept:
     def add(self, key: str, replayed: Replayed) -> None:
         """Keep what is finished, on disk when this returns."""
         if self._file is not None:
-            self._file.write(msgspec.json.encode(_Line(key, replayed)) + b"\n")
+            line = _Line(key, msgspec.Raw(msgspec.json.encode(replayed)))
+            self._file.write(msgspec.json.encode(line) + b"\n")
             self._file.flush()
 
     def _read(self, line: bytes) -> None:
         try:
             found = msgspec.json.decode(line, type=_Line)
+            self._done[found.key] = msgspec.json.decode(found.replayed, type=self._outcome)
         except (msgspec.DecodeError, UnicodeDecodeError):
             return
-        self._done[found.key] = found.replayed
 
 
 def replay_all(
-    wanted: Wanted, tries: tuple[Try, ...], job: Job, processes: int, kept: Kept
+    wanted: Wanted,
+    tries: tuple[Try, ...],
+    job: Job,
+    processes: int,
+    kept: Kept,
+    engine: Engine = SESSIONS,
 ) -> Iterator[tuple[str, Outcome, int]]:
     """Replay every run with every policy in every room, in any order.
 
@@ -134,14 +184,14 @@ def replay_all(
         running: dict[Future[Outcome], tuple[str, str, int]] = {}
         for name, run, done in wanted:
             digest = _digest((run.id, run.format, run.request, run.messages))
-            run_key = _digest((__version__, digest, replace(job, draws=False)))
+            run_key = _digest((__version__, engine.name, digest, replace(job, draws=False)))
             for policy, room in tries:
                 key = f"{run_key} {policy} {room}"
                 before = kept.get(key)
                 if before is not None:
                     yield name, before, done
                     continue
-                future = pool.submit(_outcome, name, run, room, job, policy, digest)
+                future = pool.submit(_outcome, engine, name, run, room, job, policy, digest)
                 running[future] = (key, name, done)
             while len(running) > 4 * processes:
                 yield from _finished(running, kept)
@@ -158,10 +208,12 @@ class _Here(Executor):
         return future
 
 
-def _outcome(name: str, run: Run, room: Room, job: Job, policy: str, digest: str) -> Outcome:
+def _outcome(
+    engine: Engine, name: str, run: Run, room: Room, job: Job, policy: str, digest: str
+) -> Outcome:
     try:
         shown = on_wire(run, job.wire) if job.wire is not None else run
-        replayed, tracer = _replay(shown, window_of(shown, room), job, policy)
+        replayed, tracer = engine.replay(shown, window_of(shown, room), job, policy)
     except FormatError as error:
         return Damage(name, run.line, f"a run that cannot be replayed: {error.where}: {error.rule}")
     except (AttributeError, KeyError, TypeError) as error:
@@ -177,23 +229,6 @@ def _outcome(name: str, run: Run, room: Room, job: Job, policy: str, digest: str
         return replayed
     story, trace = packed(tracer.story(run.id)), packed(tracer.trace(policy, share))
     return Drawn(replayed=replayed, line=run.line, story=story, trace=trace)
-
-
-def _replay(run: Run, window_tokens: int, job: Job, policy: str) -> tuple[Replayed, Tracer | None]:
-    """The run under one policy; its turns too, if they are wanted and it has any to draw."""
-    common, profiles = frozenset(job.common), job.profiles
-    tracer = None
-    if policy in FRAME_NAMES:
-        found = replay_frame(run, window_tokens, profiles=profiles, policy=policy, common=common)
-    else:
-        tracer = Tracer(Judge().text) if job.draws else None
-        found = replay_run(
-            run, window_tokens, profiles=profiles, policy=policy, common=common, on_view=tracer
-        )
-    if job.serves:
-        served = full_service(run, window_tokens, profiles=profiles, policy=policy, common=common)
-        found = replace(found, served=served)
-    return found, tracer
 
 
 def _finished(

@@ -25,7 +25,6 @@ from ullage.replay.cost.prefix import head_of
 from ullage.replay.cost.prices import Profile
 from ullage.replay.evidence.refs import SessionLibrary
 from ullage.replay.evidence.score import Evidence, watch_over
-from ullage.replay.evidence.service import Serviced
 from ullage.replay.gates import GATES, Gates, Judge
 from ullage.replay.readers import Run
 from ullage.replay.sessions import model_of, session_for
@@ -68,7 +67,6 @@ class Replayed(Struct, frozen=True, kw_only=True):
         evidence: of what the calls demanded, what was in view.
         share: the share of its largest request that the window leaves to the prompt; None
             where the window was given in tokens.
-        served: the same run at full service, if that was asked for.
         digest: what tells the run from others of its name; empty if nobody had to.
     """
 
@@ -91,7 +89,6 @@ class Replayed(Struct, frozen=True, kw_only=True):
     fit_ms: list[float]
     evidence: Evidence
     share: float | None = None
-    served: Serviced | None = None
     digest: str = ""
 
     @property

@@ -26,13 +26,13 @@ from ullage.session.refusals import Refusals
 from ullage.spend.allowance import Claim
 from ullage.spend.budget import Budget
 from ullage.spend.calls import Call, Spent
-from ullage.stages import SUMMARISED
+from ullage.stages.default import SUMMARISED
 from ullage.stages.policy import Policy
 from ullage.stores import AsyncStore, Store, with_files
 from ullage.summarise import Summaries, Summariser, of
-from ullage.tokens import preload
 from ullage.tokens.catalog import lookup
-from ullage.turn import Settings, State, Turned, observe, turn
+from ullage.tokens.models import preload
+from ullage.turn import Settings, State, Turned, observe, turn, wire_of
 from ullage.turn.filling import Asking
 from ullage.turn.memo import Memo
 from ullage.values.effects import Output, Steps, Summarise
@@ -40,7 +40,7 @@ from ullage.values.events import Event
 from ullage.values.limits import Limits
 from ullage.values.notices import Words
 from ullage.values.usage import Usage
-from ullage.wires import FORMATS, Format
+from ullage.wires import Format, format_of
 from ullage.wires.base import name_of_call, reasoning_left_out, reply_id, text_at
 from ullage.wires.overflow import Overflow, is_overflow
 
@@ -61,7 +61,7 @@ class SessionCore(ABC):
         *,
         policy: str | Policy = "default",
         limits: Limits | None = None,
-        format: str | None = None,
+        format: str | Format | None = None,
         store: str | os.PathLike[str] | Store | AsyncStore | None = None,
         tenant: str = "",
         recall: bool | Literal["auto"] = "auto",
@@ -71,15 +71,11 @@ class SessionCore(ABC):
         agent: str = "",
         summariser: Summariser | Callable[[Summarise], Any] | None = None,
     ) -> None:
-        if format is not None and format not in FORMATS:
-            raise ConfigError(
-                "format", f"{format!r} is not known", f"Use one of {', '.join(FORMATS)}."
-            )
         self.settings = Settings(
             model=model,
             policy=_policy(policy, summarised=summariser is not None),
             limits=limits,
-            format=format,
+            format=None if format is None else format_of(format),
             tenant=tenant,
             recall=recall,
             repair=repair,
@@ -304,14 +300,14 @@ class SessionCore(ABC):
 
     def _from_history(self, wanted: str, thorough: bool) -> Output | None:
         found = find_in_history(self.window, wanted, thorough=thorough)
-        return found or (self._memo.mended[1].get(wanted) if thorough else None)
+        return found or (self._memo.set_aside(wanted) if thorough else None)
 
     @property
     def _wire(self) -> Format:
-        name = self.state.format or self.settings.format
-        if name is None:
+        wire = wire_of(self.state, self.settings)
+        if wire is None:
             raise ConfigError("session", "nothing was fitted yet", "Call fit(request) first.")
-        return FORMATS[name]
+        return wire
 
 
 def _tell(line: str) -> None:

@@ -23,6 +23,7 @@ from ullage.stages.policy import Policy
 from ullage.stores import Store, open_store
 from ullage.values.effects import Steps
 from ullage.values.limits import Limits
+from ullage.wires import Format
 from ullage.wires.base import field
 
 __all__ = ["Session", "fit"]
@@ -35,7 +36,8 @@ class Session(SessionCore):
         model: the model the requests are for; ``request["model"]`` goes first.
         policy: a policy, or the name of one.
         limits: the window and what is kept free for the answer. None: the model's own.
-        format: the wire format. None: recognised from the first request.
+        format: the wire format, by name or as an object. None: recognised from the first
+            request.
         store: where what is set aside is kept: None or ``"memory"``, ``"sqlite"``, a path of
             an SQLite file, or a store.
         tenant: whose content this is; a ref opens only what the same tenant put there.
@@ -192,7 +194,7 @@ def fit(
     model: str | None = None,
     policy: str | Policy = "default",
     limits: Limits | None = None,
-    format: str | None = None,
+    format: str | Format | None = None,
     store: str | os.PathLike[str] | Store | None = None,
     recall: bool | Literal["auto"] = "auto",
     repair: bool = False,

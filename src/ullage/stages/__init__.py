@@ -1,42 +1,7 @@
-"""The stages, one plain function a file, and the default policy that strings them together.
+"""The stages, one plain function a file of the same name; ``default`` strings them together.
 
 truncate    first sight      one result is too large: a view of it
 prune       pressure         old results, arguments and speech: digests, in rare deep batches
 compact     pressure         a span becomes a summary a model may add to
 emergency   guard            whatever it takes, never an illegal view
 """
-
-from __future__ import annotations
-
-from functools import partial
-
-from msgspec.structs import replace
-
-from ullage.stages.compact import asked, compact, newest_turns, surely_over
-from ullage.stages.emergency import emergency
-from ullage.stages.policy import Policy
-from ullage.stages.prune import prune
-from ullage.stages.truncate import truncate
-
-__all__ = ["DEFAULT", "SUMMARISED", "compact", "emergency", "prune", "truncate"]
-
-DEFAULT = Policy(
-    name="default-2",
-    at_first_sight=(partial(truncate),),
-    under_pressure=(partial(prune),),
-    guard=partial(emergency),
-    on_request=partial(
-        compact, pressed=asked, kept=partial(newest_turns, turns=1), least_share=0.0
-    ),
-)
-"""Cut at first sight by kind of content with generous limits; make what is old a digest, in
-batches that pay, at the latest at 90 % of the limit; condense when the limit itself is near."""
-
-SUMMARISED = replace(
-    DEFAULT,
-    name="default-summarised-2",
-    under_pressure=(*DEFAULT.under_pressure, partial(compact)),
-    ahead=partial(compact, pressed=partial(surely_over, share=0.80)),
-)
-"""The default with a compaction at 88 %, for sessions that have a model to write summaries. An
-`AsyncSession` begins it at 80 %."""

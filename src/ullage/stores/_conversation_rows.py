@@ -170,7 +170,7 @@ def synthetic(wire: Format, part: CompactionPart, *, as_user: bool) -> StoredMes
     """The message that a summary is loaded as: the user's, or in the role the wire has for it."""
     message = wire.user(part.text)
     if not as_user:
-        message = {**message, "role": _SUMMARY_ROLE[wire.name]}
+        message = {**message, "role": _SUMMARY_ROLE[wire.wire]}
     return StoredMessage(
         id=EMPTY_ID, message=message, is_compacted=False, created_at=part.created_at
     )

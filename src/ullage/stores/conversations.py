@@ -30,7 +30,7 @@ from datetime import UTC, datetime
 from typing import Any
 from uuid import uuid4
 
-from ullage.errors import ConfigError, StoreError
+from ullage.errors import StoreError
 from ullage.stores._conversation_rows import (
     CompactionPart,
     StoredMessage,
@@ -44,7 +44,7 @@ from ullage.stores._conversation_rows import (
 from ullage.stores._conversation_tables import NAME, columns_of, prepare
 from ullage.stores._file import make_folders, reason_of
 from ullage.stores._place import absolute
-from ullage.wires import FORMATS, Format
+from ullage.wires import Format, format_of
 
 __all__ = ["CompactionPart", "ConversationStore", "StoredMessage"]
 
@@ -72,16 +72,12 @@ class ConversationStore:
         self,
         path: str | os.PathLike[str],
         *,
-        format: str = "openai-chat",
+        format: str | Format = "openai-chat",
         busy_timeout_s: float = 10.0,
         clock: Callable[[], float] = time.time,
     ) -> None:
-        if format not in FORMATS:
-            raise ConfigError(
-                "format", f"{format!r} is not known", f"Use one of {', '.join(FORMATS)}."
-            )
         self._path = absolute(path)
-        self.wire: Format = FORMATS[format]
+        self.wire: Format = format_of(format)
         self._busy_timeout_s = busy_timeout_s
         self._clock = clock
         self._create()

@@ -5,8 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from math import ceil
 
-from ullage.tokens import argument_text, counter_for, media_tokens, overhead_for
 from ullage.tokens.exact import byte_length
+from ullage.tokens.media import media_tokens
+from ullage.tokens.models import counter_for
+from ullage.tokens.overhead import argument_text, overhead_for
 from ullage.values.messages import (
     Content,
     Media,

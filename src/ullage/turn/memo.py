@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from itertools import compress, count
 from operator import ne
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from ullage.history import canon
 from ullage.history.builder import WindowBuilder
@@ -22,13 +22,9 @@ from ullage.history.window import Window
 from ullage.tokens.meter import Meter
 from ullage.turn.rendering import Rendering
 from ullage.values.effects import Output
-from ullage.values.events import Event
 from ullage.values.messages import Message
 from ullage.wires import Format, Head
 from ullage.wires.repaired import Repaired
-
-if TYPE_CHECKING:
-    from ullage.wires.repair.mend import Repairing
 
 __all__ = ["Line", "Memo"]
 
@@ -62,16 +58,14 @@ class Memo:
         lines: lines of history.
         meter: what counts for the model of the newest turn.
         unknown_models: models whose unknown window has been told of.
-        mended: what has been told of mended history, and is kept of it, by ref.
+        repaired: what histories became that were repaired, the newest first.
     """
 
     def __init__(self) -> None:
         self.lines: list[Line] = []
         self.meter = Meter("")
         self.unknown_models: set[str] = set()
-        self.mended: tuple[set[Event], dict[str, Output]] = (set(), {})
-        self._mendings: list[Repairing] = []
-        self._mending: Repairing | None = None
+        self.repaired: tuple[Repaired, ...] = ()
         self._head: tuple[Any, Any, Head] | None = None
         self._head_tokens: tuple[Head, tuple[dict[str, Any], ...], int] | None = None
 
@@ -82,41 +76,10 @@ class Memo:
             self.lines.clear()
             self._head_tokens = None
 
-    def mend(self, wire: Format, raws: Sequence[Any]) -> Repaired:
-        """A history mended, with what was not told of and kept before. See `take`.
-
-        Raises:
-            FormatError: what is to be set aside is not what its format says it is.
-        """
-        from ullage.wires.repair.mend import mending  # loaded for a session that mends, no other
-
-        self._mending = None
-        longest = sorted(self._mendings, key=len, reverse=True)
-        found = ((line, line.changes(raws)) for line in longest)
-        line, changed = next((pair for pair in found if pair[1] is not None), (None, None))
-        others = [other for other in self._mendings if other is not line]
-        self._mendings = others  # until it is taken, what it tells may have to be told again
-        line = mending(wire.name) if line is None else line
-        mended = self.news(line.follow(raws, wire.key, changed or ()))
-        self._mending = line
-        return mended
-
-    def news(self, mended: Repaired) -> Repaired:
-        """What of a mended history was not told of and kept before."""
-        told, kept = self.mended
-        outputs = tuple(output for output in mended.outputs if output.ref not in kept)
-        events = tuple(event for event in mended.events if event not in told)
-        return Repaired(mended.messages, outputs, events, mended.stale)
-
-    def take(self, mended: Repaired) -> None:
-        """Remember that this was told of and kept."""
-        told, kept = self.mended
-        told.update(mended.events)
-        kept.update((output.ref, output) for output in mended.outputs)
-        if self._mending is not None:
-            self._mending.settle()
-            self._mendings = [self._mending, *self._mendings][:LINES]
-            self._mending = None
+    def set_aside(self, ref: str) -> Output | None:
+        """What was set aside under a ref when a history was repaired, or None."""
+        outputs = (output for known in self.repaired for output in known.outputs)
+        return next((output for output in outputs if output.ref == ref), None)
 
     def head(self, request: Mapping[str, Any], wire: Format) -> Head:
         """What stands outside the messages, worked out anew only if it changed."""

@@ -10,7 +10,7 @@ frozen `State`; the `Memo` beside it only saves time.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from functools import lru_cache
 from typing import Any, Literal, TypeAlias
 
@@ -29,18 +29,17 @@ from ullage.tokens.catalog import lookup
 from ullage.turn.engine import Fitted, fit
 from ullage.turn.filling import Asking
 from ullage.turn.memo import Line, Memo
-from ullage.values.effects import Commit, Find, Record, Steps
+from ullage.values.effects import Commit, Find, Output, Record, Steps
 from ullage.values.events import Event
 from ullage.values.limits import Limits
-from ullage.values.messages import Reasoning
 from ullage.values.notices import Words
 from ullage.values.toolset import RECALL_TOOLS, Toolset
 from ullage.values.usage import Usage
-from ullage.wires import FORMATS, Format, Head, recognise
+from ullage.wires import Format, Head, format_of, recognise
 from ullage.wires.base import field, text_at
-from ullage.wires.repaired import Repaired
+from ullage.wires.repaired import Repaired, news, remember
 
-__all__ = ["Settings", "State", "Turned", "observe", "turn"]
+__all__ = ["Settings", "State", "Turned", "observe", "turn", "wire_of"]
 
 _CLASH_PREFIX = "ullage_"
 Tools: TypeAlias = tuple[dict[str, Any], ...]
@@ -59,7 +58,7 @@ class Settings(Struct, frozen=True, kw_only=True):
     model: str
     policy: Policy
     limits: Limits | None = None
-    format: str | None = None
+    format: Format | None = None
     tenant: str = ""
     recall: bool | Literal["auto"] = "auto"
     repair: bool = False
@@ -127,7 +126,7 @@ def turn(
     wire = _format(request, state, settings)
     model = text_at(request.get("model") or settings.model, "model")
     memo.meter_for(model, wire.media_detail(request))
-    request, mended = _mended(request, wire, memo, settings)
+    request, repaired, fresh = _repaired(request, wire, model, memo, settings)
     raws = wire.history(request)
     head = memo.head(request, wire)
     lost: tuple[Record, ...] = ()
@@ -139,7 +138,7 @@ def turn(
         records: list[Record] = []
         if is_new:
             state = yield from _look_up(line.transcript, state)
-            state, events, records = _open(line.transcript, state, request, model, settings)
+            state, events, records = _open(line.transcript, state, request, model, settings, wire)
             opened = state.opened or Opened("", recall=False)
             words = _words(opened, settings.policy)
             line.builder = WindowBuilder(line.transcript, memo.meter, words)
@@ -152,17 +151,17 @@ def turn(
             asking, policy = settings.asking, settings.policy
             steps = fit(line.builder, state.ledger, policy, joined=joined, asking=asking, now=now)
             fitted = yield from steps
-            lost = yield from _keep(fitted, records, mended)
+            lost = yield from _keep(fitted, records, fresh.outputs)
         except BaseException:
             memo.forget(line)  # the window moved on, but what it decided was not kept
             raise
         if not lost:
             memo.keep(line)
-            memo.take(mended)
+            memo.repaired = remember(repaired, memo.repaired)
             memo.outdate(line.window, (record.key for record in fitted.records))
             state = replace(state, ledger=fitted.ledger)
             rendered = _render(request, head, tools, line, wire)
-            told = (*mended.events, *events, *fitted.events)
+            told = (*fresh.events, *events, *fitted.events)
             return Turned(rendered, state, told, line.window)
         memo.forget(line)
 
@@ -175,40 +174,34 @@ def _format(request: Mapping[str, Any], state: State, settings: Settings) -> For
                 "the history is held by the provider, not in this request",
                 "Send the whole history in the request, or send this request unfitted.",
             )
-    name = state.format or settings.format
-    if name is None:
-        return recognise(request, settings.model)
-    if name not in FORMATS:
-        raise ConfigError("format", f"{name!r} is not known", f"Use one of {', '.join(FORMATS)}.")
-    return FORMATS[name]
+    return wire_of(state, settings) or recognise(request, settings.model)
 
 
-def _mended(
-    request: Mapping[str, Any], wire: Format, memo: Memo, settings: Settings
-) -> tuple[Mapping[str, Any], Repaired]:
-    """The request with a legal history, and what is new about it: for it, and to be kept."""
+def wire_of(state: State, settings: Settings) -> Format | None:
+    """The format that a conversation has, or is to have; None while that is open.
+
+    Raises:
+        ConfigError: the conversation is in a format that was not given and is not known.
+    """
+    given = settings.format
+    if state.format is None or (given is not None and given.name == state.format):
+        return given
+    return format_of(state.format)
+
+
+def _repaired(
+    request: Mapping[str, Any], wire: Format, model: str, memo: Memo, settings: Settings
+) -> tuple[Mapping[str, Any], Repaired, Repaired]:
+    """The request with a history that its provider takes, what was repaired, and what of it now."""
     if not settings.repair:
-        return request, Repaired(())
+        return request, Repaired(()), Repaired(())
+    from ullage.wires.repair.apply import repair  # loaded for a session that repairs, no other
+
     raws = wire.history(request)
-    mended = memo.mend(wire, raws)
-    if mended.messages is raws:
-        return request, mended
-    messages = list(mended.messages)
-    if mended.stale and wire.reasoning(request, memo.meter.model) == "strip":
-        mended = memo.news(_silenced(mended, messages, wire))
-    return wire.compose(request, messages, ()), mended
-
-
-def _silenced(mended: Repaired, messages: list[Any], wire: Format) -> Repaired:
-    """Leave out the reasoning that is bound to a result which a late one has replaced."""
-    told = []
-    for at in mended.stale:
-        message = wire.parse(messages[at], f"{wire.key}[{at}]")
-        if any(isinstance(part, Reasoning) and part.bound for part in message.parts):
-            messages[at] = wire.edit(messages[at], message, (), silent=True)
-            why = "it was bound to a result in whose place a late one stands now"
-            told.append(Event(kind="reasoning", where=f"message {at + 1}", why=why))
-    return replace(mended, events=(*mended.events, *told))
+    found = repair(wire, raws, memo.repaired, strips=wire.reasoning(request, model) == "strip")
+    if found.messages is not raws:
+        request = wire.compose(request, list(found.messages), ())
+    return request, found, news(found, memo.repaired)
 
 
 def _look_up(transcript: Transcript, state: State) -> Steps[State]:
@@ -223,6 +216,7 @@ def _open(
     request: Mapping[str, Any],
     model: str,
     settings: Settings,
+    wire: Format,
 ) -> tuple[State, list[Event], list[Record]]:
     """Pin how the session runs: as it was opened before, or as is right for this history."""
     if state.opened is not None:
@@ -231,7 +225,6 @@ def _open(
     found = next((opened for opened in known if opened is not None), None)
     if found is not None:
         return replace(state, opened=found), [], []
-    wire = FORMATS[str(state.format)]
     tools = wire.tools(request)
     toolset = settings.policy.toolset
     present = all(tool in tools for tool in recall_tools(wire, "", toolset))
@@ -307,9 +300,11 @@ def _assumed(model: str, rule: Literal["warn", "error"] | int, cautious_tokens: 
     return cautious_tokens if rule == "warn" else rule
 
 
-def _keep(fitted: Fitted, opened: list[Record], mended: Repaired) -> Steps[tuple[Record, ...]]:
+def _keep(
+    fitted: Fitted, opened: list[Record], repaired: Iterable[Output]
+) -> Steps[tuple[Record, ...]]:
     """Commit what was set aside and decided; returns the records that stand in our place."""
-    records, outputs = (*opened, *fitted.records), (*mended.outputs, *fitted.outputs.values())
+    records, outputs = (*opened, *fitted.records), (*repaired, *fitted.outputs.values())
     if not outputs and not records:
         return ()
     lost: tuple[Record, ...] = yield Commit(outputs, records)
@@ -335,14 +330,9 @@ def _added_tools(request: Mapping[str, Any], model: str, wire: Format, words: Wo
     return ours if wire.takes_tools(request, model) else ()
 
 
+@lru_cache(maxsize=32)
 def recall_tools(wire: Format, prefix: str, toolset: Toolset) -> Tools:
     """The tools of a toolset in the wire form of a format; constant within a session."""
-    return _definitions(wire.name, prefix, toolset)
-
-
-@lru_cache(maxsize=32)
-def _definitions(format_name: str, prefix: str, toolset: Toolset) -> Tools:
-    wire = FORMATS[format_name]
     return tuple(wire.tool(replace(spec, name=prefix + spec.name)) for spec in toolset.tools)
 
 

@@ -13,7 +13,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from ullage.errors import FormatError
+from ullage.errors import ConfigError, FormatError
 from ullage.wires.anthropic.format import Anthropic
 from ullage.wires.base import Change, Format, Head, ToolSpec, field
 from ullage.wires.gemini.format import Gemini
@@ -21,7 +21,16 @@ from ullage.wires.openai_chat.format import OpenAIChat
 from ullage.wires.openai_responses.format import OpenAIResponses
 from ullage.wires.streams import usage_of_stream
 
-__all__ = ["FORMATS", "Change", "Format", "Head", "ToolSpec", "recognise", "usage_of_stream"]
+__all__ = [
+    "FORMATS",
+    "Change",
+    "Format",
+    "Head",
+    "ToolSpec",
+    "format_of",
+    "recognise",
+    "usage_of_stream",
+]
 
 FORMATS: Mapping[str, Format] = {
     format.name: format for format in (OpenAIChat(), OpenAIResponses(), Anthropic(), Gemini())
@@ -33,6 +42,23 @@ _ANTHROPIC_BLOCKS = frozenset(
 )
 _RESPONSES = frozenset(("input", "instructions", "max_output_tokens"))
 _OPENAI_FAMILIES = ("gpt", "o1", "o3", "o4", "chatgpt", "codex", "deepseek", "qwen", "grok")
+
+
+def format_of(format: str | Format) -> Format:
+    """The format of this name, or the object itself where one is given.
+
+    Raises:
+        ConfigError: no format has this name, or the object is no format.
+    """
+    if isinstance(format, str):
+        if format in FORMATS:
+            return FORMATS[format]
+        problem = f"{format!r} is not known"
+    elif isinstance(getattr(format, "name", None), str) and hasattr(format, "parse"):
+        return format
+    else:
+        problem = f"a {type(format).__name__} is no format"
+    raise ConfigError("format", problem, f"Use one of {', '.join(FORMATS)}, or a format object.")
 
 
 def recognise(request: Mapping[str, Any], model: str | None = None) -> Format:

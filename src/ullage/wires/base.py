@@ -51,11 +51,16 @@ class Format(Protocol):
 
     Attributes:
         name: what it is called.
+        wire: the name of the one of ours whose requests, replies and rules it has.
         key: the field of the request that holds the history.
     """
 
     name: str
+    wire: str
     key: str
+
+    def __hash__(self) -> int:
+        """By identity: what is made of a format is remembered for it."""
 
     def history(self, request: Mapping[str, Any]) -> list[Any]:
         """The raw messages, the caller's own list where there is one. Raises FormatError."""
@@ -203,6 +208,7 @@ class MessageList:
     """
 
     name: str
+    wire: str
     key = "messages"
 
     def history(self, request: Mapping[str, Any]) -> list[Any]:
@@ -230,7 +236,7 @@ class MessageList:
 
     def reasoning(self, request: Mapping[str, Any], model: str) -> ReasoningRule:
         """See `Format.reasoning`: as the model's family has it."""
-        return family_of(self.name, model).rule
+        return family_of(self.wire, model).rule
 
     def thinks_first(self, request: Mapping[str, Any]) -> bool:
         """See `Format.thinks_first`."""

@@ -14,6 +14,7 @@ from typing import Literal, TypeAlias
 
 from msgspec import Struct
 
+from ullage.errors import ConfigError
 from ullage.values.messages import ReasoningRule
 
 __all__ = ["FAMILIES", "Family", "family_of"]
@@ -192,8 +193,14 @@ def family_of(format: str, model: str) -> Family:
     Args:
         format: a wire format of ``FAMILIES``.
         model: as the request names it; ``""`` if it does not.
+
+    Raises:
+        ConfigError: there is no such format.
     """
     name = model.lower()
-    return next(
-        row for row in FAMILIES if row.format == format and re.search(row.models, name) is not None
+    for row in FAMILIES:
+        if row.format == format and re.search(row.models, name) is not None:
+            return row
+    raise ConfigError(
+        "format", f"{format!r} has no families of reasoning", "Name the wire that is really sent."
     )

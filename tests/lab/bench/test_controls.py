@@ -4,6 +4,7 @@ import pytest
 from msgspec.structs import replace
 
 from lab.bench import controls
+from lab.replay.many import tried
 from tests.replay.evidence.conversation import errand
 from ullage.replay.cost.prices import PROFILES
 from ullage.replay.many import Job
@@ -51,4 +52,4 @@ def _with_a_perfect_cheat(replays):
 
 def _all_of(run, share):
     done = replay_run(run, 200_000, profiles=JOB.profiles)
-    return replace(done, policy="everything", share=share)
+    return tried(replace(done, policy="everything", share=share))

@@ -1,8 +1,8 @@
 """Which ref a reader would open."""
 
+from lab.replay.past import PageLibrary
 from tests.replay.evidence.conversation import WIRE, call, run_of, told, user
 from ullage.replay.evidence.refs import (
-    PageLibrary,
     SessionLibrary,
     Shelf,
     Stub,

@@ -3,11 +3,11 @@
 import pytest
 from msgspec.structs import replace
 
+from lab.replay.past import PageLibrary
 from tests.replay.evidence.conversation import call, errand, run_of, told, user
 from ullage.replay.compare.summary import summary_of
 from ullage.replay.compare.table import kept_table, rows_of
 from ullage.replay.cost.prices import PROFILES
-from ullage.replay.evidence.refs import PageLibrary
 from ullage.replay.evidence.score import Tally, Watch, evidence_of
 from ullage.replay.run import replay_run
 from ullage.wires import FORMATS

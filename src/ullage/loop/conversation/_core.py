@@ -88,7 +88,7 @@ class ConversationCore(ABC):
             model,
             policy=policy,
             limits=limits,
-            format=kept.wire.name,
+            format=kept.wire,
             store=store,
             tenant=tenant,
             recall=policy.toolset.offered if recall is None else recall,

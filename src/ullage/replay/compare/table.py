@@ -12,9 +12,7 @@ from ullage.replay.budgets import Room, label_of
 from ullage.replay.compare.charges import Charge, charges_of
 from ullage.replay.compare.columns import percent, table_with
 from ullage.replay.compare.floors import FLOORS, Floor, Judged, judged_by, passes
-from ullage.replay.compare.service import Service, service_of
 from ullage.replay.compare.summary import Summary, summary_of
-from ullage.replay.evidence.frame import ORACLE
 from ullage.replay.run import Replayed
 
 __all__ = ["Row", "kept_table", "rows_of", "sent_table"]
@@ -53,9 +51,8 @@ class Row(Struct, frozen=True, kw_only=True):
         evidence: of what the calls demanded, what was in view.
         judged: the policy at each floor.
         below: the floors it does not reach.
-        passes: whether its cost may be compared: no floor is missed, there was evidence to
-            judge it by, and it is not the oracle.
-        service: the same at full service, if that was asked for.
+        passes: whether its cost may be compared: no floor is missed, and there was evidence to
+            judge it by.
     """
 
     name: str
@@ -84,7 +81,6 @@ class Row(Struct, frozen=True, kw_only=True):
     judged: list[Judged]
     below: list[str]
     passes: bool
-    service: Service | None
 
     @property
     def room(self) -> Room:
@@ -177,8 +173,7 @@ def _row(name: str, group: Sequence[Replayed], floors: Sequence[Floor]) -> Row:
         evidence=evidence,
         judged=judged,
         below=[each.floor for each in judged if each.passes is False],
-        passes=group[0].policy != ORACLE and passes(judged),
-        service=service_of(r.served for r in group if r.served is not None),
+        passes=passes(judged),
     )
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from functools import lru_cache
 from math import log
 from typing import Protocol
@@ -25,11 +25,11 @@ from ullage.values.toolset import CONTINUATION, READ
 
 __all__ = [
     "Library",
-    "PageLibrary",
     "SessionLibrary",
     "Shelf",
     "Stub",
     "holds_in",
+    "named_by_us",
     "question",
     "stubs_in",
 ]
@@ -102,34 +102,6 @@ class SessionLibrary:
         if not words.recall or READ not in words.toolset.names:
             return ""
         return ask(self.session, words.prefix + READ, {"ref_id": ref})
-
-
-class PageLibrary:
-    """Opens refs that return all there is under them in one page.
-
-    Attributes:
-        pages: what each ref opens.
-    """
-
-    def __init__(self) -> None:
-        """Nothing is kept yet."""
-        self.pages: Mapping[str, str] = {}
-
-    def page(self, pointer: Pointer) -> str:
-        """See `Library.page`."""
-        return self.pages.get(pointer.ref, "")
-
-    def whole(self, ref: str) -> str:
-        """See `Library.whole`."""
-        return self.pages.get(ref, "")
-
-    def leads(self, ref: str) -> Sequence[str]:
-        """See `Library.leads`."""
-        return ()
-
-    def named(self, text: str) -> Sequence[Pointer]:
-        """See `Library.named`."""
-        return named_by_us(text)
 
 
 class Stub(Struct, frozen=True):

@@ -112,14 +112,6 @@ function shareCell(spread) {
   return make("td", {}, percent(spread.mean), make("small", {}, `${percent(spread.median)} / ${percent(spread.worst_tenth)}`));
 }
 
-function serviceCell(row) {
-  const usd = row.service?.usd[$("profile").value];
-  if (!usd) return make("td", {}, "–");
-  const share = percent(usd.pooled);
-  return make("td", { class: row.below.length ? "below" : "" }, row.below.length ? `(${share})` : share,
-    make("small", {}, `${plural(row.service.failed, "call")} failed`));
-}
-
 function cells(row, isBest) {
   const charge = chargeOf(row);
   const broken = Object.entries(row.broken).map(([gate, times]) => `${gate} ${times}`);
@@ -133,7 +125,6 @@ function cells(row, isBest) {
     costCell(row, charge, isBest),
     make("td", {}, percent(charge?.usd_share_median), make("small", {}, `/ ${percent(charge?.usd_share_worst_tenth)}`)),
     make("td", {}, charge?.inflation == null ? "unknown" : signed(charge.inflation)),
-    serviceCell(row),
     cached,
     make("td", {}, `${short(row.peak_tokens)} / ${short(row.mean_tokens)}`,
       make("small", {}, `of ${short(row.raw_peak_tokens)}`)),
@@ -149,7 +140,7 @@ function share(side) {
 }
 
 const COLUMNS = [["policy"], ["budget"], ["needed, in view"], ["edits, in view"], ["cost", "wide"],
-  ["median / worst tenth"], ["break-even steps"], ["full service"], ["from cache", "wide"], ["peak / mean"], ["breaks in 100"], ["gates"]];
+  ["median / worst tenth"], ["break-even steps"], ["from cache", "wide"], ["peak / mean"], ["breaks in 100"], ["gates"]];
 
 function showPolicies() {
   const rows = page.rows.filter((row) => row.name === $("group").value);

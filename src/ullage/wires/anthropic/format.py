@@ -52,7 +52,7 @@ from ullage.wires.schemas import schemas_at
 from ullage.wires.sizes import sealed_bytes
 from ullage.wires.usages import of_anthropic
 
-__all__ = ["Anthropic"]
+__all__ = ["SERVER", "SERVER_CALLS", "Anthropic"]
 
 _ROLES: dict[str, Role] = {"user": "user", "assistant": "assistant", "system": "system"}
 _SCHEMAS = ("output_format.schema", "output_config.format.schema")
@@ -60,14 +60,16 @@ _FRAME_BYTES = 170
 """What stands in a signature beside the thought, as measured (docs/tokens.md)."""
 _loads = msgspec.json.Decoder().decode
 _SOURCES = ("data", "url", "file_id")
-_SERVER_CALLS = frozenset(("server_tool_use", "mcp_tool_use"))
+SERVER_CALLS = frozenset(("server_tool_use", "mcp_tool_use"))
+SERVER = "server "
+"""Before the id of such a call and of its result, where calls and results are paired."""
 """Their results stand behind them, after a mixed turn in a later message (A18)."""
 
 
 class Anthropic(MessageList):
     """The Messages format."""
 
-    name = "anthropic"
+    name = wire = "anthropic"
 
     def leading(self, request: Mapping[str, Any]) -> list[Any]:
         """See `Format.leading`: none, the system text stands beside the messages."""
@@ -155,8 +157,8 @@ class Anthropic(MessageList):
                 data = optional_text_at(field(source, name), f"{where}.source.{name}")
                 mime = optional_text_at(field(source, "media_type"), f"{where}.source.media_type")
                 return Media(kind, mime, data, at, block=block_at(block, where))
-        opens = str(block.get("id") or "") if str(kind) in _SERVER_CALLS else ""
-        closes = str(block.get("tool_use_id") or "")
+        opens = f"{SERVER}{block.get('id')}" if str(kind) in SERVER_CALLS else ""
+        closes = f"{SERVER}{block['tool_use_id']}" if block.get("tool_use_id") else ""
         text = opaque_json(block, where)
         compacted = kind == "compaction" and _is_whole(block)
         return Opaque(str(kind), text, at, opens=opens, closes=closes, supersedes=compacted)
@@ -198,7 +200,7 @@ class Anthropic(MessageList):
         thinking = request.get("thinking") or {}
         if field(thinking, "block_binding"):
             return "free"
-        family = family_of(self.name, model)
+        family = family_of(self.wire, model)
         return family.manual_rule if self.thinks_first(request) else family.rule
 
     def thinks_first(self, request: Mapping[str, Any]) -> bool:

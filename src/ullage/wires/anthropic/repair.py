@@ -8,138 +8,126 @@ set aside leaves a line of text where it stood.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import msgspec
 
+from ullage.history.pairing import Pairing
 from ullage.wires.anthropic import repair_turns as turns
-from ullage.wires.anthropic.format import Anthropic
+from ullage.wires.anthropic.format import SERVER, SERVER_CALLS, Anthropic
 from ullage.wires.base import field
 from ullage.wires.repair.base import (
     EMPTY,
     INTERRUPTED,
     MOVED,
-    Growing,
-    Location,
+    At,
+    Reading,
     copy_of,
     is_blank,
-    new_id,
-    outputs_in,
 )
 
-__all__ = ["History"]
+__all__ = ["Messages"]
 
-_WIRE = Anthropic()
 _legal_id = re.compile(r"[a-zA-Z0-9_-]+\Z").match
 _loads = msgspec.json.Decoder().decode
 
 
-class History(Growing):
+class Messages(Reading):
     """A history with its calls paired, and the messages that come of it."""
 
-    def __init__(self) -> None:
-        super().__init__()
-        self.roles: list[Any] = []
-        self.blocks: list[list[Any] | None] = []
-        self.names: dict[Location, str] = {}
-        self.batches: list[list[Location]] = []
-        self.spoken: list[int] = []
-        self.unserved: Mapping[Location, str] = {}
-        self._taken: set[str] = set()
+    wire = Anthropic()
+
+    def __init__(self, raws: Sequence[Any], pairs: Pairing) -> None:
+        super().__init__(raws, pairs)
+        self.roles: dict[int, Any] = {}
+        self.blocks: dict[int, list[Any] | None] = {}
+        self.names: dict[At, str] = {}
+        self.batches: dict[int, list[At]] = {}
+        self.unserved: dict[At, str] = {}
         self._outdated: set[int] = set()
 
     def read(self, at: int) -> None:
-        """See `Growing.read`."""
+        """See `Reading.read`."""
         raw = self.raws[at]
-        assistant, blocks = field(raw, "role") == "assistant", _blocks(raw)
-        self.roles.append(field(raw, "role"))
-        self.blocks.append(blocks)
-        self.batches.append([])
-        self.spoken.append((self.spoken[-1] if at else 0) + assistant)
+        role, blocks = field(raw, "role"), _blocks(raw)
+        self.roles[at], self.blocks[at], self.batches[at] = role, blocks, []
+        if role == "assistant":
+            self.said.append(at)
         for number, block in enumerate(blocks or ()):
-            kind, spot = field(block, "type"), (at, number)
-            if kind == "tool_use" and assistant:
-                self._name(str(field(block, "id") or ""), spot)
+            kind, here = field(block, "type"), (at, number)
+            if kind == "tool_use" and role == "assistant":
+                self.batches[at].append(here)
+                self.pairs.call(here, str(field(block, "id") or ""))
             elif kind == "tool_result":
-                self._answer(block, spot)
+                asked = str(field(block, "tool_use_id") or "")
+                self.answer(here, asked, is_placeholder=_is_ours(block))
+                if self.is_late(here):
+                    call = self.pairs.calls[here][0]
+                    self._outdated.update(said for said in self.said if call < said < at)
+            elif role == "assistant" and kind in SERVER_CALLS:
+                self.pairs.call(here, f"{SERVER}{field(block, 'id')}")
+            elif role == "assistant" and turns.is_server_result(kind):
+                asked = f"{SERVER}{field(block, 'tool_use_id')}"
+                self.answer(here, asked)
 
-    def look_again(self, at: int) -> None:
-        """See `Growing.look_again`."""
-        self.blocks[at] = _blocks(self.raws[at])
-
-    def spots(self, at: int) -> Iterable[Location]:
-        """See `Growing.spots`."""
-        return ((at, number) for number in range(len(self.blocks[at] or ())))
-
-    def _answer(self, block: Any, spot: Location) -> None:
-        asked = str(field(block, "tool_use_id") or "")
-        self.pairs.result(asked, spot, ours=_is_ours(block))
-        if self._is_late(spot):
-            between = range(self.pairs.calls[spot][0] + 1, spot[0])
-            self._outdated.update(at for at in between if self.roles[at] == "assistant")
-
-    def _name(self, name: str, spot: Location) -> None:
-        own = new_id(name, self._taken.__contains__, lambda text: bool(_legal_id(text)))
-        self._taken.add(own)
-        self.names[spot] = own
-        self.batches[spot[0]].append(spot)
-        self.pairs.call(name, spot)
-        if own != name:
-            self.bench.tell(spot[0], "a call had an id that is not legal or not its own")
+    def tool(self, call: At) -> str:
+        """See `Reading.tool`."""
+        return str(field((self.blocks[call[0]] or ())[call[1]], "name") or "tool")
 
     # ── the messages ─────────────────────────────────────────────────────────────────
 
     def opens(self, at: int) -> bool:
-        """See `Growing.opens`. What is empty may be left out, so nothing opens with it."""
-        if self.roles[at] != "assistant":
+        """See `Reading.opens`. What is empty may be left out, so nothing opens with it."""
+        raw = self.raws[at]
+        if field(raw, "role") != "assistant":
             return False
-        blocks = self.blocks[at]
+        blocks, content = _blocks(raw), field(raw, "content")
         if blocks is None:
-            content = field(self.raws[at], "content")
             return bool(content) and not is_blank(content)
         return not all(map(_is_void, blocks))
 
-    def make(self, since: int, stop: int, count: int, last: Any) -> tuple[list[Any], bool]:
-        """See `Growing.make`."""
-        self.stale.clear()
-        self.unserved, paused = turns.unserved(
-            self.roles, self.blocks, self.pairs.calls, self.batches, range(since, stop)
-        )
-        messages = turns.settled(self._messages(since, stop), self.bench, count)
+    def make(self, since: int, stop: int, before: Sequence[Any], last: Any) -> tuple[Any, bool]:
+        """See `Reading.make`."""
+        self.unserved, is_paused = turns.unserved(self, since, stop)
+        messages = turns.with_system_placed(self._messages(since, stop), self.log, len(before))
         if not since:
-            messages = turns.begun(messages, self.bench)
-        return messages, not paused
+            messages = turns.begun(messages, self.log)
+        return messages, not is_paused
 
     def _messages(self, since: int, stop: int) -> list[Any]:
         """Every message as it is to be sent, but for the first and for system messages."""
         made: list[Any] = []
         hosts: dict[int, int] = {}
         for at in range(since, stop):
-            batch, content = self.batches[at], self._content(at, hosts.get(at))
+            batch = self.batches[at]
+            for call in batch:
+                name = str(field((self.blocks[at] or ())[call[1]], "id") or "")
+                self.names[call] = self.own_id(at, name, self.ids, _legal_id)
+                self.ids[self.names[call]] = at
+            content = self._content(at, hosts.get(at))
             made += content
             if at in self._outdated:
                 self.stale += content
-            if not batch:
-                continue
-            if self._is_host(at + 1, at):
+            if batch and at in self._callers(at + 1):
                 hosts[at + 1] = at
-            else:
+            elif batch:
                 made.append({"role": "user", "content": self._answers(at)})
         return made
 
-    def _is_host(self, at: int, caller: int) -> bool:
-        """Whether a message stands right behind a batch and holds some of its results."""
-        if at >= len(self.raws) or self.roles[at] != "user":
-            return False
+    def _callers(self, at: int) -> set[int]:
+        """The messages whose calls a message of the user answers."""
+        return {call[0] for call in self._answered(at)} if self.roles.get(at) == "user" else set()
+
+    def _answered(self, at: int) -> Iterator[At]:
         here = ((at, number) for number in range(len(self.blocks[at] or ())))
-        return any(self.pairs.calls.get(spot, (-1, 0))[0] == caller for spot in here)
+        return (self.pairs.calls[result] for result in here if result in self.pairs.calls)
 
     def _content(self, at: int, batch: int | None) -> list[Any]:
         """A message without what may not stand there; none if nothing of it is left."""
         raw, old = self.raws[at], self.blocks[at]
         if old is None:
-            return self._string(at)
+            return self._empty(at) if is_blank(field(raw, "content")) else [raw]
         kept = [(n, block) for n, block in enumerate(old) if not self._is_moved((at, n), batch)]
         said = [self._block((at, n), block) for n, block in kept]
         new = [block for block in said if block is not None]
@@ -151,119 +139,92 @@ class History(Growing):
             return [{**copy_of(raw), "content": new}]
         return self._empty(at) if len(kept) == len(old) else self._left(at)
 
-    def _string(self, at: int) -> list[Any]:
-        content = field(self.raws[at], "content")
-        return self._empty(at) if is_blank(content) else [self.raws[at]]
-
     def _empty(self, at: int) -> list[Any]:
         """What becomes of a message without content."""
         raw = self.raws[at]
         if self.roles[at] == "assistant" and at == len(self.raws) - 1 and not field(raw, "content"):
             return [raw]  # the last one of the assistant may be empty
-        self.bench.tell(at, "the message had no text")
+        self.log.report(at, "the message had no text")
         return [{**copy_of(raw), "content": EMPTY}] if self.roles[at] == "user" else []
 
     def _left(self, at: int) -> list[Any]:
         """What becomes of a message whose results went to their calls."""
         here = ((at, number) for number in range(len(self.blocks[at] or ())))
-        return [_WIRE.user(MOVED)] if any(map(self._is_late, here)) else []
-
-    def _is_late(self, spot: Location) -> bool:
-        """Whether the model spoke between a call and this result."""
-        call = self.pairs.calls.get(spot)
-        return call is not None and self.spoken[spot[0]] > self.spoken[call[0]]
+        return [self.wire.user(MOVED)] if any(map(self.is_late, here)) else []
 
     # ── results ──────────────────────────────────────────────────────────────────────
 
-    def _is_moved(self, spot: Location, batch: int | None) -> bool:
+    def _is_moved(self, result: At, batch: int | None) -> bool:
         """Whether a block is a result that stands elsewhere, or one of ours left over."""
-        block = (self.blocks[spot[0]] or ())[spot[1]]
+        block = (self.blocks[result[0]] or ())[result[1]]
         if field(block, "type") != "tool_result":
             return False
-        call = self.pairs.calls.get(spot)
+        call = self.pairs.calls.get(result)
         return _is_ours(block) if call is None else call[0] != batch
 
     def _led(self, caller: int, at: int, blocks: list[Any]) -> list[Any]:
         """The blocks of a host with all results of its batch first."""
         calls = self.batches[caller]
-        here = [self.pairs.answers.get(call, (-1, 0))[0] == at for call in calls]
-        results = [block for block in blocks if field(block, "type") == "tool_result"]
-        first = [field(block, "type") == "tool_result" for block in blocks[: len(calls)]]
-        if all(here) and all(first):
+        are_here = all(self.pairs.answers.get(call, (-1, 0))[0] == at for call in calls)
+        is_result = [field(block, "type") == "tool_result" for block in blocks]
+        if are_here and all(is_result[: len(calls)]):
             return blocks
-        others = [block for block in blocks if field(block, "type") != "tool_result"]
-        if all(here):
-            self.bench.tell(at, "results stood behind something else")
-            return [*results, *others]
-        return [*self._answers(caller, at), *others]
+        others = [block for block, is_one in zip(blocks, is_result, strict=True) if not is_one]
+        if not are_here:
+            return [*self._answers(caller, at), *others]
+        self.log.report(at, "results stood behind something else")
+        return [*(b for b, is_one in zip(blocks, is_result, strict=True) if is_one), *others]
 
     def _answers(self, caller: int, host: int | None = None) -> list[Any]:
         """The results of a batch in the order of its calls."""
-        answers = []
-        for call in self.batches[caller]:
-            spot = self.pairs.answers.get(call)
-            if spot is None:
-                self.bench.tell(caller, "a call had no result", where=self._tool(call))
-                answers.append(_interrupted(self.names[call]))
-                continue
-            if spot[0] != host:
-                late = self._is_late(spot)
-                why = "a result came late" if late else "a result did not stand behind its call"
-                self.bench.tell(spot[0], why, where=f"{self._tool(call)} result")
-            answers.append(self._result(spot))
-        return answers
+        pairs = self.answered(self.batches[caller], lambda result: result[0] == host)
+        return [
+            _interrupted(self.names[call]) if result is None else self._result(result)
+            for call, result in pairs
+        ]
 
-    def _tool(self, call: Location) -> str:
-        return str(field((self.blocks[call[0]] or ())[call[1]], "name") or "tool")
-
-    def _result(self, spot: Location) -> Any:
+    def _result(self, result: At) -> Any:
         """A result under the id of its call; the caller's own block if that is its own."""
-        block = (self.blocks[spot[0]] or ())[spot[1]]
-        name = self.names[self.pairs.calls[spot]]
+        block = (self.blocks[result[0]] or ())[result[1]]
+        name = self.names[self.pairs.calls[result]]
         void = isinstance(block, dict) and block.get("content", "") is None
         if field(block, "tool_use_id") == name and not void:
             return block
         new = {**copy_of(block), "tool_use_id": name}
         if void:
-            self.bench.tell(spot[0], "the content of a result was null")
+            self.log.report(result[0], "the content of a result was null")
             del new["content"]
         return new
 
     # ── blocks ───────────────────────────────────────────────────────────────────────
 
-    def _block(self, spot: Location, block: Any) -> Any:
+    def _block(self, here: At, block: Any) -> Any:
         """A block as it may stand where it is; None if it is left out."""
         match field(block, "type"):
             case "text" if is_blank(field(block, "text")):
-                self.bench.tell(spot[0], "an empty text was left out")
+                self.log.report(here[0], "an empty text was left out")
                 return None
+            case "tool_result" if here in self.pairs.calls:
+                return self._result(here)
             case "tool_result":
-                return self._result(spot) if spot in self.pairs.calls else self._stray(spot, block)
-            case "tool_use" if spot in self.names:
-                return self._call(spot, block)
-            case _ if spot in self.unserved:
-                raw = {"role": "assistant", "content": [block]}
-                kept = outputs_in(_WIRE.parse(raw, f"messages[{spot[0]}]"))
-                return _text(self.bench.set_aside(spot[0], self.unserved[spot], kept))
+                return _text(self.left_over(here, {"role": "user", "content": [block]}))
+            case "tool_use" if here in self.names:
+                return self._call(here, block)
+            case _ if here in self.unserved:
+                message = {"role": "assistant", "content": [block]}
+                kept = self.wire.parse(message, f"messages[{here[0]}]")
+                return _text(self.log.set_aside(here[0], self.unserved[here], kept))
         return block
 
-    def _call(self, spot: Location, block: Any) -> Any:
+    def _call(self, here: At, block: Any) -> Any:
         given = field(block, "input")
-        if field(block, "id") == self.names[spot] and isinstance(given, dict):
+        if field(block, "id") == self.names[here] and isinstance(given, dict):
             return block
-        new = {**copy_of(block), "id": self.names[spot]}
+        new = {**copy_of(block), "id": self.names[here]}
         if not isinstance(given, dict):
-            self.bench.tell(spot[0], "the arguments of a call were not an object")
+            self.log.report(here[0], "the arguments of a call were not an object")
             new["input"] = _arguments(given)
         return new
-
-    def _stray(self, spot: Location, block: Any) -> Any:
-        """The line in place of a result that answers no call, or one that has an answer."""
-        where = f"messages[{spot[0]}]"
-        kept = outputs_in(_WIRE.parse({"role": "user", "content": [block]}, where))
-        stray = spot in self.pairs.strays
-        what = "a tool result without its call" if stray else "a second result of one call"
-        return _text(self.bench.set_aside(spot[0], what, kept))
 
 
 def _blocks(raw: Any) -> list[Any] | None:

@@ -89,7 +89,7 @@ _OPAQUE = ("executableCode", "codeExecutionResult", "toolCall", "toolResponse")
 class Gemini:
     """The generateContent format."""
 
-    name = "gemini"
+    name = wire = "gemini"
     key = "contents"
 
     # ── the request ──────────────────────────────────────────────────────────────────
@@ -292,7 +292,7 @@ class Gemini:
 
     def reasoning(self, request: Mapping[str, Any], model: str) -> ReasoningRule:
         """See `Format.reasoning`: as the model's family has it."""
-        return family_of(self.name, model).rule
+        return family_of(self.wire, model).rule
 
     def thinks_first(self, request: Mapping[str, Any]) -> bool:
         """See `Format.thinks_first`."""

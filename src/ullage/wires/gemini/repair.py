@@ -2,14 +2,15 @@
 
 Every step of calls is followed by one content with all its responses. Calls are matched by
 id, and by tool where there is none, in order. What a content holds beside the responses of a
-step stands in a content of its own behind them, if the step had to be mended at all.
+step stands in a content of its own behind them, if the step had to be repaired at all.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
+from ullage.history.pairing import Pairing
 from ullage.values.messages import ToolCall
 from ullage.wires.base import field
 from ullage.wires.gemini.fields import get, is_content, parts_of, unsigned, with_field
@@ -20,128 +21,86 @@ from ullage.wires.repair.base import (
     GO_ON,
     INTERRUPTED,
     MOVED,
-    Growing,
-    Location,
-    Pairs,
-    outputs_in,
+    At,
+    Reading,
 )
 
-__all__ = ["History"]
-
-_WIRE = Gemini()
+__all__ = ["Contents"]
 
 
-class _Steps(Pairs):
-    """Pairs by id, or by tool where call or response has no id.
-
-    Attributes:
-        ids: the id of each call on the wire, ``""`` where it has none.
-    """
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.ids: dict[Location, str] = {}
-
-    def step(self, name: str, wire_id: str, spot: Location) -> None:
-        """A call of this tool stands here."""
-        self.ids[spot] = wire_id
-        self.call(name, spot)
-
-    def response(self, name: str, wire_id: str, spot: Location, *, ours: bool) -> None:
-        """A response of this tool stands here."""
-        waiting = self.open.get(name)
-        fits = waiting or []
-        if wire_id:
-            exact = [call for call in fits if self.ids[call] == wire_id]
-            fits = exact or [call for call in fits if not self.ids[call]]
-        if waiting is None:
-            self.strays.add(spot)
-        call = self.join([c for c in fits if not (ours and c in self.answers)], spot)
-        if call is not None and not ours and waiting is not None:
-            waiting.remove(call)
-
-
-class History(Growing):
+class Contents(Reading):
     """A history with its calls paired, and the contents that come of it."""
 
-    pairs: _Steps
+    wire = Gemini()
 
-    def __init__(self) -> None:
-        super().__init__()
-        self.pairs = _Steps()
-        self.parts: list[list[Any]] = []
-        self.roles: list[Any] = []
-        self.steps: list[list[Location]] = []
-        self.spoken: list[int] = []
+    def __init__(self, raws: Sequence[Any], pairs: Pairing) -> None:
+        super().__init__(raws, pairs)
+        self.parts: dict[int, list[Any]] = {}
+        self.roles: dict[int, Any] = {}
+        self.steps: dict[int, list[At]] = {}
 
     def read(self, at: int) -> None:
-        """See `Growing.read`."""
-        parts = _parts(self.raws[at])
-        role = _role(self.raws[at], parts)
-        self.parts.append(parts)
-        self.roles.append(role)
-        self.steps.append([])
-        self.spoken.append((self.spoken[-1] if at else 0) + (role == "model"))
+        """See `Reading.read`."""
+        parts = self.parts[at] = _parts(self.raws[at])
+        role = self.roles[at] = _role(self.raws[at], parts)
+        self.steps[at] = []
+        if role == "model":
+            self.said.append(at)
         for number, part in enumerate(parts):
-            self._pair((at, number), part, model=role == "model")
+            call, response = get(part, "functionCall"), get(part, "functionResponse")
+            if call is not None and role == "model":
+                self.steps[at].append((at, number))
+                self.pairs.call((at, number), _id(call), _name(call))
+            elif response is not None:
+                ours = _is_ours(response)
+                here, given = (at, number), _id(response)
+                self.answer(here, given, _name(response), is_placeholder=ours)
 
-    def look_again(self, at: int) -> None:
-        """See `Growing.look_again`."""
-        self.parts[at] = _parts(self.raws[at])
+    def tool(self, call: At) -> str:
+        """See `Reading.tool`."""
+        return _name(self._body(call))
 
-    def spots(self, at: int) -> Iterable[Location]:
-        """See `Growing.spots`."""
-        return ((at, number) for number in range(len(self.parts[at])))
-
-    def _pair(self, spot: Location, part: Any, *, model: bool) -> None:
-        call, response = get(part, "functionCall"), get(part, "functionResponse")
-        if call is not None and model:
-            self.steps[spot[0]].append(spot)
-            self.pairs.step(_name(call), str(get(call, "id") or ""), spot)
-        elif response is not None:
-            given = str(get(response, "id") or "")
-            self.pairs.response(_name(response), given, spot, ours=_is_ours(response))
+    def _body(self, call: At) -> Any:
+        return get(self.parts[call[0]][call[1]], "functionCall")
 
     # ── the contents ─────────────────────────────────────────────────────────────────
 
     def opens(self, at: int) -> bool:
-        """See `Growing.opens`."""
-        return bool(self.roles[at] == "model")
+        """See `Reading.opens`."""
+        return self._speaks(self.raws[at])
 
-    def make(self, since: int, stop: int, count: int, last: Any) -> tuple[list[Any], bool]:
-        """See `Growing.make`."""
+    def make(self, since: int, stop: int, before: Sequence[Any], last: Any) -> tuple[Any, bool]:
+        """See `Reading.make`."""
         made: list[Any] = []
         hosts: dict[int, int] = {}
         for at in range(since, stop):
-            step, before = self.steps[at], made[-1] if made else last
-            if step and (before is None or self._speaks(before)):
-                self.bench.tell(at, "calls did not stand behind the user")
-                made.append(_WIRE.user(BEGIN if before is None else GO_ON))
+            step, behind = self.steps[at], made[-1] if made else last
+            if step and (behind is None or self._speaks(behind)):
+                self.log.report(at, "calls did not stand behind the user")
+                made.append(self.wire.user(BEGIN if behind is None else GO_ON))
             made += self._content(at, hosts.get(at))
-            if not step:
-                continue
-            if self._is_host(at + 1, at):
+            if step and at in self._callers(at + 1):
                 hosts[at + 1] = at
-            else:
+            elif step:
                 made.append({"role": "user", "parts": self._answers(at)})
         return made, True
 
     def ending(self, last: Any) -> list[Any]:
-        """See `Growing.ending`."""
+        """See `Reading.ending`."""
         if last is not None and not self._speaks(last):
             return []
-        self.bench.tell(max(len(self.raws) - 1, 0), "the last content was not the user's")
-        return [_WIRE.user(BEGIN if last is None else GO_ON)]
+        self.log.report(max(len(self.raws) - 1, 0), "the last content was not the user's")
+        return [self.wire.user(BEGIN if last is None else GO_ON)]
 
     def _speaks(self, content: Any) -> bool:
         return bool(_role(content, _parts(content)) == "model")
 
-    def _is_host(self, at: int, caller: int) -> bool:
-        """Whether a content stands right behind a step and holds some of its responses."""
-        if at >= len(self.raws) or self.roles[at] == "model":
-            return False
+    def _callers(self, at: int) -> set[int]:
+        """The contents whose calls a content of the user answers."""
+        if self.roles.get(at, "model") == "model":
+            return set()
         here = ((at, number) for number in range(len(self.parts[at])))
-        return any(self.pairs.calls.get(spot, (-1, 0))[0] == caller for spot in here)
+        return {self.pairs.calls[result][0] for result in here if result in self.pairs.calls}
 
     def _content(self, at: int, step: int | None) -> list[Any]:
         """A content without what may not stand there; none if nothing of it is left."""
@@ -163,7 +122,7 @@ class History(Growing):
         return self._left(at) if any(moved) else self._empty(at)
 
     def _empty(self, at: int) -> list[Any]:
-        self.bench.tell(at, "the content had no text")
+        self.log.report(at, "the content had no text")
         raw = self.raws[at]
         if self.roles[at] == "model":
             return []
@@ -172,80 +131,69 @@ class History(Growing):
     def _left(self, at: int) -> list[Any]:
         """What becomes of a content whose responses went to their calls."""
         here = ((at, number) for number in range(len(self.parts[at])))
-        return [_WIRE.user(MOVED)] if any(map(self._is_late, here)) else []
-
-    def _is_late(self, spot: Location) -> bool:
-        """Whether the model spoke between a call and this response."""
-        call = self.pairs.calls.get(spot)
-        return call is not None and self.spoken[spot[0]] > self.spoken[call[0]]
+        return [self.wire.user(MOVED)] if any(map(self.is_late, here)) else []
 
     # ── responses ────────────────────────────────────────────────────────────────────
 
-    def _is_moved(self, spot: Location, step: int | None) -> bool:
+    def _is_moved(self, result: At, step: int | None) -> bool:
         """Whether a part is a response that stands elsewhere, or one of ours left over."""
-        response = get(self.parts[spot[0]][spot[1]], "functionResponse")
+        response = get(self.parts[result[0]][result[1]], "functionResponse")
         if response is None:
             return False
-        call = self.pairs.calls.get(spot)
+        call = self.pairs.calls.get(result)
         return _is_ours(response) if call is None else call[0] != step
 
     def _is_whole(self, caller: int, at: int) -> bool:
         """Whether a content holds the responses of a step, each findable by its id."""
         calls = self.steps[caller]
         found = [self.pairs.answers.get(call, (-1, 0)) for call in calls]
-        if any(spot[0] != at for spot in found):
+        if any(result[0] != at for result in found):
             return False
-        ids = [self.pairs.ids[call] for call in calls]
+        ids = [_id(self._body(call)) for call in calls]
         return len(set(ids)) == len(ids) or found == sorted(found)
 
     def _answers(self, caller: int, host: int | None = None) -> list[Any]:
         """The responses of a step in the order of its calls."""
         answers = []
-        for call in self.steps[caller]:
-            tool = _name(get(self.parts[call[0]][call[1]], "functionCall"))
-            spot = self.pairs.answers.get(call)
-            if spot is None:
-                self.bench.tell(caller, "a call had no result", where=tool)
-                asked = ToolCall(self.pairs.ids[call], tool, "{}", 0)
-                answers.append(_WIRE.result(asked, INTERRUPTED, is_error=True))
-                continue
-            if spot[0] != host:
-                late = self._is_late(spot)
-                why = "a result came late" if late else "a result did not stand behind its call"
-                self.bench.tell(spot[0], why, where=f"{tool} result")
-            answers.append(self._part(spot, self.parts[spot[0]][spot[1]]))
+        for call, result in self.answered(self.steps[caller], lambda result: result[0] == host):
+            if result is None:
+                asked = ToolCall(_id(self._body(call)), self.tool(call), "{}", 0)
+                answers.append(self.wire.result(asked, INTERRUPTED, is_error=True))
+            else:
+                answers.append(self._part(result, self.parts[result[0]][result[1]]))
         return answers
 
     # ── parts ────────────────────────────────────────────────────────────────────────
 
-    def _part(self, spot: Location, part: Any) -> Any:
+    def _part(self, here: At, part: Any) -> Any:
         """A part as it may stand where it is; None if it is left out."""
         if isinstance(part, str):
             return part or None
         response = get(part, "functionResponse")
         if response is not None:
-            if spot not in self.pairs.calls:
-                return self._stray(spot, part)
-            if get(response, "response") is None:
-                self.bench.tell(spot[0], "a result had no response")
-                filled = with_field(response, "response", {"output": ""})
-                return with_field(part, "functionResponse", filled)
+            return self._response(here, part, response)
         sign = get(part, "thoughtSignature")
         if get(part, "text") == "" and not sign:
-            self.bench.tell(spot[0], "an empty text was left out")
+            self.log.report(here[0], "an empty text was left out")
             return None
-        if sign and spot in self.steps[spot[0]][1:]:
-            self.bench.tell(spot[0], "a call that was not the first of its step was signed")
+        if sign and here in self.steps[here[0]][1:]:
+            self.log.report(here[0], "a call that was not the first of its step was signed")
             return unsigned(part)
         return part
 
-    def _stray(self, spot: Location, part: Any) -> Any:
-        """The line in place of a response that answers no call, or one that has an answer."""
-        raw = {"role": "user", "parts": [part]}
-        kept = outputs_in(_WIRE.parse(raw, f"contents[{spot[0]}]"))
-        stray = spot in self.pairs.strays
-        what = "a tool result without its call" if stray else "a second result of one call"
-        return {"text": self.bench.set_aside(spot[0], what, kept)}
+    def _response(self, here: At, part: Any, response: Any) -> Any:
+        """A response under the name of its call; a line where it answers none."""
+        call = self.pairs.calls.get(here)
+        if call is None:
+            return {"text": self.left_over(here, {"role": "user", "parts": [part]})}
+        filled = response
+        if get(response, "response") is None:
+            self.log.report(here[0], "a result had no response")
+            filled = with_field(filled, "response", {"output": ""})
+        if _name(response) != self.tool(call):
+            self.log.report(here[0], "a result was of another tool than its call")
+            filled = with_field(filled, "name", self.tool(call))
+        return part if filled is response else with_field(part, "functionResponse", filled)
 
 
 def _is_readable(raw: Any) -> bool:
@@ -276,6 +224,10 @@ def _with_parts(raw: Any, role: str, parts: list[Any]) -> Any:
     if isinstance(raw, dict) and is_content(raw):
         return with_field(raw, "parts", parts)
     return parts if isinstance(raw, list) else {"role": role, "parts": parts}
+
+
+def _id(body: Any) -> str:
+    return str(get(body, "id") or "")
 
 
 def _name(body: Any) -> str:

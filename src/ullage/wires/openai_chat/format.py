@@ -76,7 +76,7 @@ _FIELDS = {WHOLE: "content", REFUSAL: "refusal"}
 class OpenAIChat(MessageList):
     """The Chat Completions format."""
 
-    name = "openai-chat"
+    name = wire = "openai-chat"
 
     def leading(self, request: Mapping[str, Any]) -> list[Any]:
         """See `Format.leading`."""
@@ -253,7 +253,7 @@ class OpenAIChat(MessageList):
         """
         content = text
         if block is not None:
-            told = without_medium(self.name, self._part(block, 0, "block"), text)
+            told = without_medium(self.wire, self._part(block, 0, "block"), text)
             content = as_json(block, "block") if told is None else told
         return {"role": "tool", "tool_call_id": call.id, "content": content}
 

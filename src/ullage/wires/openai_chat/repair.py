@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from ullage.history.pairing import Pairing
 from ullage.wires.base import as_json, field, plain
 from ullage.wires.openai_chat.format import OpenAIChat
 from ullage.wires.repair.base import (
@@ -17,17 +18,14 @@ from ullage.wires.repair.base import (
     EMPTY,
     INTERRUPTED,
     MOVED,
-    Growing,
-    Location,
+    At,
+    Reading,
     copy_of,
     is_object,
-    new_id,
-    outputs_in,
 )
 
-__all__ = ["History"]
+__all__ = ["Messages"]
 
-_WIRE = OpenAIChat()
 _ID_LENGTH = 40
 _ROLES = ("system", "developer", "user", "assistant")
 _INSTEAD_OF_CONTENT = ("tool_calls", "function_call", "refusal", "audio")
@@ -36,73 +34,68 @@ _BESIDE = "[ullage: what a tool gave beside text follows]"
 _SEE = "[ullage: what this tool gave is in the next message of the user]"
 
 
-class History(Growing):
+class Messages(Reading):
     """A history with its calls paired, and the messages that come of it."""
 
-    def __init__(self) -> None:
-        super().__init__()
-        self.roles: list[Any] = []
-        self.names: dict[Location, str] = {}
-        self.batches: list[list[Location]] = []
-        self.spoken: list[int] = []
+    wire = OpenAIChat()
+
+    def __init__(self, raws: Sequence[Any], pairs: Pairing) -> None:
+        super().__init__(raws, pairs)
+        self.roles: dict[int, Any] = {}
+        self.names: dict[At, str] = {}
 
     def read(self, at: int) -> None:
-        """See `Growing.read`."""
+        """See `Reading.read`."""
         raw = self.raws[at]
-        role = field(raw, "role")
-        self.roles.append(role)
-        self.batches.append([])
-        self.spoken.append((self.spoken[-1] if at else 0) + (role == "assistant"))
+        self.roles[at] = role = field(raw, "role")
         if role == "assistant":
-            self._name(at)
+            self.said.append(at)
+            for number, call in enumerate(_calls_in(raw)):
+                self.pairs.call((at, number), str(field(call, "id") or ""))
         elif role == "tool":
             asked = str(field(raw, "tool_call_id") or "")
-            self.pairs.result(asked, (at, 0), ours=_is_ours(raw))
+            self.answer((at, 0), asked, is_placeholder=_is_ours(raw))
 
-    def _name(self, at: int) -> None:
-        taken: set[str] = set()
-        for number, call in enumerate(_calls_in(self.raws[at])):
-            name, spot = field(call, "id"), (at, number)
-            own = new_id(name, taken.__contains__, _legal_id)
-            taken.add(own)
-            self.names[spot] = own
-            self.batches[at].append(spot)
-            self.pairs.call(str(name or ""), spot)
-            if own != name:
-                self.bench.tell(at, "a call had an id that is not legal or not its own")
+    def tool(self, call: At) -> str:
+        """See `Reading.tool`."""
+        return self.wire.tool_name(_calls_in(self.raws[call[0]])[call[1]]) or "tool"
+
+    def _batch(self, at: int) -> list[At]:
+        calls = _calls_in(self.raws[at]) if self.roles[at] == "assistant" else ()
+        return [(at, number) for number in range(len(calls))]
 
     # ── the messages ─────────────────────────────────────────────────────────────────
 
     def opens(self, at: int) -> bool:
-        """See `Growing.opens`."""
-        return bool(self.roles[at] == "assistant")
+        """See `Reading.opens`."""
+        return bool(field(self.raws[at], "role") == "assistant")
 
-    def make(self, since: int, stop: int, count: int, last: Any) -> tuple[list[Any], bool]:
-        """See `Growing.make`."""
+    def make(self, since: int, stop: int, before: Sequence[Any], last: Any) -> tuple[Any, bool]:
+        """See `Reading.make`."""
         made: list[Any] = []
         for at in range(since, stop):
             role = self.roles[at]
             if role == "tool":
                 made += self._left(at)
-                continue
-            made += self._assistant(at) if role == "assistant" else [self._other(at)]
-            if self.batches[at]:
-                made += self._answers(at)
+            elif role == "assistant":
+                made += self._assistant(at) + self._answers(at)
+            else:
+                made.append(self._other(at))
         return made, True
 
     def ending(self, last: Any) -> list[Any]:
-        """See `Growing.ending`."""
+        """See `Reading.ending`."""
         if last is not None:
             return []
-        self.bench.tell(0, "there was no message")
-        return [_WIRE.user(BEGIN)]
+        self.log.report(0, "there was no message")
+        return [self.wire.user(BEGIN)]
 
     def _other(self, at: int) -> Any:
         raw = self.raws[at]
         content = field(raw, "content")
         if self.roles[at] not in _ROLES or (content is not None and content != []):
             return raw
-        self.bench.tell(at, "the message had no content")
+        self.log.report(at, "the message had no content")
         return {**copy_of(raw), "content": EMPTY}
 
     def _assistant(self, at: int) -> list[Any]:
@@ -113,11 +106,12 @@ class History(Growing):
         if calls and not isinstance(calls, (list, tuple)):
             return [raw]  # the parser will say so
         if calls:
-            called = [self._call(spot, call) for spot, call in self._calls(at)]
+            self._name(at)
+            called = [self._call((at, number), call) for number, call in enumerate(calls)]
             if any(a is not b for a, b in zip(called, calls, strict=True)):
                 new["tool_calls"] = called
         if content == [] or (content is None and not self._says_otherwise(raw)):
-            self.bench.tell(at, "the message had no content")
+            self.log.report(at, "the message had no content")
             says = self._says_otherwise(raw)
             if not says and not field(raw, "reasoning_content"):
                 return []
@@ -132,10 +126,15 @@ class History(Growing):
     def _says_otherwise(self, raw: Any) -> bool:
         return any(field(raw, name) for name in _INSTEAD_OF_CONTENT)
 
-    def _calls(self, at: int) -> list[tuple[Location, Any]]:
-        return list(zip(self.batches[at], _calls_in(self.raws[at]), strict=True))
+    def _name(self, at: int) -> None:
+        """Give the calls of a message ids: within it, none may come again."""
+        taken: set[str] = set()
+        for number, call in enumerate(_calls_in(self.raws[at])):
+            own = self.own_id(at, field(call, "id"), taken, _legal_id)
+            taken.add(own)
+            self.names[at, number] = own
 
-    def _call(self, spot: Location, raw: Any) -> Any:
+    def _call(self, here: At, raw: Any) -> Any:
         """A call under its own id, with arguments that are text (C7)."""
         kind = field(raw, "type") or "function"
         body = field(raw, kind) if isinstance(kind, str) else None
@@ -143,12 +142,12 @@ class History(Growing):
             return raw  # the parser will say so
         name = "arguments" if kind == "function" else "input"
         given = field(body, name)
-        if field(raw, "id") == self.names[spot] and isinstance(given, str):
+        if field(raw, "id") == self.names[here] and isinstance(given, str):
             return raw
-        new = {**copy_of(raw), "id": self.names[spot]}
+        new = {**copy_of(raw), "id": self.names[here]}
         if not isinstance(given, str):
-            self.bench.tell(spot[0], "the arguments of a call were not text")
-            text = "" if given is None else as_json(given, f"messages[{spot[0]}].tool_calls")
+            self.log.report(here[0], "the arguments of a call were not text")
+            text = "" if given is None else as_json(given, f"messages[{here[0]}].tool_calls")
             new[kind] = {**plain(body, kind), name: text}
         return new
 
@@ -156,61 +155,42 @@ class History(Growing):
 
     def _left(self, at: int) -> list[Any]:
         """What stays where a result stood: nothing, or a line about it."""
-        spot = (at, 0)
-        if spot in self.pairs.calls:
-            return [_WIRE.user(MOVED)] if self._is_late(spot) else []
-        if _is_ours(self.raws[at]):
-            return []
-        kept = outputs_in(_WIRE.parse(self.raws[at], f"messages[{at}]"))
-        stray = spot in self.pairs.strays
-        what = "a tool result without its call" if stray else "a second result of one call"
-        return [_WIRE.user(self.bench.set_aside(at, what, kept))]
-
-    def _is_late(self, spot: Location) -> bool:
-        """Whether the model spoke between a call and this result."""
-        return self.spoken[spot[0]] > self.spoken[self.pairs.calls[spot][0]]
+        if (at, 0) in self.pairs.calls:
+            return [self.wire.user(MOVED)] if self.is_late((at, 0)) else []
+        raw = self.raws[at]
+        return [] if _is_ours(raw) else [self.wire.user(self.left_over((at, 0), raw))]
 
     def _answers(self, caller: int) -> list[Any]:
         """The results of a batch: as they stand behind it, or in the order of its calls."""
-        calls = self.batches[caller]
-        spots = [self.pairs.answers.get(call) for call in calls]
-        found = sorted(spot for spot in spots if spot is not None)
-        if [spot[0] for spot in found] == list(range(caller + 1, caller + 1 + len(calls))):
-            calls = [self.pairs.calls[spot] for spot in found]
+        calls = self._batch(caller)
+        found = sorted(self.pairs.answers[call] for call in calls if call in self.pairs.answers)
+        if [at for at, _ in found] == list(range(caller + 1, caller + 1 + len(calls))):
+            calls = [self.pairs.calls[result] for result in found]
         behind = caller + 1
-        while behind < len(self.roles) and self.roles[behind] == "tool":
+        while self.roles.get(behind) == "tool":
             behind += 1
         answers: list[Any] = []
         beside: list[Any] = []
-        for call in calls:
-            spot = self.pairs.answers.get(call)
-            if spot is None:
-                self.bench.tell(caller, "a call had no result", where=self._tool(call))
-                answers.append(_interrupted(self.names[call]))
-                continue
-            if spot[0] > behind:
-                late = self._is_late(spot)
-                why = "a result came late" if late else "a result did not stand behind its call"
-                self.bench.tell(spot[0], why, where=f"{self._tool(call)} result")
-            answers.append(self._result(spot, self.names[call], beside))
+        for call, result in self.answered(calls, lambda result: result[0] <= behind):
+            name = self.names[call]
+            if result is None:
+                answers.append(_interrupted(name))
+            else:
+                answers.append(self._result(result[0], name, beside))
         return [*answers, *beside]
 
-    def _tool(self, call: Location) -> str:
-        raw = _calls_in(self.raws[call[0]])[call[1]]
-        return _WIRE.tool_name(raw) or "tool"
-
-    def _result(self, spot: Location, name: str, beside: list[Any]) -> Any:
+    def _result(self, at: int, name: str, beside: list[Any]) -> Any:
         """A result under the id of its call, text alone; other parts are moved ``beside``."""
-        raw = self.raws[spot[0]]
+        raw = self.raws[at]
         content = field(raw, "content")
         new: dict[str, Any] = {} if field(raw, "tool_call_id") == name else {"tool_call_id": name}
         if content is None or content == []:
-            self.bench.tell(spot[0], "the content of a result was null")
+            self.log.report(at, "the content of a result was null")
             new["content"] = EMPTY
         elif isinstance(content, list):
             other = [part for part in content if field(part, "type") in _USERS]
             if other:
-                self.bench.tell(spot[0], "a result held more than text")
+                self.log.report(at, "a result held more than text")
                 new["content"] = [part for part in content if part not in other] or _SEE
                 line = {"type": "text", "text": _BESIDE}
                 beside.append({"role": "user", "content": [line, *other]})

@@ -114,7 +114,7 @@ def _is_trigger(item: Any) -> bool:
 class OpenAIResponses(MessageList):
     """The Responses format."""
 
-    name = "openai-responses"
+    name = wire = "openai-responses"
     key = "input"
 
     def history(self, request: Mapping[str, Any]) -> list[Any]:
@@ -300,7 +300,7 @@ class OpenAIResponses(MessageList):
         """
         output: Any = text
         if block is not None:
-            told = without_medium(self.name, self._part(block, 0, "block"), text)
+            told = without_medium(self.wire, self._part(block, 0, "block"), text)
             output = [block] if told is None else told
         return {"type": "function_call_output", "call_id": call.id, "output": output}
 

@@ -10,26 +10,24 @@ reference may stand for any call: both are left alone.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
+from ullage.history.pairing import Pairing
 from ullage.wires.base import as_json, field
 from ullage.wires.openai_responses.format import OpenAIResponses
 from ullage.wires.repair.base import (
     BEGIN,
     INTERRUPTED,
     MOVED,
-    Growing,
-    Location,
+    At,
+    Reading,
     RepairLog,
     copy_of,
-    new_id,
-    outputs_in,
 )
 
-__all__ = ["History"]
+__all__ = ["Items"]
 
-_WIRE = OpenAIResponses()
 _ID_LENGTH = 64
 _legal_id = re.compile(r"[a-zA-Z0-9_-]+\Z").match
 _TEXTS = {"function_call": "arguments", "custom_tool_call": "input"}
@@ -58,112 +56,91 @@ _ORPHANS = {
 _BARE = "reasoning stood without what it was made with"
 
 
-class History(Growing):
+class Items(Reading):
     """A history with its calls paired, and the items that come of it."""
 
-    def __init__(self) -> None:
-        super().__init__()
-        self.kinds: list[str] = []
-        self.runs: list[int] = []
-        self.names: dict[Location, str] = {}
-        self.alone: set[Location] = set()
+    wire = OpenAIResponses()
+
+    def __init__(self, raws: Sequence[Any], pairs: Pairing) -> None:
+        super().__init__(raws, pairs)
+        self.kinds: dict[int, str] = {}
+        self.names: dict[At, str] = {}
         self.bare: set[int] = set()
         self.nameless: set[int] = set()
-        self.batches: dict[int, list[Location]] = {}
-        self._mended: dict[int, bool] = {}
-        self._taken: set[str] = set()
-        self._ids: dict[str, int] = {}
-        self._referred = False
+        self._runs: dict[int, int] = {}
+        self._batches: dict[int, list[At]] = {}
+        self._repaired: dict[int, bool] = {}
 
     def read(self, at: int) -> None:
-        """See `Growing.read`."""
+        """See `Reading.read`. A run of items of the model is known by its first."""
         raw = self.raws[at]
-        kind = _kind(raw)
-        self.kinds.append(kind)
-        begins = self._begins(at)
-        self.runs.append((self.runs[-1] if at else 0) + begins)
-        self._referred = self._referred or kind == "item_reference"
-        if begins:
-            self._taken.clear()
+        kind = self.kinds[at] = _kind(raw)
+        self._runs[at] = at if self.opens(at) or not at else self._runs.get(at - 1, at)
+        here = self._here(at)
+        if kind == "item_reference":
+            self.pairs.reference()
         if kind in _CALLS:
-            self._name(raw, self._spot(at))
+            self._batches.setdefault(here[0], []).append(here)
+            self.pairs.call(here, _key(kind, field(raw, "call_id")))
         elif kind in _OUTPUTS:
-            self._answer(raw, self._spot(at))
+            self._output(raw, kind, here)
         elif kind == _ASKS:
-            self.pairs.call(_key(kind, field(raw, "id")), self._spot(at))
+            self.pairs.call(here, _key(kind, field(raw, "id")))
         elif kind == _APPROVES:
-            self._join(_key(_ASKS, field(raw, "approval_request_id")), self._spot(at))
+            self.answer(here, _key(_ASKS, field(raw, "approval_request_id")))
 
-    def _begins(self, at: int) -> bool:
-        """Whether a reply of the model begins here."""
-        speaks = _is_models(self.raws[at], self.kinds[at])
-        return speaks and not (at and _is_models(self.raws[at - 1], self.kinds[at - 1]))
+    def opens(self, at: int) -> bool:
+        """See `Reading.opens`."""
+        raws = self.raws
+        speaks = _is_models(raws[at], _kind(raws[at]))
+        return speaks and not (at and _is_models(raws[at - 1], _kind(raws[at - 1])))
 
-    def spots(self, at: int) -> Iterable[Location]:
-        """See `Growing.spots`."""
-        return (self._spot(at),)
+    def tool(self, call: At) -> str:
+        """See `Reading.tool`."""
+        return str(field(self.raws[call[1]], "name") or self.kinds[call[1]])
 
-    def place(self, spot: Location) -> int:
-        """See `Growing.place`."""
-        return spot[1]
+    def place(self, at: At) -> int:
+        """See `Reading.place`."""
+        return at[1]
 
-    def _spot(self, at: int) -> Location:
+    def _here(self, at: int) -> At:
         """Where an item stands: its reply, and its own index."""
-        return self.runs[at], at
+        return self._runs[at], at
 
-    def _name(self, raw: Any, spot: Location) -> None:
-        name = field(raw, "call_id")
-        own = new_id(name, self._taken.__contains__, lambda text: 0 < len(text) <= _ID_LENGTH)
-        self._taken.add(own)
-        self.names[spot] = own
-        self.batches.setdefault(spot[0], []).append(spot)
-        self.pairs.call(_key(self.kinds[spot[1]], name), spot)
-        if own != name:
-            self.bench.tell(spot[1], "a call had an id that is not legal or not its own")
-
-    def _answer(self, raw: Any, spot: Location) -> None:
-        local = self.kinds[spot[1]] == "local_shell_call_output"
+    def _output(self, raw: Any, kind: str, here: At) -> None:
+        local = kind == "local_shell_call_output"
         asked = field(raw, "call_id") or (field(raw, "id") if local else None)
-        if asked is None and self.kinds[spot[1]] == "function_call_output":
-            self.alone.add(spot)
-            return
-        self._join(_key(self.kinds[spot[1]], asked), spot, free=local)
+        if asked is not None or kind != "function_call_output":
+            ours = _is_ours(raw)
+            self.answer(here, _key(kind, asked), is_placeholder=ours, is_free=local)
 
-    def _join(self, name: str, spot: Location, *, free: bool = False) -> None:
-        """An answer stands here; a stray one may answer what is not at hand."""
-        self.pairs.result(name, spot, ours=_is_ours(self.raws[spot[1]]))
-        if spot in self.pairs.strays and (self._referred or free):
-            self.alone.add(spot)
+    def _is_left_over(self, here: At) -> bool:
+        """Whether an answer stands where it answers nothing, here or elsewhere."""
+        return here in self.pairs.strays or here in self.pairs.seconds
 
-    def _lacks(self, call: Location) -> bool:
+    def _lacks(self, call: At) -> bool:
         """Whether a call that must be answered is not, or late."""
-        spot = self.pairs.answers.get(call)
-        if spot is None:
+        result = self.pairs.answers.get(call)
+        if result is None:
             return self.kinds[call[1]] != "computer_call" and not _is_async(self.raws[call[1]])
-        return self._is_late(spot)
+        return self.is_late(result)
 
     # ── the items ────────────────────────────────────────────────────────────────────
 
-    def opens(self, at: int) -> bool:
-        """See `Growing.opens`."""
-        return self._begins(at)
-
-    def make(self, since: int, stop: int, count: int, last: Any) -> tuple[list[Any], bool]:
-        """See `Growing.make`."""
-        while self._ids and self._ids[next(reversed(self._ids))] >= since:
-            self._ids.popitem()
+    def make(self, since: int, stop: int, before: Sequence[Any], last: Any) -> tuple[Any, bool]:
+        """See `Reading.make`."""
         bare, nameless, is_over = _bare(self.raws[since:stop])
         self.bare, self.nameless = {since + at for at in bare}, {since + at for at in nameless}
-        self._mended.clear()
-        items, stays = _reasoned(self._items(since, stop), self.bench)
+        self._repaired.clear()
+        items, stays = _reasoned(self._items(since, stop), self.log)
         return items, is_over and stays
 
     def ending(self, last: Any) -> list[Any]:
-        """See `Growing.ending`."""
+        """See `Reading.ending`."""
         if last is not None:
             return []
-        self.bench.tell(0, "there was no item")
-        return [_WIRE.user(BEGIN)]
+        self.log.report(0, "there was no item")
+        return [self.wire.user(BEGIN)]
 
     def _items(self, since: int, stop: int) -> list[Any]:
         """Every item as it is to be sent, but for reasoning that nothing follows."""
@@ -171,43 +148,53 @@ class History(Growing):
         for at in range(since, stop):
             kind = self.kinds[at]
             if at in self.bare:
-                self.bench.put_by(at, _BARE, [self.raws[at]])
-            elif kind in _OUTPUTS and self._is_moved(self._spot(at)):
+                self.log.remove(at, _BARE, self.raws[at])
+            elif kind in _OUTPUTS and self._is_moved(self._here(at)):
                 made += self._left(at)
             elif self._is_orphan(at):
-                made.append(self._aside(at, _ORPHANS[kind]))
+                message = self.wire.parse(self.raws[at], f"input[{at}]")
+                made.append(self.wire.user(self.log.set_aside(at, _ORPHANS[kind], message)))
+            elif kind in _CALLS:
+                self._name(at)
+                made += self._item(at) + self._answer_to(at)
             else:
                 made += self._item(at)
-                made += self._answer_to(at) if kind in _CALLS else []
         return made
 
     def _is_orphan(self, at: int) -> bool:
         """Whether an item goes because no answer can be made up for it, or it answers nothing."""
-        kind, spot = self.kinds[at], self._spot(at)
+        kind, here = self.kinds[at], self._here(at)
         if kind == _APPROVES:
-            return spot not in self.pairs.calls and spot not in self.alone
-        return kind in _ORPHANS and spot not in self.pairs.answers
+            return self._is_left_over(here)
+        return kind in _ORPHANS and here not in self.pairs.answers
+
+    def _name(self, at: int) -> None:
+        """Give a call an id: within its reply, none may come again."""
+        run, _ = here = self._here(at)
+        taken = {self.names[call] for call in self._batches[run] if call < here}
+        own = self.own_id(at, field(self.raws[at], "call_id"), taken, _legal_call_id)
+        self.names[here] = own
 
     def _item(self, at: int) -> list[Any]:
         """An item under ids of its own; none if it may not stand there."""
         raw, kind = self.raws[at], self.kinds[at]
         new: dict[str, Any] = {}
         if kind == "compaction_trigger" and at < len(self.raws) - 1:
-            self.bench.tell(at, "a compaction_trigger was not the last")
+            self.log.report(at, "a compaction_trigger was not the last")
             return []
         name = field(raw, "id")
         own = kind != "message" or field(raw, "role") == "assistant"
         if own and name is not None and not self._is_free(name, kind):
-            is_known = isinstance(name, str) and name in self._ids
+            is_known = isinstance(name, str) and name in self.ids
             if is_known and kind in ("reasoning", "item_reference"):
-                self.bench.put_by(at, f"the same {kind} stood twice", [raw])
+                self.log.remove(at, f"the same {kind} stood twice", raw)
                 return []
-            self.bench.tell(at, "an item had an id that is not legal or not its own")
+            self.log.report(at, "an item had an id that is not legal or not its own")
             new["id"] = None
         if at in self.nameless:
             new["id"] = None
         elif own and isinstance(name, str):
-            self._ids.setdefault(name, at)
+            self.ids.setdefault(name, at)
         new.update(self._called(at))
         if not new:
             return [raw]
@@ -215,7 +202,7 @@ class History(Growing):
         return [{key: value for key, value in kept.items() if key != "id" or value is not None}]
 
     def _is_free(self, name: Any, kind: str) -> bool:
-        if not isinstance(name, str) or not _legal_id(name) or name in self._ids:
+        if not isinstance(name, str) or not _legal_id(name) or name in self.ids:
             return False
         if kind in _PREFIXES or kind in _CALLERS or kind == "item_reference":
             return name.startswith(_PREFIXES.get(kind, ""))
@@ -223,80 +210,68 @@ class History(Growing):
 
     def _called(self, at: int) -> dict[str, Any]:
         """What must be set in a call or output: the id of the call, arguments as text."""
-        raw, kind, spot = self.raws[at], self.kinds[at], self._spot(at)
-        call = spot if kind in _CALLS else self.pairs.calls.get(spot)
+        raw, kind, here = self.raws[at], self.kinds[at], self._here(at)
+        call = here if kind in _CALLS else self.pairs.calls.get(here)
         new: dict[str, Any] = {}
         name = None if call is None else self.names.get(call)
         if name is not None and name != (field(raw, "call_id") or field(raw, "id")):
             new["call_id"] = name
         if kind in _TEXTS and not isinstance(field(raw, _TEXTS[kind]), str):
             given = field(raw, _TEXTS[kind])
-            self.bench.tell(at, "the arguments of a call were not text")
+            self.log.report(at, "the arguments of a call were not text")
             new[_TEXTS[kind]] = "" if given is None else as_json(given, f"input[{at}]")
         if call is not None and kind in _OUTPUTS and kind != f"{self.kinds[call[1]]}_output":
-            self.bench.tell(at, "a result was of another type than its call")
+            self.log.report(at, "a result was of another type than its call")
             new["type"] = f"{self.kinds[call[1]]}_output"
         texts = ("function_call_output", "custom_tool_call_output", "local_shell_call_output")
         if kind in texts and field(raw, "output") is None:
-            self.bench.tell(at, "a result had no output")
+            self.log.report(at, "a result had no output")
             new["output"] = ""
         return new
 
     # ── outputs ──────────────────────────────────────────────────────────────────────
 
-    def _is_moved(self, spot: Location) -> bool:
+    def _is_moved(self, result: At) -> bool:
         """Whether an output does not stay where it stands."""
-        call = self.pairs.calls.get(spot)
+        call = self.pairs.calls.get(result)
         if call is None:
-            return spot not in self.alone
-        return self._is_mended(call[0]) and not _is_async(self.raws[call[1]])
+            return self._is_left_over(result)
+        return self._is_repaired(call[0]) and not _is_async(self.raws[call[1]])
 
-    def _is_mended(self, run: int) -> bool:
+    def _is_repaired(self, run: int) -> bool:
         """Whether a reply has a call that must be answered and is not, or late."""
-        if run not in self._mended:
-            self._mended[run] = any(map(self._lacks, self.batches.get(run, ())))
-        return self._mended[run]
+        if run not in self._repaired:
+            self._repaired[run] = any(map(self._lacks, self._batches.get(run, ())))
+        return self._repaired[run]
 
-    def _is_late(self, spot: Location) -> bool:
+    def is_late(self, result: At) -> bool:
         """Whether the model spoke between a call that must be answered and this output."""
-        call = self.pairs.calls[spot]
-        return spot[0] > call[0] and not _is_async(self.raws[call[1]])
+        call = self.pairs.calls[result]
+        return result[0] > call[0] and not _is_async(self.raws[call[1]])
 
     def _left(self, at: int) -> list[Any]:
         """The line in place of an output that does not stay."""
-        spot = self._spot(at)
-        if spot in self.pairs.calls:
-            return [_WIRE.user(MOVED)] if self._is_late(spot) else []
-        if _is_ours(self.raws[at]):
-            return []
-        stray = spot in self.pairs.strays
-        what = "a tool result without its call" if stray else "a second result of one call"
-        return [self._aside(at, what)]
-
-    def _aside(self, at: int, what: str) -> dict[str, Any]:
-        kept = outputs_in(_WIRE.parse(self.raws[at], f"input[{at}]"))
-        return _WIRE.user(self.bench.set_aside(at, what, kept))
+        here, raw = self._here(at), self.raws[at]
+        if here in self.pairs.calls:
+            return [self.wire.user(MOVED)] if self.is_late(here) else []
+        return [] if _is_ours(raw) else [self.wire.user(self.left_over(here, raw))]
 
     def _answer_to(self, at: int) -> list[Any]:
-        """What stands directly behind a call: its output, if its reply had to be mended."""
-        raw, call = self.raws[at], self._spot(at)
-        spot = self.pairs.answers.get(call)
-        tool = str(field(raw, "name") or self.kinds[at])
-        if spot is None:
-            if not self._lacks(call):
-                return []
-            self.bench.tell(at, "a call had no result", where=tool)
-            return [_interrupted(self.kinds[at], self.names[call])]
-        if not self._is_moved(spot):
+        """What stands directly behind a call: its output, if its reply had to be repaired."""
+        call = self._here(at)
+        result = self.pairs.answers.get(call)
+        if (result is None and not self._lacks(call)) or (result and not self._is_moved(result)):
             return []
-        if self._is_late(spot):
-            self.bench.tell(spot[1], "a result came late", where=f"{tool} result")
-        late, new = self.raws[spot[1]], self._called(spot[1])
+        for _ in self.answered([call], lambda result: not self.is_late(result)):
+            pass
+        if result is None:
+            return [_interrupted(self.kinds[at], self.names[call])]
+        late, new = self.raws[result[1]], self._called(result[1])
         return [{**copy_of(late), **new} if new else late]
 
 
-def _reasoned(items: list[Any], bench: RepairLog) -> tuple[list[Any], bool]:
-    """The items without reasoning whose follower was left out in mending.
+def _reasoned(items: list[Any], log: RepairLog) -> tuple[list[Any], bool]:
+    """The items without reasoning whose follower was left out in repair.
 
     And whether that is so whatever else follows.
     """
@@ -304,7 +279,7 @@ def _reasoned(items: list[Any], bench: RepairLog) -> tuple[list[Any], bool]:
     made = []
     for at, item in enumerate(items):
         if at in bare:
-            bench.put_by(at, _BARE, [item])
+            log.remove(at, _BARE, item)
         elif at in nameless:
             made.append({key: value for key, value in copy_of(item).items() if key != "id"})
         else:
@@ -336,6 +311,10 @@ def _bare(items: Sequence[Any]) -> tuple[set[int], set[int], bool]:
         if cut and speaks and kind in _PREFIXES and field(item, "id") is not None:
             nameless.add(at)
     return bare | set(waiting), nameless, not waiting and not cut
+
+
+def _legal_call_id(name: str) -> bool:
+    return 0 < len(name) <= _ID_LENGTH
 
 
 def _kind(raw: Any) -> str:

@@ -1,1 +1,1 @@
-"""Making a broken history legal without losing any of it (`ullage.wires.repair.mend`)."""
+"""Making a broken history legal without losing any of it (`ullage.wires.repair.apply`)."""

@@ -1,22 +1,26 @@
-"""What mending has in common: which result answers which call, ids, and what is told.
+"""What repairing has in common: pairs, ids, what is set aside and what is reported.
 
-A call and a result are known by their spot: the index of the message and the number of the
-block or call within it.
+A call and a result are known by where they stand: the index of the message and the number of
+the block or call within it.
 """
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from bisect import bisect_right
+from collections.abc import Callable, Container, Iterator, Mapping, Sequence
 from typing import Any, TypeAlias
 
+from msgspec import Struct
+
 from ullage.history import canon
+from ullage.history.pairing import INTERRUPTED, At, Pairing
 from ullage.history.transcript import Transcript
 from ullage.values.effects import Output
 from ullage.values.events import Event
 from ullage.values.messages import Message
 from ullage.values.notices import aside
-from ullage.wires.base import plain, unmarked
+from ullage.wires.base import Format, plain, unmarked
 
 __all__ = [
     "BEGIN",
@@ -24,134 +28,108 @@ __all__ = [
     "GO_ON",
     "INTERRUPTED",
     "MOVED",
-    "Growing",
-    "Location",
-    "Pairs",
+    "At",
+    "Made",
+    "Reading",
     "RepairLog",
+    "Reports",
     "copy_of",
+    "in_order",
     "is_blank",
     "is_object",
     "new_id",
-    "outputs_in",
 ]
 
-INTERRUPTED = "[ullage: this call was interrupted; it has no result]"
 MOVED = "[ullage: a result that came late now stands behind its call]"
 EMPTY = "[ullage: this message was empty]"
 BEGIN = "[ullage: what stood before was not kept]"
 GO_ON = "[ullage: go on]"
 
-Location: TypeAlias = tuple[int, int]
+Reports: TypeAlias = tuple[tuple[int, Event], ...]
+"""What was repaired, each with the message it was repaired at."""
 
 
-class Pairs:
-    """Which call each result answers. Fed in order, it never looks ahead.
-
-    A result answers the open call of its id in the newest message that has one, there the
-    first. A result of ours (`INTERRUPTED`) leaves its call open for a real one.
-
-    Attributes:
-        answers: the result of each answered call.
-        calls: the call that each result answers; a result not in here is left over.
-        open: the calls of each id that have no real result yet, in order.
-        strays: of the results left over, those of no call known before them.
-        joined: the calls that were answered, or answered otherwise, since this was emptied.
-    """
-
-    def __init__(self) -> None:
-        self.answers: dict[Location, Location] = {}
-        self.calls: dict[Location, Location] = {}
-        self.strays: set[Location] = set()
-        self.joined: list[Location] = []
-        self.open: dict[str, list[Location]] = {}
-
-    def call(self, name: str, spot: Location) -> None:
-        """A call with this id stands here."""
-        self.open.setdefault(name, []).append(spot)
-
-    def result(self, name: str, spot: Location, *, ours: bool) -> None:
-        """A result with this id stands here."""
-        waiting = self.open.get(name)
-        if waiting is None:
-            self.strays.add(spot)
-        elif ours:
-            self.join([call for call in waiting if call not in self.answers], spot)
-        else:
-            call = self.join(waiting, spot)
-            if call is not None:
-                waiting.remove(call)
-
-    def join(self, waiting: Sequence[Location], spot: Location) -> Location | None:
-        """Let a result answer the first of the calls in the newest message, if there is one."""
-        if not waiting:
-            return None
-        call = next(call for call in waiting if call[0] == waiting[-1][0])
-        self.calls.pop(self.answers.get(call, spot), None)
-        self.answers[call], self.calls[spot] = spot, call
-        self.joined.append(call)
-        return call
+def in_order(reports: Reports) -> tuple[Event, ...]:
+    """The events in order of place, each once."""
+    placed = sorted(reports, key=lambda report: report[0])
+    return tuple(dict.fromkeys(event for _, event in placed))
 
 
 class RepairLog:
-    """Where a history is mended: gathers what is set aside and what is told of it."""
+    """What is set aside and reported while messages are made."""
 
     def __init__(self) -> None:
-        self._outputs: list[Output] = []
-        self._told: list[tuple[int, Event]] = []
+        self.outputs: list[Output] = []
+        self.reports: list[tuple[int, Event]] = []
 
-    def tell(self, at: int, why: str, ref: str | None = None, *, where: str = "") -> None:
-        """Tell of one thing mended at a message."""
+    def report(self, at: int, why: str, ref: str | None = None, *, where: str = "") -> None:
+        """Report one thing that was repaired at a message."""
         place = f"message {at + 1}{where and ', '}{where}"
-        self._told.append((at, Event(kind="repaired", where=place, why=why, ref=ref)))
+        self.reports.append((at, Event(kind="repaired", where=place, why=why, ref=ref)))
 
-    def put_by(self, at: int, why: str, raws: Iterable[Any]) -> None:
-        """Keep raw things that leave no line in the view: only the event names their ref."""
-        texts = [canon.canonical_json(unmarked(raw)) for raw in raws]
-        outputs = [Output(canon.ref_of(text, "block"), text, "block") for text in texts]
-        self._outputs += outputs
-        self.tell(at, why, outputs[0].ref if outputs else None)
+    def remove(self, at: int, why: str, raw: Any) -> None:
+        """Keep a raw thing that leaves no line in the view: only the event names its ref."""
+        text = canon.canonical_json(unmarked(raw))
+        self.outputs.append(Output(canon.ref_of(text, "block"), text, "block"))
+        self.report(at, why, self.outputs[-1].ref)
 
-    def set_aside(self, at: int, what: str, outputs: Iterable[Output]) -> str:
-        """Keep something that may not stand in the view; returns the line that names it."""
-        kept = [output for output in outputs if output.text]
-        self._outputs += kept
-        self.tell(at, f"{what} was set aside", kept[0].ref if kept else None)
+    def set_aside(self, at: int, what: str, message: Message) -> str:
+        """Keep what a message holds, which may not stand there; returns the line that names it."""
+        kept = [output for output in _outputs_in(message) if output.text]
+        self.outputs += kept
+        self.report(at, f"{what} was set aside", kept[0].ref if kept else None)
         return aside(what, [(output.ref, len(output.text)) for output in kept])
 
-    def told(self) -> tuple[tuple[Output, ...], tuple[Event, ...]]:
-        """What was set aside, and the events in order of place; each once."""
-        told = dict.fromkeys(sorted(self._told, key=lambda pair: pair[0]))
-        outputs = {output.ref: output for output in self._outputs}
-        return tuple(outputs.values()), tuple(dict.fromkeys(event for _, event in told))
 
-    def mark(self) -> tuple[int, int]:
-        """How far it has come, for `back_to`."""
-        return len(self._outputs), len(self._told)
-
-    def back_to(self, mark: tuple[int, int]) -> None:
-        """Forget what was gathered since."""
-        del self._outputs[mark[0] :], self._told[mark[1] :]
-
-    def clear(self) -> None:
-        """Forget everything."""
-        self.back_to((0, 0))
+def _outputs_in(message: Message) -> Iterator[Output]:
+    transcript = Transcript(b"")
+    transcript.append(message, b"")
+    for number in range(len(message.parts)):
+        yield from transcript.outputs(0, number)
 
 
-class Growing(ABC):
-    """A history of one format: what was read of it, and what comes of it.
+class Made(Struct, frozen=True):
+    """What some messages in a row became.
 
     Attributes:
-        raws: the raw messages.
-        bench: what is told of mending them.
-        pairs: which call each result answers.
-        stale: of the messages made last, those of `ullage.wires.repaired.Repaired.stale`.
+        messages: what is to be sent.
+        is_closed: whether that is so whatever follows, but for a late result.
+        outputs: what was set aside.
+        reports: what was repaired.
+        stale: of the messages, those of `ullage.wires.repaired.Repaired.stale`.
+        ids: the ids up to here that may not come again, and where each stands.
     """
 
-    def __init__(self) -> None:
-        self.raws: list[Any] = []
-        self.bench = RepairLog()
-        self.pairs = Pairs()
+    messages: list[Any]
+    is_closed: bool
+    outputs: tuple[Output, ...]
+    reports: Reports
+    stale: tuple[int, ...]
+    ids: dict[str, int]
+
+
+class Reading(ABC):
+    """One history of one format: what was read of it, and what comes of it.
+
+    Attributes:
+        raws: the raw messages, all of them.
+        pairs: which call each result answers.
+        log: what is reported while messages are made.
+        ids: the ids that may not come again, and where each stands.
+        stale: the messages made of those that `Repaired.stale` names.
+        said: the messages of the model that were read, in order.
+    """
+
+    wire: Format
+
+    def __init__(self, raws: Sequence[Any], pairs: Pairing) -> None:
+        self.raws = raws
+        self.pairs = pairs
+        self.log = RepairLog()
+        self.ids: dict[str, int] = {}
         self.stale: list[Any] = []
+        self.said: list[int] = []
+        self._joined: list[tuple[int, int]] = []
 
     @abstractmethod
     def read(self, at: int) -> None:
@@ -159,68 +137,114 @@ class Growing(ABC):
 
     @abstractmethod
     def opens(self, at: int) -> bool:
-        """Whether the model begins to speak here, so that a segment may end before it."""
+        """Whether the model begins to speak here. Asked before it is read."""
 
     @abstractmethod
-    def make(self, since: int, stop: int, count: int, last: Any) -> tuple[list[Any], bool]:
+    def make(self, since: int, stop: int, before: Sequence[Any], last: Any) -> tuple[Any, bool]:
         """What some messages become, and whether that is so whatever else follows.
 
         Args:
             since: the first raw message: 0, or where the model begins to speak.
             stop: one past the last: the end, or where the model begins to speak.
-            count: how many messages everything before became.
-            last: the last of those, or None.
+            before: what everything before became.
+            last: the last of those messages, or None.
         """
+
+    @abstractmethod
+    def tool(self, call: At) -> str:
+        """What an event calls the tool of a call."""
 
     def ending(self, last: Any) -> list[Any]:
         """What is to stand at the end, behind ``last`` (None if there is no message)."""
         return []
 
-    def look_again(self, at: int) -> None:
-        """A message has other cache markers now, and nothing else."""
-        return
+    def place(self, at: At) -> int:
+        """The index of the message of a call or result."""
+        return at[0]
 
-    def spots(self, at: int) -> Iterable[Location]:
-        """Where in a message results may stand."""
-        return ((at, 0),)
+    def made(
+        self, since: int, stop: int, before: Sequence[Any], last: Any, ids: Mapping[str, int]
+    ) -> Made:
+        """What some messages become, from what the ones before became. See `make`."""
+        self.log, self.ids, self.stale = RepairLog(), dict(ids), []
+        messages, is_closed = self.make(since, stop, before, last)
+        if stop == len(self.raws):
+            messages += self.ending(messages[-1] if messages else last)
+        stale = set(map(id, self.stale))
+        places = tuple(at for at, message in enumerate(messages) if id(message) in stale)
+        log = self.log
+        outputs, reports = tuple(log.outputs), tuple(log.reports)
+        return Made(messages, is_closed, outputs, reports, places, self.ids)
 
-    def place(self, spot: Location) -> int:
-        """The index of the message of a spot."""
-        return spot[0]
+    def crosses(self, boundary: int) -> bool:
+        """Whether a result read stands behind a boundary, and its call before it."""
+        return any(call < boundary <= result for call, result in self._joined)
 
-    def answered(self, at: int) -> list[int]:
-        """The messages whose calls a message answers."""
-        calls = self.pairs.calls
-        return [self.place(calls[spot]) for spot in self.spots(at) if spot in calls]
+    def answer(
+        self,
+        at: At,
+        id: str,
+        tool: str = "",
+        *,
+        is_placeholder: bool = False,
+        is_free: bool = False,
+    ) -> None:
+        """A result stands here. See `Pairing.result`."""
+        pairs = self.pairs
+        call = pairs.result(at, id, tool, is_placeholder=is_placeholder, is_free=is_free)
+        if call is not None:
+            self._joined.append((self.place(call), self.place(at)))
 
-    def joined(self) -> list[int]:
-        """The messages with calls that were answered since this was last asked."""
-        places = [self.place(call) for call in self.pairs.joined]
-        self.pairs.joined.clear()
-        return places
+    def is_late(self, result: At) -> bool:
+        """Whether the model spoke between a call and this result."""
+        call = self.pairs.calls.get(result)
+        if call is None:
+            return False
+        return bisect_right(self.said, call[0]) < bisect_right(self.said, result[0])
+
+    def answered(
+        self, calls: Sequence[At], stays: Callable[[At], bool]
+    ) -> Iterator[tuple[At, At | None]]:
+        """Each call with its result. Reports what has none, and what does not stay in place."""
+        for call in calls:
+            result = self.pairs.answers.get(call)
+            if result is None:
+                self.log.report(self.place(call), "a call had no result", where=self.tool(call))
+            elif not stays(result):
+                late = self.is_late(result)
+                why = "a result came late" if late else "a result did not stand behind its call"
+                where = f"{self.tool(call)} result"
+                self.log.report(self.place(result), why, where=where)
+            yield call, result
+
+    def left_over(self, result: At, raw: Any) -> str:
+        """The line in place of a result that answers no call, or one that has an answer."""
+        at = self.place(result)
+        stray = result in self.pairs.strays
+        what = "a tool result without its call" if stray else "a second result of one call"
+        return self.log.set_aside(at, what, self.wire.parse(raw, f"{self.wire.key}[{at}]"))
+
+    def own_id(self, at: int, name: Any, taken: Container[str], legal: Callable[[str], Any]) -> str:
+        """An id for the call at a message: its own, or one derived from it, which is reported."""
+        own = new_id(name, taken, legal)
+        if own != name:
+            self.log.report(at, "a call had an id that is not legal or not its own")
+        return own
 
 
-def new_id(name: Any, taken: Callable[[str], bool], legal: Callable[[str], bool]) -> str:
+def new_id(name: Any, taken: Container[str], legal: Callable[[str], Any]) -> str:
     """An id for a call: its own if that is legal and free, else one derived from it."""
     base = name if isinstance(name, str) else ""
     if not legal(base):
         base = f"call_{canon.ref_of(str(name))}"
     found, number = base, 1
-    while taken(found):
+    while found in taken:
         number += 1
         found = f"{base}_{number}"
         if not legal(found):
             base = f"call_{canon.ref_of(base)}"
             found = f"{base}_{number}"
     return found
-
-
-def outputs_in(message: Message) -> Iterator[Output]:
-    """What everything in a message is set aside as."""
-    transcript = Transcript(b"")
-    transcript.append(message, b"")
-    for number in range(len(message.parts)):
-        yield from transcript.outputs(0, number)
 
 
 def is_blank(text: Any) -> bool:

@@ -19,8 +19,8 @@ from functools import partial
 from hashlib import blake2b
 from typing import Any
 
+from lab.replay.past import Block, Frame, Past, Shown
 from ullage.replay.evidence.demands import Demand, Demands
-from ullage.replay.evidence.past import Block, Frame, Past, Shown
 from ullage.replay.evidence.sight import lines_of
 
 __all__ = [

@@ -4,9 +4,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.replay.evidence.conversation import call, errand, run_of, told, user
-from ullage.replay.compare.bootstrap import paired
-from ullage.replay.evidence.curves import (
+from lab.replay.compare.bootstrap import paired
+from lab.replay.curves import (
     Life,
     Touch,
     farthest,
@@ -16,6 +15,7 @@ from ullage.replay.evidence.curves import (
     touches,
     waste,
 )
+from tests.replay.evidence.conversation import call, errand, run_of, told, user
 
 RUN = run_of(
     user("Go."),

@@ -1,4 +1,4 @@
-"""What a frame policy may look at: the history up to now, in parts that may be left out."""
+"""What a frame policy may look at, the history up to now, and what its view opens."""
 
 from __future__ import annotations
 
@@ -8,12 +8,18 @@ from typing import Any, TypeAlias
 
 from msgspec import Struct
 
+from ullage.replay.budgets import asked_output_tokens
+from ullage.replay.cost.prefix import head_of
+from ullage.replay.evidence.refs import named_by_us
 from ullage.replay.evidence.story import Story
 from ullage.replay.gates import Judge
+from ullage.replay.readers import Run
+from ullage.values.limits import Limits
 from ullage.values.messages import Text, ToolResult
+from ullage.values.notices import Pointer
 from ullage.wires import Change
 
-__all__ = ["Block", "Frame", "Past", "Shown"]
+__all__ = ["Block", "Frame", "PageLibrary", "Past", "Shown", "budget_of"]
 
 Block: TypeAlias = range
 """Messages that stay or go together: a reply with its results, or what a user says."""
@@ -98,3 +104,37 @@ Edited: TypeAlias = Mapping[int, Any]
 Memo: TypeAlias = dict[tuple[int, tuple[Change, ...]], Any]
 Frame: TypeAlias = Callable[[Past, int], Shown]
 """A policy to compare with: a plain function from a past and a budget in tokens to a view."""
+
+
+class PageLibrary:
+    """Opens refs that return all there is under them in one page.
+
+    Attributes:
+        pages: what each ref opens.
+    """
+
+    def __init__(self) -> None:
+        """Nothing is kept yet."""
+        self.pages: Mapping[str, str] = {}
+
+    def page(self, pointer: Pointer) -> str:
+        """See `Library.page`."""
+        return self.pages.get(pointer.ref, "")
+
+    def whole(self, ref: str) -> str:
+        """See `Library.whole`."""
+        return self.pages.get(ref, "")
+
+    def leads(self, ref: str) -> Sequence[str]:
+        """See `Library.leads`."""
+        return ()
+
+    def named(self, text: str) -> Sequence[Pointer]:
+        """See `Library.named`."""
+        return named_by_us(text)
+
+
+def budget_of(run: Run, window_tokens: int, judge: Judge) -> int:
+    """The tokens that messages may take in a window: without the head, and with a reserve."""
+    prompt = Limits(window_tokens=window_tokens).prompt_tokens(asked_output_tokens(run))
+    return prompt - judge.text(head_of(run.request))

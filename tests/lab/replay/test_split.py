@@ -2,8 +2,8 @@
 
 from msgspec.structs import replace
 
+from lab.replay.split import SIDES, is_on
 from tests.replay.evidence.conversation import call, run_of, user
-from ullage.replay.split import SIDES, is_on
 
 
 def run(task, said="ok"):

@@ -9,15 +9,13 @@ from __future__ import annotations
 import time
 from collections.abc import Sequence, Set
 
+from lab.replay.adversaries import ADVERSARIES
+from lab.replay.frame import FRAMES, frame
+from lab.replay.past import Memo, PageLibrary, Past, budget_of
 from ullage.replay.boundaries import answer_of, boundaries
-from ullage.replay.budgets import budget_of
 from ullage.replay.cost.money import CostMeter, clocks_of
 from ullage.replay.cost.prefix import head_of
 from ullage.replay.cost.prices import Profile
-from ullage.replay.evidence.adversaries import ADVERSARIES
-from ullage.replay.evidence.frame import FRAMES, frame
-from ullage.replay.evidence.past import Memo, Past
-from ullage.replay.evidence.refs import PageLibrary
 from ullage.replay.evidence.score import watch_over
 from ullage.replay.gates import Judge, breaks_wire
 from ullage.replay.readers import Run

@@ -4,15 +4,15 @@ import json
 
 import pytest
 
+from lab.replay.adversaries import ADVERSARIES
+from lab.replay.frame import frame
+from lab.replay.past import budget_of
+from lab.replay.readonly import reads_only
+from lab.replay.service import cost_usd, serve
+from lab.replay.subjects import FrameSubject, SessionSubject
 from tests.replay.evidence.conversation import call, errand, run_of, told, user
 from ullage.presets import preset
-from ullage.replay.budgets import budget_of
 from ullage.replay.cost.prices import PROFILES
-from ullage.replay.evidence.adversaries import ADVERSARIES
-from ullage.replay.evidence.frame import frame
-from ullage.replay.evidence.readonly import reads_only
-from ullage.replay.evidence.service import cost_usd, serve
-from ullage.replay.evidence.subjects import FrameSubject, SessionSubject
 from ullage.replay.gates import Judge
 from ullage.replay.sessions import model_of, session_for
 from ullage.values.messages import ToolCall

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ullage.replay.compare.geometry import area, front, hypervolume
+from lab.replay.compare.geometry import area, front, hypervolume
 
 points = st.lists(st.tuples(st.floats(0, 2), st.floats(0, 2)), max_size=8)
 

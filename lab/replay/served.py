@@ -1,19 +1,19 @@
 """Full service of one run: what a policy costs once every miss is paid for.
 
-The service itself is `ullage.replay.evidence.service`; what many runs come to is
-`ullage.replay.compare.service`.
+The service itself is `lab.replay.service`; what many runs come to is
+`lab.replay.compare.service`.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence, Set
 
+from lab.replay.service import Serviced, serve
+from lab.replay.subjects import subject_for
 from ullage.replay.boundaries import boundaries
 from ullage.replay.cost.prices import Profile
 from ullage.replay.evidence.demands import Head, demands_of
-from ullage.replay.evidence.service import Serviced, serve
 from ullage.replay.evidence.story import Story
-from ullage.replay.evidence.subjects import subject_for
 from ullage.replay.readers import Run
 from ullage.wires import FORMATS
 

@@ -10,16 +10,14 @@ from collections.abc import Sequence
 
 from rich.table import Table
 
-from ullage.replay.budgets import Room, label_of
-from ullage.replay.compare.bootstrap import Interval
+from ullage.replay.budgets import label_of
 from ullage.replay.compare.cheapest import cheapest_of
 from ullage.replay.compare.columns import percent, table_with
-from ullage.replay.compare.comparison import Compared, Comparison, Curve
 from ullage.replay.compare.floors import Floor
 from ullage.replay.compare.spread import Spread
 from ullage.replay.compare.table import Row
 
-__all__ = ["cost_table", "curves_table", "evidence_table"]
+__all__ = ["cost_table", "evidence_table"]
 
 
 def evidence_table(rows: Sequence[Row], floors: Sequence[Floor]) -> Table:
@@ -60,48 +58,32 @@ def _keeps(row: Row) -> list[str]:
     ]
 
 
-def cost_table(rows: Sequence[Row], comparison: Comparison) -> Table:
+def cost_table(rows: Sequence[Row]) -> Table:
     """What the policies cost, in each room.
 
     Args:
         rows: one for each policy and room, over all runs.
-        comparison: the same policies beside each other.
     """
-    points = {(point.policy, point.room): point for point in comparison.points}
     best = {(each.name, each.room): each.policy for each in reversed(cheapest_of(rows))}
     profile = rows[0].charges[0].profile if rows and rows[0].charges else "no prices"
     title = f"then cost: what they cost under {profile}"
     table = table_with(title, ("policy",), _COSTS, told=_COSTS_TOLD)
     for row in rows:
+        charge = row.charges[0] if row.charges else None
         is_best = best.get((row.name, row.room)) == row.policy
-        table.add_row(row.policy, *_costs(row, points[row.policy, row.room], is_best))
+        table.add_row(
+            row.policy,
+            label_of(row.room),
+            _cost(charge.usd_share if charge else None, row, is_best),
+            _percents(charge.usd_share_median, charge.usd_share_worst_tenth) if charge else "",
+        )
     return table
 
 
-_COSTS = (
-    *("budget", "cost", "median,\nworst tenth", "full\nservice", "failed\ncalls", "skill"),
-    *("visible\nto first", "cost\nto first"),
-)
+_COSTS = ("budget", "cost", "median,\nworst tenth")
 _COSTS_TOLD = (
     "in brackets below a floor; starred is the cheapest of those that reach every floor",
-    "full service: with every miss paid for · skill: 0 is as good as recency, 1 as an oracle",
-    "to first: percentage points beside the first policy, and where 95 in 100 drawings lie",
 )
-
-
-def _costs(row: Row, point: Compared, is_best: bool) -> list[str]:
-    charge, service = row.charges[0] if row.charges else None, row.service
-    usd = next(iter(service.usd.values()), None) if service else None
-    return [
-        label_of(row.room),
-        _cost(charge.usd_share if charge else None, row, is_best),
-        _percents(charge.usd_share_median, charge.usd_share_worst_tenth) if charge else "",
-        _cost(usd.pooled if usd else None, row, is_best=False),
-        f"{service.failed:,}" if service else "",
-        "" if point.skill is None else f"{point.skill:+.2f}",
-        _interval(point.visible),
-        _interval(point.cost),
-    ]
 
 
 def _cost(share: float | None, row: Row, is_best: bool) -> str:
@@ -117,36 +99,3 @@ def _beside(spread: Spread) -> str:
 
 def _percents(*shares: float | None) -> str:
     return ", ".join(percent(share) for share in shares)
-
-
-def _interval(found: Interval | None) -> str:
-    """In percentage points, with where it lies in 95 of 100 drawings."""
-    if found is None:
-        return ""
-    return f"{found.mean * 100:+.0f} ({found.low * 100:+.0f} to {found.high * 100:+.0f})"
-
-
-def curves_table(curves: Sequence[Curve]) -> Table:
-    """The policies over several budgets."""
-    told = (
-        "AUC: the mean of what is visible over the budgets · hypervolume: of tokens and visible",
-        "together, the larger the better",
-    )
-    headings = ("budgets", "runs", "AUC", "to first", "hypervolume", "at full service")
-    table = table_with("over several budgets", ("policy",), headings, told=told)
-    for curve in curves:
-        service = curve.service_hypervolume
-        table.add_row(
-            curve.policy,
-            _rooms(curve.rooms),
-            f"{curve.runs:,}",
-            percent(curve.auc),
-            _interval(curve.auc_to_first),
-            f"{curve.hypervolume:.2f}",
-            "" if service is None else f"{service:.2f}",
-        )
-    return table
-
-
-def _rooms(rooms: Sequence[Room]) -> str:
-    return " ".join(map(label_of, rooms))

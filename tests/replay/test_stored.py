@@ -7,8 +7,8 @@ from ullage import ConfigError, Limits, Session
 from ullage.replay.boundaries import boundaries
 from ullage.replay.cost.prices import PROFILES
 from ullage.replay.gates import Judge
-from ullage.replay.living import lived
 from ullage.replay.sessions import model_of
+from ullage.replay.stored import from_store
 from ullage.stores import MemoryStore
 
 WINDOW = 16_000
@@ -38,7 +38,7 @@ def test_every_view_that_was_sent_is_shown_again(format, policy):
     run, store = small_run(format), MemoryStore()
     run.request.pop("model", None)
     session, views = live(run, store, policy)
-    found = lived(run, store, profiles=PROFILE, window_tokens=WINDOW)
+    found = from_store(run, store, profiles=PROFILE, window_tokens=WINDOW)
     assert found.policy == session.settings.policy.name
     assert found.unfit == 0
     shown = [sum(sizes) - sizes[0] for sizes in found.trace.sizes]
@@ -51,8 +51,8 @@ def test_nothing_is_decided_anew_and_the_ledger_is_only_read():
     run, store = small_run("openai-chat"), MemoryStore()
     live(run, store)
     before = store.refs("")
-    roomy = lived(run, store, profiles=PROFILE, window_tokens=WINDOW)
-    small = lived(run, store, profiles=PROFILE, window_tokens=WINDOW // 2)
+    roomy = from_store(run, store, profiles=PROFILE, window_tokens=WINDOW)
+    small = from_store(run, store, profiles=PROFILE, window_tokens=WINDOW // 2)
     assert store.refs("") == before
     assert {mark.ref for mark in small.trace.marks} <= {mark.ref for mark in roomy.trace.marks}
     assert small.unfit > 0, "turns that do not fit the smaller window are told, and not cut"
@@ -65,6 +65,6 @@ def test_a_history_the_ledger_does_not_know_is_told():
     live(run, store)
     other.messages[0] = {"role": "user", "content": "something else"}
     with pytest.raises(ConfigError, match="no session with this history"):
-        lived(other, store, profiles=PROFILE)
+        from_store(other, store, profiles=PROFILE)
     with pytest.raises(ConfigError, match="no session with this history"):
-        lived(run, store, profiles=PROFILE, tenant="somebody else")
+        from_store(run, store, profiles=PROFILE, tenant="somebody else")

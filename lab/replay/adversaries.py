@@ -22,9 +22,9 @@ from hashlib import blake2b
 from itertools import islice
 from typing import Any
 
+from lab.replay.frame import newest, with_note
+from lab.replay.past import Frame, Past, Shown
 from ullage.replay.evidence.atoms import atoms_in
-from ullage.replay.evidence.frame import newest, with_note
-from ullage.replay.evidence.past import Frame, Past, Shown
 from ullage.replay.evidence.texts import plain
 
 __all__ = ["ADVERSARIES"]

@@ -2,12 +2,12 @@
 
 import pytest
 
+from lab.replay.compare.service import service_of, service_table
+from lab.replay.served import full_service
+from lab.replay.service import cost_usd
+from tests.lab.replay.test_service import served as serviced_alone
 from tests.replay.evidence.conversation import errand
-from tests.replay.evidence.test_service import served as serviced_alone
-from ullage.replay.compare.service import service_of, service_table
 from ullage.replay.cost.prices import PROFILES
-from ullage.replay.evidence.service import cost_usd
-from ullage.replay.served import full_service
 
 PROFILES_ASKED = [PROFILES["anthropic-5m"], PROFILES["openai-5"]]
 

@@ -1,6 +1,6 @@
-"""A live session, turn by turn, as its ledger tells it.
+"""A session, turn by turn, made again from its history and its store.
 
-What a session decided stands in its store, under the chain of its history. So the history and
+What a session decided is in its store, under the chain of its history. So the history and
 the store give every view again: each prefix that was sent is fitted by a session that shows
 what the ledger holds and decides nothing itself. The store is only read.
 
@@ -35,10 +35,10 @@ from ullage.turn import State
 from ullage.values.limits import Limits
 from ullage.wires import FORMATS
 
-__all__ = ["Lived", "lived"]
+__all__ = ["Stored", "from_store"]
 
 
-class Lived(Struct, frozen=True, kw_only=True):
+class Stored(Struct, frozen=True, kw_only=True):
     """One session as it went.
 
     Attributes:
@@ -56,7 +56,7 @@ class Lived(Struct, frozen=True, kw_only=True):
     unfit: int
 
 
-def lived(
+def from_store(
     run: Run,
     store: Store,
     *,
@@ -64,7 +64,7 @@ def lived(
     window_tokens: int | None = None,
     policy: str | None = None,
     tenant: str = "",
-) -> Lived:
+) -> Stored:
     """Show a session again from its history and its store.
 
     Args:
@@ -106,7 +106,7 @@ def lived(
         meter.take(number, history, wire.history(fitted), judge.tokens(answer_of(run, length)))
         if meter.newest is not None:
             tracer(session.window, meter.newest)
-    return Lived(
+    return Stored(
         policy=opened.policy,
         trace=tracer.trace(opened.policy),
         story=tracer.story(run.id),

@@ -4,14 +4,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from lab.replay.adversaries import ADVERSARIES
+from lab.replay.frame import FRAMES, MASKED, frame
+from lab.replay.framed import FRAME_NAMES, replay_frame
+from lab.replay.past import Memo, Past
 from tests import histories
 from tests.replay.evidence.conversation import call, errand, run_of, told, user
 from ullage.replay.boundaries import boundaries
 from ullage.replay.cost.prices import PROFILES
-from ullage.replay.evidence.adversaries import ADVERSARIES
-from ullage.replay.evidence.frame import FRAMES, MASKED, frame
-from ullage.replay.evidence.past import Memo, Past
-from ullage.replay.framed import FRAME_NAMES, replay_frame
 from ullage.replay.gates import Judge
 from ullage.replay.readers import Run
 from ullage.replay.run import replay_run

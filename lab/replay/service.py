@@ -19,12 +19,12 @@ from typing import Any, Protocol
 from msgspec import Struct
 from msgspec.structs import asdict
 
+from lab.replay.readonly import reads_only
 from ullage.replay.boundaries import boundaries
 from ullage.replay.cost.cache import Caches, Totals, total_usd
 from ullage.replay.cost.prefix import head_of
 from ullage.replay.cost.prices import Profile
 from ullage.replay.evidence.demands import Demand, Demands
-from ullage.replay.evidence.readonly import reads_only
 from ullage.replay.evidence.refs import Library, Shelf, Stub, holds_in, question, stubs_in
 from ullage.replay.evidence.sight import Sight
 from ullage.replay.evidence.story import Story

@@ -3,10 +3,11 @@
 import pytest
 from msgspec.structs import replace
 
+from lab.replay.compare.comparison import compared
+from lab.replay.compare.standings import curves_table, standings_table
+from lab.replay.many import SERVED, TRIED
 from tests.replay.evidence.conversation import errand
-from ullage.replay.compare.comparison import compared
-from ullage.replay.compare.floors import FLOORS, Floor
-from ullage.replay.compare.standings import cost_table, curves_table, evidence_table
+from ullage.replay.compare.floors import FLOORS
 from ullage.replay.compare.table import rows_of
 from ullage.replay.cost.prices import PROFILES
 from ullage.replay.many import Job, Kept, replay_all
@@ -16,11 +17,11 @@ FREE = [replace(floor, limit=100.0 if floor.is_most else 0.0) for floor in FLOOR
 """Floors that everything passes."""
 
 
-def found_with(policies, rooms, runs=(1, 2), **job):
+def found_with(policies, rooms, runs=(1, 2), engine=TRIED):
     wanted = (("errands", replace(errand(seed), id=f"errand {seed}"), 0) for seed in runs)
     tries = tuple((policy, room) for policy in policies for room in rooms)
     with Kept(None) as kept:
-        all_of = replay_all(wanted, tries, Job((PROFILES["anthropic-5m"],), **job), 1, kept)
+        all_of = replay_all(wanted, tries, Job((PROFILES["anthropic-5m"],)), 1, kept, engine)
         return [(name, outcome) for name, outcome, _ in all_of]
 
 
@@ -93,7 +94,7 @@ def test_a_run_counts_only_where_it_is_larger_than_the_budget():
 def test_full_service_is_compared_where_it_was_asked_for(found):
     points, _ = points_of(found)
     assert points["default", 0.2].service is None
-    served = found_with(("recency", "last_call"), (0.2, 0.4), runs=(1,), serves=True)
+    served = found_with(("recency", "last_call"), (0.2, 0.4), runs=(1,), engine=SERVED)
     points, comparison = points_of(served)
     assert points["last_call", 0.2].service is not None
     assert points["last_call", 0.2].on_service_front or points["recency", 0.2].on_service_front
@@ -102,20 +103,10 @@ def test_full_service_is_compared_where_it_was_asked_for(found):
     assert all(curve.service_hypervolume is None for curve in behind_floors.curves)
 
 
-def test_the_tables_tell_what_failed_and_mark_the_cheapest_that_passes(found):
-    rows = rows_of(found, floors=[Floor("far", 0.1, False, "", "")])
-    tables = (evidence_table(rows, FLOORS), cost_table(rows, compared(found, rows, "recency")))
-    columns = {str(c.header): [*c.cells] for table in tables for c in table.columns}
-    of = {
-        (policy, room): (cost, below)
-        for policy, room, cost, below in zip(
-            *(columns[name] for name in ("policy", "budget", "cost", "below")), strict=True
-        )
-    }
-    assert "(" in of["last_call", "20%"][0]
-    assert of["last_call", "20%"][1] == "far"
-    stars = [policy for (policy, room), (cost, _) in of.items() if "★" in cost and room == "20%"]
-    assert len(stars) == 1
-    assert stars != ["last_call"]
-    curves = curves_table(compared(found, rows, "recency").curves)
-    assert [*curves.columns[0].cells] == list(POLICIES)
+def test_the_standings_tell_the_scale_and_the_curves_every_policy(found):
+    rows = rows_of(found)
+    comparison = compared(found, rows, "recency")
+    cells = {str(c.header): [*c.cells] for c in standings_table(rows, comparison, {}).columns}
+    shown = zip(*(cells[name] for name in ("policy", "budget", "skill")), strict=True)
+    assert {("recency", "20%", "+0.00"), ("belady", "20%", "+1.00")} <= set(shown)
+    assert [*curves_table(comparison.curves).columns[0].cells] == list(POLICIES)

@@ -5,15 +5,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from lab.replay.adversaries import ADVERSARIES
+from lab.replay.frame import frame
+from lab.replay.past import Frame, Memo, PageLibrary, Past, budget_of
 from ullage.errors import OverLimitError
 from ullage.presets import NAMES, preset
-from ullage.replay.budgets import budget_of
 from ullage.replay.cost.prefix import head_of
-from ullage.replay.evidence.adversaries import ADVERSARIES
 from ullage.replay.evidence.demands import Demands
-from ullage.replay.evidence.frame import frame
-from ullage.replay.evidence.past import Frame, Memo, Past
-from ullage.replay.evidence.refs import PageLibrary, SessionLibrary
+from ullage.replay.evidence.refs import SessionLibrary
 from ullage.replay.evidence.story import Story
 from ullage.replay.gates import Judge
 from ullage.replay.readers import Run

@@ -19,14 +19,14 @@ from typing import TypeAlias
 from msgspec import Struct
 from msgspec.structs import replace
 
+from lab.replay.compare.bootstrap import Interval, paired
+from lab.replay.compare.geometry import Point, area, front, hypervolume
+from lab.replay.frame import BASE, ORACLE
+from lab.replay.many import Tried
+from lab.replay.service import cost_usd
 from ullage.replay.budgets import LEAST_PEAK, Room
-from ullage.replay.compare.bootstrap import Interval, paired
-from ullage.replay.compare.geometry import Point, area, front, hypervolume
 from ullage.replay.compare.spread import ratio
 from ullage.replay.compare.table import Row
-from ullage.replay.evidence.frame import BASE, ORACLE
-from ullage.replay.evidence.service import cost_usd
-from ullage.replay.run import Replayed
 
 __all__ = ["Compared", "Comparison", "Curve", "compared"]
 
@@ -93,11 +93,11 @@ class Comparison(Struct, frozen=True):
     curves: list[Curve]
 
 
-_Runs: TypeAlias = Mapping[tuple[str, str], Replayed]
-_Value: TypeAlias = Callable[[Replayed], float | None]
+_Runs: TypeAlias = Mapping[tuple[str, str], Tried]
+_Value: TypeAlias = Callable[[Tried], float | None]
 
 
-def compared(found: Iterable[tuple[str, Replayed]], rows: Sequence[Row], first: str) -> Comparison:
+def compared(found: Iterable[tuple[str, Tried]], rows: Sequence[Row], first: str) -> Comparison:
     """Put the policies beside each other, over all runs.
 
     Args:
@@ -105,12 +105,12 @@ def compared(found: Iterable[tuple[str, Replayed]], rows: Sequence[Row], first: 
         rows: their sums (`rows_of`); the last of each room and policy is that over all runs.
         first: the policy that the others are held against.
     """
-    runs: dict[tuple[str, Room], dict[tuple[str, str], Replayed]] = {}
+    runs: dict[tuple[str, Room], dict[tuple[str, str], Tried]] = {}
     for _, replayed in found:
         of_try = runs.setdefault((replayed.policy, replayed.room), {})
         of_try[replayed.run, replayed.digest] = replayed
     totals = {(row.policy, row.room): row for row in rows}
-    passing = {key for key, row in totals.items() if row.passes}
+    passing = {key for key, row in totals.items() if row.passes and row.policy != ORACLE}
     points = [_compared(policy, room, runs, passing, first) for policy, room in runs]
     return Comparison(_with_fronts(points, runs, passing), _curves(runs, passing, first))
 
@@ -144,20 +144,20 @@ def _counting(runs: _Runs) -> _Runs:
     return {key: run for key, run in runs.items() if _counts(run) and _seen(run) is not None}
 
 
-def _counts(run: Replayed) -> bool:
+def _counts(run: Tried) -> bool:
     return run.share is not None or run.raw_peak_tokens > LEAST_PEAK * run.window_tokens
 
 
-def _seen(run: Replayed) -> float | None:
+def _seen(run: Tried) -> float | None:
     return run.evidence.far.er_line
 
 
-def _cost(run: Replayed) -> float | None:
+def _cost(run: Tried) -> float | None:
     bill = run.bills[0] if run.bills else None
     return ratio(bill.shown.cost_usd, bill.raw.cost_usd) if bill else None
 
 
-def _service(run: Replayed) -> float | None:
+def _service(run: Tried) -> float | None:
     return ratio(*cost_usd(run.served)) if run.served is not None and run.served.totals else None
 
 

@@ -1,0 +1,51 @@
+"""Many runs under presets, and under policies of the frame and adversaries, by the same engine."""
+
+from __future__ import annotations
+
+from functools import partial
+
+from lab.replay.framed import FRAME_NAMES, replay_frame
+from lab.replay.served import full_service
+from lab.replay.service import Serviced
+from ullage.replay.many import Engine, Job, replay_session
+from ullage.replay.readers import Run
+from ullage.replay.run import Replayed
+from ullage.replay.tracer import Tracer
+
+__all__ = ["SERVED", "TRIED", "Tried", "tried"]
+
+
+class Tried(Replayed, frozen=True, kw_only=True):
+    """A replay, and what it costs where every miss is paid for.
+
+    Attributes:
+        served: the same run at full service, if that was asked for.
+    """
+
+    served: Serviced | None = None
+
+
+def replay(
+    run: Run, window_tokens: int, job: Job, policy: str, *, serves: bool
+) -> tuple[Tried, Tracer | None]:
+    """Replay a run under a preset, a policy of the frame or an adversary."""
+    common, profiles, tracer = frozenset(job.common), job.profiles, None
+    if policy in FRAME_NAMES:
+        found = replay_frame(run, window_tokens, profiles=profiles, policy=policy, common=common)
+    else:
+        found, tracer = replay_session(run, window_tokens, job, policy)
+    served = None
+    if serves:
+        served = full_service(run, window_tokens, profiles=profiles, policy=policy, common=common)
+    return tried(found, served), tracer
+
+
+def tried(found: Replayed, served: Serviced | None = None) -> Tried:
+    """A replay, with what it costs where every miss is paid for."""
+    fields = {name: getattr(found, name) for name in found.__struct_fields__}
+    return Tried(**fields, served=served)
+
+
+TRIED = Engine(partial(replay, serves=False), Tried, "tried")
+SERVED = Engine(partial(replay, serves=True), Tried, "served")
+"""The same, and each run at full service too."""

@@ -1,0 +1,36 @@
+"""The default policy, and the same with a compaction that a model may add to."""
+
+from __future__ import annotations
+
+from functools import partial
+
+from msgspec.structs import replace
+
+from ullage.stages.compact import asked, compact, newest_turns, surely_over
+from ullage.stages.emergency import emergency
+from ullage.stages.policy import Policy
+from ullage.stages.prune import prune
+from ullage.stages.truncate import truncate
+
+__all__ = ["DEFAULT", "SUMMARISED"]
+
+DEFAULT = Policy(
+    name="default-2",
+    at_first_sight=(partial(truncate),),
+    under_pressure=(partial(prune),),
+    guard=partial(emergency),
+    on_request=partial(
+        compact, pressed=asked, kept=partial(newest_turns, turns=1), least_share=0.0
+    ),
+)
+"""Cut at first sight by kind of content with generous limits; make what is old a digest, in
+batches that pay, at the latest at 90 % of the limit; condense when the limit itself is near."""
+
+SUMMARISED = replace(
+    DEFAULT,
+    name="default-summarised-2",
+    under_pressure=(*DEFAULT.under_pressure, partial(compact)),
+    ahead=partial(compact, pressed=partial(surely_over, share=0.80)),
+)
+"""The default with a compaction at 88 %, for sessions that have a model to write summaries. An
+`AsyncSession` begins it at 80 %."""

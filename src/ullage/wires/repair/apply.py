@@ -1,0 +1,106 @@
+"""Make a broken history legal without losing any of it.
+
+Agents are interrupted, results come late or twice, stores reorder messages, tools answer
+nothing. Each of these is a 400 on every later request (failures F04, F05, F10, F11, F17,
+F18). `repair` gives the messages as the provider takes them:
+
+    broken                               repaired
+    ------                               --------
+    a call without a result              one result behind it that says so, constant bytes
+    a result that comes later            stands behind its call, in place of that one
+    a result parted from its call        stands behind its call
+    a result without a call              set aside; a line of user text names its ref
+    a second result                      the first real one stays, the others are set aside
+    two calls with one id, an odd id     another id, the same in call and result
+    empty text                           left out, or a few words where that is not legal
+    the first message is not the user's  a short user message in front (Anthropic)
+    calls not behind the user, or the    a short user message between or behind (Gemini)
+    last message is the model's
+    reasoning without what it was for    left out (Responses)
+    an item id twice or of another type  left out (Responses)
+    a server tool without its result     set aside (Anthropic); a result without its call too
+    a request for approval unanswered    set aside (Responses); an answer without its request too
+    a result of another type than its    gets the type of its call (Responses: functions and
+    call                                 custom tools)
+
+It is pure and blind to the future: a call is answered by what stands behind it, never by
+what stands before it, and what was repaired once is repaired so in every longer history, unless
+a late result takes its place. Messages it does not touch are the caller's own objects.
+
+Consecutive messages of one role are legal and stay (A2). Shapes the API does not know (A0,
+A23, C0, G1), names of tools (A8), cache markers (A21) and lost signatures (G7, G8) are not
+history gone wrong but a caller's mistake: `ullage.problems` reports them, nobody guesses.
+
+In Responses a late output and a second one are taken as legal by the judge and repaired
+all the same: a request that was sent with our own result must not show another in its place.
+
+A new format is a new module here and one line in `_READINGS`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from msgspec.structs import replace
+
+from ullage.errors import ConfigError
+from ullage.values.events import Event
+from ullage.values.messages import Reasoning
+from ullage.wires.anthropic import repair as _anthropic
+from ullage.wires.base import Format
+from ullage.wires.gemini import repair as _gemini
+from ullage.wires.openai_chat import repair as _openai_chat
+from ullage.wires.openai_responses import repair as _openai_responses
+from ullage.wires.repair.base import INTERRUPTED, MOVED
+from ullage.wires.repair.growth import Read, repaired
+from ullage.wires.repaired import Repaired
+
+__all__ = ["INTERRUPTED", "MOVED", "repair"]
+
+_READINGS: Mapping[str, Read] = {
+    "anthropic": _anthropic.Messages,
+    "openai-chat": _openai_chat.Messages,
+    "openai-responses": _openai_responses.Items,
+    "gemini": _gemini.Contents,
+}
+
+
+def repair(
+    wire: Format, raws: Sequence[Any], known: Sequence[Repaired] = (), *, strips: bool = False
+) -> Repaired:
+    """The messages of a history as the provider takes them.
+
+    Args:
+        wire: the format they are in.
+        raws: the raw messages, dicts or SDK objects. They are not changed.
+        known: what other histories of the conversation became. The same comes of ``raws``
+            without them: where one is a beginning of it, there is less to do.
+        strips: whether reasoning is to be left out that is bound to a result in whose place
+            a late one stands now.
+
+    Raises:
+        ConfigError: histories of this format cannot be repaired.
+        FormatError: what is to be set aside is not what its format says it is, or a message
+            is nested too deep.
+    """
+    read = _READINGS.get(wire.name)
+    if read is None:
+        raise ConfigError(
+            "repair",
+            f"histories of the format {wire.name!r} cannot be repaired",
+            f"Give repair=False, or a request of one of {', '.join(_READINGS)}.",
+        )
+    found = repaired(read, wire.key, raws, known)
+    return _stripped(found, wire) if strips and found.stale else found
+
+
+def _stripped(found: Repaired, wire: Format) -> Repaired:
+    messages, events = list(found.messages), list(found.events)
+    for at in found.stale:
+        message = wire.parse(messages[at], f"{wire.key}[{at}]")
+        if any(isinstance(part, Reasoning) and part.bound for part in message.parts):
+            messages[at] = wire.edit(messages[at], message, (), silent=True)
+            why = "it was bound to a result in whose place a late one stands now"
+            events.append(Event(kind="reasoning", where=f"message {at + 1}", why=why))
+    return replace(found, messages=messages, events=tuple(events))

@@ -1,0 +1,66 @@
+"""Every module is pure, or an edge that says why: pyproject's contract and its table of edges."""
+
+import ast
+import tomllib
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+SRC = ROOT / "src"
+TOOLS = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["tool"]
+(CONTRACT,) = (
+    contract
+    for contract in TOOLS["importlinter"]["contracts"]
+    if contract["name"] == "what decides does no I/O"
+)
+PURE, FORBIDDEN = CONTRACT["source_modules"], set(CONTRACT["forbidden_modules"])
+EDGES = TOOLS["ullage"]["edges"]
+
+
+def module_of(file):
+    return ".".join(file.relative_to(SRC).with_suffix("").parts).removesuffix(".__init__")
+
+
+MODULES = {module_of(file): file for file in sorted(SRC.rglob("*.py"))}
+
+
+def imported(file):
+    """The top names of what a module imports, wherever in it."""
+    found = set()
+    for node in ast.walk(ast.parse(file.read_text(encoding="utf-8"))):
+        if isinstance(node, ast.Import):
+            found.update(alias.name.partition(".")[0] for alias in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            found.add((node.module or "").partition(".")[0])
+    return found
+
+
+def is_in(module, rooms):
+    return any(module == room or module.startswith(f"{room}.") for room in rooms)
+
+
+@pytest.mark.parametrize("module", MODULES)
+def test_a_module_is_pure_or_an_edge_and_never_both(module):
+    file = MODULES[module]
+    if file.name == "__init__.py" and not is_in(module, EDGES):
+        assert not imported(file) & FORBIDDEN, "a package that lists its names needs no I/O"
+    else:
+        assert is_in(module, PURE) != is_in(module, EDGES), "name it in pyproject.toml"
+
+
+@pytest.mark.parametrize("edge", EDGES)
+def test_an_edge_needs_what_it_is_an_edge_for(edge):
+    files = [file for module, file in MODULES.items() if is_in(module, [edge])]
+    assert any(imported(file) & FORBIDDEN for file in files), "it is pure: put it there"
+    assert len(EDGES[edge]) > 10
+
+
+def test_what_is_named_is_there():
+    assert {*PURE, *EDGES} <= set(MODULES)
+
+
+def test_what_a_socket_needs_is_nowhere():
+    """Nothing in the library itself reaches for the network: models are the caller's."""
+    network = {"socket", "ssl", "http", "urllib", "httpx", "requests", "aiohttp"}
+    assert {name for name, file in MODULES.items() if imported(file) & network} == set()
