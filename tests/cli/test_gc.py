@@ -51,7 +51,7 @@ def test_what_is_old_goes_and_what_a_view_names_stays(kept):
     assert first.endswith("last used 2023-11-14")
     assert last.startswith("1 outputs of ")
     assert "0 ledger records went" in last
-    assert refs(kept) == (NEEDED.ref, NEW.ref)
+    assert refs(kept) == tuple(sorted((NEEDED.ref, NEW.ref)))
     assert kept.stat().st_size < size - 30_000  # the file got smaller too
     assert ran.err == ""
 

@@ -1,23 +1,20 @@
-from contextlib import contextmanager
-
 import pytest
 
-from tests.stores.contract import Clock, Contract, decided, output, replaced
+from tests.stores.contract import Clock, decided, output, replaced
 from ullage.errors import RefNotFound, StoreError
-from ullage.stores import BoundedStore, Bounds, MemoryStore
+from ullage.stores import BoundedStore, Bounds, Collected, MemoryStore
 from ullage.stores._clean import DAY_S
+from ullage.testing import StoreContract
 
 WEEKLY = Bounds(older_than_s=30 * DAY_S, every_s=7 * DAY_S)
 
 
-class TestBounded(Contract):
-    @contextmanager
-    def opened(self):
+class TestBounded(StoreContract):
+    def open(self):
         never = Bounds(every_s=float("inf"))
         store = BoundedStore(MemoryStore(clock=self.clock), never, clock=self.clock)
         store.commit("never", [], [])
-        yield store
-        store.close()
+        return store
 
 
 @pytest.fixture
@@ -85,3 +82,34 @@ def test_a_clean_up_that_fails_fails_no_commit(clock):
     assert store.commit("t", [output("x")], []) == ()
     assert "disk is full" in str(store.failure)
     assert store.get("t", output("x").ref) == output("x")
+
+
+def test_a_long_clean_up_takes_a_step_at_each_commit(clock, inner):
+    stale = [output(f"number {n}") for n in range(5)]
+    steps = []
+
+    class Stepping(MemoryStore):
+        def collect(self, tenant, bounds, *, cursor=None, **options):
+            steps.append(cursor)
+            if len(steps) < 4:
+                return Collected((), 0, 0, f"step {len(steps)}")
+            return super().collect(tenant, bounds, **options)
+
+    store = BoundedStore(Stepping(clock=clock), WEEKLY, clock=clock)
+    store.store.put("t", stale)
+    clock.days_pass(31)
+    for _ in range(6):
+        store.commit("t", [], [])
+    assert steps == [None, "step 1", "step 2", "step 3"]
+    assert len(store.last.removed) == 5
+
+
+def test_a_clock_that_was_ahead_once_stops_no_clean_up(clock, inner):
+    store = BoundedStore(inner, WEEKLY, clock=clock)
+    clock.days_pass(5_000)
+    store.commit("t", [], [])
+    clock.days_pass(-5_000)
+    store.commit("t", [output("old")], [])
+    clock.days_pass(31)
+    store.commit("t", [], [])
+    assert [gone.ref for gone in store.last.removed] == [output("old").ref]

@@ -3,21 +3,19 @@ import signal
 import sqlite3
 import sys
 import threading
-import time
 from contextlib import closing
 
 import pytest
 
-from tests.stores.contract import batch, output
+from tests.stores.contract import output
 from ullage.errors import StoreError
-from ullage.history.canon import content_digest
-from ullage.stores import Bounds, SqliteStore
+from ullage.stores import SqliteStore
 from ullage.stores._schema import APPLICATION_ID, MIGRATIONS
 
 if sys.version_info >= (3, 14):
-    from compression import zstd
+    pass
 else:
-    from backports import zstd
+    pass
 
 
 @pytest.fixture
@@ -89,73 +87,6 @@ class TestPrivacy:
 
 
 # Versions
-
-
-VERSION_1 = """
-    PRAGMA application_id = 1970039911;
-    CREATE TABLE blobs (digest BLOB NOT NULL PRIMARY KEY,
-        kind TEXT NOT NULL, coding TEXT NOT NULL, size_bytes INTEGER NOT NULL,
-        body BLOB NOT NULL);
-    CREATE TABLE grants (id INTEGER PRIMARY KEY, tenant BLOB NOT NULL, ref BLOB NOT NULL,
-        digest BLOB NOT NULL, kept_s INTEGER NOT NULL, UNIQUE (tenant, ref));
-    CREATE TABLE records (id INTEGER PRIMARY KEY, tenant BLOB NOT NULL, key BLOB NOT NULL,
-        kind TEXT NOT NULL, n INTEGER NOT NULL, data BLOB NOT NULL,
-        kept_s INTEGER NOT NULL, UNIQUE (tenant, key, kind, n));
-    PRAGMA user_version = 1;
-"""
-"""These statements are version 1 for ever."""
-
-
-def test_a_file_of_version_1_opens(path):
-    text = "kept by version 1"
-    digest = "17499019e5ed9dd48849f5a511b0efecc0e98714da4830f28177121a94cd4afb"
-    with raw(path) as db:
-        db.executescript(VERSION_1)
-        db.executescript(f"""
-            INSERT INTO blobs VALUES (x'{digest}', 'text', 'raw', 17, CAST('{text}' AS BLOB));
-            INSERT INTO grants VALUES (1, CAST('t' AS BLOB), CAST('r' AS BLOB), x'{digest}',
-                1790000000);
-            INSERT INTO records VALUES (1, CAST('t' AS BLOB), x'6b', 'batch', 0, x'64', 1790000000);
-        """)
-    with closing(SqliteStore(path)) as store:
-        assert store.get("t", "r").text == text
-        assert store.find("t", [b"k"]) == (batch(b"k", 0, b"d"),)
-        store.commit("t", [output("more")], [batch(b"k", 1, b"e")])
-        assert store.refs("t") == ("r", output("more").ref)
-
-
-def test_outputs_of_version_1_are_moved_into_chunks_and_damage_stays_damage(path):
-    big = output("0123456789 \ud83d\r\n" * 200_000)
-    small, empty, broken = output("small", "block"), output(""), output("was damaged before")
-    with raw(path) as db:
-        db.executescript(VERSION_1)
-        for out in (big, small, empty, broken):
-            text = out.text.encode("utf-8", "surrogatepass")
-            body = zstd.compress(text) if out is big else text
-            body = body[:-1] if out is broken else body
-            digest = content_digest(out.text, out.kind)
-            coding = "zstd" if out is big else "raw"
-            db.execute(
-                "INSERT INTO blobs VALUES (?, ?, ?, ?, ?)",
-                (digest, out.kind, coding, len(text), body),
-            )
-            db.execute(
-                "INSERT INTO grants (tenant, ref, digest, kept_s) VALUES (x'74', ?, ?, 1)",
-                (out.ref.encode(), digest),
-            )
-    now_s = time.time()
-    with closing(SqliteStore(path, clock=lambda: now_s + 86_000)) as store:
-        for out in (big, small, empty):
-            assert store.get("t", out.ref) == out
-            chunks = range(len(store.look("t", out.ref).chunks))
-            assert "".join(store.chunk("t", out.ref, n) for n in chunks) == out.text
-        assert len(store.look("t", big.ref).chunks) == 3
-        for read in (store.get, lambda t, ref: store.chunk(t, ref, 0)):
-            with pytest.raises(StoreError, match="damaged"):
-                read("t", broken.ref)
-        # When they were used is not known: they count as used when they were moved.
-        assert store.collect(None, Bounds(older_than_s=86_400)).removed == ()
-        assert len(store.collect(None, Bounds(older_than_s=80_000)).removed) == 4
 
 
 @pytest.mark.parametrize(

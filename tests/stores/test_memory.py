@@ -1,15 +1,11 @@
-from contextlib import contextmanager
-
-from tests.stores.contract import Contract, output
+from tests.stores.contract import output
 from ullage.stores import MemoryStore
+from ullage.testing import StoreContract
 
 
-class TestMemory(Contract):
-    @contextmanager
-    def opened(self):
-        store = MemoryStore(clock=self.clock)
-        yield store
-        store.close()
+class TestMemory(StoreContract):
+    def open(self):
+        return MemoryStore(clock=self.clock)
 
 
 def test_the_string_kept_is_the_string_given():

@@ -48,11 +48,21 @@ def test_a_store_is_itself():
 
 
 @pytest.mark.parametrize(
-    "spec", ["", ":memory:", "a\x00b", "redis://localhost", 3, object(), MemoryStore]
+    "spec",
+    ["", ":memory:", "a\x00b", "redis://localhost", "redis", "SQLite", 3, object(), MemoryStore],
 )
 def test_what_cannot_be_meant_is_refused_with_a_remedy(spec):
     with pytest.raises(ConfigError, match=r"Use|Name"):
         open_store(spec)
+
+
+def test_a_bare_word_makes_no_file_and_the_error_says_how_one_is_meant(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(ConfigError, match=r"memory.*sqlite.*\./redis"):
+        open_store("redis")
+    assert list(tmp_path.iterdir()) == []
+    open_store("./redis").close()
+    assert [place.name for place in tmp_path.iterdir()] == ["redis"]
 
 
 def test_an_asynchronous_store_is_refused():

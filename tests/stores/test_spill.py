@@ -1,6 +1,6 @@
 import os
 import sqlite3
-from contextlib import closing, contextmanager
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -17,12 +17,9 @@ AGED = Bounds(older_than_s=30 * DAY_S)
 
 
 class TestSpill(FileContract):
-    @contextmanager
-    def opened(self):
+    def open(self):
         inner = MemoryStore(clock=self.clock)
-        store = SpillStore(inner, self.place(), clock=self.clock)
-        yield store
-        store.close()
+        return SpillStore(inner, self.place(), clock=self.clock)
 
 
 @pytest.fixture
@@ -196,6 +193,34 @@ def test_what_a_killed_process_left_unfinished_goes(folder):
         os.utime(left, (clock.now_s - age_s, clock.now_s - age_s))
         store.collect(None, Bounds())
         assert left.exists() == there
+
+
+@pytest.mark.skipif(os.name != "posix", reason="links are POSIX")
+def test_the_mark_of_the_daily_sweep_follows_no_link(folder, tmp_path):
+    clock, target = Clock(), tmp_path / "precious"
+    target.write_text("x")
+    os.utime(target, (1, 1))
+    folder.mkdir(parents=True)
+    (folder / ".swept").symlink_to(target)
+    store = SpillStore(MemoryStore(), folder, files_kept_s=30 * DAY_S, clock=clock)
+    store.commit("t", [output("old")], [])
+    assert (target.read_text(), target.stat().st_mtime) == ("x", 1)
+    assert not (folder / ".swept").is_symlink()
+    clock.days_pass(31)
+    store.commit("t", [output("new")], [])
+    assert names(folder) == sorted([".swept", f"{output('new').ref}.txt"])
+
+
+def test_a_clock_that_was_ahead_once_does_not_end_the_daily_sweep(folder):
+    clock = Clock()
+    store = SpillStore(MemoryStore(), folder, files_kept_s=30 * DAY_S, clock=clock)
+    store.commit("t", [output("old")], [])
+    clock.days_pass(20)
+    (folder / ".swept").touch()
+    os.utime(folder / ".swept", (clock.now_s + 9_999 * DAY_S,) * 2)
+    clock.days_pass(11)
+    store.commit("t", [output("new")], [])
+    assert names(folder) == sorted([".swept", f"{output('new').ref}.txt"])
 
 
 def test_the_store_underneath_is_as_it_would_be_without(tmp_path, folder):

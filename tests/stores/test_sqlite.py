@@ -7,7 +7,7 @@ import sqlite3
 import subprocess
 import sys
 import threading
-from contextlib import closing, contextmanager
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -30,11 +30,8 @@ def raw(path):
 
 
 class TestSqlite(FileContract):
-    @contextmanager
-    def opened(self):
-        store = SqliteStore(self.place(), synchronous="NORMAL", clock=self.clock)
-        yield store
-        store.close()
+    def open(self):
+        return SqliteStore(self.place(), synchronous="NORMAL", clock=self.clock)
 
 
 # What is in the file
@@ -45,7 +42,7 @@ def test_it_is_all_there_after_reopening(path):
     with closing(SqliteStore(path)) as store:
         store.commit("t", [output(text) for text in texts], [batch(b"k", 0, b"d")])
     with closing(SqliteStore(path)) as store:
-        assert [store.get("t", ref).text for ref in store.refs("t")] == texts
+        assert {store.get("t", ref).text for ref in store.refs("t")} == set(texts)
         assert store.find("t", [b"k"]) == (batch(b"k", 0, b"d"),)
 
 

@@ -1,13 +1,13 @@
 import asyncio
 import threading
-from contextlib import contextmanager
 
 import pytest
 
-from tests.stores.contract import Contract, FileContract, batch, output
+from tests.stores.contract import FileContract, batch, output
 from ullage.errors import RefNotFound
 from ullage.stores import MemoryStore, SqliteStore
 from ullage.stores.threaded import Threaded
+from ullage.testing import StoreContract
 
 
 class Driven:
@@ -29,20 +29,16 @@ class Driven:
         return call
 
 
-class TestThreadedMemory(Contract):
-    @contextmanager
-    def opened(self):
+class TestThreadedMemory(StoreContract):
+    def open(self):
         store = MemoryStore(clock=self.clock)
-        yield Driven(Threaded(store))
-        store.close()
+        return Driven(Threaded(store))
 
 
 class TestThreadedSqlite(FileContract):
-    @contextmanager
-    def opened(self):
+    def open(self):
         store = SqliteStore(self.place(), clock=self.clock)
-        yield Driven(Threaded(store))
-        store.close()
+        return Driven(Threaded(store))
 
 
 class Slow(MemoryStore):

@@ -71,12 +71,21 @@ def command(
     room: Store = kept if spill is None else SpillStore(kept, spill)
     bounds = Bounds(older_than_s, max_bytes, even_needed, every_s or 0)
     try:
-        done = room.collect(tenant, bounds, dry_run=dry_run)
+        done = _collect(room, tenant, bounds, dry_run=dry_run)
         if done is not None and not dry_run and (done.removed or done.records):
             _shrink(kept)
     finally:
         kept.close()
     _print(done, dry_run=dry_run, as_json=as_json)
+
+
+def _collect(room: Store, tenant: str | None, bounds: Bounds, *, dry_run: bool) -> Collected | None:
+    """Every step of a clean-up, as one."""
+    done = room.collect(tenant, bounds, dry_run=dry_run)
+    while done is not None and done.cursor is not None:
+        step = room.collect(tenant, bounds, dry_run=dry_run, cursor=done.cursor)
+        done = step and done.then(step)
+    return done
 
 
 def _shrink(kept: SqliteStore) -> None:

@@ -10,6 +10,7 @@ from ullage.cli._options import json_option, open_kept, print_json, store_option
 from ullage.recall.grep import Grep, PatternError, search
 from ullage.recall.source import Source
 from ullage.session.drivers import run
+from ullage.stores import every_ref
 
 __all__ = ["command"]
 
@@ -39,7 +40,7 @@ def command(
     kept = open_kept(store)
     found: dict[str, Grep] = {}
     try:
-        for ref in refs or kept.refs(tenant):
+        for ref in refs or every_ref(kept, tenant):
             steps = search(
                 Source(kept.look(tenant, ref)),
                 pattern,

@@ -7,26 +7,35 @@ from typing import TYPE_CHECKING
 from ullage.on_demand import names
 
 __all__ = [
+    "DAY_S",
     "AsyncStore",
+    "Blobs",
     "BoundedStore",
     "Bounds",
     "Collected",
     "CompactionPart",
     "ConversationStore",
     "MemoryStore",
+    "Records",
+    "Removed",
     "SpillStore",
     "SqliteStore",
     "Store",
     "StoredMessage",
     "directory_of",
+    "every_ref",
     "files_of",
+    "named_in",
     "open_store",
+    "ref_of",
+    "refs_in",
     "with_files",
 ]
 
 if TYPE_CHECKING:
-    from ullage.stores._base import AsyncStore, Store
-    from ullage.stores._clean import Bounds, Collected
+    from ullage.history.canon import ref_of
+    from ullage.stores._base import AsyncStore, Blobs, Records, Store, every_ref
+    from ullage.stores._clean import DAY_S, Bounds, Collected, Removed, named_in, refs_in
     from ullage.stores._open import directory_of, files_of, open_store, with_files
     from ullage.stores.bounded import BoundedStore
     from ullage.stores.conversations import CompactionPart, ConversationStore, StoredMessage
@@ -37,8 +46,9 @@ else:
     __getattr__, __dir__ = names(
         __name__,
         {
-            "ullage.stores._base": "AsyncStore Store",
-            "ullage.stores._clean": "Bounds Collected",
+            "ullage.history.canon": "ref_of",
+            "ullage.stores._base": "AsyncStore Blobs Records Store every_ref",
+            "ullage.stores._clean": "DAY_S Bounds Collected Removed named_in refs_in",
             "ullage.stores._open": "directory_of files_of open_store with_files",
             "ullage.stores.bounded": "BoundedStore",
             "ullage.stores.conversations": "CompactionPart ConversationStore StoredMessage",

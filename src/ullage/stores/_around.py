@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Sequence
 
-from ullage.stores._base import Store
-from ullage.stores._clean import Bounds, Collected
+from ullage.stores._base import Store, Transactional
+from ullage.stores._clean import STEP, Bounds, Collected
 from ullage.values.effects import Output, Record, Shape
 
 __all__ = ["Around"]
 
 
-class Around:
+class Around(Transactional):
     """The contract of `ullage.stores.Store`, done by the store underneath.
 
     Attributes:
@@ -25,28 +25,28 @@ class Around:
     def commit(
         self, tenant: str, outputs: Sequence[Output], records: Sequence[Record]
     ) -> tuple[Record, ...]:
-        """`Store.commit`."""
+        """`Store.commit`; `put` and `append` come by here too."""
         return self.store.commit(tenant, outputs, records)
 
     def find(self, tenant: str, keys: Iterable[bytes]) -> tuple[Record, ...]:
-        """`Store.find`."""
+        """`Records.find`."""
         return self.store.find(tenant, keys)
 
-    def get(self, tenant: str, ref: str) -> Output:
-        """`Store.get`."""
-        return self.store.get(tenant, ref)
-
     def look(self, tenant: str, ref: str) -> Shape:
-        """`Store.look`."""
+        """`Blobs.look`."""
         return self.store.look(tenant, ref)
 
     def chunk(self, tenant: str, ref: str, n: int) -> str:
-        """`Store.chunk`."""
+        """`Blobs.chunk`."""
         return self.store.chunk(tenant, ref, n)
 
-    def refs(self, tenant: str) -> tuple[str, ...]:
+    def refs(self, tenant: str, after: str = "", limit: int = 1_000) -> tuple[str, ...]:
         """`Store.refs`."""
-        return self.store.refs(tenant)
+        return self.store.refs(tenant, after, limit)
+
+    def held(self, refs: Collection[str]) -> frozenset[str]:
+        """`Store.held`."""
+        return self.store.held(refs)
 
     def collect(
         self,
@@ -55,9 +55,13 @@ class Around:
         *,
         keep: Collection[str] = (),
         dry_run: bool = False,
+        cursor: str | None = None,
+        limit: int = STEP,
     ) -> Collected | None:
         """`Store.collect`."""
-        return self.store.collect(tenant, bounds, keep=keep, dry_run=dry_run)
+        return self.store.collect(
+            tenant, bounds, keep=keep, dry_run=dry_run, cursor=cursor, limit=limit
+        )
 
     def close(self) -> None:
         """`Store.close`."""

@@ -1,18 +1,28 @@
-"""The contract of a store. Each store is proved by the same test, `tests/stores/contract.py`."""
+"""The contract of a store: `Blobs` for what was set aside, `Records` for the ledger.
+
+The two ask different things of a database. Blobs are content-addressed: putting one twice is
+putting it once, and nobody has to agree with anybody. Records need transactions: of two workers
+that decide at one place, one is first, and both go by what it wrote. So outputs are kept before
+the records that name them. A process that dies in between leaves outputs that nothing names,
+which clean-up takes; a record whose output is missing there never is.
+
+A store is both, and what keeps it in bounds. Whoever writes one inherits from `Store`, which has
+`get` and `commit`, and proves it by `ullage.testing.StoreContract`.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from typing import Protocol
 
-from ullage.stores._clean import Bounds, Collected
+from ullage.stores._clean import STEP, Bounds, Collected
 from ullage.values.effects import Output, Record, Shape
 
-__all__ = ["AsyncStore", "Store"]
+__all__ = ["AsyncStore", "Blobs", "Records", "Store", "Transactional", "every_ref"]
 
 
-class Store(Protocol):
-    """Keeps outputs under their refs and ledger records under their keys, by tenant.
+class Blobs(Protocol):
+    """Keeps outputs under their refs, by tenant.
 
     Every method raises `StoreError` when the store itself fails. A method may be called
     from any thread. What one tenant put, no other tenant can read.
@@ -20,29 +30,15 @@ class Store(Protocol):
 
     name: str
 
-    def commit(
-        self, tenant: str, outputs: Sequence[Output], records: Sequence[Record]
-    ) -> tuple[Record, ...]:
-        """Keep all of it in one transaction, or nothing.
+    def put(self, tenant: str, outputs: Sequence[Output]) -> None:
+        """Keep outputs. What is kept already is left as it is, and counts as used now.
 
-        Outputs already kept are left as they are. A ``batch`` record whose (key, n) is
-        taken by different data is not written; the record that stands there is returned,
-        and then *nothing* of this commit's records is kept (the outputs are). The other
-        kinds of record replace the older value.
+        When it returns, they outlive the process, if the store says that anything does. It may
+        be done again after any failure. A store that many write to at once writes in the order
+        of the refs, so that two writers of the same outputs do not wait for each other.
 
         Raises:
             StoreError: the store failed, or a ref is taken by different content.
-        """
-
-    def find(self, tenant: str, keys: Iterable[bytes]) -> tuple[Record, ...]:
-        """Every record under any of these keys, in order of (key as given, kind, n)."""
-
-    def get(self, tenant: str, ref: str) -> Output:
-        """The output under this ref, its integrity checked.
-
-        Raises:
-            RefNotFound: nothing is kept under it for this tenant.
-            StoreError: what is kept there is damaged.
         """
 
     def look(self, tenant: str, ref: str) -> Shape:
@@ -50,6 +46,7 @@ class Store(Protocol):
 
         Raises:
             RefNotFound: nothing is kept under it for this tenant.
+            StoreError: what is kept there is damaged.
         """
 
     def chunk(self, tenant: str, ref: str, n: int) -> str:
@@ -60,8 +57,73 @@ class Store(Protocol):
             StoreError: what is kept there is damaged.
         """
 
-    def refs(self, tenant: str) -> tuple[str, ...]:
-        """Every ref of this tenant, oldest first."""
+    def get(self, tenant: str, ref: str) -> Output:
+        """The whole output under this ref.
+
+        Raises:
+            RefNotFound: nothing is kept under it for this tenant.
+            StoreError: what is kept there is damaged.
+        """
+        shape = self.look(tenant, ref)
+        chunks = (self.chunk(tenant, ref, n) for n in range(len(shape.chunks)))
+        return Output(ref, "".join(chunks), shape.kind)
+
+
+class Records(Protocol):
+    """Keeps ledger records under their keys, by tenant. Errors and threads as of `Blobs`."""
+
+    name: str
+
+    def find(self, tenant: str, keys: Iterable[bytes]) -> tuple[Record, ...]:
+        """Every record under any of these keys, in order of (key as given, kind, n, name).
+
+        Sees whatever was kept before it was called, by any worker. Records of kinds that this
+        version does not know are given like any other.
+        """
+
+    def append(self, tenant: str, records: Sequence[Record]) -> tuple[Record, ...]:
+        """Keep records, all of them or none, in one transaction.
+
+        A record that is written once (`Record.is_once`) and finds different data in its place
+        is not written. Then none of these records is kept, and those that stand in the way are
+        returned. A record of any other kind replaces the one in its place.
+
+        Records that can be observed again (all of them of kinds that hold the newest value)
+        are visible to everybody when this returns, and need not outlive a loss of power.
+
+        Raises:
+            StoreError: the store failed, or two of the records contradict each other.
+        """
+
+
+class Store(Blobs, Records, Protocol):
+    """Blobs and records, and what keeps them within bounds."""
+
+    def commit(
+        self, tenant: str, outputs: Sequence[Output], records: Sequence[Record]
+    ) -> tuple[Record, ...]:
+        """`put` these outputs, then `append` these records, and return what that returns.
+
+        A store that can, does both in one transaction.
+
+        Raises:
+            StoreError: as `put` and `append`.
+        """
+        if outputs:
+            self.put(tenant, outputs)
+        return self.append(tenant, records) if records else ()
+
+    def refs(self, tenant: str, after: str = "", limit: int = 1_000) -> tuple[str, ...]:
+        """A page of this tenant's refs, in their own order (of their UTF-8).
+
+        Args:
+            tenant: whose.
+            after: the last ref of the page before, ``""`` for the first page.
+            limit: the most refs of a page; a shorter one is the last.
+        """
+
+    def held(self, refs: Collection[str]) -> frozenset[str]:
+        """Those of some refs that any tenant holds, for who keeps copies beside the store."""
 
     def collect(
         self,
@@ -70,27 +132,57 @@ class Store(Protocol):
         *,
         keep: Collection[str] = (),
         dry_run: bool = False,
+        cursor: str | None = None,
+        limit: int = STEP,
     ) -> Collected | None:
-        """Let go of what is beyond the bounds, in one transaction (`ullage.stores._clean`).
+        """Let go of what is beyond the bounds: one step of it (`ullage.stores._clean`).
 
         Args:
             tenant: whose outputs and records; None: everybody's.
             bounds: how long and how much is kept.
             keep: refs that stay whatever the bounds say.
-            dry_run: say what would go, and keep it.
+            dry_run: say what would go, all in one step, and keep it.
+            cursor: where the step before this one ended; None: begin.
+            limit: the most outputs and keys of the ledger that this step looks at; a store
+                in memory may look at all of them.
 
         Returns:
-            What went, or None if the last clean-up is not ``bounds.every_s`` ago.
+            What went, with the cursor for the next step; None if ``cursor`` is, and the last
+            clean-up began less than ``bounds.every_s`` ago.
         """
 
     def close(self) -> None:
         """Let go of files and connections. A closed store raises StoreError."""
 
 
+class Transactional(Store, Protocol):
+    """A store whose `commit` is its one way to write."""
+
+    def put(self, tenant: str, outputs: Sequence[Output]) -> None:
+        """`Blobs.put`."""
+        self.commit(tenant, outputs, ())
+
+    def append(self, tenant: str, records: Sequence[Record]) -> tuple[Record, ...]:
+        """`Records.append`."""
+        return self.commit(tenant, (), records)
+
+
+def every_ref(store: Store, tenant: str) -> Iterator[str]:
+    """Every ref of a tenant, asked for page by page."""
+    page = store.refs(tenant)
+    while page:
+        yield from page
+        page = store.refs(tenant, page[-1])
+
+
 class AsyncStore(Protocol):
     """The same contract for an event loop."""
 
     name: str
+
+    async def put(self, tenant: str, outputs: Sequence[Output]) -> None: ...
+
+    async def append(self, tenant: str, records: Sequence[Record]) -> tuple[Record, ...]: ...
 
     async def commit(
         self, tenant: str, outputs: Sequence[Output], records: Sequence[Record]
@@ -104,7 +196,9 @@ class AsyncStore(Protocol):
 
     async def chunk(self, tenant: str, ref: str, n: int) -> str: ...
 
-    async def refs(self, tenant: str) -> tuple[str, ...]: ...
+    async def refs(self, tenant: str, after: str = "", limit: int = 1_000) -> tuple[str, ...]: ...
+
+    async def held(self, refs: Collection[str]) -> frozenset[str]: ...
 
     async def collect(
         self,
@@ -113,6 +207,8 @@ class AsyncStore(Protocol):
         *,
         keep: Collection[str] = (),
         dry_run: bool = False,
+        cursor: str | None = None,
+        limit: int = STEP,
     ) -> Collected | None: ...
 
     async def close(self) -> None: ...

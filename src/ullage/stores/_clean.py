@@ -1,29 +1,37 @@
-"""Clean-up: which outputs and records may go, worked out the same way for every store.
+"""Clean-up: which outputs and records may go, by the same rules in every store.
 
 A conversation is live while its ledger is used: records are marked as used when they are
 written and when a session looks them up. What is no longer live goes by age. Of the outputs,
-those are *needed* that a batch of a live ledger names, and those that the index of a condensed
+those are *needed* that a record of a live ledger names, and those that the index of a condensed
 span names. Whatever else is set aside goes by age, and by size with the longest unused first.
 
-A batch is not decoded for this: refs are looked for in its bytes, so that a batch written by a
+It goes in steps, so that nobody who writes meanwhile waits for long:
+
+    records    every key of the ledger in turn: dead ones go
+    outputs    the longest unused first: what is old goes, and what is over the size
+    needed     the same again for what is needed, if the bounds say so and it is still too much
+
+A record is not decoded for this: refs are looked for in its bytes, so that one written by a
 later version still keeps what it names. Something that only looks like a ref keeps too much,
 never too little.
+
+Times later than now come from a clock that was wrong: a clean-up in the future counts as none,
+and what was used in the future counts as used now.
 """
 
 from __future__ import annotations
 
 import re
-from collections import Counter
-from collections.abc import Callable, Collection, Hashable, Iterable, Sequence
-from typing import TypeVar
+from collections.abc import Callable, Collection
 
 from msgspec import Struct
 
-__all__ = ["DAY_S", "Bounds", "Collected", "Kept", "Line", "Plan", "Removed", "plan"]
-
-T = TypeVar("T")
+__all__ = ["DAY_S", "STEP", "Bounds", "Collected", "Removed", "is_recent", "named_in", "refs_in"]
 
 DAY_S = 86_400
+STEP = 2_000
+"""How many outputs, and keys of the ledger, a step looks at if nobody says otherwise."""
+
 _REF = re.compile(r"(?=([0-9a-z]{16}))")
 _SPAN = b"span"
 
@@ -38,13 +46,21 @@ class Bounds(Struct, frozen=True):
             unused go first; None: no bound.
         even_needed: above ``max_bytes``, let go also of what a live ledger needs, after all
             else. Its notices then name a ref that opens only from a history at hand.
-        every_s: do nothing if the last clean-up is not so many seconds ago.
+        every_s: do nothing if the last clean-up began less than so many seconds ago.
     """
 
     older_than_s: float | None = None
     max_bytes: int | None = None
     even_needed: bool = False
     every_s: float = 0
+
+    def last_s(self, now_s: float) -> float:
+        """What was last used then, or before, is old."""
+        return float("-inf") if self.older_than_s is None else now_s - self.older_than_s
+
+    def is_over(self, size_bytes: int) -> bool:
+        """Whether outputs of this size are more than may be kept."""
+        return self.max_bytes is not None and size_bytes > self.max_bytes
 
 
 class Removed(Struct, frozen=True):
@@ -66,108 +82,48 @@ class Removed(Struct, frozen=True):
 
 
 class Collected(Struct, frozen=True):
-    """What a clean-up did, or would do.
+    """What a step of a clean-up did, or would do.
 
     Attributes:
         removed: the outputs that went, in that order.
         records: how many ledger records went.
         left_bytes: what the outputs left take.
-        held: every ref that some tenant still holds.
+        cursor: what the next step is to be given; None: this was the last one.
     """
 
     removed: tuple[Removed, ...]
     records: int
     left_bytes: int
-    held: frozenset[str] = frozenset()
+    cursor: str | None = None
+
+    def then(self, step: Collected) -> Collected:
+        """This step and the one after it, as one."""
+        removed, records = (*self.removed, *step.removed), self.records + step.records
+        return Collected(removed, records, step.left_bytes, step.cursor)
 
 
-class Kept(Struct, frozen=True):
-    """An output that a store holds: whose, its name, which content, how much, last used when."""
-
-    tenant: str
-    ref: str
-    content: Hashable
-    size_bytes: int
-    used_s: float
+def is_recent(at_s: float | None, now_s: float, within_s: float) -> bool:
+    """Whether something happened less than ``within_s`` ago; never what lies in the future."""
+    return at_s is not None and 0 <= now_s - at_s < within_s
 
 
-class Line(Struct, frozen=True):
-    """Every record under one key: whose, the key, last used when, and the data of its batches."""
-
-    tenant: str
-    key: bytes
-    used_s: float
-    batches: tuple[bytes, ...] = ()
+def refs_in(text: str) -> frozenset[str]:
+    """Everything in a text that looks like a ref."""
+    return frozenset(_REF.findall(text))
 
 
-class Plan(Struct, frozen=True):
-    """What is to go, in order, and what is left."""
-
-    outputs: tuple[Removed, ...]
-    lines: tuple[Line, ...]
-    left_bytes: int
-
-
-def plan(
-    kept: Sequence[Kept],
-    lines: Sequence[Line],
-    bounds: Bounds,
-    keep: Collection[str],
-    now_s: float,
-    text_of: Callable[[str, str], str],
-) -> Plan:
-    """What is to go.
+def named_in(
+    data: bytes, held: Callable[[Collection[str]], set[str]], text_of: Callable[[str], str]
+) -> set[str]:
+    """What a record names, and what the index behind a condensed span of it names.
 
     Args:
-        kept: every output of the tenants concerned.
-        lines: every key of their ledgers.
-        bounds: how long and how much.
-        keep: refs that stay whatever the bounds say.
-        now_s: the time.
-        text_of: reads an output, by tenant and ref; "" if it cannot be read.
+        data: the record's.
+        held: those of some refs that the record's tenant holds.
+        text_of: the text of an output that it holds; ``""`` if it cannot be read.
     """
-    last_s = float("-inf") if bounds.older_than_s is None else now_s - bounds.older_than_s
-    dead, live = _parted(lines, lambda line: line.used_s <= last_s)
-    needed = _needed({(one.tenant, one.ref) for one in kept}, live, text_of)
-    free = [one for one in kept if one.ref not in keep]
-    free.sort(key=lambda one: ((one.tenant, one.ref) in needed, one.used_s))
-    holders = Counter(one.content for one in kept)
-    left = sum({one.content: one.size_bytes for one in kept}.values())
-    gone = []
-    for one in free:
-        is_needed = (one.tenant, one.ref) in needed
-        old = one.used_s <= last_s and not is_needed
-        over = bounds.max_bytes is not None and left > bounds.max_bytes
-        if old or (over and (bounds.even_needed or not is_needed)):
-            gone.append(Removed(one.tenant, one.ref, one.size_bytes, one.used_s, is_needed))
-            holders[one.content] -= 1
-            left -= 0 if holders[one.content] else one.size_bytes
-    return Plan(tuple(gone), tuple(dead), left)
-
-
-def _needed(
-    held: Collection[tuple[str, str]], live: Iterable[Line], text_of: Callable[[str, str], str]
-) -> set[tuple[str, str]]:
-    """What live batches name, and what the index behind a condensed span names."""
-    needed: set[tuple[str, str]] = set()
-    for line in live:
-        for data in line.batches:
-            named = _named(data.decode("latin-1"), line.tenant, held)
-            needed |= named
-            if _SPAN in data:
-                for tenant, ref in named:
-                    needed |= _named(text_of(tenant, ref), tenant, held)
-    return needed
-
-
-def _named(text: str, tenant: str, held: Collection[tuple[str, str]]) -> set[tuple[str, str]]:
-    return {(tenant, ref) for ref in _REF.findall(text) if (tenant, ref) in held}
-
-
-def _parted(values: Iterable[T], test: Callable[[T], bool]) -> tuple[list[T], list[T]]:
-    """Those that pass a test, and those that do not."""
-    yes: list[T] = []
-    no: list[T] = []
-    for value in values:
-        (yes if test(value) else no).append(value)
-    return yes, no
+    named = held(refs_in(data.decode("latin-1")))
+    if _SPAN in data:
+        for ref in tuple(named):
+            named |= held(refs_in(text_of(ref)))
+    return named

@@ -5,9 +5,15 @@ of the file), in folders created with 0700, whatever the umask says. A link, a f
 device at its place is refused. An existing file is never opened by us and then closed:
 POSIX drops every lock this process holds on it when any descriptor of it is closed.
 
-*One connection, one lock.* Compression and hashing happen outside of it, so the lock is held
-for the statements alone. A connection for each thread was measured and won nothing for
-writers (SQLite has one at a time) and little for readers (`lab.bench.stores`).
+*One connection, one lock*, for all stores of a process that have the same file: a thousand
+sessions on one path take three descriptors. Compression and hashing happen outside of the lock,
+so it is held for the statements alone. A connection for each thread was measured and won nothing
+for writers (SQLite has one at a time) and little for readers (`lab.bench.stores`).
+
+*Syncs.* A commit reaches the disk before it returns, if ``synchronous`` is FULL. One that says
+it need not (`transaction`) is visible to everybody at once, as the -wal file is shared memory to
+all who read it, and reaches the disk with the next commit that does. The setting is that of the
+connection, so it is changed only when the next commit wants the other.
 
 *Forks.* A connection that lives through a fork takes SQLite's belief about its locks into the
 child, where they do not exist: when the parent closes, it removes the -wal file under the
@@ -30,7 +36,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from threading import Lock, RLock
-from weakref import WeakSet
+from weakref import WeakSet, WeakValueDictionary
 
 from ullage.errors import StoreError
 from ullage.stores._refusals import closed
@@ -58,71 +64,96 @@ _BUSY = (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED, sqlite3.SQLITE_PROTOCOL)
 
 
 class PrivateFile:
-    """The file and this process's one connection to it.
+    """The file and this process's one connection to it. Made by `opened`.
 
-    Args:
-        path: where the file is or shall be.
-        own_folder: the folder is ours alone, so its mode is tightened if it exists.
-        synchronous: SQLite's setting; FULL outlives a loss of power, NORMAL only a crash.
-        busy_timeout_s: how long to wait while another process writes.
-
-    Raises:
-        StoreError: the file cannot be opened, or is not ours to open.
+    Attributes:
+        path: where the file is.
     """
 
-    def __init__(
-        self, path: Path, *, own_folder: bool, synchronous: str, busy_timeout_s: float
-    ) -> None:
+    def __init__(self, path: Path, own_folder: bool, synchronous: str, wait_s: float) -> None:
         self.path = path
         self._own_folder = own_folder
         self._synchronous = synchronous
-        self._busy_timeout_s = busy_timeout_s
+        self._wait_s = wait_s
         self._lock = RLock()
         self._pid = os.getpid()
         self._connection: sqlite3.Connection | None = None
         self._inode: tuple[int, int] | None = None
-        self._closed = False
+        self._set = ""
+        self._holders: WeakSet[object] = WeakSet()
+
+    @staticmethod
+    def opened(
+        holder: object, path: Path, *, own_folder: bool, synchronous: str, wait_s: float
+    ) -> PrivateFile:
+        """The file, shared with whoever has it open with the same settings.
+
+        Args:
+            holder: who will use it, until it calls `release` or is no more.
+            path: where the file is or shall be.
+            own_folder: the folder is ours alone, so its mode is tightened if it exists.
+            synchronous: SQLite's setting; FULL outlives a loss of power, NORMAL only a crash.
+            wait_s: how long to wait while another process writes.
+
+        Raises:
+            StoreError: the file cannot be opened, or is not ours to open.
+        """
+        settings = (path, own_folder, synchronous, wait_s)
         with _FORKING:
-            _FILES.add(self)
-        with self.connection("open"):
-            pass
+            file = _FILES.get(settings)
+            if file is None:
+                file = _FILES[settings] = PrivateFile(*settings)
+            file._holders.add(holder)
+        with file.connection(holder, "open"):
+            return file
 
     @contextmanager
-    def connection(self, operation: str, key: str | None = None) -> Iterator[sqlite3.Connection]:
+    def connection(self, holder: object, operation: str) -> Iterator[sqlite3.Connection]:
         """The connection, for this thread alone; SQLite's failures become StoreError."""
         if self._pid != os.getpid():
             self._leave_behind()
+        if self._lock._is_owned():  # type: ignore[attr-defined]  # as threading.Condition asks
+            reason = "it is in use by what this call interrupts. Try again after it"
+            raise StoreError(_STORE, operation, reason)
         with self._lock:
-            if self._closed:
+            if holder not in self._holders:
                 raise closed(_STORE, operation)
             try:
                 yield self._connected()
             except (sqlite3.Error, OSError, OverflowError) as error:
-                raise StoreError(_STORE, operation, reason_of(error), key) from error
+                raise StoreError(_STORE, operation, reason_of(error)) from error
 
     @contextmanager
-    def transaction(self, operation: str, begin: str) -> Iterator[sqlite3.Connection]:
+    def transaction(
+        self, holder: object, operation: str, *, writes: bool = False, synced: bool = True
+    ) -> Iterator[sqlite3.Connection]:
         """A connection inside one transaction, rolled back if anything is raised.
 
-        ``begin`` is ``"BEGIN"`` for one view over several reads, ``"BEGIN IMMEDIATE"`` to
-        write.
+        Args:
+            holder: who uses it.
+            operation: what for, as an error names it.
+            writes: others that write wait from its beginning.
+            synced: what is written reaches the disk before this ends.
         """
-        with self.connection(operation) as connection:
-            connection.execute(begin)
+        with self.connection(holder, operation) as connection:
             try:
+                if writes:
+                    self._sync(connection, self._synchronous if synced else "NORMAL")
+                connection.execute("BEGIN IMMEDIATE" if writes else "BEGIN")
                 yield connection
                 connection.execute("COMMIT")
             finally:
                 if connection.in_transaction:
                     self._roll_back(connection)
 
-    def close(self) -> None:
-        """Close for good; waits for what is under way. May be called twice."""
+    def release(self, holder: object) -> None:
+        """Let a holder go, and the connection with the last one; waits for what is under way."""
         if self._pid != os.getpid():
             self._leave_behind()
         with self._lock:
-            self._closed = True
-            self._disconnect()
+            self._holders.discard(holder)
+            if not self._holders:
+                self._disconnect()
 
     def pause(self) -> None:
         """Close the connection and hold the lock, until `resume`: a fork comes."""
@@ -146,10 +177,13 @@ class PrivateFile:
 
     def _connected(self) -> sqlite3.Connection:
         """The connection, opened again if the file was moved away meanwhile."""
-        if self._connection is not None and _inode(self.path) == self._inode:
-            return self._connection
+        connection = self._connection
+        if connection is not None and _inode(self.path) == self._inode:
+            if connection.in_transaction:  # of a call that was interrupted
+                connection.execute("ROLLBACK")
+            return connection
         self._disconnect()
-        deadline = time.monotonic() + self._busy_timeout_s
+        deadline = time.monotonic() + self._wait_s
         while True:
             try:
                 self._connection, self._inode = self._connect()
@@ -165,7 +199,7 @@ class PrivateFile:
             inode = _make_private(self.path, own_folder=self._own_folder)
             connection = sqlite3.connect(
                 self.path,
-                timeout=self._busy_timeout_s,
+                timeout=self._wait_s,
                 isolation_level=None,
                 check_same_thread=False,
             )
@@ -179,11 +213,19 @@ class PrivateFile:
             if version < len(MIGRATIONS):
                 _migrate(connection)
             connection.execute("PRAGMA journal_mode = WAL")
-            connection.execute(f"PRAGMA synchronous = {self._synchronous}")
+            self._set = ""
+            self._sync(connection, self._synchronous)
         except BaseException:
             connection.close()
             raise
         return connection, inode
+
+    def _sync(self, connection: sqlite3.Connection, setting: str) -> None:
+        """Have the next commit synced like this."""
+        if self._set != setting:
+            self._set = ""  # not known, should this be interrupted
+            connection.execute(f"PRAGMA synchronous = {setting}")
+            self._set = setting
 
     def _roll_back(self, connection: sqlite3.Connection) -> None:
         try:
@@ -202,10 +244,7 @@ def _migrate(connection: sqlite3.Connection) -> None:
     connection.execute("BEGIN IMMEDIATE")
     for steps in MIGRATIONS[_version(connection) :]:
         for step in steps:
-            if isinstance(step, str):
-                connection.execute(step)
-            else:
-                step(connection)
+            connection.execute(step)
     connection.execute(f"PRAGMA user_version = {len(MIGRATIONS)}")
     connection.execute("COMMIT")
 
@@ -305,25 +344,27 @@ def reason_of(error: Exception) -> str:
 
 _OPENING = Lock()
 _FORKING = Lock()
-_FILES: WeakSet[PrivateFile] = WeakSet()
+_FILES: WeakValueDictionary[tuple[Path, bool, str, float], PrivateFile] = WeakValueDictionary()
+_PAUSED: list[PrivateFile] = []
 _LEFT_BEHIND: list[sqlite3.Connection | None] = []
 
 
 def _before_fork() -> None:
     _FORKING.acquire()
-    for file in tuple(_FILES):
+    _PAUSED.extend(_FILES.values())
+    for file in _PAUSED:
         file.pause()
 
 
 def _after_fork_in_parent() -> None:
-    for file in tuple(_FILES):
-        file.resume()
+    while _PAUSED:
+        _PAUSED.pop().resume()
     _FORKING.release()
 
 
 def _after_fork_in_child() -> None:
-    for file in tuple(_FILES):
-        file.restart()
+    while _PAUSED:
+        _PAUSED.pop().restart()
     _FORKING.release()
 
 

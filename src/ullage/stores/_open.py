@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 import os
+import re
 from collections.abc import Iterator
 from typing import Any
 
@@ -21,7 +22,8 @@ __all__ = ["directory_of", "files_of", "open_store", "with_files"]
 FILES_KEPT_S = 30 * DAY_S
 """How long the files of a policy are kept unused; what they hold stays in the store."""
 
-_METHODS = ("commit", "find", "get", "look", "chunk", "refs", "collect", "close")
+_METHODS = ("commit", "find", "get", "look", "chunk", "refs", "held", "collect", "close")
+_WORD = re.compile(r"[\w+-]*")
 _REMEDY = 'Use "memory", "sqlite", the path of a file, or a ullage.stores.Store'
 
 
@@ -43,6 +45,10 @@ def open_store(spec: str | os.PathLike[str] | Store | None) -> Store:
         return SqliteStore(os.environ.get("ULLAGE_STORE") or None)
     if isinstance(spec, str) and "://" in spec:
         raise ConfigError("store", "stores behind a URL are not known here", _REMEDY)
+    if isinstance(spec, str) and spec and _WORD.fullmatch(spec):
+        raise ConfigError(
+            "store", f"{spec[:40]!r} is no kind of store", f"{_REMEDY} (./{spec[:40]})"
+        )
     if isinstance(spec, str | os.PathLike):
         return SqliteStore(spec)
     if isinstance(spec, type) or not all(callable(getattr(spec, m, None)) for m in _METHODS):

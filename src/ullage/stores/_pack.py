@@ -1,7 +1,7 @@
 """How a chunk is written: zstd if that is smaller, under a seal that binds it to its place.
 
-The seal is blake3 over the content's digest, the chunk's number and its bytes, so a damaged
-chunk, and one that stands in another's place, is noticed without reading the others.
+The seal is blake3 over the content's digest and kind, the chunk's number and its bytes, so a
+damaged chunk, and one that is in another's place, is noticed without reading the others.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ def unpack(coding: Any, body: Any, size_bytes: Any) -> bytes | None:
         return None
 
 
-def seal(digest: bytes, n: int, raw: bytes) -> bytes:
-    """What proves that these bytes are chunk ``n`` of the content with this digest."""
+def seal(digest: bytes, kind: Any, n: int, raw: bytes) -> bytes:
+    """What proves that these bytes are chunk ``n`` of the content of this digest and kind."""
     place = digest + n.to_bytes(8, "big")
-    return blake3(place, derive_key_context="ullage chunk").update(raw).digest()
+    return blake3(place, derive_key_context=f"ullage chunk {kind}").update(raw).digest()

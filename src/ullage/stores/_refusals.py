@@ -16,28 +16,27 @@ def closed(store: str, operation: str) -> StoreError:
 
 
 def taken(store: str, ref: str) -> StoreError:
-    """The error of a commit whose ref already names something else."""
+    """The error of an output whose ref already names something else."""
     return StoreError(
         store,
-        "commit",
-        "the ref is taken by different content. Derive refs with ullage.history.canon.ref_of",
+        "put",
+        "the ref is taken by different content. Derive refs with ullage.stores.ref_of",
         ref,
     )
 
 
 def refuse_contradictions(store: str, records: Iterable[Record]) -> None:
-    """Refuse two batches of one commit that want the same place with different data.
+    """Refuse two records of one append that are written once, at one place, and differ.
 
     Raises:
-        StoreError: there are such batches. Neither could be said to stand.
+        StoreError: there are such records. Neither could be said to be the first.
     """
-    places: dict[tuple[bytes, int], bytes] = {}
+    places: dict[tuple[bytes, str, int, str], bytes] = {}
     for record in records:
-        if record.kind != "batch":
-            continue
-        if places.setdefault((record.key, record.n), record.data) != record.data:
+        if record.is_once and places.setdefault(record.place, record.data) != record.data:
             raise StoreError(
                 store,
-                "commit",
-                f"two different batches have number {record.n} under one key. Number them apart",
+                "append",
+                f"two different records are number {record.n} of their kind under one key. "
+                "Number them apart",
             )

@@ -8,12 +8,13 @@ from __future__ import annotations
 
 import sys
 import time
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from threading import Lock
 
 from ullage.errors import RefNotFound
+from ullage.stores._base import Transactional
 from ullage.stores._chunks import shape
-from ullage.stores._clean import Bounds, Collected, Kept, Line, plan
+from ullage.stores._clean import STEP, Bounds, Collected, Removed, is_recent, named_in
 from ullage.stores._refusals import closed, refuse_contradictions, taken
 from ullage.values.effects import Output, Record, Shape
 
@@ -21,7 +22,7 @@ __all__ = ["MemoryStore"]
 
 
 class _Room:
-    """What one tenant keeps: outputs by ref, records by key and then by (kind, n).
+    """What one tenant keeps: outputs by ref, records by key and then by kind, n and name.
 
     Beside them: when each ref and key was last used, and the shapes asked for so far.
     """
@@ -30,12 +31,12 @@ class _Room:
 
     def __init__(self) -> None:
         self.outputs: dict[str, Output] = {}
-        self.records: dict[bytes, dict[tuple[str, int], Record]] = {}
+        self.records: dict[bytes, dict[tuple[str, int, str], Record]] = {}
         self.shapes: dict[str, Shape] = {}
         self.used_s: dict[str | bytes, float] = {}
 
 
-class MemoryStore:
+class MemoryStore(Transactional):
     """Keeps everything in this process and nothing after it. Thread safe.
 
     The contract is `ullage.stores.Store`.
@@ -68,15 +69,16 @@ class MemoryStore:
             now_s = self._clock()
             room.outputs.update(new)
             room.used_s.update((output.ref, now_s) for output in outputs)
-            standing = _standing(room, records)
-            if not standing:
+            first = _first(room, records)
+            if not first:
                 for record in records:
-                    room.records.setdefault(record.key, {})[record.kind, record.n] = record
+                    under = room.records.setdefault(record.key, {})
+                    under[record.kind, record.n, record.name] = record
                     room.used_s[record.key] = now_s
-            return standing
+            return first
 
     def find(self, tenant: str, keys: Iterable[bytes]) -> tuple[Record, ...]:
-        """Every record under any of these keys, in order of (key as given, kind, n).
+        """Every record under any of these keys; see `Records.find`.
 
         Raises:
             StoreError: the store is closed.
@@ -89,16 +91,6 @@ class MemoryStore:
             found = [key for key in dict.fromkeys(keys) if key in kept]
             room.used_s.update(dict.fromkeys(found, self._clock()))
             return tuple(kept[key][place] for key in found for place in sorted(kept[key]))
-
-    def get(self, tenant: str, ref: str) -> Output:
-        """The output under this ref: the object that was put there.
-
-        Raises:
-            RefNotFound: nothing is kept under it for this tenant.
-            StoreError: the store is closed.
-        """
-        with self._lock:
-            return self._used("get", tenant, ref)[1]
 
     def look(self, tenant: str, ref: str) -> Shape:
         """The output as one chunk, measured once.
@@ -127,15 +119,26 @@ class MemoryStore:
             raise RefNotFound(self.name, ref)
         return text
 
-    def refs(self, tenant: str) -> tuple[str, ...]:
-        """Every ref of this tenant, oldest first.
+    def refs(self, tenant: str, after: str = "", limit: int = 1_000) -> tuple[str, ...]:
+        """A page of this tenant's refs, in their own order.
 
         Raises:
             StoreError: the store is closed.
         """
         with self._lock:
             room = self._open("refs").get(tenant)
-            return tuple(room.outputs) if room else ()
+            kept = sorted(room.outputs, key=_utf8) if room else []
+        return tuple(ref for ref in kept if _utf8(ref) > _utf8(after))[:limit]
+
+    def held(self, refs: Collection[str]) -> frozenset[str]:
+        """Those of some refs that any tenant holds.
+
+        Raises:
+            StoreError: the store is closed.
+        """
+        with self._lock:
+            rooms = self._open("held").values()
+            return frozenset(ref for ref in refs if any(ref in room.outputs for room in rooms))
 
     def collect(
         self,
@@ -144,8 +147,10 @@ class MemoryStore:
         *,
         keep: Collection[str] = (),
         dry_run: bool = False,
+        cursor: str | None = None,
+        limit: int = STEP,
     ) -> Collected | None:
-        """Let go of what is beyond the bounds; see `Store.collect`.
+        """Let go of what is beyond the bounds, all in one step; see `Store.collect`.
 
         An output's size is what its string takes in memory, though a caller's history may hold
         the same string.
@@ -156,27 +161,29 @@ class MemoryStore:
         with self._lock:
             rooms = self._open("collect")
             now_s = self._clock()
-            if now_s - self._collected_s.get(tenant, float("-inf")) < bounds.every_s:
+            if is_recent(self._collected_s.get(tenant), now_s, bounds.every_s):
                 return None
             some = rooms if tenant is None else {t: rooms[t] for t in (tenant,) if t in rooms}
-            found = plan(
-                tuple(_kept(some)),
-                tuple(_lines(some)),
-                bounds,
-                keep,
-                now_s,
-                lambda who, ref: rooms[who].outputs[ref].text,
-            )
-            records = sum(len(rooms[line.tenant].records[line.key]) for line in found.lines)
+            for room in some.values():
+                room.used_s = {name: min(at_s, now_s) for name, at_s in room.used_s.items()}
+            last_s = bounds.last_s(now_s)
+            dead = [
+                (room, key)
+                for room in some.values()
+                for key in room.records
+                if room.used_s[key] <= last_s
+            ]
+            records = sum(len(room.records[key]) for room, key in dead)
+            removed, left_bytes = _chosen(some, bounds, keep, last_s)
             if not dry_run:
                 self._collected_s[tenant] = now_s
-                for gone in found.outputs:
-                    _forget(rooms[gone.tenant], gone.ref)
-                for line in found.lines:
-                    del rooms[line.tenant].records[line.key]
-                    del rooms[line.tenant].used_s[line.key]
-            held = frozenset(ref for room in rooms.values() for ref in room.outputs)
-            return Collected(found.outputs, records, found.left_bytes, held)
+                for room, key in dead:
+                    del room.records[key], room.used_s[key]
+                for gone in removed:
+                    room = rooms[gone.tenant]
+                    del room.outputs[gone.ref], room.used_s[gone.ref]
+                    room.shapes.pop(gone.ref, None)
+            return Collected(removed, records, left_bytes)
 
     def close(self) -> None:
         """Forget everything. May be called twice."""
@@ -208,31 +215,55 @@ def _checked(room: _Room, outputs: Sequence[Output]) -> dict[str, Output]:
     return new
 
 
-def _standing(room: _Room, records: Sequence[Record]) -> tuple[Record, ...]:
-    """The kept batches that hold the place of one of ``records`` with different data."""
+def _first(room: _Room, records: Sequence[Record]) -> tuple[Record, ...]:
+    """The records written once that are in the place of one of these, with different data."""
     kept = (
-        (record, room.records.get(record.key, {}).get((record.kind, record.n)))
+        (record, room.records.get(record.key, {}).get((record.kind, record.n, record.name)))
         for record in records
-        if record.kind == "batch"
+        if record.is_once
     )
     return tuple(theirs for ours, theirs in kept if theirs and theirs.data != ours.data)
 
 
-def _kept(rooms: dict[str, _Room]) -> Iterator[Kept]:
-    for tenant, room in rooms.items():
-        for ref, output in room.outputs.items():
-            size = sys.getsizeof(output.text)
-            yield Kept(tenant, ref, (tenant, ref), size, room.used_s[ref])
+def _chosen(
+    rooms: Mapping[str, _Room],
+    bounds: Bounds,
+    keep: Collection[str],
+    last_s: float,
+) -> tuple[tuple[Removed, ...], int]:
+    """The outputs of some rooms that are to go, in order, and what those left take."""
+    left_bytes = sum(
+        sys.getsizeof(o.text) for room in rooms.values() for o in room.outputs.values()
+    )
+    needed = {(tenant, ref) for tenant, room in rooms.items() for ref in _needed(room, last_s)}
+    free = [
+        (is_needed, room.used_s[ref], tenant, ref)
+        for tenant, room in rooms.items()
+        for ref in room.outputs
+        if ref not in keep
+        for is_needed in [(tenant, ref) in needed]
+    ]
+    gone: list[Removed] = []
+    for is_needed, used_s, tenant, ref in sorted(free, key=lambda one: one[:2]):
+        over = bounds.is_over(left_bytes) and (bounds.even_needed or not is_needed)
+        if over or (used_s <= last_s and not is_needed):
+            size_bytes = sys.getsizeof(rooms[tenant].outputs[ref].text)
+            left_bytes -= size_bytes
+            gone.append(Removed(tenant, ref, size_bytes, used_s, is_needed))
+    return tuple(gone), left_bytes
 
 
-def _lines(rooms: dict[str, _Room]) -> Iterator[Line]:
-    for tenant, room in rooms.items():
-        for key, under in room.records.items():
-            batches = tuple(record.data for record in under.values() if record.kind == "batch")
-            yield Line(tenant, key, room.used_s[key], batches)
+def _needed(room: _Room, last_s: float) -> Iterator[str]:
+    """The refs that a tenant's live ledger needs."""
+    for key, under in room.records.items():
+        for record in under.values() if room.used_s[key] > last_s else ():
+            if record.is_once:
+                yield from named_in(
+                    record.data,
+                    lambda refs: {ref for ref in refs if ref in room.outputs},
+                    lambda ref: room.outputs[ref].text,
+                )
 
 
-def _forget(room: _Room, ref: str) -> None:
-    del room.outputs[ref]
-    del room.used_s[ref]
-    room.shapes.pop(ref, None)
+def _utf8(text: str) -> bytes:
+    return text.encode("utf-8", "surrogatepass")

@@ -28,7 +28,7 @@ from ullage.history.canon import ref_of
 from ullage.stores._around import Around
 from ullage.stores._base import Store
 from ullage.stores._chunks import pieces, shape
-from ullage.stores._clean import DAY_S, Bounds, Collected
+from ullage.stores._clean import DAY_S, STEP, Bounds, Collected, is_recent
 from ullage.stores._file import make_folders
 from ullage.values.effects import Output, Record
 
@@ -89,7 +89,7 @@ class SpillStore(Around):
         self.bytes_written = 0
         self._files_kept_s = files_kept_s
         self._clock = clock
-        with self._told("open"):
+        with self._errors("open"):
             make_folders(self.folder, own_folder=False)
             if any(p.is_symlink() or not p.is_dir() for p in (self._whole, self.folder)):
                 reason = "a link or a file is at the place of the folder. Use another"
@@ -105,7 +105,7 @@ class SpillStore(Around):
         """
         for output in outputs:
             if ref_of(output.text, output.kind) == output.ref:
-                with self._told("write", output.ref):
+                with self._errors("write", output.ref):
                     self._write(output)
         if outputs and self._files_kept_s is not None:
             with suppress(OSError):  # a day later it is tried again; nothing is lost by that
@@ -131,7 +131,7 @@ class SpillStore(Around):
         if found is None:
             raise SpillNotFound(self.name, name)
         ref = found[1]
-        with self._told("read", ref):
+        with self._errors("read", ref):
             try:
                 descriptor = os.open(self.path_of(ref), os.O_RDONLY | _NO_FOLLOW)
             except FileNotFoundError:
@@ -151,20 +151,24 @@ class SpillStore(Around):
         *,
         keep: Collection[str] = (),
         dry_run: bool = False,
+        cursor: str | None = None,
+        limit: int = STEP,
     ) -> Collected | None:
-        """`Store.collect`, then the files of what no tenant holds any more.
+        """`Store.collect`, and the files of what no tenant holds any more.
 
-        A file that the store underneath never knew (an earlier process kept its outputs in
-        memory) goes by the same bounds: by age, and while all files together are over
+        After the last step, so do files that the store underneath never knew (an earlier
+        process kept its outputs in memory): by age, and while all files together are over
         ``max_bytes``, the longest unused first.
 
         Raises:
             StoreError: a file cannot be removed, or the store underneath failed.
         """
         began_s = self._clock()
-        done = self.store.collect(tenant, bounds, keep=keep, dry_run=dry_run)
+        done = super().collect(
+            tenant, bounds, keep=keep, dry_run=dry_run, cursor=cursor, limit=limit
+        )
         if done is not None and not dry_run:
-            with self._told("clean up"):
+            with self._errors("clean up"):
                 self._clear(done, bounds, keep, began_s)
         return done
 
@@ -197,10 +201,15 @@ class SpillStore(Around):
         """Once a day, over all processes: remove the files that nobody wanted for so long."""
         swept = self._whole / _SWEPT
         with suppress(FileNotFoundError):
-            if now_s - swept.lstat().st_mtime < DAY_S:
+            there = swept.lstat()
+            if stat.S_ISREG(there.st_mode) and is_recent(there.st_mtime, now_s, DAY_S):
                 return
-        swept.touch(mode=0o600)
-        os.utime(swept, (now_s, now_s))
+            swept.unlink()  # never written to: it may be a link somewhere else
+        descriptor = os.open(swept, os.O_WRONLY | os.O_CREAT | os.O_EXCL | _NO_FOLLOW, 0o600)
+        try:
+            os.utime(descriptor if os.utime in os.supports_fd else swept, (now_s, now_s))
+        finally:
+            os.close(descriptor)
         for file in self._files():
             if file.used_s <= now_s - kept_s:
                 file.path.unlink(missing_ok=True)
@@ -208,19 +217,21 @@ class SpillStore(Around):
     def _clear(
         self, done: Collected, bounds: Bounds, keep: Collection[str], began_s: float
     ) -> None:
-        """Remove the files that are not held, and what a killed process left unfinished."""
+        """Remove the files that are not held; at the end also what was left unfinished."""
+        gone, at_end = {removed.ref for removed in done.removed}, done.cursor is None
+        if not (gone or at_end):
+            return
         files = sorted(self._files(), key=lambda file: file.used_s)
         total = sum(file.size_bytes for file in files)
-        gone = {removed.ref for removed in done.removed}
-        last_s = began_s - (float("inf") if bounds.older_than_s is None else bounds.older_than_s)
+        held = self.store.held(gone if not at_end else {file.ref for file in files})
         for file in files:
-            if file.ref in done.held or file.ref in keep or file.used_s > began_s:
+            if file.ref in held or file.ref in keep or file.used_s > began_s:
                 continue
-            over = bounds.max_bytes is not None and total > bounds.max_bytes
-            if file.ref in gone or file.used_s <= last_s or over:
+            beyond = file.used_s <= bounds.last_s(began_s) or bounds.is_over(total)
+            if file.ref in gone or (at_end and beyond):
                 file.path.unlink(missing_ok=True)
                 total -= file.size_bytes
-        for path in self._places():
+        for path in self._places() if at_end else ():
             if _UNFINISHED.fullmatch(path.name):
                 with suppress(FileNotFoundError):
                     if path.lstat().st_mtime < began_s - _UNFINISHED_S:
@@ -243,7 +254,7 @@ class SpillStore(Around):
                     yield _File(found[1], path, there.st_mtime, there.st_size)
 
     @contextmanager
-    def _told(self, operation: str, ref: str | None = None) -> Iterator[None]:
+    def _errors(self, operation: str, ref: str | None = None) -> Iterator[None]:
         """The system's refusals as StoreError, without a path."""
         try:
             yield

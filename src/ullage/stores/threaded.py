@@ -10,7 +10,7 @@ from collections.abc import Callable, Collection, Iterable, Sequence
 from typing import ParamSpec, TypeVar
 
 from ullage.stores._base import Store
-from ullage.stores._clean import Bounds, Collected
+from ullage.stores._clean import STEP, Bounds, Collected
 from ullage.values.effects import Output, Record, Shape
 
 __all__ = ["Threaded", "in_thread"]
@@ -52,6 +52,14 @@ class Threaded:
         """`Store.commit` in a thread. Cancelled, it has happened whole or not at all."""
         return await in_thread(self.store.commit, tenant, outputs, records)
 
+    async def put(self, tenant: str, outputs: Sequence[Output]) -> None:
+        """`Blobs.put`, likewise."""
+        await self.commit(tenant, outputs, ())
+
+    async def append(self, tenant: str, records: Sequence[Record]) -> tuple[Record, ...]:
+        """`Records.append`, likewise."""
+        return await self.commit(tenant, (), records)
+
     async def find(self, tenant: str, keys: Iterable[bytes]) -> tuple[Record, ...]:
         """`Store.find` in a thread."""
         return await asyncio.to_thread(self.store.find, tenant, tuple(keys))
@@ -68,9 +76,13 @@ class Threaded:
         """`Store.chunk` in a thread."""
         return await asyncio.to_thread(self.store.chunk, tenant, ref, n)
 
-    async def refs(self, tenant: str) -> tuple[str, ...]:
+    async def refs(self, tenant: str, after: str = "", limit: int = 1_000) -> tuple[str, ...]:
         """`Store.refs` in a thread."""
-        return await asyncio.to_thread(self.store.refs, tenant)
+        return await asyncio.to_thread(self.store.refs, tenant, after, limit)
+
+    async def held(self, refs: Collection[str]) -> frozenset[str]:
+        """`Store.held` in a thread."""
+        return await asyncio.to_thread(self.store.held, refs)
 
     async def collect(
         self,
@@ -79,10 +91,18 @@ class Threaded:
         *,
         keep: Collection[str] = (),
         dry_run: bool = False,
+        cursor: str | None = None,
+        limit: int = STEP,
     ) -> Collected | None:
         """`Store.collect` in a thread."""
         return await asyncio.to_thread(
-            self.store.collect, tenant, bounds, keep=keep, dry_run=dry_run
+            self.store.collect,
+            tenant,
+            bounds,
+            keep=keep,
+            dry_run=dry_run,
+            cursor=cursor,
+            limit=limit,
         )
 
     async def close(self) -> None:

@@ -5,8 +5,8 @@ the reply back. Nothing else in the core touches a store, a clock or a network.
 
     effect     reply
     ------     -----
-    Find       the records kept under these keys, oldest first
-    Commit     the records already kept in the place of ours (a race we lost); () if none
+    Find       the records kept under these keys, in their order
+    Commit     the records kept where ours were to go (another worker was first); () if none
     Get        the Output kept under a ref; raises RefNotFound into the generator
     Look       the Shape of what is kept under a ref: how much of it, in which chunks
     Chunk      the text of one of these chunks, so that a huge output is never held whole
@@ -17,7 +17,7 @@ the reply back. Nothing else in the core touches a store, a clock or a network.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator
+from collections.abc import Callable, Generator, Mapping
 from typing import Any, Literal, TypeAlias, TypeVar
 
 from msgspec import Struct
@@ -25,6 +25,7 @@ from msgspec import Struct
 from ullage.values.usage import Usage
 
 __all__ = [
+    "KINDS",
     "Chunk",
     "Commit",
     "Do",
@@ -59,21 +60,49 @@ class Output(Struct, frozen=True, gc=False):
     kind: Literal["text", "block"] = "text"
 
 
+KINDS: Mapping[str, Literal["once", "newest"]] = {
+    "batch": "once",
+    "opened": "once",
+    "observed": "newest",
+    "latest": "newest",
+}
+"""Which value a store keeps of each kind of record: the first one, or the newest.
+
+A kind that is not in the table is of a later version, and kept as one that is written once:
+nothing of it is replaced by somebody who does not know it.
+"""
+
+
 class Record(Struct, frozen=True, gc=False):
     """One row of the ledger: what was decided or observed at a place in the history.
 
+    A store keeps one value for each (key, kind, n, name). Which one, says `KINDS`. Whoever
+    reads a kind that it does not know skips the record.
+
     Attributes:
         key: the chain at that place, 16 bytes.
-        kind: ``"batch"`` is written once and never replaced; ``"observed"`` and
-            ``"opened"`` hold the newest value.
+        kind: what is recorded; one of `KINDS`, or of a later version.
         n: the batch's number under this key, from 0; 0 for the other kinds.
         data: the value, encoded by `ullage.history.ledger`.
+        name: tells records of one kind and number apart, such as by the model they are
+            about; ``""`` where there is one only.
     """
 
     key: bytes
-    kind: Literal["batch", "observed", "opened"]
+    kind: str
     n: int
     data: bytes
+    name: str = ""
+
+    @property
+    def is_once(self) -> bool:
+        """Whether the first value written stands; otherwise the newest does."""
+        return KINDS.get(self.kind, "once") == "once"
+
+    @property
+    def place(self) -> tuple[bytes, str, int, str]:
+        """What a store keeps one value for."""
+        return self.key, self.kind, self.n, self.name
 
 
 class Extent(Struct, frozen=True, gc=False):
@@ -123,7 +152,10 @@ class Find(Struct, frozen=True):
 
 
 class Commit(Struct, frozen=True):
-    """Keep these outputs and records, all or nothing, before the view is returned."""
+    """Keep these outputs, then these records, before the view is returned.
+
+    The records are kept all or none. If they are, so are the outputs.
+    """
 
     outputs: tuple[Output, ...]
     records: tuple[Record, ...]

@@ -1,9 +1,9 @@
 """The ledger in ADK's session state, so that ADK's own session service keeps it.
 
-A record is one entry of the state, ``ullage:{chain}:{kind}:{n}``, its bytes in base64. It is
-written as a state delta of the event whose callback it came from; whoever loads the session
-later, in this process or another, has it. ADK takes back the state of what is rewound; a
-record under a chain that no longer exists applies nowhere.
+A record is one entry of the state, ``ullage:{chain}:{kind}:{n}``, with ``:{name}`` behind it
+if it has a name, its bytes in base64. It is written as a state delta of the event whose callback
+it came from; whoever loads the session later, in this process or another, has it. ADK takes back
+the state of what is rewound; a record under a chain that no longer exists applies nowhere.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from ullage.history.ledger import Ledger
 from ullage.spend.calls import Spent
 from ullage.stores import Store
 from ullage.stores.threaded import Threaded
-from ullage.values.effects import Output, Record
+from ullage.values.effects import KINDS, Output, Record
 
 __all__ = ["SPENT", "Noted", "entry_of", "record_of", "spent_in"]
 
@@ -30,7 +30,9 @@ SPENT = "ullage:spent:"
 Each agent writes its own: the events of agents side by side come in any order.
 """
 
-_ENTRY = re.compile(r"ullage:([0-9a-f]{32}):(batch|observed|opened):(0|[1-9][0-9]{0,5})")
+_ENTRY = re.compile(
+    rf"ullage:([0-9a-f]{{32}}):({'|'.join(KINDS)}):(0|[1-9][0-9]{{0,5}})(?::(.+))?", re.DOTALL
+)
 
 
 class Noted(Threaded):
@@ -60,7 +62,9 @@ class Noted(Threaded):
 
 def entry_of(record: Record) -> tuple[str, str]:
     """A record as an entry of the state: its key and its value."""
-    return f"ullage:{record.key.hex()}:{record.kind}:{record.n}", b64encode(record.data).decode()
+    name = f":{record.name}" if record.name else ""
+    key = f"ullage:{record.key.hex()}:{record.kind}:{record.n}{name}"
+    return key, b64encode(record.data).decode()
 
 
 def record_of(key: str, value: Any) -> Record | None:
@@ -75,9 +79,10 @@ def record_of(key: str, value: Any) -> Record | None:
     try:
         record = Record(
             bytes.fromhex(found[1]),
-            found[2],  # type: ignore[arg-type]
+            found[2],
             int(found[3]),
             b64decode(value, validate=True),
+            found[4] or "",
         )
         Ledger().with_records((record,))
     except (ValueError, msgspec.MsgspecError, RecursionError):

@@ -1,0 +1,112 @@
+"""What the contracts of stores are tried with: odd texts, records of real batches, a clock."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable, Sequence
+from typing import TypeVar
+
+from ullage.history.canon import ref_of
+from ullage.history.ledger import Ledger
+from ullage.stores import DAY_S
+from ullage.values.edits import Batch, Edit
+from ullage.values.effects import KINDS, Output, Record
+
+__all__ = ["HUGE", "KEYS", "ODD", "TENANTS", "Clock", "batch", "decided", "expect", "output"]
+__all__ += ["fails_with", "random_commit", "smallest"]
+
+T = TypeVar("T")
+E = TypeVar("E", bound=Exception)
+
+ODD = (
+    "",
+    "plain",
+    "naïve 😀\u0301",
+    "\ud83d",
+    "\ude00\ud83d",
+    "a\x00b",
+    "\r\n\u2028\x85",
+    "x" * 70_000,
+)
+"""Texts that have been lost or changed by one store or another."""
+
+_MIB = 1 << 20
+HUGE = "".join(("x\n" * _MIB)[: _MIB - 2] + edge for edge in ("ab", "a\r", "\n👩"))
+HUGE += ("\u200d👧" + "é" * _MIB)[: _MIB - 1] + "\ud83d\ude00"
+"""Chunks of a MiB end within its CR LF, its joined emoji and its pair of surrogates."""
+
+TENANTS = ("", "a", "ab", "a\x00b", "\ud800", "é")
+KEYS = (b"", b"\x00" * 16, b"\xff" * 16, b"k")
+
+
+class Clock:
+    """A time that passes when it is told to."""
+
+    def __init__(self) -> None:
+        self.now_s = 1_800_000_000.0
+
+    def __call__(self) -> float:
+        """Seconds since 1970."""
+        return self.now_s
+
+    def days_pass(self, days: float) -> None:
+        """Go on, or back if ``days`` is negative."""
+        self.now_s += days * DAY_S
+
+
+def output(text: str, kind: str = "text") -> Output:
+    """An output under the ref of its content."""
+    return Output(ref_of(text, kind), text, "block" if kind == "block" else "text")
+
+
+def batch(key: bytes, n: int, data: bytes) -> Record:
+    """A record that is written once."""
+    return Record(key, "batch", n, data)
+
+
+def decided(key: bytes, *edits: Edit, n: int = 0) -> Record:
+    """The record of a real batch, as a session writes it."""
+    record = Ledger().with_batch(key, Batch("prune", "default", edits, 100, 10))[1]
+    return Record(key, "batch", n, record.data)
+
+
+def random_commit(rng: random.Random) -> tuple[str, list[Output], list[Record]]:
+    """A tenant, up to four outputs and up to four records at places of their own."""
+    records = {}
+    for _ in range(rng.randrange(5)):
+        kind = rng.choice([*KINDS, "of a later version"])
+        n = rng.randrange(3) if kind == "batch" else 0
+        name = rng.choice(["", "", "a model", "\ud800"])
+        record = Record(rng.choice(KEYS), kind, n, rng.choice([b"", b"1", b"2"]), name)
+        records[record.place] = record
+    texts = [*ODD[:-1], *(chr(rng.randrange(1, 0x3000)) * rng.randrange(30) for _ in range(3))]
+    outputs = [
+        output(rng.choice(texts), rng.choice(["text", "block"])) for _ in range(rng.randrange(5))
+    ]
+    return rng.choice([*TENANTS, "a", "a", "a"]), outputs, list(records.values())
+
+
+def smallest(steps: Sequence[T], fails: Callable[[Sequence[T]], bool]) -> Sequence[T]:
+    """The steps without those that it fails without, too."""
+    at = len(steps)
+    while at:
+        at -= 1
+        without = (*steps[:at], *steps[at + 1 :])
+        if fails(without):
+            steps = without
+    return steps
+
+
+def expect(got: object, wanted: object, promise: str) -> None:
+    """Fail with the promise that is not kept, and both values."""
+    if got != wanted:
+        raise AssertionError(f"{promise}\n  wanted {wanted!r:.600}\n  got    {got!r:.600}")
+
+
+def fails_with(kind: type[E], call: Callable[[], object], promise: str) -> E:
+    """The error of this kind that a call raises; without one, fail with the promise."""
+    try:
+        returned = call()
+    except kind as error:
+        return error
+    raise AssertionError(f"{promise}: wanted {kind.__name__}, and it returned {returned!r:.200}")

@@ -1,0 +1,131 @@
+"""The proof of `ullage.stores.Records`: every promise is a test."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+from ullage.errors import StoreError
+from ullage.testing._samples import Clock, batch, expect, fails_with
+from ullage.testing.blobs import in_threads
+from ullage.values.effects import Record
+
+__all__ = ["RecordsContract"]
+
+
+class RecordsContract:
+    """Inherit from it and say how one is opened.
+
+    Attributes:
+        clock: what `open` gives to a store whose time can be set.
+    """
+
+    clock = Clock()
+
+    def open(self) -> Any:
+        """A new and empty one. It is closed if it has ``close``."""
+        raise NotImplementedError
+
+    @contextmanager
+    def opened(self) -> Iterator[Any]:
+        """One for one test."""
+        opened = self.open()
+        try:
+            yield opened
+        finally:
+            if hasattr(opened, "close"):
+                opened.close()
+
+    def test_the_first_of_what_is_written_once_stands(self) -> None:
+        """The loser is given what stands, and nothing of its append is kept."""
+        with self.opened() as records:
+            for kind in ("batch", "opened"):
+                one, two = (Record(b"k", kind, 0, data) for data in (b"first", b"second"))
+                expect(records.append("t", [one]), (), "the first one is kept")
+                late = [batch(b"k", 7, b"x"), Record(b"k", "observed", 0, b"y"), two]
+                expect(records.append("t", late), (one,), "the loser is given what stands")
+            kept = (batch(b"k", 0, b"first"), Record(b"k", "opened", 0, b"first"))
+            expect(records.find("t", [b"k"]), kept, "nothing of a lost append is kept")
+
+    def test_the_same_record_twice_is_no_race(self) -> None:
+        """An append is done again after any failure."""
+        with self.opened() as records:
+            for n in (0, 1):
+                again = [batch(b"k", i, b"d") for i in range(n + 1)]
+                expect(records.append("t", again), (), "the same again is no race")
+            kept = (batch(b"k", 0, b"d"), batch(b"k", 1, b"d"))
+            expect(records.find("t", [b"k"]), kept, "each is kept once")
+
+    def test_of_the_others_the_newest_stands_for_each_name(self) -> None:
+        """What was observed of one model says nothing of another."""
+        with self.opened() as records:
+            for data in (b"1", b"2", b"1"):
+                for kind in ("latest", "observed"):
+                    for name in ("b", "a", ""):
+                        one = Record(b"k", kind, 0, data + name.encode(), name)
+                        expect(records.append("t", [one]), (), "nothing stands in its way")
+            both = [Record(b"k", "observed", 0, b"x"), Record(b"k", "observed", 0, b"y")]
+            records.append("t", both)
+            found = [(r.kind, r.name, r.data) for r in records.find("t", [b"k"])]
+            latest = [("latest", name, b"1" + name.encode()) for name in ("", "a", "b")]
+            observed = [("observed", "", b"y"), ("observed", "a", b"1a"), ("observed", "b", b"1b")]
+            expect(found, [*latest, *observed], "the newest stands, in order of kind and name")
+
+    def test_a_kind_of_a_later_version_is_kept_as_it_is(self) -> None:
+        """An upgrade that is taken back must not lose what the newer version wrote."""
+        later = Record(b"k", "of a later version", 3, b"\xc1 no data of ours", "named")
+        with self.opened() as records:
+            records.append("t", [later, batch(b"k", 0, b"d")])
+            wanted = (batch(b"k", 0, b"d"), later)
+            expect(records.find("t", [b"k"]), wanted, "it comes back")
+            other = Record(b"k", later.kind, 3, b"other", "named")
+            expect(records.append("t", [other]), (later,), "it is not replaced")
+
+    def test_an_append_that_contradicts_itself_keeps_nothing(self) -> None:
+        """Neither of two batches of one number could be said to be the first."""
+        with self.opened() as records:
+            two = [Record(b"j", "observed", 0, b"x"), batch(b"k", 0, b"1"), batch(b"k", 0, b"2")]
+            fails_with(StoreError, lambda: records.append("t", two), "it is refused")
+            expect(records.find("t", [b"j", b"k"]), (), "nothing is kept")
+
+    def test_a_tenant_finds_only_its_own(self) -> None:
+        """The same key under two tenants is two places."""
+        with self.opened() as records:
+            for tenant in ("one", "two", "\ud800", "a\x00b"):
+                data = tenant.encode("utf-8", "surrogatepass")
+                expect(records.append(tenant, [batch(b"k", 0, data)]), (), "it is a place apart")
+                expect(records.find(tenant, [b"k"]), (batch(b"k", 0, data),), "it is found there")
+            expect(records.find("three", [b"k"]), (), "and nowhere else")
+
+    def test_many_keys_come_back_in_the_order_asked(self) -> None:
+        """A long history asks for thousands at once."""
+        wanted = [n.to_bytes(16, "big") for n in range(2_500)]
+        with self.opened() as records:
+            records.append("t", [batch(key, 0, key[-2:]) for key in wanted])
+            wanted.sort(key=lambda key: key[-1:] + key)
+            asked = [b"absent", *wanted, wanted[0]]
+            found = [record.key for record in records.find("t", iter(asked))]
+            expect(found == wanted, True, "in the order asked, each once")
+            expect(records.find("t", []), (), "no key, no record")
+
+    def test_threads_that_want_one_place_agree_on_a_winner(self) -> None:
+        """Whoever returns knows what stands."""
+        with self.opened() as records:
+            lost: list[tuple[Record, ...]] = []
+            errors = in_threads(
+                8, lambda me: lost.append(records.append("t", [batch(b"k", 0, b"%d" % me)]))
+            )
+            winner = records.find("t", [b"k"])
+            expect((errors, len(winner)), ([], 1), "one record stands")
+            expect(lost.count(()), 1, "one writer won")
+            expect(set(lost), {(), winner}, "the others were given what stands")
+
+    def test_threads_that_write_the_same_places_in_any_order_do_not_hinder_each_other(self) -> None:
+        """Two writers must not wait for each other for ever."""
+        many = [Record(b"%d" % n, "observed", 0, b"x") for n in range(20)]
+        with self.opened() as records:
+            errors = in_threads(6, lambda me: records.append("t", many if me % 2 else many[::-1]))
+            expect(errors, [], "nobody fails")
+            keys = [record.key for record in many]
+            expect(records.find("t", keys), tuple(many), "all are kept")

@@ -1,0 +1,322 @@
+"""The proof of `ullage.stores.Store`: that of its two halves, and of what keeps it in bounds."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Sequence
+from typing import Any
+
+from ullage.errors import RefNotFound, StoreError, UllageError
+from ullage.history.canon import ref_of
+from ullage.stores import DAY_S, Bounds, Collected, every_ref
+from ullage.testing._samples import (
+    KEYS,
+    batch,
+    decided,
+    expect,
+    fails_with,
+    output,
+    random_commit,
+    smallest,
+)
+from ullage.testing.blobs import BlobsContract
+from ullage.testing.records import RecordsContract
+from ullage.values.edits import Address, Replace, Summary
+from ullage.values.effects import Output, Record
+
+__all__ = ["StoreContract"]
+
+AGED = Bounds(older_than_s=30 * DAY_S)
+
+
+class _Model:
+    """What a store should do, as two dictionaries and no thought of speed."""
+
+    def __init__(self) -> None:
+        self.outputs: dict[tuple[str, str], Output] = {}
+        self.records: dict[tuple[Any, ...], bytes] = {}
+
+    def commit(
+        self, tenant: str, outputs: Sequence[Output], records: Sequence[Record]
+    ) -> tuple[Record, ...]:
+        for out in outputs:
+            self.outputs.setdefault((tenant, out.ref), out)
+        first = tuple(
+            Record(one.key, one.kind, one.n, self.records[tenant, *one.place], one.name)
+            for one in records
+            if one.is_once and self.records.get((tenant, *one.place), one.data) != one.data
+        )
+        if not first:
+            self.records |= {(tenant, *one.place): one.data for one in records}
+        return first
+
+    def find(self, tenant: str, keys: Sequence[bytes]) -> tuple[Record, ...]:
+        return tuple(
+            Record(key, kind, n, data, name)
+            for wanted in dict.fromkeys(keys)
+            for (who, key, kind, n, name), data in sorted(self.records.items())
+            if who == tenant and key == wanted
+        )
+
+    def refs(self, tenant: str) -> tuple[str, ...]:
+        found = (ref for who, ref in self.outputs if who == tenant)
+        return tuple(sorted(found, key=lambda ref: ref.encode("utf-8", "surrogatepass")))
+
+
+class StoreContract(BlobsContract, RecordsContract):
+    """Every promise of `ullage.stores.Store`. Inherit from it and say how one is opened.
+
+    What `open` opens must take its time from ``clock``:
+
+        class TestMine(StoreContract):
+            def open(self):
+                return MyStore(clock=self.clock)
+    """
+
+    def test_any_sequence_of_commits_equals_two_dictionaries(self) -> None:
+        """Sixty sequences; one that fails is made as short as it can be."""
+        for seed in range(60):
+            rng = random.Random(seed)
+            commits = [random_commit(rng) for _ in range(rng.randrange(9))]
+            if self._differs(commits):
+                short = smallest(commits, lambda some: bool(self._differs(some)))
+                after = f"after {len(short)} commits: {short!r:.2000}"
+                raise AssertionError(f"{self._differs(short)}\n  {after}")
+
+    def _differs(self, commits: Sequence[Any]) -> str:
+        model, wanted = _Model(), [KEYS[2], b"absent", *KEYS, KEYS[0]]
+        with self.opened() as store:
+            try:
+                for commit in commits:
+                    expect(store.commit(*commit), model.commit(*commit), "what stands in the way")
+                for tenant in {tenant for tenant, _, _ in commits} | {"never"}:
+                    found = store.find(tenant, iter(wanted))
+                    expect(found, model.find(tenant, wanted), "find")
+                    expect(tuple(every_ref(store, tenant)), model.refs(tenant), "refs")
+                for (tenant, ref), kept in model.outputs.items():
+                    expect(store.get(tenant, ref), kept, "get")
+            except (AssertionError, UllageError) as error:
+                return str(error)
+        return ""
+
+    def test_a_lost_race_keeps_the_outputs(self) -> None:
+        """They are content-addressed: the loser's view may show them too."""
+        with self.opened() as store:
+            store.commit("t", [], [batch(b"k", 0, b"first")])
+            late = output("found by the loser")
+            expect(
+                store.commit("t", [late], [batch(b"k", 0, b"2")]),
+                (batch(b"k", 0, b"first"),),
+                "the loser is given what stands",
+            )
+            expect(store.get("t", late.ref), late, "its outputs are kept")
+
+    def test_no_record_is_kept_whose_outputs_are_not(self) -> None:
+        """Outputs before records: what a ledger names is there."""
+        forged = Output(ref_of("original"), "forged")
+        with self.opened() as store:
+            store.put("t", [output("original")])
+            commit = ("t", [output("innocent"), forged], [batch(b"k", 0, b"d")])
+            fails_with(StoreError, lambda: store.commit(*commit), "the ref is taken")
+            expect(store.find("t", [b"k"]), (), "no record is kept")
+
+    def test_refs_come_in_pages(self) -> None:
+        """Whatever is put or taken away meanwhile, what stays is in one page."""
+        outputs = [output(f"number {n}") for n in range(25)]
+        refs = sorted(out.ref for out in outputs)
+        with self.opened() as store:
+            store.put("t", outputs)
+            store.put("u", [output("somebody else's")])
+            expect(store.refs("t", limit=10), tuple(refs[:10]), "the first page")
+            expect(store.refs("t", refs[9], 10), tuple(refs[10:20]), "the second")
+            expect(store.refs("t", refs[19], 10), tuple(refs[20:]), "the last")
+            expect(store.refs("t", refs[-1], 10), (), "nothing behind it")
+            expect(store.held(["never", *refs[:3]]), frozenset(refs[:3]), "held by anybody")
+
+    def test_a_closed_store_refuses_everything(self) -> None:
+        """And may be closed twice."""
+        with self.opened() as store:
+            store.close()
+            store.close()
+            calls = {
+                "put": lambda: store.put("t", [output("x")]),
+                "append": lambda: store.append("t", [batch(b"k", 0, b"d")]),
+                "find": lambda: store.find("t", [b"k"]),
+                "get": lambda: store.get("t", "r"),
+                "look": lambda: store.look("t", "r"),
+                "chunk": lambda: store.chunk("t", "r", 0),
+                "refs": lambda: store.refs("t"),
+                "held": lambda: store.held(["r"]),
+                "collect": lambda: store.collect("t", Bounds()),
+            }
+            for name, call in calls.items():
+                expect("closed" in str(fails_with(StoreError, call, name)), True, name)
+
+    # Clean-up
+
+    def collected(self, store: Any, *given: Any, limit: int = 2, **more: Any) -> Collected:
+        """All steps of a clean-up, each of a few rows, as one."""
+        cursor, done = None, Collected((), 0, 0)
+        for _ in range(10_000):
+            step = store.collect(*given, limit=limit, cursor=cursor, **more)
+            if step is None:
+                raise AssertionError("a clean-up that is due was not done")
+            done, cursor = done.then(step), step.cursor
+            if cursor is None:
+                return done
+        raise AssertionError("a clean-up did not come to its end")
+
+    def test_without_bounds_nothing_goes(self) -> None:
+        """However much time passes."""
+        with self.opened() as store:
+            store.commit("t", [output("x")], [batch(b"k", 0, b"d")])
+            self.clock.days_pass(10_000)
+            done = self.collected(store, "t", Bounds())
+            expect((done.removed, done.records), ((), 0), "nothing goes")
+            expect(store.refs("t"), (output("x").ref,), "it is there")
+
+    def test_what_was_not_used_for_long_goes_and_says_so(self) -> None:
+        """Used: put, read, looked at, looked up."""
+        old, read, looked, again, new = map(output, "abcde")
+        with self.opened() as store:
+            store.commit("t", [old, read, looked, again], [batch(b"old", 0, b"d")])
+            store.commit("t", [], [batch(b"found", 0, b"d"), batch(b"more", 0, b"d")])
+            self.clock.days_pass(29)
+            store.get("t", read.ref)
+            store.look("t", looked.ref)
+            store.commit("t", [again, new], [batch(b"more", 1, b"e")])
+            store.find("t", [b"found"])
+            self.clock.days_pass(2)
+            done = self.collected(store, "t", AGED)
+            expect([gone.ref for gone in done.removed], [old.ref], "the unused one goes")
+            gone = done.removed[0]
+            expect((gone.tenant, gone.needed), ("t", False), "and says so")
+            expect(done.records, 1, "the unused key goes")
+            expect(store.refs("t"), _refs(read, looked, again, new), "the others stay")
+            found = [r.key for r in store.find("t", [b"old", b"found"])]
+            expect(found, [b"found"], "what was looked up stays")
+            expect(len(store.find("t", [b"more"])), 2, "a key goes as a whole or not at all")
+            fails_with(RefNotFound, lambda: store.get("t", old.ref), "it is gone")
+            store.put("t", [old])
+            expect(store.get("t", old.ref), old, "it can be put again")
+
+    def test_what_a_live_ledger_names_stays_until_the_ledger_goes(self) -> None:
+        """And so does what the index of a condensed span names."""
+        named, listed, free = output("named"), output("listed"), output("free")
+        index = output(f"Index of messages\noutput ref={listed.ref} (6 characters)")
+        span = Summary(b"a" * 16, b"b" * 16, "[condensed]", index.ref, "why")
+        with self.opened() as store:
+            records = [decided(b"k", _replaced(named.ref)), decided(b"s", span)]
+            store.commit("t", [named, listed, free, index], records)
+            for _ in range(3):
+                self.clock.days_pass(20)
+                store.find("t", [b"k", b"s"])
+            done = self.collected(store, "t", AGED)
+            expect([gone.ref for gone in done.removed], [free.ref], "only what nothing names")
+            expect(store.refs("t"), _refs(named, listed, index), "the others stay")
+            self.clock.days_pass(40)
+            expect(self.collected(store, "t", AGED).records, 2, "the ledger goes")
+            expect(store.refs("t"), (), "and what it named")
+
+    def test_the_ledger_of_one_tenant_keeps_nothing_of_another(self) -> None:
+        """Though both hold the same."""
+        one = output("both hold it")
+        with self.opened() as store:
+            store.commit("a", [one], [decided(b"k", _replaced(one.ref))])
+            store.put("b", [one])
+            self.clock.days_pass(40)
+            store.find("a", [b"k"])
+            done = self.collected(store, None, AGED)
+            gone = [(gone.tenant, gone.ref) for gone in done.removed]
+            expect(gone, [("b", one.ref)], "the one without a ledger goes")
+            expect(store.get("a", one.ref), one, "the other's stays")
+
+    def test_over_its_size_the_longest_unused_go_first_and_what_is_needed_last(self) -> None:
+        """What is needed goes only if the bounds say so."""
+        texts = [f"{n} " + random.Random(n).randbytes(5_000).hex() for n in range(6)]
+        first, *rest = map(output, texts)
+        with self.opened() as store:
+            store.commit("t", [first], [decided(b"k", _replaced(first.ref))])
+            for out in rest:
+                self.clock.days_pass(2)
+                store.put("t", [out])
+            self.clock.days_pass(2)
+            store.get("t", rest[0].ref)
+            size = self.collected(store, "t", Bounds(), dry_run=True).left_bytes
+            done = self.collected(store, "t", Bounds(max_bytes=size // 2))
+            gone = [gone.ref for gone in done.removed]
+            expect(gone, [out.ref for out in rest[1:4]], "the longest unused go first")
+            expect(done.left_bytes <= size // 2, True, "down to the bound")
+            done = self.collected(store, "t", Bounds(max_bytes=0), keep={rest[4].ref})
+            expect([gone.ref for gone in done.removed], [rest[0].ref], "not what is to be kept")
+            expect(store.refs("t"), _refs(first, rest[4]), "nor what is needed")
+            done = self.collected(store, "t", Bounds(max_bytes=0, even_needed=True))
+            last = [(gone.ref, gone.needed) for gone in done.removed]
+            expect(last, [(rest[4].ref, False), (first.ref, True)], "what is needed goes last")
+            expect((done.left_bytes, store.refs("t")), (0, ()), "nothing is left")
+
+    def test_a_dry_run_says_the_same_and_does_nothing(self) -> None:
+        """All in one step."""
+        with self.opened() as store:
+            outputs = [output(f"number {n}") for n in range(5)]
+            store.commit("t", outputs, [batch(b"k", 0, b"d"), batch(b"l", 0, b"d")])
+            self.clock.days_pass(40)
+            would = store.collect("t", AGED, dry_run=True, limit=2)
+            expect(store.refs("t"), _refs(*outputs), "it does nothing")
+            done = self.collected(store, "t", AGED)
+            said = (would.removed, would.records, would.left_bytes, would.cursor)
+            expect(said, (done.removed, done.records, done.left_bytes, None), "it says the same")
+            expect((len(done.removed), done.records), (5, 2), "all of it goes")
+
+    def test_one_tenant_is_cleaned_and_the_others_are_not(self) -> None:
+        """Whatever their names are."""
+        with self.opened() as store:
+            for tenant in ("", "a", "\ud800"):
+                store.commit(tenant, [output("shared")], [batch(b"k", 0, b"d")])
+            self.clock.days_pass(40)
+            expect(len(self.collected(store, "a", AGED).removed), 1, "its own goes")
+            expect(self.collected(store, "never", AGED).removed, (), "there is nothing")
+            there = [store.refs(tenant) != () for tenant in ("", "a", "\ud800")]
+            expect(there, [True, False, True], "the others' stay")
+            gone = {gone.tenant for gone in self.collected(store, None, AGED).removed}
+            expect(gone, {"", "\ud800"}, "everybody's go")
+
+    def test_it_is_done_again_only_after_a_while_and_of_each_tenant(self) -> None:
+        """So that of many processes one does it."""
+        daily = Bounds(older_than_s=0, every_s=DAY_S)
+        with self.opened() as store:
+            for tenant, days, due in (
+                ("t", 0.9, True),
+                ("t", 0, False),
+                ("u", 0, True),
+                (None, 0.2, True),
+                ("t", 0, True),
+            ):
+                if due:
+                    said = store.collect(tenant, daily, dry_run=True) is not None
+                    expect(said, True, "a dry run is no clean-up")
+                done = store.collect(tenant, daily) is not None
+                expect(done, due, f"whether it is due of {tenant!r}")
+                self.clock.days_pass(days)
+
+    def test_a_clock_that_was_ahead_once_stops_no_clean_up(self) -> None:
+        """What lies in the future counts as now."""
+        daily = Bounds(older_than_s=30 * DAY_S, every_s=DAY_S)
+        with self.opened() as store:
+            self.clock.days_pass(10_000)
+            store.commit("t", [output("x")], [batch(b"k", 0, b"d")])
+            store.collect("t", daily)
+            self.clock.days_pass(-10_000)
+            done = self.collected(store, "t", daily)
+            expect((done.removed, done.records), ((), 0), "it is due, and nothing is old yet")
+            self.clock.days_pass(31)
+            done = self.collected(store, "t", daily)
+            expect((len(done.removed), done.records), (1, 1), "a month later it goes")
+
+
+def _replaced(ref: str) -> Replace:
+    return Replace(Address("result", "call", 0), ref, "[cut]", "pruned", "why")
+
+
+def _refs(*outputs: Output) -> tuple[str, ...]:
+    return tuple(sorted(out.ref for out in outputs))
