@@ -8,6 +8,7 @@ from tests.history.test_transcript import transcript_of
 from tests.history.test_window import METER, builder_of, history
 from ullage import Limits, Session
 from ullage.history.builder import WindowBuilder
+from ullage.history.shown import ShownHistory
 from ullage.values.notices import Words
 
 
@@ -20,6 +21,7 @@ def test_the_fresh_ones_are_those_new_at_this_boundary():
     view = builder.window
     builder.extend(1)
     builder.extend(3)
+    assert isinstance(view, ShownHistory)
     assert (view.fresh, view.size) == (1, 3)
     assert list(view.results(view.fresh, view.size)) == [(2, 0, 0)]
     assert view.tool_of((2, 0, 0)) == "bash"

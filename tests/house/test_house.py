@@ -34,7 +34,6 @@ UNTESTED = {
     "ullage.cli.inspect": "a command, loaded when called: tests/cli",
     "ullage.cli.read": "a command, loaded when called: tests/cli",
     "ullage.session.core": "what both sessions share: every test of a session",
-    "ullage.turn.rendering": "every view; its work is counted in tests/turn/test_work.py",
 }
 
 

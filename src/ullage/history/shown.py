@@ -7,7 +7,7 @@ is a `ullage.history.builder.WindowBuilder`, which nobody but the engine holds.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence, Set
-from typing import NamedTuple, NoReturn
+from typing import NamedTuple
 
 from msgspec import Struct, field
 
@@ -159,13 +159,3 @@ class ShownHistory(Struct, frozen=True, eq=False, kw_only=True):
         """Name of the tool whose result stands at a location, or ``""``."""
         call = self.transcript.call_for(spot[0], spot[1])
         return call.name if call else ""
-
-
-def _refuse(window: ShownHistory, name: str, *_: object) -> NoReturn:
-    raise AttributeError(
-        f"{name!r} of a {type(window).__name__} cannot be written: a stage reads the window and "
-        "returns cuts. Return Cut(Replace(…), …), Cut(Summary(…), …) or Cut(Drop(…), …) instead."
-    )
-
-
-ShownHistory.__setattr__ = ShownHistory.__delattr__ = _refuse  # type: ignore[assignment,method-assign]

@@ -14,7 +14,7 @@ from __future__ import annotations
 from collections.abc import Mapping, MutableMapping, Sequence
 from functools import partial
 from itertools import accumulate
-from typing import Any
+from typing import Any, NoReturn
 
 from msgspec import Struct, field
 
@@ -225,3 +225,13 @@ def _starts(transcript: Transcript, index: int) -> tuple[int, ...]:
 
 
 _STARTS = Measure("ullage.starts", _starts)
+
+
+def _refuse(window: Window, name: str, *_: object) -> NoReturn:
+    raise AttributeError(
+        f"{name!r} of a {type(window).__name__} cannot be written: a stage reads the window and "
+        "returns cuts. Return Cut(Replace(…), …), Cut(Summary(…), …) or Cut(Drop(…), …) instead."
+    )
+
+
+Window.__setattr__ = Window.__delattr__ = _refuse  # type: ignore[assignment,method-assign]
