@@ -21,12 +21,12 @@ from lab.bench.figures import Figure, of_times, table, timed_ms
 from lab.bench.material import Material, Message, request
 from lab.replay.framed import replay_frame
 from lab.replay.served import full_service
+from ullage.history.remembered import REMEMBERED
 from ullage.replay.cost.prices import PROFILES
 from ullage.replay.evidence.common import common_in
 from ullage.replay.gates import Judge
 from ullage.replay.readers import Run
 from ullage.replay.run import replay_run
-from ullage.stages import digest
 
 __all__ = ["measure", "recorded_run"]
 
@@ -79,7 +79,7 @@ def measure(material: Material, clock: Callable[[], float] = time.perf_counter) 
     for what, work in works.items():
         seconds = []
         for _ in range(TIMES):
-            digest._remembered.clear()  # as for a new process
+            REMEMBERED.clear()  # as for a new process
             seconds.append(timed_ms(work, clock) / 1e3 / millions)
         figure = of_times(group, f"{what}, for a million tokens", seconds)
         yield Figure(group, figure.what, figure.median, figure.least, unit="s", calls=TIMES)

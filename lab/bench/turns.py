@@ -44,7 +44,7 @@ from lab.bench.material import (
     said_by_user,
 )
 from ullage import AsyncSession, Limits, MemoryStore, Policy, Session, SqliteStore, Store
-from ullage.stages import digest
+from ullage.history.remembered import REMEMBERED
 from ullage.stages.emergency import emergency
 from ullage.tokens.models import counter_for
 from ullage.wires import FORMATS as WIRES
@@ -114,8 +114,8 @@ def session_for(format: Format, window_tokens: int, **more: Any) -> Session:
 
 
 def cold_session(format: Format, window_tokens: int, **more: Any) -> Session:
-    """The same, as a new process has it: with no digest remembered."""
-    digest._remembered.clear()
+    """The same, as a new process has it: with nothing remembered."""
+    REMEMBERED.clear()
     return session_for(format, window_tokens, **more)
 
 

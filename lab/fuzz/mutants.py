@@ -18,7 +18,7 @@ from lab.fuzz.histories import FORMATS, case
 from lab.fuzz.stages import policy_of
 from lab.fuzz.trial import try_case
 from ullage.history import builder, canon, shown, transcript, window
-from ullage.turn import engine
+from ullage.turn import batches, engine
 from ullage.values import notices
 from ullage.values.messages import Reasoning
 from ullage.wires.anthropic import format as anthropic
@@ -204,10 +204,10 @@ MUTANTS: tuple[Mutant, ...] = (
     ),
     # what is bound
     Mutant("reasoning is free", anthropic.Anthropic, "reasoning", _always("free"), _A),
-    Mutant("bound reasoning stays", engine, "left_out", _always([]), _A),
+    Mutant("bound reasoning stays", batches, "left_out", _always([]), _A),
     Mutant("no bound reasoning is seen", shown.ShownHistory, "bound_reasoning", _always(False), _A),
     Mutant("what another model left stays", engine, "_drop_stale", _always(None), _A),
-    Mutant("the newest thinking goes alone", engine, "left_out", _from_the_edit, _A),
+    Mutant("the newest thinking goes alone", batches, "left_out", _from_the_edit, _A),
     Mutant("an open turn's thinking may go", engine, "is_frozen", _always(False), _A),
     Mutant("a manual turn may be parted", window.Window, "may_go_on", _always(True), _A),
     Mutant("left out reasoning is shown", anthropic.Anthropic, "edit", _loud, _A),

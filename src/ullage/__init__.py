@@ -17,6 +17,7 @@ __version__ = "0.1.0"
 __all__ = [
     "Address",
     "AsyncSession",
+    "AsyncSessions",
     "AsyncStore",
     "Batch",
     "Budget",
@@ -27,6 +28,7 @@ __all__ = [
     "Edit",
     "Event",
     "FormatError",
+    "Host",
     "Limits",
     "MemoryStore",
     "Modalities",
@@ -39,6 +41,7 @@ __all__ = [
     "RefNotFound",
     "Replace",
     "Session",
+    "Sessions",
     "Spent",
     "SpillNotFound",
     "SqliteStore",
@@ -82,6 +85,7 @@ if TYPE_CHECKING:
     from ullage.recall.found import ToolOutputRef
     from ullage.session.aio import AsyncSession
     from ullage.session.session import Session, fit
+    from ullage.session.sessions import AsyncSessions, Sessions
     from ullage.spend.budget import Budget
     from ullage.spend.calls import Call, Spent
     from ullage.stages.policy import Policy, Stage
@@ -95,6 +99,7 @@ if TYPE_CHECKING:
     from ullage.values.limits import Limits
     from ullage.values.usage import Modalities, Usage
     from ullage.wires.convert import convert
+    from ullage.wires.host import Host
     from ullage.wires.judge import problems
     from ullage.wires.overflow import Overflow, is_overflow
     from ullage.wires.rules.checker import Problem
@@ -109,6 +114,7 @@ else:
             "ullage.recall.found": "ToolOutputRef",
             "ullage.session.aio": "AsyncSession",
             "ullage.session.session": "Session fit",
+            "ullage.session.sessions": "AsyncSessions Sessions",
             "ullage.spend.budget": "Budget",
             "ullage.spend.calls": "Call Spent",
             "ullage.stages.policy": "Policy Stage",
@@ -122,6 +128,7 @@ else:
             "ullage.values.limits": "Limits",
             "ullage.values.usage": "Modalities Usage",
             "ullage.wires.convert": "convert",
+            "ullage.wires.host": "Host",
             "ullage.wires.judge": "problems",
             "ullage.wires.overflow": "Overflow is_overflow",
             "ullage.wires.rules.checker": "Problem",

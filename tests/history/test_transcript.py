@@ -3,6 +3,7 @@ from hypothesis import strategies as st
 
 from tests import histories
 from ullage.history import canon
+from ullage.history.measures import Measure
 from ullage.history.transcript import Transcript, leaves_of
 from ullage.values.edits import Address
 from ullage.wires import FORMATS
@@ -117,3 +118,27 @@ def test_what_a_leaf_is_set_aside_as():
     texts = [output.text for number in (0, 1) for output in transcript.outputs(0, number)]
     assert texts == ["so", '{"a": 1}']
     assert transcript.output((0, 5, 0)) is None
+
+
+@given(formats, histories.histories, st.booleans(), st.data())
+def test_the_beginning_of_a_transcript_is_as_if_nothing_more_had_come(format, turns, reuse, data):
+    messages = histories.wire(format, turns, reuse_ids=reuse)
+    at = data.draw(st.integers(0, len(messages)))
+    whole, alone = transcript_of(messages, format), transcript_of(messages[:at], format)
+    for transcript in (whole, alone):
+        for index, message in enumerate(transcript.messages):
+            for number, item, _ in leaves_of(message):
+                transcript.output((index, number, item))
+            transcript.once(Measure("test.index", lambda _, index: index), 0)
+    before = repr(sorted(vars(whole).items(), key=lambda item: item[0]))
+    cut = whole.upto(at)
+    assert worked_out(cut) == worked_out(alone)
+    for other in (cut, alone):
+        for message, digest in zip(whole.messages[at:], whole.digests[at:], strict=True):
+            other.append(message, digest)
+    assert worked_out(cut) == worked_out(alone)
+    assert repr(sorted(vars(whole).items(), key=lambda item: item[0])) == before
+
+
+def worked_out(transcript):
+    return {name: value for name, value in vars(transcript).items() if name != "_made"}

@@ -52,10 +52,11 @@ def functions(tree):
 
 
 def public(tree, path=""):
-    """Every public class and function of a module, by its path in it."""
+    """Every public class and function of a module, by its path in it; overloads are one."""
     for node in tree.body:
         if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)):
-            if node.name.startswith("_"):
+            overload = any(ast.unparse(each) == "overload" for each in node.decorator_list)
+            if node.name.startswith("_") or overload:
                 continue
             yield f"{path}{node.name}", node
             if isinstance(node, ast.ClassDef):

@@ -98,17 +98,6 @@ def test_a_digest_is_the_same_in_every_process():
     assert shown.pop()
 
 
-def test_what_is_remembered_is_bounded_and_no_text_of_a_user(monkeypatch):
-    module = sys.modules["ullage.stages.digest"]
-    monkeypatch.setattr(module, "_remembered", {})
-    monkeypatch.setattr(module, "_REMEMBERED", 4)
-    texts = [f"{SOURCE}\ndef number_{n}():" for n in range(5)]
-    shown = [digest(text, 200) for text in texts]
-    assert list(module._remembered.values()) == shown[2:]
-    assert not any(SOURCE in str(part) for key in module._remembered for part in key)
-    assert digest(texts[4], 90) != shown[4], "another room is another digest"
-
-
 @pytest.mark.parametrize("text", ["", "\n\n\n", "   "])
 def test_of_nothing_there_is_nothing(text):
     assert digest(text, 100) == "" or set(digest(text, 100)) <= {"…", "\n", " "}

@@ -1,14 +1,17 @@
 """How much work a turn is: counted, not timed. What is as it was is not worked out again."""
 
+import sys
 from collections import Counter
 
 import pytest
 from msgspec.structs import replace
 
 from tests import histories
-from ullage import Limits, Session
+from ullage import Limits, MemoryStore, Session
 from ullage.history import canon
+from ullage.history.remembered import REMEMBERED
 from ullage.stages.default import DEFAULT
+from ullage.tokens.meter import Meter
 from ullage.wires import FORMATS
 
 ALL = sorted(histories.MODEL)
@@ -143,27 +146,116 @@ def test_a_batch_that_stands_is_not_shown_again(monkeypatch):
     assert len(applied) <= len(told)
 
 
-@pytest.mark.parametrize("format", ALL)
-def test_what_stays_behind_a_change_is_not_made_a_digest_of_again(format, monkeypatch):
-    """The history behind the change is gone through anew; the texts in it are the same."""
-    from ullage.stages import digest
+# ── what is worked out from content ──────────────────────────────────────────────────────
 
-    made, make = [], digest._digest
-    monkeypatch.setattr(
-        digest, "_digest", lambda lines, chars: made.append(0) or make(lines, chars)
-    )
-    monkeypatch.setattr(digest, "_remembered", {})
-    session = Session(histories.MODEL[format], recall=True, format=format, limits=VAST)
+
+@pytest.fixture
+def made(monkeypatch):
+    """What is cut, made a digest of and counted, by its first characters, in a new process."""
+    stages, count = sys.modules, Counter()
+
+    def counting(owner, name, kind, text):
+        whole = getattr(owner, name)
+
+        def counted(*args, **more):
+            if len(text(*args)) > LONG_CHARS:
+                count[kind] += 1
+            return whole(*args, **more)
+
+        monkeypatch.setattr(owner, name, counted)
+
+    counting(stages["ullage.stages.truncate"], "shorten", "cut", lambda text, *_: text)
+    counting(stages["ullage.stages.placeholders"], "digest", "digest", lambda text, *_: text)
+    counting(Meter, "_leaf", "counted", lambda meter, leaf, text, _: counted_text(leaf, text))
+    REMEMBERED.clear()
+    return count
+
+
+LONG_CHARS = 2_000
+
+
+def counted_text(leaf, count):
+    """The text of a leaf that is tokenised; none where only its bound is asked for."""
+    return "" if count.__name__ == "bound" else getattr(leaf, "text", "")
+
+
+def history(format, turns=60):
     messages = [histories.user(format, "Go on.")]
-    for number in range(1, 60):
+    for number in range(1, turns):
         messages += step(format, number)
+    return messages
+
+
+def fit(format, messages, store=None, limits=VAST, **more):
+    session = Session(
+        histories.MODEL[format], recall=True, format=format, limits=limits, store=store, **more
+    )
     session.fit(histories.request(format, messages))
-    assert len(made) > 20
+    return session
+
+
+RETOLD = {
+    "a retry": lambda format, messages: [*messages[:-1], step(format, 99)[-1]],
+    "a word more": lambda format, messages: [*messages, histories.user(format, "And then?")],
+    "an edit": lambda format, messages: [
+        *messages[:60],
+        histories.user(format, "Stop."),
+        *messages[60:],
+    ],
+    "a rewind": lambda format, messages: messages[:61],
+    "a fork": lambda format, messages: [*messages[:61], *step(format, 99)],
+    "another beginning": lambda format, messages: [
+        histories.user(format, "Go on, please."),
+        *messages[1:],
+    ],
+    "the same": lambda format, messages: messages,
+}
+
+
+@pytest.mark.parametrize("restarted", [False, True])
+@pytest.mark.parametrize("how", RETOLD)
+@pytest.mark.parametrize("format", ALL)
+def test_a_history_told_anew_is_cut_and_counted_only_where_it_is_new(format, how, restarted, made):
+    messages = history(format)
+    session = fit(format, messages)
+    assert made["cut"] == 59
+    assert made["digest"] > 20
     made.clear()
-    messages[0] = histories.user(format, "Go on, please.")
-    session.fit(histories.request(format, messages))
-    assert session.window.changed
-    assert made == []
+    session = fit(format, messages) if restarted else session
+    assert not made, "by another session of this process"
+    session.fit(histories.request(format, RETOLD[how](format, messages)))
+    assert made["cut"] <= (how in ("a retry", "a fork"))
+    assert made["counted"] <= made["cut"]
+    assert not made["digest"]
+
+
+@pytest.mark.parametrize("format", ALL)
+def test_a_cold_start_with_a_ledger_works_out_nothing_that_a_batch_replaces(format, made):
+    store, messages = MemoryStore(), history(format)
+    warm = fit(format, messages, store)
+    pruned = sum(shown.is_late for shown in shown_in(warm))
+    assert pruned > 20
+    REMEMBERED.clear()
+    made.clear()
+    cold = fit(format, messages, store)
+    assert made["cut"] == 59 - pruned
+    assert not made["digest"]
+    assert made["counted"] <= 59 - pruned
+    assert [shown.text for shown in shown_in(cold)] == [shown.text for shown in shown_in(warm)]
+
+
+def shown_in(session):
+    window = session.window
+    return [edit for index in range(window.size) for edit in window.shown(index).values()]
+
+
+def test_another_tenant_is_not_answered_from_what_one_worked_out(made):
+    """The time a call takes must not tell what somebody else has sent."""
+    messages = history("openai-chat", 8)
+    fit("openai-chat", messages)
+    made.clear()
+    fit("openai-chat", messages, tenant="another")
+    assert made["cut"] == 7
 
 
 SHOWN = ("truncated", "pruned", "cut", "condensed")

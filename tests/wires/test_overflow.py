@@ -2,6 +2,7 @@
 
 import json
 from pathlib import Path
+from types import SimpleNamespace
 
 import anthropic
 import httpx2
@@ -293,6 +294,19 @@ def test_classes_of_gateways_and_other_sdks():
     bedrock = BedrockError("ValidationException", "Input is too long for requested model.")
     assert is_overflow(bedrock).provider == "bedrock"
     assert is_overflow(BedrockError("ThrottlingException", "Too many tokens, wait.")) is None
+
+
+@pytest.mark.parametrize(
+    "name",
+    ["ContextWindowExceededError", "ContextOverflowError", "ContextWindowOverflowException"],
+)
+def test_the_errors_of_frameworks_are_known_by_their_names_alone(name):
+    assert is_overflow(type(name, (Exception,), {})()) == Overflow()
+
+
+def test_a_reply_that_a_full_window_ended_is_known_by_the_word_of_a_framework():
+    output = SimpleNamespace(stop_reason="model_length", choices=[])
+    assert is_overflow(output).by == "after_output"
 
 
 def test_a_response_that_was_not_read_is_judged_by_its_status():

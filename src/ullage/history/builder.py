@@ -5,7 +5,7 @@ Only the engine and the turn hold one; what stages are given is its ``window``.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Sequence, Set
 from typing import Any
 
 from msgspec.structs import force_setattr
@@ -126,6 +126,10 @@ class WindowBuilder:
             if index not in self._hidden:
                 sums.counted += sums.tokens[index] - before
 
+    def replace_later(self, spots: Set[Location]) -> None:
+        """Set which leaves nobody will see as they look at first sight. See `Window`."""
+        self._set(replaced_later=spots)
+
     def _outdate(self, index: int) -> None:
         for tally in self._tallies.values():
             tally.outdate(index)
@@ -133,7 +137,17 @@ class WindowBuilder:
     # ── edits ────────────────────────────────────────────────────────────────────────
 
     def apply(self, edit: Edit) -> tuple[int, int] | None:
-        """Show an edit. Returns tokens of its place before and after; None if it is void.
+        """Show an edit. Returns tokens of its place before and after; None if it is void."""
+        window = self.window
+        if not isinstance(edit, Replace):
+            before = window.tokens
+            return (before, window.tokens) if self.show(edit) else None
+        spot = window.spot_for(edit, window.size)
+        before = 0 if spot is None else window.leaf_tokens(spot)
+        return (before, window.leaf_tokens(spot)) if spot and self.show(edit) else None
+
+    def show(self, edit: Edit) -> bool:
+        """Show an edit, and count nothing for it that need not be. Returns whether it took effect.
 
         An edit is void where the history no longer holds what it replaces, where its place is
         not shown, and, of a summary, where it would part another one or stand within it.
@@ -142,48 +156,44 @@ class WindowBuilder:
             return self._summarise(edit)
         return self._drop(edit) if isinstance(edit, Drop) else self._replace(edit)
 
-    def _replace(self, edit: Replace) -> tuple[int, int] | None:
+    def _replace(self, edit: Replace) -> bool:
         window, sums = self.window, self._sums
-        spot = window.transcript.locate(edit.place)
-        if spot is None or spot[0] >= window.size:
-            return None
-        original = window.transcript.output(spot)
-        if original is None or not _is_of(edit, original.ref):
-            return None
-        index, before = spot[0], window.leaf_tokens(spot)
-        after = window.edit_tokens(edit) if index >= window.read_from else 0
-        shown = self._shown.setdefault(index, {})
-        shown[spot[1:]] = edit
+        spot = window.spot_for(edit, window.size)
+        if spot is None:
+            return False
+        index, uncounted = spot[0], sums.tokens[spot[0]] < 0
+        tokens = window.leaf_bound if uncounted else window.leaf_tokens
+        won = tokens(spot)
+        shown = self._shown[index] = {**window.shown(index), spot[1:]: edit}
         self._spots[edit.ref] = spot
         if index not in self._hidden:
             self._changed[index] = [(*leaf, each.text) for leaf, each in shown.items()]
+        won -= tokens(spot)
         self._outdate(index)
-        if sums.tokens[index] < 0:
-            sums.bound += after - before
+        if uncounted:
+            sums.bound -= won
         else:
-            sums.tokens[index] += after - before
-            sums.counted += 0 if index in self._hidden else after - before
-        return before, after
+            sums.tokens[index] -= won
+            sums.counted -= 0 if index in self._hidden else won
+        return True
 
-    def _drop(self, edit: Drop) -> tuple[int, int] | None:
+    def _drop(self, edit: Drop) -> bool:
         """Leave out the reasoning of a range of messages."""
         around = self.window.range_of(edit)
-        if around is None:
-            return None
-        before, thoughts = self.window.tokens, self.window.thoughts(*around)
+        thoughts = self.window.thoughts(*around) if around else []
         self._silent.update(thoughts)
         for index in thoughts:
             self.refresh(index)
-        return before, self.window.tokens
+        return around is not None
 
-    def _summarise(self, edit: Summary) -> tuple[int, int] | None:
+    def _summarise(self, edit: Summary) -> bool:
         """Show a summary in place of a range of messages, and of the summaries it covers."""
         window, sums = self.window, self._sums
         around = window.range_of(edit)
         if around is None or around[0] < window.read_from or not window.may_summarise(*around):
-            return None
+            return False
+        window.count()
         start, stop = around
-        before = window.tokens
         others = [each for each in window.summaries if not start <= each.start < stop]
         gone = [each for each in window.summaries if start <= each.start < stop]
         pinned = set(window.transcript.standing(start, stop))
@@ -195,13 +205,9 @@ class WindowBuilder:
                 self._outdate(index)
         sums.counted += window.texts_tokens(edit.texts)
         sums.counted -= sum(window.texts_tokens(each.edit.texts) for each in gone)
-        self._set(summaries=tuple(sorted([*others, Placed(start, stop, edit)])))
-        return before, window.tokens
+        self._set(summaries=tuple(sorted([*others, Placed(start, stop, edit)], key=_start)))
+        return True
 
 
-def _is_of(edit: Replace, ref: str) -> bool:
-    """Whether an edit is of the leaf that stands in its place now.
-
-    Of a call the chain vouches for it: clients write the same arguments with other spaces.
-    """
-    return edit.place.kind == "call" or edit.ref == ref
+def _start(placed: Placed) -> int:
+    return placed.start

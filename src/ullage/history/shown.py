@@ -93,6 +93,14 @@ class ShownHistory(Struct, frozen=True, eq=False, kw_only=True):
         """The summaries that the provider still reads."""
         return tuple(placed for placed in self.summaries if placed.stop > self.read_from)
 
+    def spot_for(self, edit: Replace, length: int) -> Location | None:
+        """Where an edit stands within a length; None where the history holds no such leaf."""
+        spot = self.transcript.locate(edit.place)
+        if spot is None or spot[0] >= length:
+            return None
+        original = self.transcript.output(spot)
+        return spot if original is not None and _is_of(edit, original.ref) else None
+
     @property
     def turn_start(self) -> int:
         """Index of the last assistant message: what is after it was never sent before."""
@@ -159,3 +167,11 @@ class ShownHistory(Struct, frozen=True, eq=False, kw_only=True):
         """Name of the tool whose result stands at a location, or ``""``."""
         call = self.transcript.call_for(spot[0], spot[1])
         return call.name if call else ""
+
+
+def _is_of(edit: Replace, ref: str) -> bool:
+    """Whether an edit is of the leaf that stands in its place now.
+
+    Of a call the chain vouches for it: clients write the same arguments with other spaces.
+    """
+    return edit.place.kind == "call" or edit.ref == ref

@@ -58,21 +58,21 @@ class Transcript:
         digests: the digest of each, 16 bytes.
         chain: one longer: ``chain[i]`` is the chain before message ``i``. A message that is
             nothing but reasoning leaves it as it was: clients drop such messages.
-        counts: tokens of each leaf of each message, None until counted.
+        counts: tokens of each leaf that was counted.
     """
 
     def __init__(self, root: bytes) -> None:
         self.messages: list[Message] = []
         self.digests: list[bytes] = []
         self.chain: list[bytes] = [root]
-        self.counts: list[tuple[int, ...] | None] = []
+        self.counts: dict[Location, int] = {}
         self._lengths: dict[bytes, int] = {root: 0}
         self._alike: dict[bytes, list[int]] = {}
         self._said: list[int] = [-1]
         self._turns: list[int] = [-1]
         self._seams: list[bool] = []
-        self._closed: list[bool] = []
         self._open: dict[str, ToolCall | Opaque] = {}
+        self._opened: list[dict[str, ToolCall | Opaque]] = []
         self._spots: dict[tuple[str, str, int], tuple[int, int]] = {}
         self._ordinals: dict[tuple[int, int], int] = {}
         self._times: dict[tuple[str, str], int] = {}
@@ -88,14 +88,11 @@ class Transcript:
     def __len__(self) -> int:
         return len(self.messages)
 
-    def append(
-        self, message: Message, digest: bytes, counts: tuple[int, ...] | None = None
-    ) -> None:
+    def append(self, message: Message, digest: bytes) -> None:
         """Take in the next message."""
         index = len(self.messages)
         self.messages.append(message)
         self.digests.append(digest)
-        self.counts.append(counts)
         last = self.chain[-1]
         self.chain.append(last if message.only_thought else canon.extend(last, digest))
         self._lengths.setdefault(self.chain[-1], index + 1)
@@ -106,13 +103,13 @@ class Transcript:
         speaks = message.role == "assistant"
         before = self.messages[index - 1].role if index else ""
         starts = index if speaks and before != "assistant" else self._turns[-1]
-        self._closed.append(not self._open)
+        self._opened.append(self._open)
         self._turns.append(starts)
         self._said.append(index if speaks else self._said[-1])
         self._seams.append(not self._open and (starts == index or not speaks))
-        if starts == index:
-            # A call never answered must not block every later cut (F06), unless it may yet be.
-            self._open = {name: call for name, call in self._open.items() if _is_late(call)}
+        # A call never answered must not block every later cut (F06), unless it may yet be.
+        lasting = (each for each in self._open.items() if starts != index or _is_late(each[1]))
+        self._open = dict(lasting)
         for number, part in enumerate(message.parts):
             if isinstance(part, ToolCall):
                 self._note("call", part.id, index, number)
@@ -131,6 +128,30 @@ class Transcript:
                 self._open.pop(part.closes, None)
                 if part.opens:
                     self._open[part.opens] = part
+
+    def upto(self, length: int) -> Transcript:
+        """Another transcript of the first ``length`` messages, with all that is known of them."""
+        other = Transcript(self.chain[0])
+        for row in ("messages", "digests", "_seams", "_opened"):
+            setattr(other, row, getattr(self, row)[:length])
+        for row in ("chain", "_said", "_turns"):
+            setattr(other, row, getattr(self, row)[: length + 1])
+        for row in ("_standing", "_compactions", "_bound", "_asked"):
+            at = getattr(self, row)
+            setattr(other, row, at[: bisect_left(at, length)])
+        for table in ("counts", "_ordinals", "_answers", "_refs", "_texts"):
+            known = getattr(self, table).items()
+            setattr(other, table, {spot: it for spot, it in known if spot[0] < length})
+        other._open = (*self._opened, self._open)[length]
+        other._lengths = {key: at for key, at in self._lengths.items() if at <= length}
+        other._spots = {name: at for name, at in self._spots.items() if at[0] < length}
+        for kind, name, ordinal in other._spots:
+            other._times[kind, name] = ordinal + 1
+        for index, digest in enumerate(other.digests):
+            other._alike.setdefault(digest, []).append(index)
+        for make, made in self._made.items():
+            other._made[make] = {index: it for index, it in made.items() if index < length}
+        return other
 
     def _answered(self, result: ToolResult) -> str:
         """The id of the call a result answers: its own, else the first open one of its tool.
@@ -154,11 +175,11 @@ class Transcript:
         for number, item, _ in leaves_of(self.messages[index]):
             self._refs.pop((index, number, item), None)
             self._texts.pop((index, number, item), None)
+            self.counts.pop((index, number, item), None)
         if _is_bound(message) != _is_bound(self.messages[index]):
             others = (other for other in self._bound if other != index)
             self._bound = sorted([*others, index]) if _is_bound(message) else [*others]
         self.messages[index] = message
-        self.counts[index] = None
         for made in self._made.values():
             made.pop(index, None)
 
@@ -222,7 +243,7 @@ class Transcript:
 
     def closed(self, length: int) -> bool:
         """Whether nothing before this length still waits for its answer."""
-        return self._closed[length] if length < len(self.messages) else not self._open
+        return not (self._opened[length] if length < len(self.messages) else self._open)
 
     def reply(self, index: int, stop: int) -> range:
         """The messages below ``stop`` of the reply that an assistant message is part of."""

@@ -11,23 +11,27 @@ of its tokens, so while the bound fits, nothing needs counting (`core-feasibilit
 
 from __future__ import annotations
 
-from collections.abc import Mapping, MutableMapping, Sequence
+from collections.abc import Callable, Hashable, Mapping, MutableMapping, Sequence, Set
 from functools import partial
-from itertools import accumulate
-from typing import Any, NoReturn
+from typing import Any, NoReturn, TypeVar
 
 from msgspec import Struct, field
 
 from ullage.history.measures import Measure, Tally, table_of
+from ullage.history.remembered import REMEMBERED
 from ullage.history.shown import ShownHistory
-from ullage.history.transcript import Location, Transcript, leaves_of
+from ullage.history.transcript import Location, leaves_of
 from ullage.tokens.calibrate import Calibration
 from ullage.tokens.meter import Meter
 from ullage.values.edits import Replace
-from ullage.values.messages import Reasoning, ReasoningRule, ToolResult
+from ullage.values.messages import Content, Part, Reasoning, ReasoningRule, ToolCall
 from ullage.values.notices import NO_REASONING, Words
 
 __all__ = ["Sums", "Window"]
+
+T = TypeVar("T")
+_WORTH_CHARS = 2_000
+"""Counting a shorter text is not worth remembering."""
 
 
 class Sums(Struct):
@@ -63,6 +67,8 @@ class Window(ShownHistory, frozen=True, eq=False, kw_only=True):
         thinks_first: an open turn must begin with thinking (manual thinking, A14).
         calibration: what was learned from reported usage so far.
         applied: how many of the first batches under a key of the ledger are shown whole.
+        replaced_later: leaves that the ledger replaces before anything is decided again, so that
+            nobody sees how they look at first sight.
     """
 
     meter: Meter
@@ -77,6 +83,7 @@ class Window(ShownHistory, frozen=True, eq=False, kw_only=True):
     reasoning: ReasoningRule = "free"
     thinks_first: bool = False
     applied: Mapping[bytes, int] = field(default_factory=dict)
+    replaced_later: Set[Location] = frozenset()
     _sums: Sums = field(default_factory=Sums)
     _edit_tokens: MutableMapping[Replace, int] = field(default_factory=dict)
     _settled: dict[Any, list[int]] = field(default_factory=dict)
@@ -109,29 +116,20 @@ class Window(ShownHistory, frozen=True, eq=False, kw_only=True):
         sums.bound = 0
 
     def count_message(self, index: int) -> int:
-        """Tokens of a message as it is shown, counted anew."""
-        counts = self.leaf_counts(index)
-        total = self.meter.framing(self.transcript.messages[index]) + sum(counts)
-        shown, silent = self.shown(index), index in self.silent
-        if shown or silent:
-            leaves = leaves_of(self.transcript.messages[index])
-            for (number, item, leaf), tokens in zip(leaves, counts, strict=True):
-                if (number, item) in shown:
-                    total += self.edit_tokens(shown[number, item]) - tokens
-                elif silent and isinstance(leaf, Reasoning):
-                    total -= tokens
-        if silent and self.transcript.messages[index].only_thought:
+        """Tokens of a message as it is shown; what is not shown of it is not counted."""
+        message, silent = self.transcript.messages[index], index in self.silent
+        total = self.meter.framing(message)
+        for number, item, leaf in leaves_of(message):
+            if not (silent and isinstance(leaf, Reasoning)):
+                total += self.leaf_tokens((index, number, item))
+        if silent and message.only_thought:
             total += self.meter.text(NO_REASONING)
         return total
 
     def leaf_counts(self, index: int) -> tuple[int, ...]:
         """Tokens of each leaf of a message, unedited, in wire order."""
-        counts = self.transcript.counts[index]
-        if counts is None:
-            leaves = leaves_of(self.transcript.messages[index])
-            counts = tuple(self.meter.leaf(leaf) for _, _, leaf in leaves)
-            self.transcript.counts[index] = counts
-        return counts
+        leaves = leaves_of(self.transcript.messages[index])
+        return tuple(self._original((index, number, item), leaf) for number, item, leaf in leaves)
 
     def leaf_tokens(self, spot: Location) -> int:
         """Tokens of a leaf as it is shown."""
@@ -141,15 +139,54 @@ class Window(ShownHistory, frozen=True, eq=False, kw_only=True):
         edit = self.shown(index).get((number, item))
         if edit is not None:
             return self.edit_tokens(edit)
-        return self.leaf_counts(index)[self.transcript.once(_STARTS, index)[number] + item]
+        tokens = self.transcript.counts.get(spot)
+        if tokens is None:
+            leaf = self.transcript.leaf(spot)
+            tokens = 0 if leaf is None else self._original(spot, leaf)
+        return tokens
+
+    def _original(self, spot: Location, leaf: Part | Content) -> int:
+        """Tokens of a leaf, unedited, counted once; a long text once in this process."""
+        tokens = self.transcript.counts.get(spot)
+        if tokens is None:
+            tokens = self.transcript.counts[spot] = self._measured(leaf, spot)
+        return tokens
+
+    def _measured(self, leaf: Part | Content, spot: Location) -> int:
+        text = leaf.arguments if isinstance(leaf, ToolCall) else getattr(leaf, "text", "")
+        output = self.transcript.output(spot) if len(text) >= _WORTH_CHARS else None
+        if output is None or output.kind != "text":
+            return self.meter.leaf(leaf)
+        return self._remembered((type(leaf), output.ref), self.meter.leaf, leaf)
 
     def edit_tokens(self, edit: Replace) -> int:
         """Tokens of what an edit shows, counted once."""
         tokens = self._edit_tokens.get(edit)
         if tokens is None:
-            count = self.meter.arguments if edit.place.kind == "call" else self.meter.text
-            tokens = self._edit_tokens[edit] = count(edit.text)
+            is_call, text = edit.place.kind == "call", edit.text
+            count = self.meter.arguments if is_call else self.meter.text
+            tokens = self._remembered((is_call, text), count, text, len(text))
+            self._edit_tokens[edit] = tokens
         return tokens
+
+    def _remembered(
+        self, content: Hashable, count: Callable[[T], int], counted: T, chars: int = 0
+    ) -> int:
+        """What this process counted before for a content, for this model and tenant."""
+        key = self.transcript.chain[0], self.meter.counts_as, content
+        tokens: int | None = REMEMBERED.get(key)
+        if tokens is None:
+            tokens = count(counted)
+            REMEMBERED.put(key, tokens, chars)
+        return tokens
+
+    def leaf_bound(self, spot: Location) -> int:
+        """An upper bound of the tokens of a leaf as it is shown, found without counting."""
+        edit = self.shown(spot[0]).get(spot[1:])
+        if edit is not None:
+            return self.meter.counter.bound(edit.text)
+        leaf = self.transcript.leaf(spot)
+        return 0 if leaf is None else self.meter.leaf_bound(leaf)
 
     def message_tokens(self, index: int) -> int:
         """Tokens of a message as it is shown, its framing included."""
@@ -195,14 +232,14 @@ class Window(ShownHistory, frozen=True, eq=False, kw_only=True):
         Raises:
             ConfigError: it is a plain function. A `Measure` gives it a name.
         """
-        make = partial(Tally, partial(self._measured, measure))
+        make = partial(Tally, partial(self._added, measure))
         return table_of(self._tallies, measure, make).to(self.size)
 
     def total(self, measure: Measure[int]) -> int:
         """Such a sum, as one number."""
         return self.tally(measure).sum
 
-    def _measured(self, measure: Measure[int], index: int) -> int:
+    def _added(self, measure: Measure[int], index: int) -> int:
         return 0 if index in self._hidden else measure(self, index)
 
     def settled_to(self, stop: int, is_settled: Measure[bool]) -> int:
@@ -215,16 +252,6 @@ class Window(ShownHistory, frozen=True, eq=False, kw_only=True):
         while at[0] < stop and is_settled(self, at[0]):
             at[0] += 1
         return min(at[0], stop)
-
-
-def _starts(transcript: Transcript, index: int) -> tuple[int, ...]:
-    """How many leaves of a message stand before each of its parts."""
-    parts = transcript.messages[index].parts
-    sizes = (len(part.content) if isinstance(part, ToolResult) else 1 for part in parts)
-    return tuple(accumulate(sizes, initial=0))
-
-
-_STARTS = Measure("ullage.starts", _starts)
 
 
 def _refuse(window: Window, name: str, *_: object) -> NoReturn:

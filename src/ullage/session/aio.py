@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from functools import partial
 from types import TracebackType
-from typing import Any, Self
+from typing import Any, Self, TypeVar, overload
 
 from ullage.errors import ConfigError
 from ullage.recall.found import ToolOutputRef
@@ -19,6 +19,8 @@ from ullage.turn.filling import fill
 from ullage.values.effects import Steps
 
 __all__ = ["AsyncSession"]
+
+T = TypeVar("T")
 
 
 class AsyncSession(SessionCore):
@@ -87,6 +89,16 @@ class AsyncSession(SessionCore):
             steps = self._observe(reply)
             if steps is not None:
                 self._observed(await self._run(steps))
+
+    @overload
+    async def call(self, create: Callable[..., Awaitable[T]], /, **request: Any) -> T: ...
+    @overload
+    async def call(self, create: Callable[..., T], /, **request: Any) -> T: ...
+    async def call(self, create: Callable[..., Any], /, **request: Any) -> Any:
+        """See `Session.call`. A client's stream manager is given back to be entered."""
+        from ullage.session.call import acall
+
+        return await acall(self, create, request)
 
     async def recall(self, call: Any) -> dict[str, Any]:
         """See `Session.recall`."""

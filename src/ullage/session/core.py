@@ -41,8 +41,9 @@ from ullage.values.limits import Limits
 from ullage.values.notices import Words
 from ullage.values.usage import Usage
 from ullage.wires import Format, format_of
-from ullage.wires.base import name_of_call, reasoning_left_out, reply_id, text_at
+from ullage.wires.base import name_of_call, text_at
 from ullage.wires.overflow import Overflow, is_overflow
+from ullage.wires.reported import Unreadable, id_of, left_out_of, usage_of
 
 __all__ = ["SessionCore"]
 
@@ -244,12 +245,11 @@ class SessionCore(ABC):
         return replace(state, usage=total.usage, cost_usd=total.cost_usd)
 
     def _observe(self, reply: Any) -> Steps[State] | None:
-        usage = reply if isinstance(reply, Usage) else self._wire.usage(reply)
-        window = self.window
-        if usage is None:
-            self.budget.leave_unreported(self._payer, window.meter.model, window.estimate)
+        usage, window = usage_of(reply, self._wire), self.window
+        if isinstance(usage, Unreadable):
+            self._unreported(usage)
             return None
-        heard = reply_id(reply)
+        heard = id_of(reply)
         if heard and self._heard == (heard, usage):
             return None  # the very reply that was observed before (F104)
         self._heard = (heard, usage)
@@ -257,9 +257,16 @@ class SessionCore(ABC):
         self.budget.settle(self._payer, usage, window.meter.model, window.estimate)
         return observe(usage, self.state, window)
 
+    def _unreported(self, found: Unreadable) -> None:
+        """Nobody knows what the newest call came to: our estimate of its prompt is counted."""
+        estimate = self.window.estimate
+        self.budget.leave_unreported(self._payer, self.window.meter.model, estimate)
+        why = f"{found.why}; {estimate:,} input tokens are counted for it, our estimate"
+        self.events.append(Event(kind="unreported", where="reply", why=why, tokens_after=estimate))
+
     def _tell_of_reasoning(self, reply: Any) -> None:
         """An event, if the provider left reasoning out that stood in the request."""
-        reasons = reasoning_left_out(reply)
+        reasons = left_out_of(reply)
         if reasons:
             told = ", ".join(f"{reason} ({count})" for reason, count in reasons.items())
             why = f"the provider left out {reasons.total():,} blocks of it: {told}"

@@ -11,9 +11,9 @@ from __future__ import annotations
 
 import os
 import threading
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from types import TracebackType
-from typing import Any, Literal, Self
+from typing import Any, Literal, Self, TypeVar
 
 from ullage.errors import ConfigError
 from ullage.recall.found import ToolOutputRef
@@ -27,6 +27,8 @@ from ullage.wires import Format
 from ullage.wires.base import field
 
 __all__ = ["Session", "fit"]
+
+T = TypeVar("T")
 
 
 class Session(SessionCore):
@@ -128,12 +130,43 @@ class Session(SessionCore):
         """Take in a reply: its usage calibrates the estimate and adds to the totals.
 
         Args:
-            reply: the provider's reply (a dict or the SDK's object), or a `Usage`.
+            reply: the provider's reply (a dict or the SDK's object), the list of a stream's
+                events, a raw response, or a `Usage`. What reports nothing, or cannot be read
+                (a stream itself), is told in an event of kind ``"unreported"``, and our
+                estimate of the prompt is counted against a budget.
         """
         with self._lock:
             steps = self._observe(reply)
             if steps is not None:
                 self._observed(self._run(steps))
+
+    def call(self, create: Callable[..., T], /, **request: Any) -> T:
+        """Fit a request, make the call, and observe the reply: `fit`, a client, and `observe`.
+
+        What the provider calls too long is cut deeper and sent once more, as long as nothing of
+        a reply was given out. A call that fails gives back what it had claimed of a budget.
+
+        Args:
+            create: a method of a client, such as ``client.messages.create`` or ``.stream``, or
+                the one behind ``with_raw_response`` or ``with_streaming_response``.
+            request: its keyword arguments, with the whole history. Never changed.
+
+        Returns:
+            What the client returns. A stream passes its events on as they come, and is observed
+            when it ends, breaks off or is closed; a manager is to be entered. If no usage can be
+            read, an event of kind ``"unreported"`` says so.
+
+        Raises:
+            FormatError, OverLimitError, StoreError, BudgetExceeded: see `fit`.
+            ConfigError: the client is an asynchronous one; see `fit` too.
+
+        Any error of the client's comes out as it is. For a type checker the reply is what
+        ``create`` returns; of overloads the first, so let ``stream=True`` go through
+        ``functools.partial``, or use the client's ``stream``.
+        """
+        from ullage.session.call import call
+
+        return call(self, create, request)  # type: ignore[no-any-return]
 
     def recall(self, call: Any) -> dict[str, Any]:
         """Answer a call that `owns` said is ours.

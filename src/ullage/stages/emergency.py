@@ -23,7 +23,6 @@ from ullage.history.transcript import Location, leaves_of
 from ullage.history.window import Window
 from ullage.stages.account import account, index_of
 from ullage.stages.pressure import is_frozen
-from ullage.stages.quotes import level
 from ullage.stages.ranges import (
     begin,
     coverable,
@@ -31,7 +30,7 @@ from ullage.stages.ranges import (
     newly_hidden,
     summarised,
 )
-from ullage.stages.shorten import shorten
+from ullage.stages.shorten import level, shorten
 from ullage.stages.standing import take_over
 from ullage.values.edits import Cut, Replace, Summary
 from ullage.values.effects import Output

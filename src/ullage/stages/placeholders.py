@@ -8,6 +8,7 @@ from typing import Any
 import msgspec
 
 from ullage.history import canon
+from ullage.history.remembered import REMEMBERED
 from ullage.history.transcript import Location
 from ullage.history.window import Window
 from ullage.stages.digest import digest
@@ -93,7 +94,12 @@ def digested(
         shown = f"{text[: safe_cut(text, said_chars)]}{words.unsaid(output.ref, len(text))}"
     else:
         room = int(min(max(seen_chars * shares[kind_of(tool)], least_chars), most_chars))
-        shown = f"{words.digest(output.ref, len(text))}\n{digest(text, room)}"
+        key = window.transcript.chain[0], "digest", output.ref, room
+        told = REMEMBERED.get(key)
+        if told is None:
+            told = digest(text, room)
+            REMEMBERED.put(key, told, len(told))
+        shown = f"{words.digest(output.ref, len(text))}\n{told}"
     return _cut(window, spot, output, shown) if len(shown) < seen_chars else None
 
 

@@ -8,9 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from ullage.stages.shorten import safe_cut
+from ullage.stages.shorten import level, safe_cut
 
-__all__ = ["level", "quotes"]
+__all__ = ["quotes"]
 
 _LEAST_CHARS = 240
 """A quotation below this says nothing; rather fewer of them, the newest."""
@@ -42,22 +42,6 @@ def quotes(texts: Sequence[str], room_chars: int) -> dict[int, str]:
             shown[number] = _AGAIN
             room_chars -= len(_AGAIN)
     return shown
-
-
-def level(sizes: Sequence[int], room: int) -> int:
-    """The largest height to which all sizes may be filled so that together they fit a room.
-
-    Returns:
-        The largest size where everything fits, and 0 where nothing does.
-    """
-    low, high = 0, max(sizes, default=0)
-    while low < high:
-        middle = (low + high + 1) // 2
-        if sum(min(size, middle) for size in sizes) <= room:
-            low = middle
-        else:
-            high = middle - 1
-    return low
 
 
 def _excerpt(text: str, chars: int) -> str:

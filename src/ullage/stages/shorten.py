@@ -8,16 +8,17 @@ end, and the result is always shorter than the original or there is no result.
 
 from __future__ import annotations
 
-import json
 import re
 import unicodedata
-from typing import Any
+from bisect import bisect_right
+from collections.abc import Sequence
+from itertools import accumulate
 
 import msgspec
 
 from ullage.values.notices import Words
 
-__all__ = ["ERRORS", "safe_cut", "shorten"]
+__all__ = ["ERRORS", "level", "safe_cut", "shorten"]
 
 ERRORS = re.compile(
     r"[aefptAEFPT](?<=\b.)(?i:"  # a set of first letters comes first: the scan skips the rest
@@ -31,7 +32,18 @@ _NOTICE_ROOM_CHARS = 260
 _JOINER = "\u200d"
 _FLAG_HALVES = "".join(map(chr, range(0x1F1E6, 0x1F200)))
 
+_CONTAINERS = frozenset((b"[", b"{", b'"'))
+_LEAST_BYTES = 80
+"""A list or an object in fewer is told of by its size alone."""
+_LEAST_STRING_CHARS = 40
+_LEAST_ITEMS = 6
+"""No item of a list is given so little room that fewer than these would fill it."""
+_TRIES = 12
+
 _loads = msgspec.json.Decoder().decode
+_raws = msgspec.json.Decoder(list[msgspec.Raw]).decode
+_raw_dict = msgspec.json.Decoder(dict[str, msgspec.Raw]).decode
+_encode = msgspec.json.Encoder().encode
 
 
 def shorten(
@@ -142,66 +154,104 @@ def _joined(before: str, after: str) -> bool:
 
 
 def _json(text: str, room: int, ref: str, words: Words) -> str | None:
-    """A smaller document of the same shape, or None if the text is not JSON."""
+    """A smaller document of the same shape, or None if the text is not JSON, or none fits.
+
+    Nothing is measured by writing it: the values are slices of the text, and a slice knows its
+    length. Room is counted in bytes; where characters take several, there are more tries.
+    """
     try:
-        value = _loads(text)
+        whole = _encode(_loads(text))
+        if whole[:1] not in b"{[":
+            return None
+        chars = len(whole.decode())
+        size = room * len(whole) // chars
+        for _ in range(_TRIES):
+            body = _fit(whole, size).decode()
+            shown = _with_notice(body, words.cut(ref, len(body), len(text), 0))
+            if len(shown) <= room + _NOTICE_ROOM_CHARS:
+                return shown
+            size = size * 3 // 4
     except (msgspec.DecodeError, UnicodeError, RecursionError):
-        return None
-    if not isinstance(value, (dict, list)):
-        return None
-    items, chars = 200, 4_000
-    while items >= 2:
-        shown = _with_notice(_thin(value, items, chars), text, ref, words)
-        if len(shown) <= room + _NOTICE_ROOM_CHARS:
-            return shown
-        items, chars = items * 2 // 3, max(chars * 2 // 3, 40)
-    for items in (12, 4, 1, 0):
-        shown = _with_notice(_outline(value, items), text, ref, words)
-        if len(shown) <= room + _NOTICE_ROOM_CHARS:
-            return shown
+        pass
     return None
 
 
-def _with_notice(value: Any, text: str, ref: str, words: Words) -> str:
-    body = json.dumps(value, ensure_ascii=False, separators=(",", ":"))
-    notice = words.cut(ref, len(body), len(text), 0)
-    if isinstance(value, list):
-        return json.dumps([*value, notice], ensure_ascii=False, separators=(",", ":"))
-    return json.dumps({**value, "_ullage": notice}, ensure_ascii=False, separators=(",", ":"))
+def _with_notice(body: str, notice: str) -> str:
+    """A list with the notice as its last item, a dict with it under a key of its own."""
+    key = '"_ullage":' if body[0] == "{" else ""
+    comma = "," if len(body) > len("[]") else ""
+    return f"{body[:-1]}{comma}{key}{_encode(notice).decode()}{body[-1]}"
 
 
-def _thin(value: Any, items: int, chars: int) -> Any:
-    """``value`` with at most ``items`` per list or object and ``chars`` per string."""
-    if isinstance(value, str) and len(value) > chars:
-        head, tail = safe_cut(value, chars * 2 // 3), safe_cut(value, len(value) - chars // 3)
-        return f"{value[:head]}[… {tail - head:,} characters …]{value[tail:]}"
-    if isinstance(value, list):
-        if len(value) > items:
-            head, tail = items * 2 // 3, items // 3
-            left = f"[… {len(value) - head - tail:,} of {len(value):,} items …]"
-            value = [*value[:head], left, *value[len(value) - tail :]]
-        return [_thin(item, items, chars) for item in value]
-    if isinstance(value, dict):
-        kept = list(value.items())[: max(items, 20)]
-        thin = {key: _thin(item, items, chars) for key, item in kept}
-        if len(kept) < len(value):
-            thin["…"] = f"{len(value) - len(kept):,} of {len(value):,} keys left out"
-        return thin
-    return value
+def _fit(raw: bytes, room: int) -> bytes:
+    """A JSON value in about so many bytes; numbers stay as they are."""
+    kind = raw[:1]
+    if len(raw) <= room or kind not in _CONTAINERS:
+        return raw
+    if kind == b'"':
+        return _fit_string(_loads(raw), room * 100 // len(raw))
+    items = list(map(bytes, _raws(raw))) if kind == b"[" else _raw_fields(raw)
+    if room < _LEAST_BYTES:
+        return _encode(f"[… {len(items):,} {'items' if kind == b'[' else 'keys'} …]")
+    room -= _LEAST_BYTES // 2  # what tells how much is left out
+    return _fit_list(items, room) if isinstance(items, list) else _fit_dict(items, room)
 
 
-def _outline(value: Any, items: int) -> Any:
-    """The first ``items`` of a document, and of what is nested in them only how much it is."""
-    if isinstance(value, list):
-        left = [f"[… {len(value) - items:,} of {len(value):,} items …]"]
-        return [*map(_size_of, value[:items]), *(left if len(value) > items else ())]
-    kept = {key: _size_of(value[key]) for key in list(value)[:items]}
-    if len(value) > items:
-        kept["…"] = f"{len(value) - items:,} of {len(value):,} keys left out"
-    return kept
+def _fit_string(text: str, percent: int) -> bytes:
+    """A text without its middle, of about so many percent of its length."""
+    chars = max(len(text) * percent // 100, _LEAST_STRING_CHARS)
+    if chars >= len(text):
+        return _encode(text)
+    head, tail = safe_cut(text, chars * 2 // 3), safe_cut(text, len(text) - chars // 3)
+    return _encode(f"{text[:head]}[… {tail - head:,} characters …]{text[tail:]}")
 
 
-def _size_of(value: Any) -> Any:
-    if isinstance(value, (list, dict)):
-        return f"[… {len(value):,} {'items' if isinstance(value, list) else 'keys'} …]"
-    return _thin(value, 1, 40)
+def _fit_list(items: list[bytes], room: int) -> bytes:
+    """The first and the last items, two of those for one of these; a large one is made smaller."""
+    share = room // min(len(items), _LEAST_ITEMS)
+    costs = [min(len(item), share) + 1 for item in items]
+    head = max(bisect_right(list(accumulate(costs)), room * 2 // 3), 1)
+    tail = bisect_right(list(accumulate(costs[: head - 1 : -1])), room - sum(costs[:head]))
+    shown = [_fit(item, share) for item in (*items[:head], *items[len(items) - tail :])]
+    if head + tail < len(items):
+        shown.insert(head, _encode(f"[… {len(items) - head - tail:,} of {len(items):,} items …]"))
+    return b"[%b]" % b",".join(shown)
+
+
+def _fit_dict(fields: dict[str, bytes], room: int) -> bytes:
+    """The first keys that have room, each with a value; the room left goes to all values alike."""
+    names = list(map(_encode, fields))
+    least = (
+        len(name) + min(len(raw), _LEAST_BYTES)
+        for name, raw in zip(names, fields.values(), strict=True)
+    )
+    count = max(bisect_right(list(accumulate(least)), room), 1)
+    values = list(fields.values())[:count]
+    most = level([len(raw) for raw in values], room - sum(map(len, names[:count])))
+    shown = [
+        b"%b:%b" % (name, _fit(raw, most)) for name, raw in zip(names[:count], values, strict=True)
+    ]
+    if count < len(fields):
+        left = f"{len(fields) - count:,} of {len(fields):,} keys left out"
+        shown.append(b"%b:%b" % (_encode("…"), _encode(left)))
+    return b"{%b}" % b",".join(shown)
+
+
+def _raw_fields(raw: bytes) -> dict[str, bytes]:
+    return {key: bytes(value) for key, value in _raw_dict(raw).items() if key != "_ullage"}
+
+
+def level(sizes: Sequence[int], room: int) -> int:
+    """The largest height to which all sizes may be filled so that together they fit a room.
+
+    Returns:
+        The largest size where everything fits, and 0 where nothing does.
+    """
+    low, high = 0, max(sizes, default=0)
+    while low < high:
+        middle = (low + high + 1) // 2
+        if sum(min(size, middle) for size in sizes) <= room:
+            low = middle
+        else:
+            high = middle - 1
+    return low

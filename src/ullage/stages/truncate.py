@@ -11,6 +11,7 @@ from collections.abc import Mapping, Sequence
 from typing import NamedTuple, Protocol
 
 from ullage.history import canon
+from ullage.history.remembered import REMEMBERED
 from ullage.history.transcript import Location
 from ullage.history.window import Window
 from ullage.stages.policy import ToolKind, kind_of
@@ -38,12 +39,14 @@ class Source(NamedTuple):
         tool: the name of the tool that gave it.
         call_id: the id of the call it answers, for its first item; any other has none.
         before: the texts that stand before it in the same result.
+        root: the chain of the empty history, another for each tenant.
     """
 
     text: str
     tool: str = ""
     call_id: str = ""
     before: tuple[str, ...] = ()
+    root: bytes = b""
 
     @property
     def ref(self) -> str:
@@ -119,10 +122,19 @@ def by_kind(
     limit = limit_chars[kind]
     if chars <= limit:
         return None
-    head_share = 0.4 if kind == "shell" else 0.7
-    shown = shorten(source.text, limit, source.ref, words, head_share=head_share)
+    shown = _shortened(source, limit, words, 0.4 if kind == "shell" else 0.7)
     why = f"{chars:,} characters, over {limit:,} for {kind} tools"
-    return None if shown is None else Shown(shown, why)
+    return Shown(shown, why) if shown else None
+
+
+def _shortened(source: Source, limit: int, words: Words, head_share: float) -> str:
+    """What `shorten` makes of it, once in this process; ``""`` for what is to stay whole."""
+    key = source.root, source.ref, limit, words, head_share
+    shown: str | None = REMEMBERED.get(key)
+    if shown is None:
+        shown = shorten(source.text, limit, source.ref, words, head_share=head_share) or ""
+        REMEMBERED.put(key, shown, len(shown))
+    return shown
 
 
 def truncate(window: Window, /, *, shape: Shape = by_kind) -> Sequence[Cut]:
@@ -132,7 +144,8 @@ def truncate(window: Window, /, *, shape: Shape = by_kind) -> Sequence[Cut]:
         window: the window, extended to the boundary at hand.
         shape: says what is shown of a result.
     """
-    cuts = (_cut(window, spot, shape) for spot in window.results(window.fresh, window.size))
+    fresh = window.results(window.fresh, window.size)
+    cuts = (_cut(window, spot, shape) for spot in fresh if spot not in window.replaced_later)
     return [cut for cut in cuts if cut is not None]
 
 
@@ -152,7 +165,8 @@ def _cut(window: Window, spot: Location, shape: Shape) -> Cut | None:
 def _source(window: Window, spot: Location, text: str, tool: str) -> Source:
     index, number, item = spot
     part = window.transcript.messages[index].parts[number]
+    root = window.transcript.chain[0]
     if not isinstance(part, ToolResult):
-        return Source(text, tool)
+        return Source(text, tool, root=root)
     before = tuple(part.text for part in part.content[:item] if isinstance(part, Text))
-    return Source(text, tool, part.call_id if item == 0 else "", before)
+    return Source(text, tool, part.call_id if item == 0 else "", before, root)

@@ -31,6 +31,7 @@ class Meter:
         model: the model counted for.
         detail: how finely the request has media looked at, where a medium does not say.
         text: tokens of a text.
+        counts_as: what decides the tokens of texts and arguments: equal for equal counts.
     """
 
     def __init__(self, model: str, detail: str = "") -> None:
@@ -39,10 +40,15 @@ class Meter:
         self.counter = counter_for(model)
         self.overhead = overhead_for(model)
         self.text = self.counter.count
+        self.counts_as = self.counter.name, self.overhead.spoken_arguments
 
     def leaf(self, leaf: Part | Content) -> int:
         """Tokens of one leaf, without the framing of its message."""
         return self._leaf(leaf, self.text, self.arguments)
+
+    def leaf_bound(self, leaf: Part | Content) -> int:
+        """An upper bound of a leaf's tokens that needs no tokeniser."""
+        return self._leaf(leaf, self.counter.bound, self.counter.bound)
 
     def _leaf(
         self, leaf: Part | Content, text: Callable[[str], int], arguments: Callable[[str], int]
@@ -102,8 +108,7 @@ class Meter:
         Media and what is sealed are counted as they are: they need none.
         """
         total = self.framing(message)
-        bound = self.counter.bound
         for part in message.parts:
             leaves = part.content if isinstance(part, ToolResult) else (part,)
-            total += sum(self._leaf(leaf, bound, bound) for leaf in leaves)
+            total += sum(map(self.leaf_bound, leaves))
         return total

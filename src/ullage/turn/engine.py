@@ -1,17 +1,21 @@
 """The engine: from a history and a ledger to a window that fits.
 
-Theory of operation. A history is a row of boundaries, the places where a request was or is
-now to be sent. The window walks over them in order; at each one
+A history is a row of boundaries, the places where a request was or is now to be sent. The
+window walks over them in order; at each one
 
-    1. it takes in the messages that are new there;
-    2. stages at first sight cut what is too large (pure, so never recorded);
-    3. batches that the ledger holds for this place are shown again;
-    4. if the place is not settled, stages under pressure decide, then the guard; what they
-       decide becomes a batch of the ledger.
+    1. what the provider reported for the request before is learned (`_learn`);
+    2. the messages that are new there are taken in;
+    3. stages at first sight cut what is too large: pure, so never recorded (`_first_sight`);
+    4. batches that the ledger holds for this place are shown again (`batches.show_again`);
+    5. unless it is decided already, stages under pressure decide, and behind them the guard;
+       what they decide becomes a batch of the ledger (`_decide`).
 
-A place is settled when the ledger holds something for it or for a later place on the same
-chain: then it was decided once, and that decision stands. So a warm session, a cold start
-and another process arrive at the same window (DESIGN §1, "precisely").
+At the end of the walk reasoning that an earlier batch left behind goes, if now it has to
+(`_drop_stale`), and a view that is still over its limit is refused (`_refuse`).
+
+A place is decided when the ledger holds something for it or for a later place on the same
+chain: then that decision holds. So a warm session, a cold start and another process arrive
+at the same window (DESIGN §1, "precisely").
 
 Nothing here does I/O. What must be kept before the view may be returned is collected in
 `Fitted`, and `ullage.turn` asks a driver to commit it.
@@ -22,41 +26,24 @@ from __future__ import annotations
 from collections.abc import Generator, Iterable, Sequence
 from typing import Any, TypeAlias, TypeVar
 
-from msgspec import Struct
-
 from ullage.errors import OverLimitError
 from ullage.history.builder import WindowBuilder
 from ullage.history.ledger import Ledger
+from ullage.history.transcript import Location
 from ullage.history.window import Window
 from ullage.stages.bound import left_out
 from ullage.stages.policy import Policy, Stage
 from ullage.stages.pressure import is_frozen
-from ullage.stages.stall import stall
+from ullage.turn.batches import Fitted, batch, keep, set_aside, show, show_again
 from ullage.turn.filling import Asking, fill, for_history, refusal
-from ullage.values.edits import Batch, Cut, Drop, Edit, Replace, Skipped, Summary, storable
-from ullage.values.effects import Output, Prepared, Record, Summarise
-from ullage.values.events import Event, Kind
+from ullage.values.edits import Cut, Replace, Skipped
+from ullage.values.effects import Prepared, Summarise
+from ullage.values.events import Event
 
-__all__ = ["Fitted", "fit"]
+__all__ = ["fit"]
 
 T = TypeVar("T")
 _Asks: TypeAlias = Generator[Summarise | Prepared, Any, T]
-
-
-class Fitted(Struct):
-    """What one run of the engine decided.
-
-    Attributes:
-        ledger: the ledger with the new batches.
-        outputs: what was set aside and must be kept, by ref.
-        records: the ledger rows that must be kept.
-        events: what happened, in order.
-    """
-
-    ledger: Ledger
-    outputs: dict[str, Output]
-    records: list[Record]
-    events: list[Event]
 
 
 def fit(
@@ -89,13 +76,14 @@ def fit(
     window = builder.window
     transcript = window.transcript
     settled = _settled(window, ledger)
+    builder.replace_later(_replaced(window, ledger, settled))
     for length in list(transcript.boundaries(window.size)) or [len(transcript)]:
         _learn(builder, ledger)
         keys = transcript.decision_keys(window.size, length)
         builder.extend(length)
         _first_sight(builder, policy, fitted)
         for key in keys:
-            _show_again(builder, key, fitted)
+            show_again(builder, key, fitted)
         if length > settled:
             is_end = length == len(transcript)
             stages = [policy.on_request] if now and is_end and policy.on_request else []
@@ -123,7 +111,7 @@ def _drop_stale(builder: WindowBuilder, policy: Policy, fitted: Fitted) -> None:
     builder.stale.clear()
     if due:
         key = window.transcript.decision_key(window.size)
-        _keep(builder, "reasoning", policy, key, left_out(window, min(due), ()), fitted)
+        keep(builder, "reasoning", policy, key, left_out(window, min(due), ()), fitted)
 
 
 def _learn(builder: WindowBuilder, ledger: Ledger) -> None:
@@ -165,12 +153,29 @@ def _settled(window: Window, ledger: Ledger) -> int:
     return settled
 
 
+def _replaced(window: Window, ledger: Ledger, settled: int) -> set[Location]:
+    """The leaves that the batches of settled places replace: what is decided next sees no other.
+
+    So they need not be cut at first sight, nor counted.
+    """
+    replaced, before = set[Location](), window.size
+    for length in window.transcript.boundaries(before) if settled > before else ():
+        if length > settled:
+            break
+        for key in window.transcript.decision_keys(before, length):
+            edits = (edit for batch in ledger.at(key).batches for edit in batch.edits)
+            spots = (window.spot_for(edit, length) for edit in edits if isinstance(edit, Replace))
+            replaced.update(spot for spot in spots if spot is not None)
+        before = length
+    return replaced
+
+
 def _first_sight(builder: WindowBuilder, policy: Policy, fitted: Fitted) -> None:
     for stage in policy.at_first_sight:
         cuts = _cuts(stage, builder.window)
         if cuts:
-            _set_aside(cuts, fitted)
-            _show(builder, [cut.edit for cut in cuts], fitted, tell=True)
+            set_aside(cuts, fitted)
+            show(builder, [cut.edit for cut in cuts], fitted, tell=True)
 
 
 def _decide(
@@ -192,9 +197,9 @@ def _decide(
         ):
             continue  # what was under way is there, and nothing is paid for twice
         filled = yield from _filled(window, cuts, fitted, asking)
-        _batch(builder, _name(stage), policy, key, filled, fitted)
+        batch(builder, _name(stage), policy, key, filled, fitted)
     if policy.guard is not None:
-        _batch(builder, _name(policy.guard), policy, key, _cuts(policy.guard, window), fitted)
+        batch(builder, _name(policy.guard), policy, key, _cuts(policy.guard, window), fitted)
 
 
 def _allowed(window: Window, stage: Stage, fitted: Fitted) -> Sequence[Cut]:
@@ -226,7 +231,7 @@ def _take_prepared(
     if filled is None:
         return False
     _tell_refused(filled.refused, fitted)
-    _batch(builder, "compact", policy, key, [filled.cut], fitted)
+    batch(builder, "compact", policy, key, [filled.cut], fitted)
     return True
 
 
@@ -252,74 +257,6 @@ def _tell_refused(refused: str, fitted: Fitted) -> None:
         fitted.events.append(refusal(refused))
 
 
-def _batch(
-    builder: WindowBuilder,
-    stage: str,
-    policy: Policy,
-    key: bytes,
-    cuts: Sequence[Cut],
-    fitted: Fitted,
-) -> None:
-    """Make one batch of cuts, and of the reasoning they make invalid."""
-    if not cuts:
-        return
-    window = builder.window
-    fitted.events += stall(window, cuts)
-    first = _edited_from(window, [cut.edit for cut in cuts])
-    _keep(builder, stage, policy, key, [*cuts, *left_out(window, first, cuts)], fitted)
-
-
-def _keep(
-    builder: WindowBuilder,
-    stage: str,
-    policy: Policy,
-    key: bytes,
-    cuts: Sequence[Cut],
-    fitted: Fitted,
-) -> None:
-    if not cuts:
-        return
-    window = builder.window
-    before, summaries = window.estimate, window.summaries
-    edits = tuple(storable(cut.edit) for cut in cuts)
-    first = _edited_from(window, edits)
-    _show(builder, edits, fitted, tell=True)
-    _note_stale(builder, first, window.size)
-    for placed in summaries:
-        if placed not in window.summaries:  # its index, if made just now: the history gives it
-            fitted.outputs.pop(placed.edit.ref, None)
-    batch = Batch(stage, policy.name, edits, before, window.estimate)
-    fitted.ledger, record = fitted.ledger.with_batch(key, batch)
-    fitted.records.append(record)
-    _set_aside(cuts, fitted)
-
-
-def _set_aside(cuts: Sequence[Cut], fitted: Fitted) -> None:
-    for cut in cuts:
-        fitted.outputs.update((output.ref, output) for output in cut.outputs)
-
-
-def _edited_from(window: Window, edits: Iterable[Edit]) -> int:
-    """Index of the first message that edits change; leaving reasoning out is none."""
-    changing = (edit for edit in edits if not isinstance(edit, Drop))
-    return min((_first(window, edit) for edit in changing), default=window.size)
-
-
-def _note_stale(builder: WindowBuilder, first: int, stop: int) -> None:
-    """Note a batch, if reasoning stays that was bound to what it edited (`_drop_stale`)."""
-    if builder.window.bound_reasoning(first + 1, stop):
-        builder.stale.append((first, stop))
-
-
-def _first(window: Window, edit: Replace | Summary) -> int:
-    """Index of the first message an edit changes."""
-    if isinstance(edit, Replace):
-        spot = window.transcript.locate(edit.place)
-        return spot[0] if spot else window.size
-    start = window.transcript.find(edit.after)
-    return window.size if start is None else start
-
-
 def _held(stage: str) -> Event:
     why = "its reasoning must stay as it is while the turn is open (manual thinking)"
     return Event(kind="held", where=f"stage {stage}", why=why)
@@ -333,57 +270,6 @@ def _diagnosed(diagnostic: str, window: Window, count: int) -> Event:
 
 def _name(stage: Stage) -> str:
     return str(getattr(getattr(stage, "func", stage), "__name__", "stage"))
-
-
-def _show_again(builder: WindowBuilder, key: bytes, fitted: Fitted) -> None:
-    """Show what the ledger holds under a key, each batch until all of it has taken effect.
-
-    What a batch replaces may stand behind the history at hand; then it is tried again later.
-    """
-    window = builder.window
-    batches, applied = fitted.ledger.at(key).batches, builder.applied.get(key, 0)
-    for number in range(applied, len(batches)):
-        missing = [edit for edit in batches[number].edits if not window.shows(edit)]
-        first = _edited_from(window, missing)
-        shown = _show(builder, missing, fitted, tell=False)
-        _note_stale(builder, first, window.transcript.find(key) or 0)
-        if shown == len(missing) and number == applied:
-            applied = builder.applied[key] = number + 1
-
-
-def _show(builder: WindowBuilder, edits: Iterable[Edit], fitted: Fitted, *, tell: bool) -> int:
-    """Apply edits and tell of each that took effect. Returns how many did."""
-    shown = 0
-    for edit in edits:
-        tokens = builder.apply(edit)
-        shown += tokens is not None
-        if tokens is not None and tell:
-            fitted.events.append(_event(builder.window, edit, *tokens))
-    return shown
-
-
-def _event(window: Window, edit: Edit, before: int, after: int) -> Event:
-    kind: Kind = "condensed"
-    if isinstance(edit, Replace):
-        spot = window.transcript.locate(edit.place)
-        at = spot[0] + 1 if spot else 0
-        what = window.tool_of(spot) if spot and edit.place.kind == "result" else edit.place.kind
-        where = f"message {at}, {what or 'tool'} {'result' if edit.place.kind == 'result' else ''}"
-        kind = edit.kind
-    elif isinstance(edit, Drop):
-        kind, where = "reasoning", "messages behind the edit"
-    else:
-        start, stop = window.range_of(edit) or (0, 0)
-        kind, where = edit.kind, f"messages {start + 1} to {stop}"
-    return Event(
-        kind=kind,
-        where=where.strip(),
-        why=edit.why,
-        tokens_before=before,
-        tokens_after=after,
-        ref=None if isinstance(edit, Drop) else edit.ref,
-        left_out_bytes=edit.left_out_bytes if isinstance(edit, Replace) else 0,
-    )
 
 
 def _refuse(window: Window) -> None:

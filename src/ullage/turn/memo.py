@@ -119,8 +119,10 @@ class Memo:
         """
         best, best_shared, anew = None, 0, dict[int, Message]()
         for line in self.lines:
+            if line.transcript.chain[0] != root:
+                continue
             shared, reworded = _shared(line, raws, leading, wire)
-            if shared == len(line.copies) and line.transcript.chain[0] == root:
+            if shared == len(line.copies):
                 for index, message in reworded:
                     line.copies[index] = snapshot(raws[index + leading])
                     line.transcript.refresh(index, message)
@@ -175,12 +177,10 @@ def _shared(
 
 def _take_over(line: Line, old: Line, shared: int, anew: Mapping[int, Message]) -> None:
     """Take what was worked out for the shared part of another line, but for what is anew."""
-    transcript = old.transcript
-    for index in range(shared):
-        message = anew.get(index, transcript.messages[index])
-        counts = None if index in anew else transcript.counts[index]
-        line.transcript.append(message, transcript.digests[index], counts)
-        line.copies.append(old.copies[index])
+    line.copies, line.transcript = old.copies[:shared], old.transcript.upto(shared)
+    line.rendering = old.rendering.upto(shared)
+    for index, message in anew.items():
+        line.transcript.refresh(index, message)
 
 
 def _append(line: Line, raws: Sequence[Any], leading: int, wire: Format) -> None:

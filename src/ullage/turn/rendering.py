@@ -48,6 +48,12 @@ class Rendering:
     def __init__(self) -> None:
         self._made: dict[int, _Rendered] = {}
 
+    def upto(self, length: int) -> Rendering:
+        """What was rendered of the first messages, for another line of history."""
+        other = Rendering()
+        other._made = {index: made for index, made in self._made.items() if index < length}
+        return other
+
     def messages(
         self,
         raws: Sequence[Any],
@@ -102,7 +108,7 @@ def layout(view: ShownHistory) -> list[int | str]:
             laid.append(index)
         if edit is not None:
             laid += edit.texts
-            pinned += [index for index in range(start, stop) if not view.hidden(index)]
+            pinned += view.transcript.standing(start, stop)
         at = stop
     return laid + pinned
 

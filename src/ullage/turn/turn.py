@@ -26,7 +26,8 @@ from ullage.history.window import Window
 from ullage.spend.cost import cost_usd
 from ullage.stages.policy import Policy
 from ullage.tokens.catalog import lookup
-from ullage.turn.engine import Fitted, fit
+from ullage.turn.batches import Fitted
+from ullage.turn.engine import fit
 from ullage.turn.filling import Asking
 from ullage.turn.memo import Line, Memo
 from ullage.values.effects import Commit, Find, Output, Record, Steps

@@ -22,6 +22,7 @@ Kind: TypeAlias = Literal[
     "joined",  # the history was already under way when the session first saw it
     "branched",  # the caller changed something earlier; edits after it no longer apply
     "observed",  # a reply's usage was taken in
+    "unreported",  # a reply's usage could not be read or kept; our estimate is counted for it
     "refused",  # the provider called the request too long; the next one is smaller
     "recalled",  # something set aside was opened again
     "repaired",  # something the provider would refuse was mended

@@ -143,6 +143,19 @@ def is_built_in(tool: Any) -> bool:
     return not inspect.isroutine(tool) and get(tool, "functionDeclarations") is None
 
 
+def calls_functions(request: Mapping[str, Any]) -> bool:
+    """Whether google-genai is to call functions of this request itself.
+
+    It does for Python functions and MCP sessions, unless it is told not to, or a tool holds
+    declarations (``find_afc_incompatible_tool_indexes`` there).
+    """
+    tools = tool_list(request)
+    called = any(inspect.isroutine(tool) or hasattr(tool, "call_tool") for tool in tools)
+    declared = any(get(tool, "functionDeclarations") for tool in tools)
+    off = get(setting(request, "automaticFunctionCalling"), "disable")
+    return called and not declared and not off
+
+
 def tool_text(tool: Any, where: str) -> str:
     """A tool as JSON text. Of a function, what its declaration will be made from."""
     if inspect.isroutine(tool):

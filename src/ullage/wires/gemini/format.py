@@ -54,6 +54,7 @@ from ullage.wires.base import (
 )
 from ullage.wires.families import family_of
 from ullage.wires.gemini.fields import (
+    calls_functions,
     check_object,
     check_wrapped,
     get,
@@ -124,8 +125,11 @@ class Gemini:
         """See `Format.takes_tools`.
 
         Google's own tools stand beside functions only where the request has brought that about:
-        it holds functions already, or asks for the calls of the server's tools.
+        it holds functions already, or asks for the calls of the server's tools. Where google-genai
+        calls Python functions itself, a declaration beside them would switch that off.
         """
+        if calls_functions(request):
+            return False
         tools, config = tool_list(request), setting(request, "toolConfig")
         own = [tool for tool in tools if is_built_in(tool)]
         asks = bool(get(config, "includeServerSideToolInvocations"))

@@ -77,7 +77,7 @@ _NUMBER = (  # with or without separators; never the 128 of "128K"
     r"(?![0-9]|[kKmM]\b)"
 )
 _NAMED = re.compile(r"\{([a-z]+)\}")
-_CUT_SHORT = re.compile(r"context[ _](?:window|length)[ _]exceeded", re.IGNORECASE)
+_CUT_SHORT = re.compile(r"context[ _](?:window|length)[ _]exceeded|model_length", re.IGNORECASE)
 _OTHER_STATUSES = frozenset((401, 402, 403, 404, 408, 409, 429, 529))
 
 

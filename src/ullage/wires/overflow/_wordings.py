@@ -120,7 +120,7 @@ EXACT: tuple[Row, ...] = (
     ("tokens", "ollama", r"the input length exceeds the context length"),
     ("tokens", "minimax", r"invalid params, context window exceeds limit"),
     ("tokens", "", r"context_(?:length|window)_exceeded"),
-    ("tokens", "", r"ContextWindowExceededError|ContextOverflowError"),
+    ("tokens", "", r"Context(?:WindowExceededError|OverflowError|WindowOverflowException)"),
     ("bytes", "openai", r"string too long\. Expected a string with maximum length [0-9]{7,}"),
     ("bytes", "openai", r"maximum content size limit \([0-9]+\) exceeded"),
     ("bytes", "gemini", r"request payload size exceeds the limit: [0-9]+ bytes"),

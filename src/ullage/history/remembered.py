@@ -1,0 +1,62 @@
+"""What was worked out from content alone, remembered by content.
+
+How a result is shown at first sight, what is left of it in a digest, and how many tokens a text
+has are pure functions of the text and of settings. So they are remembered for the whole process:
+a retry, an edit, a fork of a history and a session made anew find what another one worked out.
+It may be dropped at any time and changes nothing but speed.
+
+Keys begin with the root of a chain wherever they name content, so that no tenant can tell from
+the time a call takes what another one sent. Only single operations on dicts are used and no lock
+is held: threads, interrupts and forks can lose an entry, never see half of one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable
+from typing import Any
+
+__all__ = ["REMEMBERED", "Remembered"]
+
+_ENTRY_BYTES = 400
+"""About what an entry takes beside its texts."""
+
+
+class Remembered:
+    """A mapping that forgets what was not asked for longest, bounded in bytes.
+
+    Two generations: what is found in the old one moves to the new one, and once the new one
+    holds half of the bytes, it becomes the old one.
+
+    Args:
+        most_bytes: about the most bytes held.
+    """
+
+    def __init__(self, most_bytes: int) -> None:
+        self._most_bytes = most_bytes
+        self._new: dict[Hashable, tuple[Any, int]] = {}
+        self._old: dict[Hashable, tuple[Any, int]] = {}
+        self._bytes = 0
+
+    def get(self, key: Hashable) -> Any:
+        """What was put under a key, or None."""
+        found = self._new.get(key) or self._old.get(key)
+        if found is None:
+            return None
+        if key not in self._new:
+            self.put(key, *found)
+        return found[0]
+
+    def put(self, key: Hashable, value: Any, chars: int = 0) -> None:
+        """Remember a value, not None, whose texts and whose key's have so many characters."""
+        self._new[key] = value, chars
+        self._bytes += chars + _ENTRY_BYTES
+        if self._bytes > self._most_bytes // 2:
+            self._old, self._new, self._bytes = self._new, {}, 0
+
+    def clear(self) -> None:
+        """Forget everything."""
+        self._new, self._old, self._bytes = {}, {}, 0
+
+
+REMEMBERED = Remembered(32 << 20)
+"""What this process remembers."""

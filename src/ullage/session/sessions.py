@@ -1,0 +1,279 @@
+"""Many conversations behind one object: a session for each, and no more of them than fit.
+
+    sessions = ullage.Sessions(model="claude-opus-4-8", store="sqlite")
+    view = sessions.of(conversation_id).fit(request)
+
+Hooks of frameworks and proxies serve every conversation with one object. One session for all of
+them would mix them up; one for each, for ever, would fill the memory. So those used last are held,
+and one that was let go is made anew from what lasts: the store, or the state that its host carries.
+"""
+
+from __future__ import annotations
+
+import inspect
+import threading
+from collections import OrderedDict
+from collections.abc import Callable
+from contextlib import suppress
+from types import TracebackType
+from typing import TYPE_CHECKING, Any, Generic, Self, TypeVar
+from weakref import WeakValueDictionary
+
+from ullage.errors import ConfigError
+from ullage.history.transcript import Transcript
+from ullage.session.session import Session
+from ullage.spend.budget import Budget
+from ullage.stores import open_store
+from ullage.stores._around import Around
+from ullage.values.messages import Media, Message, Part, ToolCall, ToolResult
+
+if TYPE_CHECKING:
+    from ullage.session.aio import AsyncSession
+
+__all__ = ["AsyncSessions", "Sessions"]
+
+S = TypeVar("S", bound="Session | AsyncSession")
+
+_MESSAGE_BYTES = 1_500
+"""What is kept of a message beside its texts: the snapshot, digests, counts, places."""
+
+
+class _Lent(Around):
+    """A store that many sessions share: closing one of them does not close it."""
+
+    def close(self) -> None:
+        """Nothing: whoever lent it closes it."""
+
+
+class _AsyncLent:
+    """`_Lent` for an asynchronous store."""
+
+    def __init__(self, store: Any) -> None:
+        self.store = store
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self.store, name)
+
+    async def close(self) -> None:
+        """Nothing: whoever lent it closes it."""
+
+
+class _Held(Generic[S]):
+    """A session, and about how many bytes it holds of its conversation."""
+
+    def __init__(self, session: S) -> None:
+        self.session = session
+        self.bytes = 0
+        self._counted = 0
+        self._transcript: Transcript | None = None
+
+    def measure(self) -> None:
+        """Count what came since the last time; another line of history is counted anew."""
+        with suppress(ConfigError):
+            transcript = self.session.window.transcript
+            if transcript is not self._transcript:
+                self._transcript, self._counted, self.bytes = transcript, 0, 0
+            new = transcript.messages[self._counted :]
+            self._counted += len(new)
+            self.bytes += sum(map(_bytes_of, new))
+
+
+class _Sessions(Generic[S]):
+    """What both kinds share. The arguments are those of `Sessions`."""
+
+    def __init__(
+        self,
+        model: str = "",
+        *,
+        store: Any = None,
+        budget: Budget | Callable[[str], Budget] | None = None,
+        most: int = 256,
+        most_bytes: int = 256 << 20,
+        **settings: Any,
+    ) -> None:
+        for name, value in (("most", most), ("most_bytes", most_bytes)):
+            if value < 1:
+                raise ConfigError(name, f"{value} is under 1", "Give 1 or more.")
+        self.store = self._opened(store)
+        self._settings = {"model": model, **settings}
+        self._budget, self._most, self._most_bytes = budget, most, most_bytes
+        self._lock = threading.RLock()  # a session is collected wherever Python likes
+        self._held: OrderedDict[str, _Held[S]] = OrderedDict()
+        self._alive: WeakValueDictionary[str, S] = WeakValueDictionary()
+        self._bytes = 0
+        self._made("", {})  # a setting that cannot be meant is told now
+
+    def of(self, key: str, *, parent: str | None = None, **settings: Any) -> S:
+        """The session of a conversation: the one that is there, or one made anew.
+
+        Args:
+            key: which conversation: what its host keeps it under, the agent's name, the branch.
+            parent: the key of the conversation whose refs this one may open as well, at the top
+                of its family: of an agent called by an agent, the first one's. None: its own.
+            settings: for this session, if it is made now, in the place of those given to all;
+                ``tenant`` and ``state`` (what its host carries) among them.
+
+        A session that somebody still holds, or a view of, is never made twice.
+        """
+        with self._lock:
+            self._measure()
+            held = self._held.get(key)
+            if held is None:
+                session = self._alive.get(key)
+                if session is None:
+                    session = self._made(key, {"tenant": parent or key, **settings})
+                    self._alive[key] = session
+                held = self._held[key] = _Held(session)
+            self._held.move_to_end(key)
+            self._let_go()
+            return held.session
+
+    def drop(self, key: str) -> None:
+        """Let go of a conversation; what it keeps in the store stays there."""
+        with self._lock:
+            held = self._held.pop(key, None)
+            if held is not None:
+                self._bytes -= held.bytes
+
+    @property
+    def held_bytes(self) -> int:
+        """About how much the sessions hold that were used last, the newest use left out."""
+        return self._bytes
+
+    def __len__(self) -> int:
+        return len(self._held)
+
+    def __contains__(self, key: str) -> bool:
+        return key in self._held
+
+    def _measure(self) -> None:
+        """Count what the last use added; the others are as they were, or will be used again."""
+        if self._held:
+            last = self._held[next(reversed(self._held))]
+            before = last.bytes
+            last.measure()
+            self._bytes += last.bytes - before
+
+    def _let_go(self) -> None:
+        while len(self._held) > 1 and (
+            len(self._held) > self._most or self._bytes > self._most_bytes
+        ):
+            _, held = self._held.popitem(last=False)
+            self._bytes -= held.bytes
+
+    def _made(self, key: str, settings: dict[str, Any]) -> S:
+        budget = self._budget(key) if callable(self._budget) else self._budget
+        given = {"store": self._lent(), "budget": budget, **self._settings, **settings}
+        return self._session(given)
+
+    def _opened(self, store: Any) -> Any:
+        raise NotImplementedError
+
+    def _lent(self) -> Any:
+        raise NotImplementedError
+
+    def _session(self, settings: dict[str, Any]) -> S:
+        raise NotImplementedError
+
+
+class Sessions(_Sessions[Session]):
+    """A session for each conversation, those used last held in memory.
+
+    Args:
+        model: see `Session`, as for every other setting.
+        store: one store for all of them; what is set aside in one conversation opens in no other.
+        budget: one for all of them, or what makes one of a key.
+        most: the most conversations that are held.
+        most_bytes: about the most that they hold of their histories together.
+        settings: what each session is made with.
+
+    Attributes:
+        store: the store, which `close` closes.
+
+    Raises:
+        ConfigError: a setting is not known.
+        StoreError: the store cannot be opened.
+
+    It may be used from several threads. What is held is bounded by number and by size; a session
+    that is in use beyond that is found again as long as it is. What conversations set aside is
+    the store's: a `MemoryStore` keeps it as long as the process runs, so give a service one on
+    disk, or a `ullage.stores.BoundedStore`.
+    """
+
+    def close(self) -> None:
+        """Let go of all of them, and close the store."""
+        with self._lock:
+            self._held.clear()
+            self._bytes = 0
+        self.store.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        at: TracebackType | None,
+    ) -> None:
+        self.close()
+
+    def _opened(self, store: Any) -> Any:
+        return open_store(store)
+
+    def _lent(self) -> Any:
+        return _Lent(self.store)
+
+    def _session(self, settings: dict[str, Any]) -> Session:
+        return Session(**settings)
+
+
+class AsyncSessions(_Sessions["AsyncSession"]):
+    """`Sessions` for an event loop; ``store`` may also be an `AsyncStore`."""
+
+    async def close(self) -> None:
+        """See `Sessions.close`. A compaction under way is given up."""
+        with self._lock:
+            sessions = [held.session for held in self._held.values()]
+            self._held.clear()
+            self._bytes = 0
+        for session in sessions:
+            await session.close()
+        await self.store.close()
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        at: TracebackType | None,
+    ) -> None:
+        await self.close()
+
+    def _opened(self, store: Any) -> Any:
+        from ullage.stores.threaded import Threaded  # it imports asyncio
+
+        is_awaited = inspect.iscoroutinefunction(getattr(store, "commit", None))
+        return store if is_awaited else Threaded(open_store(store))
+
+    def _lent(self) -> Any:
+        return _AsyncLent(self.store)
+
+    def _session(self, settings: dict[str, Any]) -> AsyncSession:
+        from ullage.session.aio import AsyncSession
+
+        return AsyncSession(**settings)
+
+
+def _bytes_of(message: Message) -> int:
+    return _MESSAGE_BYTES + sum(map(_size_of, message.parts))
+
+
+def _size_of(part: Part) -> int:
+    if isinstance(part, ToolResult):
+        return sum(map(_size_of, part.content))
+    if isinstance(part, ToolCall):
+        return len(part.arguments)
+    return len(part.data) if isinstance(part, Media) else len(part.text)

@@ -1,0 +1,161 @@
+"""What one run of the engine decides: batches made, shown again, and told of.
+
+A batch is the cuts of one stage at one place, and the reasoning that they make invalid. It is
+shown, written as a record of the ledger, and what it sets aside is kept with it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from msgspec import Struct
+
+from ullage.history.builder import WindowBuilder
+from ullage.history.ledger import Ledger
+from ullage.history.window import Window
+from ullage.stages.bound import left_out
+from ullage.stages.policy import Policy
+from ullage.stages.stall import stall
+from ullage.values.edits import Batch, Cut, Drop, Edit, Replace, Summary, storable
+from ullage.values.effects import Output, Record
+from ullage.values.events import Event, Kind
+
+__all__ = ["Fitted", "batch", "keep", "set_aside", "show", "show_again"]
+
+
+class Fitted(Struct):
+    """What one run of the engine decided.
+
+    Attributes:
+        ledger: the ledger with the new batches.
+        outputs: what was set aside and must be kept, by ref.
+        records: the ledger rows that must be kept.
+        events: what happened, in order.
+    """
+
+    ledger: Ledger
+    outputs: dict[str, Output]
+    records: list[Record]
+    events: list[Event]
+
+
+def batch(
+    builder: WindowBuilder,
+    stage: str,
+    policy: Policy,
+    key: bytes,
+    cuts: Sequence[Cut],
+    fitted: Fitted,
+) -> None:
+    """Make one batch of cuts, and of the reasoning they make invalid."""
+    if not cuts:
+        return
+    window = builder.window
+    fitted.events += stall(window, cuts)
+    first = _edited_from(window, [cut.edit for cut in cuts])
+    keep(builder, stage, policy, key, [*cuts, *left_out(window, first, cuts)], fitted)
+
+
+def keep(
+    builder: WindowBuilder,
+    stage: str,
+    policy: Policy,
+    key: bytes,
+    cuts: Sequence[Cut],
+    fitted: Fitted,
+) -> None:
+    """Make a batch of cuts as they are. Nothing is done where there are none."""
+    if not cuts:
+        return
+    window = builder.window
+    before, summaries = window.estimate, window.summaries
+    edits = tuple(storable(cut.edit) for cut in cuts)
+    first = _edited_from(window, edits)
+    show(builder, edits, fitted, tell=True)
+    _note_stale(builder, first, window.size)
+    for placed in summaries:
+        if placed not in window.summaries:  # its index, if made just now: the history gives it
+            fitted.outputs.pop(placed.edit.ref, None)
+    batch = Batch(stage, policy.name, edits, before, window.estimate)
+    fitted.ledger, record = fitted.ledger.with_batch(key, batch)
+    fitted.records.append(record)
+    set_aside(cuts, fitted)
+
+
+def set_aside(cuts: Sequence[Cut], fitted: Fitted) -> None:
+    """Note what cuts set aside, to be kept before the view is returned."""
+    for cut in cuts:
+        fitted.outputs.update((output.ref, output) for output in cut.outputs)
+
+
+def _edited_from(window: Window, edits: Iterable[Edit]) -> int:
+    """Index of the first message that edits change; leaving reasoning out is none."""
+    changing = (edit for edit in edits if not isinstance(edit, Drop))
+    return min((_first(window, edit) for edit in changing), default=window.size)
+
+
+def _note_stale(builder: WindowBuilder, first: int, stop: int) -> None:
+    """Note a batch, if reasoning stays that was bound to what it edited (`_drop_stale`)."""
+    if builder.window.bound_reasoning(first + 1, stop):
+        builder.stale.append((first, stop))
+
+
+def _first(window: Window, edit: Replace | Summary) -> int:
+    """Index of the first message an edit changes."""
+    if isinstance(edit, Replace):
+        spot = window.transcript.locate(edit.place)
+        return spot[0] if spot else window.size
+    start = window.transcript.find(edit.after)
+    return window.size if start is None else start
+
+
+def show_again(builder: WindowBuilder, key: bytes, fitted: Fitted) -> None:
+    """Show what the ledger holds under a key, each batch until all of it has taken effect.
+
+    What a batch replaces may stand behind the history at hand; then it is tried again later.
+    """
+    window = builder.window
+    batches, applied = fitted.ledger.at(key).batches, builder.applied.get(key, 0)
+    for number in range(applied, len(batches)):
+        missing = [edit for edit in batches[number].edits if not window.shows(edit)]
+        first = _edited_from(window, missing)
+        shown = show(builder, missing, fitted, tell=False)
+        _note_stale(builder, first, window.transcript.find(key) or 0)
+        if shown == len(missing) and number == applied:
+            applied = builder.applied[key] = number + 1
+
+
+def show(builder: WindowBuilder, edits: Iterable[Edit], fitted: Fitted, *, tell: bool) -> int:
+    """Apply edits and tell of each that took effect. Returns how many did."""
+    shown = 0
+    for edit in edits:
+        if not tell:
+            shown += builder.show(edit)
+        elif (tokens := builder.apply(edit)) is not None:
+            shown += 1
+            fitted.events.append(_event(builder.window, edit, *tokens))
+    return shown
+
+
+def _event(window: Window, edit: Edit, before: int, after: int) -> Event:
+    kind: Kind = "condensed"
+    if isinstance(edit, Replace):
+        spot = window.transcript.locate(edit.place)
+        at = spot[0] + 1 if spot else 0
+        what = window.tool_of(spot) if spot and edit.place.kind == "result" else edit.place.kind
+        where = f"message {at}, {what or 'tool'} {'result' if edit.place.kind == 'result' else ''}"
+        kind = edit.kind
+    elif isinstance(edit, Drop):
+        kind, where = "reasoning", "messages behind the edit"
+    else:
+        start, stop = window.range_of(edit) or (0, 0)
+        kind, where = edit.kind, f"messages {start + 1} to {stop}"
+    return Event(
+        kind=kind,
+        where=where.strip(),
+        why=edit.why,
+        tokens_before=before,
+        tokens_after=after,
+        ref=None if isinstance(edit, Drop) else edit.ref,
+        left_out_bytes=edit.left_out_bytes if isinstance(edit, Replace) else 0,
+    )

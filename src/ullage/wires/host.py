@@ -1,0 +1,177 @@
+"""A framework's own messages as a format: read straight to ullage's values, and given back.
+
+    HOST = Host("myframework", wire="anthropic", parse=…, show=…, user=…, provider=…)
+    session = Session(format=HOST, recall="host")
+    view = session.fit({"model": …, "system": …, "messages": framework_messages, "tools": […]})
+
+Untouched messages of the view are the framework's own objects. Nothing goes through dicts of a
+wire: what a conversion does not know (reasoning first of all) would be taken for something else,
+and the rules that hold for it would not be asked.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, TypeAlias
+
+from msgspec.structs import replace
+
+from ullage.values.messages import Message, ReasoningRule, Text, ToolCall
+from ullage.values.toolset import ToolSpec
+from ullage.values.usage import Usage
+from ullage.wires import format_of
+from ullage.wires.base import Change, Format, Head, MessageList
+
+__all__ = ["Host", "Parse", "Show"]
+
+Parse: TypeAlias = Callable[[Any], Message]
+"""Reads one of the framework's messages; each part has its own ``at`` for `Show`."""
+
+Show: TypeAlias = Callable[[Any, Message, Sequence[Change], bool], Any]
+"""Makes a message to be shown in the place of one: the original, what it was parsed to, the new
+texts by part and item, and whether its reasoning is left out. The original is never changed."""
+
+_APART = "[the result of an earlier call]"
+
+
+class Host(MessageList):
+    """The format of a framework's own messages.
+
+    A request is a mapping as for a provider: ``model``, ``system`` (text), the messages under
+    ``key``, and beside them ``tools``, schemas and limits as one of the four wires has them.
+
+    Args:
+        name: what it is called; it is part of every place in the ledger.
+        wire: the wire whose form tools, calls, results and usage have in requests.
+        parse: reads a message. It raises `ullage.FormatError` for what is none.
+        show: makes an edited message.
+        user: makes a user message of a text.
+        provider: the name of the wire that a request is really sent on, whose rules of reasoning
+            hold; None: ``wire`` for every request. It is given the request.
+        key: where the messages stand.
+
+    Raises:
+        ConfigError: there is no wire of that name.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        *,
+        wire: str,
+        parse: Parse,
+        show: Show,
+        user: Callable[[str], Any],
+        provider: Callable[[Mapping[str, Any]], str] | None = None,
+        key: str = "messages",
+    ) -> None:
+        self.name, self.wire, self.key = name, wire, key
+        self._base = format_of(wire)
+        self._parse, self._show, self._user, self._provider = parse, show, user, provider
+
+    # ── the request ──────────────────────────────────────────────────────────────────
+
+    def leading(self, request: Mapping[str, Any]) -> list[Any]:
+        """See `Format.leading`: the messages before the first that is not the system's."""
+        messages = self.history(request)
+        for index, raw in enumerate(messages):
+            if self._parse(raw).role != "system":
+                return messages[:index]
+        return list(messages)
+
+    def head(self, request: Mapping[str, Any]) -> Head:
+        """See `Format.head`: as the wire has it, with ``system`` and the leading messages."""
+        leading, system = self.leading(request), request.get("system")
+        parts = (part for raw in leading for part in self._parse(raw).parts)
+        texts = [part.text for part in parts if isinstance(part, Text)]
+        if isinstance(system, str) and self.wire != "anthropic":
+            texts.append(system)
+        head = self._base.head(self._without_messages(request))
+        return replace(head, leading=len(leading), texts=(*texts, *head.texts))
+
+    def media_detail(self, request: Mapping[str, Any]) -> str:
+        """See `Format.media_detail`."""
+        return self._base.media_detail(self._without_messages(request))
+
+    def takes_tools(self, request: Mapping[str, Any], model: str) -> bool:
+        """See `Format.takes_tools`."""
+        return self._base.takes_tools(self._without_messages(request), model)
+
+    def reasoning(self, request: Mapping[str, Any], model: str) -> ReasoningRule:
+        """See `Format.reasoning`: by the rules of the wire that is really sent."""
+        return self._sent(request).reasoning(request, model)
+
+    def thinks_first(self, request: Mapping[str, Any]) -> bool:
+        """See `Format.thinks_first`: by the rules of the wire that is really sent."""
+        return self._sent(request).thinks_first(request)
+
+    def wrap_up(self, request: Mapping[str, Any], text: str) -> dict[str, Any]:
+        """See `Format.wrap_up`: what the wire asks beside the messages, and a user message."""
+        asked = self._base.wrap_up(self._without_messages(request), text)
+        beside = {key: value for key, value in asked.items() if key != self._base.key}
+        return {**beside, self.key: [*self.history(request), self._user(text)]}
+
+    def _without_messages(self, request: Mapping[str, Any]) -> dict[str, Any]:
+        beside = {key: value for key, value in request.items() if key != self.key}
+        return {**beside, self._base.key: []}
+
+    def _sent(self, request: Mapping[str, Any]) -> Format:
+        return self._base if self._provider is None else format_of(self._provider(request))
+
+    # ── messages ─────────────────────────────────────────────────────────────────────
+
+    def parse(self, raw: Any, where: str) -> Message:
+        """See `Format.parse`."""
+        return self._parse(raw)
+
+    def edit(
+        self, raw: Any, message: Message, changes: Sequence[Change], *, silent: bool = False
+    ) -> Any:
+        """See `Format.edit`."""
+        return self._show(raw, message, changes, silent)
+
+    def apart(self, raw: Any) -> Any:
+        """See `Format.apart`: the user hands in what the results say."""
+        content = (item for result in self._parse(raw).results for item in result.content)
+        texts = (item.text for item in content if isinstance(item, Text))
+        return self._user("\n".join((_APART, *texts)))
+
+    def user(self, text: str) -> Any:
+        """See `Format.user`."""
+        return self._user(text)
+
+    # ── calls and replies, in the form of the wire ───────────────────────────────────
+
+    def tool(self, spec: ToolSpec) -> dict[str, Any]:
+        """See `Format.tool`."""
+        return self._base.tool(spec)
+
+    def tool_name(self, raw: Any) -> str:
+        """See `Format.tool_name`."""
+        return self._base.tool_name(raw)
+
+    def call(self, raw: Any) -> ToolCall:
+        """See `Format.call`."""
+        return self._base.call(raw)
+
+    def result(
+        self, call: ToolCall, text: str, *, is_error: bool = False, block: Any = None
+    ) -> dict[str, Any]:
+        """See `Format.result`."""
+        return self._base.result(call, text, is_error=is_error, block=block)
+
+    def results(self, results: Sequence[Any]) -> list[Any]:
+        """See `Format.results`."""
+        return self._base.results(results)
+
+    def reply(self, reply: Any) -> list[Any]:
+        """See `Format.reply`."""
+        return self._base.reply(reply)
+
+    def calls(self, raw: Any) -> list[Any]:
+        """See `Format.calls`."""
+        return self._base.calls(raw)
+
+    def usage(self, reply: Any) -> Usage | None:
+        """See `Format.usage`."""
+        return self._base.usage(reply)

@@ -1,0 +1,104 @@
+"""What a reply reports of its tokens, in whatever form the caller holds it.
+
+    a reply        a dict or the SDK's object, of any of the wires
+    its events     the list of a stream's events, whole or as far as the stream came
+    a raw response of ``with_raw_response``: what it parses to
+    a Usage        as it is
+
+Everything else is told by name: a stream that somebody else has to read, a reply without
+usage, a value that is no reply. An unread reply is a call that was paid for all the same.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections import Counter
+from collections.abc import Sequence
+from typing import Any
+
+from msgspec import Struct
+
+from ullage.values.usage import Usage
+from ullage.wires.base import Format, field, reasoning_left_out, reply_id
+from ullage.wires.streams import usage_of_stream
+
+__all__ = ["Unreadable", "id_of", "is_raw", "is_stream", "left_out_of", "usage_of"]
+
+
+class Unreadable(Struct, frozen=True):
+    """There is a reply, and no telling from it what it came to.
+
+    Attributes:
+        why: the reason, for an event. Never content.
+    """
+
+    why: str
+
+
+def usage_of(reply: Any, wire: Format) -> Usage | Unreadable:
+    """What a reply reports, or why that cannot be read.
+
+    Args:
+        reply: any of the forms above.
+        wire: the format of the request it answers.
+    """
+    if isinstance(reply, (Usage, Unreadable)):
+        found: Usage | Unreadable | None = reply
+    elif reply is None or isinstance(reply, (str, bytes, bool, int, float)):
+        return Unreadable(f"a value of type {type(reply).__name__} is no reply")
+    elif isinstance(reply, (list, tuple)):
+        found = usage_of_stream(wire.wire, reply)
+    elif is_raw(reply):
+        return _parsed(reply, wire)
+    elif is_stream(reply):
+        return Unreadable("a stream tells its usage to whoever reads it: give its events")
+    else:
+        found = wire.usage(reply)
+    if found is None:
+        return Unreadable(f"a {type(reply).__name__} without usage")
+    if isinstance(found, Usage) and not (found.total_tokens or found.prompt_tokens):
+        return Unreadable("it reports no tokens at all")
+    return found
+
+
+def _bodies(reply: Any) -> Sequence[Any]:
+    """The replies in what `usage_of` takes: itself, or those that stand in its events."""
+    if not isinstance(reply, (list, tuple)):
+        return (reply,)
+    inner = (field(event, name) for event in reply for name in ("message", "response"))
+    return [*reply, *(body for body in inner if body is not None)]
+
+
+def is_stream(reply: Any) -> bool:
+    """Whether this has to be read to its end before it says what it came to."""
+    kind = type(reply)
+    return hasattr(kind, "__next__") or hasattr(kind, "__anext__")
+
+
+def is_raw(reply: Any) -> bool:
+    """Whether this is an SDK's raw response, with a reply in it."""
+    return callable(getattr(reply, "parse", None)) and hasattr(reply, "http_response")
+
+
+def id_of(reply: Any) -> str:
+    """The id a provider gave this reply, ``""`` if it has none."""
+    return next((name for name in map(reply_id, _bodies(reply)) if name), "")
+
+
+def left_out_of(reply: Any) -> Counter[str]:
+    """How much reasoning the provider says it left out; see `reasoning_left_out`."""
+    total: Counter[str] = Counter()
+    for body in _bodies(reply):
+        total |= reasoning_left_out(body)
+    return total
+
+
+def _parsed(response: Any, wire: Format) -> Usage | Unreadable:
+    try:
+        reply = response.parse()
+    except Exception as error:  # noqa: BLE001 - an SDK raises what it likes on a body it dislikes
+        return Unreadable(f"a raw response that does not parse ({type(error).__name__})")
+    if inspect.iscoroutine(reply):
+        reply.close()
+        return Unreadable("a raw response that is parsed with await: give what it parses to")
+    return usage_of(reply, wire)

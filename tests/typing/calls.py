@@ -1,0 +1,44 @@
+"""What a type checker is to know of `Session.call`. Read by mypy, and never run."""
+
+from collections.abc import Iterator
+from functools import partial
+from typing import Any, assert_type
+
+import anthropic
+import openai
+from anthropic.types import Message
+from google import genai
+from google.genai.types import GenerateContentResponse
+from openai.types.chat import ChatCompletion
+from openai.types.responses import Response
+
+from ullage import Session
+from ullage.session.aio import AsyncSession
+
+
+def blocking(session: Session, request: dict[str, Any]) -> None:
+    claude, gpt, gemini = anthropic.Anthropic(), openai.OpenAI(), genai.Client()
+    assert_type(session.call(claude.messages.create, **request), Message)
+    assert_type(session.call(gpt.chat.completions.create, **request), ChatCompletion)
+    assert_type(session.call(gpt.responses.create, **request), Response)
+    assert_type(session.call(gemini.models.generate_content, **request), GenerateContentResponse)
+    assert_type(
+        session.call(gemini.models.generate_content_stream, **request),
+        Iterator[GenerateContentResponse],
+    )
+    with session.call(claude.messages.stream, **request) as stream:
+        assert_type(stream.get_final_text(), str)
+    raw = session.call(claude.messages.with_raw_response.create, **request)
+    assert_type(raw.parse(), Message)
+    with session.call(gpt.responses.with_streaming_response.create, **request) as opened:
+        assert_type(opened.parse(), Response)
+    assert_type(session.call(partial(gpt.responses.create, model="gpt-5.6"), **request), Response)
+
+
+async def awaited(session: AsyncSession, request: dict[str, Any]) -> None:
+    claude, gpt = anthropic.AsyncAnthropic(), openai.AsyncOpenAI()
+    assert_type(await session.call(claude.messages.create, **request), Message)
+    assert_type(await session.call(gpt.chat.completions.create, **request), ChatCompletion)
+    assert_type(await session.call(gpt.responses.create, **request), Response)
+    async with await session.call(claude.messages.stream, **request) as stream:
+        assert_type(await stream.get_final_text(), str)
