@@ -41,22 +41,6 @@ def written(steps):
     return ledger, records
 
 
-@given(steps)
-def test_its_records_are_the_whole_of_it(steps):
-    ledger, records = written(steps)
-    assert Ledger().with_records(records) == ledger
-    assert ledger.with_records(records) == ledger
-
-
-@given(steps)
-def test_a_step_changes_no_earlier_ledger(steps):
-    before, _ = written(steps)
-    copy = Ledger(dict(before.entries))
-    after, _ = before.with_batch(KEY, BATCH)
-    assert before == copy
-    assert after.at(KEY).batches[-1] == BATCH
-
-
 def test_batches_add_up_and_the_other_kinds_are_replaced():
     ledger, records = written(
         [(KEY, BATCH), (KEY, Observed(5, 4)), (KEY, BATCH), (KEY, Observed(9, 8))]
@@ -74,6 +58,29 @@ def test_a_batch_kept_by_another_wins_over_ours_and_over_what_followed():
     theirs = Batch("emergency", "default-1", (), 9, 3)
     _, records = written([(KEY, theirs)])
     assert ours.with_records(records).at(KEY).batches == (theirs,)
+
+
+def test_a_lone_surrogate_in_a_batch_is_kept():
+    cut = Replace(Address("result", "a", 0), "r", "\ud800", "cut", "w")
+    odd = Batch("prune", "default-1", (cut,), 9, 4)
+    _, records = written([(KEY, odd)])
+    assert Ledger().with_records(records).at(KEY).batches == (odd,)
+
+
+@given(steps)
+def test_its_records_are_the_whole_of_it(steps):
+    ledger, records = written(steps)
+    assert Ledger().with_records(records) == ledger
+    assert ledger.with_records(records) == ledger
+
+
+@given(steps)
+def test_a_step_changes_no_earlier_ledger(steps):
+    before, _ = written(steps)
+    copy = Ledger(dict(before.entries))
+    after, _ = before.with_batch(KEY, BATCH)
+    assert before == copy
+    assert after.at(KEY).batches[-1] == BATCH
 
 
 def test_the_stored_form_is_pinned():

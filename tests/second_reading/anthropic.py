@@ -33,6 +33,9 @@ FIELDS = {
 """The fields the table of block types gives. `cache_control` on tool blocks: A21 names only
 thinking and empty text as places where it may not stand, so it is read as allowed there."""
 
+NOT_NULL = {"tool_use": {"caller"}, "tool_result": {"is_error"}, "search_result": {"citations"}}
+"""Fields that the SDK's types let be left out and not be null; in all others it lets both."""
+
 SERVED = {"id", "name", "input", "server_name", "tool_use_id", "content", "caller", "is_error"}
 """The fields of what the server's tools say and give. It goes back as it came, and may have come
 with more than the table has: so only a null there is read as one that somebody added."""
@@ -273,15 +276,17 @@ def mixed(
 ) -> set[str]:
     """A19: what follows a turn with client calls and unfinished server calls.
 
-    "The same tools": only seen when `tools` are sent at all; a bare history says nothing.
+    "The same tools": a request that names its model and sends no tools sends none of them; a bare
+    history says nothing.
     """
     follow = after[0][1] if after and after[0][0] == "user" else []
     if any(b.get("type") != "tool_result" for m in follow for b in blocks(m)):
         return {"A19"}
     need = {b["name"] for b in here if b.get("type") == "server_tool_use" and b["id"] in owed}
     closed = any(role == "assistant" for role, _ in after)
-    if "tools" in request and follow and not closed:
-        have = {t.get("name") for t in request["tools"] or []}
+    whole = "tools" in request or bool(request.get("model"))
+    if whole and follow and not closed:
+        have = {t.get("name") for t in request.get("tools") or []}
         return {"A19"} if need - have else set()
     return set()
 
@@ -367,6 +372,7 @@ def foreign(block: Block) -> set[str]:
     if kind not in FIELDS:
         return set()
     found = set(block) - FIELDS[kind] - {"type"}
+    found |= {name for name in NOT_NULL.get(kind, ()) if name in block and block[name] is None}
     found -= {"cache_control"} if kind in THOUGHTS and block.get("cache_control") else set()
     source = block.get("source")
     return found | (set(source) - SOURCES if isinstance(source, dict) else set())

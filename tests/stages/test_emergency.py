@@ -2,9 +2,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.histories import Turn, wire
 from tests.stages.conversations import cases, check
+from tests.turn.test_engine import CALL, step
 from ullage import Limits, OverLimitError, Session
 from ullage.replay import reading
+from ullage.values.effects import Commit
 
 
 @pytest.mark.parametrize("case", cases("emergency"), ids=lambda case: case.title)
@@ -50,3 +53,58 @@ def test_what_may_not_be_touched_and_is_too_large_is_refused_with_its_parts():
         session.fit({"messages": [system, {"role": "user", "content": "Hello."}]})
     assert caught.value.need_tokens > caught.value.limit_tokens
     assert next(iter(caught.value.parts)) == "system text and tools"
+
+
+def loop(calls, *, argument="a.py", output="a line of output\n" * 60, signature="s"):
+    """A task, and one signed reply for each call, each with its result."""
+    messages = [{"role": "user", "content": "Mend the build."}]
+    for number in range(calls):
+        id, path = f"toolu_{number}", {"path": f"{argument} {number}"}
+        thinking = {"type": "thinking", "thinking": "I look.", "signature": signature}
+        call = {"type": "tool_use", "id": id, "name": "read", "input": path}
+        result = {"type": "tool_result", "tool_use_id": id, "content": f"{number}: {output}"}
+        messages.append({"role": "assistant", "content": [thinking, call]})
+        messages.append({"role": "user", "content": [result]})
+    return messages
+
+
+def fitted(messages, window_tokens):
+    """The view, and the session that made it."""
+    session = Session("claude-sonnet-4-5", limits=Limits(window_tokens=window_tokens))
+    request = {"model": "claude-sonnet-4-5", "max_tokens": 1_000, "messages": messages}
+    return session.fit(request)["messages"], session
+
+
+def test_the_newest_messages_stay_whole_where_they_are_small():
+    messages, kept = loop(50), []
+    _, session = fitted(messages[:1], 12_000)
+    for stop in range(3, len(messages) + 1, 2):
+        told = len(session.events)
+        view = session.fit({"model": "claude-sonnet-4-5", "messages": messages[:stop]})["messages"]
+        if any(event.kind == "condensed" for event in session.events[told:]):
+            pairs = zip(view[::-1], messages[stop - 1 :: -1], strict=False)
+            kept.append(sum(one is other for one, other in pairs))
+    assert len(kept) > 1
+    assert min(kept) >= 8
+
+
+def test_arguments_of_a_signed_call_are_never_cut_and_its_results_are():
+    messages = loop(1, argument="word " * 3_000, output="a line of output\n" * 800)
+    view, _ = fitted(messages, 8_000)
+    assert view[1] is messages[1]
+    assert len(str(view[2])) < len(str(messages[2])) / 2
+
+
+def test_a_newest_turn_that_may_not_be_cut_is_condensed_as_well():
+    messages = loop(1, argument="word " * 9_000)
+    view, session = fitted(messages, 6_000)
+    assert session.window.estimate <= session.window.limit_tokens
+    assert messages[1] not in view
+    assert len(str(view)) < len(str(messages)) / 10
+
+
+def test_the_index_of_what_is_condensed_is_kept_with_the_batch():
+    effects, turned = step(wire("openai-chat", [Turn(calls=(CALL,))] * 30), window=6_000)
+    *_, newest = (event.ref for event in turned.events if event.kind == "condensed")
+    kept = {output.ref for each in effects if isinstance(each, Commit) for output in each.outputs}
+    assert newest in kept

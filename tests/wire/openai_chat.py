@@ -169,6 +169,26 @@ EXAMPLES = (
         note="of compatible servers",
     ),
     Example(
+        "reasoning",
+        "Reasoning",
+        [{"role": "assistant", "content": "Yes.", "reasoning": "Hm."}],
+        note="of compatible servers",
+    ),
+    Example(
+        "reasoning_details",
+        "Reasoning",
+        [
+            {
+                "role": "assistant",
+                "content": "Yes.",
+                "reasoning_details": [
+                    {"type": "reasoning.text", "text": "Hm.", "signature": "c2ln"}
+                ],
+            }
+        ],
+        note="of compatible servers, perhaps sealed",
+    ),
+    Example(
         "audio",
         "Opaque",
         [{"role": "assistant", "content": None, "audio": {"id": "audio_1"}}],

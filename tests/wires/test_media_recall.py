@@ -17,8 +17,7 @@ from tests import histories
 from ullage import Limits, Session
 from ullage.tokens.media import media_tokens
 from ullage.values.messages import Media
-from ullage.wires import FORMATS
-from ullage.wires.media import MEDIA
+from ullage.wires import BLOCKS, FORMATS
 from ullage.wires.rules.checker import problems
 
 STEPS = 24
@@ -160,13 +159,15 @@ def blocks_in(format, result):
     return result["output" if format == "openai-responses" else "content"]
 
 
-SENT = [
-    (format, kind)
-    for format in MODELS
-    for kind in DATA
-    if kind in MEDIA[format].from_user | MEDIA[format].in_results
-]
-HELD = [pair for pair in SENT if pair[1] in MEDIA[pair[0]].in_results]
+def may_hold(format, kind, result=False):
+    """Whether a message of the user's, or the result of a tool, may hold such a medium."""
+    user = {"user", "function"}
+    rows = (row for row in BLOCKS[format].values() if kind in row.media)
+    return any(row.in_result or (not result and user & {*row.roles}) for row in rows)
+
+
+SENT = [(format, kind) for format in MODELS for kind in DATA if may_hold(format, kind)]
+HELD = [pair for pair in SENT if may_hold(*pair, result=True)]
 NOT_HELD = [pair for pair in SENT if pair not in HELD]
 
 

@@ -177,7 +177,7 @@ MOVED = [model(call("b", signature="a-_b")), user(gave("b"))]
     [
         (set(), 1, []),
         (set(), 1, [model(call("a", signature="a+/b=="))]),
-        ({"G8"}, 1, [model(call("a", signature="made up"))]),
+        ({"G8"}, 1, [model(call("a", signature="bWFkZSB1cA=="))]),
         ({"G8"}, 1, [model(call("x", signature="a-_b")), user(gave("x"))]),
         ({"G7", "G8"}, 1, [model(call("a")), SIGNED[2], *MOVED]),
         ({"G7"}, 1, [model(call("a"))]),
@@ -294,7 +294,7 @@ def move_signature(contents, at):
 
 
 def sign_a_sibling(contents, at):
-    contents[at]["parts"][-1]["thoughtSignature"] = "made up"
+    contents[at]["parts"][-1]["thoughtSignature"] = "bWFkZSB1cA=="
 
 
 def lose_signature(contents, at):

@@ -12,10 +12,13 @@ from typing import Any, TypeAlias
 
 from ullage.errors import ConfigError
 
-__all__ = ["Source", "values_of", "whole_number"]
+__all__ = ["TOKEN_BUDGET", "Source", "values_of", "whole_number"]
 
 Source: TypeAlias = str | os.PathLike[str] | Mapping[str, Any]
 """A TOML or JSON file, or a mapping as one holds it."""
+
+TOKEN_BUDGET = "SRE_AGENT_TOKEN_BUDGET"
+"""The variable that holds a session's budget of tokens (multi-stage, Configuration)."""
 
 _COMMENTS = re.compile(r"(?m)^\s*//.*$")
 """Lines of comment, as settings files of .NET hold them. No JSON string goes over a line."""

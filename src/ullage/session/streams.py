@@ -16,7 +16,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 from weakref import ref
 
-from ullage.wires.streams import usage_of_stream
+from ullage.wires import usage_of_stream
 
 if TYPE_CHECKING:
     from ullage.session.call import AsyncRound, Round

@@ -24,7 +24,7 @@ from typing import Any, Never
 from weakref import WeakSet
 
 from ullage.errors import BudgetExceeded, ConfigError
-from ullage.presets.environment import whole_number
+from ullage.presets.environment import TOKEN_BUDGET, whole_number
 from ullage.spend.allowance import WRAP_UP, Allowance, Claim, OnExceeded, Unit
 from ullage.spend.calls import By, Call, Spent, totals
 from ullage.spend.cost import cost_usd, worst_usd
@@ -117,7 +117,7 @@ class Budget:
         self._has_told_exceeded = False
 
     @classmethod
-    def from_env(cls, name: str = "SRE_AGENT_TOKEN_BUDGET", **settings: Any) -> Budget:
+    def from_env(cls, name: str = TOKEN_BUDGET, **settings: Any) -> Budget:
         """A budget of as many tokens as an environment variable says; read now, once.
 
         Unset, empty or 0 means no limit (multi-stage, Configuration); thousands may be

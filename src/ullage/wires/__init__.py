@@ -1,27 +1,34 @@
-"""The wire formats, one file each, and how a request's format is recognised.
+"""The wire formats, one folder each, and how a request's format is recognised.
 
     openai_chat        OpenAI Chat Completions
     openai_responses   OpenAI Responses
     anthropic          Anthropic Messages
     gemini             Google Gemini generateContent
 
-A new format is a new file and one line in `FORMATS`.
+A new format is a new folder and one line in `FORMATS`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from ullage.errors import ConfigError, FormatError
+from ullage.values.usage import Usage
+from ullage.wires.anthropic import blocks as _anthropic
 from ullage.wires.anthropic.format import Anthropic
-from ullage.wires.base import Change, Format, Head, ToolSpec, field
+from ullage.wires.base import field
+from ullage.wires.block import Blocks
+from ullage.wires.format import Change, Format, Head, ToolSpec
+from ullage.wires.gemini import blocks as _gemini
 from ullage.wires.gemini.format import Gemini
+from ullage.wires.openai_chat import blocks as _openai_chat
 from ullage.wires.openai_chat.format import OpenAIChat
+from ullage.wires.openai_responses import blocks as _openai_responses
 from ullage.wires.openai_responses.format import OpenAIResponses
-from ullage.wires.streams import usage_of_stream
 
 __all__ = [
+    "BLOCKS",
     "FORMATS",
     "Change",
     "Format",
@@ -35,11 +42,23 @@ __all__ = [
 FORMATS: Mapping[str, Format] = {
     format.name: format for format in (OpenAIChat(), OpenAIResponses(), Anthropic(), Gemini())
 }
+"""The formats by name."""
+
+BLOCKS: Mapping[str, Blocks] = {
+    "anthropic": _anthropic.BLOCKS,
+    "openai-chat": _openai_chat.BLOCKS,
+    "openai-responses": _openai_responses.BLOCKS,
+    "gemini": _gemini.BLOCKS,
+}
+"""The types of blocks, items and parts of each format, by their names."""
 
 _KEYS = {"contents": "gemini", "system": "anthropic"}
-_ANTHROPIC_BLOCKS = frozenset(
-    ("tool_use", "tool_result", "thinking", "redacted_thinking", "server_tool_use", "document")
-)
+_HAS = {
+    kind: name
+    for name, other in (("anthropic", "openai-chat"), ("openai-chat", "anthropic"))
+    for kind in BLOCKS[name].keys() - BLOCKS[other].keys()
+}
+"""The format that a type of block belongs to, where only one of the two has it."""
 _RESPONSES = frozenset(("input", "instructions", "max_output_tokens"))
 _OPENAI_FAMILIES = ("gpt", "o1", "o3", "o4", "chatgpt", "codex", "deepseek", "qwen", "grok")
 
@@ -69,8 +88,9 @@ def recognise(request: Mapping[str, Any], model: str | None = None) -> Format:
     """
     if "messages" not in request and not _RESPONSES.isdisjoint(request):
         return FORMATS["openai-responses"]
-    told = (name for key, name in _KEYS.items() if key in request)
-    name = next(told, None) or _by_structure(request)
+    name = next((name for key, name in _KEYS.items() if key in request), None) or _by_structure(
+        request
+    )
     named = request.get("model") or model
     name = name or _by_model(named if isinstance(named, str) else "")
     if name is None:
@@ -96,10 +116,8 @@ def _by_structure(request: Mapping[str, Any]) -> str | None:
         content = field(raw, "content")
         for block in content if isinstance(content, list) else ():
             kind = field(block, "type")
-            if kind in _ANTHROPIC_BLOCKS:
-                return "anthropic"
-            if kind in ("image_url", "input_audio", "file"):
-                return "openai-chat"
+            if isinstance(kind, str) and kind in _HAS:
+                return _HAS[kind]
     return None
 
 
@@ -108,3 +126,27 @@ def _by_model(model: str) -> str | None:
     if "claude" in name:
         return "anthropic"
     return "openai-chat" if name.startswith(_OPENAI_FAMILIES) else None
+
+
+def usage_of_stream(format_name: str, events: Iterable[Any]) -> Usage | None:
+    """What a stream reports, or None if it reports nothing (F63, `provider-rules` §4.1 to §4.5).
+
+    Args:
+        format_name: a wire format.
+        events: the events of one reply in order, dicts or SDK objects. A stream that broke
+            off gives what it had reported by then. Events of other kinds are passed over, and a
+            whole reply is a stream of one event.
+
+    Returns:
+        Tokens by class. Reasoning is inside the output; cached tokens are outside the fresh.
+
+    Raises:
+        FormatError: there is no format of that name.
+    """
+    if format_name not in FORMATS:
+        raise FormatError(
+            "format_name",
+            f"unknown format {format_name!r}",
+            f"Formats with streams are {', '.join(FORMATS)}.",
+        )
+    return FORMATS[format_name].usage_of_stream(events)

@@ -1,145 +1,20 @@
-"""What a wire format must be able to do, and what all of them share.
-
-A format turns a provider's request into messages and back. It knows nothing of windows,
-policies or stores. What it gives back for an untouched message is the caller's own object.
-"""
+"""Reading what stands on a wire: dicts as sent, or the objects of the vendors' SDKs."""
 
 from __future__ import annotations
 
+import inspect
+import re
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
-from typing import Any, Protocol, TypeAlias
-
-from msgspec import Struct
+from collections.abc import Iterable, Mapping, Sequence
+from functools import lru_cache
+from typing import Any, get_args
 
 from ullage.errors import FormatError
 from ullage.history import canon
-from ullage.values.messages import Message, Part, Reasoning, ReasoningRule, Text, ToolCall
-from ullage.values.toolset import ToolSpec
-from ullage.values.usage import Usage
-from ullage.wires.families import family_of
+from ullage.values.messages import Part, Reasoning, Text
 
-__all__ = ["Change", "Format", "Head", "MessageList", "ToolSpec", "field", "plain"]
-
-
-class Head(Struct, frozen=True):
-    """What of a request stands outside its chained messages.
-
-    Attributes:
-        leading: how many leading raw messages are system text, not part of the chain.
-        texts: every text to be counted: system text, and each tool as JSON.
-        schemas: what else the model is shown: the schemas its answer is to have.
-        tools: the names of the caller's tools.
-        asked_output_tokens: the request's own limit of the answer, or None.
-        model: the request's model, or None.
-    """
-
-    leading: int
-    texts: tuple[str, ...]
-    tools: tuple[str, ...]
-    asked_output_tokens: int | None
-    model: str | None
-    schemas: tuple[str, ...] = ()
-
-
-Change: TypeAlias = tuple[int, int, str]
-"""A leaf of a message by part and item index, and the text to show there."""
-
-
-class Format(Protocol):
-    """One wire format. Every method is pure; raw values are dicts or SDK objects.
-
-    Attributes:
-        name: what it is called.
-        wire: the name of the one of ours whose requests, replies and rules it has.
-        key: the field of the request that holds the history.
-    """
-
-    name: str
-    wire: str
-    key: str
-
-    def __hash__(self) -> int:
-        """By identity: what is made of a format is remembered for it."""
-
-    def history(self, request: Mapping[str, Any]) -> list[Any]:
-        """The raw messages, the caller's own list where there is one. Raises FormatError."""
-
-    def tools(self, request: Mapping[str, Any]) -> Sequence[Any]:
-        """The tool definitions of the request, each in the form that `tool` gives."""
-
-    def takes_tools(self, request: Mapping[str, Any], model: str) -> bool:
-        """Whether functions may be added to the tools of this request, for this model."""
-
-    def compose(
-        self, request: Mapping[str, Any], messages: list[Any], tools: Sequence[dict[str, Any]]
-    ) -> dict[str, Any]:
-        """A new top-level request with these messages, and these tools after its own."""
-
-    def head(self, request: Mapping[str, Any]) -> Head:
-        """What stands outside the messages. Raises FormatError."""
-
-    def media_detail(self, request: Mapping[str, Any]) -> str:
-        """How finely the request has media looked at, where a block does not say."""
-
-    def leading(self, request: Mapping[str, Any]) -> list[Any]:
-        """The leading raw messages that are system text. Raises FormatError."""
-
-    def parse(self, raw: Any, where: str) -> Message:
-        """One message. Raises FormatError naming the path below ``where``."""
-
-    def edit(
-        self, raw: Any, message: Message, changes: Sequence[Change], *, silent: bool = False
-    ) -> dict[str, Any]:
-        """A fresh message: ``raw`` with other texts in some places, all else as it was.
-
-        ``silent`` leaves its reasoning out.
-        """
-
-    def apart(self, raw: Any) -> Any:
-        """A message of results to stand without its call, which an account stands for."""
-
-    def reasoning(self, request: Mapping[str, Any], model: str) -> ReasoningRule:
-        """What an edit means for the reasoning behind it, with this model and request."""
-
-    def thinks_first(self, request: Mapping[str, Any]) -> bool:
-        """Whether an open turn must begin with thinking (A14)."""
-
-    def user(self, text: str) -> dict[str, Any]:
-        """A user message."""
-
-    def wrap_up(self, request: Mapping[str, Any], text: str) -> dict[str, Any]:
-        """The request with one more user message, and the model told to call no tools."""
-
-    def tool(self, spec: ToolSpec) -> dict[str, Any]:
-        """A tool definition."""
-
-    def tool_name(self, raw: Any) -> str:
-        """The name in a tool definition, ``""`` where it has none."""
-
-    def call(self, raw: Any) -> ToolCall:
-        """A tool call as it stands in a reply. Raises FormatError."""
-
-    def result(
-        self, call: ToolCall, text: str, *, is_error: bool = False, block: Any = None
-    ) -> dict[str, Any]:
-        """The wire result of a call, ready to append.
-
-        ``block`` is a content block that was set aside. Where results can hold it, it is
-        given back as what it was; elsewhere as JSON text.
-        """
-
-    def results(self, results: Sequence[Any]) -> list[Any]:
-        """The raw messages that carry these wire results, ready to append to the history."""
-
-    def reply(self, reply: Any) -> list[Any]:
-        """The raw messages a reply consists of, ready to append; none if it says nothing."""
-
-    def calls(self, raw: Any) -> list[Any]:
-        """The tool calls in a raw message of the model, each as `call` takes it."""
-
-    def usage(self, reply: Any) -> Usage | None:
-        """What a reply reports, or None if it reports nothing."""
+MARKERS = frozenset(("cache_control", "prompt_cache_breakpoint"))
+"""What a client puts on a block to have it cached: it has no say in what the block is."""
 
 
 def plain(value: Any, where: str) -> Mapping[str, Any]:
@@ -167,6 +42,20 @@ def field(value: Any, name: str, default: Any = None) -> Any:
     if type(value) is dict or isinstance(value, Mapping):  # the second alone is slow
         return value.get(name, default)
     return getattr(value, name, default)
+
+
+@lru_cache(maxsize=128)
+def snake(name: str) -> str:
+    """A camelCase name in snake_case, as Google's SDK spells it."""
+    return re.sub("[A-Z]", lambda letter: "_" + letter[0].lower(), name)
+
+
+def get(value: Any, name: str) -> Any:
+    """A field by its camelCase name, in either spelling, of a dict or of an SDK object."""
+    if type(value) is dict or isinstance(value, Mapping):  # the second alone is slow
+        found = value.get(name)
+        return value.get(snake(name)) if found is None else found
+    return getattr(value, snake(name), None)
 
 
 def reply_id(reply: Any) -> str:
@@ -199,75 +88,6 @@ def name_of_call(call: Any) -> str:
     body = next((body for body in bodies if body), call)
     name = field(body, "name")
     return name if isinstance(name, str) else ""
-
-
-class MessageList:
-    """What the formats share whose history is a list under one key, and tools another.
-
-    A format inherits it for these methods and nothing else.
-    """
-
-    name: str
-    wire: str
-    key = "messages"
-
-    def history(self, request: Mapping[str, Any]) -> list[Any]:
-        """See `Format.history`."""
-        messages = request.get(self.key)
-        if isinstance(messages, list):
-            return messages
-        raise FormatError(
-            self.key,
-            f"expected a list, got {type(messages).__name__}",
-            f"Give the whole history under {self.key!r}.",
-        )
-
-    def tools(self, request: Mapping[str, Any]) -> Sequence[Any]:
-        """See `Format.tools`."""
-        return list_at(request.get("tools"), "tools")
-
-    def media_detail(self, request: Mapping[str, Any]) -> str:
-        """See `Format.media_detail`: only the blocks say it here."""
-        return ""
-
-    def takes_tools(self, request: Mapping[str, Any], model: str) -> bool:
-        """See `Format.takes_tools`."""
-        return True
-
-    def reasoning(self, request: Mapping[str, Any], model: str) -> ReasoningRule:
-        """See `Format.reasoning`: as the model's family has it."""
-        return family_of(self.wire, model).rule
-
-    def thinks_first(self, request: Mapping[str, Any]) -> bool:
-        """See `Format.thinks_first`."""
-        return False
-
-    def apart(self, raw: Any) -> Any:
-        """See `Format.apart`. A result follows its call at once here, and goes where it goes."""
-        return raw
-
-    def compose(
-        self, request: Mapping[str, Any], messages: list[Any], tools: Sequence[dict[str, Any]]
-    ) -> dict[str, Any]:
-        """See `Format.compose`."""
-        new = {**request, self.key: messages}
-        if tools:
-            new["tools"] = [*(request.get("tools") or ()), *tools]
-        return new
-
-    def results(self, results: Sequence[Any]) -> list[Any]:
-        """See `Format.results`: each result is a message of its own."""
-        return list(results)
-
-
-def before_last(
-    messages: Sequence[Any], message: Any, stays_last: Callable[[Any], bool]
-) -> list[Any]:
-    """The messages with one more at their end, but before those that must be the last."""
-    at = len(messages)
-    while at and stays_last(messages[at - 1]):
-        at -= 1
-    return [*messages[:at], message, *messages[at:]]
 
 
 def as_json(value: Any, where: str) -> str:
@@ -337,7 +157,7 @@ def block_at(value: Any, where: str) -> Any:
         FormatError: something in it is not JSON.
     """
     if isinstance(value, Mapping):
-        kept = {key: item for key, item in value.items() if key not in _MARKERS}
+        kept = {key: item for key, item in value.items() if key not in MARKERS}
         if not all(isinstance(key, str) for key in kept):
             raise _not_json(where, "a key that is no string")
         return {key: block_at(item, f"{where}.{key}") for key, item in kept.items()}
@@ -358,13 +178,76 @@ def unknown_role(role: Any, where: str, known: Sequence[str]) -> FormatError:
     )
 
 
-_MARKERS = frozenset(("cache_control", "prompt_cache_breakpoint"))
-
-
 def unmarked(value: Any) -> Any:
     """A copy of a block's containers without cache markers, which have no say in identity."""
     if isinstance(value, Mapping):
-        return {key: unmarked(item) for key, item in value.items() if key not in _MARKERS}
+        return {key: unmarked(item) for key, item in value.items() if key not in MARKERS}
     if isinstance(value, (list, tuple)):
         return [unmarked(item) for item in value]
     return unmarked(plain(value, "block")) if hasattr(value, "model_dump") else value
+
+
+# ── sizes and schemas ────────────────────────────────────────────────────────────────────
+
+
+def detail_of(said: Any) -> str:
+    """How finely a medium is to be looked at, as `ullage.values.messages.Media` has it.
+
+    Args:
+        said: a word of OpenAI's or of Gemini's, or what Gemini wraps it in; of any other type it
+            says nothing.
+    """
+    level = get(said, "level") if not isinstance(said, str) else said
+    word = getattr(level, "value", level)
+    if not isinstance(word, str):
+        return ""
+    word = word.lower().removeprefix("media_resolution_")
+    return "" if word in ("auto", "unspecified") else word
+
+
+def sealed_bytes(sealed: Any, frame_bytes: int) -> int:
+    """Bytes of what is sealed, by the length of its base64, without the frame around it."""
+    return max(len(sealed) * 3 // 4 - frame_bytes, 0) if isinstance(sealed, str) else 0
+
+
+def schemas_at(settings: Any, paths: Iterable[str]) -> tuple[str, ...]:
+    """The schemas that stand at these paths, each as text.
+
+    Args:
+        settings: a request, or the object in it that holds them; None if there is none.
+        paths: names of fields with dots between, in camelCase where a field has two spellings.
+            What is no mapping on the way, a class say, is the schema itself.
+    """
+    found = (_schema_text(_at(settings, path.split("."))) for path in paths)
+    return tuple(text for text in found if text)
+
+
+def _at(settings: Any, path: list[str]) -> Any:
+    value = get(settings, path[0])
+    for name in path[1:]:
+        if not isinstance(value, Mapping):
+            break
+        value = value.get(name)
+    return value
+
+
+def _schema_text(schema: Any) -> str:
+    """A schema as JSON text; of a class what is made of it, of a type its classes'."""
+    made = getattr(schema, "model_json_schema", None)
+    if inspect.isclass(schema) and made is not None:
+        schema = made()
+    elif hasattr(schema, "model_dump"):
+        schema = schema.model_dump(mode="json", exclude_none=True, by_alias=True)
+    if isinstance(schema, Mapping):
+        return _schema_json(schema)
+    if inspect.isclass(schema) and not get_args(schema):
+        return " ".join([schema.__name__, *map(str, getattr(schema, "__members__", ()))])
+    return " ".join(map(_schema_text, get_args(schema)))
+
+
+def _schema_json(schema: Any) -> str:
+    """As JSON text, or as it is shown to people: an SDK may take what is none."""
+    try:
+        return canon.canonical_json(schema)
+    except (TypeError, ValueError, RecursionError):
+        return str(schema)

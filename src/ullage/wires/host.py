@@ -11,7 +11,7 @@ and the rules that hold for it would not be asked.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, TypeAlias
 
 from msgspec.structs import replace
@@ -20,7 +20,7 @@ from ullage.values.messages import Message, ReasoningRule, Text, ToolCall
 from ullage.values.toolset import ToolSpec
 from ullage.values.usage import Usage
 from ullage.wires import format_of
-from ullage.wires.base import Change, Format, Head, MessageList
+from ullage.wires.format import Change, Format, Head, MessageList
 
 __all__ = ["Host", "Parse", "Show"]
 
@@ -97,6 +97,10 @@ class Host(MessageList):
         """See `Format.takes_tools`."""
         return self._base.takes_tools(self._without_messages(request), model)
 
+    def family(self, model: str) -> str:
+        """See `Format.family`: as the wire has it."""
+        return self._base.family(model)
+
     def reasoning(self, request: Mapping[str, Any], model: str) -> ReasoningRule:
         """See `Format.reasoning`: by the rules of the wire that is really sent."""
         return self._sent(request).reasoning(request, model)
@@ -171,6 +175,10 @@ class Host(MessageList):
     def calls(self, raw: Any) -> list[Any]:
         """See `Format.calls`."""
         return self._base.calls(raw)
+
+    def usage_of_stream(self, events: Iterable[Any]) -> Usage | None:
+        """See `Format.usage_of_stream`: as the wire has it."""
+        return self._base.usage_of_stream(events)
 
     def usage(self, reply: Any) -> Usage | None:
         """See `Format.usage`."""

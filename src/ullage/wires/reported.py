@@ -19,8 +19,8 @@ from typing import Any
 from msgspec import Struct
 
 from ullage.values.usage import Usage
-from ullage.wires.base import Format, field, reasoning_left_out, reply_id
-from ullage.wires.streams import usage_of_stream
+from ullage.wires import Format, usage_of_stream
+from ullage.wires.base import field, reasoning_left_out, reply_id
 
 __all__ = ["Unreadable", "id_of", "is_raw", "is_stream", "left_out_of", "usage_of"]
 

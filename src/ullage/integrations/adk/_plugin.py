@@ -26,7 +26,7 @@ from ullage.integrations.adk._requests import has_functions, request_of, show
 from ullage.integrations.adk._results import shorten_result
 from ullage.integrations.adk._rooms import Room, Rooms, Talk
 from ullage.presets import from_env
-from ullage.presets.environment import whole_number
+from ullage.presets.environment import TOKEN_BUDGET, whole_number
 from ullage.session.aio import AsyncSession
 from ullage.spend.budget import Budget
 from ullage.stages.policy import Policy
@@ -110,7 +110,7 @@ class UllagePlugin(BasePlugin):
         Raises:
             ConfigError: a variable holds no whole number; its value is not told.
         """
-        budget = partial(Budget, tokens=whole_number("SRE_AGENT_TOKEN_BUDGET") or 0)
+        budget = partial(Budget, tokens=whole_number(TOKEN_BUDGET) or 0)
         return cls(name, policy=from_env("multi_stage"), budget=budget, **settings)
 
     def room(self, session: Any) -> Room:

@@ -10,7 +10,7 @@ from google.adk.tools.base_tool import BaseTool
 from google.genai import types
 
 from ullage.session.aio import AsyncSession
-from ullage.wires.gemini.fields import get
+from ullage.wires.base import get
 
 __all__ = ["RecallTool", "has_functions", "request_of", "show"]
 

@@ -7,10 +7,8 @@ and thinking blocks are never edited: the API checks them byte for byte (A13).
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
-
-import msgspec
 
 from ullage.errors import FormatError
 from ullage.values.messages import (
@@ -22,20 +20,17 @@ from ullage.values.messages import (
     Part,
     Reasoning,
     ReasoningRule,
-    Role,
     Text,
     ToolCall,
     ToolResult,
 )
 from ullage.values.notices import NO_REASONING
 from ullage.values.usage import Usage
+from ullage.wires.anthropic import usage
+from ullage.wires.anthropic.blocks import BLOCKS, ROLES, SERVER, SERVER_CALLS, SERVER_RESULTS
+from ullage.wires.anthropic.models import FAMILIES
 from ullage.wires.base import (
-    Change,
-    Head,
-    MessageList,
-    ToolSpec,
     as_json,
-    before_last,
     block_at,
     field,
     list_at,
@@ -43,33 +38,29 @@ from ullage.wires.base import (
     optional_text_at,
     ordered,
     plain,
+    schemas_at,
+    sealed_bytes,
     text_at,
     unknown_role,
     unmarked,
 )
-from ullage.wires.families import family_of
-from ullage.wires.schemas import schemas_at
-from ullage.wires.sizes import sealed_bytes
-from ullage.wires.usages import of_anthropic
+from ullage.wires.block import Block, arguments_of, replaced
+from ullage.wires.format import Change, Head, MessageList, ToolSpec, before_last, family_of
 
-__all__ = ["SERVER", "SERVER_CALLS", "Anthropic"]
+__all__ = ["Anthropic"]
 
-_ROLES: dict[str, Role] = {"user": "user", "assistant": "assistant", "system": "system"}
 _SCHEMAS = ("output_format.schema", "output_config.format.schema")
 _FRAME_BYTES = 170
 """What stands in a signature beside the thought, as measured (docs/tokens.md)."""
-_loads = msgspec.json.Decoder().decode
 _SOURCES = ("data", "url", "file_id")
-SERVER_CALLS = frozenset(("server_tool_use", "mcp_tool_use"))
-SERVER = "server "
-"""Before the id of such a call and of its result, where calls and results are paired."""
-"""Their results stand behind them, after a mixed turn in a later message (A18)."""
+_UNKNOWN = Block("")
 
 
 class Anthropic(MessageList):
     """The Messages format."""
 
     name = wire = "anthropic"
+    families = FAMILIES
 
     def leading(self, request: Mapping[str, Any]) -> list[Any]:
         """See `Format.leading`: none, the system text stands beside the messages."""
@@ -99,9 +90,9 @@ class Anthropic(MessageList):
         """See `Format.parse`."""
         fields = raw if type(raw) is dict else plain(raw, where)
         said = fields.get("role")
-        role = _ROLES.get(said) if isinstance(said, str) else None
+        role = ROLES.get(said) if isinstance(said, str) else None
         if role is None:
-            raise unknown_role(said, where, tuple(_ROLES))
+            raise unknown_role(said, where, tuple(ROLES))
         content = fields.get("content")
         if type(content) is str:
             return Message(role, (Text(content),) if content else ())
@@ -116,23 +107,23 @@ class Anthropic(MessageList):
 
     def _block(self, raw: Any, at: int, where: str) -> Part:
         block = raw if type(raw) is dict else plain(raw, where)
-        match block.get("type"):
-            case "tool_use":
+        row = _row_of(block)
+        match row.becomes:
+            case "call":
                 arguments = as_json(block.get("input"), f"{where}.input")
                 name = text_at(block.get("name"), f"{where}.name")
                 return ToolCall(str(block.get("id") or ""), name, arguments, at)
-            case "tool_result":
+            case "result":
                 content = self._items(block.get("content"), f"{where}.content")
                 failed = bool(block.get("is_error"))
                 return ToolResult(str(block.get("tool_use_id") or ""), content, failed, at)
-            case "thinking":
-                sealed = block.get("signature")
+            case "reasoning":
+                sealed = block.get("signature") or block.get("data")
                 size = sealed_bytes(sealed, _FRAME_BYTES)
-                return Reasoning(str(block.get("thinking") or ""), at, bool(sealed), size)
-            case "redacted_thinking":
-                return Reasoning("", at, True, sealed_bytes(block.get("data"), _FRAME_BYTES))
+                bound = bool(sealed) or not row.text
+                return Reasoning(str(block.get(row.text) or ""), at, bound, size)
             case _:
-                return self._content(block, at, where)
+                return _content(block, row, at, where)
 
     def _items(self, content: Any, where: str) -> tuple[Content, ...]:
         if content is None:
@@ -142,26 +133,12 @@ class Anthropic(MessageList):
         return tuple(
             Text(item, index)
             if type(item) is str
-            else self._content(plain(item, f"{where}[{index}]"), index, f"{where}[{index}]")
+            else self._item(plain(item, f"{where}[{index}]"), index, f"{where}[{index}]")
             for index, item in enumerate(list_at(content, where))
         )
 
-    def _content(self, block: Mapping[str, Any], at: int, where: str) -> Content:
-        kind = block.get("type")
-        if kind == "text":
-            return Text(text_at(block.get("text"), f"{where}.text"), at)
-        if kind in ("image", "document"):
-            source = block.get("source")
-            if field(source, "type") in ("base64", "url", "file"):
-                name = next((name for name in _SOURCES if field(source, name)), "data")
-                data = optional_text_at(field(source, name), f"{where}.source.{name}")
-                mime = optional_text_at(field(source, "media_type"), f"{where}.source.media_type")
-                return Media(kind, mime, data, at, block=block_at(block, where))
-        opens = f"{SERVER}{block.get('id')}" if str(kind) in SERVER_CALLS else ""
-        closes = f"{SERVER}{block['tool_use_id']}" if block.get("tool_use_id") else ""
-        text = opaque_json(block, where)
-        compacted = kind == "compaction" and _is_whole(block)
-        return Opaque(str(kind), text, at, opens=opens, closes=closes, supersedes=compacted)
+    def _item(self, block: Mapping[str, Any], at: int, where: str) -> Content:
+        return _content(block, _row_of(block), at, where)
 
     def edit(
         self, raw: Any, message: Message, changes: Sequence[Change], *, silent: bool = False
@@ -175,15 +152,14 @@ class Anthropic(MessageList):
         blocks = new["content"] = list(new["content"])
         for number, item, text in changes:
             part = message.parts[number]
-            at = part.at
-            old = blocks[at]
-            block = blocks[at] = dict(old if type(old) is dict else plain(old, "block"))
+            block = plain(blocks[part.at], "block")
             if isinstance(part, ToolCall):
-                block["input"] = _loads(text)
+                blocks[part.at] = {**block, "input": arguments_of(text)}
             elif isinstance(part, ToolResult):
-                block["content"] = _item(block["content"], part.content[item], text)
+                content = _shown(block["content"], part.content[item].at, text)
+                blocks[part.at] = {**block, "content": content}
             else:
-                block["text"] = text
+                blocks[part.at] = _said(block, text)
         if silent:
             thoughts = {part.at for part in message.parts if isinstance(part, Reasoning)}
             kept = [block for at, block in enumerate(blocks) if at not in thoughts]
@@ -200,7 +176,7 @@ class Anthropic(MessageList):
         thinking = request.get("thinking") or {}
         if field(thinking, "block_binding"):
             return "free"
-        family = family_of(self.wire, model)
+        family = family_of(self.families, model)
         return family.manual_rule if self.thinks_first(request) else family.rule
 
     def thinks_first(self, request: Mapping[str, Any]) -> bool:
@@ -269,13 +245,54 @@ class Anthropic(MessageList):
 
     def usage(self, reply: Any) -> Usage | None:
         """See `Format.usage`. Cached tokens are outside ``input_tokens``."""
-        usage = field(reply, "usage")
-        return None if usage is None else of_anthropic(usage)
+        counts = field(reply, "usage")
+        return None if counts is None else usage.of_reply(counts)
+
+    def usage_of_stream(self, events: Iterable[Any]) -> Usage | None:
+        """See `Format.usage_of_stream`."""
+        return usage.of_stream(events)
 
 
-def _is_whole(compaction: Mapping[str, Any]) -> bool:
-    """Whether the provider compacted anything: without content it failed (§2.A)."""
-    return bool(compaction.get("content") or compaction.get("encrypted_content"))
+def _row_of(block: Mapping[str, Any]) -> Block:
+    kind = block.get("type")
+    return BLOCKS.get(kind, _UNKNOWN) if type(kind) is str else _UNKNOWN
+
+
+def _content(block: Mapping[str, Any], row: Block, at: int, where: str) -> Content:
+    if row.becomes == "text":
+        return Text(text_at(block.get("text"), f"{where}.text"), at)
+    kind = block.get("type")
+    if row.media:
+        source = block.get("source")
+        if field(source, "type") in ("base64", "url", "file"):
+            name = next((name for name in _SOURCES if field(source, name)), "data")
+            data = optional_text_at(field(source, name), f"{where}.source.{name}")
+            mime = optional_text_at(field(source, "media_type"), f"{where}.source.media_type")
+            return Media(row.media[0], mime, data, at, block=block_at(block, where))
+    opens = f"{SERVER}{block.get(row.opens)}" if row.opens else ""
+    closes = f"{SERVER}{block['tool_use_id']}" if block.get("tool_use_id") else ""
+    # Without content a compaction failed, and what stands before it is read (§2.A).
+    whole = bool(block.get("content") or block.get("encrypted_content"))
+    compacted = kind == "compaction" and whole
+    text = opaque_json(block, where)
+    return Opaque(str(kind), text, at, opens=opens, closes=closes, supersedes=compacted)
+
+
+def _said(raw: Any, text: str) -> Any:
+    """A block, or an item of a result, that shows another text."""
+    if isinstance(raw, str):
+        return {"type": "text", "text": text}
+    block = plain(raw, "block")
+    return replaced(block, _row_of(block), text, "text")
+
+
+def _shown(content: Any, at: int, text: str) -> Any:
+    """A result's content with one item shown otherwise."""
+    if at == WHOLE:
+        return text
+    items = list(content)
+    items[at] = _said(items[at], text)
+    return items
 
 
 def _is_system(message: Any) -> bool:
@@ -286,19 +303,6 @@ def _is_server_tool_open(messages: Sequence[Any]) -> bool:
     """Whether the last reply holds a call of a server's tool without its result."""
     said = (field(m, "content") for m in reversed(messages) if field(m, "role") == "assistant")
     blocks = next(said, None)
-    kinds = [str(field(block, "type")) for block in blocks] if isinstance(blocks, list) else []
-    calls = sum(kind in ("server_tool_use", "mcp_tool_use") for kind in kinds)
-    return calls > sum(kind.endswith("_tool_result") for kind in kinds)
-
-
-def _item(content: Any, leaf: Content, text: str) -> Any:
-    """A result's content with one item shown otherwise; a cache marker on it stays."""
-    if leaf.at == WHOLE:
-        return text
-    items = list(content)
-    old = items[leaf.at]
-    marker = None if isinstance(old, str) else field(old, "cache_control")
-    items[leaf.at] = {"type": "text", "text": text}
-    if marker is not None:
-        items[leaf.at]["cache_control"] = marker
-    return items
+    kinds = [field(block, "type") for block in blocks] if isinstance(blocks, list) else []
+    calls = sum(kind in SERVER_CALLS for kind in kinds)
+    return calls > sum(kind in SERVER_RESULTS for kind in kinds)

@@ -15,7 +15,8 @@ import msgspec
 
 from ullage.history.pairing import Pairing
 from ullage.wires.anthropic import repair_turns as turns
-from ullage.wires.anthropic.format import SERVER, SERVER_CALLS, Anthropic
+from ullage.wires.anthropic.blocks import SERVER, SERVER_CALLS
+from ullage.wires.anthropic.format import Anthropic
 from ullage.wires.base import field
 from ullage.wires.repair.base import (
     EMPTY,

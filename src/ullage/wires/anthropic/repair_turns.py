@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from ullage.wires.anthropic.format import SERVER_CALLS
+from ullage.wires.anthropic.blocks import SERVER_CALLS
 from ullage.wires.base import field
 from ullage.wires.repair.base import BEGIN, At, RepairLog
 

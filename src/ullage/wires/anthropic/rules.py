@@ -2,27 +2,21 @@
 
 Two machines run side by side over the messages: the *calls* machine (A3 to A7, A19: what the
 last assistant message asked and what has answered it) and the *blocks* machine (shape, ids,
-text). The types of blocks (A0, A23) are in `_anthropic_blocks`, server tools (A18) and cache
-markers (A21) in `_anthropic_extras`.
+text). Shapes of blocks and their ids (A0, A8, A23) are in `rules_blocks`, server tools (A18) and
+cache markers (A21) in `rules_extras`.
 """
 
 from __future__ import annotations
 
-import re
 from typing import Any
 
-from ullage.wires.anthropic.rules_blocks import IN_RESULT, judge_block, judge_fields
-from ullage.wires.anthropic.rules_extras import (
-    Markers,
-    ServerTools,
-    is_tool_name,
-)
+from ullage.wires.anthropic.blocks import ROLES
+from ullage.wires.anthropic.rules_blocks import judge_block, judge_content
+from ullage.wires.anthropic.rules_extras import Markers, ServerTools
 from ullage.wires.rules.problem import Problem, Report, Wire, kind_of, name_in
 
 __all__ = ["Check"]
 
-_ID = re.compile(r"[a-zA-Z0-9_-]+\Z").match
-_ROLES = ("user", "assistant", "system")
 _MESSAGE = {"role", "content"}
 _SYSTEM_MESSAGE = {"role", "content", "clear_at", "output_config"}
 
@@ -54,7 +48,7 @@ class Check:
         at = self._count
         self._count = at + 1
         role = name_in(message, "role")
-        if role is None or role not in _ROLES:
+        if role is None or role not in ROLES:
             self._report.add("A0", f"messages[{at}].role", "no such role in this format")
             return
         if self._hollow:
@@ -167,15 +161,11 @@ class Check:
             self._report.add("A9", _path(at, index), "the text is empty or only spaces")
 
     def _call(self, block: Wire, role: str, at: int, index: int) -> None:
-        call_id, name = block.get("id"), block.get("name")
+        call_id = block.get("id")
         if type(call_id) is not str or role != "assistant":
             return
         if call_id in self._seen:
             self._report.add("A7", _path(at, index), "this tool_use id was used before")
-        if not _ID(call_id):
-            self._report.add("A8", _path(at, index), "the id has characters not allowed in it")
-        if type(name) is str and not is_tool_name(name):
-            self._report.add("A8", _path(at, index), "the tool's name is not allowed")
         self._seen.add(call_id)
         self._batch.add(call_id)
         self._open[call_id] = _path(at, index)
@@ -196,24 +186,10 @@ class Check:
             sentence = "the results of one batch are split over several user messages"
             self._report.add("A6", _path(at, index), sentence)
         content = block.get("content", "")
-        if type(content) is not str:
-            self._inside(content, at, index)
-
-    def _inside(self, content: Any, at: int, index: int) -> None:
-        """The content of a tool_result that is not a string."""
-        where = _path(at, index) + ".content"
-        if not isinstance(content, list):
-            self._report.add("A0", where, f"text or a list, and it is {kind_of(content)}")
-            return
-        for inner, block in enumerate(content):
-            kind = name_in(block, "type")
-            if kind not in IN_RESULT:
-                sentence = "a block of this type may not stand in a tool_result"
-                self._report.add("A0", f"{where}[{inner}]", sentence)
-            else:
-                judge_fields(block, kind, f"{where}[{inner}]", self._report)
-            if type(block) is dict and block.get("cache_control") is not None:
-                self._markers.block(block, f"{where}[{inner}]")
+        judge_content(content, f"{_path(at, index)}.content", self._report)
+        for inner, item in enumerate(content if isinstance(content, list) else ()):
+            if type(item) is dict and item.get("cache_control") is not None:
+                self._markers.block(item, f"{_path(at, index)}.content[{inner}]")
 
 
 def _begins_compacted(content: Any) -> bool:

@@ -1,153 +1,89 @@
-"""Anthropic's types of blocks: where each may stand, and its fields (A0, A23).
-
-The caller's blocks are held to the fields of the documentation. A block that a server made goes
-back as it came, and may be newer than this table: there an unknown field is only refused if it
-is null, since nulls are what writing a block through a type of one's own adds. Types that are
-not in the table are carried through.
-"""
+"""The shapes of Anthropic's blocks: where each may stand, its fields and its ids (A0, A8, A23)."""
 
 from __future__ import annotations
 
+import re
+from collections.abc import Mapping
 from typing import Any
 
-from msgspec import Struct
+from ullage.wires.anthropic.blocks import BLOCKS, THOUGHTS
+from ullage.wires.block import Block
+from ullage.wires.rules.problem import Report, Wire, kind_of, name_in
 
-from ullage.wires.rules.problem import Report, Wire, name_in
+__all__ = ["is_tool_name", "judge_block", "judge_content"]
 
-__all__ = ["IN_RESULT", "judge_block", "judge_fields"]
-
-
-class _Shape(Struct, frozen=True):
-    """One type of block.
-
-    Attributes:
-        roles: of the messages it may stand in.
-        needed: fields it has, with their types.
-        more: fields it may have besides.
-        served: whether the server makes it.
-    """
-
-    roles: tuple[str, ...]
-    needed: tuple[tuple[str, type], ...]
-    more: frozenset[str] = frozenset()
-    served: bool = False
-
-    def knows(self, name: str) -> bool:
-        """Whether a block of this type may have such a field."""
-        return name == "type" or name in self.more or any(name == key for key, _ in self.needed)
+_ID = re.compile(r"[a-zA-Z0-9_-]+\Z").match
+_NAME = re.compile(r"[a-zA-Z0-9_-]{1,128}\Z").match
 
 
-_USER, _ASSISTANT, _SYSTEM = ("user",), ("assistant",), ("system",)
-_ANY = (*_USER, *_ASSISTANT, *_SYSTEM)
-_CALL = (("id", str), ("name", str), ("input", dict))
-_MARKER = "cache_control"
-_SERVER_RESULT = _Shape(
-    _ASSISTANT, (("tool_use_id", str),), frozenset(("content", "caller", "is_error", _MARKER)), True
-)
-_CHANGE = _Shape(_SYSTEM, (("tool", dict),), frozenset((_MARKER,)))
-_BLOCKS = {
-    "text": _Shape(_ANY, (("text", str),), frozenset(("citations", _MARKER))),
-    "image": _Shape(_USER, (("source", dict),), frozenset(("transformations", _MARKER))),
-    "document": _Shape(
-        _USER, (("source", dict),), frozenset(("title", "context", "citations", _MARKER))
-    ),
-    "search_result": _Shape(
-        _USER,
-        (("source", str), ("title", str), ("content", list)),
-        frozenset(("citations", _MARKER)),
-    ),
-    "container_upload": _Shape(_USER, (("file_id", str),), frozenset((_MARKER,))),
-    "thinking": _Shape(_ASSISTANT, (("thinking", str), ("signature", str))),
-    "redacted_thinking": _Shape(_ASSISTANT, (("data", str),)),
-    "tool_use": _Shape(_ASSISTANT, _CALL, frozenset(("caller", "toolset_name", _MARKER))),
-    "tool_result": _Shape(
-        _USER,
-        (("tool_use_id", str),),
-        frozenset(("content", "is_error", "toolset_name", _MARKER)),
-    ),
-    "tool_addition": _CHANGE,
-    "tool_removal": _CHANGE,
-    "server_tool_use": _Shape(_ASSISTANT, _CALL, frozenset(("caller", _MARKER)), True),
-    "mcp_tool_use": _Shape(_ASSISTANT, _CALL, frozenset(("server_name", _MARKER)), True),
-    "mcp_tool_result": _SERVER_RESULT,
-}
-_WITH_CONTENT = frozenset(
-    f"{name}_tool_result"
-    for name in (
-        "web_search",
-        "web_fetch",
-        "code_execution",
-        "bash_code_execution",
-        "text_editor_code_execution",
-        "tool_search",
-    )
-)
-_SOURCES = {
-    "image": {"base64": ("media_type", "data"), "url": ("url",), "file": ("file_id",)},
-    "document": {
-        "base64": ("media_type", "data"),
-        "text": ("media_type", "data"),
-        "content": ("content",),
-        "url": ("url",),
-        "file": ("file_id",),
-    },
-}
-IN_RESULT = frozenset(
-    ("text", "image", "document", "search_result", "tool_reference", "browser_state")
-)
-"""The types of blocks that may stand in a tool_result."""
+def is_tool_name(name: str) -> bool:
+    """Whether a tool may be called so (A8)."""
+    return _NAME(name) is not None
 
 
 def judge_block(block: Wire, kind: str, role: str, where: str, report: Report) -> None:
     """Note where a block may not stand so, and what is wrong with its fields."""
-    shape = _shape(kind)
-    if shape is None:
+    row = BLOCKS.get(kind)
+    if row is None:
         return
-    if role not in shape.roles:
+    if role not in row.roles:
         report.add("A0", where, f"a {kind} block may not stand in a {role} message")
-    judge_fields(block, kind, where, report)
+    _fields(block, row, where, report)
+    if row.becomes == "call":
+        _named(block, "id", where, report)
+        name = name_in(block, "name")
+        if name is not None and not is_tool_name(name):
+            report.add("A8", where, "the tool's name is not allowed")
+    elif row.becomes == "result":
+        _named(block, "tool_use_id", where, report)
 
 
-def judge_fields(block: Wire, kind: str, where: str, report: Report) -> None:
-    """Note the fields that a block of this type lacks, and those it should not have."""
-    shape = _shape(kind)
-    if shape is None:
+def judge_content(content: Any, where: str, report: Report) -> None:
+    """Note what may not stand in a tool_result."""
+    if isinstance(content, str):
         return
-    extra = [name for name in block if not shape.knows(name)]
-    if shape.served:
-        extra = [name for name in extra if block[name] is None]
-    elif not shape.knows(_MARKER) and block.get(_MARKER) is not None:
-        extra.remove(_MARKER)  # A21 says so
-    if extra:
-        _unknown(extra, where, report)
-    for name, wanted in shape.needed:
-        if not isinstance(block.get(name), wanted):
-            report.fields("A0", block, shape.needed, where)
-            return
-    if kind in _WITH_CONTENT:
-        has = isinstance(block.get("content"), (list, dict))
-        report.need(has, "A0", where, "the result of a server's tool has content")
-    if kind in _SOURCES:
-        _source(block["source"], _SOURCES[kind], f"{where}.source", report)
+    if not isinstance(content, list):
+        report.add("A0", where, f"text or a list, and it is {kind_of(content)}")
+        return
+    for index, block in enumerate(content):
+        row = BLOCKS.get(name_in(block, "type") or "")
+        if row is None or not row.in_result:
+            sentence = "a block of this type may not stand in a tool_result"
+            report.add("A0", f"{where}[{index}]", sentence)
+        else:
+            _fields(block, row, f"{where}[{index}]", report)
 
 
-def _source(source: Wire, kinds: dict[str, tuple[str, ...]], where: str, report: Report) -> None:
-    needed = kinds.get(name_in(source, "type") or "")
+def _named(block: Wire, field: str, where: str, report: Report) -> None:
+    name = name_in(block, field)
+    if name is not None and not _ID(name):
+        report.add("A8", where, f"the {field} has characters not allowed in it")
+
+
+def _fields(block: Wire, row: Block, where: str, report: Report) -> None:
+    extra = row.unknown_fields(block)
+    if row.kind in THOUGHTS and block.get("cache_control") is not None:
+        extra.remove("cache_control")  # A21 says so
+    _unknown(extra, where, report, row.unknown or "A23")
+    if not report.fields("A0", block, row.needs.items(), where):
+        return
+    for name, types in row.inner.items():
+        _source(block[name], types, f"{where}.{name}", report)
+
+
+def _source(source: Wire, types: Mapping[str, tuple[str, ...]], where: str, report: Report) -> None:
+    needed = types.get(name_in(source, "type") or "")
     if needed is None:
-        report.add("A0", f"{where}.type", f"one of {', '.join(kinds)} is asked for")
+        report.add("A0", f"{where}.type", f"one of {', '.join(types)} is asked for")
         return
     for name in needed:
         held = source.get(name) is not None
         report.need(held, "A0", where, f"a source of this type has the field {name!r}")
-    extra = [name for name in source if name != "type" and name not in needed]
+    known = ("type", *needed)
+    _unknown([name for name in source if name not in known], where, report, "A23")
+
+
+def _unknown(extra: list[Any], where: str, report: Report, rule: str) -> None:
     if extra:
-        _unknown(extra, where, report)
-
-
-def _unknown(extra: list[Any], where: str, report: Report) -> None:
-    names = ", ".join(map(repr, extra))
-    report.add("A23", where, f"fields the API does not know: {names[:200]}")
-
-
-def _shape(kind: str) -> _Shape | None:
-    return _SERVER_RESULT if kind in _WITH_CONTENT else _BLOCKS.get(kind)
+        names = ", ".join(map(repr, extra))
+        report.add(rule, where, f"fields the API does not know: {names[:200]}")

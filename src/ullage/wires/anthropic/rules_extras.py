@@ -8,25 +8,20 @@ say so: those of this message, and those carried over from the one before.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator, Sequence
 from typing import Any
 
+from ullage.wires.anthropic.blocks import SERVER_CALLS, THOUGHTS
 from ullage.wires.rules.problem import Problem, Report, Wire, name_in, plain_message
 
 __all__ = [
-    "SERVER_CALLS",
     "Markers",
     "ServerTools",
     "head_markers",
-    "is_tool_name",
     "thinking_problems",
 ]
 
 MARKERS = 4
-_NAME = re.compile(r"[a-zA-Z0-9_-]{1,128}\Z").match
-_THINKING = ("thinking", "redacted_thinking")
-SERVER_CALLS = ("server_tool_use", "mcp_tool_use")
 
 
 class ServerTools:
@@ -87,7 +82,7 @@ class Markers:
     def block(self, block: Wire, where: str) -> None:
         """Take a block that carries a marker."""
         kind = block.get("type")
-        if kind in _THINKING:
+        if kind in THOUGHTS:
             self._report.add("A21", where, "thinking carries no cache marker")
         elif kind == "text" and not block.get("text"):
             self._report.add("A21", where, "empty text carries no cache marker")
@@ -97,11 +92,6 @@ class Markers:
         self._ttls.append(ttl)
         if len(self._ttls) == MARKERS + 1:
             self._report.add("A21", where, f"more than {MARKERS} cache markers")
-
-
-def is_tool_name(name: str) -> bool:
-    """Whether a tool may be called so (A8)."""
-    return _NAME(name) is not None
 
 
 def head_markers(body: Wire, messages: Any) -> list[Problem]:
@@ -168,12 +158,12 @@ def _calls(message: Any) -> list[Any]:
 
 
 def _said(message: Any) -> list[Any]:
-    return [block for block in _content(message) if name_in(block, "type") not in _THINKING]
+    return [block for block in _content(message) if name_in(block, "type") not in THOUGHTS]
 
 
 def _thinking(message: Any) -> list[Wire]:
     blocks = _content(plain_message(message))
-    return [b for b in blocks if type(b) is dict and b.get("type") in _THINKING]
+    return [b for b in blocks if type(b) is dict and b.get("type") in THOUGHTS]
 
 
 def _content(message: Any) -> list[Any]:

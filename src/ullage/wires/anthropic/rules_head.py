@@ -13,20 +13,16 @@ from typing import Any
 
 from ullage.tokens import catalog
 from ullage.tokens.payload import image_size
-from ullage.wires.anthropic.rules_extras import SERVER_CALLS, head_markers, is_tool_name
-from ullage.wires.media import MEDIA
-from ullage.wires.models import claude, takes_no_system_messages
+from ullage.wires.anthropic.blocks import MEDIA, SERVER_CALLS
+from ullage.wires.anthropic.models import claude, refuses_force, takes_no_system_messages
+from ullage.wires.anthropic.rules_blocks import is_tool_name
+from ullage.wires.anthropic.rules_extras import head_markers
 from ullage.wires.rules.problem import Problem, Report, Wire, kind_of, name_in, plain_message
 
 __all__ = ["head_problems"]
 
 _NO_PREFILL_SINCE = (4, 6)
-_NO_FORCED_TOOL_SINCE = {"fable": (5, 1), "sonnet": (5, 5)}
 _TURN_BEGINS = ("thinking", "redacted_thinking", "compaction")
-_COMPACTION = frozenset(
-    ("type", "content", "encrypted_content", "signature", "tool_changes", "cache_control")
-)
-_LIMITS = MEDIA["anthropic"]
 
 
 def head_problems(body: Wire, messages: Any) -> list[Problem]:
@@ -92,22 +88,18 @@ def _open_turn(body: Wire, messages: list[Wire], report: Report) -> None:
         sentence = "the open turn does not begin with thinking, and thinking is manual"
         begins = name_in(first, "type") in _TURN_BEGINS
         report.need(begins, "A14", f"messages[{begin}].content", sentence)
-    if isinstance(body.get("tools"), list):
-        names = {name_in(tool, "name") for tool in body["tools"]}
+    if isinstance(body.get("tools"), list) or body.get("model"):  # else it is a history alone
+        tools = body.get("tools")
+        names = {name_in(tool, "name") for tool in (tools if isinstance(tools, list) else ())}
         for name in _unfinished(_last_reply(messages)) - names:
             report.add("A19", "tools", f"an open call of {name[:64]!r} without its tool")
     if name_in(body.get("tool_choice"), "type") in ("any", "tool"):
         report.need(
-            not manual and not _refuses_force(body.get("model")),
+            not manual and not refuses_force(body.get("model")),
             "A24",
             "tool_choice",
             "a forced tool, with a model or a mode of thinking that excludes it",
         )
-
-
-def _refuses_force(model: Any) -> bool:
-    family, version = claude(model) or ("", (0, 0))
-    return version >= _NO_FORCED_TOOL_SINCE.get(family, (99, 0))
 
 
 def _open_loop(messages: list[Wire]) -> int | None:
@@ -172,14 +164,13 @@ def _open_server_calls(blocks: list[Any]) -> list[Any]:
 
 
 def _compactions(messages: list[Wire], report: Report) -> None:
-    """A22, as far as a request shows it: one signed block, first, no fields of others."""
+    """A22, as far as a request shows it: one signed block, first."""
     signed = 0
     for at, message in enumerate(messages):
         for index, block in enumerate(_blocks(message)):
             if name_in(block, "type") != "compaction":
                 continue
             where = f"messages[{at}].content[{index}]"
-            report.need(block.keys() <= _COMPACTION, "A22", where, "fields it did not come with")
             report.need(block.get("content") != "", "A22", where, "an empty summary")
             if block.get("signature"):
                 signed += 1
@@ -193,14 +184,13 @@ def _compactions(messages: list[Wire], report: Report) -> None:
 def _images(body: Wire, messages: list[Wire], report: Report) -> None:
     """A25. The size shows of images whose data is in the request."""
     images = [found for at, m in enumerate(messages) for found in _images_in(m, f"messages[{at}]")]
-    most = _LIMITS.images or 0
-    if len(images) > (_LIMITS.images_small_window or most):
+    most = MEDIA.images
+    if len(images) > MEDIA.images_small_window:
         model = catalog.lookup(str(body.get("model") or ""))
-        if model.known and model.window_tokens <= _LIMITS.small_window_tokens:
-            most = _LIMITS.images_small_window or most
+        if model.known and model.window_tokens <= MEDIA.small_window_tokens:
+            most = MEDIA.images_small_window
     report.need(len(images) <= most, "A25", "messages", f"{len(images)} images, {most} may be sent")
-    many = len(images) > (_LIMITS.many_images or 0)
-    side = (_LIMITS.many_side_px if many else _LIMITS.side_px) or 0
+    side = MEDIA.many_side_px if len(images) > MEDIA.many_images else MEDIA.side_px
     for where, block in images:
         source = block.get("source")
         data = name_in(source, "data") if name_in(source, "type") == "base64" else None
@@ -211,7 +201,7 @@ def _images(body: Wire, messages: list[Wire], report: Report) -> None:
 def _size(data: str, side: int, where: str, report: Report) -> None:
     longest = max(image_size(data))
     report.need(longest <= side, "A25", where, f"{longest} pixels a side, {side} are allowed")
-    most = _LIMITS.image_bytes or 0
+    most = MEDIA.image_bytes
     size = (len(data) - data[-2:].count("=")) * 3 // 4
     report.need(size <= most, "A25", where, f"{size} bytes, {most} are allowed")
 

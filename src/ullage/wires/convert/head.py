@@ -12,11 +12,11 @@ from msgspec.structs import replace
 from ullage.errors import UnsupportedPart
 from ullage.values.messages import Text
 from ullage.wires import FORMATS, ToolSpec
-from ullage.wires.base import list_at, plain, text_at, unmarked
+from ullage.wires.base import get, list_at, plain, text_at, unmarked
 from ullage.wires.convert.read import read
 from ullage.wires.convert.turns import Losses
 from ullage.wires.convert.write import beginning
-from ullage.wires.gemini.fields import check_object, get, parts_of, setting
+from ullage.wires.gemini.fields import check_object, parts_of, setting
 
 __all__ = ["Beside", "beside", "request_of"]
 

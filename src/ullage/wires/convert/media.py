@@ -14,9 +14,8 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from ullage.values.messages import Media
-from ullage.wires.base import field, text_at
+from ullage.wires.base import field, get, text_at
 from ullage.wires.convert.turns import Losses, Medium
-from ullage.wires.gemini.fields import get
 
 __all__ = ["block_of", "medium_of"]
 

@@ -21,11 +21,12 @@ from ullage.values.messages import (
     ToolCall,
     ToolResult,
 )
-from ullage.wires import FORMATS
-from ullage.wires.base import field, unmarked
+from ullage.wires import BLOCKS, FORMATS
+from ullage.wires.base import field, get, snake, unmarked
 from ullage.wires.convert.media import medium_of
 from ullage.wires.convert.turns import Call, Losses, Medium, Pairs, Piece, Result, Turn, Who
-from ullage.wires.gemini.fields import get, is_content, parts_of
+from ullage.wires.gemini.blocks import PARTS
+from ullage.wires.gemini.fields import is_content, parts_of
 from ullage.wires.openai_chat.format import REFUSAL
 from ullage.wires.repair.base import EMPTY
 
@@ -35,7 +36,6 @@ FAILED = "[the tool failed]\n"
 """Says that a result is an error where the wire has no flag for it; read back as the flag."""
 
 _FLAGGED = frozenset(("anthropic", "gemini"))
-_ANSWERS = frozenset(("function_call_output", "custom_tool_call_output"))
 _NOTHING: tuple[Any, ...] = (None, "", False, [], {}, {"type": "direct"})
 _SILENT = frozenset(
     (
@@ -44,66 +44,6 @@ _SILENT = frozenset(
     )
 )
 """Fields that say nothing of the conversation: names and states, and reasoning, sealed."""
-
-_CARRIED: Mapping[str, Mapping[str, str]] = {
-    "anthropic": {
-        "message": "content",
-        "text": "text",
-        "image": "source",
-        "document": "source title",
-        "tool_use": "name input",
-        "tool_result": "tool_use_id content is_error",
-    },
-    "openai-chat": {
-        "message": "content tool_calls reasoning_content reasoning reasoning_details audio "
-        "function_call refusal",
-        "tool": "content tool_call_id name",
-        "text": "text",
-        "image_url": "image_url",
-        "input_audio": "input_audio",
-        "file": "file",
-        "function": "function",
-        "custom": "custom",
-    },
-    "openai-responses": {
-        "message": "content phase",
-        "input_text": "text",
-        "output_text": "text",
-        "text": "text",
-        "input_image": "image_url file_id detail",
-        "input_file": "file_data file_id file_url filename",
-        "input_audio": "input_audio",
-        "function_call": "call_id name arguments async",
-        "custom_tool_call": "call_id name input",
-        "function_call_output": "call_id output name",
-        "custom_tool_call_output": "call_id output name",
-    },
-    "gemini": {
-        "message": "parts",
-        "part": "text inlineData inline_data fileData file_data functionCall function_call"
-        " functionResponse function_response",
-    },
-}
-"""What is carried of each type; any other field with something in it is named as lost."""
-
-_BODIES: Mapping[str, Mapping[str, str]] = {
-    "anthropic": {"source": "media_type data url file_id"},
-    "openai-chat": {
-        "image_url": "url detail",
-        "input_audio": "data format",
-        "file": "file_id file_data filename",
-        "function": "name arguments",
-        "custom": "name input",
-    },
-    "openai-responses": {"input_audio": "data format"},
-    "gemini": {
-        "inlineData": "mimeType mime_type data displayName display_name",
-        "fileData": "mimeType mime_type fileUri file_uri displayName display_name",
-        "functionCall": "name args",
-        "functionResponse": "name response parts",
-    },
-}
-"""The same of the objects that stand in a field of a type."""
 
 
 def read(name: str, raws: Sequence[Any], first: int, losses: Losses) -> list[Turn]:
@@ -217,7 +157,8 @@ class _Reading:
 
     def _result(self, part: ToolResult, block: Any, where: str) -> Piece:
         kind = "function" if block.get("role") == "function" else block.get("type")
-        if kind == "function" or (self.name == "openai-responses" and kind not in _ANSWERS):
+        row = BLOCKS[self.name].get(kind)
+        if kind == "function" or (row is not None and row.carried is None):
             what = f"an item of type {kind!r} of {self.name}"
             return Text(self.losses.lose(where, what, "Leave it out."))
         content = tuple(
@@ -257,20 +198,22 @@ class _Reading:
 
     def _beside(self, block: Any, kind: str, where: str) -> None:
         """Name every field that is not carried."""
-        carried = _CARRIED[self.name].get(kind)
-        if not isinstance(block, Mapping) or carried is None:
+        row = BLOCKS[self.name].get(kind)
+        if not isinstance(block, Mapping) or row is None or row.carried is None:
             return
-        self._all_but(carried, block, kind, where)
-        for key, within in _BODIES[self.name].items():
+        self._all_but(row.carried, block, kind, where)
+        for key, within in row.within.items():
             body = get(block, key)
             if isinstance(body, Mapping):
                 self._all_but(within, body, key, f"{where}.{key}")
 
-    def _all_but(self, carried: str, block: Mapping[str, Any], kind: str, where: str) -> None:
+    def _all_but(
+        self, carried: frozenset[str], block: Mapping[str, Any], kind: str, where: str
+    ) -> None:
+        known = carried.union(map(snake, carried), _SILENT)
         for key, value in block.items():
-            if key in _SILENT or key in carried.split() or value in _NOTHING:
-                continue
-            self.losses.lose(f"{where}.{key}", f"the {key!r} of a {kind}", "Leave it out.")
+            if key not in known and value not in _NOTHING:
+                self.losses.lose(f"{where}.{key}", f"the {key!r} of a {kind}", "Leave it out.")
 
 
 def _is_silence(piece: Piece) -> bool:
@@ -282,7 +225,7 @@ def _kind_of(name: str, block: Any) -> str:
     if not isinstance(block, Mapping):
         return "text"
     if name == "gemini":
-        return "part"
+        return next((kind for kind in PARTS if get(block, kind) is not None), "part")
     default = "tool" if "tool_call_id" in block else "function" if "function" in block else "text"
     return str(block.get("type") or default)
 

@@ -7,18 +7,15 @@ the SDK has the other one as attributes and is copied by its own ``model_copy``.
 from __future__ import annotations
 
 import inspect
-import re
 from collections.abc import Mapping, Sequence
-from functools import lru_cache
 from typing import Any
 
 from ullage.errors import FormatError
-from ullage.wires.base import as_json
+from ullage.wires.base import as_json, get, snake
 
 __all__ = [
     "check_object",
     "check_wrapped",
-    "get",
     "is_built_in",
     "is_content",
     "is_sdk_call",
@@ -33,30 +30,17 @@ __all__ = [
 _REST = ("systemInstruction", "generationConfig", "tools", "toolConfig", "safetySettings")
 
 
-@lru_cache(maxsize=128)
-def _snake(name: str) -> str:
-    return re.sub("[A-Z]", lambda letter: "_" + letter[0].lower(), name)
-
-
-def get(value: Any, name: str) -> Any:
-    """A field by its camelCase name, in either spelling, of a dict or of an SDK object."""
-    if type(value) is dict or isinstance(value, Mapping):  # the second alone is slow
-        found = value.get(name)
-        return value.get(_snake(name)) if found is None else found
-    return getattr(value, _snake(name), None)
-
-
 def with_field(value: Any, name: str, new: Any) -> Any:
     """A copy with one field set, in the spelling the field has there.
 
     A dict set on an object of the SDK becomes an object of that field's type.
     """
     if isinstance(value, Mapping):
-        snake = _snake(name)
-        return {**value, snake if snake in value and name not in value else name: new}
+        other = snake(name)
+        return {**value, other if other in value and name not in value else name: new}
     if isinstance(new, Mapping):
-        new = getattr(type(value).model_validate({_snake(name): new}), _snake(name))
-    return value.model_copy(update={_snake(name): new})
+        new = getattr(type(value).model_validate({snake(name): new}), snake(name))
+    return value.model_copy(update={snake(name): new})
 
 
 def unsigned(raw: Any) -> Any:

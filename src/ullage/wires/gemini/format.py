@@ -32,8 +32,6 @@ from ullage.values.messages import (
     Opaque,
     Part,
     Reasoning,
-    ReasoningRule,
-    Role,
     Text,
     ToolCall,
     ToolResult,
@@ -41,23 +39,24 @@ from ullage.values.messages import (
 from ullage.values.notices import NO_REASONING
 from ullage.values.usage import Usage
 from ullage.wires.base import (
-    Change,
-    Head,
-    ToolSpec,
     as_json,
+    detail_of,
+    get,
     list_at,
     opaque_json,
     optional_text_at,
     ordered,
+    schemas_at,
     text_at,
     unknown_role,
 )
-from ullage.wires.families import family_of
+from ullage.wires.format import Change, Head, MessageList, ToolSpec
+from ullage.wires.gemini import usage
+from ullage.wires.gemini.blocks import PARTS, ROLES
 from ullage.wires.gemini.fields import (
     calls_functions,
     check_object,
     check_wrapped,
-    get,
     is_built_in,
     is_content,
     is_sdk_call,
@@ -68,30 +67,29 @@ from ullage.wires.gemini.fields import (
     unsigned,
     with_field,
 )
+from ullage.wires.gemini.models import FAMILIES
 from ullage.wires.gemini.results import (
     block_of,
+    clip_of,
     edited,
     kind_of,
     plain_text,
     response_text,
     unwrapped,
 )
-from ullage.wires.schemas import schemas_at
-from ullage.wires.sizes import clip_of, detail_of
-from ullage.wires.usages import of_gemini
 
 __all__ = ["Gemini"]
 
-_ROLES: dict[str, Role] = {"user": "user", "model": "assistant", "function": "tool"}
 _SCHEMAS = ("responseSchema", "responseJsonSchema", "_responseJsonSchema")
-_OPAQUE = ("executableCode", "codeExecutionResult", "toolCall", "toolResponse")
+_OPAQUE = tuple(row.kind for row in PARTS.values() if row.becomes == "opaque")
 
 
-class Gemini:
+class Gemini(MessageList):
     """The generateContent format."""
 
     name = wire = "gemini"
     key = "contents"
+    families = FAMILIES
 
     # ── the request ──────────────────────────────────────────────────────────────────
 
@@ -183,9 +181,9 @@ class Gemini:
         if said is None:
             calls = any(isinstance(part, ToolCall) for part in parts)
             return Message("assistant" if calls else "user", tuple(parts))
-        role = _ROLES.get(said) if isinstance(said, str) else None
+        role = ROLES.get(said) if isinstance(said, str) else None
         if role is None:
-            raise unknown_role(said, where, tuple(_ROLES))
+            raise unknown_role(said, where, tuple(ROLES))
         return Message(role, tuple(parts))
 
     def _parts(self, raws: Any, where: str) -> list[Part]:
@@ -290,18 +288,6 @@ class Gemini:
             return parts
         return with_field(raw, "parts", parts) if is_content(raw) else parts[0]
 
-    def apart(self, raw: Any) -> Any:
-        """See `Format.apart`. A result follows its call at once here, and goes where it goes."""
-        return raw
-
-    def reasoning(self, request: Mapping[str, Any], model: str) -> ReasoningRule:
-        """See `Format.reasoning`: as the model's family has it."""
-        return family_of(self.wire, model).rule
-
-    def thinks_first(self, request: Mapping[str, Any]) -> bool:
-        """See `Format.thinks_first`."""
-        return False
-
     def user(self, text: str) -> dict[str, Any]:
         """See `Format.user`."""
         return {"role": "user", "parts": [{"text": text}]}
@@ -378,7 +364,7 @@ class Gemini:
         ``candidatesTokenCount``, and what tools of the server's brought in is outside both.
         """
         counts = get(reply, "usageMetadata")
-        return None if counts is None else of_gemini(counts)
+        return None if counts is None else usage.of_reply(counts)
 
 
 def _generation(request: Mapping[str, Any]) -> Any:

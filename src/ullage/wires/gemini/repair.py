@@ -12,8 +12,8 @@ from typing import Any
 
 from ullage.history.pairing import Pairing
 from ullage.values.messages import ToolCall
-from ullage.wires.base import field
-from ullage.wires.gemini.fields import get, is_content, parts_of, unsigned, with_field
+from ullage.wires.base import field, get
+from ullage.wires.gemini.fields import is_content, parts_of, unsigned, with_field
 from ullage.wires.gemini.format import Gemini
 from ullage.wires.repair.base import (
     BEGIN,

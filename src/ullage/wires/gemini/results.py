@@ -9,22 +9,24 @@ a whole. Written back, it reads as the very text that was to be shown.
 from __future__ import annotations
 
 import json
+import re
 from base64 import b64decode, b64encode
 from collections.abc import Mapping
 from typing import Any, Literal
 
-import msgspec
-
 from ullage.errors import FormatError
-from ullage.values.messages import WHOLE, Media, Part, ToolCall, ToolResult
-from ullage.wires.base import block_at
-from ullage.wires.gemini.fields import get, unsigned, with_field
+from ullage.values.messages import WHOLE, Media, Opaque, Part, Reasoning, ToolCall, ToolResult
+from ullage.wires.base import block_at, get
+from ullage.wires.block import arguments_of, cannot_edit
+from ullage.wires.gemini.blocks import PARTS
+from ullage.wires.gemini.fields import unsigned, with_field
 
-__all__ = ["block_of", "edited", "kind_of", "plain_text", "response_text", "unwrapped"]
+__all__ = ["block_of", "clip_of", "edited", "kind_of", "plain_text", "response_text", "unwrapped"]
 
 _WRAPPERS = ("result", "output", "error")
 _PLAIN = "text/plain"
-_loads = msgspec.json.Decoder().decode
+_SECONDS = re.compile(r"(\d{1,9}(?:\.\d{1,9})?)s")
+_MOST_FRAMES_A_SECOND = 24
 
 
 def unwrapped(response: Any) -> tuple[str | None, Any]:
@@ -51,15 +53,31 @@ def _dumps(value: Any) -> str:
 
 
 def edited(raw: Any, part: Part, item: int, text: str) -> Any:
-    """A raw part that shows another text in one place."""
+    """A raw part that shows another text in one place.
+
+    Raises:
+        UnsupportedPart: it is reasoning, signed as it stands, or a tool of the server's.
+    """
     if isinstance(raw, str):
         return text
     if isinstance(part, ToolCall):
+        if get(raw, "thoughtSignature"):
+            raise cannot_edit("functionCall", "carries the signature of these very arguments (G8)")
         call = get(raw, "functionCall")
-        return with_field(raw, "functionCall", with_field(call, "args", _loads(text)))
+        return with_field(raw, "functionCall", with_field(call, "args", arguments_of(text)))
     if isinstance(part, ToolResult):
-        body = _answering(get(raw, "functionResponse"), part.content[item].at, text)
+        leaf = part.content[item]
+        if isinstance(leaf, Opaque):
+            raise cannot_edit(leaf.kind)
+        body = _answering(get(raw, "functionResponse"), leaf.at, text)
         return with_field(raw, "functionResponse", body)
+    kind = next((kind for kind in PARTS if get(raw, kind) is not None), "")
+    if isinstance(part, Reasoning) or not kind or not PARTS[kind].edited:
+        raise cannot_edit("reasoning" if isinstance(part, Reasoning) else kind or "part")
+    if PARTS[kind].edited == "a text":
+        return (
+            {"text": text} if isinstance(raw, Mapping) else type(raw).model_validate({"text": text})
+        )
     if get(raw, "thoughtSignature") is not None:
         raw = (
             unsigned(raw) if isinstance(raw, Mapping) else with_field(raw, "thoughtSignature", None)
@@ -134,3 +152,19 @@ def kind_of(mime: str) -> Literal["image", "audio", "document"]:
     if mime.startswith("image/"):
         return "image"
     return "audio" if mime.startswith("audio/") else "document"
+
+
+def clip_of(video: Any) -> tuple[float, float]:
+    """Seconds that Gemini's ``videoMetadata`` asks for, 0 for all, and frames of each."""
+    if video is None:
+        return 0.0, 1.0
+    start, end = (_seconds(get(video, name)) for name in ("startOffset", "endOffset"))
+    fps = get(video, "fps")
+    frames = min(fps, _MOST_FRAMES_A_SECOND) if isinstance(fps, int | float) and fps > 0 else 1
+    return max(end - start, 0.0), float(frames)
+
+
+def _seconds(said: Any) -> float:
+    """A duration as protobuf writes it, ``"12.5s"``; 0 if it is none."""
+    found = _SECONDS.fullmatch(said) if isinstance(said, str) else None
+    return float(found[1]) if found else 0.0

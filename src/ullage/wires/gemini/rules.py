@@ -19,30 +19,16 @@ from typing import Any
 
 from msgspec import Struct
 
-from ullage.wires.models import signs_calls, signs_no_calls
+from ullage.wires.base import snake
+from ullage.wires.gemini.blocks import KNOWN, PARTS, ROLES
+from ullage.wires.gemini.models import signs_calls, signs_no_calls
 from ullage.wires.rules.problem import Problem, Report, Wire, kind_of, plain_message
 
 __all__ = ["Check", "head_problems", "signature_problems", "spared"]
 
 SENTINELS = frozenset(("skip_thought_signature_validator", "context_engineering_is_the_way_to_go"))
 
-_DATA = (
-    "text",
-    "inlineData",
-    "fileData",
-    "functionCall",
-    "functionResponse",
-    "executableCode",
-    "codeExecutionResult",
-    "toolCall",
-    "toolResponse",
-)
-_HELD = {"inlineData": "data", "fileData": "fileUri"}
-_MODIFIERS = frozenset(
-    ("thought", "thoughtSignature", "videoMetadata", "mediaResolution", "partMetadata")
-)
-_KNOWN = _MODIFIERS.union(_DATA)
-_ROLES = ("user", "model", "function")
+_BASE64 = re.compile(r"[A-Za-z0-9+/_-]*={0,2}\Z").match
 _NOT_BESIDE_A_CACHE = ("systemInstruction", "tools", "toolConfig")
 
 
@@ -75,7 +61,7 @@ class Check:
         where = f"contents[{self._count}]"
         self._count += 1
         role, parts = _opened(message)
-        if role not in _ROLES:
+        if type(role) is not str or role not in ROLES:
             self._report.add("G1", f"{where}.role", "no such role in this format")
             role = "user"  # for every other rule, so that one mistake is told once
         if not parts:
@@ -111,18 +97,26 @@ class Check:
         if type(part) is not dict:
             self._report.add("G0", where, f"a part is an object, and it is {kind_of(part)}")
             return
-        data = [name for name in _DATA if _get(part, name) is not None]
-        unknown = [key for key in part if _camel(str(key)) not in _KNOWN]
+        data = [name for name in PARTS if _get(part, name) is not None]
+        unknown = [key for key in part if _camel(str(key)) not in KNOWN]
         if len(data) != 1 and not (unknown and not data):
             self._report.add("G2", where, f"one field with data is asked for, here are {len(data)}")
             return
-        kind = data[0] if data else ""
+        if not data:
+            return  # a part from the future
+        if unknown:
+            names = ", ".join(map(repr, unknown))
+            self._report.add("G0", where, f"fields the API does not know: {names[:200]}")
+        sealed = _get(part, "thoughtSignature")
+        if isinstance(sealed, str) and not _BASE64(sealed):
+            self._report.add("G0", where, "a signature is base64, and this one is not")
+        (kind,) = data
         if kind == "text":
             self._text(part, where)
-        elif kind:
+        else:
             self._body(_get(part, kind), kind, where)
-        wanted = {"functionCall": "model", "functionResponse": "user"}.get(kind, role)
-        if (role == "model") != (wanted == "model"):
+        roles = PARTS[kind].roles
+        if role not in roles:
             self._report.add("G1", where, f"a {kind} does not stand in a content of {role}")
 
     def _text(self, part: Wire, where: str) -> None:
@@ -136,17 +130,17 @@ class Check:
         if type(body) is not dict:
             self._report.add("G0", where, f"{kind} is an object, and it is {kind_of(body)}")
             return
-        if kind in _HELD and _get(body, _HELD[kind]) is None:
-            self._report.add("G0", where, f"{kind} has its {_HELD[kind]}")
-        fields = {"functionCall": "args", "functionResponse": "response"}
-        if kind in fields:
-            name = body.get("name")
-            held = body.get(fields[kind], {} if kind == "functionCall" else None)
-            if not isinstance(name, str) or not name:
+        for name, wanted in PARTS[kind].needs.items():
+            held = _get(body, name)
+            if wanted is str and not (isinstance(held, str) and held):
                 self._report.add("G0", where, f"{kind} names its function")
-            if type(held) is not dict:
-                sentence = f"{fields[kind]} is an object, and it is {kind_of(held)}"
-                self._report.add("G0", where, sentence)
+            elif wanted is dict and type(held) is not dict:
+                self._report.add("G0", where, f"{name} is an object, and it is {kind_of(held)}")
+            elif held is None:
+                self._report.add("G0", where, f"{kind} has its {name}")
+        args = body.get("args", {}) if kind == "functionCall" else {}
+        if type(args) is not dict:
+            self._report.add("G0", where, f"args is an object, and it is {kind_of(args)}")
 
     # -- between contents -----------------------------------------------------------------
 
@@ -252,17 +246,12 @@ def _camel(key: str) -> str:
     return re.sub("_([a-z])", lambda found: found[1].upper(), key)
 
 
-@lru_cache(maxsize=256)
-def _snake(name: str) -> str:
-    return re.sub("[A-Z]", lambda found: "_" + found[0].lower(), name)
-
-
 def _get(thing: Any, name: str) -> Any:
     """A field under its name on the wire or, in the SDK's spelling, in Python."""
     if type(thing) is not dict:
         return None
     found = thing.get(name)
-    return thing.get(_snake(name)) if found is None else found
+    return thing.get(snake(name)) if found is None else found
 
 
 def _opened(message: Any) -> tuple[Any, list[Any]]:

@@ -20,51 +20,35 @@ from ullage.values.messages import (
     Opaque,
     Part,
     Reasoning,
-    Role,
     Text,
     ToolCall,
     ToolResult,
 )
 from ullage.values.usage import Usage
 from ullage.wires.base import (
-    Change,
-    Head,
-    MessageList,
-    ToolSpec,
     as_json,
     block_at,
+    detail_of,
     field,
     list_at,
     opaque_json,
     optional_text_at,
     ordered,
     plain,
+    schemas_at,
+    sealed_bytes,
     text_at,
     unknown_role,
 )
-from ullage.wires.media import sound_at, without_medium
-from ullage.wires.models import is_gpt_6_2
-from ullage.wires.schemas import schemas_at
-from ullage.wires.sizes import detail_of, sealed_bytes
+from ullage.wires.block import cannot_edit, replaced, sound_at, without_medium
+from ullage.wires.format import Change, Head, MessageList, ToolSpec
+from ullage.wires.openai_chat.blocks import CALLS, FIELDS, PARTS, ROLES, THOUGHTS
+from ullage.wires.openai_chat.models import FAMILIES, is_gpt_6_2
 from ullage.wires.usages import with_the_cache
 
 __all__ = ["REFUSAL", "OpenAIChat"]
 
-_ROLES: dict[str, Role] = {
-    "system": "system",
-    "developer": "system",
-    "user": "user",
-    "assistant": "assistant",
-    "tool": "tool",
-    "function": "tool",
-}
-
 _SCHEMAS = ("response_format.json_schema.schema",)
-_THOUGHTS = ("reasoning_content", "reasoning", "reasoning_details")
-"""The same thought in the words of several servers; the last may hold it sealed."""
-
-_OPAQUE = ("audio", "function_call")
-"""Fields of an assistant message that are carried through: what it said aloud is an id."""
 
 REFUSAL = -2
 """Where a text stands that is the field ``refusal`` of a message, beside its content."""
@@ -77,6 +61,7 @@ class OpenAIChat(MessageList):
     """The Chat Completions format."""
 
     name = wire = "openai-chat"
+    families = FAMILIES
 
     def leading(self, request: Mapping[str, Any]) -> list[Any]:
         """See `Format.leading`."""
@@ -116,9 +101,9 @@ class OpenAIChat(MessageList):
         """See `Format.parse`."""
         fields = raw if type(raw) is dict else plain(raw, where)
         said = fields.get("role")
-        role = _ROLES.get(said) if isinstance(said, str) else None
+        role = ROLES.get(said) if isinstance(said, str) else None
         if role is None:
-            raise unknown_role(said, where, tuple(_ROLES))
+            raise unknown_role(said, where, tuple(ROLES))
         content = fields.get("content")
         if role == "tool":
             call_id = str(fields.get("tool_call_id") or fields.get("name") or "")
@@ -151,31 +136,30 @@ class OpenAIChat(MessageList):
         if type(raw) is str:
             return Text(raw, at)
         part = plain(raw, where)
-        match part.get("type"):
-            case "text" | "refusal":
-                kind = part["type"]
-                return Text(text_at(part.get(kind), f"{where}.{kind}"), at)
-            case "image_url":
-                image = part.get("image_url")
-                data = optional_text_at(field(image, "url"), f"{where}.image_url.url")
-                detail = detail_of(field(image, "detail"))
-                return Media("image", "", data, at, block=block_at(part, where), detail=detail)
-            case "input_audio":
-                return sound_at(part, at, where)
-            case "file":
-                file = part.get("file")
-                name = "file_data" if field(file, "file_data") else "file_id"
-                data = optional_text_at(field(file, name), f"{where}.file.{name}")
-                return Media("document", "application/pdf", data, at, block=block_at(part, where))
-            case kind:
-                return Opaque(str(kind), opaque_json(part, where), at)
+        kind = part.get("type")
+        row = PARTS.get(kind) if type(kind) is str else None
+        if row is None:
+            return Opaque(str(kind), opaque_json(part, where), at)
+        if row.text:
+            return Text(text_at(part.get(row.text), f"{where}.{row.text}"), at)
+        if kind == "image_url":
+            image = part.get("image_url")
+            data = optional_text_at(field(image, "url"), f"{where}.image_url.url")
+            detail = detail_of(field(image, "detail"))
+            return Media("image", "", data, at, block=block_at(part, where), detail=detail)
+        if kind == "input_audio":
+            return sound_at(part, at, where)
+        file = part.get("file")
+        name = "file_data" if field(file, "file_data") else "file_id"
+        data = optional_text_at(field(file, name), f"{where}.file.{name}")
+        return Media("document", "application/pdf", data, at, block=block_at(part, where))
 
     def _calls(self, fields: Mapping[str, Any], where: str) -> list[Part]:
         calls: list[Part] = []
         for index, raw in enumerate(list_at(fields.get("tool_calls"), f"{where}.tool_calls")):
             calls.append(self._call(raw, index, f"{where}.tool_calls[{index}]"))
-        for name in _OPAQUE:
-            if fields.get(name):
+        for name, row in FIELDS.items():
+            if row.becomes == "opaque" and fields.get(name):
                 calls.append(Opaque(name, opaque_json(fields[name], f"{where}.{name}"), WHOLE))
         return calls
 
@@ -185,7 +169,7 @@ class OpenAIChat(MessageList):
         body = call.get(kind)
         if body is None:
             raise FormatError(where, f"a {kind} call without its {kind!r}", "Give the whole call.")
-        arguments = field(body, "arguments" if kind == "function" else "input", "")
+        arguments = field(body, CALLS.get(kind, _CUSTOM).text, "")
         if not isinstance(arguments, str):
             arguments = as_json(arguments, f"{where}.{kind}.arguments")
         name = text_at(field(body, "name"), f"{where}.{kind}.name")
@@ -197,17 +181,19 @@ class OpenAIChat(MessageList):
         """See `Format.edit`."""
         new = dict(raw if type(raw) is dict else plain(raw, "message"))
         if silent:
-            new = {key: value for key, value in new.items() if key not in _THOUGHTS}
+            new = {key: value for key, value in new.items() if key not in THOUGHTS}
         for number, item, text in changes:
             part = message.parts[number]
             if isinstance(part, ToolCall):
                 new["tool_calls"] = _with(new["tool_calls"], part.at, _argue, text)
                 continue
             leaf = part.content[item] if isinstance(part, ToolResult) else part
-            if leaf.at in _FIELDS:
+            if leaf.at >= 0:
+                new["content"] = _with(new["content"], leaf.at, _say, text)
+            elif isinstance(leaf, Text):
                 new[_FIELDS[leaf.at]] = text
             else:
-                new["content"] = _with(new["content"], leaf.at, _say, text)
+                raise cannot_edit("reasoning" if isinstance(leaf, Reasoning) else leaf.kind)
         return new
 
     def user(self, text: str) -> dict[str, Any]:
@@ -253,8 +239,8 @@ class OpenAIChat(MessageList):
         """
         content = text
         if block is not None:
-            told = without_medium(self.wire, self._part(block, 0, "block"), text)
-            content = as_json(block, "block") if told is None else told
+            said = without_medium(PARTS, self._part(block, 0, "block"), text)
+            content = as_json(block, "block") if said is None else said
         return {"role": "tool", "tool_call_id": call.id, "content": content}
 
     def reply(self, reply: Any) -> list[Any]:
@@ -299,11 +285,13 @@ def _with(items: Sequence[Any], at: int, change: Any, text: str) -> list[Any]:
     return new
 
 
+_CUSTOM = CALLS["custom"]
+
+
 def _argue(raw: Any, text: str) -> dict[str, Any]:
     call = plain(raw, "tool_call")
     kind = call.get("type") or "function"
-    field_name = "arguments" if kind == "function" else "input"
-    return {**call, kind: {**plain(call[kind], kind), field_name: text}}
+    return {**call, kind: {**plain(call[kind], kind), CALLS.get(kind, _CUSTOM).text: text}}
 
 
 def _say(raw: Any, text: str) -> dict[str, Any]:
@@ -311,10 +299,7 @@ def _say(raw: Any, text: str) -> dict[str, Any]:
     if isinstance(raw, str):
         return {"type": "text", "text": text}
     part = plain(raw, "part")
-    kept = {key: value for key, value in part.items() if key in _MARKERS}
-    kind = "refusal" if part.get("type") == "refusal" else "text"
-    return {"type": kind, kind: text, **kept}
+    return replaced(part, PARTS.get(str(part.get("type"))), text, "text")
 
 
 _SAYINGS = ("content", "tool_calls", "refusal", "function_call", "audio")
-_MARKERS = frozenset(("cache_control", "prompt_cache_breakpoint"))

@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from ullage.wires.models import is_gpt_6_2, signs_calls
+from ullage.wires.gemini.models import signs_calls
+from ullage.wires.openai_chat.blocks import CALLS, PARTS, ROLES
+from ullage.wires.openai_chat.models import is_gpt_6_2
 from ullage.wires.rules.problem import (
     Problem,
     Report,
@@ -19,21 +21,8 @@ __all__ = ["Check", "head_problems"]
 
 ID_LENGTH = 40
 
-_PARTS: dict[str, dict[Any, tuple[str, type]]] = {
-    "system": {"text": ("text", str)},
-    "developer": {"text": ("text", str)},
-    "tool": {"text": ("text", str)},
-    "assistant": {"text": ("text", str), "refusal": ("refusal", str)},
-    "user": {
-        "text": ("text", str),
-        "image_url": ("image_url", dict),
-        "input_audio": ("input_audio", dict),
-        "file": ("file", dict),
-    },
-}
 _INSTEAD_OF_CONTENT = ("tool_calls", "function_call", "refusal", "audio")
 _NOT_IN_GPT_6_2 = ("tools", "temperature", "top_p", "logprobs")
-_BODIES = {"function": "arguments", "custom": "input"}
 
 
 class Check:
@@ -66,7 +55,7 @@ class Check:
             if role == "function":
                 self._report.fields("C0", message, [("name", str)], f"messages[{at}]")
                 return
-            if role not in _PARTS:
+            if role not in ROLES:
                 self._report.add("C0", f"messages[{at}].role", "no such role in this format")
                 return
         content = message.get("content")
@@ -136,10 +125,10 @@ class Check:
     def _called(self, call: Wire, where: str) -> None:
         """What is called. A call of no type is a call all the same, and its id is answered."""
         kind = name_in(call, "type") if "type" in call else "function"
-        if kind not in _BODIES:
+        if kind is None or kind not in CALLS:
             self._report.add("C0", f"{where}.type", "a call is of type function or custom")
             return
-        body, field = call.get(kind), _BODIES[kind]
+        body, field = call.get(kind), CALLS[kind].text
         if type(body) is not dict or type(body.get("name")) is not str or not body["name"]:
             self._report.add("C0", where, f"a call names its tool in {kind}.name")
         elif type(body.get(field)) is not str:
@@ -157,11 +146,10 @@ class Check:
             sentence = f"content must be text or a list of parts, and it is {kind_of(content)}"
             self._report.add("C0", where, sentence)
             return
-        allowed = _PARTS[role]
         for index, part in enumerate(content):
-            kind = name_in(part, "type")
-            if kind in allowed:
-                self._report.fields("C0", part, [allowed[kind]], f"{where}[{index}]")
+            row = PARTS.get(name_in(part, "type") or "")
+            if row is not None and role in row.roles:
+                self._report.fields("C0", part, row.needs.items(), f"{where}[{index}]")
             else:
                 rule = "C8" if role == "tool" else "C0"
                 sentence = f"a part of this type may not stand in a {role} message"

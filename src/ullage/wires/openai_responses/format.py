@@ -13,7 +13,7 @@ with its id needs the reasoning it was made with (R4), and no edit removes eithe
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from ullage.errors import FormatError
@@ -24,80 +24,36 @@ from ullage.values.messages import (
     Message,
     Opaque,
     Reasoning,
-    Role,
     Text,
     ToolCall,
     ToolResult,
 )
 from ullage.values.usage import Usage
 from ullage.wires.base import (
-    Change,
-    Head,
-    MessageList,
-    ToolSpec,
     as_json,
-    before_last,
     block_at,
+    detail_of,
     field,
     list_at,
     opaque_json,
     plain,
+    schemas_at,
+    sealed_bytes,
     text_at,
     unknown_role,
 )
-from ullage.wires.media import sound_at, without_medium
-from ullage.wires.schemas import schemas_at
-from ullage.wires.sizes import detail_of, sealed_bytes
+from ullage.wires.block import Block, cannot_edit, replaced, sound_at, without_medium
+from ullage.wires.format import Change, Head, MessageList, ToolSpec, before_last
+from ullage.wires.openai_responses.blocks import ITEMS, PARTS, ROLES
+from ullage.wires.openai_responses.models import FAMILIES
 from ullage.wires.usages import with_the_cache
 
 __all__ = ["OpenAIResponses"]
 
-_ROLES: dict[str, Role] = {
-    "user": "user",
-    "assistant": "assistant",
-    "system": "system",
-    "developer": "system",
-}
-_CALLS = {"function_call": "arguments", "custom_tool_call": "input"}
-_OUTPUTS = frozenset(
-    (
-        "function_call_output",
-        "custom_tool_call_output",
-        "computer_call_output",
-        "local_shell_call_output",
-        "shell_call_output",
-        "apply_patch_call_output",
-    )
-)
-_OTHERS: dict[str, Role] = {
-    "additional_tools": "system",
-    "configuration_update": "system",
-    "mcp_approval_response": "user",
-    "compaction_trigger": "user",
-}
-"""Who speaks in an item that is none of the above; the assistant in any other."""
-
 _NAMELESS = frozenset(("id", "status", "created_by"))
 """Fields of an item that have no say in what it is."""
 
-_OPENS = {
-    "computer_call": "call_id",
-    "local_shell_call": "call_id",
-    "shell_call": "call_id",
-    "apply_patch_call": "call_id",
-    "tool_search_call": "call_id",
-    "program": "call_id",
-    "mcp_approval_request": "id",
-}
-_CLOSES = {
-    "tool_search_output": "call_id",
-    "program_output": "call_id",
-    "mcp_approval_response": "approval_request_id",
-}
-"""Items that belong to one another though neither is a call that we know: the field that tells."""
-
 _APART = "[ullage: one more result of a call that the account above stands for]"
-_SAID = ("input_text", "output_text", "text", "refusal")
 _STREAMS = ("stdout", "stderr", "outcome")
 _SCHEMAS = ("text.format.schema", "text_format")
 _FRAME_BYTES = 650
@@ -105,6 +61,8 @@ _FRAME_BYTES = 650
 _BYTES_PER_TOKEN = 4
 _SCREENSHOT_TOKENS = 1_500
 """A screenshot of 1,280 by 800, as tiles or patches, rounded up."""
+_CLOSING = ("response.completed", "response.incomplete", "response.failed")
+_UNKNOWN = Block("", roles=("assistant",))
 
 
 def _is_trigger(item: Any) -> bool:
@@ -115,6 +73,7 @@ class OpenAIResponses(MessageList):
     """The Responses format."""
 
     name = wire = "openai-responses"
+    families = FAMILIES
     key = "input"
 
     def history(self, request: Mapping[str, Any]) -> list[Any]:
@@ -168,23 +127,25 @@ class OpenAIResponses(MessageList):
         """See `Format.parse`."""
         item = raw if type(raw) is dict else plain(raw, where)
         kind = _kind_of(item, where)
-        if kind == "message":
-            return self._message(item, where)
-        if kind == "reasoning":
-            return _reasoning(item, where)
-        if kind in _CALLS:
-            return Message("assistant", (_call(item, kind, where),))
-        if kind in _OUTPUTS:
-            content = tuple(self._output(item, kind, f"{where}.output"))
-            name = item.get("call_id") or item.get("id") or item.get("name") or ""
-            return Message("tool", (ToolResult(str(name), content, False, WHOLE),))
-        return _other(item, kind, where)
+        row = ITEMS.get(kind, _UNKNOWN)
+        match row.becomes:
+            case "message":
+                return self._message(item, where)
+            case "reasoning":
+                return _reasoning(item, where)
+            case "call":
+                return Message("assistant", (_call(item, row, where),))
+            case "result":
+                content = tuple(self._output(item, kind, f"{where}.output"))
+                name = item.get("call_id") or item.get("id") or item.get("name") or ""
+                return Message("tool", (ToolResult(str(name), content, False, WHOLE),))
+        return _other(item, row, kind, where)
 
     def _message(self, item: Mapping[str, Any], where: str) -> Message:
         said = item.get("role")
-        role = _ROLES.get(said) if isinstance(said, str) else None
+        role = ROLES.get(said) if isinstance(said, str) else None
         if role is None:
-            raise unknown_role(said, where, tuple(_ROLES))
+            raise unknown_role(said, where, tuple(ROLES))
         content = item.get("content")
         if type(content) is str:
             return Message(role, (Text(content),))
@@ -212,26 +173,22 @@ class OpenAIResponses(MessageList):
                 yield self._part(part, at, f"{where}[{at}]")
 
     def _part(self, part: Mapping[str, Any], at: int, where: str) -> Content:
-        match part.get("type"):
-            case "input_text" | "output_text" | "text":
-                return Text(text_at(part.get("text"), f"{where}.text"), at)
-            case "refusal":
-                return Text(text_at(part.get("refusal"), f"{where}.refusal"), at)
-            case "computer_screenshot":  # nothing else may stand there: never edited
-                return Opaque(
-                    "computer_screenshot", opaque_json(part, where), at, _SCREENSHOT_TOKENS
-                )
-            case "input_image":
-                data = _first(part, "image_url", "file_id")
-                detail = detail_of(part.get("detail"))
-                return Media("image", "", data, at, block=block_at(part, where), detail=detail)
-            case "input_file":
-                data = _first(part, "file_data", "file_url", "file_id")
-                return Media("document", "application/pdf", data, at, block=block_at(part, where))
-            case "input_audio":
-                return sound_at(part, at, where)
-            case kind:
-                return Opaque(str(kind), opaque_json(part, where), at)
+        kind = part.get("type")
+        row = PARTS.get(kind) if type(kind) is str else None
+        if row is not None and row.text:
+            return Text(text_at(part.get(row.text), f"{where}.{row.text}"), at)
+        if row is None or not row.media:
+            tokens = _SCREENSHOT_TOKENS if kind == "computer_screenshot" else None
+            return Opaque(str(kind), opaque_json(part, where), at, tokens)
+        if kind == "input_audio":
+            return sound_at(part, at, where)
+        data = next((part[name] for name in row.one_of if isinstance(part.get(name), str)), "")
+        mime, detail = "", ""
+        if kind == "input_image":
+            detail = detail_of(part.get("detail"))
+        else:
+            mime = "application/pdf"
+        return Media(row.media[0], mime, data, at, block=block_at(part, where), detail=detail)
 
     # ── writing ──────────────────────────────────────────────────────────────────────
 
@@ -243,13 +200,18 @@ class OpenAIResponses(MessageList):
         for number, item, text in changes:
             part = message.parts[number]
             if isinstance(part, ToolCall):
-                new[_CALLS[new["type"]]] = text
-            elif not isinstance(part, ToolResult):
-                new["content"] = _with(new["content"], part.at, text)
-            elif new["type"] == "shell_call_output":
-                new["output"] = _with_stream(new["output"], part.content[item].at, text)
+                new[ITEMS[new["type"]].text] = text
+                continue
+            held = "output" if isinstance(part, ToolResult) else "content"
+            leaf = part.content[item] if isinstance(part, ToolResult) else part
+            if new.get("type") == "shell_call_output" and isinstance(leaf, Text):
+                new[held] = _with_stream(new[held], leaf.at, text)
+            elif leaf.at == WHOLE and isinstance(leaf, Text):
+                new[held] = text
+            elif leaf.at == WHOLE or new.get("type") == "shell_call_output":
+                raise cannot_edit(leaf.kind if isinstance(leaf, Opaque) else new["type"])
             else:
-                new["output"] = _with(new["output"], part.content[item].at, text)
+                new[held] = _with(new[held], leaf.at, text)
         return new
 
     def apart(self, raw: Any) -> dict[str, Any]:
@@ -300,8 +262,8 @@ class OpenAIResponses(MessageList):
         """
         output: Any = text
         if block is not None:
-            told = without_medium(self.wire, self._part(block, 0, "block"), text)
-            output = [block] if told is None else told
+            said = without_medium(PARTS, self._part(block, 0, "block"), text)
+            output = [block] if said is None else said
         return {"type": "function_call_output", "call_id": call.id, "output": output}
 
     def reply(self, reply: Any) -> list[Any]:
@@ -310,12 +272,21 @@ class OpenAIResponses(MessageList):
 
     def calls(self, raw: Any) -> list[Any]:
         """See `Format.calls`. The item is the call."""
-        return [raw] if field(raw, "type") in _CALLS else []
+        row = ITEMS.get(str(field(raw, "type")), _UNKNOWN)
+        return [raw] if row.becomes == "call" else []
 
     def usage(self, reply: Any) -> Usage | None:
         """See `Format.usage`. Cached and written tokens are inside ``input_tokens``."""
         usage = field(reply, "usage")
         return None if usage is None else with_the_cache(usage, "input", "output")
+
+    def usage_of_stream(self, events: Iterable[Any]) -> Usage | None:
+        """See `Format.usage_of_stream`: what the reply says that the closing event carries."""
+        return super().usage_of_stream(
+            field(event, "response") if field(event, "type") in _CLOSING else event
+            for event in events
+            if field(event, "type") in _CLOSING or field(event, "object") == "response"
+        )
 
 
 # ── the items ────────────────────────────────────────────────────────────────────────────
@@ -360,28 +331,28 @@ def _reasoning(item: Mapping[str, Any], where: str) -> Message:
     return Message("assistant", (Reasoning("\n".join(texts), WHOLE),))
 
 
-def _call(item: Mapping[str, Any], kind: str, where: str) -> ToolCall:
-    arguments = item.get(_CALLS[kind])
+def _call(item: Mapping[str, Any], row: Block, where: str) -> ToolCall:
+    arguments = item.get(row.text)
     if not isinstance(arguments, str):
-        arguments = as_json(arguments, f"{where}.{_CALLS[kind]}")
+        arguments = as_json(arguments, f"{where}.{row.text}")
     name = text_at(item.get("name"), f"{where}.name")
     late = bool(item.get("async"))
     return ToolCall(str(item.get("call_id") or ""), name, arguments, WHOLE, late=late)
 
 
-def _other(item: Mapping[str, Any], kind: str, where: str) -> Message:
+def _other(item: Mapping[str, Any], row: Block, kind: str, where: str) -> Message:
     """An item that is carried through untouched."""
-    role = _OTHERS.get(kind, "assistant")
+    role = ROLES[row.roles[0]]
     if kind == "tool_search_output" and item.get("execution") == "client":
         role = "tool"
-    if kind == "image_generation_call" and isinstance(item.get("result"), str):
-        return Message(role, (Media("image", "", item["result"], WHOLE),))
+    if row.media and isinstance(item.get("result"), str):
+        return Message(role, (Media(row.media[0], "", item["result"], WHOLE),))
     nameless = () if kind == "item_reference" else _NAMELESS
     known = {key: value for key, value in item.items() if key not in nameless}
     sealed = known.get("encrypted_content")
     is_sealed = isinstance(sealed, str)
     tokens = sealed_bytes(sealed, _FRAME_BYTES) // _BYTES_PER_TOKEN + 1 if is_sealed else None
-    opens, closes = (str(item.get(of.get(kind, "")) or "") for of in (_OPENS, _CLOSES))
+    opens, closes = (str(item.get(name) or "") for name in (row.opens, row.closes))
     late = kind == "mcp_approval_request"
     part = Opaque(kind, opaque_json(known, where), WHOLE, tokens, opens, closes, late)
     return Message(role, (part,))
@@ -406,27 +377,17 @@ def _with_stream(chunks: Sequence[Any], at: int, text: str) -> list[Any]:
     return new
 
 
-def _with(content: Any, at: int, text: str) -> Any:
+def _with(content: Sequence[Any], at: int, text: str) -> list[Any]:
     """Content with one text shown otherwise; what a part carries beside it stays.
 
     Annotations and log probabilities point into the old text, so they go.
     """
-    if at == WHOLE:
-        return text
     new = list(content)
     if isinstance(new[at], str):
         new[at] = text
         return new
     part = {key: value for key, value in plain(new[at], "part").items() if key != "logprobs"}
-    if part.get("type") not in _SAID:  # media: nothing of it may stand beside the text
-        new[at] = {"type": "input_text", "text": text}
-        return new
     if part.get("annotations"):
         part["annotations"] = []
-    new[at] = {**part, "refusal" if part.get("type") == "refusal" else "text": text}
+    new[at] = replaced(part, PARTS.get(str(part.get("type"))), text, "input_text")
     return new
-
-
-def _first(part: Mapping[str, Any], *names: str) -> str:
-    """The first of these fields that holds text."""
-    return next((part[name] for name in names if isinstance(part.get(name), str)), "")

@@ -15,6 +15,8 @@ import re
 from collections.abc import Sequence
 from typing import Any, TypeAlias
 
+from ullage.wires.block import Block
+from ullage.wires.openai_responses.blocks import CALLERS_OWN, CALLS, ITEMS, OUTPUTS, PARTS, ROLES
 from ullage.wires.rules.problem import Problem, Report, Wire, kind_of, name_in, plain
 
 __all__ = ["Check", "head_problems", "returned_problems", "spared"]
@@ -25,54 +27,10 @@ _Group: TypeAlias = tuple[Wire, list[str], set[str]]
 CALL_ID_LENGTH = 64
 
 _ID = re.compile(r"[a-zA-Z0-9_-]+\Z").match
-_PREFIXES = {
-    "message": "msg_",
-    "reasoning": "rs_",
-    "function_call": "fc_",
-    "custom_tool_call": "ctc_",
-}
-_CALLS = {
-    "function_call": "arguments",
-    "custom_tool_call": "input",
-    "shell_call": "action",
-    "local_shell_call": "action",
-    "apply_patch_call": "operation",
-    "computer_call": None,
-}
-_OUTPUTS = {f"{kind}_output" for kind in _CALLS}
+_PREFIXES = tuple(row.prefix for row in ITEMS.values() if row.prefix)
 _APPROVAL = "mcp_approval_request"
-_ANSWERS = {_APPROVAL: "answer", **dict.fromkeys(_CALLS, "output")}
-_CALLERS_OWN = {
-    "mcp_approval_response",
-    "configuration_update",
-    "additional_tools",
-    "compaction_trigger",
-} | _OUTPUTS
-_ANY_ID = {"item_reference", *_CALLERS_OWN}
-_TEXT = {"input_text": ("text", str)}
-_MEDIA = {"input_image": ("type", str), "input_file": ("type", str)}
-_MEDIA_DATA = {
-    "input_image": ("image_url", "file_id"),
-    "input_file": ("file_data", "file_url", "file_id"),
-}
-_PARTS: dict[str, dict[str, tuple[str, type]]] = {
-    "user": {**_TEXT, **_MEDIA, "input_audio": ("input_audio", dict)},
-    "system": {**_TEXT, **_MEDIA},
-    "developer": {**_TEXT, **_MEDIA},
-    "assistant": {**_TEXT, **_MEDIA, "output_text": ("text", str), "refusal": ("refusal", str)},
-    "output": {**_TEXT, **_MEDIA},
-}
-_NEEDED: dict[str, tuple[tuple[str, type], ...]] = {
-    "reasoning": (("summary", list),),
-    "function_call": (("call_id", str), ("name", str), ("arguments", str)),
-    "custom_tool_call": (("call_id", str), ("name", str), ("input", str)),
-    "compaction": (("encrypted_content", str),),
-    "item_reference": (("id", str),),
-    "program": (("code", str), ("fingerprint", str)),
-    "computer_call_output": (("output", dict),),
-    "apply_patch_call_output": (("status", str),),
-    "local_shell_call_output": (("output", str),),
-}
+_ANY_ID = CALLERS_OWN | {"item_reference"}
+_UNKNOWN = Block("")
 
 
 class Check:
@@ -109,9 +67,9 @@ class Check:
         self._reasoned(item, kind, where)
         self._id(item, kind, where)
         self._shape(item, kind, where)
-        if kind in _CALLS:
+        if kind in CALLS:
             self._call(item, kind, where)
-        elif kind in _OUTPUTS:
+        elif kind in OUTPUTS:
             self._answer(item, kind, where)
         elif kind == _APPROVAL:
             self._ask((kind, str(item.get("id"))), where)
@@ -124,7 +82,8 @@ class Check:
         if not self._count:
             end.add("R0", "input", "at least one item is asked for")
         for (kind, call_id), where in self._open.items():
-            end.add("R1", where, f"the {kind} {call_id[:64]!r} has no {_ANSWERS[kind]} behind it")
+            answer = "answer" if kind == _APPROVAL else "output"
+            end.add("R1", where, f"the {kind} {call_id[:64]!r} has no {answer} behind it")
         if self._waiting:
             end.add("R3", self._waiting, "nothing follows this reasoning")
         return self._report.found + end.found
@@ -134,7 +93,7 @@ class Check:
         if kind == "reasoning":
             self._waiting = self._waiting or where
             return
-        if self._waiting and (kind in _CALLERS_OWN or _is_callers(item, kind)):
+        if self._waiting and (kind in CALLERS_OWN or _is_callers(item, kind)):
             sentence = "the item it was made with does not follow this reasoning"
             self._report.add("R3", self._waiting, sentence)
         self._waiting = None
@@ -146,11 +105,11 @@ class Check:
         if type(name) is not str or not _ID(name):
             self._report.add("R5", f"{where}.id", "the id has characters not allowed in it")
             return
-        prefix = _PREFIXES.get(kind)
-        if prefix is not None:
+        prefix = ITEMS.get(kind, _UNKNOWN).prefix
+        if prefix:
             sentence = f"the id must begin with {prefix!r}"
             self._report.need(name.startswith(prefix), "R5", f"{where}.id", sentence)
-        elif kind not in _ANY_ID and name.startswith(tuple(_PREFIXES.values())):
+        elif kind not in _ANY_ID and name.startswith(_PREFIXES):
             self._report.add("R5", f"{where}.id", "the id is that of an item of another type")
         if name in self._ids:
             self._report.add("R6", f"{where}.id", "an item with this id was sent before")
@@ -199,40 +158,35 @@ class Check:
     # ── shapes ───────────────────────────────────────────────────────────────────────
 
     def _shape(self, item: Wire, kind: str, where: str) -> None:
-        for name, wanted in _NEEDED.get(kind, ()):
-            if not isinstance(item.get(name), wanted):
-                sentence = f"the field {name!r} must be {kind_of(wanted())}"
-                self._report.add("R0", where, sentence)
+        self._report.fields("R0", item, ITEMS.get(kind, _UNKNOWN).needs.items(), where)
         if kind == "message":
             role = name_in(item, "role")
-            if role not in _PARTS or role == "output":
+            if role not in ROLES:
                 self._report.add("R0", f"{where}.role", "no such role in this format")
             else:
                 self._content(item.get("content"), role, f"{where}.content")
         elif kind in ("function_call_output", "custom_tool_call_output"):
-            self._content(item.get("output"), "output", f"{where}.output")
+            self._content(item.get("output"), None, f"{where}.output")
         elif kind == "shell_call_output":
             self._chunks(item.get("output"), f"{where}.output")
 
-    def _content(self, content: Any, role: str, where: str) -> None:
+    def _content(self, content: Any, role: str | None, where: str) -> None:
+        """What somebody said or, where nobody's ``role`` is given, what a tool gave."""
         if type(content) is str:
             return
         if not isinstance(content, list):
             sentence = f"content must be text or a list of parts, and it is {kind_of(content)}"
             self._report.add("R0", where, sentence)
             return
-        allowed = _PARTS[role]
         for index, part in enumerate(content):
-            kind = name_in(part, "type")
-            if kind not in allowed:
+            row = PARTS.get(name_in(part, "type") or "", _UNKNOWN)
+            if not (row.in_result if role is None else role in row.roles):
                 sentence = "a part of this type may not stand here"
                 self._report.add("R0", f"{where}[{index}].type", sentence)
-            elif not isinstance(part.get(allowed[kind][0]), allowed[kind][1]):
-                sentence = f"a part of this type has the field {allowed[kind][0]!r}"
-                self._report.add("R0", f"{where}[{index}]", sentence)
-            elif kind in _MEDIA_DATA and not any(map(part.get, _MEDIA_DATA[kind])):
-                sentence = f"one of {', '.join(_MEDIA_DATA[kind])} is asked for"
-                self._report.add("R0", f"{where}[{index}]", sentence)
+            elif self._report.fields("R0", part, row.needs.items(), f"{where}[{index}]"):
+                sentence = f"one of {', '.join(row.one_of)} is asked for"
+                held = not row.one_of or any(map(part.get, row.one_of))
+                self._report.need(held, "R0", f"{where}[{index}]", sentence)
 
     def _chunks(self, chunks: Any, where: str) -> None:
         for index, chunk in enumerate(chunks if isinstance(chunks, list) else (None,)):
@@ -343,7 +297,7 @@ def _groups(history: list[Any]) -> dict[str, _Group]:
     fresh = False
     for at, item in enumerate(history):
         kind = _type(item)
-        if kind is None or kind in _CALLERS_OWN or _is_callers(item, kind):
+        if kind is None or kind in CALLERS_OWN or _is_callers(item, kind):
             reasoning, fresh = [], False
             continue
         if kind == "reasoning":
@@ -363,5 +317,5 @@ def _id_of(item: Any) -> str:
 def _names(items: list[Any], at: int) -> set[str]:
     """What an item may be known by: its id, and the call_id of a call."""
     item = items[at] if at < len(items) else None
-    call = name_in(item, "call_id") if _type(item) in _CALLS else None
+    call = name_in(item, "call_id") if _type(item) in CALLS else None
     return {name for name in (name_in(item, "id"), call) if name}

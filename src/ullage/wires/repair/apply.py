@@ -48,7 +48,7 @@ from ullage.errors import ConfigError
 from ullage.values.events import Event
 from ullage.values.messages import Reasoning
 from ullage.wires.anthropic import repair as _anthropic
-from ullage.wires.base import Format
+from ullage.wires.format import Format
 from ullage.wires.gemini import repair as _gemini
 from ullage.wires.openai_chat import repair as _openai_chat
 from ullage.wires.openai_responses import repair as _openai_responses

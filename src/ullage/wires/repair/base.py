@@ -20,7 +20,8 @@ from ullage.values.effects import Output
 from ullage.values.events import Event
 from ullage.values.messages import Message
 from ullage.values.notices import aside
-from ullage.wires.base import Format, plain, unmarked
+from ullage.wires.base import plain, unmarked
+from ullage.wires.format import Format
 
 __all__ = [
     "BEGIN",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Iterable
 from typing import Any, TypeAlias
 
 from msgspec import Struct
@@ -50,13 +50,14 @@ class Report:
         if not holds:
             self.add(rule, where, sentence)
 
-    def fields(
-        self, rule: str, thing: Wire, wanted: Collection[tuple[str, type]], where: str
-    ) -> None:
-        """Each of these fields is there with its type, or ``rule`` is broken."""
+    def fields(self, rule: str, thing: Wire, wanted: Iterable[tuple[str, Any]], where: str) -> bool:
+        """Whether each of these fields is there with its type; else ``rule`` is broken."""
+        holds = True
         for name, kind in wanted:
             if not isinstance(thing.get(name), kind):
+                holds = False
                 self.add(rule, where, _lacks(name, kind))
+        return holds
 
 
 def plain(thing: Any) -> Any:
@@ -99,5 +100,6 @@ def kind_of(value: Any) -> str:
     return names.get(type(value), f"a {type(value).__name__}")
 
 
-def _lacks(name: str, kind: type) -> str:
-    return f"the field {name!r} must be {kind_of(kind())}"
+def _lacks(name: str, kind: Any) -> str:
+    kinds = kind if isinstance(kind, tuple) else (kind,)
+    return f"the field {name!r} must be {' or '.join(kind_of(each()) for each in kinds)}"

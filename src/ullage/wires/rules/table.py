@@ -43,7 +43,7 @@ class Rule(Struct, frozen=True, gc=False):
 
 _PERMITS = "it permits, and forbids nothing"
 _DESCRIBES = "it describes, and forbids nothing"
-_BEFORE = "it compares with the requests sent before; see ullage.wires.families"
+_BEFORE = "it compares with the requests sent before; see the FAMILIES of each wire"
 _EDIT = "it is about edits, not requests; the property tests hold it"
 
 # fmt: off

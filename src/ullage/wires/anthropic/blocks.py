@@ -1,0 +1,105 @@
+"""The types of blocks of Anthropic Messages (`provider-rules` §1.A), and what holds for media.
+
+The caller's blocks are held to the fields of the documentation. Types that are not listed are
+carried through.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ullage.values.messages import Role
+from ullage.wires.block import Block, MediaLimits, fields, table
+
+__all__ = ["BLOCKS", "MEDIA", "ROLES", "SERVER", "SERVER_CALLS", "SERVER_RESULTS", "THOUGHTS"]
+
+ROLES: dict[str, Role] = {"user": "user", "assistant": "assistant", "system": "system"}
+
+_USER, _MODEL, _SYSTEM = ("user",), ("assistant",), ("system",)
+_CALL = {"id": str, "name": str, "input": dict}
+_SOURCES = {"base64": ("media_type", "data"), "url": ("url",), "file": ("file_id",)}
+_HELD = {"source": fields("media_type data url file_id")}
+
+
+def _may(names: str = "") -> frozenset[str]:
+    return fields(f"{names} cache_control")
+
+
+def _server_call(kind: str, may: str) -> Block:
+    return Block(kind, roles=_MODEL, needs=_CALL, may=_may(may), by_server=True, opens="id")
+
+
+def _server_result(name: str, content: Any = (list, dict)) -> Block:
+    """What a tool of the server's gave."""
+    needs = {"tool_use_id": str, "content": content}
+    may = _may("caller is_error")
+    kind = f"{name}_tool_result"
+    return Block(kind, roles=_MODEL, needs=needs, may=may, by_server=True, closes="tool_use_id")
+
+
+# fmt: off
+BLOCKS = table(
+    Block("message", "message", carried=fields("content")),
+    Block("text", "text", "text", roles=(*_USER, *_MODEL, *_SYSTEM), in_result=True,
+          needs={"text": str}, may=_may("citations"), edited="a text", carried=fields("text")),
+    Block("image", "media", roles=_USER, in_result=True, needs={"source": dict},
+          may=_may("transformations"), inner={"source": _SOURCES}, edited="a text",
+          carried=fields("source"), within=_HELD, media=("image",)),
+    Block("document", "media", roles=_USER, in_result=True, needs={"source": dict},
+          may=_may("title context citations"), edited="a text",
+          inner={"source": {**_SOURCES, "text": ("media_type", "data"), "content": ("content",)}},
+          carried=fields("source title"), within=_HELD, media=("document",)),
+    Block("search_result", roles=_USER, in_result=True, edited="a text",
+          needs={"source": str, "title": str, "content": list}, may=_may("citations"),
+          not_null=fields("citations")),
+    Block("container_upload", roles=_USER, needs={"file_id": str}, may=_may()),
+    Block("thinking", "reasoning", "thinking", roles=_MODEL,
+          needs={"thinking": str, "signature": str}),
+    Block("redacted_thinking", "reasoning", roles=_MODEL, needs={"data": str}),
+    Block("tool_use", "call", "input", roles=_MODEL, needs=_CALL, may=_may("caller toolset_name"),
+          not_null=fields("caller"), carried=fields("name input")),
+    Block("tool_result", "result", "content", roles=_USER, needs={"tool_use_id": str},
+          may=_may("content is_error toolset_name"), not_null=fields("is_error"),
+          carried=fields("tool_use_id content is_error")),
+    Block("tool_reference", in_result=True, needs={"tool_name": str}, may=_may(), edited="a text"),
+    Block("browser_state", in_result=True, needs={"tabs": list}, may=_may("state_changes"),
+          edited="a text"),
+    Block("tool_addition", roles=_SYSTEM, needs={"tool": dict}, may=_may()),
+    Block("tool_removal", roles=_SYSTEM, needs={"tool": dict}, may=_may()),
+    _server_call("server_tool_use", "caller"),
+    _server_call("mcp_tool_use", "server_name"),
+    _server_result("mcp", object),
+    _server_result("web_search"),
+    _server_result("web_fetch"),
+    _server_result("code_execution"),
+    _server_result("bash_code_execution"),
+    _server_result("text_editor_code_execution"),
+    _server_result("tool_search"),
+    _server_result("advisor"),
+    Block("mcp_tool_listing", roles=_MODEL, needs={"mcp_server_name": str, "tools": list},
+          by_server=True),
+    Block("fallback", roles=_MODEL, needs={"from": dict, "to": dict}, may=fields("trigger"),
+          by_server=True),
+    Block("compaction", roles=(*_USER, *_MODEL), unknown="A22",
+          may=_may("content encrypted_content signature tool_changes")),
+)
+# fmt: on
+"""Every type by its name."""
+
+SERVER_CALLS = frozenset(row.kind for row in BLOCKS.values() if row.opens)
+SERVER_RESULTS = frozenset(row.kind for row in BLOCKS.values() if row.closes)
+SERVER = "server "
+"""Before the id of such a call and of its result, where calls and results are paired."""
+
+THOUGHTS = frozenset(row.kind for row in BLOCKS.values() if row.becomes == "reasoning")
+
+MEDIA = MediaLimits(
+    images=600,
+    images_small_window=100,
+    small_window_tokens=200_000,
+    side_px=8_000,
+    many_images=20,
+    many_side_px=2_000,
+    image_bytes=10_000_000,
+)
+"""A25 and the table of blocks."""

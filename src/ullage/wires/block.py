@@ -1,0 +1,221 @@
+"""What is known of one type of block, item or part: a row that every reader of a wire shares.
+
+    parse      what it becomes, which field holds its text, which ids it opens and closes
+    edit       what may take its place when its text is replaced
+    rules      who may say it, whether a tool's result may hold it, and its fields
+    convert    which fields are carried into another wire; any other is named as lost
+    media      which kinds it holds
+
+Each wire lists its rows in ``blocks.py`` of its folder. The tests ask for an example of each row,
+and of every type that the vendors' SDKs know for a row.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any, Literal, TypeAlias
+
+import msgspec
+from msgspec import Struct
+
+from ullage.errors import FormatError, UnsupportedPart
+from ullage.values.messages import Media
+from ullage.wires.base import MARKERS, block_at, optional_text_at, plain
+
+__all__ = [
+    "Block",
+    "Blocks",
+    "Kind",
+    "MediaLimits",
+    "arguments_of",
+    "cannot_edit",
+    "fields",
+    "media_in_results",
+    "replaced",
+    "sound_at",
+    "table",
+    "without_medium",
+]
+
+_loads = msgspec.json.Decoder().decode
+Kind: TypeAlias = Literal["image", "document", "audio"]
+Becomes: TypeAlias = Literal["text", "media", "call", "result", "reasoning", "opaque", "message"]
+
+
+class Block(Struct, frozen=True, gc=False):
+    """One type of a wire.
+
+    Attributes:
+        kind: its name on the wire.
+        becomes: what it is read as (`ullage.values.messages`); ``"message"`` if it holds others.
+        text: the field that holds its text, or the arguments of a call.
+        roles: of the messages it may stand in.
+        in_result: whether the result of a tool may hold it.
+        needs: fields it must have, with their types.
+        one_of: of these it must have one.
+        may: fields it may have besides.
+        not_null: of all its fields those that may be left out but are never null.
+        inner: of a field that holds an object of several types, the fields each type needs.
+        by_server: whether the server makes it. It goes back as it came and may be newer than
+            the row, so that of its unknown fields only a null is refused: nulls are what writing
+            a block through a type of one's own adds.
+        unknown: the rule that a field breaks which the row does not have, where it is another
+            than for most types of the wire.
+        edited: what becomes of it when its text is replaced: the text stands in its field, or a
+            block of text in its place; ``""`` if neither would be legal.
+        carried: the fields a conversion carries; None if it can carry nothing of it.
+        within: the same of the objects that stand in its fields.
+        media: the kinds of media it holds.
+        opens: the field with the id under which something behind it belongs to it.
+        closes: the field with the id of what it belongs to.
+        prefix: how an id begins that the server gave it.
+    """
+
+    kind: str
+    becomes: Becomes = "opaque"
+    text: str = ""
+    roles: tuple[str, ...] = ()
+    in_result: bool = False
+    needs: Mapping[str, Any] = {}
+    one_of: tuple[str, ...] = ()
+    may: frozenset[str] = frozenset()
+    not_null: frozenset[str] = frozenset()
+    inner: Mapping[str, Mapping[str, tuple[str, ...]]] = {}
+    by_server: bool = False
+    unknown: str = ""
+    edited: Literal["its field", "a text", ""] = ""
+    carried: frozenset[str] | None = None
+    within: Mapping[str, frozenset[str]] = {}
+    media: tuple[Kind, ...] = ()
+    opens: str = ""
+    closes: str = ""
+    prefix: str = ""
+
+    def unknown_fields(self, block: Mapping[str, Any]) -> list[str]:
+        """The fields of a block that its row does not have, or not as null."""
+        found = []
+        for name, value in block.items():
+            if name == "type" or name in self.needs:
+                continue
+            if name in self.may:
+                is_known = value is not None or name not in self.not_null
+            else:
+                is_known = self.by_server and value is not None
+            if not is_known:
+                found.append(name)
+        return found
+
+
+def fields(names: str) -> frozenset[str]:
+    """A set of names of fields, from a text with spaces between."""
+    return frozenset(names.split())
+
+
+Blocks: TypeAlias = Mapping[str, Block]
+
+
+def table(*rows: Block) -> Blocks:
+    """Rows by the name of their type."""
+    return {row.kind: row for row in rows}
+
+
+def cannot_edit(kind: object, what: str = "stands as it came or not at all") -> UnsupportedPart:
+    """The error for an edit that would not be legal."""
+    return UnsupportedPart(
+        f"a part of type {str(kind)[:64]!r}",
+        f"it {what}",
+        "Leave it out with its message, or edit another part.",
+    )
+
+
+def replaced(block: Mapping[str, Any], row: Block | None, text: str, say: str) -> dict[str, Any]:
+    """A block that shows another text, and its cache marker.
+
+    Args:
+        block: as it stands on the wire.
+        row: of its type, None if that is not known.
+        text: what it shows.
+        say: the type of a block of text where it stands.
+
+    Raises:
+        UnsupportedPart: nothing but the block itself may stand there.
+    """
+    if row is not None and row.edited == "its field":
+        return {**block, row.text: text}
+    if row is not None and row.edited == "a text":
+        kept = {key: block[key] for key in MARKERS if block.get(key) is not None}
+        return {"type": say, "text": text, **kept}
+    raise cannot_edit(block.get("type"))
+
+
+def arguments_of(text: str) -> dict[str, Any]:
+    """The arguments of a call from their text. Raises FormatError if it is no JSON object."""
+    try:
+        found = _loads(text)
+    except (msgspec.DecodeError, RecursionError):
+        found = None
+    if isinstance(found, dict):
+        return found
+    raise FormatError("arguments", "not a JSON object", "Replace arguments by a JSON object.")
+
+
+# ── media ────────────────────────────────────────────────────────────────────────────────
+
+
+class MediaLimits(Struct, frozen=True, kw_only=True, gc=False):
+    """How many images of one request a wire takes, and how large: None where no page says so.
+
+    Attributes:
+        images: most images.
+        images_small_window: the same for models of ``small_window_tokens`` or less.
+        small_window_tokens: see there.
+        side_px: longest side of an image.
+        many_images: from more images than this on, ``many_side_px`` is the longest side.
+        many_side_px: see there.
+        image_bytes: most bytes of one image, decoded.
+    """
+
+    images: int
+    images_small_window: int
+    small_window_tokens: int
+    side_px: int
+    many_images: int
+    many_side_px: int
+    image_bytes: int
+
+
+def sound_at(part: Mapping[str, Any], at: int, where: str) -> Media:
+    """An ``input_audio`` part of OpenAI's. Raises FormatError naming the path below ``where``."""
+    sound = plain(part.get("input_audio") or {}, f"{where}.input_audio")
+    form, data = (
+        optional_text_at(sound.get(name), f"{where}.input_audio.{name}")
+        for name in ("format", "data")
+    )
+    return Media("audio", form, data, at, block=block_at(part, where))
+
+
+def media_in_results(blocks: Iterable[Block]) -> frozenset[Kind]:
+    """The kinds of media that the result of a tool may hold."""
+    return frozenset(kind for row in blocks if row.in_result for kind in row.media)
+
+
+def without_medium(blocks: Blocks, content: object, text: str) -> str | None:
+    """What the result of a tool says instead of a medium that it may not hold.
+
+    Args:
+        blocks: of the format of the result.
+        content: what was recalled, a part.
+        text: what the result says beside it.
+
+    Returns:
+        ``text`` and why the medium is not there; None if it is none, or may stand there.
+    """
+    if not isinstance(content, Media) or content.kind in media_in_results(blocks.values()):
+        return None
+    return (
+        f"{text}\n[not shown: a tool result of this format cannot hold {_NAMES[content.kind]}. "
+        "It is whole in the caller's history and can be sent in a user message.]"
+    )
+
+
+_NAMES = {"image": "an image", "document": "a document", "audio": "a sound"}

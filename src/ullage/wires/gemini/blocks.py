@@ -1,0 +1,60 @@
+"""The parts of Gemini's contents (`provider-rules` §1.D): each is the one field that holds data.
+
+Names are the wire's; a part may have them in the SDK's spelling.
+"""
+
+from __future__ import annotations
+
+from ullage.values.messages import Role
+from ullage.wires.block import Block, fields, table
+
+__all__ = ["BLOCKS", "KNOWN", "PARTS", "ROLES"]
+
+ROLES: dict[str, Role] = {"user": "user", "model": "assistant", "function": "tool"}
+
+_USER, _MODEL = ("user", "function"), ("model",)
+_ANYONE = (*_USER, *_MODEL)
+
+
+def _blob(kind: str, holds: str) -> Block:
+    """A medium, by its data or by its address."""
+    within = {kind: fields(f"mimeType displayName {holds}")}
+    return Block(
+        kind,
+        "media",
+        roles=_ANYONE,
+        in_result=True,
+        needs={holds: object},
+        edited="a text",
+        carried=fields(kind),
+        within=within,
+        media=("image", "audio", "document"),
+    )
+
+
+# fmt: off
+PARTS = table(
+    Block("text", "text", "text", roles=_ANYONE, edited="its field", carried=fields("text")),
+    _blob("inlineData", "data"),
+    _blob("fileData", "fileUri"),
+    Block("functionCall", "call", "args", roles=_MODEL, needs={"name": str},
+          carried=fields("functionCall"), within={"functionCall": fields("name args")}),
+    Block("functionResponse", "result", "response", roles=_USER,
+          needs={"name": str, "response": dict}, carried=fields("functionResponse"),
+          within={"functionResponse": fields("name response parts")}),
+    Block("executableCode", roles=_ANYONE),
+    Block("codeExecutionResult", roles=_ANYONE),
+    Block("toolCall", roles=_ANYONE),
+    Block("toolResponse", roles=_ANYONE),
+)
+# fmt: on
+"""Every field with data; of those with an object ``needs`` is what the object must have."""
+
+BLOCKS = {**PARTS, **table(Block("message", "message", carried=fields("parts")))}
+
+_BESIDE = (
+    "thought thoughtSignature mediaResolution mediaProcessing audioTranscription partMetadata"
+    " videoMetadata audioMetadata documentMetadata speechMetadata spreadsheetMetadata"
+)
+KNOWN = fields(_BESIDE).union(PARTS)
+"""Every field a part may have, those that say more of the data included."""

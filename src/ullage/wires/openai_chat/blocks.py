@@ -1,0 +1,79 @@
+"""What stands in a message of Chat Completions (`provider-rules` §1.B): parts, calls, fields.
+
+Parts stand in ``content``, calls in ``tool_calls``, and what an assistant message has beside them
+is a field of its own.
+"""
+
+from __future__ import annotations
+
+from ullage.values.messages import Role
+from ullage.wires.block import Block, Kind, fields, table
+
+__all__ = ["BLOCKS", "CALLS", "FIELDS", "PARTS", "ROLES", "THOUGHTS"]
+
+ROLES: dict[str, Role] = {
+    "system": "system",
+    "developer": "system",
+    "user": "user",
+    "assistant": "assistant",
+    "tool": "tool",
+    "function": "tool",
+}
+
+_USER, _MODEL = ("user",), ("assistant",)
+_THOUGHTS = "reasoning_content reasoning reasoning_details"
+
+_SPOKEN = "content tool_calls audio function_call refusal"
+
+
+def _call(kind: str, text: str) -> Block:
+    return Block(
+        kind,
+        "call",
+        text,
+        roles=_MODEL,
+        carried=fields(kind),
+        within={kind: fields(f"name {text}")},
+    )
+
+
+def _medium(kind: str, medium: Kind, names: str) -> Block:
+    return Block(
+        kind,
+        "media",
+        roles=_USER,
+        needs={kind: dict},
+        edited="a text",
+        carried=fields(kind),
+        within={kind: fields(names)},
+        media=(medium,),
+    )
+
+
+# fmt: off
+PARTS = table(
+    Block("text", "text", "text", roles=("system", "developer", "tool", *_MODEL, *_USER),
+          in_result=True, needs={"text": str}, edited="a text", carried=fields("text")),
+    Block("refusal", "text", "refusal", roles=_MODEL, needs={"refusal": str}, edited="its field",
+          carried=fields("refusal")),
+    _medium("image_url", "image", "url detail"),
+    _medium("input_audio", "audio", "data format"),
+    _medium("file", "document", "file_id file_data filename"),
+)
+CALLS = table(_call("function", "arguments"), _call("custom", "input"))
+FIELDS = table(
+    Block("audio", roles=_MODEL),
+    Block("function_call", roles=_MODEL),
+    *(Block(name, "reasoning", roles=_MODEL) for name in _THOUGHTS.split()),
+)
+"""Fields that are carried through: what was said aloud is an id."""
+BLOCKS = {**PARTS, **CALLS, **FIELDS, **table(
+    Block("message", "message", carried=fields(f"{_SPOKEN} {_THOUGHTS}")),
+    Block("tool", "result", roles=("tool",), needs={"tool_call_id": str},
+          carried=fields("content tool_call_id name")),
+)}
+"""Every type by its name; ``tool`` is a message of that role."""
+# fmt: on
+
+THOUGHTS = fields(_THOUGHTS)
+"""The same thought in the words of several servers; the last may hold it sealed."""

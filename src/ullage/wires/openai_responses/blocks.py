@@ -1,0 +1,105 @@
+"""The items of Responses, and the parts that stand in them (`provider-rules` §1.C).
+
+Items that hold nothing we edit (server tools, compaction, references, programs) are carried
+through untouched. So is an item of a type that is not listed; it speaks as the assistant.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ullage.values.messages import Role
+from ullage.wires.block import Block, fields, table
+
+__all__ = ["BLOCKS", "CALLERS_OWN", "CALLS", "ITEMS", "OUTPUTS", "PARTS", "ROLES"]
+
+ROLES: dict[str, Role] = {
+    "user": "user",
+    "assistant": "assistant",
+    "system": "system",
+    "developer": "system",
+}
+
+_EVERYONE = ("user", "system", "developer", "assistant")
+_MODEL = ("assistant",)
+
+
+def _text(kind: str, field: str = "text", **more: Any) -> Block:
+    """Text under a field of its own."""
+    needs = {field: str}
+    return Block(
+        kind, "text", field, needs=needs, edited="its field", carried=fields(field), **more
+    )
+
+
+def _opaque(kind: str, role: Role = "assistant", **more: Any) -> Block:
+    """An item that is carried through."""
+    return Block(kind, roles=(role,), **more)
+
+
+def _output(kind: str, **more: Any) -> Block:
+    """What the caller's tool answered."""
+    return Block(kind, "result", "output", roles=("tool",), **more)
+
+
+# fmt: off
+PARTS = table(
+    _text("input_text", roles=_EVERYONE, in_result=True),
+    _text("output_text", roles=_MODEL),
+    _text("text"),
+    _text("refusal", "refusal", roles=_MODEL),
+    Block("input_image", "media", roles=_EVERYONE, in_result=True, one_of=("image_url", "file_id"),
+          edited="a text", carried=fields("image_url file_id detail"), media=("image",)),
+    Block("input_file", "media", roles=_EVERYONE, in_result=True, edited="a text",
+          one_of=("file_data", "file_url", "file_id"), media=("document",),
+          carried=fields("file_data file_id file_url filename")),
+    Block("input_audio", "media", roles=("user",), needs={"input_audio": dict}, edited="a text",
+          carried=fields("input_audio"), within={"input_audio": fields("data format")},
+          media=("audio",)),
+    Block("computer_screenshot"),
+)
+ITEMS = table(
+    Block("message", "message", carried=fields("content phase"), prefix="msg_"),
+    Block("reasoning", "reasoning", roles=_MODEL, needs={"summary": list}, prefix="rs_"),
+    Block("function_call", "call", "arguments", roles=_MODEL, prefix="fc_",
+          needs={"call_id": str, "name": str, "arguments": str},
+          carried=fields("call_id name arguments async")),
+    Block("custom_tool_call", "call", "input", roles=_MODEL, prefix="ctc_",
+          needs={"call_id": str, "name": str, "input": str},
+          carried=fields("call_id name input")),
+    _output("function_call_output", carried=fields("call_id output name")),
+    _output("custom_tool_call_output", carried=fields("call_id output name")),
+    _output("computer_call_output", needs={"output": dict}),
+    _output("local_shell_call_output", needs={"output": str}),
+    _output("shell_call_output"),
+    _output("apply_patch_call_output", needs={"status": str}),
+    _opaque("computer_call", opens="call_id"),
+    _opaque("local_shell_call", opens="call_id"),
+    _opaque("shell_call", opens="call_id"),
+    _opaque("apply_patch_call", opens="call_id"),
+    _opaque("web_search_call"),
+    _opaque("file_search_call"),
+    _opaque("code_interpreter_call"),
+    Block("image_generation_call", "media", roles=_MODEL, media=("image",)),
+    _opaque("tool_search_call", opens="call_id"),
+    _opaque("tool_search_output", closes="call_id"),
+    _opaque("mcp_list_tools"),
+    _opaque("mcp_call"),
+    _opaque("mcp_approval_request", opens="id"),
+    _opaque("mcp_approval_response", "user", closes="approval_request_id"),
+    _opaque("program", opens="call_id", needs={"code": str, "fingerprint": str}),
+    _opaque("program_output", closes="call_id"),
+    _opaque("additional_tools", "system"),
+    _opaque("configuration_update", "system"),
+    _opaque("compaction", needs={"encrypted_content": str}),
+    _opaque("compaction_trigger", "user"),
+    _opaque("item_reference", needs={"id": str}),
+)
+# fmt: on
+BLOCKS = {**PARTS, **ITEMS}
+"""Every type by its name."""
+
+OUTPUTS = frozenset(row.kind for row in ITEMS.values() if row.becomes == "result")
+CALLS = frozenset(kind.removesuffix("_output") for kind in OUTPUTS)
+CALLERS_OWN = frozenset(row.kind for row in ITEMS.values() if row.roles not in ((), _MODEL))
+"""The items, but for messages, that the caller makes."""

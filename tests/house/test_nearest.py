@@ -1,0 +1,133 @@
+"""Each module has a test file near it: of its name, or the one that is named here.
+
+The nearest test file is where a fault in a module is noticed in seconds. Where a file of the
+module's own name would say less than the file of its kind, the row below says which that is.
+"""
+
+from fnmatch import fnmatch
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+SRC, TESTS = ROOT / "src" / "ullage", ROOT / "tests"
+MODULES = sorted(
+    file.relative_to(SRC).as_posix() for file in SRC.rglob("*.py") if file.name != "__init__.py"
+)
+
+NEAREST = {
+    "on_demand.py": "house/test_on_demand.py",
+    # what commands share is tried by the commands
+    "cli/_*.py": "cli/test_replay.py",
+    "cli/fit.py": "cli/test_fit_and_read.py",
+    "cli/read.py": "cli/test_fit_and_read.py",
+    "cli/grep.py": "cli/test_fit_and_read.py",
+    "history/builder.py": "history/test_window.py",
+    # the transcript asks who answers whom, the memo what a caller changed
+    "history/pairing.py": "history/test_transcript.py",
+    "history/snapshots.py": "turn/test_memo.py",
+    # these run in Google ADK, in an environment of its own
+    "integrations/adk/*.py": "integrations/adk/test_limits.py",
+    "loop/drive.py": "loop/test_turn.py",
+    "loop/steps.py": "loop/test_turn.py",
+    "loop/services.py": "presets/test_three_layer_service.py",
+    "loop/conversation/_async.py": "loop/test_conversation_async.py",
+    "loop/conversation/*.py": "loop/test_conversation.py",
+    "presets/_settings.py": "presets/test_multi_stage.py",
+    "presets/output_compaction.py": "presets/test_compaction.py",
+    "recall/pattern.py": "recall/test_grep.py",
+    "recall/automaton.py": "recall/test_grep.py",
+    # a run read, replayed and summed up
+    "replay/readers/*.py": "replay/test_readers.py",
+    "replay/reading.py": "replay/evidence/test_refs.py",
+    "replay/record.py": "replay/test_recorded.py",
+    "replay/gates.py": "replay/test_run.py",
+    "replay/boundaries.py": "replay/test_run.py",
+    "replay/sessions.py": "replay/test_run.py",
+    "replay/rewire.py": "replay/test_four_wires.py",
+    "replay/trace.py": "replay/test_tracer.py",
+    "replay/report/album.py": "replay/test_report.py",
+    "replay/compare/*.py": "replay/compare/test_table.py",
+    "replay/cost/prefix.py": "replay/cost/test_cache.py",
+    "replay/evidence/story.py": "replay/evidence/test_demands.py",
+    # both sessions, by what they promise
+    "session/core.py": "session/test_state.py",
+    "session/session.py": "session/test_state.py",
+    "session/aio.py": "session/test_ahead.py",
+    "session/drivers.py": "session/test_bad_stores.py",
+    "session/refusals.py": "loop/test_overflow_recovery.py",
+    "session/streams.py": "session/test_call.py",
+    "session/view.py": "session/test_workers.py",
+    "spend/allowance.py": "spend/test_budget.py",
+    "spend/metrics.py": "presets/test_three_layer_service.py",
+    # shared by several stages, and seen in the conversations of those
+    "stages/default.py": "stages/test_policy.py",
+    "stages/essentials.py": "turn/test_filling.py",
+    "stages/facts.py": "stages/test_account.py",
+    "stages/flatten.py": "turn/test_filling.py",
+    "stages/runs.py": "stages/test_compact.py",
+    "stages/ranges.py": "stages/test_compact.py",
+    "stages/shorten.py": "stages/test_truncate.py",
+    "stages/standing.py": "stages/test_standing_summary.py",
+    "stages/summary.py": "stages/test_compact.py",
+    # the store contract, by the store that keeps everything
+    "stores/_conversation*.py": "stores/test_conversations.py",
+    "stores/_place.py": "stores/test_open.py",
+    "stores/_*.py": "stores/test_sqlite.py",
+    "summarise/*.py": "summarise/test_summarise.py",
+    "testing/*.py": "testing/test_stores.py",
+    "tokens/estimate.py": "tokens/test_calibrate.py",
+    "tokens/exact.py": "tokens/test_counters.py",
+    "tokens/weights.py": "tokens/test_calibrate.py",
+    "tokens/models.py": "tokens/test_counters.py",
+    "tokens/images.py": "tokens/test_media.py",
+    "tokens/payload.py": "tokens/test_media.py",
+    # the steps of a turn, as effects
+    "turn/rendering.py": "turn/test_work.py",
+    "turn/request.py": "session/test_malformed.py",
+    "turn/terms.py": "session/test_upgrades.py",
+    "turn/*.py": "turn/test_engine.py",
+    "values/briefs.py": "turn/test_filling.py",
+    "values/effects.py": "turn/test_engine.py",
+    "values/messages.py": "history/test_canon.py",
+    "values/toolset.py": "recall/test_specs.py",
+    # a wire is a folder, and what is asked of it is the same of all: one file a question
+    "wires/*/rules*.py": "wires/test_rule_examples.py",
+    "wires/rules/*.py": "wires/test_rules.py",
+    "wires/*/repair*.py": "wires/test_repair.py",
+    "wires/repair/growth.py": "wires/test_growth.py",
+    "wires/repair/*.py": "wires/test_repair.py",
+    "wires/repaired.py": "wires/test_repair.py",
+    "wires/convert/*.py": "wires/test_convert.py",
+    "wires/overflow/*.py": "wires/test_overflow.py",
+    "wires/gemini/*.py": "wires/test_gemini.py",
+    "wires/openai_responses/*.py": "wires/test_openai_responses.py",
+    "wires/*/*.py": "wires/test_wire.py",
+    "wires/usages.py": "wires/test_usage_golden.py",
+    "wires/reported.py": "wires/test_reported.py",
+    "wires/streams.py": "wires/test_usage_golden.py",
+    "wires/judge.py": "wires/test_rules.py",
+    "wires/schemas.py": "wires/test_counted.py",
+    "wires/sizes.py": "wires/test_counted.py",
+    "wires/media.py": "wires/test_media_limits.py",
+    "wires/models.py": "wires/test_convert_models.py",
+    "wires/*.py": "wires/test_wire.py",
+}
+
+
+def own_of(module):
+    folder, _, name = module.rpartition("/")
+    return f"{folder}/test_{name.lstrip('_')}".lstrip("/")
+
+
+def nearest_of(module):
+    if (TESTS / own_of(module)).exists():
+        return own_of(module)
+    return next((file for pattern, file in NEAREST.items() if fnmatch(module, pattern)), None)
+
+
+@pytest.mark.parametrize("module", MODULES)
+def test_a_module_has_a_nearest_test_file(module):
+    nearest = nearest_of(module)
+    assert nearest is not None, f"write tests/{own_of(module)}, or name the nearest in {__file__}"
+    assert (TESTS / nearest).exists(), nearest
