@@ -12,7 +12,7 @@ from msgspec.structs import replace
 
 from lab.replay.adversaries import ADVERSARIES
 from lab.replay.compare.comparison import compared
-from lab.replay.compare.service import SERVICE_TOLD, Service, service_of, service_table
+from lab.replay.compare.service import SERVICE_NOTES, Service, service_of, service_table
 from lab.replay.compare.standings import curves_table, standings_table
 from lab.replay.frame import FRAMES, ORACLE
 from lab.replay.framed import FRAME_NAMES
@@ -77,7 +77,7 @@ def _tell(asked: users.Asked, found: users.Found) -> None:
             {"policy": policy, "room": room, "service": service}
             for (policy, room), service in services.items()
         ]
-        print_json(users.told_of(found) | {"compared": comparison, "services": sums})
+        print_json(users.json_of(found) | {"compared": comparison, "services": sums})
         return
     console = users.show(found)
     console.print(standings_table(users.totals_of(found), comparison, services))
@@ -86,7 +86,7 @@ def _tell(asked: users.Asked, found: users.Found) -> None:
     for (policy, room), service in services.items():
         console.print(service_table(f"{policy} · {label_of(room)} at full service", service))
     if services:
-        console.print(SERVICE_TOLD, style="dim", highlight=False)
+        console.print(SERVICE_NOTES, style="dim", highlight=False)
 
 
 def _services(found: Iterable[Tried]) -> dict[tuple[str, Room], Service]:

@@ -120,7 +120,7 @@ def test_foreign_files_of_a_folder_are_named_and_no_loss(tmp_path, good):
     assert skipped(ran) == ["skipped notes.md line 1: is not JSON"]
 
 
-def test_what_was_mended_is_no_loss(tmp_path):
+def test_what_was_repaired_is_no_loss(tmp_path):
     told_of = {"role": "assistant", "content": "", "tool_calls": []}
     history = [{"role": "user", "content": "go"}, told_of | {"content": "yes"}]
     stray = {"role": "tool", "content": "x", "tool_call_ids": ["gone"]}

@@ -138,10 +138,10 @@ def test_calls_and_results_are_paired_and_what_cannot_be_is_told(tmp_path):
         *(("a", True), ("b", False)),
     ]
     assert damage == [
-        (3, "a result without its call is left out", "mended"),
-        (7, "a second result of one call is left out", "mended"),
-        (8, "the last reply has calls without results, left out", "mended"),
-        (4, "a call without a result is answered by a short error", "mended"),
+        (3, "a result without its call is left out", "repaired"),
+        (7, "a second result of one call is left out", "repaired"),
+        (8, "the last reply has calls without results, left out", "repaired"),
+        (4, "a call without a result is answered by a short error", "repaired"),
     ]
 
 

@@ -85,7 +85,7 @@ def test_usage_without_counts_or_place_is_left_out(tmp_path):
     assert run.usage == {}
 
 
-def test_a_broken_history_is_not_mended(tmp_path):
+def test_a_broken_history_is_not_repaired(tmp_path):
     broken = [
         {"role": "user", "content": "go"},
         {"role": "tool", "tool_call_id": "c", "content": "x"},

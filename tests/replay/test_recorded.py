@@ -50,7 +50,7 @@ def test_every_history_and_every_prefix_before_a_reply_is_legal(file):
     assert runs
     assert set(broken) <= KNOWN
     assert {d.problem for d in damage} <= MENDED
-    assert all(d.grade == "mended" for d in damage)
+    assert all(d.grade == "repaired" for d in damage)
 
 
 def _is_reply(run, at):

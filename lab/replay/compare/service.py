@@ -11,7 +11,7 @@ from lab.replay.service import Counts, Serviced, cost_usd
 from ullage.replay.compare.columns import percent, table_with
 from ullage.replay.compare.spread import Spread, spread_of
 
-__all__ = ["SERVICE_TOLD", "Service", "service_of", "service_table"]
+__all__ = ["SERVICE_NOTES", "Service", "service_of", "service_table"]
 
 
 class Service(Counts, frozen=True, kw_only=True):
@@ -58,7 +58,7 @@ _HEADINGS = (
     *("misses", "refs\nopened", "wrong", "tools\ncalled again", "failed\ncalls"),
 )
 
-SERVICE_TOLD = (
+SERVICE_NOTES = (
     "full service: every value that was needed and not in view is paid for: a call of a recall\n"
     "tool and its page, refs that did not hold it (wrong), or the tool called again; a call\n"
     "fails where nothing could serve it"

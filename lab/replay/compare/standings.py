@@ -27,7 +27,7 @@ def standings_table(
         services: what full service comes to, by policy and room, where it was asked for.
     """
     points = {(point.policy, point.room): point for point in comparison.points}
-    table = table_with("beside each other", ("policy",), _HEADINGS, told=_TOLD)
+    table = table_with("beside each other", ("policy",), _HEADINGS, notes=_NOTES)
     for row in rows:
         point, service = points[row.policy, row.room], services.get((row.policy, row.room))
         usd = next(iter(service.usd.values()), None) if service else None
@@ -48,7 +48,7 @@ _HEADINGS = (
     *("budget", "full\nservice", "failed\ncalls", "skill"),
     *("visible\nto first", "cost\nto first"),
 )
-_TOLD = (
+_NOTES = (
     "full service: with every miss paid for · skill: 0 is as good as recency, 1 as an oracle",
     "to first: percentage points beside the first policy, and where 95 in 100 drawings lie",
 )
@@ -63,12 +63,12 @@ def _interval(found: Interval | None) -> str:
 
 def curves_table(curves: Sequence[Curve]) -> Table:
     """The policies over several budgets."""
-    told = (
+    notes = (
         "AUC: the mean of what is visible over the budgets · hypervolume: of tokens and visible",
         "together, the larger the better",
     )
     headings = ("budgets", "runs", "AUC", "to first", "hypervolume", "at full service")
-    table = table_with("over several budgets", ("policy",), headings, told=told)
+    table = table_with("over several budgets", ("policy",), headings, notes=notes)
     for curve in curves:
         service = curve.service_hypervolume
         table.add_row(

@@ -15,7 +15,7 @@ from ullage.errors import FormatError
 from ullage.replay.many import Wanted
 from ullage.replay.readers import Damage, Run, read, size_of
 
-__all__ = ["Choice", "told"]
+__all__ = ["Choice", "damage_lines"]
 
 
 class Choice(Struct, frozen=True, kw_only=True):
@@ -68,7 +68,7 @@ def _quietly(
         foreign = found.grade == "foreign" and is_named
         damage.append(replace(found, grade="skipped") if foreign else found)
 
-    with suppress(FormatError):  # no run in it: every such file has told why
+    with suppress(FormatError):  # no run in it: every such file has said why
         yield from read(file, on_damage=note, progress=progress)
 
 
@@ -76,13 +76,13 @@ def _note(read_so_far: list[int], start: int, here: int) -> None:
     read_so_far[0] = start + here
 
 
-def told(damage: list[Damage]) -> Iterator[str]:
-    """A line for each loss, and one for all places of a file that were mended alike."""
-    mended = Counter((d.file, d.problem) for d in damage if d.grade == "mended")
+def damage_lines(damage: list[Damage]) -> Iterator[str]:
+    """A line for each loss, and one for all places of a file that were repaired alike."""
+    repaired = Counter((d.file, d.problem) for d in damage if d.grade == "repaired")
     for found in damage:
         place = f"{found.file} line {found.line}" if found.line else found.file
-        if found.grade != "mended":
+        if found.grade != "repaired":
             yield f"skipped {place}: {found.problem}"
-        elif count := mended.pop((found.file, found.problem), 0):
+        elif count := repaired.pop((found.file, found.problem), 0):
             more = f" and {count - 1:,} more" if count > 1 else ""
             yield f"read all the same {place}{more}: {found.problem}"

@@ -18,12 +18,12 @@ from ullage.cli._judging import budget_option, floor_option, floors_of
 from ullage.cli._options import json_option, print_json
 from ullage.cli._page import command_of, write_page
 from ullage.cli._prices import price_option, profiles_of
-from ullage.cli._runs import Choice, told
+from ullage.cli._runs import Choice, damage_lines
 from ullage.errors import FormatError
 from ullage.presets import NAMES
 from ullage.replay.budgets import label_of
 from ullage.replay.compare.beside import cost_table, evidence_table
-from ullage.replay.compare.charges import CHARGES_TOLD, charges_table
+from ullage.replay.compare.charges import CHARGES_NOTES, charges_table
 from ullage.replay.compare.cheapest import cheapest_of
 from ullage.replay.compare.columns import WIDTH
 from ullage.replay.compare.floors import Floor
@@ -41,10 +41,10 @@ __all__ = [
     "Asked",
     "Found",
     "command",
+    "json_of",
     "replay_asked",
     "show",
     "status_of",
-    "told_of",
     "totals_of",
     "write",
 ]
@@ -177,7 +177,7 @@ def command(**given: Any) -> None:
     if asked.page is not None:
         write(asked.page, found, command_of("ullage replay", asked.paths, asked.options))
     if asked.as_json:
-        print_json(told_of(found))
+        print_json(json_of(found))
     else:
         show(found)
     sys.exit(status_of(found))
@@ -231,7 +231,7 @@ def _replayed(
             else:
                 found.append((name, outcome))
             progress.update(task, completed=done, runs=len(found))
-    for line in told(damage):
+    for line in damage_lines(damage):
         console.print(line, style="yellow", markup=False, soft_wrap=True)
     if not found:
         raise FormatError("the paths", "they hold no run to replay", _REMEDY)
@@ -247,7 +247,7 @@ def write(path: Path, found: Found, typed: str) -> None:
     write_page(path, found.rows, found.profiles, found.floors, found.pictures, typed)
 
 
-def told_of(found: Found) -> dict[str, object]:
+def json_of(found: Found) -> dict[str, object]:
     """What came out, for ``--json``."""
     return {
         "profiles": found.profiles,
@@ -274,7 +274,7 @@ def show(found: Found) -> Console:
     for row in totals:
         title = f"{row.name} · {row.policy} · {label_of(row.room)}: what it costs, raw and shown"
         console.print(charges_table(title, row.charges))
-    console.print(CHARGES_TOLD, style="dim", highlight=False)
+    console.print(CHARGES_NOTES, style="dim", highlight=False)
     return console
 
 

@@ -3,14 +3,15 @@
 The transcript, repairing, conversion between formats, the judge and the readers of logs feed
 what they read, in order, and are told the same. Nothing looks ahead.
 
-    a result answers                  of the open calls with its id, those of the newest message,
-                                      there the first; so an id may come again in a later turn
+    a result answers                  of the open calls with its id, the first that was made
+                                      together with the newest: in one message, or, where each
+                                      call is one of its own, in one reply. So an id may come
+                                      again in a later turn
     an id on one side only            calls and results of one tool are paired in order (Gemini)
     a placeholder of ours             leaves its call open: a real result takes its place (F04)
     a second result                   answers nothing, and belongs to the newest call with its id
     a result of no call before it     is a stray, unless a reference may stand for its call
-    an opening and a closing          of a tool of the provider are a call and its result, by an
-                                      id that no other call has
+    a tool of the provider's          has its opening and closing paired as a call and its result
 
 What *waits* is another question: the calls of the newest reply without any result, and those
 of any reply whose result may come in a later turn. A call that was never answered must not
@@ -19,25 +20,31 @@ wait for ever (F06).
 
 from __future__ import annotations
 
+from copy import copy
 from typing import NamedTuple, TypeAlias
 
-__all__ = ["INTERRUPTED", "At", "Pairing"]
+from msgspec import Struct
+
+from ullage.values.messages import WHOLE, Content, Message, Opaque, Text, ToolCall, ToolResult
+
+__all__ = ["INTERRUPTED", "At", "Pairing", "is_made_up", "made_up"]
 
 INTERRUPTED = "[ullage: this call was interrupted; it has no result]"
 """The text of a placeholder: the result that a call without one gets."""
 
 At: TypeAlias = tuple[int, int]
-"""Where a call or result stands: its message (or reply), and its number there."""
+"""Where a call or result stands: its message, and its number there."""
 
 _Key: TypeAlias = tuple[str, str]
 
 
 class _Call(NamedTuple):
     at: At
+    batch: int
     keys: tuple[_Key, ...]
 
 
-class Pairing:
+class Pairing(Struct):
     """The calls and results fed so far.
 
     Attributes:
@@ -45,53 +52,63 @@ class Pairing:
         answers: the result of each answered call.
         seconds: the newest call with the id of each second result.
         strays: the results of no call before them.
-        waiting: the calls that wait for a result, and whether it may come in a later turn.
+        unanswered: the calls without a result, and whether it may come in a later turn.
+        waiting: of those, the ones that still wait.
     """
 
-    def __init__(self) -> None:
-        self.calls: dict[At, At] = {}
-        self.answers: dict[At, At] = {}
-        self.seconds: dict[At, At] = {}
-        self.strays: set[At] = set()
-        self.waiting: dict[At, bool] = {}
-        self._open: dict[_Key, tuple[_Call, ...]] = {}
-        self._newest: dict[_Key, At] = {}
-        self._refers = False
+    calls: dict[At, At] = {}
+    answers: dict[At, At] = {}
+    seconds: dict[At, At] = {}
+    strays: set[At] = set()
+    unanswered: dict[At, bool] = {}
+    waiting: dict[At, bool] = {}
+    _open: dict[_Key, tuple[_Call, ...]] = {}
+    _newest: dict[_Key, At] = {}
+    _reply: int = 0
+    _is_reply: bool = False
+    _refers: bool = False
 
     def copy(self) -> Pairing:
         """The same, to be fed on its own."""
-        new = Pairing()
-        new.calls, new.answers = self.calls.copy(), self.answers.copy()
-        new.seconds, new.strays = self.seconds.copy(), self.strays.copy()
-        new.waiting = self.waiting.copy()
-        new._open, new._newest = self._open.copy(), self._newest.copy()
-        new._refers = self._refers
+        new = copy(self)
+        for name in self.__struct_fields__:
+            value = getattr(self, name)
+            if not isinstance(value, int):
+                setattr(new, name, value.copy())
         return new
 
-    def reply(self) -> None:
-        """A reply of the model begins: of the calls before it only late ones wait."""
-        if self.waiting:
-            self.waiting = {at: late for at, late in self.waiting.items() if late}
+    def speaker(self, *, is_model: bool) -> None:
+        """Who made the next message: the model's in a row are one reply."""
+        if is_model and not self._is_reply:
+            self._reply += 1
+            if self.waiting:
+                self.waiting = {at: late for at, late in self.waiting.items() if late}
+        self._is_reply = is_model
 
     def reference(self) -> None:
         """A reference stands here: whatever is answered from now on, it may name the call."""
         self._refers = True
 
-    def call(self, at: At, id: str, tool: str = "", *, late: bool = False) -> None:
+    def call(
+        self, at: At, id: str, tool: str = "", *, late: bool = False, is_whole: bool = False
+    ) -> None:
         """A call stands here.
 
         Args:
             at: where.
-            id: its id on the wire, ``""`` for none.
+            id: its id, ``""`` or one that was made up if the wire has none.
             tool: its tool, where a result may be known by that alone.
             late: whether its result may come in any later turn.
+            is_whole: whether it is a message of its own (Responses).
         """
-        keys = [("id", id)] if id or not tool else [("nameless", tool)]
-        call = _Call(at, (*keys, ("tool", tool)) if tool else tuple(keys))
+        keys: list[_Key] = [("id", id)] if id or not tool else []
+        if tool:
+            keys += [("tool", tool), ("nameless", tool)][: 2 - _is_of_wire(id, tool)]
+        call = _Call(at, -self._reply if is_whole else at[0], tuple(keys))
         for key in call.keys:
             self._open[key] = (*self._open.get(key, ()), call)
             self._newest[key] = at
-        self.waiting[at] = late
+        self.waiting[at] = self.unanswered[at] = late
 
     def result(
         self,
@@ -111,8 +128,9 @@ class Pairing:
             is_placeholder: whether it is one of ours, which a real one replaces.
             is_free: whether its call may be held elsewhere: then it is never a stray.
         """
-        keys = [("id", id), ("nameless", tool)] if id else [("tool", tool)]
-        keys = [key for key in keys if key[1] or key[0] == "id"] or [("id", "")]
+        keys: list[_Key] = [("id", id)]
+        if tool:
+            keys = [("id", id), ("nameless", tool)] if _is_of_wire(id, tool) else [("tool", tool)]
         fits = next((calls for key in keys if (calls := self._open.get(key))), ())
         if is_placeholder:
             fits = tuple(call for call in fits if call.at not in self.answers)
@@ -126,14 +144,14 @@ class Pairing:
         return None
 
     def _join(self, fits: tuple[_Call, ...], at: At, *, is_placeholder: bool) -> At:
-        message = fits[-1].at[0]
-        call = next(call for call in fits if call.at[0] == message)
+        call = next(call for call in fits if call.batch == fits[-1].batch)
         replaced = self.answers.get(call.at)
         if replaced is not None:
             del self.calls[replaced]
             self.seconds[replaced] = call.at
         self.answers[call.at], self.calls[at] = at, call.at
         self.waiting.pop(call.at, None)
+        self.unanswered.pop(call.at, None)
         if not is_placeholder:
             for key in call.keys:
                 self._open[key] = tuple(other for other in self._open[key] if other is not call)
@@ -142,3 +160,40 @@ class Pairing:
     def of(self, at: At) -> At | None:
         """The call that a result belongs to: the one it answers, or has an answer already."""
         return self.calls.get(at) or self.seconds.get(at)
+
+    def feed(self, index: int, message: Message) -> None:
+        """Take in the next message, whatever its format: what it calls, answers and opens."""
+        self.speaker(is_model=message.role == "assistant")
+        for number, part in enumerate(message.parts):
+            at = (index, number)
+            if isinstance(part, ToolCall):
+                whole = part.at == WHOLE
+                self.call(at, part.id, part.name, late=part.late, is_whole=whole)
+            elif isinstance(part, ToolResult):
+                ours = [item for item in part.content if not _is_nothing(item)]
+                is_ours = len(ours) == 1 and getattr(ours[0], "text", "") == INTERRUPTED
+                self.result(at, part.call_id, part.name, is_placeholder=is_ours)
+            elif isinstance(part, Opaque):
+                if part.closes:
+                    self.result(at, part.closes)
+                if part.opens:
+                    self.call(at, part.opens, late=part.late, is_whole=part.at == WHOLE)
+
+
+def _is_nothing(item: Content) -> bool:
+    return isinstance(item, Opaque) or (isinstance(item, Text) and not item.text)
+
+
+def made_up(tool: str, number: int) -> str:
+    """The id of the call of a tool, or of its result, in a message whose wire gives it none."""
+    return f"{tool}#{number}"
+
+
+def is_made_up(id: str, tool: str) -> bool:
+    """Whether an id is no wire's own."""
+    head, mark, number = id.rpartition("#")
+    return bool(mark) and head == tool and number.isdigit()
+
+
+def _is_of_wire(id: str, tool: str) -> bool:
+    return bool(id) and not is_made_up(id, tool)

@@ -14,6 +14,7 @@ from typing import Any, Literal, TypeVar
 
 from ullage.history import canon
 from ullage.history.measures import Measure, table_of
+from ullage.history.pairing import Pairing
 from ullage.values.edits import Address, whole
 from ullage.values.effects import Output
 from ullage.values.messages import (
@@ -71,12 +72,11 @@ class Transcript:
         self._said: list[int] = [-1]
         self._turns: list[int] = [-1]
         self._seams: list[bool] = []
-        self._open: dict[str, ToolCall | Opaque] = {}
-        self._opened: list[dict[str, ToolCall | Opaque]] = []
+        self._closed: list[bool] = []
         self._spots: dict[tuple[str, str, int], tuple[int, int]] = {}
         self._ordinals: dict[tuple[int, int], int] = {}
         self._times: dict[tuple[str, str], int] = {}
-        self._answers: dict[tuple[int, int], tuple[int, int]] = {}
+        self._pairs = Pairing()
         self._refs: dict[Location, str] = {}
         self._texts: dict[Location, Output] = {}
         self._standing: list[int] = []
@@ -103,46 +103,35 @@ class Transcript:
         speaks = message.role == "assistant"
         before = self.messages[index - 1].role if index else ""
         starts = index if speaks and before != "assistant" else self._turns[-1]
-        self._opened.append(self._open)
+        waits = bool(self._pairs.waiting)
+        self._closed.append(not waits)
         self._turns.append(starts)
         self._said.append(index if speaks else self._said[-1])
-        self._seams.append(not self._open and (starts == index or not speaks))
-        # A call never answered must not block every later cut (F06), unless it may yet be.
-        lasting = (each for each in self._open.items() if starts != index or _is_late(each[1]))
-        self._open = dict(lasting)
+        self._seams.append(not waits and (starts == index or not speaks))
+        self._pairs.feed(index, message)
         for number, part in enumerate(message.parts):
             if isinstance(part, ToolCall):
                 self._note("call", part.id, index, number)
-                self._open[part.id] = part
             elif isinstance(part, ToolResult):
                 self._note("result", part.call_id, index, number)
-                call_id = self._answered(part)
-                self._open.pop(call_id, None)
-                name = whole(call_id)
-                times = self._times.get(("call", name), 0)
-                if times:
-                    self._answers[index, number] = self._spots["call", name, times - 1]
-            elif isinstance(part, Opaque):
-                if part.kind == "compaction":
-                    self._compactions.append(index)
-                self._open.pop(part.closes, None)
-                if part.opens:
-                    self._open[part.opens] = part
+            elif isinstance(part, Opaque) and part.kind == "compaction":
+                self._compactions.append(index)
 
     def upto(self, length: int) -> Transcript:
         """Another transcript of the first ``length`` messages, with all that is known of them."""
         other = Transcript(self.chain[0])
-        for row in ("messages", "digests", "_seams", "_opened"):
+        for row in ("messages", "digests", "_seams", "_closed"):
             setattr(other, row, getattr(self, row)[:length])
         for row in ("chain", "_said", "_turns"):
             setattr(other, row, getattr(self, row)[: length + 1])
         for row in ("_standing", "_compactions", "_bound", "_asked"):
             at = getattr(self, row)
             setattr(other, row, at[: bisect_left(at, length)])
-        for table in ("counts", "_ordinals", "_answers", "_refs", "_texts"):
+        for table in ("counts", "_ordinals", "_refs", "_texts"):
             known = getattr(self, table).items()
             setattr(other, table, {spot: it for spot, it in known if spot[0] < length})
-        other._open = (*self._opened, self._open)[length]
+        for index, message in enumerate(other.messages):
+            other._pairs.feed(index, message)
         other._lengths = {key: at for key, at in self._lengths.items() if at <= length}
         other._spots = {name: at for name, at in self._spots.items() if at[0] < length}
         for kind, name, ordinal in other._spots:
@@ -152,16 +141,6 @@ class Transcript:
         for make, made in self._made.items():
             other._made[make] = {index: it for index, it in made.items() if index < length}
         return other
-
-    def _answered(self, result: ToolResult) -> str:
-        """The id of the call a result answers: its own, else the first open one of its tool.
-
-        Where only one of the two has an id, name and order pair them (F09).
-        """
-        if result.call_id in self._open or not result.name:
-            return result.call_id
-        calls = ((id, call) for id, call in self._open.items() if isinstance(call, ToolCall))
-        return next((id for id, call in calls if call.name == result.name), result.call_id)
 
     def _note(self, kind: str, name: str, index: int, number: int) -> None:
         name = whole(name)
@@ -243,7 +222,7 @@ class Transcript:
 
     def closed(self, length: int) -> bool:
         """Whether nothing before this length still waits for its answer."""
-        return not (self._opened[length] if length < len(self.messages) else self._open)
+        return self._closed[length] if length < len(self.messages) else not self._pairs.waiting
 
     def reply(self, index: int, stop: int) -> range:
         """The messages below ``stop`` of the reply that an assistant message is part of."""
@@ -255,17 +234,15 @@ class Transcript:
         return range(self._turns[index + 1], end)
 
     def call_for(self, index: int, number: int) -> ToolCall | None:
-        """The call that the result at (message, part) answers: the newest with its id."""
-        found = self._answers.get((index, number))
-        if found is None:
-            return None
-        part = self.messages[found[0]].parts[found[1]]
+        """The call that the result at (message, part) belongs to."""
+        found = self._pairs.of((index, number))
+        part = self.messages[found[0]].parts[found[1]] if found else None
         return part if isinstance(part, ToolCall) else None
 
     def home(self, index: int, number: int) -> int | None:
-        """The message of the call that the result at (message, part) answers."""
-        found = self._answers.get((index, number))
-        return None if found is None else found[0]
+        """The message of the call that the result at (message, part) belongs to."""
+        found = self._pairs.of((index, number))
+        return found[0] if found and self.call_for(index, number) else None
 
     def newest_result(self, call_id: str) -> Location | None:
         """Where the newest result of a call id stands."""
@@ -365,11 +342,6 @@ def _set_aside(leaf: Part | Content | None) -> tuple[str, Literal["text", "block
             return text, "block"
         case _:
             return None
-
-
-def _is_late(call: ToolCall | Opaque) -> bool:
-    """Whether what is open may be answered in any later turn."""
-    return call.late
 
 
 def _is_bound(message: Message) -> bool:

@@ -114,7 +114,7 @@ class Budget:
         self._spent = spent or Spent()
         self._calls: list[Call] = []
         self._has_warned = False
-        self._has_told_exceeded = False
+        self._has_reported_exceeded = False
 
     @classmethod
     def from_env(cls, name: str = TOKEN_BUDGET, **settings: Any) -> Budget:
@@ -128,7 +128,7 @@ class Budget:
             settings: the other settings of a budget.
 
         Raises:
-            ConfigError: the variable holds no whole number; its value is not told.
+            ConfigError: the variable holds no whole number; its value is not shown.
         """
         return cls(tokens=whole_number(name) or 0, **settings)
 
@@ -206,8 +206,8 @@ class Budget:
             if used_up is not None and self.allowance.on_exceeded == "wrap_up":
                 return False
             payer.claim = asked
-            if used_up is not None and not self._has_told_exceeded:
-                self._has_told_exceeded = True
+            if used_up is not None and not self._has_reported_exceeded:
+                self._has_reported_exceeded = True
                 payer.tell(Event(kind="warned", where="budget", why=self._why(used_up, payer)))
             return True
 

@@ -48,7 +48,7 @@ class Call(Struct, frozen=True, kw_only=True):
         usage: tokens by class: the provider's own figures, if ``reported``.
         cost_usd: their list price, or None if a price is not known.
         estimated_tokens: what we had taken the prompt for; 0 outside a session.
-        reported: whether the provider told the usage. If not, it is our estimate of the
+        reported: whether the provider reported the usage. If not, it is our estimate of the
             prompt, and the output is not in it.
         spent_tokens: what the budget had spent, this call included.
         spent_usd: the same in money, None if not known.

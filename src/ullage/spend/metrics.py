@@ -1,4 +1,4 @@
-"""The counters of the three-layer document, counted from what sessions told.
+"""The counters of the three-layer document, counted from the events of sessions.
 
     metrics = TokenManagementMetrics.of(session.events, session.store)
 
@@ -50,10 +50,10 @@ class TokenManagementMetrics(Struct, frozen=True, kw_only=True, rename="pascal")
             events: those of one session, or of several.
             store: a store with spill files, however it is wrapped; of any other none count.
         """
-        told = tuple(events)
-        truncated = [event for event in told if event.kind == "truncated"]
-        pruned = [event for event in told if event.kind == "pruned"]
-        compacted = [event for event in told if event.kind == "compacted"]
+        every = tuple(events)
+        truncated = [event for event in every if event.kind == "truncated"]
+        pruned = [event for event in every if event.kind == "pruned"]
+        compacted = [event for event in every if event.kind == "compacted"]
         files = files_of(store)
         return cls(
             total_truncations=len(truncated),

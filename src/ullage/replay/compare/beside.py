@@ -27,8 +27,8 @@ def evidence_table(rows: Sequence[Row], floors: Sequence[Floor]) -> Table:
         rows: one for each policy and room, over all runs.
         floors: what they are held against; below the table in words.
     """
-    told = [f"{_limit(floor)}: {floor.told}" for floor in floors]
-    table = table_with("evidence first: what the policies keep", ("policy",), _KEEPS, told=told)
+    notes = [f"{_limit(floor)}: {floor.means}" for floor in floors]
+    table = table_with("evidence first: what the policies keep", ("policy",), _KEEPS, notes=notes)
     for row in rows:
         table.add_row(row.policy, *_keeps(row))
     return table
@@ -67,7 +67,7 @@ def cost_table(rows: Sequence[Row]) -> Table:
     best = {(each.name, each.room): each.policy for each in reversed(cheapest_of(rows))}
     profile = rows[0].charges[0].profile if rows and rows[0].charges else "no prices"
     title = f"then cost: what they cost under {profile}"
-    table = table_with(title, ("policy",), _COSTS, told=_COSTS_TOLD)
+    table = table_with(title, ("policy",), _COSTS, notes=_COSTS_NOTES)
     for row in rows:
         charge = row.charges[0] if row.charges else None
         is_best = best.get((row.name, row.room)) == row.policy
@@ -81,7 +81,7 @@ def cost_table(rows: Sequence[Row]) -> Table:
 
 
 _COSTS = ("budget", "cost", "median,\nworst tenth")
-_COSTS_TOLD = (
+_COSTS_NOTES = (
     "in brackets below a floor; starred is the cheapest of those that reach every floor",
 )
 

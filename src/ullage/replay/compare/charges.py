@@ -13,7 +13,7 @@ from ullage.replay.compare.columns import percent, table_with
 from ullage.replay.compare.spread import ratio, spread_of
 from ullage.replay.cost.money import Bill, Clock, Side, break_even
 
-__all__ = ["CHARGES_TOLD", "Charge", "charges_of", "charges_table"]
+__all__ = ["CHARGES_NOTES", "Charge", "charges_of", "charges_table"]
 
 
 class Charge(Struct, frozen=True, kw_only=True):
@@ -86,7 +86,7 @@ _HEADINGS = (
     *("cached raw", "cached"),
 )
 
-CHARGES_TOLD = (
+CHARGES_NOTES = (
     "gaps: warm, no pause outlives the cache; lossy, one in twenty does; recorded, by time stamps\n"
     "cost: $ of raw $, answers included · σ*: how many more steps would eat up the saving"
 )

@@ -14,7 +14,7 @@ WIDTH = 120
 
 
 def table_with(
-    title: str, names: Sequence[str], figures: Sequence[str], *, told: Sequence[str] = ()
+    title: str, names: Sequence[str], figures: Sequence[str], *, notes: Sequence[str] = ()
 ) -> Table:
     """A table without rows.
 
@@ -22,12 +22,12 @@ def table_with(
         title: its title.
         names: the headings of the first columns.
         figures: those of the others. A heading may have two lines.
-        told: lines below it that say what the headings mean.
+        notes: lines below it that say what the headings mean.
     """
     table = Table(
         title=f"\n{title}",
         title_justify="left",
-        caption="\n".join(told) or None,
+        caption="\n".join(notes) or None,
         caption_justify="left",
         box=box.SIMPLE_HEAD,
         collapse_padding=True,

@@ -30,14 +30,14 @@ class Floor(Struct, frozen=True):
         name: what is measured.
         limit: the least that passes, or the most.
         is_most: whether more than the limit fails; else less does.
-        told: what is measured, in words.
+        means: what is measured, in words.
         source: where the limit comes from.
     """
 
     name: str
     limit: float
     is_most: bool
-    told: str
+    means: str
     source: str
 
     def is_passed(self, value: float) -> bool:
@@ -68,7 +68,7 @@ FLOORS: tuple[Floor, ...] = (
     ),
     Floor("invalid", 0.0, True, "gates broken, and calls over the budget", _TARGETS),
 )
-"""The floors that ship, in the order in which they are told."""
+"""The floors that ship, in the order in which they are shown."""
 
 
 class Judged(Struct, frozen=True):

@@ -109,8 +109,8 @@ def rows_of(
     together = {} if each else _together(found)
     for name, replayed in found:
         of = (replayed.room, replayed.policy)
-        told = replayed.run if each else together.get(name, name)
-        groups.setdefault((told, *of), []).append(replayed)
+        label = replayed.run if each else together.get(name, name)
+        groups.setdefault((label, *of), []).append(replayed)
         totals.setdefault(("all", *of), []).append(replayed)
     rows = [_row(name, group, floors) for (name, *_), group in sorted(groups.items())]
     if len(rows) > len(totals):
@@ -194,7 +194,7 @@ def sent_table(rows: Sequence[Row], profile: str) -> Table:
     In brackets is the cost of what is below a floor.
     """
     title = f"what was sent · without a model; prompt cache simulated as {profile}"
-    table = table_with(title, ("runs of", "policy"), _SENT, told=_SENT_TOLD)
+    table = table_with(title, ("runs of", "policy"), _SENT, notes=_SENT_NOTES)
     for row in rows:
         table.add_row(row.name, row.policy, *_sent(row), style=_style(row))
     return table
@@ -204,7 +204,7 @@ _SENT = (
     *("window", "runs", "over", "calls", "peak\nraw", "peak\nview", "tokens", "cached", "cost"),
     *("ms", "p99", "gates"),
 )
-_SENT_TOLD = (
+_SENT_NOTES = (
     "over: runs that would not have fitted · peak: the largest request · tokens: views of raw",
     "requests, summed · cost: of the input, of that of the raw requests; in brackets below a floor",
     "ms, p99: of one fit · gates: legal, within the limit, reproducible, nothing lost, no larger",
@@ -233,7 +233,7 @@ def _sent(row: Row) -> list[str]:
 
 def kept_table(rows: Sequence[Row]) -> Table:
     """What stayed in view of what was needed, and what was edited, for a terminal."""
-    table = table_with("what was kept", ("runs of", "policy"), _KEPT, told=_KEPT_TOLD)
+    table = table_with("what was kept", ("runs of", "policy"), _KEPT, notes=_KEPT_NOTES)
     for row in rows:
         table.add_row(row.name, row.policy, *_kept(row), style=_style(row))
     return table
@@ -243,7 +243,7 @@ _KEPT = (
     *("window", "needed", "visible", "recall@1", "lost"),
     *("cut", "pruned", "condensed", "breaks\n/100", "below"),
 )
-_KEPT_TOLD = (
+_KEPT_NOTES = (
     "needed: values the agent took from old results; of them visible, one recall away, or lost",
     "cut at first sight, pruned in batches, condensed near the limit",
     "breaks/100: views in 100 that rewrote something already sent · below: floors not reached",

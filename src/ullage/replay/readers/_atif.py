@@ -39,11 +39,11 @@ def tell(value: dict[str, Any], history: History, line: int) -> None:
                 history.say({"role": step["source"], "content": text}, line, stamp)
             continue
         asked = [call for call in step.get("tool_calls") or () if isinstance(call, dict)]
-        told = [
+        calls_made = [
             (str(c.get("tool_call_id")), str(c.get("function_name")), c.get("arguments"))
             for c in asked
         ]
-        reply, names = chat_reply(text, told)
+        reply, names = chat_reply(text, calls_made)
         history.reply([reply], names, line, stamp, _usage(step.get("metrics")))
         _observe(step.get("observation"), bool(names), history, line)
 

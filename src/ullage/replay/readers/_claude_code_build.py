@@ -57,7 +57,7 @@ def build(id: str, lines: list[Any], report: Report) -> Run | None:
     """The run these lines make, or None when no reply is left."""
     drafts = _drafts(lines, report)
     while drafts and drafts[0].role == "assistant":
-        report.mended(drafts.pop(0).number, "the log begins with a reply, which is left out")
+        report.repaired(drafts.pop(0).number, "the log begins with a reply, which is left out")
     kept, cut = _cut(drafts, report)
     if not any(draft.role == "assistant" for draft in kept) and cut is None:
         return None
@@ -116,9 +116,9 @@ def _user_line(
         call_id = str(block.get("tool_use_id"))
         draft = asked.get(call_id)
         if draft is None:
-            report.mended(line.number, "a result without its call is left out")
+            report.repaired(line.number, "a result without its call is left out")
         elif call_id in draft.results:
-            report.mended(line.number, "a second result of one call is left out")
+            report.repaired(line.number, "a second result of one call is left out")
         else:
             draft.results[call_id], answered = block, draft
             draft.answered_at = line.stamp
@@ -137,7 +137,7 @@ def _cut(drafts: list[_Draft], report: Report) -> tuple[list[_Draft], _Draft | N
     last = max((i for i, d in enumerate(drafts) if d.role == "assistant"), default=-1)
     if last < 0 or not drafts[last].unanswered:
         return drafts, None
-    report.mended(drafts[last].number, "the last reply has calls without results, left out")
+    report.repaired(drafts[last].number, "the last reply has calls without results, left out")
     return drafts[:last], drafts[last]
 
 
@@ -147,7 +147,7 @@ def _emit(draft: _Draft, run: Run, report: Report) -> None:
         run.usage[len(run.messages)] = draft.usage
     _append(run, draft.role, draft.content, draft.stamp)
     for call_id in draft.unanswered:
-        report.mended(draft.number, "a call without a result is answered by a short error")
+        report.repaired(draft.number, "a call without a result is answered by a short error")
         draft.results[call_id] = {
             "type": "tool_result",
             "tool_use_id": call_id,
@@ -174,7 +174,7 @@ def _with_text(blocks: list[Any], line: LogLine, report: Report) -> list[Any]:
     """The blocks without empty texts: a provider sends some, and takes none back."""
     kept = [b for b in blocks if not (_is(b, "text") and not str(b.get("text")).strip())]
     if len(kept) < len(blocks):
-        report.mended(line.number, "an empty text is left out")
+        report.repaired(line.number, "an empty text is left out")
     return kept
 
 

@@ -96,9 +96,9 @@ def _are_dicts(values: Any) -> bool:
 def _swe_agent(value: Value, history: History, line: int) -> None:
     for message in value["history"]:
         calls = [call for call in message.get("tool_calls") or () if isinstance(call, dict)]
-        told = [(str(c.get("id")), *_function(c.get("function"))) for c in calls]
+        calls_made = [(str(c.get("id")), *_function(c.get("function"))) for c in calls]
         answered = message.get("tool_call_ids") or [message.get("tool_call_id")]
-        _message(message, str(message.get("role")), told, answered[0], history, line)
+        _message(message, str(message.get("role")), calls_made, answered[0], history, line)
 
 
 def _function(body: Any) -> tuple[str, Any]:
@@ -111,12 +111,12 @@ def _inspect(value: Value, history: History, line: int) -> None:
     for stored in value["messages"]:
         message = _attached(stored, kept)
         calls = [call for call in message.get("tool_calls") or () if isinstance(call, dict)]
-        told = [(str(c.get("id")), str(c.get("function")), c.get("arguments")) for c in calls]
+        calls_made = [(str(c.get("id")), str(c.get("function")), c.get("arguments")) for c in calls]
         error = message.get("error")
         if isinstance(error, dict) and error.get("message") and not message.get("content"):
             message = {**message, "content": error["message"]}
         role, answered = str(message.get("role")), message.get("tool_call_id")
-        _message(message, role, told, answered, history, line)
+        _message(message, role, calls_made, answered, history, line)
 
 
 def _attached(value: Any, kept: Mapping[str, Any]) -> Any:
@@ -131,9 +131,9 @@ def _attached(value: Any, kept: Mapping[str, Any]) -> Any:
 def _langchain(value: Value, history: History, line: int) -> None:
     for message in value["messages"]:
         calls = [call for call in message.get("tool_calls") or () if isinstance(call, dict)]
-        told = [(str(c.get("id")), str(c.get("name")), c.get("args")) for c in calls]
+        calls_made = [(str(c.get("id")), str(c.get("name")), c.get("args")) for c in calls]
         answered = message.get("tool_call_id")
-        _message(message, _LANGCHAIN[message["type"]], told, answered, history, line)
+        _message(message, _LANGCHAIN[message["type"]], calls_made, answered, history, line)
 
 
 def _message(

@@ -113,8 +113,8 @@ def _pi_message(history: History, message: dict[str, Any], line: int, stamp: flo
 def _pi_reply(history: History, message: dict[str, Any], line: int, stamp: float | None) -> None:
     blocks = [block for block in message.get("content") or () if isinstance(block, dict)]
     calls = [block for block in blocks if block.get("type") == "toolCall"]
-    told = [(str(c.get("id")), str(c.get("name")), c.get("arguments")) for c in calls]
-    reply, names = chat_reply(text_of(blocks), told)
+    calls_made = [(str(c.get("id")), str(c.get("name")), c.get("arguments")) for c in calls]
+    reply, names = chat_reply(text_of(blocks), calls_made)
     if not names and not reply["content"]:
         return  # aborted before it said anything
     history.of_model(message.get("model"))
@@ -163,8 +163,10 @@ class CopilotLog:
 
     def _reply(self, data: dict[str, Any], line: int, stamp: float | None) -> None:
         asked = [call for call in data.get("toolRequests") or () if isinstance(call, dict)]
-        told = [(str(c.get("toolCallId")), str(c.get("name")), c.get("arguments")) for c in asked]
-        reply, names = chat_reply(data.get("content"), told)
+        calls_made = [
+            (str(c.get("toolCallId")), str(c.get("name")), c.get("arguments")) for c in asked
+        ]
+        reply, names = chat_reply(data.get("content"), calls_made)
         self._history.of_model(data.get("model"))
         if names or reply["content"]:
             self._history.reply([reply], names, line, stamp)

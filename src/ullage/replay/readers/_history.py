@@ -101,9 +101,9 @@ class History:
             call_id = next(iter(replies[-1].unanswered), None) if replies else None
         turn = self._open.get(call_id) if call_id is not None else None
         if turn is None or call_id is None:
-            self._report.mended(line, "a result without its call is left out")
+            self._report.repaired(line, "a result without its call is left out")
         elif call_id in turn.results:
-            self._report.mended(line, "a second result of one call is left out")
+            self._report.repaired(line, "a second result of one call is left out")
         else:
             turn.results[call_id] = raw(call_id)
 
@@ -139,12 +139,14 @@ class History:
     def _kept(self) -> tuple[list[_Turn], _Turn | None]:
         turns = list(self._turns)
         while turns and turns[0].calls is not None:
-            self._report.mended(turns.pop(0).line, "the log begins with a reply, which is left out")
+            self._report.repaired(
+                turns.pop(0).line, "the log begins with a reply, which is left out"
+            )
         last = max((at for at, turn in enumerate(turns) if turn.calls is not None), default=-1)
         if last < 0 or not turns[last].unanswered:
             return turns, None
         problem = "the last reply has calls without results, left out"
-        self._report.mended(turns[last].line, problem)
+        self._report.repaired(turns[last].line, problem)
         return turns[:last], turns[last]
 
     def _emit(self, turn: _Turn, run: Run) -> None:
@@ -155,7 +157,7 @@ class History:
         run.messages.extend(turn.raws)
         for call_id in turn.unanswered:
             problem = "a call without a result is answered by a short error"
-            self._report.mended(turn.line, problem)
+            self._report.repaired(turn.line, problem)
             turn.results[call_id] = _missing(self.format, call_id, (turn.calls or {})[call_id])
         results = [turn.results[call_id] for call_id in turn.calls or ()]
         if results and self.format == "gemini":

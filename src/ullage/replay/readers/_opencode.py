@@ -94,11 +94,11 @@ def _reply(
 ) -> None:
     calls = [part for part in parts if part.get("type") == "tool"]
     states = [fields_of(part.get("state")) for part in calls]
-    told = [
+    calls_made = [
         (str(call.get("callID")), str(call.get("tool")), state.get("input"))
         for call, state in zip(calls, states, strict=True)
     ]
-    reply, names = chat_reply("\n".join(_texts(parts)), told)
+    reply, names = chat_reply("\n".join(_texts(parts)), calls_made)
     if not names and not reply["content"]:
         return
     ends = [part.get("tokens") for part in parts if part.get("type") == "step-finish"]

@@ -45,7 +45,7 @@ class Run(Struct, frozen=True):
     task: str = ""
 
 
-Grade: TypeAlias = Literal["skipped", "foreign", "mended"]
+Grade: TypeAlias = Literal["skipped", "foreign", "repaired"]
 
 
 class Damage(Struct, frozen=True):
@@ -56,7 +56,7 @@ class Damage(Struct, frozen=True):
         line: line number from 1; in a JSON list, the number of the element.
         problem: what was wrong, in one phrase; never content.
         grade: ``"skipped"``: it is lost; ``"foreign"``: nothing in the file is of a kind
-            known here; ``"mended"``: its run was read all the same.
+            known here; ``"repaired"``: its run was read all the same.
     """
 
     file: str
@@ -101,15 +101,15 @@ class Report:
         """Note what is nothing known here: no loss in a file of another kind, else one."""
         self._note(Damage(self.file, line, problem, "foreign"))
 
-    def mended(self, line: int, problem: str) -> None:
+    def repaired(self, line: int, problem: str) -> None:
         """Note what a run was read without, or with."""
-        self._note(Damage(self.file, line, problem, "mended"))
+        self._note(Damage(self.file, line, problem, "repaired"))
 
     def _note(self, damage: Damage) -> None:
         self._count += 1
-        self._lost = self._lost or damage.grade != "mended"
+        self._lost = self._lost or damage.grade != "repaired"
         if self._count > self.MOST:
-            self._unsaid = self._unsaid or damage.grade != "mended"
+            self._unsaid = self._unsaid or damage.grade != "repaired"
             return
         if self._readable:
             self._tell(_skipped(damage))
@@ -136,7 +136,7 @@ class Report:
             self._tell(Damage(self.file, first.line, f"{first.problem}{more}", grade))
         elif self._count > self.MOST:
             problem = f"{self._count - self.MOST:,} more damaged lines"
-            self._tell(Damage(self.file, 0, problem, "skipped" if self._unsaid else "mended"))
+            self._tell(Damage(self.file, 0, problem, "skipped" if self._unsaid else "repaired"))
 
 
 def _skipped(damage: Damage) -> Damage:

@@ -2,7 +2,7 @@
 
     {"id": …, "format": "openai-chat", "messages": […], "usage": [{"message_index": …}, …]}
 
-Messages are taken as recorded, less the recorder's own keys (``x_…``). Nothing is mended.
+Messages are taken as recorded, less the recorder's own keys (``x_…``). Nothing is repaired.
 """
 
 from __future__ import annotations

@@ -53,8 +53,7 @@ class Messages(Reading):
         raw = self.raws[at]
         role, blocks = field(raw, "role"), _blocks(raw)
         self.roles[at], self.blocks[at], self.batches[at] = role, blocks, []
-        if role == "assistant":
-            self.said.append(at)
+        self.speaker(at, is_model=role == "assistant")
         for number, block in enumerate(blocks or ()):
             kind, here = field(block, "type"), (at, number)
             if kind == "tool_use" and role == "assistant":

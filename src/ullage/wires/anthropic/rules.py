@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from ullage.history.pairing import At, Pairing
 from ullage.wires.anthropic.blocks import ROLES
 from ullage.wires.anthropic.rules_blocks import judge_block, judge_content
 from ullage.wires.anthropic.rules_extras import Markers, ServerTools
@@ -24,16 +25,17 @@ _SYSTEM_MESSAGE = {"role", "content", "clear_at", "output_config"}
 class Check:
     """One pass over the messages.
 
-    The state of the calls machine: the calls of the last assistant message (``_batch``),
-    those not yet answered and where they were asked, how many user messages have followed,
-    whether those held nothing but results, and every call id seen so far.
+    The state of the calls machine: which call each result answers, the last assistant message
+    (``_caller``) and the ids it calls by (``_batch``), how many user messages have followed and
+    whether those held nothing but results, and every call id seen and answered so far.
     """
 
     def __init__(self) -> None:
         self._report = Report()
         self._count = 0
         self._role: str | None = None
-        self._open: dict[str, str] = {}
+        self.pairs = Pairing()
+        self._caller = -1
         self._batch: set[str] = set()
         self._answered: set[str] = set()
         self._answering = 0
@@ -55,6 +57,7 @@ class Check:
             self._report.add("A9", self._hollow, "only the last assistant message may be empty")
             self._hollow = None
         self._envelope(message, role, at)
+        self.pairs.speaker(is_model=role == "assistant")
         content = message.get("content")
         self._turn(role, content, at)
         if type(content) is str:
@@ -96,7 +99,7 @@ class Check:
             self._report.add("A20", f"messages[{at}]", sentence)
         if role == "assistant":
             self._missed(self._report)
-            self._open, self._batch, self._answering = {}, set(), 0
+            self._caller, self._batch, self._answering = at, set(), 0
             self._only_results = True
             self._server.begin_assistant()
         elif self._batch:
@@ -107,7 +110,7 @@ class Check:
 
     def _system(self, at: int) -> None:
         where = f"messages[{at}]"
-        if self._open:
+        if self._unanswered():
             self._report.add("A20", where, "a system message parts a call from its result")
         elif at == 0:
             self._report.add("A20", where, "a system message may not be the first")
@@ -115,9 +118,12 @@ class Check:
             self._report.add("A20", where, "a system message must follow a user message")
 
     def _missed(self, report: Report) -> None:
-        for call_id, where in self._open.items():
-            sentence = f"the call {call_id[:64]!r} has no tool_result in the next message"
-            report.add("A3", where, sentence)
+        for at, number in self._unanswered():
+            report.add("A3", _path(at, number), "this call has no tool_result in the next message")
+
+    def _unanswered(self) -> list[At]:
+        """The calls of the last assistant message without a result."""
+        return [call for call in self.pairs.unanswered if call[0] == self._caller]
 
     # -- within a message -----------------------------------------------------------------
 
@@ -167,22 +173,24 @@ class Check:
         if call_id in self._seen:
             self._report.add("A7", _path(at, index), "this tool_use id was used before")
         self._seen.add(call_id)
+        if call_id not in self._batch:
+            self.pairs.call((at, index), call_id)
         self._batch.add(call_id)
-        self._open[call_id] = _path(at, index)
 
     def _result(self, block: Wire, role: str, at: int, index: int) -> None:
         call_id = block.get("tool_use_id")
         if type(call_id) is not str or role != "user":
             return
+        here = (at, index)
+        call = self.pairs.result(here, call_id)
         if call_id in self._answered:
             self._report.add("A7", _path(at, index), "this call already has a result")
         self._answered.add(call_id)
-        if self._open.pop(call_id, None) is None:
-            if call_id not in self._batch:
-                self._report.add("A4", _path(at, index), "no such call just before")
-        elif not self._only_results:
+        if (self.pairs.of(here) or (-2, 0))[0] != self._caller:
+            self._report.add("A4", _path(at, index), "no such call just before")
+        elif call is not None and not self._only_results:
             self._report.add("A5", _path(at, index), "a result stands behind another block")
-        elif self._answering > 1:
+        elif call is not None and self._answering > 1:
             sentence = "the results of one batch are split over several user messages"
             self._report.add("A6", _path(at, index), sentence)
         content = block.get("content", "")

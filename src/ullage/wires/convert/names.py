@@ -12,8 +12,9 @@ from typing import Any
 
 from msgspec.structs import replace
 
+from ullage.history.pairing import At
 from ullage.wires import ToolSpec
-from ullage.wires.convert.turns import Call, Losses, Pairs, Piece, Result, Turn
+from ullage.wires.convert.turns import Call, Losses, Piece, Result, Turn
 
 __all__ = ["tool_names", "under_names"]
 
@@ -77,7 +78,7 @@ def under_names(
     Anthropic wants them unique (A7). A call of Gemini's that had none gets one.
     """
     used: set[str] = set()
-    pairs = Pairs()
+    calls: dict[At, Call] = {}
     number = 0
 
     def id_for(old: str) -> str:
@@ -95,10 +96,10 @@ def under_names(
         if isinstance(piece, Call):
             name = names.get(piece.name, piece.name)
             call = replace(piece, id=id_for(piece.id), name=name)
-            pairs.ask(piece.id, call)
+            calls[piece.at] = call
             return call
         if isinstance(piece, Result):
-            asked = pairs.answer(piece.call_id)
+            asked = calls.get(piece.call)
             return piece if asked is None else replace(piece, call_id=asked.id, name=asked.name)
         return piece
 

@@ -9,6 +9,7 @@ from typing import Any
 from msgspec.structs import replace
 
 from ullage.errors import FormatError
+from ullage.history.pairing import At, Pairing
 from ullage.history.snapshots import snapshot_at
 from ullage.values.messages import (
     WHOLE,
@@ -24,7 +25,7 @@ from ullage.values.messages import (
 from ullage.wires import BLOCKS, FORMATS
 from ullage.wires.base import field, get, snake, unmarked
 from ullage.wires.convert.media import medium_of
-from ullage.wires.convert.turns import Call, Losses, Medium, Pairs, Piece, Result, Turn, Who
+from ullage.wires.convert.turns import NOWHERE, Call, Losses, Medium, Piece, Result, Turn, Who
 from ullage.wires.gemini.blocks import PARTS
 from ullage.wires.gemini.fields import is_content, parts_of
 from ullage.wires.openai_chat.format import REFUSAL
@@ -49,9 +50,10 @@ _SILENT = frozenset(
 def read(name: str, raws: Sequence[Any], first: int, losses: Losses) -> list[Turn]:
     """The messages of a history as turns; ``first`` is the place of the first of them."""
     turns: list[Turn] = []
+    pairs = Pairing()
     for index, raw in enumerate(raws, first):
-        where = f"{FORMATS[name].key}[{index}]"
-        for turn in _Reading(name, raw, where, losses).turns():
+        reading = _Reading(name, raw, index, pairs, losses)
+        for turn in reading.turns():
             _add(turns, turn, merge=name == "openai-responses")
     _phases(raws, first, losses)
     return _settled(_named(turns, losses), losses)
@@ -83,12 +85,15 @@ def _add(turns: list[Turn], turn: Turn, *, merge: bool) -> None:
 class _Reading:
     """One raw message: its parts, each beside the block it came from."""
 
-    def __init__(self, name: str, raw: Any, where: str, losses: Losses) -> None:
+    def __init__(self, name: str, raw: Any, index: int, pairs: Pairing, losses: Losses) -> None:
         self.name = name
-        self.where = where
+        self.where = where = f"{FORMATS[name].key}[{index}]"
         self.losses = losses
+        self.index = index
+        self.pairs = pairs
         snapshot_at(raw, where)
         self.message: Message = FORMATS[name].parse(raw, where)
+        pairs.feed(index, self.message)
         self.bare = unmarked(raw)
 
     def turns(self) -> Iterator[Turn]:
@@ -97,8 +102,8 @@ class _Reading:
             self._beside(self.bare, self._kind(), self.where)
         results: list[Piece] = []
         said: list[Piece] = []
-        for part in self.message.parts:
-            piece = self._piece(part)
+        for number, part in enumerate(self.message.parts):
+            piece = self._piece(number, part)
             if isinstance(piece, Result):
                 results.append(piece)
             elif piece is not None and not _is_silence(piece):
@@ -116,14 +121,15 @@ class _Reading:
         is_tool = self.name == "openai-chat" and self.message.role == "tool"
         return str(kind or ("tool" if is_tool else "message"))
 
-    def _piece(self, part: Part) -> Piece | None:
+    def _piece(self, number: int, part: Part) -> Piece | None:
         block, where = self._block(part)
         if isinstance(part, (ToolCall, ToolResult)):
             self._beside(block, _kind_of(self.name, block), where)
+            at = (self.index, number)
             return (
-                self._call(part, block, where)
+                self._call(part, block, where, at)
                 if isinstance(part, ToolCall)
-                else (self._result(part, block, where))
+                else self._result(part, block, where, self.pairs.of(at) or NOWHERE)
             )
         if isinstance(part, (Text, Media, Opaque)):
             return self._content(part, block, where)
@@ -141,7 +147,7 @@ class _Reading:
             self._beside(block, kind, where)
         return part if isinstance(part, Text) else medium_of(self.name, part, where)
 
-    def _call(self, part: ToolCall, block: Any, where: str) -> Call:
+    def _call(self, part: ToolCall, block: Any, where: str, at: At) -> Call:
         """A call with its arguments in the order of keys they have on the wire."""
         free = block.get("type") in ("custom", "custom_tool_call")
         value: Any = block.get("input")
@@ -153,9 +159,9 @@ class _Reading:
         if self.name in _FLAGGED and isinstance(value, Mapping):
             text = _json(value, where)
         value = value if isinstance(value, Mapping) else None
-        return Call(part.id, part.name, text, value, where, free, part.late)
+        return Call(part.id, part.name, text, value, where, free, part.late, at)
 
-    def _result(self, part: ToolResult, block: Any, where: str) -> Piece:
+    def _result(self, part: ToolResult, block: Any, where: str, call: At) -> Piece:
         kind = "function" if block.get("role") == "function" else block.get("type")
         row = BLOCKS[self.name].get(kind)
         if kind == "function" or (row is not None and row.carried is None):
@@ -170,7 +176,7 @@ class _Reading:
             content = (Text(told.removeprefix(FAILED)), *content[1:])
             is_error = True
         name = part.name or str(block.get("name") or "")
-        return Result(part.call_id, name, content, is_error, where)
+        return Result(part.call_id, name, content, is_error, where, call=call)
 
     def _item(self, part: ToolResult, number: int, block: Any, where: str) -> Text | Medium:
         item = part.content[number]
@@ -253,21 +259,20 @@ def _no_number(name: str) -> Any:
 
 
 def _named(turns: Sequence[Turn], losses: Losses) -> list[Turn]:
-    """The turns, each result with what the call that it answers tells of it."""
-    pairs = Pairs()
+    """The turns, each result with what the call that it belongs to tells of it."""
+    calls: dict[At, Call] = {}
     named: list[Turn] = []
     for turn in turns:
         pieces: list[Piece] = []
         for piece in turn.pieces:
             if isinstance(piece, Call):
-                pairs.ask(piece.id, piece)
-            elif isinstance(piece, Result):
-                call = pairs.answer(piece.call_id)
-                if call is not None:
-                    if piece.name not in ("", call.name):
-                        what = "the name of a result that is not its call's"
-                        losses.lose(f"{piece.where}.name", what, "Leave it out.")
-                    piece = replace(piece, name=call.name, is_free_text=call.is_free_text)
+                calls[piece.at] = piece
+            elif isinstance(piece, Result) and piece.call in calls:
+                call = calls[piece.call]
+                if piece.name not in ("", call.name):
+                    what = "the name of a result that is not its call's"
+                    losses.lose(f"{piece.where}.name", what, "Leave it out.")
+                piece = replace(piece, name=call.name, is_free_text=call.is_free_text)
             pieces.append(piece)
         named.append(replace(turn, pieces=tuple(pieces)))
     return named
@@ -275,24 +280,24 @@ def _named(turns: Sequence[Turn], losses: Losses) -> list[Turn]:
 
 def _settled(turns: list[Turn], losses: Losses) -> list[Turn]:
     """The turns without asynchronous calls whose results come later than at once."""
-    late: set[str] = set()
+    late: set[At] = set()
     for number, turn in enumerate(turns):
         follows = turns[number + 1].pieces if number + 1 < len(turns) else ()
-        answered = {piece.call_id for piece in follows if isinstance(piece, Result)}
+        answered = {piece.call for piece in follows if isinstance(piece, Result)}
         late |= {
-            piece.id
+            piece.at
             for piece in turn.pieces
-            if isinstance(piece, Call) and piece.is_late and piece.id not in answered
+            if isinstance(piece, Call) and piece.is_late and piece.at not in answered
         }
     return [part for turn in turns for part in _without(turn, late, losses)] if late else turns
 
 
-def _without(turn: Turn, late: set[str], losses: Losses) -> Iterator[Turn]:
+def _without(turn: Turn, late: set[At], losses: Losses) -> Iterator[Turn]:
     def told(piece: Piece) -> Piece:
         remedy = "Put its result behind it."
-        if isinstance(piece, Call) and piece.id in late:
+        if isinstance(piece, Call) and piece.at in late:
             return Text(losses.lose(piece.where, "a call that is answered later", remedy))
-        if isinstance(piece, Result) and piece.call_id in late:
+        if isinstance(piece, Result) and piece.call in late:
             return Text(losses.lose(piece.where, "the late result of a call", remedy))
         return piece
 

@@ -6,17 +6,18 @@ system. It is what the four wires have in common; what one of them has alone is 
 
 from __future__ import annotations
 
-from collections import defaultdict, deque
 from collections.abc import Mapping
 from typing import Any, Literal, TypeAlias
 
 from msgspec import Struct
 
 from ullage.errors import UnsupportedPart
+from ullage.history.pairing import At
 from ullage.values.messages import Text
 
-__all__ = ["Call", "Losses", "Medium", "Pairs", "Piece", "Result", "Turn", "Who"]
+__all__ = ["Call", "Losses", "Medium", "Piece", "Result", "Turn", "Who"]
 
+NOWHERE: At = (-1, -1)
 Who: TypeAlias = Literal["system", "user", "assistant", "results"]
 
 
@@ -34,7 +35,10 @@ class Medium(Struct, frozen=True):
 
 
 class Call(Struct, frozen=True):
-    """A tool call. ``value`` is None where its arguments are no JSON object."""
+    """A tool call. ``value`` is None where its arguments are no JSON object.
+
+    ``at`` is where it stands in the history that was read, and what its results name it by.
+    """
 
     id: str
     name: str
@@ -43,10 +47,14 @@ class Call(Struct, frozen=True):
     where: str
     is_free_text: bool = False
     is_late: bool = False
+    at: At = NOWHERE
 
 
 class Result(Struct, frozen=True):
-    """What a tool answered; ``is_free_text`` that it was asked in free text."""
+    """What a tool answered; ``is_free_text`` that it was asked in free text.
+
+    ``call`` is the `Call.at` of the call it belongs to.
+    """
 
     call_id: str
     name: str
@@ -54,6 +62,7 @@ class Result(Struct, frozen=True):
     is_error: bool
     where: str
     is_free_text: bool = False
+    call: At = NOWHERE
 
 
 Piece: TypeAlias = Text | Medium | Call | Result
@@ -65,24 +74,6 @@ class Turn(Struct, frozen=True):
     who: Who
     pieces: tuple[Piece, ...]
     where: str
-
-
-class Pairs:
-    """Which call a result answers: the first open one of its id, else the last one answered."""
-
-    def __init__(self) -> None:
-        self._open: dict[str, deque[Call]] = defaultdict(deque)
-        self._last: dict[str, Call] = {}
-
-    def ask(self, call_id: str, call: Call) -> None:
-        """A call was made under this id."""
-        self._open[call_id].append(call)
-
-    def answer(self, call_id: str) -> Call | None:
-        """The call that the next result of this id answers, or None."""
-        if self._open[call_id]:
-            self._last[call_id] = self._open[call_id].popleft()
-        return self._last.get(call_id)
 
 
 class Losses:

@@ -16,7 +16,6 @@ one loses the signature if it is ever cut: it is optional there, and valid for t
 
 from __future__ import annotations
 
-import re
 from base64 import b64encode
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -24,6 +23,7 @@ from typing import Any
 from msgspec.structs import replace
 
 from ullage.errors import FormatError
+from ullage.history.pairing import is_made_up, made_up
 from ullage.values.messages import (
     WHOLE,
     Content,
@@ -338,7 +338,7 @@ class Gemini(MessageList):
         if block is not None and not is_media:
             text = as_json(block, "block")
         response = {"error" if is_error else "output": text}
-        known = {"id": call.id} if _is_wire_id(call) else {}
+        known = {"id": call.id} if call.id and not is_made_up(call.id, call.name) else {}
         body = {**known, "name": call.name, "response": response}
         return {"functionResponse": {**body, "parts": [block]} if is_media else body}
 
@@ -372,14 +372,8 @@ def _generation(request: Mapping[str, Any]) -> Any:
     return request.get("config") or get(request, "generationConfig")
 
 
-def _is_wire_id(call: ToolCall) -> bool:
-    """Whether the id came with the call, and was not made here."""
-    made_up = re.fullmatch(r"#\d+", call.id.removeprefix(call.name))
-    return bool(call.id) and made_up is None
-
-
 def _named(part: ToolCall | ToolResult, number: int) -> ToolCall | ToolResult:
-    """The part with an id: its own, or its tool and number where it has none."""
+    """The part with an id: its own, or one made up where it has none."""
     if isinstance(part, ToolCall):
-        return part if part.id else replace(part, id=f"{part.name}#{number}")
-    return part if part.call_id else replace(part, call_id=f"{part.name}#{number}")
+        return part if part.id else replace(part, id=made_up(part.name, number))
+    return part if part.call_id else replace(part, call_id=made_up(part.name, number))

@@ -44,8 +44,7 @@ class Contents(Reading):
         parts = self.parts[at] = _parts(self.raws[at])
         role = self.roles[at] = _role(self.raws[at], parts)
         self.steps[at] = []
-        if role == "model":
-            self.said.append(at)
+        self.speaker(at, is_model=role == "model")
         for number, part in enumerate(parts):
             call, response = get(part, "functionCall"), get(part, "functionResponse")
             if call is not None and role == "model":

@@ -17,8 +17,7 @@ from collections.abc import Iterator, Sequence
 from functools import lru_cache
 from typing import Any
 
-from msgspec import Struct
-
+from ullage.history.pairing import At, Pairing
 from ullage.wires.base import snake
 from ullage.wires.gemini.blocks import KNOWN, PARTS, ROLES
 from ullage.wires.gemini.models import signs_calls, signs_no_calls
@@ -32,18 +31,11 @@ _BASE64 = re.compile(r"[A-Za-z0-9+/_-]*={0,2}\Z").match
 _NOT_BESIDE_A_CACHE = ("systemInstruction", "tools", "toolConfig")
 
 
-class _Asked(Struct, frozen=True):
-    """One call of a step: its id, its tool, and where it stands."""
-
-    id: str | None
-    name: str
-    where: str
-
-
 class Check:
     """One pass over the contents.
 
-    The state: the calls of the content before, if it held any; the role before; and the
+    The state: which call each response answers; how many calls the content before held; the role
+    before; and the
     steps of the current turn, each as (where its first call stands, whether it is signed), and
     where a later call of a step is signed too. Earlier turns are not validated.
     """
@@ -52,7 +44,9 @@ class Check:
         self._report = Report()
         self._count = 0
         self._role: str | None = None
-        self._asked: list[_Asked] = []
+        self.pairs = Pairing()
+        self._names: dict[At, str] = {}
+        self._asked: list[At] = []
         self.steps: list[tuple[str, bool]] = []
         self._oversigned: list[str] = []
 
@@ -68,10 +62,15 @@ class Check:
             self._report.add("G2", f"{where}.parts", "a content has at least one part")
         for index, part in enumerate(parts):
             self._part(part, role, f"{where}.parts[{index}]")
-        called, answered = _having(parts, "functionCall"), _having(parts, "functionResponse")
-        self._answers(answered, where)
+        self.pairs.speaker(is_model=role == "model")
+        at = self._count - 1
+        called, answered = (
+            [(at, n) for n, part in enumerate(parts) if _get(part, kind) is not None]
+            for kind in ("functionCall", "functionResponse")
+        )
+        self._answers(answered, parts, where)
         if role == "model":
-            self._calls(called, where)
+            self._calls(called, parts, where)
         elif not answered:
             self.steps, self._oversigned = [], []
         self._role = role
@@ -82,7 +81,8 @@ class Check:
         if not self._count:
             end.add("G11", "contents", "at least one content is asked for")
         if self._asked:
-            end.add("G3", self._asked[0].where, "the calls of this step have no responses")
+            where = f"contents[{self._asked[0][0]}]"
+            end.add("G3", where, "the calls of this step have no responses")
         elif self._role == "model":
             end.add("G11", f"contents[{self._count - 1}]", "the last content is the model's")
         if any(signed for _, signed in self.steps):
@@ -144,45 +144,38 @@ class Check:
 
     # -- between contents -----------------------------------------------------------------
 
-    def _answers(self, answered: list[Wire], where: str) -> None:
+    def _answers(self, answered: list[At], parts: list[Any], where: str) -> None:
         """G3, G5, G6: the responses here against the calls of the content before."""
         asked, self._asked = self._asked, []
+        fits = [self._fits(at, _body(parts[at[1]], "functionResponse")) for at in answered]
         if answered and not asked:
             self._report.add("G5", where, "these responses do not follow the content of their call")
         elif len(answered) != len(asked):
             sentence = f"{len(answered)} responses to {len(asked)} calls"
             self._report.add("G3", where, sentence)
-        else:
-            self._match(asked, answered, where)
+        elif not all(fits):
+            self._report.add("G6", where, "a response fits none of the calls before it")
 
-    def _match(self, asked: list[_Asked], answered: list[Wire], where: str) -> None:
-        left = list(asked)
-        for part in answered:
-            body = _get(part, "functionResponse")
-            name = body.get("name") if type(body) is dict else None
-            given = body.get("id") if type(body) is dict else None
-            found = next((call for call in left if given is not None and call.id == given), None)
-            if found is None:
-                open_ = (call for call in left if call.name == name)
-                found = next((c for c in open_ if given is None or c.id is None), None)
-            if found is None or found.name != name:
-                self._report.add("G6", where, "a response fits none of the calls before it")
-                return
-            left.remove(found)
+    def _fits(self, at: At, body: Wire) -> bool:
+        """Whether a response answers a call of the content before, under its name."""
+        name = str(body.get("name") or "")
+        call = self.pairs.result(at, str(body.get("id") or ""), name)
+        return call is not None and call[0] == at[0] - 1 and self._names[call] == name
 
-    def _calls(self, called: list[Wire], where: str) -> None:
+    def _calls(self, called: list[At], parts: list[Any], where: str) -> None:
         """G4 and G7: the calls here against what stands before them."""
         if not called:
             return
         if self._role not in ("user", "function"):
             self._report.add("G4", where, "no user content stands directly before these calls")
-        first, *siblings = called
+        first, *siblings = (parts[number] for _, number in called)
         self.steps.append((where, bool(_signature(first))))
         self._oversigned += [where] if any(_signature(part) for part in siblings) else []
-        for part in called:
-            body = _get(part, "functionCall")
-            fields = body if type(body) is dict else {}
-            self._asked.append(_Asked(fields.get("id"), str(fields.get("name")), where))
+        for at in called:
+            body = _body(parts[at[1]], "functionCall")
+            self._names[at] = str(body.get("name") or "")
+            self.pairs.call(at, str(body.get("id") or ""), self._names[at])
+        self._asked = called
 
 
 def spared(body: Wire) -> tuple[str, ...]:
@@ -269,8 +262,10 @@ def _opened(message: Any) -> tuple[Any, list[Any]]:
     return "user" if role is None else role, parts if isinstance(parts, list) else []
 
 
-def _having(parts: list[Any], name: str) -> list[Any]:
-    return [part for part in parts if _get(part, name) is not None]
+def _body(part: Any, name: str) -> Wire:
+    """The fields of a call or response; none if it is no object."""
+    body = _get(part, name)
+    return body if type(body) is dict else {}
 
 
 def _signature(part: Any) -> str:

@@ -48,8 +48,8 @@ class Messages(Reading):
         """See `Reading.read`."""
         raw = self.raws[at]
         self.roles[at] = role = field(raw, "role")
+        self.speaker(at, is_model=role == "assistant")
         if role == "assistant":
-            self.said.append(at)
             for number, call in enumerate(_calls_in(raw)):
                 self.pairs.call((at, number), str(field(call, "id") or ""))
         elif role == "tool":

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from ullage.history.pairing import At, Pairing
 from ullage.wires.gemini.models import signs_calls
 from ullage.wires.openai_chat.blocks import CALLS, PARTS, ROLES
 from ullage.wires.openai_chat.models import is_gpt_6_2
@@ -28,27 +29,27 @@ _NOT_IN_GPT_6_2 = ("tools", "temperature", "top_p", "logprobs")
 class Check:
     """One pass over the messages.
 
-    The state is the open batch (the ids still to be answered, and where they were asked) and
-    the calls after which another role spoke: answered late they break C3, never C1.
+    The state is which call each result answers, where the calls stand, and the newest message
+    that is no result: a call before it that is answered now breaks C3, never C1.
     """
 
     def __init__(self) -> None:
         self._report = Report()
         self._count = 0
-        self._open: dict[str, str] = {}
-        self._late: dict[str, str] = {}
+        self.pairs = Pairing()
+        self._places: dict[At, str] = {}
+        self._newest = -1
 
     def feed(self, message: Any) -> None:
         """Judge the next message."""
         at = self._count
         self._count = at + 1
         role = name_in(message, "role")
+        self.pairs.speaker(is_model=role == "assistant")
         if role == "tool":
             self._result(message, at)
         else:
-            if self._open:
-                self._late |= self._open
-                self._open = {}
+            self._newest = at
             if role == "assistant":
                 self._assistant(message, at)
                 return
@@ -67,8 +68,8 @@ class Check:
         end = Report()
         if not self._count:
             end.add("C0", "messages", "at least one message is asked for")
-        for call_id, where in (self._late | self._open).items():
-            end.add("C1", where, f"the call {call_id[:64]!r} has no tool message")
+        for call in self.pairs.unanswered:
+            end.add("C1", self._places[call], "this call has no tool message")
         return self._report.found + end.found
 
     def _result(self, message: Wire, at: int) -> None:
@@ -77,20 +78,18 @@ class Check:
             self._report.add("C0", f"messages[{at}]", "a tool message names its tool_call_id")
             return
         self._length(call_id, f"messages[{at}].tool_call_id")
-        if self._open.pop(call_id, None) is not None:
-            pass
-        elif call_id in self._late:
-            del self._late[call_id]
-            sentence = "something stands between the call and this result"
-            self._report.add("C3", f"messages[{at}]", sentence)
-        else:
+        call = self.pairs.result((at, 0), call_id)
+        if call is None:
             sentence = "this tool message answers no open call of the assistant message before"
             self._report.add("C2", f"messages[{at}].tool_call_id", sentence)
+        elif call[0] != self._newest:
+            sentence = "something stands between the call and this result"
+            self._report.add("C3", f"messages[{at}]", sentence)
 
     def _assistant(self, message: Wire, at: int) -> None:
         calls = message.get("tool_calls")
         if calls is not None:
-            self._calls(calls, f"messages[{at}].tool_calls")
+            self._calls(calls, at)
         content = message.get("content")
         if type(content) is str:
             return
@@ -99,14 +98,16 @@ class Check:
         elif not any(message.get(key) for key in _INSTEAD_OF_CONTENT):
             self._report.add("C5", f"messages[{at}].content", "content is null and no calls")
 
-    def _calls(self, calls: Any, where: str) -> None:
+    def _calls(self, calls: Any, at: int) -> None:
+        where = f"messages[{at}].tool_calls"
         if not isinstance(calls, list) or not calls:
             self._report.add("C4", where, "tool_calls must be a list with calls in it")
             return
-        for index, call in enumerate(calls):
-            self._call(call, f"{where}[{index}]")
+        ids: set[str] = set()
+        for number, call in enumerate(calls):
+            self._call(call, (at, number), f"{where}[{number}]", ids)
 
-    def _call(self, call: Any, where: str) -> None:
+    def _call(self, call: Any, at: At, where: str, ids: set[str]) -> None:
         if type(call) is not dict:
             self._report.add("C0", where, f"a call is an object, and it is {kind_of(call)}")
             return
@@ -116,11 +117,12 @@ class Check:
             self._report.add("C0", f"{where}.id", "a call has an id")
             return
         self._length(call_id, f"{where}.id")
-        if call_id in self._open:
+        if call_id in ids:
             self._report.add("C1", f"{where}.id", "two calls of one message share an id")
-        self._open[call_id] = where
-        if call_id in self._late:
-            self._report.add("C1", self._late.pop(call_id), "the call has no tool message")
+        else:
+            self._places[at] = where
+            self.pairs.call(at, call_id)
+        ids.add(call_id)
 
     def _called(self, call: Wire, where: str) -> None:
         """What is called. A call of no type is a call all the same, and its id is answered."""

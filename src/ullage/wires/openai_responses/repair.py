@@ -73,21 +73,28 @@ class Items(Reading):
 
     def read(self, at: int) -> None:
         """See `Reading.read`. A run of items of the model is known by its first."""
-        raw = self.raws[at]
+        raw, here = self.raws[at], (at, 0)
         kind = self.kinds[at] = _kind(raw)
-        self._runs[at] = at if self.opens(at) or not at else self._runs.get(at - 1, at)
-        here = self._here(at)
+        run = self._runs[at] = at if self.opens(at) else self._runs.get(at - 1, at)
+        self.speaker(at, is_model=_is_models(raw, kind))
         if kind == "item_reference":
             self.pairs.reference()
-        if kind in _CALLS:
-            self._batches.setdefault(here[0], []).append(here)
-            self.pairs.call(here, _key(kind, field(raw, "call_id")))
+        elif kind in _CALLS:
+            self._batches.setdefault(run, []).append(here)
+            self.pairs.call(here, _key(kind, field(raw, "call_id")), is_whole=True)
         elif kind in _OUTPUTS:
             self._output(raw, kind, here)
         elif kind == _ASKS:
-            self.pairs.call(here, _key(kind, field(raw, "id")))
+            self.pairs.call(here, _key(kind, field(raw, "id")), is_whole=True)
         elif kind == _APPROVES:
             self.answer(here, _key(_ASKS, field(raw, "approval_request_id")))
+
+    def _output(self, raw: Any, kind: str, here: At) -> None:
+        local = kind == "local_shell_call_output"
+        asked = field(raw, "call_id") or (field(raw, "id") if local else None)
+        if asked is not None or kind != "function_call_output":
+            ours = _is_ours(raw)
+            self.answer(here, _key(kind, asked), is_placeholder=ours, is_free=local)
 
     def opens(self, at: int) -> bool:
         """See `Reading.opens`."""
@@ -97,33 +104,25 @@ class Items(Reading):
 
     def tool(self, call: At) -> str:
         """See `Reading.tool`."""
-        return str(field(self.raws[call[1]], "name") or self.kinds[call[1]])
+        return str(field(self.raws[call[0]], "name") or self.kinds[call[0]])
 
-    def place(self, at: At) -> int:
-        """See `Reading.place`."""
-        return at[1]
-
-    def _here(self, at: int) -> At:
-        """Where an item stands: its reply, and its own index."""
-        return self._runs[at], at
-
-    def _output(self, raw: Any, kind: str, here: At) -> None:
-        local = kind == "local_shell_call_output"
-        asked = field(raw, "call_id") or (field(raw, "id") if local else None)
-        if asked is not None or kind != "function_call_output":
-            ours = _is_ours(raw)
-            self.answer(here, _key(kind, asked), is_placeholder=ours, is_free=local)
-
-    def _is_left_over(self, here: At) -> bool:
-        """Whether an answer stands where it answers nothing, here or elsewhere."""
-        return here in self.pairs.strays or here in self.pairs.seconds
+    def is_late(self, result: At) -> bool:
+        """Whether the model spoke between a call that must be answered and this output."""
+        call = self.pairs.calls.get(result)
+        if call is None or _is_async(self.raws[call[0]]):
+            return False
+        return self._runs[result[0]] > self._runs[call[0]]
 
     def _lacks(self, call: At) -> bool:
         """Whether a call that must be answered is not, or late."""
         result = self.pairs.answers.get(call)
         if result is None:
-            return self.kinds[call[1]] != "computer_call" and not _is_async(self.raws[call[1]])
+            return self.kinds[call[0]] != "computer_call" and not _is_async(self.raws[call[0]])
         return self.is_late(result)
+
+    def _is_left_over(self, here: At) -> bool:
+        """Whether an answer stands where it answers nothing, here or elsewhere."""
+        return here in self.pairs.strays or here in self.pairs.seconds
 
     # ── the items ────────────────────────────────────────────────────────────────────
 
@@ -149,7 +148,7 @@ class Items(Reading):
             kind = self.kinds[at]
             if at in self.bare:
                 self.log.remove(at, _BARE, self.raws[at])
-            elif kind in _OUTPUTS and self._is_moved(self._here(at)):
+            elif kind in _OUTPUTS and self._is_moved((at, 0)):
                 made += self._left(at)
             elif self._is_orphan(at):
                 message = self.wire.parse(self.raws[at], f"input[{at}]")
@@ -163,15 +162,15 @@ class Items(Reading):
 
     def _is_orphan(self, at: int) -> bool:
         """Whether an item goes because no answer can be made up for it, or it answers nothing."""
-        kind, here = self.kinds[at], self._here(at)
+        kind, here = self.kinds[at], (at, 0)
         if kind == _APPROVES:
             return self._is_left_over(here)
         return kind in _ORPHANS and here not in self.pairs.answers
 
     def _name(self, at: int) -> None:
         """Give a call an id: within its reply, none may come again."""
-        run, _ = here = self._here(at)
-        taken = {self.names[call] for call in self._batches[run] if call < here}
+        here, batch = (at, 0), self._batches[self._runs[at]]
+        taken = {self.names[call] for call in batch if call < here}
         own = self.own_id(at, field(self.raws[at], "call_id"), taken, _legal_call_id)
         self.names[here] = own
 
@@ -210,7 +209,7 @@ class Items(Reading):
 
     def _called(self, at: int) -> dict[str, Any]:
         """What must be set in a call or output: the id of the call, arguments as text."""
-        raw, kind, here = self.raws[at], self.kinds[at], self._here(at)
+        raw, kind, here = self.raws[at], self.kinds[at], (at, 0)
         call = here if kind in _CALLS else self.pairs.calls.get(here)
         new: dict[str, Any] = {}
         name = None if call is None else self.names.get(call)
@@ -220,9 +219,9 @@ class Items(Reading):
             given = field(raw, _TEXTS[kind])
             self.log.report(at, "the arguments of a call were not text")
             new[_TEXTS[kind]] = "" if given is None else as_json(given, f"input[{at}]")
-        if call is not None and kind in _OUTPUTS and kind != f"{self.kinds[call[1]]}_output":
+        if call is not None and kind in _OUTPUTS and kind != f"{self.kinds[call[0]]}_output":
             self.log.report(at, "a result was of another type than its call")
-            new["type"] = f"{self.kinds[call[1]]}_output"
+            new["type"] = f"{self.kinds[call[0]]}_output"
         texts = ("function_call_output", "custom_tool_call_output", "local_shell_call_output")
         if kind in texts and field(raw, "output") is None:
             self.log.report(at, "a result had no output")
@@ -236,7 +235,7 @@ class Items(Reading):
         call = self.pairs.calls.get(result)
         if call is None:
             return self._is_left_over(result)
-        return self._is_repaired(call[0]) and not _is_async(self.raws[call[1]])
+        return self._is_repaired(self._runs[call[0]]) and not _is_async(self.raws[call[0]])
 
     def _is_repaired(self, run: int) -> bool:
         """Whether a reply has a call that must be answered and is not, or late."""
@@ -244,30 +243,24 @@ class Items(Reading):
             self._repaired[run] = any(map(self._lacks, self._batches.get(run, ())))
         return self._repaired[run]
 
-    def is_late(self, result: At) -> bool:
-        """Whether the model spoke between a call that must be answered and this output."""
-        call = self.pairs.calls[result]
-        return result[0] > call[0] and not _is_async(self.raws[call[1]])
-
     def _left(self, at: int) -> list[Any]:
         """The line in place of an output that does not stay."""
-        here, raw = self._here(at), self.raws[at]
-        if here in self.pairs.calls:
-            return [self.wire.user(MOVED)] if self.is_late(here) else []
-        return [] if _is_ours(raw) else [self.wire.user(self.left_over(here, raw))]
+        raw = self.raws[at]
+        if (at, 0) in self.pairs.calls:
+            return [self.wire.user(MOVED)] if self.is_late((at, 0)) else []
+        return [] if _is_ours(raw) else [self.wire.user(self.left_over((at, 0), raw))]
 
     def _answer_to(self, at: int) -> list[Any]:
         """What stands directly behind a call: its output, if its reply had to be repaired."""
-        call = self._here(at)
+        call = (at, 0)
         result = self.pairs.answers.get(call)
-        if (result is None and not self._lacks(call)) or (result and not self._is_moved(result)):
+        if not (self._is_moved(result) if result else self._lacks(call)):
             return []
-        for _ in self.answered([call], lambda result: not self.is_late(result)):
-            pass
+        ((_, result),) = self.answered([call], lambda result: not self.is_late(result))
         if result is None:
             return [_interrupted(self.kinds[at], self.names[call])]
-        late, new = self.raws[result[1]], self._called(result[1])
-        return [{**copy_of(late), **new} if new else late]
+        moved, new = self.raws[result[0]], self._called(result[0])
+        return [{**copy_of(moved), **new} if new else moved]
 
 
 def _reasoned(items: list[Any], log: RepairLog) -> tuple[list[Any], bool]:

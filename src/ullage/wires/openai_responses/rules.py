@@ -15,6 +15,7 @@ import re
 from collections.abc import Sequence
 from typing import Any, TypeAlias
 
+from ullage.history.pairing import At, Pairing
 from ullage.wires.block import Block
 from ullage.wires.openai_responses.blocks import CALLERS_OWN, CALLS, ITEMS, OUTPUTS, PARTS, ROLES
 from ullage.wires.rules.problem import Problem, Report, Wire, kind_of, name_in, plain
@@ -36,7 +37,7 @@ _UNKNOWN = Block("")
 class Check:
     """One pass over the items.
 
-    The state is the open calls, by type and id, and where they stand, every call asked so far,
+    The state is which call each output answers, where the calls stand and what they are called,
     the ids seen, and the reasoning that still waits for the item it was made with. A request for
     approval is a call like others: its answer is the user's.
     """
@@ -44,16 +45,15 @@ class Check:
     def __init__(self) -> None:
         self._report = Report()
         self._count = 0
-        self._open: dict[tuple[str, str], str] = {}
-        self._asked: set[tuple[str, str]] = set()
+        self.pairs = Pairing()
+        self._asked: dict[At, tuple[str, str]] = {}
         self._ids: set[str] = set()
         self._waiting: str | None = None
         self._trigger: str | None = None
-        self._references = False
 
     def feed(self, item: Any) -> None:
         """Judge the next item."""
-        where = f"input[{self._count}]"
+        at, where = (self._count, 0), f"input[{self._count}]"
         self._count += 1
         item = plain(item)
         kind = _type(item)
@@ -63,27 +63,32 @@ class Check:
         if self._trigger:
             self._report.add("R14", self._trigger, "something follows the compaction_trigger")
         self._trigger = where if kind == "compaction_trigger" else None
-        self._references = self._references or kind == "item_reference"
+        self.pairs.speaker(is_model=not (kind in CALLERS_OWN or _is_callers(item, kind)))
+        if kind == "item_reference":
+            self.pairs.reference()
         self._reasoned(item, kind, where)
         self._id(item, kind, where)
         self._shape(item, kind, where)
         if kind in CALLS:
-            self._call(item, kind, where)
+            self._call(item, kind, at, where)
         elif kind in OUTPUTS:
-            self._answer(item, kind, where)
+            self._answer(item, kind, at, where)
         elif kind == _APPROVAL:
-            self._ask((kind, str(item.get("id"))), where)
+            self._ask((kind, str(item.get("id"))), at, where)
         elif kind == "mcp_approval_response":
-            self._close((_APPROVAL, str(item.get("approval_request_id"))), where)
+            self._close((_APPROVAL, str(item.get("approval_request_id"))), at, where)
 
     def close(self) -> list[Problem]:
         """Everything found, and what is still open; may be asked at any point."""
         end = Report()
         if not self._count:
             end.add("R0", "input", "at least one item is asked for")
-        for (kind, call_id), where in self._open.items():
-            answer = "answer" if kind == _APPROVAL else "output"
-            end.add("R1", where, f"the {kind} {call_id[:64]!r} has no {answer} behind it")
+        for call, may_stay_open in self.pairs.unanswered.items():
+            if not may_stay_open:
+                kind, call_id = self._asked[call]
+                answer = "answer" if kind == _APPROVAL else "output"
+                sentence = f"the {kind} {call_id[:64]!r} has no {answer} behind it"
+                end.add("R1", f"input[{call[0]}]", sentence)
         if self._waiting:
             end.add("R3", self._waiting, "nothing follows this reasoning")
         return self._report.found + end.found
@@ -115,29 +120,26 @@ class Check:
             self._report.add("R6", f"{where}.id", "an item with this id was sent before")
         self._ids.add(name)
 
-    def _call(self, item: Wire, kind: str, where: str) -> None:
+    def _call(self, item: Wire, kind: str, at: At, where: str) -> None:
         call_id = item.get("call_id")
         if type(call_id) is not str or not call_id:
             self._report.add("R0", f"{where}.call_id", "a call names its call_id")
             return
         self._length(call_id, where)
-        if item.get("async") or item.get("async_"):
-            self._asked.add((kind, call_id))
-        else:
-            self._ask((kind, call_id), where)
+        self._ask((kind, call_id), at, where, late=bool(item.get("async") or item.get("async_")))
 
-    def _ask(self, call: tuple[str, str], where: str) -> None:
-        """R1: something stands here that wants an answer."""
-        if call in self._open:
+    def _ask(self, call: tuple[str, str], at: At, where: str, *, late: bool = False) -> None:
+        """R1: something stands here that wants an answer, unless it may come late."""
+        if not late and any(self._asked[at] == call for at in self.pairs.unanswered):
             self._report.add("R1", where, "a call with this call_id is still open")
-        self._asked.add(call)
-        self._open[call] = where
+        self._asked[at] = call
+        self.pairs.call(at, " ".join(call), late=late, is_whole=True)
 
     def _length(self, call_id: str, where: str) -> None:
         sentence = f"{len(call_id)} characters, {CALL_ID_LENGTH} are allowed"
         self._report.need(len(call_id) <= CALL_ID_LENGTH, "C6", f"{where}.call_id", sentence)
 
-    def _answer(self, item: Wire, kind: str, where: str) -> None:
+    def _answer(self, item: Wire, kind: str, at: At, where: str) -> None:
         local = kind == "local_shell_call_output"
         call_id = item.get("call_id") or (item.get("id") if local else None)
         if call_id is None and kind == "function_call_output":
@@ -146,12 +148,12 @@ class Check:
             self._report.add("R0", f"{where}.call_id", "an output names the call_id it answers")
             return
         self._length(call_id, where)
-        self._close((kind.removesuffix("_output"), call_id), where, free=local)
+        self._close((kind.removesuffix("_output"), call_id), at, where, is_free=local)
 
-    def _close(self, call: tuple[str, str], where: str, *, free: bool = False) -> None:
+    def _close(self, call: tuple[str, str], at: At, where: str, *, is_free: bool = False) -> None:
         """R2: what is answered here was asked before."""
-        self._open.pop(call, None)
-        if call not in self._asked and not self._references and not free:
+        self.pairs.result(at, " ".join(call), is_free=is_free)
+        if at in self.pairs.strays:
             sentence = f"no {call[0]} {call[1][:64]!r} stands before this answer"
             self._report.add("R2", where, sentence)
 

@@ -159,10 +159,6 @@ class Reading(ABC):
         """What is to stand at the end, behind ``last`` (None if there is no message)."""
         return []
 
-    def place(self, at: At) -> int:
-        """The index of the message of a call or result."""
-        return at[0]
-
     def made(
         self, since: int, stop: int, before: Sequence[Any], last: Any, ids: Mapping[str, int]
     ) -> Made:
@@ -181,6 +177,11 @@ class Reading(ABC):
         """Whether a result read stands behind a boundary, and its call before it."""
         return any(call < boundary <= result for call, result in self._joined)
 
+    def speaker(self, at: int, *, is_model: bool) -> None:
+        """Who made the message that is read now. See `Pairing.speaker`."""
+        self.said += [at] if is_model else []
+        self.pairs.speaker(is_model=is_model)
+
     def answer(
         self,
         at: At,
@@ -194,7 +195,7 @@ class Reading(ABC):
         pairs = self.pairs
         call = pairs.result(at, id, tool, is_placeholder=is_placeholder, is_free=is_free)
         if call is not None:
-            self._joined.append((self.place(call), self.place(at)))
+            self._joined.append((call[0], at[0]))
 
     def is_late(self, result: At) -> bool:
         """Whether the model spoke between a call and this result."""
@@ -210,17 +211,17 @@ class Reading(ABC):
         for call in calls:
             result = self.pairs.answers.get(call)
             if result is None:
-                self.log.report(self.place(call), "a call had no result", where=self.tool(call))
+                self.log.report(call[0], "a call had no result", where=self.tool(call))
             elif not stays(result):
                 late = self.is_late(result)
                 why = "a result came late" if late else "a result did not stand behind its call"
                 where = f"{self.tool(call)} result"
-                self.log.report(self.place(result), why, where=where)
+                self.log.report(result[0], why, where=where)
             yield call, result
 
     def left_over(self, result: At, raw: Any) -> str:
         """The line in place of a result that answers no call, or one that has an answer."""
-        at = self.place(result)
+        at = result[0]
         stray = result in self.pairs.strays
         what = "a tool result without its call" if stray else "a second result of one call"
         return self.log.set_aside(at, what, self.wire.parse(raw, f"{self.wire.key}[{at}]"))

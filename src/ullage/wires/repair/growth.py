@@ -15,7 +15,7 @@ from itertools import compress, count
 from operator import is_not, ne
 from typing import Any, TypeAlias
 
-from msgspec import Struct
+from msgspec import Struct, field
 from msgspec.structs import replace
 
 from ullage.history.pairing import Pairing
@@ -49,7 +49,7 @@ class Closed(Struct, frozen=True):
     stop: int = 0
     line: object = None
     copies: list[Any] = []
-    pairs: Pairing = Pairing()
+    pairs: Pairing = field(default_factory=Pairing)
     ids: dict[str, int] = {}
     messages: list[Any] = []
     outputs: tuple[Output, ...] = ()

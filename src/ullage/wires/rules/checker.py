@@ -1,7 +1,8 @@
 """Is this request legal? The providers' wire rules, as one strict judge.
 
-It is the judge of everything that cuts, so it shares no code with anything that cuts: it
-reads plain JSON and knows nothing of edits, windows or policies.
+It is the judge of everything that cuts, so it shares no code with anything that cuts, but for
+which result answers which call (`ullage.history.pairing`; the tests judge that a second time):
+it reads plain JSON and knows nothing of edits, windows or policies.
 
     problems(format, request)      the whole request: head and messages
     problems_of(format, messages)  the messages alone

@@ -1,0 +1,264 @@
+"""Which call each result answers: by itself, and the same for everybody who asks."""
+
+import copy
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tests.wires.test_repair import ALL, WRITERS, break_up, chat, formats, gemini, legal, responses
+from ullage import Session, convert
+from ullage.errors import FormatError
+from ullage.history.pairing import INTERRUPTED, Pairing
+from ullage.history.transcript import Transcript
+from ullage.replay.readers._history import History
+from ullage.replay.readers._run import Report
+from ullage.values.messages import WHOLE, ToolCall, ToolResult
+from ullage.wires import FORMATS
+from ullage.wires.repair import apply
+from ullage.wires.rules.checker import Checker
+
+
+def paired(*words, **more):
+    """Calls ``?x`` and results ``=x``, a message each; a dot begins a reply. Who answers whom."""
+    pairs = Pairing()
+    for at, word in enumerate(words):
+        if word == ".":
+            pairs.speaker(is_model=False)
+            pairs.speaker(is_model=True)
+        elif word[0] == "?":
+            pairs.call((at, 0), word[1:], **more)
+        else:
+            pairs.result((at, 0), word[1:].rstrip("!"), is_placeholder=word.endswith("!"))
+    return pairs
+
+
+@pytest.mark.parametrize(
+    ("words", "answers"),
+    [
+        ("?x =x", {1: 0}),
+        ("?x ?y =y =x", {2: 1, 3: 0}),
+        ("?x =x . ?x =x", {1: 0, 4: 3}),
+        ("?x . ?x =x", {3: 2}),
+        ("?x . ?x =x =x", {3: 2, 4: 0}),
+        ("=x ?x", {}),
+        ("?x =x =x", {1: 0}),
+        ("?x =x! . =x", {3: 0}),
+        ("?x =x! =x!", {1: 0}),
+        ("?x =x =x!", {1: 0}),
+    ],
+)
+def test_a_result_answers_the_newest_open_call_of_its_id(words, answers):
+    pairs = paired(*words.split())
+    assert pairs.calls == {(result, 0): (call, 0) for result, call in answers.items()}
+    assert {call: result for result, call in pairs.calls.items()} == pairs.answers
+
+
+def test_what_is_left_over_is_a_second_result_or_a_stray():
+    pairs = paired(*["?x", "=x", "=x", "=z", "=x!"])
+    assert pairs.seconds == {(2, 0): (0, 0), (4, 0): (0, 0)}
+    assert pairs.strays == {(3, 0)}
+    assert [pairs.of((at, 0)) for at in range(1, 5)] == [(0, 0), (0, 0), None, (0, 0)]
+
+
+def test_a_reference_may_stand_for_the_call_of_any_result():
+    pairs = Pairing()
+    pairs.result((0, 0), "x")
+    pairs.reference()
+    pairs.result((1, 0), "x")
+    pairs.result((2, 0), "y", is_free=True)
+    assert pairs.strays == {(0, 0)}
+
+
+def test_what_waits_are_the_calls_of_the_newest_reply_and_late_ones():
+    assert set(paired("?x", "?y", "=x").waiting) == {(1, 0)}
+    assert set(paired("?x", ".").waiting) == set()
+    assert set(paired("?x", ".", late=True).waiting) == {(0, 0)}
+    assert set(paired("?x", ".", "?y", "=x").unanswered) == {(2, 0)}
+    assert set(paired("?x", "=x!").waiting) == set(), "a placeholder is a result"
+
+
+@pytest.mark.parametrize(
+    ("format", "messages", "answers"),
+    [
+        ("openai-chat", chat("u:do a?x?x x=1 x=2"), {(2, 0): (1, 0), (3, 0): (1, 1)}),
+        ("openai-responses", responses("u:do a?x?x x=1 x=2"), {(3, 0): (1, 0), (4, 0): (2, 0)}),
+    ],
+)
+def test_calls_of_one_message_or_reply_are_answered_in_order(format, messages, answers):
+    assert by_transcript(format, messages) == by_repair(format, messages) == answers
+
+
+def test_a_copy_is_fed_on_its_own():
+    pairs = paired("?x", "?y")
+    before, other = copy.deepcopy(pairs), pairs.copy()
+    other.speaker(is_model=True)
+    other.result((2, 0), "x")
+    other.call((3, 0), "x")
+    other.reference()
+    assert pairs == before
+    assert other != before
+
+
+# ── the same for everybody ───────────────────────────────────────────────────────────────
+
+
+def places(format, messages):
+    """(message, part) of everything parsed → (message, number) on the wire; None if it is bad."""
+    found = {}
+    for index, raw in enumerate(messages):
+        message = FORMATS[format].parse(raw, "messages")
+        for number, part in enumerate(message.parts):
+            if isinstance(part, (ToolCall, ToolResult)):
+                found[index, number] = (index, 0 if part.at == WHOLE else part.at)
+    return found
+
+
+def by_transcript(format, messages):
+    transcript, at = Transcript(b""), places(format, messages)
+    for raw in messages:
+        transcript.append(FORMATS[format].parse(raw, "messages"), b"")
+    pairs = transcript._pairs
+    assert all(
+        transcript.home(*result) == call[0] for result, call in pairs.calls.items() if result in at
+    )
+    return {at[result]: at[call] for result, call in pairs.calls.items() if result in at}
+
+
+def by_repair(format, messages):
+    return reading(format, messages).pairs.calls
+
+
+def reading(format, messages):
+    found = apply._READINGS[format](messages, Pairing())
+    for at in range(len(messages)):
+        found.read(at)
+    return found
+
+
+def by_judge(format, messages):
+    return judged(format, messages).calls
+
+
+def judged(format, messages):
+    checker = Checker(format)
+    for message in messages:
+        checker.feed(message)
+    return checker._check.pairs
+
+
+def of_clients(format, messages, pairs):
+    """The pairs of calls that a client's tools answer."""
+    known = set(places(format, messages).values())
+    return {result: call for result, call in pairs.items() if result in known and call in known}
+
+
+def drawn(data, format):
+    if data.draw(st.booleans()):
+        return break_up(data, format, data.draw(legal(format)))
+    write, words = WRITERS[format]
+    return write(" ".join(data.draw(st.lists(st.sampled_from(words.split()), max_size=12))))
+
+
+@given(formats, st.data())
+def test_transcript_and_repair_agree(format, data):
+    messages = drawn(data, format)
+    try:
+        mine = by_transcript(format, messages)
+    except FormatError:
+        return
+    assert mine == of_clients(format, messages, by_repair(format, messages))
+
+
+@given(formats, st.data())
+def test_the_judge_agrees_with_repair(format, data):
+    """But for a call that stands twice in one message: for the judge the second is none."""
+    messages = drawn(data, format)
+    try:
+        known = set(places(format, messages).values())
+    except FormatError:
+        return
+    ours, theirs = reading(format, messages).pairs, judged(format, messages)
+    calls, asked = ({*p.answers, *p.unanswered} & known for p in (ours, theirs))
+    if calls == asked:
+        assert of_clients(format, messages, ours.calls) == of_clients(
+            format, messages, theirs.calls
+        )
+    else:
+        assert asked < calls
+
+
+@given(st.sampled_from([name for name in ALL if name != "gemini"]), st.data())
+def test_conversion_gives_each_result_the_name_of_its_call(format, data):
+    """Every call is of another tool, and Gemini names the tool in the result."""
+    messages = copy.deepcopy(drawn(data, format))
+    calls = [call for message in messages for call in calls_in(message)]
+    for number, call in enumerate(calls):
+        call["name"] = f"tool_{number}"
+    try:
+        mine = by_transcript(format, messages)
+    except FormatError:
+        return
+    transcript, named = Transcript(b""), []
+    for index, raw in enumerate(messages):
+        transcript.append(FORMATS[format].parse(raw, "messages"), b"")
+        for number, part in enumerate(transcript.messages[index].parts):
+            if isinstance(part, ToolResult):
+                call = transcript.call_for(index, number)
+                named.append(call.name if call else "")
+    key = FORMATS[format].key
+    other = convert({"model": "gpt-4.1", key: messages}, "gemini", format=format, lossy="describe")
+    parts = [part for content in other["contents"] for part in content["parts"]]
+    assert [p["functionResponse"]["name"] for p in parts if "functionResponse" in p] == named
+    assert len(mine) <= len(named)
+
+
+def calls_in(message):
+    if message.get("type") == "function_call":
+        return [message]
+    if isinstance(message.get("tool_calls"), list):
+        return [call["function"] for call in message["tool_calls"]]
+    content = message.get("content")
+    blocks = content if isinstance(content, list) else []
+    return [block for block in blocks if block.get("type") == "tool_use"]
+
+
+def test_an_interrupted_call_and_another_with_its_id():
+    """One result: the transcript, conversion, repair and the readers of logs are of one mind."""
+    messages = chat("u:go a?c u:again a?c c=RESULT")
+    for at, name in ((1, "alpha"), (3, "beta")):
+        messages[at]["tool_calls"][0]["function"]["name"] = name
+    request = {"model": "gpt-4.1", "messages": messages}
+    session = Session("gpt-4.1", repair=True)
+    view = session.fit(request)["messages"]
+    assert [m["content"] for m in view if m["role"] == "tool"] == [INTERRUPTED, "RESULT"]
+    session = Session("gpt-4.1")
+    session.fit(request)
+    assert session.window.tool_of((4, 0, 0)) == "beta"
+    parts = [
+        p for c in convert(request, "gemini", lossy="describe")["contents"] for p in c["parts"]
+    ]
+    assert [p["functionResponse"]["name"] for p in parts if "functionResponse" in p] == ["beta"]
+    assert by_judge("openai-chat", messages) == {(4, 0): (3, 0)}
+    history = History("log", "openai-chat", "test", Report("log", lambda damage: None))
+    for line, message in enumerate(messages[:4]):
+        ids = [call["id"] for call in message.get("tool_calls", ())]
+        history.reply([message], dict.fromkeys(ids, "t"), line) if ids else history.say(
+            message, line
+        )
+    history.result("c", lambda _: messages[4], 4)
+    results = [m["content"] for m in history.run().messages if m["role"] == "tool"]
+    assert results[-1] == "RESULT"
+    assert len(results) == 2
+
+
+def test_gemini_pairs_by_tool_and_order_where_one_side_has_no_id():
+    messages = gemini("u:do a?F?F F=1+F=2")
+    assert by_transcript("gemini", messages) == {(2, 0): (1, 0), (2, 1): (1, 1)}
+    for one, other in (("a", ""), ("", "a")):
+        messages = gemini("u:do a?F F=1")
+        messages[1]["parts"][0]["functionCall"]["id"] = one
+        messages[2]["parts"][0]["functionResponse"]["id"] = other
+        assert (
+            by_transcript("gemini", messages) == by_repair("gemini", messages) == {(2, 0): (1, 0)}
+        )
