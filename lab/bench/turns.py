@@ -44,6 +44,7 @@ from lab.bench.material import (
     said_by_user,
 )
 from ullage import AsyncSession, Limits, MemoryStore, Policy, Session, SqliteStore, Store
+from ullage.history import canon
 from ullage.history.remembered import REMEMBERED
 from ullage.stages.emergency import emergency
 from ullage.tokens.models import counter_for
@@ -68,6 +69,7 @@ WARM_TARGET_MS = {
 def measure() -> Iterator[Figure]:
     """Every figure, group by group; a quarter of an hour on a slow machine."""
     material = Material()
+    yield from new_work(material)
     for format in FORMATS:
         counter_for(MODELS[format]).count("load the vocabulary")
         for messages, megabytes in SIZES:
@@ -134,6 +136,88 @@ def fit_times(
             _ = session.window.tokens
 
     return [timed_ms(lambda r=r: work(r)) for r in requests]
+
+
+# ── work in proportion to what is new ────────────────────────────────────────────────────
+
+
+def new_work(material: Material) -> Iterator[Figure]:
+    """What is new is paid for, and nothing else, beside what only reading the bytes costs."""
+    for format in ("openai-chat", "anthropic"):
+        counter_for(MODELS[format]).count("load the vocabulary")
+        yield from _told_anew(format, material.history(format, 100, 2.0))
+        history = material.history(format, 478, 5.0)
+        yield from _least(format, history)
+        yield from _cold_all_the_way(format, history)
+        yield from _one_turn_more(material, format, history)
+
+
+_NEW_WORK = "Work in proportion to what is new"
+
+
+def _told_anew(format: Format, history: list[Message]) -> Iterator[Figure]:
+    """100 messages of 2 MB in a window of 128,000: another last message; a new process."""
+    name, store = name_of(format, history), MemoryStore()
+    session = cold_session(format, NARROW, store=store)
+    requests = [
+        request(format, [*history, said_by_user(format, f"turn {number}: go on")])
+        for number in range(22)
+    ]
+    fit_times(session, requests[:2])
+    times = fit_times(session, requests[2:])
+    yield of_times(_NEW_WORK, f"{name}, 2 MB: another last message", times, 5)
+    times = []
+    for one in requests[:COLD]:
+        times += fit_times(cold_session(format, NARROW, store=store), [one])
+    yield of_times(_NEW_WORK, f"{name}, 2 MB: a new process, with a ledger", times, 20)
+
+
+def _least(format: Format, history: list[Message]) -> Iterator[Figure]:
+    """What any library pays that looks at all of a history once."""
+    name, sent = name_of(format, history), msgspec.json.encode(request(format, history))
+    texts, count = list(map(str, _texts(history))), counter_for(MODELS[format]).count
+    for what, work in (
+        ("to read its JSON", lambda: msgspec.json.decode(sent)),
+        ("to hash it", lambda: [canon.content_digest(text) for text in texts]),
+        ("to count its tokens", lambda: list(map(count, texts))),
+    ):
+        yield of_times(_NEW_WORK, f"{name}, 5 MB: {what}", [timed_ms(work) for _ in range(5)])
+
+
+def _texts(value: Any) -> Iterator[str]:
+    """Every text within a JSON value."""
+    if isinstance(value, str):
+        yield value
+    for item in value.values() if isinstance(value, dict) else value:
+        if not isinstance(value, str):
+            yield from _texts(item)
+
+
+def _cold_all_the_way(format: Format, history: list[Message]) -> Iterator[Figure]:
+    name = name_of(format, history)
+    for what, policy, target in (
+        ("without stages", Policy(name="no stages"), None),
+        ("cut, counted, old results made digests", "default", 250),
+    ):
+        times = []
+        for _ in range(COLD):
+            window = NARROW if policy == "default" else VAST
+            session = cold_session(format, window, policy=policy)
+            times += fit_times(session, [request(format, history)], counted=True)
+        yield of_times(_NEW_WORK, f"{name}, 5 MB, a new process: {what}", times, target)
+
+
+def _one_turn_more(material: Material, format: Format, history: list[Message]) -> Iterator[Figure]:
+    name, whole = name_of(format, history), request(format, history)
+    session = cold_session(format, NARROW)
+    fit_times(session, [whole] * 2)
+    yield of_times(_NEW_WORK, f"{name}: the same again", fit_times(session, [whole] * REPEATS), 0.2)
+    session, page, times = cold_session(format, VAST), material.source[:22_000], list[float]()
+    fit_times(session, [whole])
+    for number in range(2 * GROWN):
+        history = grown(format, history, number, f"{number} {page}")
+        times += fit_times(session, [request(format, history)])
+    yield of_times(_NEW_WORK, f"{name}: a new result of 22 KB", times, 0.25)
 
 
 # ── warm ─────────────────────────────────────────────────────────────────────────────────
@@ -422,6 +506,7 @@ def main() -> None:
     """Measure and print."""
     parser = argparse.ArgumentParser(prog="lab.bench.turns", description=__doc__)
     parser.add_argument("--json", action="store_true", help="print the figures as JSON")
+    parser.add_argument("--new", action="store_true", help="only the first table, in a minute")
     parser.add_argument(
         "--cpu", action="store_true", help="count processor time of calls: for a busy machine"
     )
@@ -429,7 +514,9 @@ def main() -> None:
     if asked.cpu:
         _Clock.now = time.thread_time
     with redirect_stderr(StringIO()):  # a document wants its batches told there
-        figures = list(measure())  # no spinner: its thread would hold up the calls measured
+        figures = list(
+            new_work(Material()) if asked.new else measure()
+        )  # no spinner: its thread would hold up the calls measured
     if asked.json:
         print(msgspec.json.format(msgspec.json.encode(figures)).decode())
         return

@@ -144,8 +144,6 @@ def test_the_stage_of_the_docstring_is_a_policy_of_its_own():
     session = Session("gpt-4.1", policy=policy, recall=True)
     session.fit(histories.request("openai-chat", messages))
     assert session.window.changed
-    lines = (
-        inspect.getsource(forget_pages).replace("stages.placeholder", "placeholder").splitlines()
-    )
+    source = inspect.getsource(forget_pages).replace("stages.placeholder", "placeholder")
     told = {line.strip() for line in stages.__doc__.splitlines()}
     assert {line.strip() for line in source.splitlines() if line and '"""' not in line} <= told

@@ -4,11 +4,14 @@ import sys
 from collections import Counter
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 from msgspec.structs import replace
 
 from tests import histories
-from ullage import Limits, MemoryStore, Session
+from ullage import FormatError, Limits, MemoryStore, OverLimitError, Session
 from ullage.history import canon
+from ullage.history.builder import WindowBuilder
 from ullage.history.remembered import REMEMBERED
 from ullage.stages.default import DEFAULT
 from ullage.tokens.meter import Meter
@@ -131,10 +134,9 @@ def test_what_a_caller_writes_into_an_edited_message_of_his_is_in_the_view(forma
 
 def test_a_batch_that_stands_is_not_shown_again(monkeypatch):
     """Users who go on without a reply: every batch is under the one key."""
-    from ullage.history.builder import WindowBuilder as Builder
-
-    applied, apply = [], Builder.apply
-    monkeypatch.setattr(Builder, "apply", lambda builder, e: applied.append(e) or apply(builder, e))
+    applied, apply = [], WindowBuilder.apply
+    watched = lambda builder, e: applied.append(e) or apply(builder, e)  # noqa: E731
+    monkeypatch.setattr(WindowBuilder, "apply", watched)
     session = Session("gpt-4.1", recall=True, limits=Limits(window_tokens=16_000))
     messages = histories.wire("openai-chat", [])
     for number in range(80):
@@ -223,10 +225,93 @@ def test_a_history_told_anew_is_cut_and_counted_only_where_it_is_new(format, how
     made.clear()
     session = fit(format, messages) if restarted else session
     assert not made, "by another session of this process"
-    session.fit(histories.request(format, RETOLD[how](format, messages)))
+    retold = RETOLD[how](format, messages)
+    session.fit(histories.request(format, retold))
     assert made["cut"] <= (how in ("a retry", "a fork"))
     assert made["counted"] <= made["cut"]
     assert not made["digest"]
+
+
+@pytest.mark.parametrize("back", [1, 2, 3])
+@pytest.mark.parametrize("format", ALL)
+def test_a_history_that_forks_near_its_end_is_not_walked_from_its_beginning(
+    format, back, monkeypatch
+):
+    messages, tail = history(format), step(format, 98)
+    at = len(messages) - back * len(tail)
+    session = fit(format, messages)
+    walked, extend = [], WindowBuilder.extend
+
+    def watched(builder, length):
+        walked.append(length - builder.window.size)
+        extend(builder, length)
+
+    monkeypatch.setattr(WindowBuilder, "extend", watched)
+    session.fit(histories.request(format, [*messages[:at], *tail]))
+    assert sum(walked) <= 2 * len(tail) + 1
+    session.fit(histories.request(format, messages))
+    assert sum(walked) <= 2 * len(tail) + 1, "the line it forked from goes on"
+
+
+@settings(max_examples=40)
+@given(
+    st.sampled_from(ALL),
+    st.integers(1_500, 8_000),
+    st.lists(st.tuples(st.integers(0, 4), st.integers(1, 6)), min_size=1, max_size=5),
+    st.integers(2, 14),
+)
+def test_a_line_that_was_forked_is_shown_as_a_cold_start_shows_it(format, window, forks, turns):
+    store, limits = MemoryStore(), Limits(window_tokens=window)
+    warm = Session(histories.MODEL[format], recall=True, format=format, limits=limits, store=store)
+    messages = [histories.user(format, "Go on.")]
+    grown = [(0, turns), *forks]
+    for number, (back, more) in enumerate(grown):
+        messages = messages[: max(len(messages) - back, 1)]
+        for turn in range(more):
+            messages = [*messages, *step(format, 100 * number + turn)]
+            assert_as_cold(warm, format, messages, limits, store)
+
+
+@pytest.mark.parametrize("format", ALL)
+def test_what_a_later_batch_replaces_is_cut_where_the_history_forks_before_it(format):
+    store, messages = MemoryStore(), [histories.user(format, "Go on.")]
+    limits, pruned = Limits(window_tokens=16_000), 0
+    for number in range(1, 60):
+        messages = [*messages, *step(format, number)]
+        seen = {event.kind for event in fit(format, messages, store, limits).events}
+        if "pruned" in seen and not pruned:
+            pruned = number
+        elif pruned:
+            break
+    cold = fit(format, messages, store, limits)
+    assert any(edit.is_late for edit in shown_in(cold))
+    before = messages[: 1 + (pruned - 2) * len(step(format, 1))]
+    assert_as_cold(cold, format, [*before, *step(format, 98)], limits, store)
+
+
+def test_a_batch_made_after_a_state_was_kept_is_shown_where_the_history_forks_there():
+    """A user speaks on before the model does: what that makes go is under the same key."""
+    format, store, limits = "openai-chat", MemoryStore(), Limits(window_tokens=16_000)
+    messages = history(format, 6)
+    warm = fit(format, messages, store, limits)
+    assert not any(edit.is_late for edit in shown_in(warm))
+    warm.fit(histories.request(format, [*messages, histories.user(format, "tide " * 9_000)]))
+    assert any(edit.is_late for edit in shown_in(warm)) or warm.window.span
+    assert_as_cold(warm, format, [*messages, *step(format, 98)], limits, store)
+
+
+def assert_as_cold(warm, format, messages, limits, store):
+    request = histories.request(format, messages)
+    try:
+        view = warm.fit(request)
+    except (OverLimitError, FormatError) as refused:
+        view = type(refused)
+    cold = Session(histories.MODEL[format], recall=True, format=format, limits=limits, store=store)
+    try:
+        again = cold.fit(request)
+    except (OverLimitError, FormatError) as refused:
+        again = type(refused)
+    assert view == again
 
 
 @pytest.mark.parametrize("format", ALL)

@@ -6,10 +6,12 @@ Only the engine and the turn hold one; what stages are given is its ``window``.
 from __future__ import annotations
 
 from collections.abc import Sequence, Set
+from functools import partial
 from typing import Any
 
 from msgspec.structs import force_setattr
 
+from ullage.history.measures import Tally
 from ullage.history.shown import Placed
 from ullage.history.transcript import Location, Transcript
 from ullage.history.window import Sums, Window
@@ -19,7 +21,26 @@ from ullage.values.edits import Drop, Edit, Replace, Summary
 from ullage.values.messages import ReasoningRule
 from ullage.values.notices import Words
 
-__all__ = ["WindowBuilder"]
+__all__ = ["PAST", "WindowBuilder"]
+
+PAST = 3
+"""How many boundaries back a history may fork without being walked again from its beginning."""
+_FIGURES = (
+    "size",
+    "fresh",
+    "read_from",
+    "summaries",
+    "calibration",
+    "limit_tokens",
+    "context_tokens",
+    "head_tokens",
+    "head_texts",
+    "reported_tokens",
+    "reported_total",
+    "reasoning",
+    "thinks_first",
+    "replaced_later",
+)
 
 
 class WindowBuilder:
@@ -35,6 +56,7 @@ class WindowBuilder:
         applied: see `Window.applied`.
         stale: of each batch behind which reasoning stayed though it was bound to what the batch
             edited: the first message edited, and where the history ended then.
+        past: how it was at the last boundaries, oldest first (`keep_past`).
     """
 
     def __init__(self, transcript: Transcript, meter: Meter, words: Words) -> None:
@@ -46,7 +68,10 @@ class WindowBuilder:
         self._silent: set[int] = set()
         self._hidden: set[int] = set()
         self._sums = Sums()
-        self._tallies: dict[Any, Any] = {}
+        self._tallies: dict[Any, Tally] = {}
+        self._settled: dict[Any, list[int]] = {}
+        self._edit_tokens: dict[Replace, int] = {}
+        self.past: tuple[WindowBuilder, ...] = ()
         self.window = Window(
             transcript=transcript,
             meter=meter,
@@ -60,11 +85,56 @@ class WindowBuilder:
             _hidden=self._hidden,
             _sums=self._sums,
             _tallies=self._tallies,
+            _settled=self._settled,
+            _edit_tokens=self._edit_tokens,
         )
 
     def _set(self, **values: object) -> None:
         for name, value in values.items():
             force_setattr(self.window, name, value)
+
+    # ── earlier states ───────────────────────────────────────────────────────────────
+
+    def keep_past(self) -> None:
+        """Keep how the view is now, for a history that goes on otherwise from here (`behind`)."""
+        self.past = (*self.past, self._copy(self.window.transcript))[-PAST:]
+
+    def outdate_past(self, key: bytes) -> None:
+        """Forget earlier states that went past this key: the ledger holds more there now."""
+        place = self.window.transcript.find(key) or 0
+        self.past = tuple(past for past in self.past if past.window.size < place)
+
+    def behind(self, transcript: Transcript) -> WindowBuilder | None:
+        """What shows another transcript, as this was kept last within what the two share.
+
+        Args:
+            transcript: what the two share and nothing else.
+        """
+        kept = [past for past in self.past if past.window.size <= len(transcript)]
+        if not kept:
+            return None
+        other = kept.pop()._copy(transcript)
+        other.past = tuple(kept)
+        return other
+
+    def _copy(self, transcript: Transcript) -> WindowBuilder:
+        """The same state, apart; only what is cached of edits is shared."""
+        window = self.window
+        other = WindowBuilder(transcript, window.meter, window.words)
+        other._set(**{name: getattr(window, name) for name in _FIGURES})
+        other._set(_edit_tokens=self._edit_tokens)
+        other._edit_tokens = self._edit_tokens
+        for name in ("applied", "_changed", "_shown", "_spots", "_silent", "_hidden"):
+            getattr(other, name).update(getattr(self, name))
+        other.stale += self.stale
+        sums, copied = self._sums, other._sums
+        copied.tokens, copied.uncounted = [*sums.tokens], [*sums.uncounted]
+        copied.counted, copied.bound = sums.counted, sums.bound
+        other._settled.update({key: [*at] for key, at in self._settled.items()})
+        for key, tally in self._tallies.items():
+            if tally.measure is not None:
+                other._tallies[key] = tally.copy(partial(other.window.added, tally.measure))
+        return other
 
     # ── the request at hand ──────────────────────────────────────────────────────────
 
@@ -118,6 +188,8 @@ class WindowBuilder:
     def refresh(self, index: int) -> None:
         """A message was worded anew by the caller (same digest): count it again."""
         self._outdate(index)
+        for past in self.past:
+            past.refresh(index)
         window, sums = self.window, self._sums
         read = window.read_from <= index < window.size
         if read and sums.tokens[index] >= 0:

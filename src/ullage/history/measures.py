@@ -89,18 +89,27 @@ class Tally:
     out only those, so a stage may ask for its sum at every boundary.
 
     Args:
-        measure: what a message of this index adds, as it is shown now.
+        added: what a message of this index adds, as it is shown now.
+        measure: what it is a sum of.
 
     Attributes:
+        measure: what it is a sum of.
         each: what each message adds, as of the last `to`.
         sum: of all of them.
     """
 
-    def __init__(self, measure: Callable[[int], int]) -> None:
-        self._measure = measure
+    def __init__(self, added: Callable[[int], int], measure: Measure[int] | None = None) -> None:
+        self._measure = added
+        self.measure = measure
         self._outdated: set[int] = set()
         self.each: list[int] = []
         self.sum = 0
+
+    def copy(self, added: Callable[[int], int]) -> Tally:
+        """The same sum so far, which goes on by itself over another window."""
+        other = Tally(added, self.measure)
+        other._outdated, other.each, other.sum = {*self._outdated}, [*self.each], self.sum
+        return other
 
     def outdate(self, index: int) -> None:
         """A message is shown differently from now on."""

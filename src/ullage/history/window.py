@@ -232,14 +232,15 @@ class Window(ShownHistory, frozen=True, eq=False, kw_only=True):
         Raises:
             ConfigError: it is a plain function. A `Measure` gives it a name.
         """
-        make = partial(Tally, partial(self._added, measure))
+        make = partial(Tally, partial(self.added, measure), measure)
         return table_of(self._tallies, measure, make).to(self.size)
 
     def total(self, measure: Measure[int]) -> int:
         """Such a sum, as one number."""
         return self.tally(measure).sum
 
-    def _added(self, measure: Measure[int], index: int) -> int:
+    def added(self, measure: Measure[int], index: int) -> int:
+        """What a message adds to a sum; nothing behind a summary."""
         return 0 if index in self._hidden else measure(self, index)
 
     def settled_to(self, stop: int, is_settled: Measure[bool]) -> int:

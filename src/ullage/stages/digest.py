@@ -17,7 +17,8 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
-from itertools import accumulate
+from itertools import accumulate, repeat
+from operator import add, truediv
 
 from ullage.stages.shorten import ERRORS, safe_cut
 
@@ -43,7 +44,7 @@ _LINE_COST_CHARS = 12
 _EDGE_LINES = 2
 _LEAST_LINE_CHARS = 4
 _LINES_SHARE = 0.8
-_NEAR_SHARE = 2
+_NEAR_SHARE = 1.5
 """Lines that would fill so many times the room are looked at for definitions and errors."""
 _GAP = "…"
 _READ_CHARS = 40_000
@@ -76,7 +77,7 @@ def digest(text: str, chars: int) -> str:
         chars: about how many characters the digest may have.
     """
     text = _read(text)
-    lines = list(_lines(text))
+    lines = _lines(text)
     worths, left = _names(text, list(accumulate(map(len, lines))))
     chosen = _choose(lines, worths, int(chars * _LINES_SHARE))
     shown, last = list[str](), -1
@@ -100,21 +101,27 @@ def _read(text: str) -> str:
     return f"{text[:head]}\n{text[safe_cut(text, tail) :]}"
 
 
-def _lines(text: str) -> Iterator[str]:
+def _lines(text: str) -> list[str]:
     """The lines of a text with their ends, a long one in pieces."""
-    for line in text.splitlines(keepends=True):
-        start = 0
-        while len(line) - start > _LINE_CHARS:
-            stop = line.rfind(" ", start + _LINE_CHARS // 2, start + _LINE_CHARS)
-            stop = stop if stop > 0 else safe_cut(line, start + _LINE_CHARS)
-            yield line[start:stop]
-            start = stop
-        yield line[start:] if start else line
+    lines = text.splitlines(keepends=True)
+    if max(map(len, lines), default=0) <= _LINE_CHARS:
+        return lines
+    return [piece for line in lines for piece in _pieces(line)]
+
+
+def _pieces(line: str) -> Iterator[str]:
+    start = 0
+    while len(line) - start > _LINE_CHARS:
+        stop = line.rfind(" ", start + _LINE_CHARS // 2, start + _LINE_CHARS)
+        stop = stop if stop > 0 else safe_cut(line, start + _LINE_CHARS)
+        yield line[start:stop]
+        start = stop
+    yield line[start:]
 
 
 def _spaced(text: str) -> str:
-    """A text of the same length with nothing but names in it, spaces between."""
-    return f" {text.translate(_SPACES)} ".replace(". ", "  ").replace(" .", "  ")
+    """A text with nothing but names and marks in it, spaces between; one more at either end."""
+    return f" {text.translate(_SPACES)} "
 
 
 def _names(text: str, ends: Sequence[int]) -> tuple[list[int], tuple[list[str], ...]]:
@@ -129,26 +136,24 @@ def _names(text: str, ends: Sequence[int]) -> tuple[list[int], tuple[list[str], 
         out: named often, twice, once; then paths and numbers.
     """
     spaced = _spaced(text)
-    worths = [0] * len(ends)
+    find, worths = spaced.find, [0] * len(ends)
     left: tuple[list[str], ...] = ([], [], [], [])
     at = number = stop = 0
-    for name, count in Counter(spaced.split()).items():
-        chars = len(name)
-        if chars < _LEAST_NAME_CHARS:
+    for token, count in Counter(spaced.split()).items():
+        if len(token) < _LEAST_NAME_CHARS:
             continue
+        name = token if token.isalpha() else token.strip(_MARKS)
+        chars = len(name)
         worth = chars if chars < _COUNTED_CHARS else _COUNTED_CHARS
-        if name.isalpha():
-            if not name[1:].islower():
+        if not (name.islower() or name.istitle()) or not name.isalpha():
+            if chars < _LEAST_NAME_CHARS:
+                continue
+            if "/" in name or name[0].isdigit():
+                left[3].append(name)
+            else:
                 worth *= _IDENTIFIER_TIMES
                 left[_OFTEN - count if count < _OFTEN else 0].append(name)
-        elif "/" in name or name[0].isdigit():
-            left[3].append(name)
-        elif len(name.strip(_MARKS)) < _LEAST_NAME_CHARS:
-            continue
-        else:
-            worth *= _IDENTIFIER_TIMES
-            left[_OFTEN - count if count < _OFTEN else 0].append(name)
-        at = spaced.find(f" {name} ", at)
+        at = find(f" {token} ", at)
         while stop <= at:
             stop = ends[number]
             number += 1
@@ -161,7 +166,7 @@ def _choose(lines: Sequence[str], worths: Sequence[int], room: int) -> list[int]
     first, last = range(len(lines))[:_EDGE_LINES], range(len(lines))[_EDGE_LINES:][-_EDGE_LINES:]
     within = range(_EDGE_LINES, len(lines) - len(last))
     chosen = []
-    for number in (*first, *last, *_best(lines, worths, within, room * _NEAR_SHARE)):
+    for number in (*first, *last, *_best(lines, worths, within, int(room * _NEAR_SHARE))):
         line = lines[number].rstrip()
         if line and len(line) < room:
             room -= len(line) + 1
@@ -173,13 +178,9 @@ def _choose(lines: Sequence[str], worths: Sequence[int], room: int) -> list[int]
 
 def _best(lines: Sequence[str], worths: Sequence[int], within: range, room: int) -> list[int]:
     """Of these lines those that tell most by their length, as many as fit, the best first."""
-    told = {
-        number: -worths[number] / (len(lines[number]) + _LINE_COST_CHARS)
-        for number in within
-        if worths[number]
-    }
-    near = []
-    for number in sorted(told, key=told.__getitem__):
+    costs = map(add, map(len, lines), repeat(_LINE_COST_CHARS))
+    told, near = list(map(truediv, worths, costs)), []
+    for number in sorted(filter(worths.__getitem__, within), key=told.__getitem__, reverse=True):
         line = lines[number]
         room -= len(line)
         if room < 0:
@@ -187,7 +188,7 @@ def _best(lines: Sequence[str], worths: Sequence[int], within: range, room: int)
         near.append(number)
         if _DEFINES.match(line) or ERRORS.search(line):
             told[number] *= _MARKED_TIMES
-    return sorted(near, key=told.__getitem__)
+    return sorted(near, key=told.__getitem__, reverse=True)
 
 
 def _also(left: Iterable[list[str]], told: set[str], room: int) -> Iterator[str]:

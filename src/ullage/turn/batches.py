@@ -76,6 +76,7 @@ def keep(
     for placed in summaries:
         if placed not in window.summaries:  # its index, if made just now: the history gives it
             fitted.outputs.pop(placed.edit.ref, None)
+    builder.outdate_past(key)
     batch = Batch(stage, policy.name, edits, before, window.estimate)
     fitted.ledger, record = fitted.ledger.with_batch(key, batch)
     fitted.records.append(record)

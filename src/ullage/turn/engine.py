@@ -27,7 +27,7 @@ from collections.abc import Generator, Iterable, Sequence
 from typing import Any, TypeAlias, TypeVar
 
 from ullage.errors import OverLimitError
-from ullage.history.builder import WindowBuilder
+from ullage.history.builder import PAST, WindowBuilder
 from ullage.history.ledger import Ledger
 from ullage.history.transcript import Location
 from ullage.history.window import Window
@@ -77,7 +77,10 @@ def fit(
     transcript = window.transcript
     settled = _settled(window, ledger)
     builder.replace_later(_replaced(window, ledger, settled))
-    for length in list(transcript.boundaries(window.size)) or [len(transcript)]:
+    stops = list(transcript.boundaries(window.size)) or [len(transcript)]
+    for length in stops:
+        if settled <= window.size < length and length in stops[-PAST:]:
+            builder.keep_past()
         _learn(builder, ledger)
         keys = transcript.decision_keys(window.size, length)
         builder.extend(length)

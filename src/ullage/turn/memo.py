@@ -23,6 +23,7 @@ from ullage.tokens.meter import Meter
 from ullage.turn.rendering import Rendering
 from ullage.values.effects import Output
 from ullage.values.messages import Message
+from ullage.values.notices import Words
 from ullage.wires import Format, Head
 from ullage.wires.repaired import Repaired
 
@@ -34,16 +35,25 @@ LINES = 4
 class Line:
     """One line of history: copies of its raw messages, and what was worked out from them.
 
-    ``builder`` is set by the turn that opens the line, before anybody reads it.
+    ``builder`` is set by the turn that opens the line, before anybody reads it. ``begun`` is how
+    another line was shown up to where this one left it, or None.
     """
 
-    __slots__ = ("builder", "copies", "rendering", "transcript")
+    __slots__ = ("begun", "builder", "copies", "rendering", "transcript")
     builder: WindowBuilder
 
     def __init__(self, transcript: Transcript) -> None:
         self.copies: list[Any] = []
         self.transcript = transcript
         self.rendering = Rendering()
+        self.begun: WindowBuilder | None = None
+
+    def builder_for(self, words: Words, meter: Meter) -> WindowBuilder:
+        """What moves a window in these words, which was walked as far as is known."""
+        begun, self.begun = self.begun, None
+        if begun is not None and begun.window.words == words and begun.window.meter is meter:
+            return begun
+        return WindowBuilder(self.transcript, meter, words)
 
     @property
     def window(self) -> Window:
@@ -179,8 +189,11 @@ def _take_over(line: Line, old: Line, shared: int, anew: Mapping[int, Message]) 
     """Take what was worked out for the shared part of another line, but for what is anew."""
     line.copies, line.transcript = old.copies[:shared], old.transcript.upto(shared)
     line.rendering = old.rendering.upto(shared)
+    line.begun = old.builder.behind(line.transcript)
     for index, message in anew.items():
         line.transcript.refresh(index, message)
+        if line.begun is not None:
+            line.begun.refresh(index)
 
 
 def _append(line: Line, raws: Sequence[Any], leading: int, wire: Format) -> None:

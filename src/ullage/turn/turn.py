@@ -142,7 +142,7 @@ def turn(
             state, events, records = _open(line.transcript, state, request, model, settings, wire)
             opened = state.opened or Opened("", recall=False)
             words = _words(opened, settings.policy)
-            line.builder = WindowBuilder(line.transcript, memo.meter, words)
+            line.builder = line.builder_for(words, memo.meter)
         try:
             tools = _added_tools(request, model, wire, line.window.words)
             events += _measure(line.builder, head, tools, model, settings, memo, added_tokens)
