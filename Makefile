@@ -6,7 +6,7 @@ BIN    := $(VENV)/bin
 ADK    := .venv-adk
 READY  := $(VENV)/.ready
 
-.PHONY: help trace-turn fuzz demo test real-model browser adk test-adk check documents bench bench-tokens bench-weight bench-recall bench-peers replay-all replay-held-out replay-controls lock clean setup
+.PHONY: help mutants trace-turn fuzz demo test real-model browser adk test-adk check documents bench bench-tokens bench-weight bench-recall bench-peers replay-all replay-held-out replay-controls lock clean setup
 
 help:
 	@echo "make demo                a long agent run kept inside a 64k window, live"
@@ -15,6 +15,7 @@ help:
 	@echo "make real-model          a real model for the tests (200 MB): they skip without it"
 	@echo "make browser             Chromium for the tests (Debian): those of pages skip without it"
 	@echo "make test-adk            the tests in Google ADK, in an environment of their own"
+	@echo "make mutants             faults put into the core by hand, each noticed by its nearest tests"
 	@echo "make trace-turn          the rooms a request walks through, and where it climbs back"
 	@echo "make check               format, lint, types, import layers"
 	@echo "make documents           docs/documents anew, from the marks of the tests"
@@ -77,6 +78,9 @@ documents: $(READY)
 bench: $(READY)
 	@$(BIN)/python -m lab.bench.turns
 	@$(BIN)/python -m lab.bench.recall
+
+mutants: $(READY)
+	@$(BIN)/python -m lab.mutants_by_hand
 
 trace-turn: $(READY)
 	@$(BIN)/python -m lab.trace_turn

@@ -64,6 +64,27 @@ MUTANTS = (
         "a batch with a lone surrogate is not read again",
     ),
     Mutant(
+        _LEDGER,
+        "    return (*each[:n], value)",
+        "    return (*each[:n], *(each[n:] or (value,)))",
+        _TESTS_LEDGER,
+        "a batch that another worker wrote first does not win",
+    ),
+    Mutant(
+        _LEDGER,
+        "{**self.at(key).observed, observed.model: observed}",
+        "{observed.model: observed}",
+        _TESTS_LEDGER,
+        "one model's usage takes the place of another's",
+    ),
+    Mutant(
+        _LEDGER,
+        "return entry  # a newer version wrote it",
+        "raise  # a newer version wrote it",
+        _TESTS_LEDGER,
+        "a record of a newer version ends the session",
+    ),
+    Mutant(
         _GUARD,
         "int(window.limit_tokens * start), surely=True)",
         "int(window.limit_tokens * start))",
@@ -98,6 +119,83 @@ MUTANTS = (
         _TESTS_GUARD,
         "the newest messages are condensed too",
     ),
+    Mutant(
+        _WINDOW,
+        "total = self.meter.framing(message)",
+        "total = 0",
+        _TESTS_WINDOW,
+        "a message costs less than its framing",
+    ),
+    Mutant(
+        _WINDOW,
+        "return min(at, stop)",
+        "return at",
+        _TESTS_WINDOW,
+        "what is settled goes beyond what was asked for",
+    ),
+    Mutant(
+        _WINDOW,
+        "apply = self.calibration.upper if surely else self.calibration.apply",
+        "apply = self.calibration.apply",
+        _TESTS_WINDOW,
+        "what surely fits is asked of an estimate",
+    ),
+    Mutant(
+        "turn/batches.py",
+        "    fitted.records.append(record)\n    set_aside(cuts, fitted)",
+        "    set_aside(cuts, fitted)",
+        _TESTS_ENGINE,
+        "a batch is shown and never kept",
+    ),
+    Mutant(
+        "turn/batches.py",
+        "    fitted.records.append(record)\n    set_aside(cuts, fitted)",
+        "    fitted.records.append(record)",
+        _TESTS_ENGINE,
+        "what a batch leaves out is never kept",
+    ),
+    Mutant(
+        _ENGINE,
+        "        if length > settled:\n            is_end",
+        "        if True:\n            is_end",
+        _TESTS_ENGINE,
+        "a settled place is decided again",
+    ),
+    Mutant(
+        _ENGINE,
+        "observed.reported_tokens - observed.estimated_tokens < window.limit_tokens:",
+        "True:",
+        _TESTS_ENGINE,
+        "one absurd report makes every later request too long",
+    ),
+    Mutant(
+        _ENGINE,
+        "if cuts and is_frozen(window):",
+        "if False:",
+        _TESTS_ENGINE,
+        "a batch is made in an open turn whose thinking must stay",
+    ),
+    Mutant(
+        _MEMO,
+        "if canon.digest_of(message) != line.transcript.digests[index]:",
+        "if False:",
+        _TESTS_MEMO,
+        "a changed message is taken for the old one in other words",
+    ),
+    Mutant(
+        _MEMO,
+        "if line.meter is meter and shared == len(line.copies):",
+        "if shared == len(line.copies):",
+        _TESTS_MEMO,
+        "a history goes on in the line of another model",
+    ),
+    Mutant(
+        _MEMO,
+        "return min(len(line.copies), len(ours)), reworded",
+        "return len(line.copies), reworded",
+        _TESTS_MEMO,
+        "a rewound history is taken for the longer one",
+    ),
 )
 
 
@@ -105,7 +203,8 @@ def caught(mutant: Mutant, copy: Path) -> tuple[bool, float]:
     """Whether the nearest tests fail with the mutant in a copy of ``src``, and in how many s."""
     file = copy / "ullage" / mutant.file
     right = file.read_text(encoding="utf-8")
-    assert right.count(mutant.right) == 1, f"not there once: {mutant.right}"
+    if right.count(mutant.right) != 1:
+        raise SystemExit(f"{mutant.file} does not hold this once, write it anew: {mutant.right}")
     wrong = right.replace(mutant.right, mutant.wrong)
     compile(wrong, mutant.file, "exec")  # a fault, and no file that cannot be read
     file.write_text(wrong, encoding="utf-8")

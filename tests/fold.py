@@ -1,11 +1,13 @@
 """The engine run by hand, with nobody to ask for summaries."""
 
+from ullage.history.ledger import Opened
 from ullage.turn import engine
+from ullage.turn.terms import Terms
 
 
-def fit(window, ledger, policy, **more):
+def fit(window, ledger, policy, terms=Terms(Opened("default", recall=True)), **more):  # noqa: B008
     """What the engine decides; it may not ask for anything."""
-    steps = engine.fit(window, ledger, policy, **more)
+    steps = engine.fit(window, ledger, policy, terms, **more)
     try:
         asked = next(steps)
     except StopIteration as stop:

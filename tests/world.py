@@ -13,7 +13,6 @@ from tests import histories
 from ullage import AsyncSession, Limits, MemoryStore, Session, Usage
 from ullage.replay import reading
 from ullage.stores.threaded import Threaded
-from ullage.turn.memo import Memo
 from ullage.turn.rendering import layout
 from ullage.wires import FORMATS
 from ullage.wires.rules.checker import problems_of
@@ -80,7 +79,7 @@ class World:
         return [{"role": "system", "content": f"You are an agent. It is {self.clock} o'clock."}]
 
     def drop_memo(self):
-        self.session._memo = Memo()
+        self.session._kept = self.session._kept._replace(memo=None)
 
     def restart(self):
         """Another process: with a file, it knows what the file holds; else the state."""
@@ -177,7 +176,7 @@ class World:
 
     def observe(self):
         """The provider reports what it counted: another scale, and what we cannot see."""
-        if self.session._window is not None:
+        if self.session._kept.newest is not None:
             scale, offset = self.provider
             tokens = int(self.session.window.tokens * scale) + offset
             self.session.observe(Usage(fresh_tokens=tokens))
@@ -212,12 +211,12 @@ class World:
                 store=Threaded(self.session.store),
                 state=self.session.state,
             )
-            session._memo = self.session._memo
+            session._kept = session._kept._replace(memo=self.session._kept.memo)
             return session, await session.fit(request)
 
         other, view = asyncio.run(once())
-        self.session.state, self.session._window = other.state, other._window
-        self.session.events += other.events
+        events = (*self.session.events, *other.events)
+        self.session._kept = other._kept._replace(events=events, view=lambda: None)
         return view
 
     def matches_sessions_without_memory(self, request, known, view):

@@ -79,7 +79,8 @@ def machine(roots: Iterable[Path], per_kind: int, seed: int = 7) -> dict[str, li
 _SUFFIXES = frozenset(
     re.findall(
         r"\.\w+",
-        ".py .js .md .rst .html .css .json .yaml .xml .sql .csv .log .txt .c .h .sh .toml .mo .rs",
+        ".py .js .md .rst .html .css .json .yaml .xml .sql .csv .log .txt .c .h .sh .toml .mo .rs "
+        ".pl .pm .hpp .vim .tcl .cfg .svg .ts .go",
     )
 )
 

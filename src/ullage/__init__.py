@@ -19,6 +19,7 @@ __all__ = [
     "AsyncSession",
     "AsyncSessions",
     "AsyncStore",
+    "AsyncView",
     "Batch",
     "Budget",
     "BudgetExceeded",
@@ -55,6 +56,7 @@ __all__ = [
     "UllageError",
     "UnsupportedPart",
     "Usage",
+    "View",
     "Window",
     "__version__",
     "convert",
@@ -86,6 +88,7 @@ if TYPE_CHECKING:
     from ullage.session.aio import AsyncSession
     from ullage.session.session import Session, fit
     from ullage.session.sessions import AsyncSessions, Sessions
+    from ullage.session.view import AsyncView, View
     from ullage.spend.budget import Budget
     from ullage.spend.calls import Call, Spent
     from ullage.stages.policy import Policy, Stage
@@ -115,6 +118,7 @@ else:
             "ullage.session.aio": "AsyncSession",
             "ullage.session.session": "Session fit",
             "ullage.session.sessions": "AsyncSessions Sessions",
+            "ullage.session.view": "AsyncView View",
             "ullage.spend.budget": "Budget",
             "ullage.spend.calls": "Call Spent",
             "ullage.stages.policy": "Policy Stage",

@@ -48,7 +48,7 @@ def test_batches_add_up_and_the_other_kinds_are_replaced():
     assert [(record.kind, record.n) for record in records] == [
         *(("batch", 0), ("observed", 0), ("batch", 1), ("observed", 0))
     ]
-    assert ledger.at(KEY) == Entry((BATCH, BATCH), Observed(9, 8))
+    assert ledger.at(KEY) == Entry((BATCH, BATCH), {"": Observed(9, 8)})
     assert KEY in ledger
     assert ledger.at(b"elsewhere") == Entry()
 
@@ -58,6 +58,18 @@ def test_a_batch_kept_by_another_wins_over_ours_and_over_what_followed():
     theirs = Batch("emergency", "default-1", (), 9, 3)
     _, records = written([(KEY, theirs)])
     assert ours.with_records(records).at(KEY).batches == (theirs,)
+
+
+def test_a_record_that_cannot_be_read_here_is_passed_over():
+    odd = (Record(KEY, "batch", 0, b"\xc1"), Record(KEY, "of a later version", 0, b"?"))
+    assert Ledger().with_records(odd).at(KEY) == Entry()
+
+
+def test_each_model_has_an_observation_of_its_own():
+    mine, theirs = Observed(5, 4, 0, "gpt-4.1"), Observed(9, 8, 0, "gpt-4")
+    ledger, records = written([(KEY, mine), (KEY, theirs)])
+    assert ledger.at(KEY).observed == {"gpt-4.1": mine, "gpt-4": theirs}
+    assert Ledger().with_records(records) == ledger
 
 
 def test_a_lone_surrogate_in_a_batch_is_kept():
@@ -95,4 +107,4 @@ def test_the_stored_form_is_pinned():
     seen = Record(KEY, "observed", 0, bytes.fromhex("92cd03e8cd0384"))
     began = Record(KEY, "opened", 0, bytes.fromhex("93a964656661756c742d31c3a0"))
     entry = Ledger().with_records([seen, began]).at(KEY)
-    assert entry == Entry((), Observed(1_000, 900), Opened("default-1", recall=True))
+    assert entry == Entry((), {"": Observed(1_000, 900)}, (Opened("default-1", recall=True),))

@@ -92,8 +92,8 @@ def test_a_result_answers_the_newest_call_with_its_id():
     assert transcript.call_for(2, 0) is transcript.messages[1].parts[1]
     assert transcript.call_for(4, 0) is transcript.messages[3].parts[0]
     assert transcript.call_for(5, 0) is None
-    assert transcript.newest_result("a") == (4, 0, 0)
-    assert transcript.newest_result("nobody's") is None
+    assert transcript.newest_result("a", len(transcript)) == (4, 0, 0)
+    assert transcript.newest_result("nobody's", len(transcript)) is None
     assert transcript.locate(Address("result", "a", 1)) == (4, 0, 0)
     assert transcript.locate(Address("result", "a", 2)) is None
 

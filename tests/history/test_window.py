@@ -220,3 +220,32 @@ def test_an_older_summary_stays_where_it_is_when_one_is_added_behind_it():
     assert layout(window) == [0, "both", 5, 6]
     assert window.shows(first), "it is covered, so showing it again would change nothing"
     assert builder.apply(first) is None
+
+
+def test_a_message_costs_its_framing_beside_its_leaves():
+    window = window_of(history("tide " * 40))
+    for index, message in enumerate(window.transcript.messages):
+        leaves = sum(window.leaf_counts(index))
+        assert window.message_tokens(index) == METER.framing(message) + leaves
+
+
+def test_what_is_settled_goes_no_further_than_was_asked_for():
+    window, asked = window_of(history("tide", "ebb", "flow")), []
+
+    def is_settled(window, index):
+        asked.append(index)
+        return index < 4
+
+    settled = Measure("test.settled", is_settled)
+    assert window.settled_to(6, settled) == 4
+    assert window.settled_to(2, settled) == 2
+    assert asked == [0, 1, 2, 3, 4, 4][: len(asked)], "what is settled is never asked again"
+
+
+def test_what_surely_fits_is_asked_of_the_upper_bound():
+    transcript = transcript_of(history("tide " * 400))
+    builder = WindowBuilder(transcript, Meter("claude-sonnet-4-5"), Words())
+    builder.extend(len(transcript))
+    window = builder.window
+    assert window.within(window.estimate)
+    assert not window.within(window.estimate, surely=True)

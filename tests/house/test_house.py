@@ -16,7 +16,7 @@ from ullage import errors
 ROOT = Path(__file__).parents[2]
 SRC = ROOT / "src" / "ullage"
 FILES = sorted(SRC.rglob("*.py"))
-FILE_LINES, FORMAT_LINES, FUNCTION_LINES = 400, 500, 50
+FILE_LINES, FUNCTION_LINES = 400, 50
 SRC_LINES = 41_000
 """The most that all of ``src`` may have; lowered whenever it can be, and 32,000 in the end."""
 
@@ -35,6 +35,9 @@ UNTESTED = {
     "ullage.cli.grep": "a command, loaded when called: tests/cli",
     "ullage.cli.inspect": "a command, loaded when called: tests/cli",
     "ullage.cli.read": "a command, loaded when called: tests/cli",
+    "ullage.session.view": "what fit returns: tests/session/test_workers.py and every test of it",
+    "ullage.turn.first_sight": "tests/session/test_upgrades.py",
+    "ullage.turn.request": "every request is read there; tests/session/test_bad_input.py",
     "ullage.session.core": "what both sessions share: every test of a session",
 }
 
@@ -124,7 +127,7 @@ def test_the_errors_are_those_of_the_drawing():
 @pytest.mark.parametrize("file", FILES, ids=name_of)
 def test_a_file_is_read_in_one_sitting(file):
     lines = file.read_text(encoding="utf-8").splitlines()
-    assert len(lines) <= (FORMAT_LINES if "wires" in file.parts else FILE_LINES)
+    assert len(lines) <= FILE_LINES
 
 
 def test_the_library_stays_small():
@@ -184,7 +187,7 @@ def watch(event, args):
     if event == "open" and isinstance(args[1], str) and set(args[1]) & set("wax+"):
         seen.append(f"open {args[0]}")
 sys.addaudithook(watch)
-import ullage
+from ullage import *
 print(seen)
 print(sorted({name.split(".")[0] for name in sys.modules}))
 """

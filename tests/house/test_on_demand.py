@@ -112,6 +112,13 @@ def test_a_fit_loads_neither_what_judges_nor_what_prices_nor_an_event_loop(model
     assert not rooms(modules) & {"cli", "replay", "loop", "integrations"}
 
 
+@pytest.mark.parametrize("model", [CLAUDE, "gemini-2.5-pro", "qwen3-coder"])
+def test_models_without_a_vocabulary_load_none(model):
+    request = "{'messages': [{'role': 'user', 'content': 'what is here? ' * 20_000}]}"
+    code = f"ullage.Session({model!r}, format='openai-chat').fit({request})"
+    assert "toktok" not in foreign(loaded(f"import ullage; {code}"))
+
+
 @pytest.mark.parametrize(
     ("code", "wanted"),
     [

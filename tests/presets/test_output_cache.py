@@ -466,11 +466,11 @@ def test_the_texts_of_one_result_share_its_bytes():
 )
 @every
 def test_over_the_budget_the_oldest_outputs_become_placeholders(format):
-    """Four outputs of the same size, and a budget that holds two and a placeholder or two."""
+    """Four outputs of much the same size, and a budget for two and a placeholder or two."""
     outputs = [log(name, 30) for name in "abcd"]
-    alone, _, _ = lived(output_cache(), format, [turn(outputs[0])])
-    one = alone.window.total(output_tokens)
-    policy = output_cache(ToolOutputCacheConfig(context_budget_tokens=2 * one + 60))
+    alone = [lived(output_cache(), format, [turn(text)])[0] for text in outputs]
+    sizes = [session.window.total(output_tokens) for session in alone]
+    policy = output_cache(ToolOutputCacheConfig(context_budget_tokens=2 * max(sizes) + 60))
     session, messages, views = lived(policy, format, [turn(text) for text in outputs])
     before, after = ([placeholder(text) for text in outputs[:2]], outputs[2:])
     assert [shown(view) for view in views[:5]] == [
@@ -482,7 +482,8 @@ def test_over_the_budget_the_oldest_outputs_become_placeholders(format):
     ]
     told = [event for event in session.events if event.kind == "pruned"]
     assert [event.ref for event in told] == [ref_of(text) for text in outputs[:2]]
-    assert all(event.tokens_before == one > event.tokens_after for event in told)
+    assert [event.tokens_before for event in told] == sizes[:2]
+    assert all(event.tokens_before > event.tokens_after for event in told)
     for text in outputs[:2]:
         assert by_lines(session, ref_of(text)) == text
     assert shown(messages) == outputs

@@ -1,13 +1,30 @@
+import random
 import re
+import sys
+import time
 from contextlib import suppress
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from ullage.recall import automaton
+from ullage.recall import grep as grep_module
+from ullage.recall import pattern as patterns
 from ullage.recall.grep import CLIP_CHARS, COUNT_LINES, PATTERN_CHARS, PatternError, grep
 
 TEN_MB = 10_000_000
+
+
+@pytest.fixture(params=["re2", "automaton"], autouse=True, scope="module")
+def engine(request):
+    """Every test twice: with google-re2, and as where it is not installed."""
+    with pytest.MonkeyPatch.context() as patch:
+        if request.param == "automaton":
+            patch.setitem(sys.modules, "re2", None)
+        patterns.engine.cache_clear()
+        yield request.param
+    patterns.engine.cache_clear()
 
 
 def lines_of(text):
@@ -149,6 +166,27 @@ HOSTILE = [
 ]
 
 
+COSTLY = ["[ab]*a[ab]{50}[ab]*b[ab]{50}c", "(?:a.{9}b|b.{11}a|a.{12}a).{30}c"]
+RANDOM = random.Random(1)
+FOUR_MB = "".join(RANDOM.choices("ab", k=4_000_000))
+
+
+@pytest.mark.parametrize("pattern", COSTLY)
+@pytest.mark.parametrize("every", [200, 4_000_000], ids=["lines", "one line"])
+def test_no_search_takes_much_longer_than_is_promised(pattern, every):
+    text = "\n".join(FOUR_MB[at : at + every] for at in range(0, len(FOUR_MB), every))
+    began = time.thread_time()
+    with suppress(PatternError):
+        grep(text, pattern)
+    assert time.thread_time() - began < 3 * grep_module.MOST_SECONDS
+
+
+def test_a_search_that_has_taken_its_time_is_given_up(monkeypatch):
+    monkeypatch.setattr(grep_module, "MOST_SECONDS", 0)
+    with pytest.raises(PatternError, match="too costly for a text of 6 bytes"):
+        grep("needle", "needle")
+
+
 @pytest.mark.parametrize("pattern", HOSTILE)
 @pytest.mark.parametrize("text", ["a" * 300_000, "abcd x," * 40_000, "a\n" * 150_000])
 def test_every_pattern_is_answered_or_refused(pattern, text):
@@ -158,11 +196,11 @@ def test_every_pattern_is_answered_or_refused(pattern, text):
         assert found.shown <= found.total
 
 
-def test_a_pattern_too_costly_for_the_text_is_refused():
-    pattern = r"(\pL.{1,50}){10}Q"
+def test_a_pattern_too_costly_for_the_text_is_refused(engine):
+    pattern = r"(.{1,90}a){10}[QR]" if engine == "re2" else r"[QR].{60}a"
     assert grep("a" * 1_000, pattern).total == 0
     with pytest.raises(PatternError, match="too costly for a text of 1,000,000 bytes"):
-        grep("a" * 1_000_000, pattern)
+        grep(FOUR_MB[:1_000_000], pattern)
 
 
 @pytest.mark.parametrize(
@@ -207,3 +245,44 @@ def test_any_pattern_is_searched_or_refused(pattern, text):
     except PatternError:
         return
     assert found.shown == len(numbers(found)) <= found.total <= len(lines_of(text))
+
+
+# The engine in plain Python beside RE2
+
+BOTH = [
+    *SAFE,
+    r"\bb\b", r"\Ba", r"^a.*b$", r"\Aa", r"b\z", r"(?:ab|b)(?:a|$)", "a{2,3}b?", "(?i)B", "(?s).a",
+    r"[^\W\d_]b", r"\S+", "[[:alpha:]]+ ", r"\x{e9}", r"\x61", r"\Qa.\E", "[a-b&&c]",
+    "a*?b", "(a?){3}b", "(?P<n>a)b", r"[\x{e9}b]", "()", "a|", "[é-ü]", r"\D\d",
+]  # fmt: skip
+
+
+@settings(max_examples=300, deadline=None)
+@given(texts, st.sampled_from(BOTH), st.booleans())
+def test_both_engines_find_the_same_places(text, pattern, ignore_case):
+    def found(absent):
+        patterns.engine.cache_clear()
+        with pytest.MonkeyPatch.context() as patch:
+            if absent:
+                patch.setitem(sys.modules, "re2", None)
+            try:
+                return grep(text, pattern, ignore_case=ignore_case, max_matches=99)
+            except PatternError as error:
+                return str(error)
+            finally:
+                patterns.engine.cache_clear()
+
+    ours = found(absent=True)
+    assert ours == found(absent=False)
+
+
+def test_states_are_forgotten_when_there_are_many(monkeypatch, engine):
+    if engine == "re2":
+        pytest.skip("RE2 has bounds of its own")
+    monkeypatch.setattr(automaton, "_MOST_STATES", 10)
+    text = "\n".join(FOUR_MB[at : at + 50] for at in range(0, 20_000, 50))
+    lines = text.split("\n")
+    wanted = sum(re.search("a.{9}a.*bb$", line) is not None for line in lines)
+    assert grep(text, "a.{9}a.*bb$").total == wanted
+    machine = patterns.engine("a.{9}a.*bb$", False, False)
+    assert len(machine._states) < 1_000

@@ -43,7 +43,7 @@ def test_a_store_that_fails_leaves_no_view_and_the_next_fit_works(format, operat
     with pytest.raises(StoreError):
         session.fit(request(format, whole))
     assert session.state.ledger.entries == {}
-    assert session.events == []
+    assert session.events == ()
     view = session.fit(request(format, whole))
     assert view == new_session(format).fit(request(format, whole))
     kept = set(session.store.refs(""))

@@ -61,7 +61,7 @@ def test_every_summary_stays_as_it_was_and_the_next_comes_behind_it(format):
     cold = Session("", policy=POLICY, limits=LIMITS, format=format, recall=True)
     assert FORMATS[format].history(cold.fit(histories.request(format, messages))) == view
     for placed in session.window.summaries:
-        found = find_in_history(session.window, placed.edit.ref, thorough=True)
+        found = find_in_history(session.window, placed.edit.ref, session.window.size, thorough=True)
         assert found.text.startswith(f"Index of messages {placed.start + 1} to {placed.stop} ")
     told = [event for event in session.events if event.kind == "condensed"]
     assert [event.where for event in told] == [f"messages {a + 1} to {b}" for a, b in before]

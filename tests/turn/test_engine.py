@@ -3,11 +3,12 @@
 from functools import partial
 
 import pytest
+from msgspec.structs import replace
 
 from tests import histories
 from tests.fold import fit
 from ullage import Limits, OverLimitError, Policy
-from ullage.history.ledger import Ledger
+from ullage.history.ledger import Ledger, Observed
 from ullage.stages.default import DEFAULT
 from ullage.stages.emergency import emergency
 from ullage.stages.pressure import over_share
@@ -46,7 +47,7 @@ def test_a_new_history_is_looked_up_and_what_is_set_aside_is_kept_before_the_vie
     shown = {edit.ref for _, edit in edits_of(turned.window)}
     assert shown
     assert shown <= kept
-    assert {record.kind for record in effects[1].records} == {"opened", "batch"}
+    assert {record.kind for record in effects[1].records} == {"opened", "batch", "latest"}
 
 
 def edits_of(window):
@@ -55,14 +56,14 @@ def edits_of(window):
             yield index, edit
 
 
-def test_a_turn_that_decides_nothing_asks_for_nothing():
+def test_a_turn_that_decides_nothing_asks_for_what_is_new_and_nothing_else():
     memo = Memo()
     _, turned = step(MESSAGES, memo=memo)
-    request = histories.request("openai-chat", MESSAGES)
-    steps = turn(request, turned.state, memo, settings())
-    with pytest.raises(StopIteration) as stop:
-        next(steps)
-    assert stop.value.value.request == turned.request
+    step(MESSAGES, state=turned.state, memo=memo)  # looks once whether its own decision stood
+    effects, again = step(MESSAGES, state=turned.state, memo=memo)
+    assert [type(effect) for effect in effects] == [Find]
+    assert len(effects[0].keys) <= 4
+    assert again.request == turned.request
 
 
 def test_whoever_was_first_to_decide_wins():
@@ -92,7 +93,7 @@ def test_first_sight_leaves_no_record():
     huge = histories.Call("bash", "a.py", "a line of output\n" * 4_000)
     messages = histories.wire("openai-chat", [histories.Turn(calls=(huge,))])
     effects, turned = step(messages, window=100_000)
-    assert [record.kind for record in effects[1].records] == ["opened"]
+    assert [record.kind for record in effects[1].records] == ["opened", "latest"]
     (edit,) = [edit for _, edit in edits_of(turned.window)]
     assert isinstance(edit, Replace)
     assert edit.kind == "truncated"
@@ -132,3 +133,76 @@ def test_the_window_is_fitted_boundary_by_boundary():
     builder = memo.lines[0].builder
     assert fit(builder, whole.state.ledger, DEFAULT).events == []
     assert emergency(window) == ()
+
+
+def test_behind_the_newest_decision_nothing_is_decided_again():
+    _, turned = step(MESSAGES)
+    eager = Policy(
+        name="eager",
+        under_pressure=(partial(prune, wanted=partial(over_share, high=0.2, low=0.05)),),
+    )
+    _, again = step(MESSAGES, state=turned.state, policy=eager)
+    places = [places_of(each) for each in (turned, again)]
+    assert places[0]
+    assert min(places[1] - places[0], default=99) >= max(places[0])
+
+
+def places_of(turned):
+    """Where in the history batches were made."""
+    entries, transcript = turned.state.ledger.entries, turned.window.transcript
+    return {transcript.find(key) for key, entry in entries.items() if entry.batches}
+
+
+def test_what_a_batch_leaves_out_is_kept_though_no_first_sight_did():
+    call = histories.Call("bash", "a.py", "a line of output\n" * 60)
+    effects, turned = step(histories.wire("openai-chat", [histories.Turn(calls=(call,))] * 60))
+    pruned = {event.ref for event in turned.events if event.kind == "pruned"}
+    kept = {output.ref for each in effects if isinstance(each, Commit) for output in each.outputs}
+    assert pruned
+    assert pruned <= kept
+
+
+def test_no_report_makes_every_later_request_too_long():
+    """Where what we do not see is over the limit by itself, the report calibrates nothing (F64)."""
+    _, turned = step(MESSAGES[:-2])
+    window = turned.window
+    key = window.transcript.decision_key(window.size)
+    seen = Observed(30_000, 12_000, 0, window.meter.model)
+    ledger, _ = turned.state.ledger.with_observed(key, seen)
+    _, again = step(MESSAGES, state=replace(turned.state, ledger=ledger))
+    assert again.window.estimate == again.window.tokens
+
+
+def test_in_an_open_turn_that_must_keep_its_thinking_no_batch_is_made_and_that_is_told():
+    greedy = Policy(name="greedy", under_pressure=(partial(prune, wanted=lambda window: 10**6),))
+    messages = manual_loop(20)
+    request = {
+        "model": "claude-opus-5-5",
+        "max_tokens": 2_000,
+        "thinking": {"type": "enabled", "budget_tokens": 1_024},
+        "messages": messages,
+    }
+    limits = Limits(window_tokens=60_000)
+    asked = Settings(model="claude-opus-5-5", policy=greedy, limits=limits, recall=True)
+    steps, effects = turn(request, State(), Memo(), asked), []
+    try:
+        effects.append(next(steps))
+        while True:
+            effects.append(steps.send(()))
+    except StopIteration as stop:
+        turned = stop.value
+    assert "held" in {event.kind for event in turned.events}
+    assert "pruned" not in {event.kind for event in turned.events}
+
+
+def manual_loop(calls):
+    """One open turn, thought about at every reply."""
+    messages = [{"role": "user", "content": "Mend the build."}]
+    thinking = [{"type": "thinking", "thinking": "I look.", "signature": "s"}]
+    for number in range(calls):
+        id = f"toolu_{number}"
+        call = {"type": "tool_use", "id": id, "name": "read", "input": {"path": f"{number}.py"}}
+        result = {"type": "tool_result", "tool_use_id": id, "content": f"{number} a line\n" * 400}
+        messages.append({"role": "assistant", "content": [*thinking, call]})
+        messages.append({"role": "user", "content": [result]})
+    return messages

@@ -89,6 +89,15 @@ def test_what_cannot_be_looked_into_is_looked_at_every_time():
     assert snapshot([strange]) != [strange]
 
 
+def test_a_message_changed_in_place_is_sent_as_it_is_now():
+    messages = [{"role": "user", "content": "the tide came in"}, {"role": "user", "content": "so"}]
+    session = new_session()
+    session.fit({"messages": messages})
+    messages[0]["content"] = "the tide went out"
+    assert session.fit({"messages": messages})["messages"] == messages
+    assert session.window.transcript.messages[0].parts[0].text == "the tide went out"
+
+
 @given(histories.histories, st.data())
 def test_a_memo_changes_nothing_but_speed(turns, data):
     """Messages changed in place: the same view with the memo, and from the state alone."""
@@ -103,3 +112,45 @@ def test_a_memo_changes_nothing_but_speed(turns, data):
 
 def new_session(**more):
     return Session("gpt-4.1", limits=Limits(window_tokens=6_000), recall=True, **more)
+
+
+def test_arguments_in_other_words_of_the_same_meaning_are_counted_anew():
+    messages = histories.wire(
+        "openai-chat", [histories.Turn(calls=(histories.Call("bash", "a.py", "tide"),))]
+    )
+    (asking,) = (message for message in messages if message.get("tool_calls"))
+    session, again = new_session(), new_session()
+    session.fit({"messages": messages})
+    function = asking["tool_calls"][0]["function"]
+    function["arguments"] = function["arguments"].replace(":", " \n" * 40 + ":")
+    assert session.fit({"messages": messages}) == again.fit({"messages": messages})
+    assert session.window.tokens == again.window.tokens
+
+
+def test_a_rewound_history_is_the_shorter_one():
+    messages = [{"role": "user", "content": f"the tide of day {day}"} for day in range(6)]
+    session = new_session()
+    session.fit({"messages": messages})
+    assert session.fit({"messages": messages[:2]})["messages"] == messages[:2]
+    assert session.window.size == 2
+
+
+def test_another_models_counts_are_its_own():
+    said = [{"role": "user", "content": "".join(chr(0x4E00 + n) for n in range(900))}]
+    session, other = new_session(), new_session()
+    for model in ("gpt-4.1", "claude-sonnet-4-5"):
+        session.fit({"model": model, "messages": said})
+    other.fit({"model": "claude-sonnet-4-5", "messages": said})
+    assert session.window.message_tokens(0) == other.window.message_tokens(0)
+
+
+def test_a_branch_hears_of_what_is_decided_at_its_beginning():
+    call = histories.Call("bash", "a.py", "a line of output\n" * 100)
+    messages = histories.wire("openai-chat", [histories.Turn(calls=(call,))] * 12)
+    session = new_session()
+    fork = [*messages[:-2], {"role": "user", "content": "Something else."}]
+    session.fit({"messages": messages[:-4]})
+    session.fit({"messages": fork})
+    session.fit({"messages": messages})
+    cold = new_session(state=session.state)
+    assert session.fit({"messages": fork}) == cold.fit({"messages": fork})

@@ -46,8 +46,9 @@ def test_nothing_promises_tools_that_are_not_there():
         ({}, True),
         ({"tools": [SEARCH]}, False),
         ({"tools": [SEARCH, MINE]}, True),
-        ({"tools": [SEARCH, search]}, True),
-        ({"tools": [search]}, True),
+        ({"tools": [SEARCH, search]}, False),  # a declaration ends google-genai's own calls
+        ({"tools": [search]}, False),
+        ({"tools": [search, MINE]}, True),
         (
             {
                 "tools": [SEARCH],

@@ -198,6 +198,10 @@ class WindowBuilder:
             if index not in self._hidden:
                 sums.counted += sums.tokens[index] - before
 
+    def look_from(self, index: int) -> None:
+        """Have the messages from here on count as the fresh ones."""
+        self._set(fresh=index)
+
     def replace_later(self, spots: Set[Location]) -> None:
         """Set which leaves nobody will see as they look at first sight. See `Window`."""
         self._set(replaced_later=spots)

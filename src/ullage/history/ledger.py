@@ -1,13 +1,22 @@
 """The ledger: what was decided and observed at each place of the chain.
 
 An immutable mapping from a decision point (16 bytes of chain) to an `Entry`. Whatever is not
-in the history and yet has a say in the view is in here, and nowhere else.
+in the history and yet has a say in the view is in here, and nowhere else:
+
+    batch      the edits of one decision; written once, first writer wins
+    opened     what decides from here on: fingerprint, reasoning family, recall; written once
+    observed   what a provider reported for the request sent here, one for each model
+    latest     under the first message's key: the last batch or opening of this conversation,
+               so that whoever looks there knows whether anything was decided elsewhere
+
+A record this version does not know or cannot read is passed over: a newer version wrote it.
 """
 
 from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Mapping
+from typing import Any
 
 import msgspec
 from msgspec import Struct
@@ -26,33 +35,47 @@ class Observed(Struct, frozen=True, array_like=True):
         reported_tokens: the whole prompt, cached tokens included.
         estimated_tokens: our uncalibrated estimate of the same request.
         output_tokens: what it reported for the answer.
+        model: the model of the request.
     """
 
     reported_tokens: int
     estimated_tokens: int
     output_tokens: int = 0
+    model: str = ""
 
 
 class Opened(Struct, frozen=True, array_like=True):
-    """How a session began: settings that may not change while it runs.
+    """What decides from a place of the history on.
 
     Attributes:
-        policy: name of the policy it was opened with.
-        recall: whether the recall tools are in its requests.
+        policy: name of the policy.
+        recall: whether the recall tools are in the requests.
         prefix: what stands before the recall tools' names, after a clash.
+        decides: fingerprint of the first-sight stages, their limits and the wording.
+        family: whose rules of reasoning are asked, and whose tokeniser is estimated.
+        folder: the folder of spill files as notices name it, or None.
+        joined: what is shown otherwise than it is before here may have been sent whole: the
+            history was under way, or another model's family allowed it.
+        changed: something else decided before: any result may have been sent otherwise.
     """
 
     policy: str
     recall: bool
     prefix: str = ""
+    decides: str = ""
+    family: str = ""
+    folder: str | None = None
+    joined: bool = False
+    changed: bool = False
 
 
 class Entry(Struct, frozen=True):
-    """Everything kept under one key."""
+    """Everything kept under one key; ``observed`` by model."""
 
     batches: tuple[Batch, ...] = ()
-    observed: Observed | None = None
-    opened: Opened | None = None
+    observed: Mapping[str, Observed] = {}
+    opened: tuple[Opened, ...] = ()
+    latest: bytes = b""
 
 
 _NOTHING = Entry()
@@ -81,23 +104,32 @@ class Ledger(Struct, frozen=True):
         return self._put(key, batches=(*entry.batches, batch)), record
 
     def with_observed(self, key: bytes, observed: Observed) -> tuple[Ledger, Record]:
-        """The ledger with the newest observation under ``key``, and its record."""
-        return self._put(key, observed=observed), Record(key, "observed", 0, _encode(observed))
+        """The ledger with a model's newest observation under ``key``, and its record."""
+        each = {**self.at(key).observed, observed.model: observed}
+        record = Record(key, "observed", 0, _encode(observed), observed.model)
+        return self._put(key, observed=each), record
 
     def with_opened(self, key: bytes, opened: Opened) -> tuple[Ledger, Record]:
-        """The ledger with how a session began, and its record."""
-        return self._put(key, opened=opened), Record(key, "opened", 0, _encode(opened))
+        """The ledger with one more opening under ``key``, and its record."""
+        entry = self.at(key)
+        record = Record(key, "opened", len(entry.opened), _encode(opened))
+        return self._put(key, opened=(*entry.opened, opened)), record
+
+    def merged(self, records: Iterable[Record]) -> tuple[Ledger, frozenset[bytes]]:
+        """The ledger with records of a store, and the keys at which that changed anything.
+
+        What is kept there wins over ours. An entry that is equal stays the very object.
+        """
+        found: dict[bytes, Entry] = {}
+        for record in records:
+            known = found.get(record.key) or self.at(record.key)
+            found[record.key] = _with_record(known, record)
+        new = {key: entry for key, entry in found.items() if entry != self.at(key)}
+        return (Ledger({**self.entries, **new}) if new else self), frozenset(new)
 
     def with_records(self, records: Iterable[Record]) -> Ledger:
-        """The ledger with records read from a store. A batch kept there wins over ours."""
-        records = tuple(records)
-        if not records:
-            return self
-        entries = dict(self.entries)
-        for record in records:
-            entry = entries.get(record.key, _NOTHING)
-            entries[record.key] = _with_record(entry, record)
-        return Ledger(entries)
+        """The ledger with records of a store; see `merged`."""
+        return self.merged(records)[0]
 
     def _put(self, key: bytes, **fields: object) -> Ledger:
         entry = replace(self.at(key), **fields)
@@ -117,9 +149,30 @@ def _batch(data: bytes) -> Batch:
 
 
 def _with_record(entry: Entry, record: Record) -> Entry:
-    if record.kind == "batch":
-        batches = (*entry.batches[: record.n], _batch(record.data))
-        return replace(entry, batches=batches)
-    if record.kind == "observed":
-        return replace(entry, observed=_observed(record.data))
-    return replace(entry, opened=_opened(record.data))
+    try:
+        return replace(entry, **_field(entry, record))
+    except (msgspec.MsgspecError, ValueError):
+        return entry  # a newer version wrote it
+
+
+def _field(entry: Entry, record: Record) -> dict[str, Any]:
+    """The field of an entry that a record sets; none for a kind that is not known."""
+    match record.kind:
+        case "batch":
+            return {"batches": _placed(entry.batches, record.n, _batch(record.data))}
+        case "opened":
+            return {"opened": _placed(entry.opened, record.n, _opened(record.data))}
+        case "observed":
+            observed = _observed(record.data)
+            return {"observed": {**entry.observed, observed.model: observed}}
+        case "latest":
+            return {"latest": record.data}
+        case _:
+            return {}
+
+
+def _placed(each: tuple[Any, ...], n: int, value: Any) -> tuple[Any, ...]:
+    """Values with number ``n`` set; ours stays the very object where it is equal."""
+    if n < len(each) and each[n] == value:
+        return each
+    return (*each[:n], value)

@@ -182,8 +182,12 @@ class Transcript:
 
         Before the model has spoken there is none; then it is everything said so far.
         """
+        return self.chain[self.decision_index(length)]
+
+    def decision_index(self, length: int) -> int:
+        """Where `decision_key` stands in the chain."""
         said = self._said[length]
-        return self.chain[said + 1] if said >= 0 else self.chain[length]
+        return said + 1 if said >= 0 else length
 
     def decision_keys(self, after: int, length: int) -> list[bytes]:
         """The keys of every decision that may have been made beyond ``after``, up to ``length``.
@@ -244,11 +248,14 @@ class Transcript:
         found = self._pairs.of((index, number))
         return found[0] if found and self.call_for(index, number) else None
 
-    def newest_result(self, call_id: str) -> Location | None:
-        """Where the newest result of a call id stands."""
+    def newest_result(self, call_id: str, length: int) -> Location | None:
+        """Where the newest result of a call id stands in a history of this length."""
         name = whole(call_id)
-        times = self._times.get(("result", name), 0)
-        return (*self._spots["result", name, times - 1], 0) if times else None
+        for ordinal in range(self._times.get(("result", name), 0) - 1, -1, -1):
+            found = self._spots.get(("result", name, ordinal))
+            if found is not None and found[0] < length:
+                return (*found, 0)
+        return None
 
     def locate(self, place: Address) -> Location | None:
         """Where a place stands in this history, or None."""

@@ -110,10 +110,10 @@ class Window(ShownHistory, frozen=True, eq=False, kw_only=True):
         """Count what has not been counted yet."""
         sums = self._sums
         for index in sums.uncounted:
-            tokens = sums.tokens[index] = self.count_message(index)
-            sums.counted += tokens
-        sums.uncounted.clear()
-        sums.bound = 0
+            if sums.tokens[index] < 0:  # else an interrupted call came as far as this
+                tokens = self.count_message(index)
+                sums.tokens[index], sums.counted = tokens, sums.counted + tokens
+        sums.uncounted, sums.bound = [], 0
 
     def count_message(self, index: int) -> int:
         """Tokens of a message as it is shown; what is not shown of it is not counted."""

@@ -6,6 +6,9 @@ times slower. A search ends where its line ends, so all of them together are lin
 that, a pattern such as ``(?s)a.*b|a`` reads on to the end of the text at every hit. ``^`` and
 ``$`` are the ends of a line; ``$`` also stands before the "\r" of "\r\n".
 
+*What a search may cost is bounded*: a pattern whose size times that of the text is beyond all
+reason is refused at once, and a search that has taken `MOST_SECONDS` of the thread is given up.
+
 *A huge output is searched chunk by chunk*: the whole lines of a chunk at once, and the line
 that it breaks off together with the next. A line of over `LONG_CHARS` characters is searched in
 parts that overlap by `OVERLAP_CHARS`: there, a match longer than that may be missed.
@@ -18,11 +21,12 @@ from 1 (a newline at the very end opens no further line), places are characters 
 from __future__ import annotations
 
 from functools import partial
+from time import thread_time
 from typing import Any
 
 from msgspec import Struct
 
-from ullage.recall.pattern import PATTERN_CHARS, PatternError, encoded, engine
+from ullage.recall.pattern import PATTERN_CHARS, Costly, PatternError, encoded, engine
 from ullage.recall.source import Source, at_hand
 from ullage.values.effects import Output, Steps
 
@@ -30,6 +34,7 @@ __all__ = [
     "CLIP_CHARS",
     "COUNT_LINES",
     "LONG_CHARS",
+    "MOST_SECONDS",
     "OVERLAP_CHARS",
     "PATTERN_CHARS",
     "Grep",
@@ -45,13 +50,16 @@ CLIP_CHARS = 400
 COUNT_LINES = 50_000
 """Matching lines are counted up to here; counting takes 3 µs for each."""
 
-LONG_CHARS = 4 << 20
+MOST_SECONDS = 1.5
+"""A search is given up after so much CPU, looked at once in a quarter of a megabyte."""
+
+LONG_CHARS = 1 << 19
 """A line that is longer is searched in parts."""
 
 OVERLAP_CHARS = 1 << 16
 """What two parts of a long line have in common."""
 
-_WORK = 5_000_000_000  # program size × bytes of text: about two seconds at the very worst
+_WORK = 5_000_000_000  # program size × bytes of text
 
 
 class Line(Struct, frozen=True, gc=False):
@@ -138,12 +146,12 @@ def search(
     """
     compiled = partial(engine, pattern, ignore_case, source.has_crlf)
     if compiled().programsize * source.size_bytes > _WORK:
-        raise PatternError(
-            f"the pattern is too costly for a text of {source.size_bytes:,} bytes. Use smaller "
-            "counted repetitions ({…}), or a simpler pattern, and narrow the result yourself"
-        )
+        raise _too_costly(source)
     scan = _Scan(compiled, max(1, max_matches))
-    yield from scan.whole(source)
+    try:
+        yield from scan.whole(source)
+    except Costly:
+        raise _too_costly(source) from None
     page = _Page(source, max(1, max_chars))
     for number, match in scan.hits:
         has_room = yield from page.add_match(number, match)
@@ -154,6 +162,13 @@ def search(
         yield from page.add_context(context_lines)
     lines = tuple(page.lines[number] for number in sorted(page.lines))
     return Grep(lines, shown, scan.total, not scan.stopped, page.full or shown < scan.total)
+
+
+def _too_costly(source: Source) -> PatternError:
+    return PatternError(
+        f"the pattern is too costly for a text of {source.size_bytes:,} bytes. Use smaller "
+        "counted repetitions ({…}), or a simpler pattern, and narrow the result yourself"
+    )
 
 
 class _Scan:
@@ -176,6 +191,7 @@ class _Scan:
         self._at = 0  # where that begins
         self._inside = False  # the line began before it; its first character is only context
         self._matched = False  # the line is a match already: nothing is kept of it
+        self._spent_seconds = 0.0
 
     def whole(self, source: Source) -> Steps[None]:
         """Go through all of it."""
@@ -184,7 +200,11 @@ class _Scan:
                 return
             if has_newline or not self._matched:
                 text = yield from source.span(start, stop)
+                began = thread_time()
                 self._add(text, start)
+                self._spent_seconds += thread_time() - began
+                if self._spent_seconds > MOST_SECONDS:
+                    raise Costly
         if self._rest and not self.stopped:
             self._lines(self._rest, is_last=True)
 

@@ -12,16 +12,17 @@ from ullage.values.effects import Output
 __all__ = ["find_in_history"]
 
 
-def find_in_history(window: Window, wanted: str, *, thorough: bool) -> Output | None:
+def find_in_history(window: Window, wanted: str, length: int, *, thorough: bool) -> Output | None:
     """What a ref or a call id names in the history at hand, or None.
 
     Args:
-        window: the newest window.
+        window: the window of the view that is spoken of.
         wanted: a ref, or the id of a tool call (the newest with that id is meant).
+        length: how many messages that view was made of.
         thorough: look at every leaf of the history, and at the index behind each summary.
     """
     transcript = window.transcript
-    spot = window.spot_of(wanted) or transcript.newest_result(wanted)
+    spot = window.spot_of(wanted) or transcript.newest_result(wanted, length)
     if spot is not None:
         return transcript.output(spot)
     if not thorough:

@@ -1,19 +1,21 @@
-r"""A pattern that a model wrote, made ready for RE2, or refused with what to write instead.
+r"""A pattern that a model wrote, made ready to search with, or refused with what to write instead.
 
 The engine is RE2: time linear in the text, bounded memory, whatever the pattern
-(`dependencies.md` §2: the standard library's engine hangs on five of nine hostile ones). It is
-told never to match a newline, so a match lies within one line.
+(`dependencies.md` §2: the standard library's engine hangs on five of nine hostile ones). Where
+google-re2 has no wheel (musl), `ullage.recall.automaton` is as linear and slower. Both are told
+never to match a newline, so a match lies within one line.
 """
 
 from __future__ import annotations
 
 import re
 from functools import lru_cache
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-import re2
+if TYPE_CHECKING:
+    from ullage.recall.automaton import Automaton
 
-__all__ = ["PATTERN_CHARS", "PatternError", "encoded", "engine"]
+__all__ = ["PATTERN_CHARS", "Costly", "PatternError", "encoded", "engine"]
 
 PATTERN_CHARS = 1_000
 """The longest pattern accepted."""
@@ -31,6 +33,10 @@ _TOKEN = re.compile(
     re.VERBOSE | re.DOTALL,
 )
 _NEWLINES = frozenset({"\n", "\\n", "\\x0a", "\\x0A", "\\x{a}", "\\x{A}", "\\x{0a}", "\\x{0A}"})
+
+
+class Costly(Exception):
+    """A search would take too long."""
 
 
 class PatternError(ValueError):
@@ -66,21 +72,38 @@ def engine(pattern: str, ignore_case: bool, crlf: bool, open_end: bool = False) 
             f"the pattern has {len(pattern):,} characters and the limit is {PATTERN_CHARS:,}. "
             "Look for a shorter, telling part"
         )
+    pieces = _adapted(pattern, crlf, open_end)
+    try:
+        import re2
+    except ImportError:
+        return _automaton(pieces, pattern, ignore_case)
     options = re2.Options()
     options.max_mem = _MAX_MEM_BYTES
     options.log_errors = False
     options.never_nl = True
     options.case_sensitive = not ignore_case
     try:
-        return re2.compile(b"(?m)" + encoded(_adapted(pattern, crlf, open_end)), options)
+        return re2.compile(b"(?m)" + encoded("".join(pieces)), options)
     except re2.error as error:
-        raise PatternError(_why(error, pattern)) from error
+        raw = error.args[0] if error.args else b""
+        said = raw.decode("utf-8", "replace") if isinstance(raw, bytes) else str(raw)
+        raise PatternError(_why(said, pattern)) from error
     finally:
         re2.purge()
 
 
-def _adapted(pattern: str, crlf: bool, open_end: bool) -> str:
-    """The pattern as RE2 shall see it; refuses what would silently find nothing."""
+def _automaton(pieces: list[str], pattern: str, ignore_case: bool) -> Automaton:
+    """The engine for where RE2 is missing."""
+    from ullage.recall.automaton import Automaton, Unknown
+
+    try:
+        return Automaton([_SURROGATE.sub("\ufffd", piece) for piece in pieces], ignore_case)
+    except Unknown as error:
+        raise PatternError(_why(str(error), pattern)) from error
+
+
+def _adapted(pattern: str, crlf: bool, open_end: bool) -> list[str]:
+    """The pieces of the pattern as RE2 shall see them; refuses what would silently find nothing."""
     pieces = []
     for token in _TOKEN.findall(pattern):
         if token in _NEWLINES:
@@ -99,13 +122,11 @@ def _adapted(pattern: str, crlf: bool, open_end: bool) -> str:
         if token in ("$", r"\z"):
             token = _NEVER if open_end else r"(?:\r?$)" if crlf and token == "$" else token
         pieces.append(token)
-    return "".join(pieces)
+    return pieces
 
 
-def _why(error: Exception, pattern: str) -> str:
-    """RE2's complaint and what to do about it."""
-    raw = error.args[0] if error.args else b""
-    said = raw.decode("utf-8", "replace") if isinstance(raw, bytes) else str(raw)
+def _why(said: str, pattern: str) -> str:
+    """An engine's complaint and what to do about it."""
     if re.search(r"escape sequence: \\[1-9kg]", said) or "(?P=" in pattern:
         hint = "Back-references cannot be searched in linear time: write the repeated part out"
     elif "too large" in said or "repetition size" in said:

@@ -19,8 +19,8 @@ __all__ = ["PIECE_CHARS", "Source", "at_hand"]
 
 T = TypeVar("T")
 
-PIECE_CHARS = 1 << 20
-"""A string at hand is looked through in pieces of so many characters."""
+PIECE_CHARS = 1 << 18
+"""A text is looked through in pieces of so many characters."""
 
 
 class Source:

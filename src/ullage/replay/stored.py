@@ -123,8 +123,8 @@ def _kept(run: Run, store: Store, model: str, tenant: str) -> tuple[Ledger, Open
     session.fit({**run.request, "model": model, FORMATS[run.format].key: run.messages})
     chain = session.window.transcript.chain
     ledger = Ledger().with_records(store.find(tenant, chain))
-    found = (ledger.at(key).opened for key in chain)
-    opened = next((each for each in found if each is not None), None)
+    found = [opened for key in chain for opened in ledger.at(key).opened]
+    opened = found[-1] if found else None
     if opened is None:
         raise ConfigError(
             "the ledger",

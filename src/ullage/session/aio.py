@@ -13,8 +13,10 @@ from ullage.recall.found import ToolOutputRef
 from ullage.session.ahead import Ahead, wanted
 from ullage.session.core import SessionCore
 from ullage.session.drivers import arun
+from ullage.session.view import AsyncView, Sent
 from ullage.stores import AsyncStore, directory_of, files_of, open_store
 from ullage.stores.threaded import Threaded
+from ullage.tokens.models import is_ready, make_ready
 from ullage.turn.filling import fill
 from ullage.values.effects import Steps
 
@@ -63,32 +65,35 @@ class AsyncSession(SessionCore):
             )
         self._place_files(None)
 
-    async def fit(self, request: Mapping[str, Any]) -> dict[str, Any]:
+    async def fit(self, request: Mapping[str, Any]) -> AsyncView:
         """See `Session.fit`."""
         async with self._lock:
-            view: dict[str, Any] = await self._run(self._fit(request))
+            made: tuple[dict[str, Any], Sent] = await self._run(self._fit(request))
+            view = AsyncView(*made, session=self)
+            self._handed_out(view)
             self._look_ahead()
             return view
 
     async def settle(self, request: Mapping[str, Any]) -> None:
         """See `Session.settle`."""
         async with self._lock:
-            self._turned(await self._run(self._turn(request)))
+            await self._run(self._turn(request))
             self._look_ahead()
 
     async def compact(self, request: Mapping[str, Any]) -> bool:
         """See `Session.compact`."""
         async with self._lock:
-            made = self._compacted(await self._run(self._compact(request)))
+            made: bool = await self._run(self._compact(request))
             self._look_ahead()
             return made
 
     async def observe(self, reply: Any) -> None:
         """See `Session.observe`."""
+        await self._observe_on(self._newest, reply)
+
+    async def _observe_on(self, sent: Sent, reply: Any) -> None:
         async with self._lock:
-            steps = self._observe(reply)
-            if steps is not None:
-                self._observed(await self._run(steps))
+            await self._run(self._observe(sent, reply))
 
     @overload
     async def call(self, create: Callable[..., Awaitable[T]], /, **request: Any) -> T: ...
@@ -102,8 +107,11 @@ class AsyncSession(SessionCore):
 
     async def recall(self, call: Any) -> dict[str, Any]:
         """See `Session.recall`."""
+        return await self._recall_on(self._newest, call)
+
+    async def _recall_on(self, sent: Sent, call: Any) -> dict[str, Any]:
         async with self._lock:
-            result: dict[str, Any] = await self._run(self._recall(call))
+            result: dict[str, Any] = await self._run(self._recall(sent, call))
             return result
 
     async def output_ref(self, wanted: str) -> ToolOutputRef:
@@ -123,7 +131,9 @@ class AsyncSession(SessionCore):
         await self.store.close()
 
     async def _run(self, steps: Steps[Any]) -> Any:
-        tenant = self.settings.tenant
+        model, tenant = self.settings.model, self.settings.tenant
+        if not is_ready(model):
+            await asyncio.to_thread(make_ready, model)
         return await arun(steps, self.store, tenant, self._summaries, self._ahead)
 
     def _look_ahead(self) -> None:
@@ -137,7 +147,7 @@ class AsyncSession(SessionCore):
         cut = wanted(self.settings.policy.ahead, window)
         if cut is not None:
             steps = fill(cut, self._asking(window.meter.model), window.meter.text)
-            self.events.append(ahead.begin(partial(self._run, steps)))
+            self.emit(ahead.begin(partial(self._run, steps)))
 
     async def __aenter__(self) -> Self:
         return self

@@ -21,7 +21,6 @@ from typing import TYPE_CHECKING, Any
 
 from ullage.errors import ConfigError, OverLimitError, StoreError
 from ullage.session.streams import AsyncTap, Tap, source_of, tapped
-from ullage.turn import wire_of
 from ullage.values.events import Event
 from ullage.wires.reported import Unreadable, is_raw, is_stream
 
@@ -30,6 +29,7 @@ __all__ = ["AsyncRound", "Round", "acall", "call"]
 if TYPE_CHECKING:
     from ullage.session.aio import AsyncSession
     from ullage.session.session import Session
+    from ullage.session.view import AsyncView, View
 
 
 def call(session: Session, create: Callable[..., Any], request: Mapping[str, Any]) -> Any:
@@ -50,6 +50,7 @@ class _Round:
     """One call, until its reply is observed or it has failed.
 
     Attributes:
+        view: the view that was sent.
         wire: the name of the wire of the request.
         is_over: whether the reply was observed, or there is none.
     """
@@ -58,12 +59,13 @@ class _Round:
         self, session: Any, create: Callable[..., Any], request: Mapping[str, Any]
     ) -> None:
         self.session, self.is_over, self.wire = session, False, ""
+        self.view: Any = None
         self._create, self._request = create, request
         self._refusal: BaseException | None = None
 
     def may_retry(self, error: BaseException) -> bool:
         """Whether a call that failed may be made once more. If not, it is over."""
-        refused = isinstance(error, Exception) and self.session.refused(error) is not None
+        refused = isinstance(error, Exception) and self.view.refused(error) is not None
         if not refused:
             self.session.release()
         retry = refused and self._refusal is None
@@ -76,15 +78,14 @@ class _Round:
         if refusal is not None:
             raise refusal
 
-    def _called(self, view: Mapping[str, Any]) -> Any:
-        wire = wire_of(self.session.state, self.session.settings)
-        self.wire = "" if wire is None else wire.wire
+    def _called(self, view: View | AsyncView) -> Any:
+        self.view, self.wire = view, view.wire.wire
         return self._create(**view)
 
     def _unkept(self, error: StoreError) -> None:
         """Say that the usage could not be kept; the reply is there, and paid for."""
         why = f"the reply's usage could not be kept: {error}"
-        self.session.events.append(Event(kind="unreported", where="reply", why=why))
+        self.session.emit(Event(kind="unreported", where="reply", why=why))
 
 
 class Round(_Round):
@@ -144,7 +145,7 @@ class Round(_Round):
         if not self.is_over:
             self.is_over = True
             try:
-                self.session.observe(reply)
+                self.view.observe(reply)
             except StoreError as error:
                 self._unkept(error)
 
@@ -206,7 +207,7 @@ class AsyncRound(_Round):
         if not self.is_over:
             self.is_over = True
             try:
-                await self.session.observe(reply)
+                await self.view.observe(reply)
             except StoreError as error:
                 self._unkept(error)
 

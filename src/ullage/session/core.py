@@ -1,6 +1,9 @@
 """What the session and the session for an event loop share: everything that does no I/O.
 
-Settings, state, events, the account of calls, and each turn as steps for a driver.
+Everything a session knows is one frozen value, `_Kept`, that is replaced by a single assignment
+when a call is over. The memo is taken out of it before it is worked on. So wherever a call is
+interrupted, the session is as before the call or as after it; what was remembered for speed
+and may be half-done is dropped.
 """
 
 from __future__ import annotations
@@ -11,11 +14,12 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from functools import partial
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
+from weakref import ref
 
 from msgspec.structs import replace
 
-from ullage.errors import ConfigError, FormatError, RefNotFound
+from ullage.errors import ConfigError, RefNotFound
 from ullage.history.snapshots import snapshot_at
 from ullage.history.window import Window
 from ullage.presets import preset
@@ -23,6 +27,7 @@ from ullage.recall.dispatch import Answer, answer
 from ullage.recall.found import ToolOutputRef, output_ref
 from ullage.recall.history import find_in_history
 from ullage.session.refusals import Refusals
+from ullage.session.view import Sent
 from ullage.spend.allowance import Claim
 from ullage.spend.budget import Budget
 from ullage.spend.calls import Call, Spent
@@ -32,20 +37,46 @@ from ullage.stores import AsyncStore, Store, with_files
 from ullage.summarise import Summaries, Summariser, of
 from ullage.tokens.catalog import lookup
 from ullage.tokens.models import preload
-from ullage.turn import Settings, State, Turned, observe, turn, wire_of
 from ullage.turn.filling import Asking
 from ullage.turn.memo import Memo
+from ullage.turn.terms import what_decides
+from ullage.turn.turn import Settings, State, Turned, observe, turn
 from ullage.values.effects import Output, Steps, Summarise
 from ullage.values.events import Event
 from ullage.values.limits import Limits
-from ullage.values.notices import Words
 from ullage.values.usage import Usage
 from ullage.wires import Format, format_of
-from ullage.wires.base import name_of_call, text_at
 from ullage.wires.overflow import Overflow, is_overflow
 from ullage.wires.reported import Unreadable, id_of, left_out_of, usage_of
 
 __all__ = ["SessionCore"]
+
+EVENTS_KEPT = 4_096
+"""The newest events that a session still lists."""
+
+
+class _Kept(NamedTuple):
+    """Everything a session knows between two calls.
+
+    Attributes:
+        state: what lasts, and can be carried.
+        memo: what saves time, or None: a call is working on it, or was interrupted.
+        newest: what the newest view was made of.
+        view: that view, if anybody still has it.
+        events: the newest events, in order.
+        refusals: what refused requests taught.
+    """
+
+    state: State
+    refusals: Refusals
+    memo: Memo | None = None
+    newest: Sent | None = None
+    view: Callable[[], object] = lambda: None
+    events: tuple[Event, ...] = ()
+
+    def with_events(self, *events: Event) -> _Kept:
+        """With these events behind the others; the oldest are forgotten."""
+        return self._replace(events=(*self.events, *events)[-EVENTS_KEPT:]) if events else self
 
 
 class SessionCore(ABC):
@@ -72,26 +103,23 @@ class SessionCore(ABC):
         agent: str = "",
         summariser: Summariser | Callable[[Summarise], Any] | None = None,
     ) -> None:
+        chosen = _policy(policy, summarised=summariser is not None)
         self.settings = Settings(
             model=model,
-            policy=_policy(policy, summarised=summariser is not None),
+            policy=chosen,
             limits=limits,
             format=None if format is None else format_of(format),
             tenant=tenant,
             recall=recall,
             repair=repair,
+            decides=what_decides(chosen),
         )
-        self.state = state or State()
-        self.events: list[Event] = []
+        self._kept = _Kept(state or State(), Refusals(given=limits))
         self.budget = Budget(tokens=0) if budget is None else budget
-        self._payer = self.budget.join(agent, self.events.append)
+        self._payer = self.budget.join(agent, self.emit)
         self._summaries: Summaries | None = None
         if summariser is not None:
             self._summaries = Summaries(of(summariser), self.budget, agent)
-        self._heard: tuple[str, Usage] | None = None
-        self._memo = Memo()
-        self._window: Window | None = None
-        self._refusals = Refusals(limits)
         self._hold(store)
         preload(model)
 
@@ -110,6 +138,18 @@ class SessionCore(ABC):
         policy = replace(self.settings.policy, spill_directory=directory)
         self.settings = replace(self.settings, policy=policy)
 
+    # ── reading ──────────────────────────────────────────────────────────────────────
+
+    @property
+    def state(self) -> State:
+        """What lasts between two turns: one frozen value, to go on from elsewhere."""
+        return self._kept.state
+
+    @property
+    def events(self) -> tuple[Event, ...]:
+        """What happened so far, in order; of a long session the newest 4,096."""
+        return self._kept.events
+
     @property
     def usage(self) -> Usage:
         """The sum of everything reported so far."""
@@ -125,10 +165,6 @@ class SessionCore(ABC):
         """Every call that was observed: its tokens, its cost, what the budget had spent then."""
         return tuple(self._payer.calls)
 
-    def release(self) -> None:
-        """The call that the last view was for was not made: give back what it had reserved."""
-        self.budget.release(self._payer)
-
     @property
     def window(self) -> Window:
         """The newest window: how much is shown, of what limit, and every edit.
@@ -136,23 +172,24 @@ class SessionCore(ABC):
         Raises:
             ConfigError: nothing was fitted yet.
         """
-        if self._window is None:
-            raise ConfigError("session", "nothing was fitted yet", "Call fit(request) first.")
-        return self._window
+        return self._newest.window
 
     def owns(self, call: Any) -> bool:
         """Whether a tool call of the model is for `recall` and not for the caller's tools.
 
-        A call is ours if its name and our definition are in the request.
+        A call is ours if its name and our definition are in the newest request.
 
         Args:
             call: a tool call as it stands in the reply, a dict or the SDK's object.
         """
-        opened = self.state.opened
-        if opened is None or not opened.recall:
-            return False
-        name = name_of_call(call)
-        return Words(True, opened.prefix, self.settings.policy.toolset).is_recall(name)
+        newest = self._kept.newest
+        return newest is not None and newest.owns(call)
+
+    # ── accounts ─────────────────────────────────────────────────────────────────────
+
+    def release(self) -> None:
+        """The call that the last view was for was not made: give back what it had reserved."""
+        self.budget.release(self._payer)
 
     def refused(self, error: Any) -> Overflow | None:
         """Take in that the provider refused the newest view because it was too long.
@@ -169,47 +206,69 @@ class SessionCore(ABC):
         Raises:
             ConfigError: nothing was fitted yet.
         """
+        return self._refused(error, None)
+
+    def _refused(self, error: Any, sent: Sent | None) -> Overflow | None:
         found = is_overflow(error)
         if found is None:
             return None
-        model, shown = self.window.meter.model, self.window.estimate
-        self.events.append(self._refusals.take(found, model, shown))
+        sent = sent or self._newest
+        refusals, event = self._kept.refusals.after(found, sent.model, sent.estimate)
+        self._kept = self._kept._replace(refusals=refusals).with_events(event)
         self.release()
         return found
 
-    def _fit(self, request: Mapping[str, Any]) -> Steps[dict[str, Any]]:
+    # ── a turn ───────────────────────────────────────────────────────────────────────
+
+    def _fit(self, request: Mapping[str, Any]) -> Steps[tuple[dict[str, Any], Sent]]:
         """A view the budget allows; once that is spent, the view with the request to sum up."""
-        self._heard = None
         self.budget.begin(self._payer)
-        view = self._turned((yield from self._turn(request)))
+        view = yield from self._turn(request)
         if self.budget.claim(self._payer, self._most):
-            return view
+            return view, self._newest
         words = self.budget.allowance.words
-        added_tokens = self._memo.meter.message(words)
-        view = self._turned((yield from self._turn(request, added_tokens)))
+        added_tokens = self._newest.window.meter.message(words)
+        view = yield from self._turn(request, added_tokens)
         self.budget.claim_wrap_up(self._payer, self._most(), added_tokens)
-        return self._wire.wrap_up(view, words)
+        return self._newest.wire.wrap_up(view, words), self._newest
 
     def _most(self) -> Claim:
         """The most that the call of the newest view can come to."""
-        window, info = self.window, lookup(self.window.meter.model)
-        reserve = self._refusals.limits(window.meter.model).window_tokens - window.limit_tokens
+        window = self.window
+        model = window.meter.model
+        info = lookup(model)
+        reserve = self._kept.refusals.limits(model).window_tokens - window.limit_tokens
         output = min(reserve, info.max_output_tokens or reserve)
         return self.budget.most(window.calibration.upper(window.tokens), output, info.id)
 
     def _turn(
         self, request: Mapping[str, Any], added_tokens: int = 0, *, now: bool = False
-    ) -> Steps[Turned]:
-        if not isinstance(request, Mapping):
-            raise FormatError(
-                "request",
-                f"expected a dict, got {type(request).__name__}",
-                "Give the keyword arguments of the provider call as one dict.",
-            )
-        model = text_at(request.get("model") or self.settings.model, "model")
-        limits, asking = self._refusals.next_limits(model), self._asking(model)
+    ) -> Steps[dict[str, Any]]:
+        """One turn, and everything the session knows after it."""
+        kept = self._kept
+        memo = kept.memo or Memo()
+        self._kept = kept._replace(memo=None)
+        if kept.newest is not None and kept.newest.heard is None and kept.view() is not None:
+            kept.newest.hold()
+        model = request.get("model") if isinstance(request, Mapping) else None
+        named = model if isinstance(model, str) and model else self.settings.model
+        limits, asking = kept.refusals.next_limits(named), self._asking(named)
         settings = replace(self.settings, limits=limits, asking=asking)
-        return turn(request, self.state, self._memo, settings, added_tokens, now=now)
+        turned = yield from turn(request, kept.state, memo, settings, added_tokens, now=now)
+        self._turned(turned, memo)
+        return turned.request
+
+    def _turned(self, turned: Turned, memo: Memo) -> None:
+        state = self._paid(turned.state)
+        kept = self._kept._replace(state=state, memo=memo, newest=Sent(turned))
+        self._kept = kept.with_events(*turned.events)
+        for event in turned.events:
+            if event.kind == "diagnostic":
+                _say(event.why)
+
+    def _handed_out(self, view: object) -> None:
+        """Note that somebody has this view of the newest turn."""
+        self._kept = self._kept._replace(view=ref(view))
 
     def _asking(self, model: str) -> Asking | None:
         """Who is asked for summaries of this model's conversation."""
@@ -218,23 +277,11 @@ class SessionCore(ABC):
         window_for = partial(self._summaries.summariser.window_for, caller=model)
         return Asking(window_for, model, ahead=self._looks_ahead)
 
-    def _compact(self, request: Mapping[str, Any]) -> Steps[Turned]:
+    def _compact(self, request: Mapping[str, Any]) -> Steps[bool]:
         if self.settings.policy.on_request is None:
             raise ConfigError("policy", "it has no compaction", "Use a policy that compacts.")
-        return self._turn(request, now=True)
-
-    def _compacted(self, turned: Turned) -> bool:
-        self._turned(turned)
-        return any(event.kind == "compacted" for event in turned.events)
-
-    def _turned(self, turned: Turned) -> dict[str, Any]:
-        self.state = self._paid(turned.state)
-        self._window = turned.window
-        self.events += turned.events
-        for event in turned.events:
-            if event.kind == "diagnostic":
-                _tell(event.why)
-        return turned.request
+        yield from self._turn(request, now=True)
+        return any(event.kind == "compacted" for event in self._newest.events)
 
     def _paid(self, state: State) -> State:
         """The state with what summaries came to since the last time."""
@@ -244,80 +291,89 @@ class SessionCore(ABC):
         total = Spent(usage=state.usage, cost_usd=state.cost_usd).plus(spent.usage, spent.cost_usd)
         return replace(state, usage=total.usage, cost_usd=total.cost_usd)
 
-    def _observe(self, reply: Any) -> Steps[State] | None:
-        usage, window = usage_of(reply, self._wire), self.window
+    # ── a reply ──────────────────────────────────────────────────────────────────────
+
+    def _observe(self, sent: Sent, reply: Any) -> Steps[None]:
+        usage = usage_of(reply, sent.wire)
         if isinstance(usage, Unreadable):
-            self._unreported(usage)
-            return None
-        heard = id_of(reply)
-        if heard and self._heard == (heard, usage):
-            return None  # the very reply that was observed before (F104)
-        self._heard = (heard, usage)
-        self._tell_of_reasoning(reply)
-        self.budget.settle(self._payer, usage, window.meter.model, window.estimate)
-        return observe(usage, self.state, window)
+            self._unreported(usage, sent)
+            return
+        heard = (id_of(reply), usage)
+        if heard[0] and sent.heard == heard:
+            return  # the very reply that was observed before (F104)
+        kept = self._kept
+        self._kept = kept._replace(memo=None)  # counting works on it
+        tokens, estimate = sent.tokens, sent.estimate
+        state = yield from observe(usage, kept.state, sent.key, sent.model, tokens)
+        self.budget.settle(self._payer, usage, sent.model, estimate)
+        sent.heard = heard
+        if kept.memo is not None:
+            kept.memo.outdate(sent.window.transcript, (sent.key,))
+        refusals = kept.refusals.reported()
+        kept = self._kept._replace(state=state, memo=kept.memo, refusals=refusals)
+        self._kept = kept.with_events(*_told_of(reply, usage))
 
-    def _unreported(self, found: Unreadable) -> None:
-        """Nobody knows what the newest call came to: our estimate of its prompt is counted."""
-        estimate = self.window.estimate
-        self.budget.leave_unreported(self._payer, self.window.meter.model, estimate)
+    def _unreported(self, found: Unreadable, sent: Sent) -> None:
+        """Nobody knows what a call came to: our estimate of its prompt is counted."""
+        estimate = sent.estimate
+        self.budget.leave_unreported(self._payer, sent.model, estimate)
         why = f"{found.why}; {estimate:,} input tokens are counted for it, our estimate"
-        self.events.append(Event(kind="unreported", where="reply", why=why, tokens_after=estimate))
+        self.emit(Event(kind="unreported", where="reply", why=why, tokens_after=estimate))
 
-    def _tell_of_reasoning(self, reply: Any) -> None:
-        """An event, if the provider left reasoning out that stood in the request."""
-        reasons = left_out_of(reply)
-        if reasons:
-            told = ", ".join(f"{reason} ({count})" for reason, count in reasons.items())
-            why = f"the provider left out {reasons.total():,} blocks of it: {told}"
-            self.events.append(Event(kind="reasoning", where="reply", why=why))
-
-    def _observed(self, state: State) -> None:
-        usage = state.usage.input_tokens - self.state.usage.input_tokens
-        why = f"the provider reported {usage:,} input tokens"
-        self.events.append(
-            Event(kind="observed", where="reply", why=why, tokens_after=max(usage, 0))
-        )
-        self._memo.outdate(self.window, (self.window.transcript.decision_key(self.window.size),))
-        self.state = state
-        self._refusals.reported()
-
-    def _recall(self, call: Any) -> Steps[dict[str, Any]]:
-        wire = self._wire
+    def _recall(self, sent: Sent, call: Any) -> Steps[dict[str, Any]]:
         snapshot_at(call, "call")
-        parsed = wire.call(call)
-        given: Answer = yield from answer(parsed, self.window.words, self._from_history)
-        size = self._window.meter.text(given.text) if self._window else 0
-        self.events.append(
-            Event(
-                kind="recalled",
-                where=parsed.name,
-                why="the call could not be answered" if given.is_error else "the model asked",
-                tokens_after=size,
-                ref=given.ref,
-            )
+        parsed = sent.wire.call(call)
+        given: Answer = yield from answer(parsed, sent.words, partial(self._from_history, sent))
+        event = Event(
+            kind="recalled",
+            where=parsed.name,
+            why="the call could not be answered" if given.is_error else "the model asked",
+            tokens_after=sent.window.meter.text(given.text),
+            ref=given.ref,
         )
-        return wire.result(parsed, given.text, is_error=given.is_error, block=given.block)
+        self.emit(event)
+        return sent.wire.result(parsed, given.text, is_error=given.is_error, block=given.block)
 
     def _output_ref(self, wanted: str) -> Steps[ToolOutputRef]:
-        found = yield from output_ref(wanted, self._from_history)
+        found = yield from output_ref(wanted, partial(self._from_history, self._newest))
         if found is None:
             raise RefNotFound("the history and the store", wanted)
         return found
 
-    def _from_history(self, wanted: str, thorough: bool) -> Output | None:
-        found = find_in_history(self.window, wanted, thorough=thorough)
-        return found or (self._memo.set_aside(wanted) if thorough else None)
+    def _from_history(self, sent: Sent, wanted: str, thorough: bool) -> Output | None:
+        found = find_in_history(sent.window, wanted, sent.size, thorough=thorough)
+        if found is None and thorough and self._kept.memo is not None:
+            return self._kept.memo.set_aside(wanted)
+        return found
+
+    def emit(self, event: Event) -> None:
+        """List an event with the others."""
+        self._kept = self._kept.with_events(event)
+
+    @property
+    def _newest(self) -> Sent:
+        if self._kept.newest is None:
+            raise ConfigError("session", "nothing was fitted yet", "Call fit(request) first.")
+        return self._kept.newest
 
     @property
     def _wire(self) -> Format:
-        wire = wire_of(self.state, self.settings)
-        if wire is None:
-            raise ConfigError("session", "nothing was fitted yet", "Call fit(request) first.")
-        return wire
+        return self._newest.wire
 
 
-def _tell(line: str) -> None:
+def _told_of(reply: Any, usage: Usage) -> tuple[Event, ...]:
+    """What a reply is told as: its usage, and what reasoning its provider left out."""
+    why = f"the provider reported {usage.input_tokens:,} input tokens"
+    observed = Event(kind="observed", where="reply", why=why, tokens_after=usage.input_tokens)
+    reasons = left_out_of(reply)
+    if not reasons:
+        return (observed,)
+    told = ", ".join(f"{reason} ({count})" for reason, count in reasons.items())
+    why = f"the provider left out {reasons.total():,} blocks of it: {told}"
+    return (Event(kind="reasoning", where="reply", why=why), observed)
+
+
+def _say(line: str) -> None:
     """Say a line on stderr, if that takes it. No turn fails for it: an event says the same."""
     if sys.stderr is not None:
         with suppress(OSError, ValueError):

@@ -2,6 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
+from msgspec import Struct
+from msgspec.structs import replace
+
 from ullage.tokens.catalog import lookup
 from ullage.values.events import Event
 from ullage.values.limits import Limits
@@ -10,44 +15,48 @@ from ullage.wires.overflow import Overflow
 __all__ = ["Refusals"]
 
 
-class Refusals:
-    """The limits of a session's models, as given, as known, and as refusals taught.
+class Refusals(Struct, frozen=True):
+    """The limits of a session's models, as given, as known, and as refusals taught. A value.
 
-    Args:
+    Attributes:
         given: the limits the session was asked to keep, or None.
+        named: by model, a smaller window that its provider named.
+        retry: by model, what the next view must keep to.
     """
 
-    def __init__(self, given: Limits | None) -> None:
-        self._given = given
-        self._named: dict[str, Limits] = {}
-        self._retry: dict[str, Limits] = {}
+    given: Limits | None = None
+    named: Mapping[str, Limits] = {}
+    retry: Mapping[str, Limits] = {}
 
     def limits(self, model: str) -> Limits:
         """The window of a model: as a provider named it, as was given, or as is known."""
-        given = self._named.get(model) or self._given
+        given = self.named.get(model) or self.given
         return given or Limits(window_tokens=lookup(model).window_tokens)
 
     def next_limits(self, model: str) -> Limits | None:
         """What the next view must keep to; None where nothing was given or learnt."""
-        return self._retry.get(model) or self._named.get(model) or self._given
+        return self.retry.get(model) or self.named.get(model) or self.given
 
-    def take(self, found: Overflow, model: str, shown_tokens: int) -> Event:
-        """Take in that a view of so many tokens was refused, and tell of it."""
-        room = found.room_tokens(shown_tokens)
-        self._retry[model] = Limits(window_tokens=room, output_reserve_tokens=0)
-        named = found.limit_tokens if found.by == "tokens" else None
-        if named and named < self.limits(model).window_tokens:
-            self._named[model] = Limits(window_tokens=named)
+    def after(self, found: Overflow, model: str, sent_tokens: int) -> tuple[Refusals, Event]:
+        """What is known once a view of so many tokens was refused, and the event of it."""
+        room = found.room_tokens(sent_tokens)
+        retry = {**self.retry, model: Limits(window_tokens=room, output_reserve_tokens=0)}
+        limit = found.limit_tokens if found.by == "tokens" else None
+        smaller = limit is not None and limit < self.limits(model).window_tokens
+        named = (
+            {**self.named, model: Limits(window_tokens=limit)} if limit and smaller else self.named
+        )
         size = "a size it does not tell" if found.size_tokens is None else f"{found.size_tokens:,}"
-        limit = "" if found.limit_tokens is None else f" for a limit of {found.limit_tokens:,}"
-        return Event(
+        told = "" if found.limit_tokens is None else f" for a limit of {found.limit_tokens:,}"
+        event = Event(
             kind="refused",
             where="request",
-            why=f"the provider refused the request as too long: {size}{limit}, by its own count",
-            tokens_before=shown_tokens,
+            why=f"the provider refused the request as too long: {size}{told}, by its own count",
+            tokens_before=sent_tokens,
             tokens_after=room,
         )
+        return replace(self, named=named, retry=retry), event
 
-    def reported(self) -> None:
-        """A reply reported what it counted: estimates are right again, and retries are over."""
-        self._retry.clear()
+    def reported(self) -> Refusals:
+        """What is known once a reply was counted: estimates are right again."""
+        return replace(self, retry={}) if self.retry else self

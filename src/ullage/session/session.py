@@ -19,6 +19,7 @@ from ullage.errors import ConfigError
 from ullage.recall.found import ToolOutputRef
 from ullage.session.core import SessionCore
 from ullage.session.drivers import run
+from ullage.session.view import Sent, View
 from ullage.stages.policy import Policy
 from ullage.stores import Store, open_store
 from ullage.values.effects import Steps
@@ -54,10 +55,6 @@ class Session(SessionCore):
         summariser: a model that adds to the summaries of what is compacted: any callable, or
             one of `ullage.summarise`. None: the deterministic summaries stand alone.
 
-    Attributes:
-        events: everything that happened so far, in order.
-        state: the state between turns, one frozen value.
-
     Raises:
         ConfigError: a setting is not known.
 
@@ -74,15 +71,16 @@ class Session(SessionCore):
         self.store = self._with_files(open_store(store))
         self._lock = threading.Lock()
 
-    def fit(self, request: Mapping[str, Any]) -> dict[str, Any]:
+    def fit(self, request: Mapping[str, Any]) -> View:
         """A request that fits, made from a request with the whole history.
 
         Args:
             request: the keyword arguments of the provider call. Never changed.
 
         Returns:
-            A new dict. Untouched messages are the caller's own objects; recall tools may
-            stand at the end of ``tools``.
+            A new dict, which is also the handle of this request (`ullage.View`). Untouched
+            messages are the caller's own objects; recall tools may stand at the end of
+            ``tools``.
 
         Raises:
             FormatError: the request is not what its format says it is.
@@ -92,7 +90,9 @@ class Session(SessionCore):
             ConfigError: the budget is in money, and the model's prices are not known.
         """
         with self._lock:
-            view: dict[str, Any] = self._run(self._fit(request))
+            made: tuple[dict[str, Any], Sent] = self._run(self._fit(request))
+            view = View(*made, session=self)
+            self._handed_out(view)
             return view
 
     def settle(self, request: Mapping[str, Any]) -> None:
@@ -108,7 +108,7 @@ class Session(SessionCore):
             FormatError, OverLimitError, StoreError: see `fit`.
         """
         with self._lock:
-            self._turned(self._run(self._turn(request)))
+            self._run(self._turn(request))
 
     def compact(self, request: Mapping[str, Any]) -> bool:
         """Compact this history now, whatever the pressure; nothing is to be sent.
@@ -124,10 +124,13 @@ class Session(SessionCore):
             FormatError, OverLimitError, StoreError: see `fit`.
         """
         with self._lock:
-            return self._compacted(self._run(self._compact(request)))
+            made: bool = self._run(self._compact(request))
+            return made
 
     def observe(self, reply: Any) -> None:
-        """Take in a reply: its usage calibrates the estimate and adds to the totals.
+        """Take in the reply to the newest view; `View.observe` is for any.
+
+        Its usage calibrates the estimate and adds to the totals.
 
         Args:
             reply: the provider's reply (a dict or the SDK's object), the list of a stream's
@@ -135,10 +138,11 @@ class Session(SessionCore):
                 (a stream itself), is told in an event of kind ``"unreported"``, and our
                 estimate of the prompt is counted against a budget.
         """
+        self._observe_on(self._newest, reply)
+
+    def _observe_on(self, sent: Sent, reply: Any) -> None:
         with self._lock:
-            steps = self._observe(reply)
-            if steps is not None:
-                self._observed(self._run(steps))
+            self._run(self._observe(sent, reply))
 
     def call(self, create: Callable[..., T], /, **request: Any) -> T:
         """Fit a request, make the call, and observe the reply: `fit`, a client, and `observe`.
@@ -183,8 +187,11 @@ class Session(SessionCore):
             FormatError: this is not a tool call of the format.
             StoreError: the store failed.
         """
+        return self._recall_on(self._newest, call)
+
+    def _recall_on(self, sent: Sent, call: Any) -> dict[str, Any]:
         with self._lock:
-            result: dict[str, Any] = self._run(self._recall(call))
+            result: dict[str, Any] = self._run(self._recall(sent, call))
             return result
 
     def output_ref(self, wanted: str) -> ToolOutputRef:
@@ -231,7 +238,7 @@ def fit(
     store: str | os.PathLike[str] | Store | None = None,
     recall: bool | Literal["auto"] = "auto",
     repair: bool = False,
-) -> dict[str, Any]:
+) -> View:
     """Make one request fit, without a session. See `Session` for the arguments.
 
     Without a store, what leaves the view is in the caller's history and nowhere else.

@@ -25,7 +25,7 @@ from ullage.session.session import Session
 from ullage.spend.budget import Budget
 from ullage.stores import open_store
 from ullage.stores._around import Around
-from ullage.values.messages import Media, Message, Part, ToolCall, ToolResult
+from ullage.values.held import held_bytes
 
 if TYPE_CHECKING:
     from ullage.session.aio import AsyncSession
@@ -75,7 +75,9 @@ class _Held(Generic[S]):
                 self._transcript, self._counted, self.bytes = transcript, 0, 0
             new = transcript.messages[self._counted :]
             self._counted += len(new)
-            self.bytes += sum(map(_bytes_of, new))
+            seen: set[int] = set()
+            parts = sum(held_bytes(message.parts, seen) for message in new)
+            self.bytes += len(new) * _MESSAGE_BYTES + parts
 
 
 class _Sessions(Generic[S]):
@@ -265,15 +267,3 @@ class AsyncSessions(_Sessions["AsyncSession"]):
         from ullage.session.aio import AsyncSession
 
         return AsyncSession(**settings)
-
-
-def _bytes_of(message: Message) -> int:
-    return _MESSAGE_BYTES + sum(map(_size_of, message.parts))
-
-
-def _size_of(part: Part) -> int:
-    if isinstance(part, ToolResult):
-        return sum(map(_size_of, part.content))
-    if isinstance(part, ToolCall):
-        return len(part.arguments)
-    return len(part.data) if isinstance(part, Media) else len(part.text)

@@ -13,13 +13,14 @@ is the caller's to subtract.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
 from datetime import UTC, datetime
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from msgspec import Struct
+
+from ullage.values.model_names import plain_name
 
 if TYPE_CHECKING:
     from genai_prices.types import ModelInfo as _Listed
@@ -92,10 +93,10 @@ def lookup(model: str, provider: str | None = None) -> ModelInfo:
     Prefixes of gateways and clouds, dates and versions of a name are seen through.
 
     Args:
-        model: such as ``"claude-sonnet-4-5-20250929"`` or ``"openai/gpt-6-astra"``.
+        model: such as ``"claude-sonnet-4-5-20250929"`` or ``"openai:gpt-6-astra"``.
         provider: who serves it, where that is not the maker (``"azure"``, ``"bedrock"``).
     """
-    name = _plain(model)
+    name = plain_name(model)
     maker = _maker(name)
     ours = _TABLE.get(name)
     native = provider is None or provider.lower() in _MAKERS.get(maker, ())
@@ -114,17 +115,6 @@ _MAKERS = {
     "openai": ("openai",),
     "google": ("google", "gemini", "vertex", "vertex_ai", "google-vertex"),
 }
-_DATE = re.compile(r"[-@](?:\d{8}|\d{4}-\d{2}-\d{2})$")
-_CLOUD = re.compile(r"^(?:[a-z]{2,6}\.)?(?:anthropic|openai|google|meta|amazon|mistral)\.")
-_SUFFIX = re.compile(r"(?:-v\d+(?::\d+)?|:(?:beta|thinking|online|nitro|floor)|\[1m\]|-latest)$")
-
-
-def _plain(model: str) -> str:
-    """The name without prefixes, version marks and date; a Claude's with dashes for dots."""
-    name = model.strip().lower().rpartition("/")[2]
-    name = _CLOUD.sub("", name)
-    name = _DATE.sub("", _SUFFIX.sub("", name))
-    return name.replace(".", "-") if name.startswith("claude") else name
 
 
 def _maker(name: str) -> str:

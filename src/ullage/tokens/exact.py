@@ -2,12 +2,14 @@
 
 The tokeniser is toktok, whose vocabularies are compiled into its wheel: no file is looked for
 and nothing is downloaded. It runs at some 60–350 MB/s (4 MB of base64 on one line, its worst
-kind, takes 0.1 s), so texts of every size are counted whole; there is no sampling.
+kind, takes 0.1 s), so texts of every size are counted whole; there is no sampling. Where it is
+not installed (it has no wheel for musl) `ullage.tokens.estimate` stands in for it.
 
 Three things are minded on the way in:
 
-- a vocabulary takes 0.1–0.7 s to load, at the first count or, better, in the thread that
-  ``preload`` starts;
+- a vocabulary takes half a second of CPU and 62 MB to load, at the first count or, better, in
+  the thread that ``preload`` starts. toktok holds the interpreter's lock meanwhile, so a program
+  with an event loop does best to ``preload`` before it starts the loop;
 - toktok asks CPython for the UTF-8 form of a string, and CPython keeps that form inside the
   string for as long as it lives. A caller's non-ASCII string must not grow by our counting, so
   it is counted through a copy that is thrown away (an ASCII string is its own UTF-8 form);
@@ -19,11 +21,15 @@ from __future__ import annotations
 import os
 import threading
 from collections.abc import Callable
+from functools import cache
+from importlib.util import find_spec
 from typing import Protocol
 
 from msgspec import Struct
 
-__all__ = ["Counter", "Vocabulary", "exact"]
+from ullage.tokens.estimate import byte_length
+
+__all__ = ["Counter", "Vocabulary", "exact", "is_installed", "is_loaded", "load", "repaired"]
 
 _ENCODINGS = ("o200k_base", "cl100k_base")
 
@@ -66,10 +72,13 @@ class Vocabulary(Struct, frozen=True):
 
     def count(self, text: str) -> int:
         """Tokens of ``text``; special tokens spelled out in it count as ordinary text."""
-        tokens = LOADED.get(self.encoding) or load(self.encoding)
+        tokens = _LOADED.get(self.encoding) or load(self.encoding)
         if text.isascii():
             return tokens(text)
-        return count_copy(tokens, text)
+        try:
+            return tokens(text.encode().decode())  # a copy takes the UTF-8 form with it
+        except UnicodeEncodeError:
+            return tokens(repaired(text))
 
     def bound(self, text: str) -> int:
         """The bytes of ``text`` in UTF-8: every token holds at least one."""
@@ -90,28 +99,25 @@ def exact(encoding: str) -> Vocabulary:
     return Vocabulary(name=encoding, encoding=encoding, exact=True)
 
 
-def byte_length(text: str) -> int:
-    """Bytes of ``text`` in UTF-8, a lone surrogate as the three bytes of its replacement."""
-    return len(text) if text.isascii() else len(text.encode("utf-8", "surrogatepass"))
-
-
-def count_copy(tokens: Callable[[str], int], text: str) -> int:
-    """``tokens`` of a non-ASCII text, through a copy that takes the UTF-8 form with it."""
-    try:
-        return tokens(text.encode().decode())
-    except UnicodeEncodeError:
-        return tokens(repaired(text))
-
-
 def repaired(text: str) -> str:
     """``text`` with surrogate pairs joined and lone surrogates replaced by U+FFFD."""
     return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
 
 
-LOADED: dict[str, Callable[[str], int]] = {}
-"""The counting function of each encoding loaded so far; read it, fill it by ``load``."""
+_LOADED: dict[str, Callable[[str], int]] = {}
 _STARTED: set[str] = set()
 _LOCK = threading.Lock()
+
+
+@cache
+def is_installed() -> bool:
+    """Whether there is a tokeniser for the exact counts."""
+    return find_spec("toktok") is not None
+
+
+def is_loaded(encoding: str) -> bool:
+    """Whether an encoding's vocabulary is in memory."""
+    return encoding in _LOADED
 
 
 def load(encoding: str) -> Callable[[str], int]:
@@ -121,20 +127,20 @@ def load(encoding: str) -> Callable[[str], int]:
     underneath takes 1 µs. Should a release hide it, the public call still serves.
     """
     with _LOCK:
-        if encoding not in LOADED:
+        if encoding not in _LOADED:
             import toktok
 
             try:
-                LOADED[encoding] = toktok._encoding(encoding).count
+                _LOADED[encoding] = toktok._encoding(encoding).count
             except AttributeError:
-                LOADED[encoding] = lambda text: toktok.batch_count([text], encoding, 1)[0]
-        return LOADED[encoding]
+                _LOADED[encoding] = lambda text: toktok.batch_count([text], encoding, 1)[0]
+        return _LOADED[encoding]
 
 
 def load_in_thread(encoding: str) -> None:
     """Starts loading a vocabulary in a daemon thread, once per process."""
     with _LOCK:
-        if encoding in _STARTED or encoding in LOADED:
+        if encoding in _STARTED or encoding in _LOADED:
             return
         _STARTED.add(encoding)
     threading.Thread(

@@ -16,6 +16,7 @@ from math import ceil
 from typing import NamedTuple, TypeAlias
 
 from ullage.tokens.models import family_of
+from ullage.values.model_names import plain_name
 
 __all__ = ["image_tokens", "is_gemini_2"]
 
@@ -73,7 +74,7 @@ _OPENAI: tuple[tuple[str, _Details], ...] = (
     (r"gpt-?5\.4", {"": _HIGH, "low": _LOW, "original": _ORIGINAL}),
     (r"gpt-?5\.[23]|codex", _patched()),
     (r"gpt-?5", _tiled(70, 140)),
-    (r"(?:^|[/.])o[13]", _tiled(75, 150)),
+    (r"^o[13]", _tiled(75, 150)),
     (r"", _tiled(85, 170)),
 )
 _CLAUDE_3 = _Patches(28, 1568, edge=1568)
@@ -98,7 +99,7 @@ def image_tokens(model: str, width: int, height: int, detail: str = "") -> int:
         return _gemini_tokens(model, width, height, detail)
     if family.startswith("claude"):
         return _patch_tokens(_CLAUDE_3 if family == "claude-v3" else _CLAUDE_4_8, width, height)
-    rules = next(rules for name, rules in _OPENAI if re.search(name, model.lower()))
+    rules = next(rules for name, rules in _OPENAI if re.search(name, plain_name(model)))
     rule = rules.get(detail, rules[""])
     if isinstance(rule, _Tiles):
         return _tile_tokens(rule, width, height)

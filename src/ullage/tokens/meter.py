@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from math import ceil
 
-from ullage.tokens.exact import byte_length
+from ullage.tokens.estimate import byte_length
 from ullage.tokens.media import media_tokens
 from ullage.tokens.models import counter_for
 from ullage.tokens.overhead import argument_text, overhead_for

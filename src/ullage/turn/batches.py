@@ -1,7 +1,7 @@
-"""What one run of the engine decides: batches made, shown again, and told of.
+"""Batches: the edits of one decision are shown, kept in the ledger, and told as events.
 
-A batch is the cuts of one stage at one place, and the reasoning that they make invalid. It is
-shown, written as a record of the ledger, and what it sets aside is kept with it.
+Everything an engine's run decides is gathered in `Fitted`; `ullage.turn` asks a driver to commit
+it before the view is returned.
 """
 
 from __future__ import annotations
@@ -13,14 +13,21 @@ from msgspec import Struct
 from ullage.history.builder import WindowBuilder
 from ullage.history.ledger import Ledger
 from ullage.history.window import Window
-from ullage.stages.bound import left_out
-from ullage.stages.policy import Policy
-from ullage.stages.stall import stall
-from ullage.values.edits import Batch, Cut, Drop, Edit, Replace, Summary, storable
+from ullage.stages.policy import Policy, Stage
+from ullage.values.edits import Batch, Cut, Drop, Edit, Replace, Skipped, Summary, storable
 from ullage.values.effects import Output, Record
 from ullage.values.events import Event, Kind
 
-__all__ = ["Fitted", "batch", "keep", "set_aside", "show", "show_again"]
+__all__ = [
+    "Fitted",
+    "cuts_of",
+    "edited_from",
+    "keep",
+    "note_stale",
+    "set_aside",
+    "show",
+    "show_again",
+]
 
 
 class Fitted(Struct):
@@ -39,23 +46,6 @@ class Fitted(Struct):
     events: list[Event]
 
 
-def batch(
-    builder: WindowBuilder,
-    stage: str,
-    policy: Policy,
-    key: bytes,
-    cuts: Sequence[Cut],
-    fitted: Fitted,
-) -> None:
-    """Make one batch of cuts, and of the reasoning they make invalid."""
-    if not cuts:
-        return
-    window = builder.window
-    fitted.events += stall(window, cuts)
-    first = _edited_from(window, [cut.edit for cut in cuts])
-    keep(builder, stage, policy, key, [*cuts, *left_out(window, first, cuts)], fitted)
-
-
 def keep(
     builder: WindowBuilder,
     stage: str,
@@ -64,15 +54,15 @@ def keep(
     cuts: Sequence[Cut],
     fitted: Fitted,
 ) -> None:
-    """Make a batch of cuts as they are. Nothing is done where there are none."""
+    """Show cuts, and keep them as one batch under a key; nothing where there are none."""
     if not cuts:
         return
     window = builder.window
     before, summaries = window.estimate, window.summaries
     edits = tuple(storable(cut.edit) for cut in cuts)
-    first = _edited_from(window, edits)
+    first = edited_from(window, edits)
     show(builder, edits, fitted, tell=True)
-    _note_stale(builder, first, window.size)
+    note_stale(builder, first, window.size)
     for placed in summaries:
         if placed not in window.summaries:  # its index, if made just now: the history gives it
             fitted.outputs.pop(placed.edit.ref, None)
@@ -84,21 +74,15 @@ def keep(
 
 
 def set_aside(cuts: Sequence[Cut], fitted: Fitted) -> None:
-    """Note what cuts set aside, to be kept before the view is returned."""
+    """Have what cuts leave out kept before the view is returned."""
     for cut in cuts:
         fitted.outputs.update((output.ref, output) for output in cut.outputs)
 
 
-def _edited_from(window: Window, edits: Iterable[Edit]) -> int:
+def edited_from(window: Window, edits: Iterable[Edit]) -> int:
     """Index of the first message that edits change; leaving reasoning out is none."""
     changing = (edit for edit in edits if not isinstance(edit, Drop))
     return min((_first(window, edit) for edit in changing), default=window.size)
-
-
-def _note_stale(builder: WindowBuilder, first: int, stop: int) -> None:
-    """Note a batch, if reasoning stays that was bound to what it edited (`_drop_stale`)."""
-    if builder.window.bound_reasoning(first + 1, stop):
-        builder.stale.append((first, stop))
 
 
 def _first(window: Window, edit: Replace | Summary) -> int:
@@ -110,6 +94,12 @@ def _first(window: Window, edit: Replace | Summary) -> int:
     return window.size if start is None else start
 
 
+def note_stale(builder: WindowBuilder, first: int, stop: int) -> None:
+    """Note a batch, if reasoning stays that was bound to what it edited."""
+    if builder.window.bound_reasoning(first + 1, stop):
+        builder.stale.append((first, stop))
+
+
 def show_again(builder: WindowBuilder, key: bytes, fitted: Fitted) -> None:
     """Show what the ledger holds under a key, each batch until all of it has taken effect.
 
@@ -119,9 +109,9 @@ def show_again(builder: WindowBuilder, key: bytes, fitted: Fitted) -> None:
     batches, applied = fitted.ledger.at(key).batches, builder.applied.get(key, 0)
     for number in range(applied, len(batches)):
         missing = [edit for edit in batches[number].edits if not window.shows(edit)]
-        first = _edited_from(window, missing)
+        first = edited_from(window, missing)
         shown = show(builder, missing, fitted, tell=False)
-        _note_stale(builder, first, window.transcript.find(key) or 0)
+        note_stale(builder, first, window.transcript.find(key) or 0)
         if shown == len(missing) and number == applied:
             applied = builder.applied[key] = number + 1
 
@@ -160,3 +150,9 @@ def _event(window: Window, edit: Edit, before: int, after: int) -> Event:
         ref=None if isinstance(edit, Drop) else edit.ref,
         left_out_bytes=edit.left_out_bytes if isinstance(edit, Replace) else 0,
     )
+
+
+def cuts_of(stage: Stage, window: Window) -> Sequence[Cut]:
+    """The cuts a stage wants; none where it skipped."""
+    cuts = stage(window)
+    return () if isinstance(cuts, Skipped) else cuts

@@ -5,7 +5,7 @@ window walks over them in order; at each one
 
     1. what the provider reported for the request before is learned (`_learn`);
     2. the messages that are new there are taken in;
-    3. stages at first sight cut what is too large: pure, so never recorded (`_first_sight`);
+    3. stages at first sight cut what is too large: pure, so never recorded (`first_sight`);
     4. batches that the ledger holds for this place are shown again (`batches.show_again`);
     5. unless it is decided already, stages under pressure decide, and behind them the guard;
        what they decide becomes a batch of the ledger (`_decide`).
@@ -34,13 +34,16 @@ from ullage.history.window import Window
 from ullage.stages.bound import left_out
 from ullage.stages.policy import Policy, Stage
 from ullage.stages.pressure import is_frozen
-from ullage.turn.batches import Fitted, batch, keep, set_aside, show, show_again
+from ullage.stages.stall import stall
+from ullage.turn.batches import Fitted, cuts_of, edited_from, keep
 from ullage.turn.filling import Asking, fill, for_history, refusal
+from ullage.turn.first_sight import take_in
+from ullage.turn.terms import Terms
 from ullage.values.edits import Cut, Replace, Skipped
 from ullage.values.effects import Prepared, Summarise
 from ullage.values.events import Event
 
-__all__ = ["fit"]
+__all__ = ["Fitted", "fit"]
 
 T = TypeVar("T")
 _Asks: TypeAlias = Generator[Summarise | Prepared, Any, T]
@@ -50,8 +53,8 @@ def fit(
     builder: WindowBuilder,
     ledger: Ledger,
     policy: Policy,
+    terms: Terms,
     *,
-    joined: bool = False,
     asking: Asking | None = None,
     now: bool = False,
 ) -> _Asks[Fitted]:
@@ -64,8 +67,7 @@ def fit(
         builder: its window stands where the last run left it, or is new. It is moved forward.
         ledger: everything decided and observed so far.
         policy: the stages.
-        joined: the history was under way before ullage first saw it, so that what is cut at
-            first sight now may have been sent whole before.
+        terms: what decides here (`ullage.turn.terms`).
         asking: who is asked for summaries, or None for nobody.
         now: run the policy's compaction at the end, whatever the pressure.
 
@@ -84,17 +86,13 @@ def fit(
         _learn(builder, ledger)
         keys = transcript.decision_keys(window.size, length)
         builder.extend(length)
-        _first_sight(builder, policy, fitted)
-        for key in keys:
-            show_again(builder, key, fitted)
+        take_in(builder, policy, terms, keys, fitted, decides=length > settled)
         if length > settled:
             is_end = length == len(transcript)
             stages = [policy.on_request] if now and is_end and policy.on_request else []
-            stages += policy.under_pressure
+            stages += () if terms.superseded else policy.under_pressure
             asked = asking if is_end else None
             yield from _decide(builder, policy, stages, keys[-1], fitted, asked)
-    if joined and window.changed:
-        builder.stale.append((min(window.changed), window.size))
     _drop_stale(builder, policy, fitted)
     if not window.within(window.limit_tokens, surely=True):
         _refuse(window)
@@ -129,7 +127,8 @@ def _learn(builder: WindowBuilder, ledger: Ledger) -> None:
     window, size = builder.window, builder.window.size
     if not (0 < size < len(window.transcript) and window.transcript.starts_turn(size)):
         return
-    observed = ledger.at(window.transcript.decision_key(size)).observed
+    entry = ledger.at(window.transcript.decision_key(size))
+    observed = entry.observed.get(window.meter.model)
     if observed is None:
         builder.report(None, None, window.calibration)
         return
@@ -173,14 +172,6 @@ def _replaced(window: Window, ledger: Ledger, settled: int) -> set[Location]:
     return replaced
 
 
-def _first_sight(builder: WindowBuilder, policy: Policy, fitted: Fitted) -> None:
-    for stage in policy.at_first_sight:
-        cuts = _cuts(stage, builder.window)
-        if cuts:
-            set_aside(cuts, fitted)
-            show(builder, [cut.edit for cut in cuts], fitted, tell=True)
-
-
 def _decide(
     builder: WindowBuilder,
     policy: Policy,
@@ -200,9 +191,9 @@ def _decide(
         ):
             continue  # what was under way is there, and nothing is paid for twice
         filled = yield from _filled(window, cuts, fitted, asking)
-        batch(builder, _name(stage), policy, key, filled, fitted)
+        _batch(builder, _name(stage), policy, key, filled, fitted)
     if policy.guard is not None:
-        batch(builder, _name(policy.guard), policy, key, _cuts(policy.guard, window), fitted)
+        _batch(builder, _name(policy.guard), policy, key, cuts_of(policy.guard, window), fitted)
 
 
 def _allowed(window: Window, stage: Stage, fitted: Fitted) -> Sequence[Cut]:
@@ -234,13 +225,8 @@ def _take_prepared(
     if filled is None:
         return False
     _tell_refused(filled.refused, fitted)
-    batch(builder, "compact", policy, key, [filled.cut], fitted)
+    _batch(builder, "compact", policy, key, [filled.cut], fitted)
     return True
-
-
-def _cuts(stage: Stage, window: Window) -> Sequence[Cut]:
-    cuts = stage(window)
-    return () if isinstance(cuts, Skipped) else cuts
 
 
 def _filled(
@@ -258,6 +244,23 @@ def _filled(
 def _tell_refused(refused: str, fitted: Fitted) -> None:
     if refused:
         fitted.events.append(refusal(refused))
+
+
+def _batch(
+    builder: WindowBuilder,
+    stage: str,
+    policy: Policy,
+    key: bytes,
+    cuts: Sequence[Cut],
+    fitted: Fitted,
+) -> None:
+    """Make one batch of cuts, and of the reasoning they make invalid."""
+    if not cuts:
+        return
+    window = builder.window
+    fitted.events += stall(window, cuts)
+    first = edited_from(window, [cut.edit for cut in cuts])
+    keep(builder, stage, policy, key, [*cuts, *left_out(window, first, cuts)], fitted)
 
 
 def _held(stage: str) -> Event:

@@ -1,10 +1,10 @@
 """What a session remembers for speed. It can be dropped at any time and changes nothing else.
 
 Callers mutate messages in place: they move cache markers, append to lists, rewrite results.
-So a session keeps a snapshot of each message (`ullage.history.snapshots`), and compares every index
-at every call: what is as it was is neither parsed nor rendered again.
+So a session keeps a snapshot of each message (`ullage.history.snapshots`), and compares every
+index at every call: what is as it was is neither parsed nor rendered again.
 
-Several lines of history are kept, because branches alternate.
+Several lines of history are kept, because branches and models alternate.
 """
 
 from __future__ import annotations
@@ -21,13 +21,14 @@ from ullage.history.transcript import Transcript
 from ullage.history.window import Window
 from ullage.tokens.meter import Meter
 from ullage.turn.rendering import Rendering
+from ullage.turn.request import Envelopes, Request
+from ullage.turn.terms import Terms
 from ullage.values.effects import Output
 from ullage.values.messages import Message
-from ullage.values.notices import Words
 from ullage.wires import Format, Head
 from ullage.wires.repaired import Repaired
 
-__all__ = ["Line", "Memo"]
+__all__ = ["LINES", "Line", "Memo"]
 
 LINES = 4
 
@@ -35,119 +36,110 @@ LINES = 4
 class Line:
     """One line of history: copies of its raw messages, and what was worked out from them.
 
-    ``builder`` is set by the turn that opens the line, before anybody reads it. ``begun`` is how
-    another line was shown up to where this one left it, or None.
+    Attributes:
+        meter: what counts for its model.
+        copies: snapshots of the raw messages.
+        transcript: the messages as values.
+        rendering: the edited messages as they were handed out.
+        builder: its window is how far the history was walked; None: not at all.
+        terms: on what terms it is shown, or None: to be worked out.
+        latest: what stood in the ledger as its last decision when that was last looked up;
+            None: to be looked up whole.
     """
 
-    __slots__ = ("begun", "builder", "copies", "rendering", "transcript")
-    builder: WindowBuilder
+    __slots__ = ("builder", "copies", "latest", "meter", "rendering", "terms", "transcript")
 
-    def __init__(self, transcript: Transcript) -> None:
+    def __init__(self, transcript: Transcript, meter: Meter) -> None:
+        self.meter = meter
         self.copies: list[Any] = []
         self.transcript = transcript
         self.rendering = Rendering()
-        self.begun: WindowBuilder | None = None
-
-    def builder_for(self, words: Words, meter: Meter) -> WindowBuilder:
-        """What moves a window in these words, which was walked as far as is known."""
-        begun, self.begun = self.begun, None
-        if begun is not None and begun.window.words == words and begun.window.meter is meter:
-            return begun
-        return WindowBuilder(self.transcript, meter, words)
+        self.builder: WindowBuilder | None = None
+        self.terms: Terms | None = None
+        self.latest: bytes | None = None
 
     @property
-    def window(self) -> Window:
-        """The history as it is shown, counted."""
-        return self.builder.window
+    def window(self) -> Window | None:
+        """How far the history was walked, or None: not at all."""
+        return None if self.builder is None else self.builder.window
+
+    def begin_again(self) -> None:
+        """Walk the history anew: something was decided in it elsewhere."""
+        self.builder = self.terms = self.latest = None
 
 
 class Memo:
-    """The lines of history last seen, the newest first, and the last head and its tokens.
+    """The lines of history last seen, the newest first, and the last envelope and its tokens.
 
     Attributes:
         lines: lines of history.
-        meter: what counts for the model of the newest turn.
+        envelopes: what stood around the last request.
         unknown_models: models whose unknown window has been told of.
         repaired: what histories became that were repaired, the newest first.
     """
 
     def __init__(self) -> None:
         self.lines: list[Line] = []
-        self.meter = Meter("")
+        self.envelopes = Envelopes()
         self.unknown_models: set[str] = set()
         self.repaired: tuple[Repaired, ...] = ()
-        self._head: tuple[Any, Any, Head] | None = None
-        self._head_tokens: tuple[Head, tuple[dict[str, Any], ...], int] | None = None
+        self._meters: dict[tuple[str, str], Meter] = {}
+        self._head_tokens: tuple[Meter, Head, tuple[dict[str, Any], ...], int] | None = None
 
-    def meter_for(self, model: str, detail: str = "") -> None:
-        """Count for this model and this detail of media from now on; another counts anew."""
-        if (model, detail) != (self.meter.model, self.meter.detail):
-            self.meter = Meter(model, detail)
-            self.lines.clear()
-            self._head_tokens = None
+    def meter(self, model: str, detail: str = "") -> Meter:
+        """What counts for a model and a detail of media."""
+        known = self._meters.get((model, detail))
+        if known is None:
+            if len(self._meters) >= LINES:
+                self._meters.clear()
+            known = self._meters[model, detail] = Meter(model, detail)
+        return known
 
     def set_aside(self, ref: str) -> Output | None:
         """What was set aside under a ref when a history was repaired, or None."""
         outputs = (output for known in self.repaired for output in known.outputs)
         return next((output for output in outputs if output.ref == ref), None)
 
-    def head(self, request: Mapping[str, Any], wire: Format) -> Head:
-        """What stands outside the messages, worked out anew only if it changed."""
-        leading = wire.leading(request)
-        outside = {key: value for key, value in request.items() if key != wire.key}
-        copies = (outside, leading)
-        if self._head is not None and self._head[:2] == copies:
-            return self._head[2]
-        kept = {key: snapshot_at(value, str(key)) for key, value in outside.items()}
-        known = snapshot_at(leading, wire.key)
-        head = wire.head(request)
-        self._head = (kept, known, head)
-        return head
-
-    def head_tokens(self, head: Head, tools: tuple[dict[str, Any], ...]) -> int:
+    def head_tokens(self, meter: Meter, head: Head, tools: tuple[dict[str, Any], ...]) -> int:
         """Tokens of the head and of the tools that are added to it."""
-        if self._head_tokens is None or self._head_tokens[:2] != (head, tools):
+        last = self._head_tokens
+        if last is None or last[0] is not meter or last[1:3] != (head, tools):
             texts = (canon.canonical_json(tool) for tool in tools)
-            schema_tokens = sum(map(self.meter.text, head.schemas))
-            head_tokens = self.meter.head((*head.texts, *texts)) + schema_tokens
-            self._head_tokens = (head, tools, head_tokens)
-        return self._head_tokens[2]
+            schema_tokens = sum(map(meter.text, head.schemas))
+            tokens = meter.head((*head.texts, *texts)) + schema_tokens
+            last = self._head_tokens = (meter, head, tools, tokens)
+        return last[3]
 
-    def follow(
-        self, raws: Sequence[Any], leading: int, wire: Format, root: bytes
-    ) -> tuple[Line, bool]:
-        """The line that ``raws`` continues, brought up to date; True if it is a new one.
+    def follow(self, request: Request, root: bytes) -> Line:
+        """The line that a request's history continues, brought up to date; or a new one.
 
         Args:
-            raws: the caller's messages, system text included.
-            leading: how many of them are system text outside the chain.
-            wire: the format they are in.
+            request: the request.
             root: the chain of the empty history.
 
         Raises:
             FormatError: a message is not what its format says it is.
         """
+        wire, raws, leading = request.wire, request.history, request.envelope.head.leading
+        meter = self.meter(request.envelope.model, request.envelope.detail)
         best, best_shared, anew = None, 0, dict[int, Message]()
         for line in self.lines:
             if line.transcript.chain[0] != root:
                 continue
             shared, reworded = _shared(line, raws, leading, wire)
-            if shared == len(line.copies):
-                for index, message in reworded:
-                    line.copies[index] = snapshot(raws[index + leading])
-                    line.transcript.refresh(index, message)
-                    line.builder.refresh(index)
+            if line.meter is meter and shared == len(line.copies):
+                _reword(line, reworded, raws, leading)
                 _append(line, raws, leading, wire)
-                return line, False
+                return line
             if shared > best_shared:
                 best, best_shared, anew = line, shared, dict(reworded)
-        line = Line(Transcript(root))
+        line = Line(Transcript(root), meter)
         if best is not None:
             _take_over(line, best, best_shared, anew)
             for index in anew:
                 line.copies[index] = snapshot(raws[index + leading])
         _append(line, raws, leading, wire)
-        return line, True
+        return line
 
     def keep(self, line: Line) -> None:
         """Remember a line as the newest."""
@@ -155,18 +147,24 @@ class Memo:
             others = [other for other in self.lines if other is not line]
             self.lines = [line, *others][:LINES]
 
-    def outdate(self, window: Window, keys: Iterable[bytes]) -> None:
-        """Drop the other lines that went past these keys: the ledger holds more there now."""
+    def outdate(self, transcript: Transcript, keys: Iterable[bytes]) -> None:
+        """Have the other lines that hold these keys walked anew: the ledger has more there now."""
         wanted = tuple(keys)
-        self.lines = [
-            line
-            for line in self.lines
-            if line.window is window or all(line.transcript.find(key) is None for key in wanted)
-        ]
+        for line in self.lines:
+            find = line.transcript.find
+            if line.transcript is not transcript and any(find(key) is not None for key in wanted):
+                line.begin_again()
 
-    def forget(self, line: Line) -> None:
-        """Drop a line."""
-        self.lines = [other for other in self.lines if other is not line]
+
+def _reword(
+    line: Line, reworded: Iterable[tuple[int, Message]], raws: Sequence[Any], leading: int
+) -> None:
+    """Take in messages that mean the same as before in other words."""
+    for index, message in reworded:
+        line.copies[index] = snapshot(raws[index + leading])
+        line.transcript.refresh(index, message)
+        if line.builder is not None:
+            line.builder.refresh(index)
 
 
 def _shared(
@@ -189,11 +187,14 @@ def _take_over(line: Line, old: Line, shared: int, anew: Mapping[int, Message]) 
     """Take what was worked out for the shared part of another line, but for what is anew."""
     line.copies, line.transcript = old.copies[:shared], old.transcript.upto(shared)
     line.rendering = old.rendering.upto(shared)
-    line.begun = old.builder.behind(line.transcript)
+    if old.meter is not line.meter:
+        line.transcript.counts = {}
+    elif old.builder is not None:
+        line.builder = old.builder.behind(line.transcript)
     for index, message in anew.items():
         line.transcript.refresh(index, message)
-        if line.begun is not None:
-            line.begun.refresh(index)
+        if line.builder is not None:
+            line.builder.refresh(index)
 
 
 def _append(line: Line, raws: Sequence[Any], leading: int, wire: Format) -> None:

@@ -1,27 +1,27 @@
-"""One turn, from a provider's request to a request that fits.
+"""One turn: from a provider's request to a request that fits.
 
-    request ──parse──▶ transcript ──engine──▶ window ──render──▶ request
-                           ▲                     │
-                     Find: the ledger      Commit: what was set aside, and the edits
+    request ──read──▶ line of history ──look up, agree──▶ terms ──engine──▶ window ──render──▶ view
+                                          │                          │
+                                    Find: the ledger           Commit: what was set aside,
+                                                               and the edits
 
-A turn is a generator of effects; `ullage.session.drivers` runs it. What lasts between turns is one
-frozen `State`; the `Memo` beside it only saves time.
+A turn is a generator of effects; `ullage.session.drivers` runs it. What lasts between turns is
+one frozen `State`; the `Memo` beside it only saves time.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from functools import lru_cache
 from typing import Any, Literal, TypeAlias
 
 from msgspec import Struct
 from msgspec.structs import replace
 
-from ullage.errors import ConfigError, FormatError
+from ullage.errors import ConfigError
 from ullage.history import canon
 from ullage.history.builder import WindowBuilder
 from ullage.history.ledger import Ledger, Observed, Opened
-from ullage.history.transcript import Transcript
 from ullage.history.window import Window
 from ullage.spend.cost import cost_usd
 from ullage.stages.policy import Policy
@@ -30,31 +30,28 @@ from ullage.turn.batches import Fitted
 from ullage.turn.engine import fit
 from ullage.turn.filling import Asking
 from ullage.turn.memo import Line, Memo
-from ullage.values.effects import Commit, Find, Output, Record, Steps
+from ullage.turn.request import Request, read
+from ullage.turn.terms import Agreed, agree, latest_record, look_up
+from ullage.values.effects import Commit, Output, Record, Steps
 from ullage.values.events import Event
 from ullage.values.limits import Limits
 from ullage.values.notices import Words
-from ullage.values.toolset import RECALL_TOOLS, Toolset
+from ullage.values.toolset import Toolset
 from ullage.values.usage import Usage
-from ullage.wires import Format, Head, format_of, recognise
-from ullage.wires.base import field, text_at
+from ullage.wires import Format, format_of
 from ullage.wires.repaired import Repaired, news, remember
 
-__all__ = ["Settings", "State", "Turned", "observe", "turn", "wire_of"]
+__all__ = ["Settings", "State", "Turned", "observe", "recall_tools", "turn", "wire_of"]
 
-_CLASH_PREFIX = "ullage_"
 Tools: TypeAlias = tuple[dict[str, Any], ...]
-
-_HELD_ELSEWHERE = (
-    "previous_response_id",
-    "conversation",
-    "cachedContent",
-    "cached_content",
-)
 
 
 class Settings(Struct, frozen=True, kw_only=True):
-    """What a session was asked to be. See `ullage.Session` for the meaning of each."""
+    """What a session was asked to be. See `ullage.Session` for the meaning of each.
+
+    Attributes:
+        decides: the fingerprint of what cuts at first sight, as the policy was given.
+    """
 
     model: str
     policy: Policy
@@ -64,6 +61,7 @@ class Settings(Struct, frozen=True, kw_only=True):
     recall: bool | Literal["auto"] = "auto"
     repair: bool = False
     asking: Asking | None = None
+    decides: str = ""
 
 
 class State(Struct, frozen=True, kw_only=True):
@@ -71,7 +69,7 @@ class State(Struct, frozen=True, kw_only=True):
 
     Attributes:
         format: name of the wire format, pinned by the first request.
-        opened: how the session began, pinned by the first request.
+        opened: what decided in the history of the last turn.
         ledger: what was decided and observed, by place in the chain.
         usage: the sum of everything reported.
         cost_usd: what that cost at list price; None once a reply had no known price.
@@ -92,12 +90,16 @@ class Turned(Struct, frozen=True):
         state: the state after it.
         events: what happened, in order.
         window: the window behind the request.
+        wire: the format of the request.
+        offers: whether the recall tools stand in it.
     """
 
     request: dict[str, Any]
     state: State
     events: tuple[Event, ...]
     window: Window
+    wire: Format
+    offers: bool
 
 
 def turn(
@@ -114,7 +116,8 @@ def turn(
     Args:
         request: a request of one of the formats, with the whole history. Never changed.
         state: what the last turn left.
-        memo: what is remembered for speed.
+        memo: what is remembered for speed; worked on in place. After an exception it is to be
+            thrown away.
         settings: how the session is to behave.
         added_tokens: room to leave for what will be added to the view.
         now: compact, whatever the pressure.
@@ -124,58 +127,32 @@ def turn(
         OverLimitError: it cannot be made to fit.
         StoreError: what is set aside could not be kept. Then no view is returned.
     """
-    wire = _format(request, state, settings)
-    model = text_at(request.get("model") or settings.model, "model")
-    memo.meter_for(model, wire.media_detail(request))
-    request, repaired, fresh = _repaired(request, wire, model, memo, settings)
-    raws = wire.history(request)
-    head = memo.head(request, wire)
-    lost: tuple[Record, ...] = ()
+    wire = wire_of(state, settings)
+    asked = read(request, settings.model, wire, memo.envelopes)
+    asked, repaired, fresh = _repaired(asked, memo, settings)
+    line = memo.follow(asked, canon.root(asked.wire.name, settings.tenant))
+    ledger, lost = state.ledger, tuple[Record, ...]()
     while True:
-        state = replace(state, format=wire.name, ledger=state.ledger.with_records(lost))
-        root = canon.root(wire.name, settings.tenant)
-        line, is_new = memo.follow(raws, head.leading, wire, root)
-        events: list[Event] = []
-        records: list[Record] = []
-        if is_new:
-            state = yield from _look_up(line.transcript, state)
-            state, events, records = _open(line.transcript, state, request, model, settings, wire)
-            opened = state.opened or Opened("", recall=False)
-            words = _words(opened, settings.policy)
-            line.builder = line.builder_for(words, memo.meter)
-        try:
-            tools = _added_tools(request, model, wire, line.window.words)
-            events += _measure(line.builder, head, tools, model, settings, memo, added_tokens)
-            reasoning, first = wire.reasoning(request, model), wire.thinks_first(request)
-            line.builder.reason(reasoning, thinks_first=first)
-            joined = any(event.kind == "joined" for event in events)
-            asking, policy = settings.asking, settings.policy
-            steps = fit(line.builder, state.ledger, policy, joined=joined, asking=asking, now=now)
-            fitted = yield from steps
-            lost = yield from _keep(fitted, records, fresh.outputs)
-        except BaseException:
-            memo.forget(line)  # the window moved on, but what it decided was not kept
-            raise
+        ledger = yield from look_up(line, ledger.with_records(lost))
+        agreed = _agree(line, ledger, asked, state, settings)
+        builder, events, tools = _open_window(line, agreed, asked, settings, memo, added_tokens)
+        fitted = yield from fit(
+            builder, agreed.ledger, settings.policy, agreed.terms, asking=settings.asking, now=now
+        )
+        records = _records(line, (*agreed.records, *fitted.records))
+        lost = yield from _keep(fitted, records, fresh.outputs)
         if not lost:
-            memo.keep(line)
-            memo.repaired = remember(repaired, memo.repaired)
-            memo.outdate(line.window, (record.key for record in fitted.records))
-            state = replace(state, ledger=fitted.ledger)
-            rendered = _render(request, head, tools, line, wire)
-            told = (*fresh.events, *events, *fitted.events)
-            return Turned(rendered, state, told, line.window)
-        memo.forget(line)
-
-
-def _format(request: Mapping[str, Any], state: State, settings: Settings) -> Format:
-    for key in _HELD_ELSEWHERE:
-        if request.get(key) or field(request.get("config"), key):
-            raise FormatError(
-                key,
-                "the history is held by the provider, not in this request",
-                "Send the whole history in the request, or send this request unfitted.",
-            )
-    return wire_of(state, settings) or recognise(request, settings.model)
+            break
+        line.begin_again()
+    memo.keep(line)
+    memo.repaired = remember(repaired, memo.repaired)
+    memo.outdate(line.transcript, (record.key for record in fitted.records))
+    line.latest = None if records else line.latest
+    state = replace(state, format=asked.wire.name, opened=agreed.terms.opened, ledger=fitted.ledger)
+    told = (*fresh.events, *agreed.events, *events, *fitted.events)
+    window = builder.window
+    rendered = _render(asked, line, window, tools)
+    return Turned(rendered, state, told, window, asked.wire, _offers(asked, window.words, tools))
 
 
 def wire_of(state: State, settings: Settings) -> Format | None:
@@ -190,106 +167,73 @@ def wire_of(state: State, settings: Settings) -> Format | None:
     return format_of(state.format)
 
 
-def _repaired(
-    request: Mapping[str, Any], wire: Format, model: str, memo: Memo, settings: Settings
-) -> tuple[Mapping[str, Any], Repaired, Repaired]:
+def _repaired(asked: Request, memo: Memo, settings: Settings) -> tuple[Request, Repaired, Repaired]:
     """The request with a history that its provider takes, what was repaired, and what of it now."""
     if not settings.repair:
-        return request, Repaired(()), Repaired(())
+        return asked, Repaired(()), Repaired(())
     from ullage.wires.repair.apply import repair  # loaded for a session that repairs, no other
 
-    raws = wire.history(request)
-    found = repair(wire, raws, memo.repaired, strips=wire.reasoning(request, model) == "strip")
+    wire, raws = asked.wire, asked.history
+    found = repair(wire, raws, memo.repaired, strips=asked.envelope.reasoning == "strip")
     if found.messages is not raws:
-        request = wire.compose(request, list(found.messages), ())
-    return request, found, news(found, memo.repaired)
+        messages = list(found.messages)
+        raw = wire.compose(asked.raw, messages, ())
+        envelope = memo.envelopes.read(raw, wire, asked.envelope.model)
+        asked = Request(wire, raw, messages, envelope)
+    return asked, found, news(found, memo.repaired)
 
 
-def _look_up(transcript: Transcript, state: State) -> Steps[State]:
-    """Fetch what the store holds for this line of history."""
-    records = yield Find(tuple(transcript.chain[1:]))
-    return replace(state, ledger=state.ledger.with_records(records)) if records else state
-
-
-def _open(
-    transcript: Transcript,
-    state: State,
-    request: Mapping[str, Any],
-    model: str,
-    settings: Settings,
-    wire: Format,
-) -> tuple[State, list[Event], list[Record]]:
-    """Pin how the session runs: as it was opened before, or as is right for this history."""
-    if state.opened is not None:
-        return state, [], []
-    known = (state.ledger.at(key).opened for key in transcript.chain)
-    found = next((opened for opened in known if opened is not None), None)
-    if found is not None:
-        return replace(state, opened=found), [], []
-    tools = wire.tools(request)
-    toolset = settings.policy.toolset
-    present = all(tool in tools for tool in recall_tools(wire, "", toolset))
-    clash = not present and any(wire.tool_name(tool) in RECALL_TOOLS for tool in tools)
-    under_way = any(message.role == "assistant" for message in transcript.messages)
-    recall, takes = settings.recall, wire.takes_tools(request, model)
-    if recall == "auto":
-        recall = present or (toolset.offered and not under_way and takes)
-    elif recall and not (present or takes):
-        raise ConfigError(
-            "recall",
-            f"{model!r} takes no functions in this request",
-            "Give recall=False, another wire format, or a function beside the provider's tools.",
-        )
-    opened = Opened(settings.policy.name, recall, _CLASH_PREFIX if clash else "")
-    ledger, record = state.ledger.with_opened(transcript.chain[-1], opened)
-    events = [_joined(len(transcript), recall)] if under_way else []
-    return replace(state, opened=opened, ledger=ledger), events, [record]
-
-
-def _words(opened: Opened, policy: Policy) -> Words:
-    directory = policy.spill_directory
-    place = directory if isinstance(directory, str) else None
-    return Words(opened.recall, opened.prefix, policy.toolset, place)
-
-
-def _joined(messages: int, recall: bool) -> Event:
-    tools = "are offered" if recall else "are not offered; recall=True adds them"
-    why = (
-        f"{messages:,} messages stood before this session first saw them: its cuts count as one "
-        f"batch, reasoning bound to the whole history may be dropped, and recall tools {tools}"
+def _agree(line: Line, ledger: Ledger, asked: Request, state: State, settings: Settings) -> Agreed:
+    """The terms on which the line is shown; they are the line's from now on."""
+    policy = settings.policy
+    tools = recall_tools(asked.wire, "", policy.toolset)
+    agreed = agree(
+        line, ledger, asked, policy, settings.decides, settings.recall, state.opened, tools
     )
-    return Event(kind="joined", where="the whole history", why=why)
+    line.terms = agreed.terms
+    return agreed
 
 
-def _measure(
-    builder: WindowBuilder,
-    head: Head,
-    tools: Tools,
-    model: str,
+def _open_window(
+    line: Line,
+    agreed: Agreed,
+    asked: Request,
     settings: Settings,
     memo: Memo,
     added_tokens: int,
-) -> list[Event]:
-    """Set the window's limit and the tokens of what stands outside its messages."""
-    events = []
-    limits = settings.limits
-    if limits is None:
-        info = lookup(model)
-        window_tokens = info.window_tokens
-        if not info.known:
-            window_tokens = _assumed(model, settings.policy.unknown_model, info.window_tokens)
-        limits = Limits(window_tokens=window_tokens)
-        if not info.known and model not in memo.unknown_models:
-            memo.unknown_models.add(model)
-            why = f"no window is known for {model!r}; {window_tokens:,} tokens are assumed"
-            events = [Event(kind="unknown_model", where="model", why=why)]
+) -> tuple[WindowBuilder, list[Event], Tools]:
+    """The window of a line with what this request asks of it, and the tools to be added."""
+    opened, envelope, policy = agreed.terms.opened, asked.envelope, settings.policy
+    words = Words(opened.recall, opened.prefix, policy.toolset, opened.folder)
+    if line.builder is None or line.builder.window.words != words:
+        line.builder = WindowBuilder(line.transcript, line.meter, words)
+    builder = line.builder
+    tools = _added_tools(asked, words)
+    limits, events = _limits(envelope.model, settings, memo)
     builder.limit(
-        limits.prompt_tokens(head.asked_output_tokens),
+        limits.prompt_tokens(envelope.head.asked_output_tokens),
         limits.window_tokens,
-        memo.head_tokens(head, tools) + added_tokens,
-        (*head.texts, *head.schemas),
+        memo.head_tokens(line.meter, envelope.head, tools) + added_tokens,
+        (*envelope.head.texts, *envelope.head.schemas),
     )
-    return events
+    builder.reason(envelope.reasoning, thinks_first=envelope.thinks_first)
+    return builder, events, tools
+
+
+def _limits(model: str, settings: Settings, memo: Memo) -> tuple[Limits, list[Event]]:
+    """The model's window; an event where it is not known, once."""
+    if settings.limits is not None:
+        return settings.limits, []
+    info = lookup(model)
+    if info.known:
+        return Limits(window_tokens=info.window_tokens), []
+    tokens = _assumed(model, settings.policy.unknown_model, info.window_tokens)
+    if model in memo.unknown_models:
+        return Limits(window_tokens=tokens), []
+    memo.unknown_models.add(model)
+    why = f"no window is known for {model!r}; {tokens:,} tokens are assumed"
+    event = Event(kind="unknown_model", where="model", why=why)
+    return Limits(window_tokens=tokens), [event]
 
 
 def _assumed(model: str, rule: Literal["warn", "error"] | int, cautious_tokens: int) -> int:
@@ -301,57 +245,74 @@ def _assumed(model: str, rule: Literal["warn", "error"] | int, cautious_tokens: 
     return cautious_tokens if rule == "warn" else rule
 
 
+def _records(line: Line, decided: tuple[Record, ...]) -> tuple[Record, ...]:
+    """What is to be kept, with the record that tells other sessions of it."""
+    return (*decided, latest_record(line.transcript, decided)) if decided else ()
+
+
 def _keep(
-    fitted: Fitted, opened: list[Record], repaired: Iterable[Output]
+    fitted: Fitted, records: tuple[Record, ...], repaired: tuple[Output, ...]
 ) -> Steps[tuple[Record, ...]]:
     """Commit what was set aside and decided; returns the records that stand in our place."""
-    records, outputs = (*opened, *fitted.records), (*repaired, *fitted.outputs.values())
+    outputs = (*repaired, *fitted.outputs.values())
     if not outputs and not records:
         return ()
     lost: tuple[Record, ...] = yield Commit(outputs, records)
     return lost
 
 
-def _render(
-    request: Mapping[str, Any], head: Head, tools: Tools, line: Line, wire: Format
-) -> dict[str, Any]:
+def _render(asked: Request, line: Line, window: Window, tools: Tools) -> dict[str, Any]:
     """The view as a request: untouched messages are the caller's own objects."""
-    raws = wire.history(request)
-    messages = line.rendering.messages(raws, line.copies, head.leading, line.window, wire)
-    return wire.compose(request, messages, tools)
+    leading = asked.envelope.head.leading
+    messages = line.rendering.messages(asked.history, line.copies, leading, window, asked.wire)
+    return asked.rendered(messages, tools)
 
 
-def _added_tools(request: Mapping[str, Any], model: str, wire: Format, words: Words) -> Tools:
+def _added_tools(asked: Request, words: Words) -> Tools:
     """The recall tools, unless they are not offered or the request holds or takes none."""
-    if not words.recall:
+    if not words.recall or _present(asked, words) or not asked.envelope.takes_tools:
         return ()
-    ours, present = recall_tools(wire, words.prefix, words.toolset), wire.tools(request)
-    if all(tool in present for tool in ours):
-        return ()
-    return ours if wire.takes_tools(request, model) else ()
+    return recall_tools(asked.wire, words.prefix, words.toolset)
+
+
+def _present(asked: Request, words: Words) -> bool:
+    ours = recall_tools(asked.wire, words.prefix, words.toolset)
+    return all(tool in asked.envelope.tools for tool in ours)
+
+
+def _offers(asked: Request, words: Words, added: Tools) -> bool:
+    """Whether a call of a recall tool in the reply is ours to answer."""
+    return words.recall and (bool(added) or _present(asked, words))
+
+
+def recall_tools(wire: Format, prefix: str, toolset: Toolset) -> Tools:
+    """The tools of a toolset in the wire form of a format; constant within a session."""
+    return _definitions(wire, prefix, toolset)
 
 
 @lru_cache(maxsize=32)
-def recall_tools(wire: Format, prefix: str, toolset: Toolset) -> Tools:
-    """The tools of a toolset in the wire form of a format; constant within a session."""
+def _definitions(wire: Format, prefix: str, toolset: Toolset) -> Tools:
     return tuple(wire.tool(replace(spec, name=prefix + spec.name)) for spec in toolset.tools)
 
 
-def observe(usage: Usage, state: State, window: Window) -> Steps[State]:
-    """Take in what a provider reported for the newest view. Records only, decides nothing.
+def observe(
+    usage: Usage, state: State, key: bytes, model: str, estimated_tokens: int
+) -> Steps[State]:
+    """Take in what a provider reported for a view. Records only, decides nothing.
 
     Args:
         usage: the classes of tokens it reported.
-        state: the state the view was made with.
-        window: the window behind the view.
+        state: the newest state.
+        key: where the view was made (`Transcript.decision_key`).
+        model: the model it was for.
+        estimated_tokens: our uncalibrated estimate of it.
     """
-    price = cost_usd(usage, lookup(window.meter.model))
+    price = cost_usd(usage, lookup(model))
     spent = None if price is None or state.cost_usd is None else state.cost_usd + price
     state = replace(state, usage=state.usage + usage, cost_usd=spent)
     if usage.sent_tokens <= 0:
         return state  # a stream without usage says nothing about the context (F63)
-    observed = Observed(usage.sent_tokens, window.tokens, usage.output_tokens)
-    key = window.transcript.decision_key(window.size)
+    observed = Observed(usage.sent_tokens, estimated_tokens, usage.output_tokens, model)
     ledger, record = state.ledger.with_observed(key, observed)
     yield Commit((), (record,))
     return replace(state, ledger=ledger)

@@ -20,6 +20,8 @@ Kind: TypeAlias = Literal[
     "held",  # a batch was not made: reasoning of an open turn must stay, or it wins too little
     "cut",  # one oversized text was cut to fit the hard limit
     "joined",  # the history was already under way when the session first saw it
+    "changed",  # another policy, wording or model family decides from here on
+    "superseded",  # a newer policy decides here; only the guard adds to it
     "observed",  # a reply's usage was taken in
     "unreported",  # a reply's usage could not be read or kept; our estimate is counted for it
     "refused",  # the provider called the request too long; the next one is smaller

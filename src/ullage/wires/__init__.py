@@ -14,6 +14,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from ullage.errors import ConfigError, FormatError
+from ullage.values.model_names import plain_name
 from ullage.values.usage import Usage
 from ullage.wires.anthropic import blocks as _anthropic
 from ullage.wires.anthropic.format import Anthropic
@@ -122,7 +123,7 @@ def _by_structure(request: Mapping[str, Any]) -> str | None:
 
 
 def _by_model(model: str) -> str | None:
-    name = model.lower().rsplit("/", 1)[-1]
+    name = plain_name(model)
     if "claude" in name:
         return "anthropic"
     return "openai-chat" if name.startswith(_OPENAI_FAMILIES) else None

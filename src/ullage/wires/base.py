@@ -67,13 +67,13 @@ def reply_id(reply: Any) -> str:
 def reasoning_left_out(reply: Any) -> Counter[str]:
     """How many blocks of reasoning the provider says it left out of the prompt, by its reasons.
 
-    Claude and GPT from 6.2 on tell it in ``input_transformations`` (`provider-rules` §0.1, R11);
-    what was let through all the same is told there too, and not counted.
+    Claude and GPT from 6.2 on list it in ``input_transformations`` (`provider-rules` §0.1, R11);
+    what was let through all the same is listed there too, and not counted.
     """
-    told = field(reply, "input_transformations")
+    listed = field(reply, "input_transformations")
     return Counter(
         reason if isinstance(reason := field(each, "reason"), str) else "no reason given"
-        for each in (told if isinstance(told, (list, tuple)) else ())
+        for each in (listed if isinstance(listed, (list, tuple)) else ())
         if field(each, "type") == "thinking_dropped" or field(each, "action") == "removed"
     )
 
@@ -151,7 +151,7 @@ def optional_text_at(value: Any, where: str) -> str:
 def block_at(value: Any, where: str) -> Any:
     """A block as it stands on the wire, in containers of its own, without cache markers.
 
-    What is set aside is written down as JSON, so the place is told of anything that is none.
+    What is set aside is written down as JSON, so an error names the place of anything that is none.
 
     Raises:
         FormatError: something in it is not JSON.

@@ -95,12 +95,11 @@ class Block(Struct, frozen=True, gc=False):
         """The fields of a block that its row does not have, or not as null."""
         found = []
         for name, value in block.items():
-            if name == "type" or name in self.needs:
-                continue
             if name in self.may:
                 is_known = value is not None or name not in self.not_null
             else:
-                is_known = self.by_server and value is not None
+                is_known = name == "type" or name in self.needs
+                is_known = is_known or (self.by_server and value is not None)
             if not is_known:
                 found.append(name)
         return found

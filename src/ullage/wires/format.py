@@ -14,6 +14,7 @@ from msgspec import Struct
 
 from ullage.errors import FormatError
 from ullage.values.messages import Message, ReasoningRule, ToolCall
+from ullage.values.model_names import plain_name
 from ullage.values.toolset import ToolSpec
 from ullage.values.usage import Usage
 from ullage.wires.base import list_at
@@ -179,7 +180,7 @@ class Family(Struct, frozen=True, gc=False):
 
 def family_of(families: Sequence[Family], model: str) -> Family:
     """The first family that a model's name fits; the last one takes every model."""
-    name = model.lower()
+    name = plain_name(model)
     return next(family for family in families if re.search(family.models, name) is not None)
 
 

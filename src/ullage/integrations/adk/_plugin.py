@@ -196,7 +196,8 @@ class UllagePlugin(BasePlugin):
             return None  # media, or an object of the tool's own: ADK knows what to do with it
         if done.response is not None:
             await room.store.commit(room.tenant, done.outputs, ())
-            session.events += done.events
+            for event in done.events:
+                session.emit(event)
         return done.response
 
     async def close(self) -> None:

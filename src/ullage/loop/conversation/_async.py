@@ -107,7 +107,7 @@ class AsyncConversation(ConversationCore):
         if boundary is not None:
             self._was_begun = True
             steps = self._prepared(self._planned(boundary.id))
-            session.events.append(self._ahead.begin(partial(self._run, steps)))
+            session.emit(self._ahead.begin(partial(self._run, steps)))
 
     def _boundary_ahead(self) -> StoredMessage | None:
         """Where what is loaded is to begin, if a summary is to be begun now."""

@@ -183,7 +183,7 @@ class ConversationCore(ABC):
             return None
         filled = yield from self._filled(plan.window, plan.cut)
         if filled.refused:
-            self.session.events.append(refusal(filled.refused))
+            self.session.emit(refusal(filled.refused))
         row: Row | None = yield Do(partial(row_of, plan, filled.cut))
         if row is None:
             return None

@@ -174,8 +174,8 @@ def _tool(name: str, given: Any, where: str, losses: Losses) -> ToolSpec | None:
         if key not in _KNOWN and value not in (None, False, [], {}):
             losses.lose(f"{where}.{key}", f"the {key!r} of a tool", "Leave it out.")
     named = text_at(body.get("name"), f"{where}.name")
-    told = text_at(body.get("description") or "", f"{where}.description")
-    return ToolSpec(named, told, plain(schema, f"{where}.parameters"))
+    described = text_at(body.get("description") or "", f"{where}.description")
+    return ToolSpec(named, described, plain(schema, f"{where}.parameters"))
 
 
 _NO_PARAMETERS = {"type": "object"}

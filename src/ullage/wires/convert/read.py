@@ -56,7 +56,7 @@ def read(name: str, raws: Sequence[Any], first: int, losses: Losses) -> list[Tur
         for turn in reading.turns():
             _add(turns, turn, merge=name == "openai-responses")
     _phases(raws, first, losses)
-    return _settled(_named(turns, losses), losses)
+    return _without_late(_named(turns, losses), losses)
 
 
 def _phases(raws: Sequence[Any], first: int, losses: Losses) -> None:
@@ -171,9 +171,9 @@ class _Reading:
             self._item(part, number, block, where) for number in range(len(part.content))
         )
         is_error = part.is_error
-        told = isinstance(content[0], Text) and content[0].text if content else ""
-        if self.name not in _FLAGGED and told and told.startswith(FAILED):
-            content = (Text(told.removeprefix(FAILED)), *content[1:])
+        first = isinstance(content[0], Text) and content[0].text if content else ""
+        if self.name not in _FLAGGED and first and first.startswith(FAILED):
+            content = (Text(first.removeprefix(FAILED)), *content[1:])
             is_error = True
         name = part.name or str(block.get("name") or "")
         return Result(part.call_id, name, content, is_error, where, call=call)
@@ -278,7 +278,7 @@ def _named(turns: Sequence[Turn], losses: Losses) -> list[Turn]:
     return named
 
 
-def _settled(turns: list[Turn], losses: Losses) -> list[Turn]:
+def _without_late(turns: list[Turn], losses: Losses) -> list[Turn]:
     """The turns without asynchronous calls whose results come later than at once."""
     late: set[At] = set()
     for number, turn in enumerate(turns):
@@ -293,7 +293,7 @@ def _settled(turns: list[Turn], losses: Losses) -> list[Turn]:
 
 
 def _without(turn: Turn, late: set[At], losses: Losses) -> Iterator[Turn]:
-    def told(piece: Piece) -> Piece:
+    def described(piece: Piece) -> Piece:
         remedy = "Put its result behind it."
         if isinstance(piece, Call) and piece.at in late:
             return Text(losses.lose(piece.where, "a call that is answered later", remedy))
@@ -301,7 +301,7 @@ def _without(turn: Turn, late: set[At], losses: Losses) -> Iterator[Turn]:
             return Text(losses.lose(piece.where, "the late result of a call", remedy))
         return piece
 
-    pieces = tuple(told(piece) for piece in turn.pieces)
+    pieces = tuple(described(piece) for piece in turn.pieces)
     if turn.who != "results":
         yield replace(turn, pieces=pieces)
         return

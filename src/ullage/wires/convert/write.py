@@ -64,7 +64,7 @@ class _Writing:
         what = f"{medium.kind} in {place}".replace("image in", "an image in")
         return Text(self.losses.lose(medium.where, what, "Put it into a message of the user."))
 
-    def told(self, content: Sequence[Text | Medium]) -> list[str]:
+    def texts(self, content: Sequence[Text | Medium]) -> list[str]:
         """The content of a result in texts, where nothing else may stand in one."""
         return [
             piece.text if isinstance(piece, Text) else self.none(piece, "a tool's result").text
@@ -91,8 +91,8 @@ class _Writing:
     def system(self, turn: Turn) -> Turn:
         """A system message in mid-history, for a target that has none."""
         what = "a system message in the middle"
-        told = self.losses.lose(turn.where, what, "Put it into the system text.")
-        return Turn("user", (Text(told), *turn.pieces), turn.where)
+        note = self.losses.lose(turn.where, what, "Put it into the system text.")
+        return Turn("user", (Text(note), *turn.pieces), turn.where)
 
 
 def _texts(pieces: Sequence[Piece]) -> list[str]:
@@ -187,7 +187,7 @@ def _chat_call(call: Call) -> _Wire:
 
 
 def _chat_result(writing: _Writing, result: Result) -> _Wire:
-    texts = writing.told(writing.failed(result))
+    texts = writing.texts(writing.failed(result))
     parts = [{"type": "text", "text": text} for text in texts]
     content = parts if len(parts) > 1 else "".join(texts)
     return {"role": "tool", "tool_call_id": result.call_id, "content": content}
@@ -305,11 +305,11 @@ def _gemini_response(writing: _Writing, result: Result) -> _Wire:
 
     content = list(result.content)
     if signs_no_calls(writing.losses.model):
-        content = [Text("\n".join(writing.told(content)))]
+        content = [Text("\n".join(writing.texts(content)))]
     first = content[0] if content else None
-    told = first.text if isinstance(first, Text) else ""
+    text = first.text if isinstance(first, Text) else ""
     rest = content[1:] if isinstance(first, Text) else content
-    response = {"error" if result.is_error else "output": told}
+    response = {"error" if result.is_error else "output": text}
     body: _Wire = {"id": result.call_id, "name": result.name, "response": response}
     if rest:
         body["parts"] = [

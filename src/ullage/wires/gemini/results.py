@@ -75,9 +75,8 @@ def edited(raw: Any, part: Part, item: int, text: str) -> Any:
     if isinstance(part, Reasoning) or not kind or not PARTS[kind].edited:
         raise cannot_edit("reasoning" if isinstance(part, Reasoning) else kind or "part")
     if PARTS[kind].edited == "a text":
-        return (
-            {"text": text} if isinstance(raw, Mapping) else type(raw).model_validate({"text": text})
-        )
+        said = {"text": text}
+        return said if isinstance(raw, Mapping) else type(raw).model_validate(said)
     if get(raw, "thoughtSignature") is not None:
         raw = (
             unsigned(raw) if isinstance(raw, Mapping) else with_field(raw, "thoughtSignature", None)

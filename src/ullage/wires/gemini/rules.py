@@ -57,7 +57,7 @@ class Check:
         role, parts = _opened(message)
         if type(role) is not str or role not in ROLES:
             self._report.add("G1", f"{where}.role", "no such role in this format")
-            role = "user"  # for every other rule, so that one mistake is told once
+            role = "user"  # for every other rule, so that one mistake is reported once
         if not parts:
             self._report.add("G2", f"{where}.parts", "a content has at least one part")
         for index, part in enumerate(parts):
@@ -196,7 +196,7 @@ def head_problems(body: Wire, contents: Any) -> list[Problem]:
         check = Check()
         for content in contents if isinstance(contents, (list, tuple)) else ():
             check.feed(plain_message(content))
-        if not any(signed for _, signed in check.steps):  # else `close` has told
+        if not any(signed for _, signed in check.steps):  # else `close` has reported it
             _need_signatures(check.steps, report)
     return report.found
 

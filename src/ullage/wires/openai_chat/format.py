@@ -271,11 +271,11 @@ def _thoughts(fields: Mapping[str, Any]) -> list[Part]:
     said = (fields.get(name) for name in ("reasoning_content", "reasoning"))
     text = next((each for each in said if isinstance(each, str) and each), "")
     details = fields.get("reasoning_details")
-    sealed, told = 0, []
+    sealed, shown = 0, []
     for detail in details if isinstance(details, list) else ():
-        told += [detail.get("text"), detail.get("summary")] if isinstance(detail, dict) else []
+        shown += [detail.get("text"), detail.get("summary")] if isinstance(detail, dict) else []
         sealed += sum(sealed_bytes(field(detail, name), 0) for name in ("data", "signature"))
-    text = text or "\n".join(each for each in told if isinstance(each, str) and each)
+    text = text or "\n".join(each for each in shown if isinstance(each, str) and each)
     return [Reasoning(text, WHOLE, sealed_bytes=sealed)] if text or sealed else []
 
 

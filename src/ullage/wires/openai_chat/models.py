@@ -5,14 +5,15 @@ from __future__ import annotations
 import re
 from typing import Any
 
+from ullage.values.model_names import plain_name
 from ullage.wires.format import Family
 
 __all__ = ["FAMILIES", "is_gpt_6_2"]
 
-_GPT_6_2 = re.compile(r"(?:^|[/.])gpt-6[.-]2(?!\d)")
+_GPT_6_2 = re.compile(r"^gpt-6[.-]2(?!\d)")
 
 FAMILIES = (
-    Family("no reasoning", r"(?:^|[/.])(?:gpt|o\d|chatgpt)"),
+    Family("no reasoning", r"^(?:gpt|o\d|chatgpt)"),
     Family("signed calls, compatible", r"gemini-(?:[3-9]|\d\d)"),
     Family("reasoning in the open", ""),
 )
@@ -21,4 +22,4 @@ FAMILIES = (
 
 def is_gpt_6_2(model: Any) -> bool:
     """Whether it is of the GPT-6.2 family, which takes no tools here (C11)."""
-    return isinstance(model, str) and _GPT_6_2.search(model) is not None
+    return isinstance(model, str) and _GPT_6_2.search(plain_name(model)) is not None

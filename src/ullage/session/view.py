@@ -1,0 +1,181 @@
+"""The view: the request that fits, and the handle of that request.
+
+    view = session.fit(request)
+    reply = client.messages.create(**view)
+    view.observe(reply)
+    for call in tool_calls(reply):
+        result = view.recall(call) if view.owns(call) else run(call)
+
+A view is a plain dict for whoever sends it. Several views of one session may be in flight at
+once, in threads and tasks, of one conversation or of many: each speaks of itself alone.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from ullage.history.window import Window
+from ullage.values.events import Event
+from ullage.values.notices import Words
+from ullage.wires import Format
+from ullage.wires.base import name_of_call
+from ullage.wires.overflow import Overflow
+
+if TYPE_CHECKING:
+    from ullage.session.aio import AsyncSession
+    from ullage.session.core import SessionCore
+    from ullage.session.session import Session
+    from ullage.turn import Turned
+
+__all__ = ["AsyncView", "Sent", "View"]
+
+
+class Sent:
+    """What one view was made of: enough to take in its reply after later views were made.
+
+    The window behind it moves on with the conversation, so what is asked of it later is read off
+    before it does (`hold`).
+
+    Attributes:
+        window: the window behind the view.
+        wire: the format of the request.
+        size: how many messages the view was made of.
+        key: where in the chain it was made.
+        model: the model it was made for.
+        limit_tokens: the most it was allowed to hold.
+        words: the wording of its notices.
+        offers: whether the recall tools stand in it.
+        events: what happened when it was made.
+        heard: the reply that was observed on it: its id and its usage; None before that.
+    """
+
+    def __init__(self, turned: Turned) -> None:
+        window = turned.window
+        self.window: Window = window
+        self.wire: Format = turned.wire
+        self.size: int = window.size
+        self.key: bytes = window.transcript.decision_key(window.size)
+        self.model: str = window.meter.model
+        self.limit_tokens: int = window.limit_tokens
+        self.words: Words = window.words
+        self.offers: bool = turned.offers
+        self.events: tuple[Event, ...] = turned.events
+        self.heard: tuple[str, Any] | None = None
+        self._tokens: tuple[int, int] | None = None
+
+    def hold(self) -> None:
+        """The window is about to move on: keep what it says of this view."""
+        if self._tokens is None:
+            self._tokens = (self.window.tokens, self.window.estimate)
+
+    @property
+    def tokens(self) -> int:
+        """Uncalibrated tokens of the view."""
+        return self.window.tokens if self._tokens is None else self._tokens[0]
+
+    @property
+    def estimate(self) -> int:
+        """Tokens of the view as the provider is expected to count them."""
+        return self.window.estimate if self._tokens is None else self._tokens[1]
+
+    def owns(self, call: Any) -> bool:
+        """Whether a tool call in the reply is for `recall`; see `View.owns`."""
+        return self.offers and self.words.is_recall(name_of_call(call))
+
+    def explain(self) -> str:
+        """What was done to make the view, in words; see `View.explain`."""
+        share = f" ({self.estimate / self.limit_tokens:.0%})" if self.limit_tokens > 0 else ""
+        size = f"{self.estimate:,} of {self.limit_tokens:,} tokens{share}"
+        lines = [f"{self.size:,} messages for {self.model or 'an unnamed model'}: {size}"]
+        lines += [_line(event) for event in self.events]
+        if not self.events:
+            lines.append("nothing was changed for this request")
+        return "\n".join(lines)
+
+
+def _line(event: Event) -> str:
+    """An event as one line."""
+    sizes = f", {event.tokens_before:,} → {event.tokens_after:,} tokens"
+    ref = f", ref={event.ref}" if event.ref else ""
+    return f"{event.kind}: {event.where}{sizes if event.tokens_before else ''}{ref}: {event.why}"
+
+
+class _Handle(dict[str, Any]):
+    """What both views share: a dict to be sent, and what is known of it without waiting."""
+
+    __slots__ = ("__weakref__", "_sent", "_session")
+
+    def __init__(self, request: dict[str, Any], sent: Sent, session: SessionCore) -> None:
+        super().__init__(request)
+        self._sent = sent
+        self._session = session
+
+    @property
+    def wire(self) -> Format:
+        """The format of the request."""
+        return self._sent.wire
+
+    @property
+    def events(self) -> tuple[Event, ...]:
+        """What happened when this view was made, in order."""
+        return self._sent.events
+
+    def owns(self, call: Any) -> bool:
+        """Whether a tool call in the reply is for `recall`, and not for the caller's tools.
+
+        A call is ours if its name and our definition are in this request.
+
+        Args:
+            call: a tool call as it stands in the reply, a dict or the SDK's object.
+        """
+        return self._sent.owns(call)
+
+    def refused(self, error: Any) -> Overflow | None:
+        """Take in that the provider refused this view because it was too long.
+
+        The next `fit` cuts deeper, until a reply reports usage. See `Session.refused`.
+
+        Args:
+            error: what the provider call raised, or a reply that says so.
+
+        Returns:
+            What was too long, or None if the error says anything else: then raise it.
+        """
+        return self._session._refused(error, self._sent)
+
+    def explain(self) -> str:
+        """What was done to make this view: its size against the limit, then each decision.
+
+        Each line has its numbers and its reason; the first is the size. No content.
+        """
+        return self._sent.explain()
+
+
+class View(_Handle):
+    """A request that fits, as `Session.fit` gives it: a dict, and the handle of that request."""
+
+    __slots__ = ()
+    _session: Session
+
+    def observe(self, reply: Any) -> None:
+        """Take in the reply to this view; see `Session.observe`. The same one counts once."""
+        self._session._observe_on(self._sent, reply)
+
+    def recall(self, call: Any) -> dict[str, Any]:
+        """Answer a call that `owns` said is ours; see `Session.recall`."""
+        return self._session._recall_on(self._sent, call)
+
+
+class AsyncView(_Handle):
+    """A request that fits, as `AsyncSession.fit` gives it; `observe` and `recall` are awaited."""
+
+    __slots__ = ()
+    _session: AsyncSession
+
+    async def observe(self, reply: Any) -> None:
+        """See `View.observe`."""
+        await self._session._observe_on(self._sent, reply)
+
+    async def recall(self, call: Any) -> dict[str, Any]:
+        """See `View.recall`."""
+        return await self._session._recall_on(self._sent, call)

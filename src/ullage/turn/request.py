@@ -1,0 +1,146 @@
+"""The door: a provider's request is read once, into one value.
+
+After that nothing looks at the raw request until the view is rendered from it. What does not
+change from turn to turn (system text, tools, settings) is read again only when it changed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from msgspec import Struct
+
+from ullage.errors import FormatError
+from ullage.history.snapshots import snapshot_at
+from ullage.tokens.models import family_of as token_family
+from ullage.values.messages import ReasoningRule
+from ullage.wires import Format, Head, recognise
+from ullage.wires.base import field, text_at
+
+__all__ = ["Envelope", "Envelopes", "Request", "read"]
+
+_HELD_ELSEWHERE = (
+    "previous_response_id",
+    "conversation",
+    "cachedContent",
+    "cached_content",
+)
+
+
+class Envelope(Struct, frozen=True):
+    """What of a request stands around its history.
+
+    Attributes:
+        model: the model it is for.
+        head: system text, tools and schemas as text to be counted.
+        detail: how finely it has media looked at, where a medium does not say.
+        tools: its own tool definitions.
+        takes_tools: whether functions may be added to them.
+        reasoning: what an edit means for the reasoning behind it.
+        thinks_first: whether an open turn must begin with thinking (A14).
+        family: whose rules of reasoning hold, and whose tokeniser is estimated.
+    """
+
+    model: str
+    head: Head
+    detail: str
+    tools: Sequence[Any]
+    takes_tools: bool
+    reasoning: ReasoningRule
+    thinks_first: bool
+    family: str
+
+
+class Request(Struct, frozen=True):
+    """A request, read.
+
+    Attributes:
+        wire: its format.
+        raw: the caller's request, never changed.
+        history: its raw messages, system text included.
+        envelope: what stands around them.
+    """
+
+    wire: Format
+    raw: Mapping[str, Any]
+    history: Sequence[Any]
+    envelope: Envelope
+
+    def rendered(self, messages: list[Any], tools: Sequence[dict[str, Any]] = ()) -> dict[str, Any]:
+        """A new request with these messages, and these tools behind its own."""
+        return self.wire.compose(self.raw, messages, tools)
+
+
+class Envelopes:
+    """The envelope read last, and what it was read from."""
+
+    def __init__(self) -> None:
+        self._last: tuple[Any, Any, str, str, Envelope] | None = None
+
+    def read(self, request: Mapping[str, Any], wire: Format, model: str) -> Envelope:
+        """The envelope of a request, read anew only if anything of it changed.
+
+        Raises:
+            FormatError: something in it is not what the format says it is.
+        """
+        leading = wire.leading(request)
+        outside = {key: value for key, value in request.items() if key != wire.key}
+        last = self._last
+        if last is not None and last[:4] == (outside, leading, wire.name, model):
+            return last[4]
+        kept = {key: snapshot_at(value, str(key)) for key, value in outside.items()}
+        known = snapshot_at(leading, wire.key)
+        envelope = _read_envelope(request, wire, model)
+        self._last = (kept, known, wire.name, model, envelope)
+        return envelope
+
+
+def read(
+    request: Mapping[str, Any], model: str, wire: Format | None, envelopes: Envelopes
+) -> Request:
+    """Read a request.
+
+    Args:
+        request: the keyword arguments of the provider call, with the whole history.
+        model: the model, where the request names none.
+        wire: its format; None: it is recognised.
+        envelopes: what was read last.
+
+    Raises:
+        FormatError: it is not what its format says it is, or its history is held elsewhere.
+    """
+    if not isinstance(request, Mapping):
+        raise FormatError(
+            "request",
+            f"expected a dict, got {type(request).__name__}",
+            "Give the keyword arguments of the provider call as one dict.",
+        )
+    _refuse_held_elsewhere(request)
+    wire = wire or recognise(request, model)
+    named = text_at(request.get("model") or model, "model")
+    history = wire.history(request)
+    return Request(wire, request, history, envelopes.read(request, wire, named))
+
+
+def _refuse_held_elsewhere(request: Mapping[str, Any]) -> None:
+    for key in _HELD_ELSEWHERE:
+        if request.get(key) or field(request.get("config"), key):
+            raise FormatError(
+                key,
+                "the history is held by the provider, not in this request",
+                "Send the whole history in the request, or send this request unfitted.",
+            )
+
+
+def _read_envelope(request: Mapping[str, Any], wire: Format, model: str) -> Envelope:
+    return Envelope(
+        model=model,
+        head=wire.head(request),
+        detail=wire.media_detail(request),
+        tools=wire.tools(request),
+        takes_tools=wire.takes_tools(request, model),
+        reasoning=wire.reasoning(request, model),
+        thinks_first=wire.thinks_first(request),
+        family=f"{wire.family(model)}/{token_family(model)}",
+    )

@@ -1,0 +1,294 @@
+"""On what terms a history is shown: what decided in it so far, here and elsewhere.
+
+Two questions are asked before anything is decided:
+
+    look_up    what did the ledger learn of this history since it was last looked at?
+    agree      is it still decided by what it was opened with? If not, what follows?
+
+Any number of sessions may work on one conversation. Each looks up the keys behind its last
+decision at every turn, and one record that says whether anything was decided further back
+(`latest`); what it finds there holds, whoever wrote it.
+
+Another policy, wording, or model family is a difference. Then the history counts as joined: what
+was cut at first sight may have been sent otherwise, so those cuts become a batch, the reasoning
+behind them goes where it is bound, and the new fingerprint holds from there. From then on cuts at
+first sight are recorded, so that a worker of before the change shows them too; it decides
+nothing by itself any more but what the guard must (DESIGN §11, "Place").
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING, Any, Literal
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from ullage.errors import ConfigError
+from ullage.history import canon
+from ullage.history.ledger import Ledger, Opened
+from ullage.history.transcript import Transcript
+from ullage.stages.policy import Policy, fingerprint
+from ullage.values.effects import Find, Record, Steps
+from ullage.values.events import Event
+from ullage.values.toolset import RECALL_TOOLS
+
+if TYPE_CHECKING:
+    from ullage.turn.memo import Line
+    from ullage.turn.request import Request
+
+__all__ = ["Agreed", "Terms", "agree", "latest_record", "look_up", "what_decides"]
+
+_CLASH_PREFIX = "ullage_"
+_OURS = "ullage."
+
+
+class Terms(Struct, frozen=True):
+    """On what terms a line of history is shown.
+
+    Attributes:
+        opened: what is in force at its end.
+        changed_at: the chain position at which what decides changed last, or -1.
+        superseded: something newer decides here; we add what the guard must.
+        is_new: the change is made by this turn.
+    """
+
+    opened: Opened
+    changed_at: int = -1
+    superseded: bool = False
+    is_new: bool = False
+
+
+class Agreed(Struct, frozen=True):
+    """What `agree` comes to: the terms, the ledger with them, and what is to be kept and told."""
+
+    terms: Terms
+    ledger: Ledger
+    records: tuple[Record, ...] = ()
+    events: tuple[Event, ...] = ()
+
+
+def what_decides(policy: Policy) -> str:
+    """The fingerprint of what cuts at first sight: stages, their limits, and the wording.
+
+    A function that is not ours may change what it does under one name; the policy's name, which
+    holds a version, stands for it.
+    """
+    folder = policy.spill_directory
+    text = fingerprint((policy.at_first_sight, policy.toolset, folder))
+    named = "" if _is_ours(policy) else policy.name
+    return canon.ref_of(f"{text} {named}")
+
+
+def _is_ours(policy: Policy) -> bool:
+    functions = [getattr(stage, "func", stage) for stage in policy.at_first_sight]
+    return all(str(getattr(each, "__module__", "")).startswith(_OURS) for each in functions)
+
+
+# ── what is new in the ledger ────────────────────────────────────────────────────────────
+
+
+def _latest_key(transcript: Transcript) -> bytes:
+    """The key of the record that names the last decision of this conversation."""
+    return canon.extend(transcript.chain[min(1, len(transcript))], b"latest")
+
+
+def latest_record(transcript: Transcript, records: Sequence[Record]) -> Record:
+    """The record that tells others of what is decided with these."""
+    data = canon.extend(b"", b"".join(record.key + record.data for record in records))
+    return Record(_latest_key(transcript), "latest", 0, data)
+
+
+def look_up(line: Line, ledger: Ledger) -> Steps[Ledger]:
+    """The ledger with what the store holds for a line of history; at every turn.
+
+    Where something was decided behind what is already walked, the line is walked anew.
+    """
+    transcript, window = line.transcript, line.window
+    pointer = _latest_key(transcript)
+    walked = 0 if window is None else transcript.decision_index(window.size)
+    whole = window is None or line.latest is None
+    start = 1 if whole else max(walked, 1)
+    records = yield Find((pointer, *transcript.chain[start:]))
+    ledger, changed = ledger.merged(records)
+    latest = ledger.at(pointer).latest
+    if not whole and latest != line.latest:
+        records = yield Find(tuple(transcript.chain[1:start]))
+        ledger, further = ledger.merged(records)
+        changed |= further
+    decided = changed - {pointer}
+    reopened = any(ledger.at(key).opened for key in decided)
+    if window is not None and (reopened or _reaches_back(transcript, decided, walked)):
+        line.begin_again()
+    line.latest = latest
+    return ledger
+
+
+def _reaches_back(transcript: Transcript, changed: frozenset[bytes], walked: int) -> bool:
+    places = (transcript.find(key) for key in changed)
+    return any(place is not None and place <= walked for place in places)
+
+
+# ── what decides ─────────────────────────────────────────────────────────────────────────
+
+
+def agree(
+    line: Line,
+    ledger: Ledger,
+    request: Request,
+    policy: Policy,
+    decides: str,
+    recall: bool | Literal["auto", "host"],
+    before: Opened | None,
+    tools: Sequence[dict[str, Any]],
+) -> Agreed:
+    """The terms of a line of history, with an opening where one is due.
+
+    Args:
+        line: the line.
+        ledger: with everything that is known of it.
+        request: the request at hand.
+        policy: the session's policy.
+        decides: its fingerprint (`what_decides`).
+        recall: the session's setting.
+        before: what was in force in the session's last turn, for a history that has nothing.
+        tools: the recall tools in the wire's form, without a prefix.
+
+    Raises:
+        ConfigError: recall is asked for, and the request takes no functions.
+    """
+    known, family = line.terms, request.envelope.family
+    if known is not None and known.superseded:
+        return Agreed(known, ledger)
+    if known is not None and (known.opened.decides, known.opened.family) == (decides, family):
+        return Agreed(replace(known, is_new=False), ledger)
+    transcript = line.transcript
+    found = list(_openings(transcript, ledger))
+    if not found:
+        return _open(line, ledger, request, policy, decides, recall, before, tools)
+    newest, changed_at = found[-1][1], _changed_at(found)
+    same = newest.decides == decides
+    if same and newest.family == family:
+        return Agreed(Terms(newest, changed_at), ledger)
+    if not same and any(opened.decides == decides for _, opened in found):
+        event = Event(kind="superseded", where="the whole history", why=_SUPERSEDED)
+        return Agreed(Terms(newest, changed_at, superseded=True), ledger, (), (event,))
+    opened = replace(
+        newest, policy=policy.name, decides=decides, family=family, joined=same, changed=not same
+    )
+    if not same:
+        opened = replace(opened, folder=_folder(policy) or newest.folder)
+    events = _changed(newest, opened)
+    return _write(transcript, ledger, opened, events, changed_at if same else None)
+
+
+def _openings(transcript: Transcript, ledger: Ledger) -> Iterator[tuple[int, Opened]]:
+    """Every opening of a history with its place, in order."""
+    for key in dict.fromkeys(transcript.chain):
+        for opened in ledger.at(key).opened:
+            yield transcript.find(key) or 0, opened
+
+
+def _changed_at(found: Sequence[tuple[int, Opened]]) -> int:
+    """Where the fingerprint changed last, or -1."""
+    return max((place for place, opened in found if opened.changed), default=-1)
+
+
+def _write(
+    transcript: Transcript,
+    ledger: Ledger,
+    opened: Opened,
+    events: tuple[Event, ...],
+    changed_at: int | None,
+) -> Agreed:
+    """An opening at the end of the history; ``changed_at`` None: what decides changes here."""
+    key = transcript.decision_key(len(transcript))
+    ledger, record = ledger.with_opened(key, opened)
+    is_new = changed_at is None
+    place = (transcript.find(key) or 0) if changed_at is None else changed_at
+    return Agreed(Terms(opened, place, is_new=is_new), ledger, (record,), events)
+
+
+def _open(
+    line: Line,
+    ledger: Ledger,
+    request: Request,
+    policy: Policy,
+    decides: str,
+    recall: bool | Literal["auto", "host"],
+    before: Opened | None,
+    tools: Sequence[dict[str, Any]],
+) -> Agreed:
+    """Open a history that nothing is known of."""
+    transcript, envelope = line.transcript, request.envelope
+    names = map(request.wire.tool_name, envelope.tools)
+    present = all(tool in envelope.tools for tool in tools)
+    clash = not present and any(name in RECALL_TOOLS for name in names)
+    under_way = any(message.role == "assistant" for message in transcript.messages)
+    prefix = _CLASH_PREFIX if clash and recall != "host" else ""
+    offered = _offers(request, policy, recall, present=present, under_way=under_way)
+    if before is not None:
+        offered, prefix = before.recall, before.prefix
+    opened = Opened(
+        policy=policy.name,
+        recall=offered,
+        prefix=prefix,
+        decides=decides,
+        family=envelope.family,
+        folder=_folder(policy),
+        joined=under_way,
+    )
+    events = (_joined(len(transcript), offered),) if under_way else ()
+    return _write(transcript, ledger, opened, events, -1)
+
+
+def _offers(
+    request: Request,
+    policy: Policy,
+    recall: bool | Literal["auto", "host"],
+    *,
+    present: bool,
+    under_way: bool,
+) -> bool:
+    """Whether the requests of a history are to offer the recall tools."""
+    if recall == "host":
+        return True
+    takes = request.envelope.takes_tools
+    if recall == "auto":
+        return present or (policy.toolset.offered and not under_way and takes)
+    if recall and not (present or takes):
+        raise ConfigError(
+            "recall",
+            f"{request.envelope.model!r} takes no functions in this request",
+            "Give recall=False, another wire format, or a function beside the provider's tools.",
+        )
+    return recall
+
+
+def _folder(policy: Policy) -> str | None:
+    """The folder of spill files, as notices name it."""
+    return policy.spill_directory if isinstance(policy.spill_directory, str) else None
+
+
+_SUPERSEDED = (
+    "a newer policy, wording or version decides here: what it decided is shown, and nothing is "
+    "added but what the hard limit asks for"
+)
+
+
+def _changed(old: Opened, new: Opened) -> tuple[Event, ...]:
+    what = "policy, limits or wording" if old.decides != new.decides else "model family"
+    why = (
+        f"another {what} decides from here on ({old.policy} before, {new.policy} now): what was "
+        "sent counts as one batch, and reasoning bound to it is dropped"
+    )
+    return (Event(kind="changed", where="the whole history", why=why),)
+
+
+def _joined(messages: int, recall: bool) -> Event:
+    tools = "are offered" if recall else "are not offered; recall=True adds them"
+    why = (
+        f"{messages:,} messages stood before this session first saw them: its cuts count as one "
+        f"batch, reasoning bound to the whole history may be dropped, and recall tools {tools}"
+    )
+    return Event(kind="joined", where="the whole history", why=why)

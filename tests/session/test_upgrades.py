@@ -1,0 +1,232 @@
+"""Anything that decides may change between any two turns: policy, wording, model, store folder.
+
+Whatever changes, the conversation goes on: every view is legal, nothing that is bound to bytes
+stands behind other bytes, an event says what changed, and a cold start shows the same.
+"""
+
+import json
+import shutil
+from functools import partial
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from msgspec.structs import replace
+
+from ullage import Limits, Session, Usage
+from ullage.stages.default import DEFAULT
+from ullage.stages.truncate import LIMIT_CHARS, by_kind, truncate
+from ullage.turn.terms import what_decides
+from ullage.values.toolset import OURS
+from ullage.wires.rules.checker import problems_of
+
+BOUND, ALSO_BOUND, FREE = "claude-sonnet-6", "claude-opus-5-5", "claude-sonnet-4-5"
+SIGNED = "U2lnbmVk" * 8
+
+
+def policy(limit_chars=8_000, name="mine-1", page_chars=8_000):
+    """The default with other limits at first sight, or another wording."""
+    shape = partial(by_kind, limit_chars=dict.fromkeys(LIMIT_CHARS, limit_chars))
+    toolset = OURS if page_chars == OURS.page_chars else replace(OURS, page_chars=page_chars)
+    return replace(
+        DEFAULT, name=name, at_first_sight=(partial(truncate, shape=shape),), toolset=toolset
+    )
+
+
+POLICIES = (policy(), policy(2_000), policy(20_000), policy(page_chars=4_000))
+
+
+def step(number, lines):
+    """A reply with bound thinking and a call, and its result."""
+    thought = {"type": "thinking", "thinking": f"t{number}", "signature": SIGNED + str(number)}
+    call = {"type": "tool_use", "id": f"toolu_{number}", "name": "read", "input": {"n": number}}
+    result = {
+        "type": "tool_result",
+        "tool_use_id": f"toolu_{number}",
+        "content": "".join(f"line {n} of {number}\n" for n in range(lines)),
+    }
+    return [
+        {"role": "assistant", "content": [thought, call]},
+        {"role": "user", "content": [result]},
+    ]
+
+
+def request(model, messages):
+    return {"model": model, "max_tokens": 1_000, "messages": messages}
+
+
+class Talk:
+    """One conversation, over any number of sessions on one store."""
+
+    def __init__(self, folder):
+        self.folder, self.messages = folder, [{"role": "user", "content": "go"}]
+        self.replies = {}
+        self.last = []
+        self.events = []
+        folder.mkdir(parents=True, exist_ok=True)
+
+    def session(self, policy, window=200_000, model=BOUND):
+        return Session(
+            model,
+            policy=policy,
+            store=self.folder / "u.db",
+            recall=False,
+            limits=Limits(window_tokens=window),
+        )
+
+    def move(self, folder):
+        shutil.copytree(self.folder, folder)
+        self.folder = folder
+
+    def turn(self, session, model, number, lines):
+        """Send what there is, be answered, and run the tool."""
+        before = len(session.events)
+        view = session.fit(request(model, list(self.messages)))
+        new = session.events[before:]
+        self.events += new
+        self._check(view["messages"], new)
+        self.last = [json.dumps(raw) for raw in view["messages"]]
+        self.replies[SIGNED + str(number)] = self.last
+        view.observe(Usage(fresh_tokens=session.window.tokens, output_tokens=20))
+        self.messages += step(number, lines)
+        return view
+
+    def _check(self, shown, new):
+        assert problems_of("anthropic", shown) == []
+        as_sent = [json.dumps(raw) for raw in shown]
+        kinds = {event.kind for event in new}
+        if as_sent[: len(self.last)] != self.last:
+            assert kinds & {"changed", "pruned", "condensed", "cut", "reasoning", "joined"}
+        for place, raw in enumerate(shown):
+            for block in raw["content"]:
+                if isinstance(block, dict) and block.get("type") == "thinking":
+                    assert as_sent[:place] == self.replies[block["signature"]], (
+                        "thinking stands behind other bytes than it was made behind"
+                    )
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.data())
+def test_what_decides_may_change_between_any_two_turns(tmp_path_factory, data):
+    root = tmp_path_factory.mktemp("talk")
+    talk, chosen, model = Talk(root / "0"), POLICIES[0], BOUND
+    window = data.draw(st.sampled_from((12_000, 60_000)), "window")
+    session = talk.session(chosen, window)
+    for number in range(data.draw(st.integers(3, 9), "turns")):
+        change = data.draw(st.sampled_from(("none", "none", "policy", "model", "folder", "cold")))
+        if change == "policy":
+            chosen = data.draw(st.sampled_from(POLICIES))
+        elif change == "model":
+            model = data.draw(st.sampled_from((BOUND, ALSO_BOUND)))
+        elif change == "folder":
+            session.close()
+            talk.move(root / str(number + 1))
+        if change != "none":
+            session = talk.session(chosen, window)
+        view = talk.turn(session, model, number, data.draw(st.integers(1, 1_500), "lines"))
+        again = request(model, talk.messages[: -len(step(0, 0))])
+        assert talk.session(chosen, window).fit(again)["messages"] == view["messages"]
+
+
+@pytest.mark.parametrize("second", [2_000, 20_000])
+def test_another_limit_is_a_change_with_one_break(tmp_path, second):
+    """As a joined history: one batch, the bound thinking behind it goes, and an event says so."""
+    talk = Talk(tmp_path / "a")
+    with talk.session(policy()) as session:
+        for number in range(5):
+            talk.turn(session, BOUND, number, 900)
+    breaks = 0
+    with talk.session(policy(second)) as session:
+        for number in range(5, 10):
+            before = talk.last
+            talk.turn(session, BOUND, number, 900)
+            breaks += talk.last[: len(before)] != before
+    assert breaks == 1
+    assert [event.kind for event in talk.events].count("changed") == 1
+    (told,) = (event for event in talk.events if event.kind == "changed")
+    assert "policy, limits or wording" in told.why
+
+
+def test_the_same_policy_under_the_same_settings_is_no_change(tmp_path):
+    talk = Talk(tmp_path / "a")
+    for number in range(4):
+        with talk.session(policy()) as session:
+            talk.turn(session, BOUND, number, 900)
+    assert not {event.kind for event in talk.events} & {"changed", "joined", "superseded"}
+
+
+def test_a_rolling_upgrade_breaks_the_prefix_once(tmp_path):
+    """Old and new workers take turns; the old ones show what the new ones decided."""
+    talk = Talk(tmp_path / "a")
+    old, new = talk.session(policy()), talk.session(policy(2_000))
+    breaks = []
+    for number in range(16):
+        before = talk.last
+        worker = old if number < 4 or number % 2 else new
+        talk.turn(worker, BOUND, number, 900)
+        if talk.last[: len(before)] != before:
+            breaks.append(number)
+    assert breaks == [4]
+    kinds = [event.kind for event in talk.events]
+    assert (kinds.count("changed"), kinds.count("superseded")) == (1, 1)
+
+
+def test_models_of_one_family_alternate_and_nothing_changes(tmp_path):
+    talk = Talk(tmp_path / "a")
+    session = talk.session(policy())
+    for number in range(8):
+        before = talk.last
+        talk.turn(session, (BOUND, ALSO_BOUND)[number % 2], number, 900)
+        assert talk.last[: len(before)] == before
+    assert "changed" not in {event.kind for event in talk.events}
+
+
+def test_usage_learned_with_one_model_scales_no_other(tmp_path):
+    talk = Talk(tmp_path / "a")
+    session = talk.session(policy())
+    talk.turn(session, BOUND, 0, 900)
+    for number in range(1, 6):
+        view = session.fit(request(BOUND, list(talk.messages)))
+        view.observe(Usage(fresh_tokens=int(session.window.tokens * 1.4), output_tokens=20))
+        talk.messages += step(number, 900)
+    session.fit(request(BOUND, list(talk.messages)))
+    learned = session.window.estimate / session.window.tokens
+    session.fit(request(ALSO_BOUND, list(talk.messages)))
+    assert learned > 1.2
+    assert session.window.estimate == session.window.tokens
+
+
+def test_a_model_to_which_thinking_is_bound_gets_none_from_behind_an_edit(tmp_path):
+    """Edits were free with the first model; the second is of a family that minds them."""
+    talk = Talk(tmp_path / "a")
+    session = talk.session(policy(), 12_000, FREE)
+    for number in range(12):
+        session.fit(request(FREE, list(talk.messages)))
+        talk.messages += step(number, 400)
+    assert session.window.changed
+    view = session.fit(request(BOUND, list(talk.messages)))
+    first = min(session.window.changed)
+    thinking = [
+        place
+        for place, raw in enumerate(view["messages"])
+        for block in raw["content"]
+        if isinstance(block, dict) and block.get("type") == "thinking"
+    ]
+    assert all(place <= first for place in thinking)
+    assert "changed" in {event.kind for event in session.events}
+
+
+def test_a_fingerprint_is_of_what_cuts_and_of_nothing_else():
+    assert what_decides(policy()) == what_decides(policy(name="mine-2"))
+    assert what_decides(policy()) != what_decides(policy(2_000))
+    assert what_decides(policy()) != what_decides(policy(page_chars=4_000))
+    pressed = replace(policy(), under_pressure=())
+    assert what_decides(policy()) == what_decides(pressed)
+
+
+def test_a_stage_of_ones_own_is_known_by_the_policys_name():
+    def cut(window, /):
+        return ()
+
+    own = replace(policy(), at_first_sight=(cut,))
+    assert what_decides(own) != what_decides(replace(own, name="mine-2"))
