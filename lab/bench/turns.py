@@ -78,7 +78,7 @@ def measure() -> Iterator[Figure]:
             yield from nothing_decided(material, format, history)
             yield from changed_by_the_caller(format, history)
             yield from cold(format, history)
-            yield from mending(format, history)
+            yield from repairing(format, history)
         yield from independent_of_bytes(material, format)
         yield from edited(material, format)
     yield from new_process()
@@ -335,7 +335,7 @@ def beside_a_json_library(format: Format, history: list[Message]) -> Iterator[Fi
         yield Figure(group, f"{name}: {what}, of reading", multiple, unit="×")
 
 
-def mending(format: Format, history: list[Message]) -> Iterator[Figure]:
+def repairing(format: Format, history: list[Message]) -> Iterator[Figure]:
     """The same as nothing decided, with ``repair=True`` and an interrupted call."""
     group, name = "A call that decides nothing, with repair", name_of(format, history)
     broken = [*history[: len(history) // 2], *history[len(history) // 2 + 1 :]]

@@ -13,7 +13,7 @@ from ullage import Limits, Session
 from ullage.history.pairing import Pairing
 from ullage.wires import FORMATS
 from ullage.wires.repair import apply
-from ullage.wires.repair.base import in_order
+from ullage.wires.repair.base import Made, in_order
 from ullage.wires.repaired import news, remember
 
 
@@ -22,9 +22,9 @@ def at_once(format, messages):
     reading = apply._READINGS[format](messages, Pairing())
     for at in range(len(messages)):
         reading.read(at)
-    made = reading.made(0, len(messages), [], None, {})
+    made = reading.made(0, len(messages), Made())
     outputs = {output.ref: output for output in made.outputs}
-    return made.messages, tuple(outputs.values()), in_order(made.reports), made.stale
+    return made.sent(messages), tuple(outputs.values()), in_order(made.reports), made.stale
 
 
 def is_as_at_once(format, found, messages):
@@ -125,9 +125,9 @@ def counted(monkeypatch, format):
             work["read"] += 1
             super().read(at)
 
-        def make(self, since, stop, before, last):
+        def make(self, since, stop, count, last):
             work["made"] += stop - since
-            return super().make(since, stop, before, last)
+            return super().make(since, stop, count, last)
 
     monkeypatch.setitem(apply._READINGS, format, Counting)
     return work

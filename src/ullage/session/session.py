@@ -46,8 +46,8 @@ class Session(SessionCore):
         tenant: whose content this is; a ref opens only what the same tenant put there.
         recall: whether requests offer the recall tools; ``"auto"``: if the session is there
             from the start.
-        repair: mend a history that the provider would refuse (interrupted calls, results
-            that come late, twice or without a call, empty text), and tell of it.
+        repair: repair a history that the provider would refuse (interrupted calls, results
+            that come late, twice or without a call, empty text), and report it.
         state: the state of an earlier session, to go on from.
         budget: what it may spend together with all sessions of the same budget. None: no
             limit; its calls are kept account of all the same.

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any, Protocol
 
+from ullage.replay.readers._history import Asked
 from ullage.replay.readers._request import anthropic_usage
 from ullage.replay.readers._run import Report, Run
 from ullage.values.usage import Usage
@@ -75,7 +76,7 @@ def build(id: str, lines: list[Any], report: Report) -> Run | None:
 def _drafts(lines: list[Any], report: Report) -> list[_Draft]:
     drafts: list[_Draft] = []
     replies: dict[str, _Draft] = {}
-    asked: dict[str, _Draft] = {}
+    asked: Asked[_Draft] = Asked()
     for line in lines:
         if line.role == "assistant":
             _reply_line(line, drafts, replies, asked, report)
@@ -88,7 +89,7 @@ def _reply_line(
     line: LogLine,
     drafts: list[_Draft],
     replies: dict[str, _Draft],
-    asked: dict[str, _Draft],
+    asked: Asked[_Draft],
     report: Report,
 ) -> None:
     """One line of a reply: begins its draft, or adds to it. The last usage counts."""
@@ -100,12 +101,10 @@ def _reply_line(
     blocks = _with_text(_blocks(line), line, report)
     draft.content = [*draft.content, *blocks]
     draft.usage = anthropic_usage(line.message.get("usage"), output=False) or draft.usage
-    asked.update((str(b.get("id")), draft) for b in blocks if _is(b, "tool_use"))
+    asked.ask(draft, (str(block.get("id")) for block in blocks if _is(block, "tool_use")))
 
 
-def _user_line(
-    line: LogLine, drafts: list[_Draft], asked: dict[str, _Draft], report: Report
-) -> None:
+def _user_line(line: LogLine, drafts: list[_Draft], asked: Asked[_Draft], report: Report) -> None:
     """Results go to the reply that asked; the rest beside them, or as a message of its own."""
     answered: _Draft | None = None
     rest = []
@@ -114,11 +113,9 @@ def _user_line(
             rest.append(block)
             continue
         call_id = str(block.get("tool_use_id"))
-        draft = asked.get(call_id)
+        draft, problem = asked.answer(call_id)
         if draft is None:
-            report.repaired(line.number, "a result without its call is left out")
-        elif call_id in draft.results:
-            report.repaired(line.number, "a second result of one call is left out")
+            report.repaired(line.number, problem)
         else:
             draft.results[call_id], answered = block, draft
             draft.answered_at = line.stamp

@@ -14,16 +14,51 @@ calls, in the order of the calls; the raw messages themselves are the reader's.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import datetime
-from typing import Any
+from typing import Any, Generic, TypeVar
 
+from ullage.history.pairing import At, Pairing
 from ullage.replay.readers._run import FormatName, Report, Run
 from ullage.values.usage import Usage
 
-__all__ = ["History", "seconds"]
+__all__ = ["Asked", "History", "seconds"]
 
 NO_RESULT = "No result was recorded for this call."
+
+
+T = TypeVar("T")
+
+
+class Asked(Generic[T]):
+    """Who made each call of a log, so that its result finds the way back."""
+
+    def __init__(self) -> None:
+        self._pairs = Pairing()
+        self._owners: dict[At, T] = {}
+        self._newest: dict[str, T] = {}
+        self._count = 0
+
+    def ask(self, owner: T, ids: Iterable[str]) -> None:
+        """These calls are the owner's. One that a log tells twice is one."""
+        self._count += 1
+        for number, id in enumerate(ids):
+            if self._newest.get(id) is not owner:
+                at = (self._count, number)
+                self._owners[at] = self._newest[id] = owner
+                self._pairs.call(at, id)
+
+    def answer(self, call_id: str) -> tuple[T | None, str]:
+        """Who made the call that a result answers; else None, and what is wrong with it."""
+        self._count += 1
+        here = (self._count, 0)
+        call = self._pairs.result(here, call_id)
+        if call is not None:
+            return self._owners[call], ""
+        what = (
+            "a second result of one call" if self._pairs.of(here) else "a result without its call"
+        )
+        return None, f"{what} is left out"
 
 
 class _Turn:
@@ -54,7 +89,7 @@ class History:
         self.request: dict[str, Any] = {}
         self._report = report
         self._turns: list[_Turn] = []
-        self._open: dict[str, _Turn] = {}
+        self._asked: Asked[_Turn] = Asked()
 
     @property
     def is_empty(self) -> bool:
@@ -82,7 +117,7 @@ class History:
         turn = _Turn(list(raws), line, stamp)
         turn.calls, turn.usage = dict(calls), usage
         self._turns.append(turn)
-        self._open.update(dict.fromkeys(calls, turn))
+        self._asked.ask(turn, calls)
 
     def more(self, raw: Any, calls: Mapping[str, str], line: int, stamp: float | None) -> None:
         """One more item of the reply that is being told, or the first of a new one."""
@@ -92,18 +127,16 @@ class History:
             return
         last.raws.append(raw)
         last.calls.update(calls)
-        self._open.update(dict.fromkeys(calls, last))
+        self._asked.ask(last, calls)
 
     def result(self, call_id: str | None, raw: Callable[[str], Any], line: int) -> None:
         """A result. Without an id it answers the first open call; ``raw`` is given the id."""
         if call_id is None:
             replies = [turn for turn in self._turns if turn.calls is not None]
             call_id = next(iter(replies[-1].unanswered), None) if replies else None
-        turn = self._open.get(call_id) if call_id is not None else None
+        turn, problem = self._asked.answer(call_id or "")
         if turn is None or call_id is None:
-            self._report.repaired(line, "a result without its call is left out")
-        elif call_id in turn.results:
-            self._report.repaired(line, "a second result of one call is left out")
+            self._report.repaired(line, problem)
         else:
             turn.results[call_id] = raw(call_id)
 

@@ -8,7 +8,7 @@ set aside leaves a line of text where it stood.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import msgspec
@@ -21,7 +21,6 @@ from ullage.wires.base import field
 from ullage.wires.repair.base import (
     EMPTY,
     INTERRUPTED,
-    MOVED,
     At,
     Reading,
     copy_of,
@@ -87,10 +86,10 @@ class Messages(Reading):
             return bool(content) and not is_blank(content)
         return not all(map(_is_void, blocks))
 
-    def make(self, since: int, stop: int, before: Sequence[Any], last: Any) -> tuple[Any, bool]:
+    def make(self, since: int, stop: int, count: int, last: Any) -> tuple[list[Any], bool]:
         """See `Reading.make`."""
         self.unserved, is_paused = turns.unserved(self, since, stop)
-        messages = turns.with_system_placed(self._messages(since, stop), self.log, len(before))
+        messages = turns.with_system_placed(self._messages(since, stop), self.log, count)
         if not since:
             messages = turns.begun(messages, self.log)
         return messages, not is_paused
@@ -109,19 +108,11 @@ class Messages(Reading):
             made += content
             if at in self._outdated:
                 self.stale += content
-            if batch and at in self._callers(at + 1):
+            if batch and self.roles.get(at + 1) == "user" and at in self.callers(at + 1):
                 hosts[at + 1] = at
             elif batch:
                 made.append({"role": "user", "content": self._answers(at)})
         return made
-
-    def _callers(self, at: int) -> set[int]:
-        """The messages whose calls a message of the user answers."""
-        return {call[0] for call in self._answered(at)} if self.roles.get(at) == "user" else set()
-
-    def _answered(self, at: int) -> Iterator[At]:
-        here = ((at, number) for number in range(len(self.blocks[at] or ())))
-        return (self.pairs.calls[result] for result in here if result in self.pairs.calls)
 
     def _content(self, at: int, batch: int | None) -> list[Any]:
         """A message without what may not stand there; none if nothing of it is left."""
@@ -137,7 +128,7 @@ class Messages(Reading):
             return [raw] if new else self._empty(at)
         if new:
             return [{**copy_of(raw), "content": new}]
-        return self._empty(at) if len(kept) == len(old) else self._left(at)
+        return self._empty(at) if len(kept) == len(old) else self.left(at)
 
     def _empty(self, at: int) -> list[Any]:
         """What becomes of a message without content."""
@@ -146,11 +137,6 @@ class Messages(Reading):
             return [raw]  # the last one of the assistant may be empty
         self.log.report(at, "the message had no text")
         return [{**copy_of(raw), "content": EMPTY}] if self.roles[at] == "user" else []
-
-    def _left(self, at: int) -> list[Any]:
-        """What becomes of a message whose results went to their calls."""
-        here = ((at, number) for number in range(len(self.blocks[at] or ())))
-        return [self.wire.user(MOVED)] if any(map(self.is_late, here)) else []
 
     # ── results ──────────────────────────────────────────────────────────────────────
 

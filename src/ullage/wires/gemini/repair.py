@@ -20,7 +20,6 @@ from ullage.wires.repair.base import (
     EMPTY,
     GO_ON,
     INTERRUPTED,
-    MOVED,
     At,
     Reading,
 )
@@ -68,7 +67,7 @@ class Contents(Reading):
         """See `Reading.opens`."""
         return self._speaks(self.raws[at])
 
-    def make(self, since: int, stop: int, before: Sequence[Any], last: Any) -> tuple[Any, bool]:
+    def make(self, since: int, stop: int, count: int, last: Any) -> tuple[list[Any], bool]:
         """See `Reading.make`."""
         made: list[Any] = []
         hosts: dict[int, int] = {}
@@ -78,7 +77,7 @@ class Contents(Reading):
                 self.log.report(at, "calls did not stand behind the user")
                 made.append(self.wire.user(BEGIN if behind is None else GO_ON))
             made += self._content(at, hosts.get(at))
-            if step and at in self._callers(at + 1):
+            if step and self.roles.get(at + 1, "model") != "model" and at in self.callers(at + 1):
                 hosts[at + 1] = at
             elif step:
                 made.append({"role": "user", "parts": self._answers(at)})
@@ -93,13 +92,6 @@ class Contents(Reading):
 
     def _speaks(self, content: Any) -> bool:
         return bool(_role(content, _parts(content)) == "model")
-
-    def _callers(self, at: int) -> set[int]:
-        """The contents whose calls a content of the user answers."""
-        if self.roles.get(at, "model") == "model":
-            return set()
-        here = ((at, number) for number in range(len(self.parts[at])))
-        return {self.pairs.calls[result][0] for result in here if result in self.pairs.calls}
 
     def _content(self, at: int, step: int | None) -> list[Any]:
         """A content without what may not stand there; none if nothing of it is left."""
@@ -118,7 +110,7 @@ class Contents(Reading):
             return [answers, {"role": "user", "parts": others}] if others else [answers]
         if new:
             return [_with_parts(raw, self.roles[at], new)]
-        return self._left(at) if any(moved) else self._empty(at)
+        return self.left(at) if any(moved) else self._empty(at)
 
     def _empty(self, at: int) -> list[Any]:
         self.log.report(at, "the content had no text")
@@ -126,11 +118,6 @@ class Contents(Reading):
         if self.roles[at] == "model":
             return []
         return [EMPTY if isinstance(raw, str) else _with_parts(raw, "user", [{"text": EMPTY}])]
-
-    def _left(self, at: int) -> list[Any]:
-        """What becomes of a content whose responses went to their calls."""
-        here = ((at, number) for number in range(len(self.parts[at])))
-        return [self.wire.user(MOVED)] if any(map(self.is_late, here)) else []
 
     # ── responses ────────────────────────────────────────────────────────────────────
 

@@ -17,7 +17,6 @@ from ullage.wires.repair.base import (
     BEGIN,
     EMPTY,
     INTERRUPTED,
-    MOVED,
     At,
     Reading,
     copy_of,
@@ -70,7 +69,7 @@ class Messages(Reading):
         """See `Reading.opens`."""
         return bool(field(self.raws[at], "role") == "assistant")
 
-    def make(self, since: int, stop: int, before: Sequence[Any], last: Any) -> tuple[Any, bool]:
+    def make(self, since: int, stop: int, count: int, last: Any) -> tuple[list[Any], bool]:
         """See `Reading.make`."""
         made: list[Any] = []
         for at in range(since, stop):
@@ -156,7 +155,7 @@ class Messages(Reading):
     def _left(self, at: int) -> list[Any]:
         """What stays where a result stood: nothing, or a line about it."""
         if (at, 0) in self.pairs.calls:
-            return [self.wire.user(MOVED)] if self.is_late((at, 0)) else []
+            return self.left(at)
         raw = self.raws[at]
         return [] if _is_ours(raw) else [self.wire.user(self.left_over((at, 0), raw))]
 

@@ -19,7 +19,6 @@ from ullage.wires.openai_responses.format import OpenAIResponses
 from ullage.wires.repair.base import (
     BEGIN,
     INTERRUPTED,
-    MOVED,
     At,
     Reading,
     RepairLog,
@@ -126,7 +125,7 @@ class Items(Reading):
 
     # ── the items ────────────────────────────────────────────────────────────────────
 
-    def make(self, since: int, stop: int, before: Sequence[Any], last: Any) -> tuple[Any, bool]:
+    def make(self, since: int, stop: int, count: int, last: Any) -> tuple[list[Any], bool]:
         """See `Reading.make`."""
         bare, nameless, is_over = _bare(self.raws[since:stop])
         self.bare, self.nameless = {since + at for at in bare}, {since + at for at in nameless}
@@ -247,7 +246,7 @@ class Items(Reading):
         """The line in place of an output that does not stay."""
         raw = self.raws[at]
         if (at, 0) in self.pairs.calls:
-            return [self.wire.user(MOVED)] if self.is_late((at, 0)) else []
+            return self.left(at)
         return [] if _is_ours(raw) else [self.wire.user(self.left_over((at, 0), raw))]
 
     def _answer_to(self, at: int) -> list[Any]:

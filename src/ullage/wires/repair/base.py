@@ -12,6 +12,7 @@ from collections.abc import Callable, Container, Iterator, Mapping, Sequence
 from typing import Any, TypeAlias
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from ullage.history import canon
 from ullage.history.pairing import INTERRUPTED, At, Pairing
@@ -93,20 +94,36 @@ class Made(Struct, frozen=True):
     """What some messages in a row became.
 
     Attributes:
-        messages: what is to be sent.
+        messages: what is to be sent; an index stands for the caller's own object.
+        ids: the ids up to here that may not come again, and where each stands.
         is_closed: whether that is so whatever follows, but for a late result.
         outputs: what was set aside.
         reports: what was repaired.
         stale: of the messages, those of `ullage.wires.repaired.Repaired.stale`.
-        ids: the ids up to here that may not come again, and where each stands.
     """
 
-    messages: list[Any]
-    is_closed: bool
-    outputs: tuple[Output, ...]
-    reports: Reports
-    stale: tuple[int, ...]
-    ids: dict[str, int]
+    messages: list[Any] = []
+    ids: dict[str, int] = {}
+    is_closed: bool = True
+    outputs: tuple[Output, ...] = ()
+    reports: Reports = ()
+    stale: tuple[int, ...] = ()
+
+    def behind(self, before: Made) -> Made:
+        """This and what became of the messages before it, as one."""
+        count = len(before.messages)
+        return Made(
+            [*before.messages, *self.messages],
+            self.ids,
+            self.is_closed,
+            before.outputs + self.outputs,
+            before.reports + self.reports,
+            (*before.stale, *(count + at for at in self.stale)),
+        )
+
+    def sent(self, raws: Sequence[Any]) -> list[Any]:
+        """The messages, with the caller's own objects."""
+        return [raws[one] if type(one) is int else one for one in self.messages]
 
 
 class Reading(ABC):
@@ -131,6 +148,7 @@ class Reading(ABC):
         self.stale: list[Any] = []
         self.said: list[int] = []
         self._joined: list[tuple[int, int]] = []
+        self._results: dict[int, list[At]] = {}
 
     @abstractmethod
     def read(self, at: int) -> None:
@@ -141,14 +159,14 @@ class Reading(ABC):
         """Whether the model begins to speak here. Asked before it is read."""
 
     @abstractmethod
-    def make(self, since: int, stop: int, before: Sequence[Any], last: Any) -> tuple[Any, bool]:
+    def make(self, since: int, stop: int, count: int, last: Any) -> tuple[list[Any], bool]:
         """What some messages become, and whether that is so whatever else follows.
 
         Args:
             since: the first raw message: 0, or where the model begins to speak.
             stop: one past the last: the end, or where the model begins to speak.
-            before: what everything before became.
-            last: the last of those messages, or None.
+            count: how many messages everything before became.
+            last: the last of those, or None.
         """
 
     @abstractmethod
@@ -159,19 +177,19 @@ class Reading(ABC):
         """What is to stand at the end, behind ``last`` (None if there is no message)."""
         return []
 
-    def made(
-        self, since: int, stop: int, before: Sequence[Any], last: Any, ids: Mapping[str, int]
-    ) -> Made:
-        """What some messages become, from what the ones before became. See `make`."""
-        self.log, self.ids, self.stale = RepairLog(), dict(ids), []
-        messages, is_closed = self.make(since, stop, before, last)
+    def made(self, since: int, stop: int, before: Made) -> Made:
+        """What some messages become, behind what the ones before became. See `make`."""
+        self.log, self.ids, self.stale = RepairLog(), before.ids.copy(), []
+        last = replace(before, messages=before.messages[-1:]).sent(self.raws)
+        messages, is_closed = self.make(since, stop, len(before.messages), *(last or [None]))
         if stop == len(self.raws):
-            messages += self.ending(messages[-1] if messages else last)
+            messages += self.ending(*(messages[-1:] or last or [None]))
         stale = set(map(id, self.stale))
         places = tuple(at for at, message in enumerate(messages) if id(message) in stale)
-        log = self.log
-        outputs, reports = tuple(log.outputs), tuple(log.reports)
-        return Made(messages, is_closed, outputs, reports, places, self.ids)
+        own = {id(self.raws[at]): at for at in range(since, stop)}
+        messages = [own.get(id(message), message) for message in messages]
+        outputs, reports = tuple(self.log.outputs), tuple(self.log.reports)
+        return Made(messages, self.ids, is_closed, outputs, reports, places)
 
     def crosses(self, boundary: int) -> bool:
         """Whether a result read stands behind a boundary, and its call before it."""
@@ -193,6 +211,7 @@ class Reading(ABC):
     ) -> None:
         """A result stands here. See `Pairing.result`."""
         pairs = self.pairs
+        self._results.setdefault(at[0], []).append(at)
         call = pairs.result(at, id, tool, is_placeholder=is_placeholder, is_free=is_free)
         if call is not None:
             self._joined.append((call[0], at[0]))
@@ -203,6 +222,16 @@ class Reading(ABC):
         if call is None:
             return False
         return bisect_right(self.said, call[0]) < bisect_right(self.said, result[0])
+
+    def callers(self, at: int) -> set[int]:
+        """The messages whose calls a message answers."""
+        calls = (self.pairs.calls.get(result) for result in self._results.get(at, ()))
+        return {call[0] for call in calls if call}
+
+    def left(self, at: int) -> list[Any]:
+        """What becomes of a message whose results all went to their calls."""
+        is_late = any(map(self.is_late, self._results.get(at, ())))
+        return [self.wire.user(MOVED)] if is_late else []
 
     def answered(
         self, calls: Sequence[At], stays: Callable[[At], bool]

@@ -20,9 +20,8 @@ from msgspec.structs import replace
 
 from ullage.history.pairing import Pairing
 from ullage.history.snapshots import snapshot, snapshot_at
-from ullage.values.effects import Output
 from ullage.wires.base import unmarked
-from ullage.wires.repair.base import Made, Reading, Reports, in_order
+from ullage.wires.repair.base import Made, Reading, in_order
 from ullage.wires.repaired import Repaired
 
 __all__ = ["START", "Closed", "Read", "repaired"]
@@ -38,24 +37,14 @@ class Closed(Struct, frozen=True):
         line: the same for every beginning that went on from this one.
         copies: a snapshot of each raw message.
         pairs: its calls and results.
-        ids: the ids in it that may not come again, and where each stands.
-        messages: what it became; an index stands for the caller's own object.
-        outputs: what was set aside.
-        reports: what was repaired, and where.
-        stale: see `Repaired.stale`.
-        last: the last of the messages, or None.
+        made: what it became.
     """
 
     stop: int = 0
     line: object = None
     copies: list[Any] = []
     pairs: Pairing = field(default_factory=Pairing)
-    ids: dict[str, int] = {}
-    messages: list[Any] = []
-    outputs: tuple[Output, ...] = ()
-    reports: Reports = ()
-    stale: tuple[int, ...] = ()
-    last: Any = None
+    made: Made = Made()
 
 
 START = Closed()
@@ -78,7 +67,7 @@ def _as_now(closed: Closed, raws: Sequence[Any]) -> Closed | None:
     changed = list(compress(count(), map(ne, closed.copies, raws)))
     if not changed:
         return closed
-    own = {one for one in closed.messages if type(one) is int}
+    own = {one for one in closed.made.messages if type(one) is int}
     if not own.issuperset(changed):
         return None
     if not all(_is_alike(closed.copies[at], raws[at]) for at in changed):
@@ -112,51 +101,19 @@ def _go_on(before: Closed, read: Read, key: str, raws: Sequence[Any]) -> Repaire
         return None
     closed = before
     if close > start and not reading.crosses(close):
-        made = reading.made(start, close, before.messages, before.last, before.ids)
+        made = reading.made(start, close, before.made)
         if made.is_closed and (made.messages or start):
-            line = before.line or object()
-            places = {id(raws[at]): at for at in range(start, close)}
             known = [*before.copies, *copies[: close - start]]
-            closed = _closed(before, made, close, line, known, pairs, places)
-    made = reading.made(closed.stop, stop, closed.messages, closed.last, closed.ids)
-    return _together(closed, made, raws)
-
-
-def _closed(
-    before: Closed,
-    made: Made,
-    stop: int,
-    line: object,
-    copies: list[Any],
-    pairs: Pairing,
-    places: dict[int, int],
-) -> Closed:
-    own = [places.get(id(message), message) for message in made.messages]
-    count = len(before.messages)
-    return Closed(
-        stop,
-        line,
-        copies,
-        pairs,
-        made.ids,
-        [*before.messages, *own],
-        before.outputs + made.outputs,
-        before.reports + made.reports,
-        (*before.stale, *(count + at for at in made.stale)),
-        made.messages[-1] if made.messages else before.last,
-    )
-
-
-def _together(closed: Closed, made: Made, raws: Sequence[Any]) -> Repaired:
-    messages = [raws[one] if type(one) is int else one for one in closed.messages]
-    count = len(messages)
-    messages += made.messages
+            line = before.line or object()
+            closed = Closed(close, line, known, pairs, made.behind(before.made))
+    made = reading.made(closed.stop, stop, closed.made).behind(closed.made)
+    messages = made.sent(raws)
     same = len(messages) == len(raws) and not any(map(is_not, messages, raws))
-    outputs = {output.ref: output for output in closed.outputs + made.outputs}
+    outputs = {output.ref: output for output in made.outputs}
     return Repaired(
         raws if same else messages,
         tuple(outputs.values()),
-        in_order(closed.reports + made.reports),
-        (*closed.stale, *(count + at for at in made.stale)),
+        in_order(made.reports),
+        made.stale,
         closed,
     )

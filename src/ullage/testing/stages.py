@@ -1,0 +1,237 @@
+"""The playbook of a stage: what every policy promises of its views, tried on whole runs.
+
+    deterministic   the same requests give the same views, whoever fits them
+    pure            the request, the window and the history are as they were
+    idempotent      the same request again gives the same view, and decides nothing
+    prefix-closed   a view depends on nothing that comes after it: who sees the history for the
+                    first time arrives at the view of who saw it grow
+    legal           a view breaks no rule of its provider that the request does not break
+    kept            each ref opens, and what it opens is what the ref was derived from
+    smaller         no view is larger than its request
+
+A promise that is not kept is an AssertionError that says which, at which request, on which
+wire, and prints the shortest history found that shows it.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from copy import deepcopy
+from functools import partial
+from itertools import pairwise
+from typing import Any, Literal
+
+from msgspec import MsgspecError
+from msgspec.structs import replace
+
+from ullage.errors import OverLimitError, RefNotFound, UllageError
+from ullage.history.canon import ref_of
+from ullage.history.window import Window
+from ullage.session.session import Session
+from ullage.stages.policy import Policy, Stage
+from ullage.testing._samples import smallest
+from ullage.testing.runs import MODELS, Run, boundaries, example_runs, in_format
+from ullage.values.edits import Cut, Skipped
+from ullage.values.limits import Limits
+from ullage.wires.judge import problems
+
+__all__ = ["check_policy", "check_stage"]
+
+_KEYS = {"openai-responses": "input", "gemini": "contents"}
+
+
+def check_stage(
+    stage: Stage,
+    *,
+    at: Literal["at_first_sight", "under_pressure"] = "under_pressure",
+    runs: Iterable[Run] | None = None,
+    window_tokens: int = 12_000,
+    formats: Iterable[str] = tuple(MODELS),
+) -> int:
+    """Try a stage alone, with the guard behind it; see `check_policy`.
+
+    Args:
+        stage: the stage.
+        at: the moment at which it is asked (`ullage.Policy`).
+        runs: histories as messages of OpenAI Chat; None: `example_runs`.
+        window_tokens: the model's context window; a small one, so that runs need not be long.
+        formats: the wires it is tried on.
+
+    Returns:
+        How many cuts it made. A stage that made none was not tried: assert that it did.
+
+    Raises:
+        AssertionError: a promise is not kept.
+    """
+    stages: dict[str, Any] = {at: (stage,)}
+    policy = Policy(name="checked", **stages)
+    return check_policy(policy, runs=runs, window_tokens=window_tokens, formats=formats)
+
+
+def check_policy(
+    policy: Policy,
+    *,
+    runs: Iterable[Run] | None = None,
+    window_tokens: int = 12_000,
+    formats: Iterable[str] = tuple(MODELS),
+) -> int:
+    """Try all that a policy's stages do, on whole runs and on every wire.
+
+    The arguments and what is returned and raised are those of `check_stage`. A request that
+    cannot be made to fit is passed over.
+    """
+    cuts: list[int] = []
+    watched = replace(
+        policy,
+        at_first_sight=tuple(_watch(stage, cuts) for stage in policy.at_first_sight),
+        under_pressure=tuple(_watch(stage, cuts) for stage in policy.under_pressure),
+    )
+    limits = Limits(window_tokens=window_tokens)
+    for run in example_runs() if runs is None else runs:
+        for format in formats:
+            broken = _broken(watched, run, format, limits)
+            if broken:
+                short = _shortest(watched, run, format, limits, broken.partition(":")[0])
+                broken = _broken(watched, short, format, limits) or broken
+                shown = json.dumps(list(short), ensure_ascii=False)
+                raise AssertionError(f"{broken}\n  history of {len(short)} messages: {shown:.4000}")
+    return sum(cuts)
+
+
+def _watch(stage: Stage, cuts: list[int]) -> Stage:
+    """The same stage, asked twice, with the window compared before and after."""
+    return partial(_watched, stage=stage, cuts=_Tally(cuts))
+
+
+class _Tally:
+    """Counts cuts, and is no setting: a stage's settings decide, and this does not."""
+
+    def __init__(self, cuts: list[int]) -> None:
+        self.add = cuts.append
+
+    def __repr__(self) -> str:
+        return "tally"
+
+    __slots__ = ("add",)
+
+
+def _watched(window: Window, /, *, stage: Stage, cuts: _Tally) -> Sequence[Cut] | Skipped:
+    before = _state(window)
+    wanted = stage(window)
+    if _state(window) != before:
+        raise AssertionError("pure: the stage changed the window or the history behind it")
+    if stage(window) != wanted:
+        raise AssertionError("deterministic: asked twice of one window, it wants different cuts")
+    cuts.add(0 if isinstance(wanted, Skipped) else len(wanted))
+    return wanted
+
+
+def _state(window: Window) -> Any:
+    """What a stage could have changed; messages are values, so they are compared by value."""
+    shown = tuple(dict(window.shown(index)) for index in range(window.size))
+    return window.size, window.tokens, tuple(window.transcript.messages), shown
+
+
+def _broken(policy: Policy, run: Run, format: str, limits: Limits) -> str:
+    """The first promise that is not kept, told in one line; "" if all are."""
+    warm, twin = _session(policy, format, limits), _session(policy, format, limits)
+    for number, stop in enumerate(boundaries(run)):
+        try:
+            request = in_format(run[:stop], format)
+            before = deepcopy(request)
+            view = warm.fit(request)
+            broken = (
+                _changed(request, before)
+                or _differs(twin.fit(before), view, format)
+                or _again(warm, request, view, format)
+                or _depends(_session(policy, format, limits).fit(request), view, format)
+                or _illegal(request, view)
+                or _larger(request, view, format)
+                or _lost(warm)
+            )
+        except OverLimitError:
+            continue
+        except AssertionError as error:
+            broken = str(error)
+        except (UllageError, MsgspecError) as error:
+            broken = f"legal: {error}"
+        if broken:
+            promise, _, what = broken.partition(": ")
+            return f"{promise}: {what} (request {number} of the run, {format})"
+    return ""
+
+
+def _session(policy: Policy, format: str, limits: Limits) -> Session:
+    return Session(MODELS[format], policy=policy, limits=limits, format=format, recall=True)
+
+
+def _messages(request: Mapping[str, Any], format: str) -> Any:
+    return request[_KEYS.get(format, "messages")]
+
+
+def _changed(request: Mapping[str, Any], before: Mapping[str, Any]) -> str:
+    return "" if request == before else "pure: the request was changed"
+
+
+def _differs(other: Mapping[str, Any], view: Mapping[str, Any], format: str) -> str:
+    same = _messages(other, format) == _messages(view, format)
+    return "" if same else "deterministic: another session made another view of it"
+
+
+def _again(session: Session, request: Any, view: Mapping[str, Any], format: str) -> str:
+    made = _batches(session)
+    same = _messages(session.fit(request), format) == _messages(view, format)
+    if same and _batches(session) == made:
+        return ""
+    return "idempotent: the same request again was decided anew"
+
+
+def _batches(session: Session) -> dict[bytes, Any]:
+    entries = session.state.ledger.entries.items()
+    return {key: entry.batches for key, entry in entries if entry.batches}
+
+
+def _depends(cold: Mapping[str, Any], view: Mapping[str, Any], format: str) -> str:
+    same = _messages(cold, format) == _messages(view, format)
+    return "" if same else "prefix-closed: who sees the history at once has another view of it"
+
+
+def _illegal(request: Mapping[str, Any], view: Mapping[str, Any]) -> str:
+    known = {problem.rule for problem in problems(request)}
+    new = [problem for problem in problems(view) if problem.rule not in known]
+    return f"legal: {new[0]}" if new else ""
+
+
+def _larger(request: Mapping[str, Any], view: Mapping[str, Any], format: str) -> str:
+    sizes = [len(json.dumps(_messages(one, format), default=str)) for one in (request, view)]
+    return "" if sizes[1] <= sizes[0] else f"smaller: {sizes[0]:,} characters became {sizes[1]:,}"
+
+
+def _lost(session: Session) -> str:
+    for ref in {event.ref for event in session.events if event.ref}:
+        try:
+            kept = session.store.get(session.settings.tenant, ref)
+        except RefNotFound:
+            return f"kept: nothing opens {ref}"
+        if ref_of(kept.text, kept.kind) != ref:
+            return f"kept: {ref} opens something else"
+    return ""
+
+
+def _shortest(policy: Policy, run: Run, format: str, limits: Limits, promise: str) -> Run:
+    """The turns of a run without those that the promise is broken without, too."""
+    starts = [at for at, one in enumerate(run) if at and one["role"] in ("assistant", "user")]
+    edges = [0, *starts, len(run)]
+    turns = [run[low:high] for low, high in pairwise(edges)]
+
+    def joined(some: Sequence[Run]) -> Run:
+        return [message for turn in some for message in turn]
+
+    def fails(some: Sequence[Run]) -> bool:
+        whole = joined([turns[0], *some])
+        if problems(in_format(whole, format)):
+            return False
+        return _broken(policy, whole, format, limits).startswith(f"{promise}:")
+
+    return joined([turns[0], *smallest(turns[1:], fails)])
