@@ -191,7 +191,7 @@ def _agree(line: Line, ledger: Ledger, asked: Request, state: State, settings: S
         line, ledger, asked, policy, settings.decides, settings.recall, state.opened, tools
     )
     if line.terms is None and agreed.terms.changed_at >= 0:
-        line.window = None  # another line began it on other terms
+        line.builder = None  # another line began it on other terms
     line.terms = agreed.terms
     return agreed
 
