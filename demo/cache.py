@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from demo.tally import Cached
-from ullage.replay.cost.cache import CacheSimulator
+from lab.replay.caches import CacheSimulator
 from ullage.replay.cost.prefix import head_of
 
 __all__ = ["OpenAICache"]

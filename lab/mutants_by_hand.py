@@ -128,13 +128,6 @@ MUTANTS = (
     ),
     Mutant(
         _WINDOW,
-        "return min(at, stop)",
-        "return at",
-        _TESTS_WINDOW,
-        "what is settled goes beyond what was asked for",
-    ),
-    Mutant(
-        _WINDOW,
         "apply = self.calibration.upper if surely else self.calibration.apply",
         "apply = self.calibration.apply",
         _TESTS_WINDOW,

@@ -19,9 +19,9 @@ from typing import Any, Protocol
 from msgspec import Struct
 from msgspec.structs import asdict
 
+from lab.replay.caches import Caches, Totals, total_usd
 from lab.replay.readonly import reads_only
 from ullage.replay.boundaries import boundaries
-from ullage.replay.cost.cache import Caches, Totals, total_usd
 from ullage.replay.cost.prefix import head_of
 from ullage.replay.cost.prices import Profile
 from ullage.replay.evidence.demands import Demand, Demands

@@ -16,6 +16,7 @@ __version__ = "0.1.0"
 
 __all__ = [
     "Address",
+    "Answer",
     "AsyncSession",
     "AsyncSessions",
     "AsyncStore",
@@ -53,6 +54,7 @@ __all__ = [
     "Summary",
     "SummaryError",
     "ToolOutputRef",
+    "ToolSpec",
     "UllageError",
     "UnsupportedPart",
     "Usage",
@@ -63,6 +65,7 @@ __all__ = [
     "fit",
     "is_overflow",
     "problems",
+    "recall_tools",
 ]
 
 if TYPE_CHECKING:
@@ -84,7 +87,9 @@ if TYPE_CHECKING:
         UnsupportedPart,
     )
     from ullage.history.window import Window
+    from ullage.recall.dispatch import Answer
     from ullage.recall.found import ToolOutputRef
+    from ullage.recall.tools import recall_tools
     from ullage.session.aio import AsyncSession
     from ullage.session.session import Session, fit
     from ullage.session.sessions import AsyncSessions, Sessions
@@ -100,6 +105,7 @@ if TYPE_CHECKING:
     from ullage.values.effects import Output, Record
     from ullage.values.events import Event
     from ullage.values.limits import Limits
+    from ullage.values.toolset import ToolSpec
     from ullage.values.usage import Modalities, Usage
     from ullage.wires.convert import convert
     from ullage.wires.host import Host
@@ -114,7 +120,9 @@ else:
             "ullage.errors": "BudgetExceeded ConfigError FormatError OverLimitError RefNotFound "
             "SpillNotFound StoreError SummaryError UllageError UnsupportedPart",
             "ullage.history.window": "Window",
+            "ullage.recall.dispatch": "Answer",
             "ullage.recall.found": "ToolOutputRef",
+            "ullage.recall.tools": "recall_tools",
             "ullage.session.aio": "AsyncSession",
             "ullage.session.session": "Session fit",
             "ullage.session.sessions": "AsyncSessions Sessions",
@@ -130,6 +138,7 @@ else:
             "ullage.values.effects": "Output Record",
             "ullage.values.events": "Event",
             "ullage.values.limits": "Limits",
+            "ullage.values.toolset": "ToolSpec",
             "ullage.values.usage": "Modalities Usage",
             "ullage.wires.convert": "convert",
             "ullage.wires.host": "Host",

@@ -5,7 +5,7 @@ from msgspec.structs import force_setattr
 
 from tests import histories
 from tests.history.test_transcript import transcript_of
-from ullage import Address, ConfigError, Replace, Summary
+from ullage import Address, ConfigError, Replace, Session, Summary
 from ullage.history.builder import WindowBuilder
 from ullage.history.canon import ref_of
 from ullage.history.measures import TABLES, Measure
@@ -229,23 +229,8 @@ def test_a_message_costs_its_framing_beside_its_leaves():
         assert window.message_tokens(index) == METER.framing(message) + leaves
 
 
-def test_what_is_settled_goes_no_further_than_was_asked_for():
-    window, asked = window_of(history("tide", "ebb", "flow")), []
-
-    def is_settled(window, index):
-        asked.append(index)
-        return index < 4
-
-    settled = Measure("test.settled", is_settled)
-    assert window.settled_to(6, settled) == 4
-    assert window.settled_to(2, settled) == 2
-    assert asked == [0, 1, 2, 3, 4, 4][: len(asked)], "what is settled is never asked again"
-
-
 def test_what_surely_fits_is_asked_of_the_upper_bound():
-    transcript = transcript_of(history("tide " * 400))
-    builder = WindowBuilder(transcript, Meter("claude-sonnet-4-5"), Words())
-    builder.extend(len(transcript))
-    window = builder.window
-    assert window.within(window.estimate)
-    assert not window.within(window.estimate, surely=True)
+    session = Session("claude-sonnet-4-5", format="openai-chat")
+    session.fit({"messages": history("tide " * 400)})
+    assert session.window.within(session.window.estimate)
+    assert not session.window.within(session.window.estimate, surely=True)

@@ -6,9 +6,9 @@ About 3,000 tokens are read in all, which takes one core three quarters of a min
 import openai
 import pytest
 
+from lab.replay.caches import CacheSimulator
 from tests.realmodel.conversation import MODEL, request
 from ullage import Limits, Session, Usage, is_overflow
-from ullage.replay.cost.cache import CacheSimulator
 from ullage.replay.cost.prefix import head_of
 from ullage.replay.cost.prices import Profile
 

@@ -449,6 +449,7 @@ def test_any_other_error_gives_back_what_was_claimed(serve):
     session = Session("", budget=Budget(tokens=10**6))
     with pytest.raises(Exception, match="500"):
         session.call(server.client().messages.create, **asked("anthropic"))
+    assert not session._payer.is_calling
     session.close()
     assert session.budget.spent.calls == 0
     assert len(server.requests) == 1

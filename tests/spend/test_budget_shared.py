@@ -83,13 +83,13 @@ def test_a_claim_is_checked_and_made_in_one_step(restless):
     for _ in range(20):
         budget, ready = Budget(tokens=100, on_exceeded="wrap_up"), threading.Barrier(8)
 
-        def claim(payers, budget=budget, ready=ready):
+        def claim(accounts, budget=budget, ready=ready):
             ready.wait()
-            return [budget.claim(payer, lambda: Claim(1)) for payer in payers]
+            return [budget.claim(account, lambda: Claim(1)) for account in accounts]
 
-        payers = [[budget.join("", print) for _ in range(25)] for _ in range(8)]
+        accounts = [[budget.join("", print) for _ in range(25)] for _ in range(8)]
         with ThreadPoolExecutor(8) as pool:
-            granted = [each for some in pool.map(claim, payers) for each in some]
+            granted = [each for some in pool.map(claim, accounts) for each in some]
         assert granted.count(True) == budget.reserved.tokens == 100
 
 

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests import histories
-from tests.wires.test_repair import ALL, WRITERS, break_up, formats, legal, repaired
+from tests.wires.test_repair import ALL, WRITERS, anthropic, break_up, formats, legal, repaired
 from ullage import Limits, Session
 from ullage.history.pairing import Pairing
 from ullage.wires import FORMATS
@@ -93,6 +93,16 @@ def test_moved_cache_markers_are_followed(format, data):
             if not block.pop("cache_control", None):
                 block["cache_control"] = {"type": "ephemeral"}
         _, known = gone_on(format, messages, known)
+
+
+def test_a_moved_marker_is_followed_in_a_message_that_was_repaired():
+    messages = anthropic("u:do a?x?y y=out+u:on a:ok u:more a:well u:so")
+    _, known = gone_on("anthropic", messages, ())
+    assert known[0].closed.stop > 3
+    messages[2] = copy.deepcopy(messages[2])
+    messages[2]["content"][1]["cache_control"] = {"type": "ephemeral"}
+    later, _ = gone_on("anthropic", messages, known)
+    assert "cache_control" in str(later.messages[2])
 
 
 @given(formats, st.data())

@@ -8,7 +8,7 @@ gets a new one, which takes over everything up to the change.
 
 from __future__ import annotations
 
-from bisect import bisect_left
+from bisect import bisect_left, bisect_right
 from collections.abc import Iterator
 from typing import Any, Literal, TypeVar
 
@@ -83,6 +83,7 @@ class Transcript:
         self._compactions: list[int] = []
         self._bound: list[int] = []
         self._asked: list[int] = []
+        self._begins: list[int] = []
         self._made: dict[Any, dict[int, Any]] = {}
 
     def __len__(self) -> int:
@@ -106,6 +107,7 @@ class Transcript:
         waits = bool(self._pairs.waiting)
         self._closed.append(not waits)
         self._turns.append(starts)
+        self._begins += [index] if starts == index else []
         self._said.append(index if speaks else self._said[-1])
         self._seams.append(not waits and (starts == index or not speaks))
         self._pairs.feed(index, message)
@@ -124,7 +126,7 @@ class Transcript:
             setattr(other, row, getattr(self, row)[:length])
         for row in ("chain", "_said", "_turns"):
             setattr(other, row, getattr(self, row)[: length + 1])
-        for row in ("_standing", "_compactions", "_bound", "_asked"):
+        for row in ("_standing", "_compactions", "_bound", "_asked", "_begins"):
             at = getattr(self, row)
             setattr(other, row, at[: bisect_left(at, length)])
         for table in ("counts", "_ordinals", "_refs", "_texts"):
@@ -171,9 +173,7 @@ class Transcript:
 
         A request was sent before each reply; a reply may be several assistant messages.
         """
-        for index in range(after + 1, len(self.messages)):
-            if self.starts_turn(index):
-                yield index
+        yield from self._begins[bisect_right(self._begins, after) :]
         if len(self.messages) > after:
             yield len(self.messages)
 

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Iterable, Mapping
 from functools import partial
 from types import TracebackType
 from typing import Any, Self, TypeVar, overload
 
 from ullage.errors import ConfigError
+from ullage.recall.dispatch import Answer
 from ullage.recall.found import ToolOutputRef
 from ullage.session.ahead import Ahead, wanted
 from ullage.session.core import SessionCore
@@ -18,7 +19,7 @@ from ullage.stores import AsyncStore, directory_of, files_of, open_store
 from ullage.stores.threaded import Threaded
 from ullage.tokens.models import is_ready, make_ready
 from ullage.turn.filling import fill
-from ullage.values.effects import Steps
+from ullage.values.effects import Record, Steps
 
 __all__ = ["AsyncSession"]
 
@@ -105,14 +106,40 @@ class AsyncSession(SessionCore):
 
         return await acall(self, create, request)
 
-    async def recall(self, call: Any) -> dict[str, Any]:
+    async def recall(
+        self, call: Any, *, request: Mapping[str, Any] | None = None
+    ) -> dict[str, Any]:
         """See `Session.recall`."""
+        await self._open_first(request)
         return await self._recall_on(self._newest, call)
 
     async def _recall_on(self, sent: Sent, call: Any) -> dict[str, Any]:
         async with self._lock:
             result: dict[str, Any] = await self._run(self._recall(sent, call))
             return result
+
+    async def open(
+        self,
+        name: str,
+        arguments: Mapping[str, Any] | str,
+        call_id: str = "",
+        *,
+        request: Mapping[str, Any] | None = None,
+    ) -> Answer:
+        """See `Session.open`."""
+        await self._open_first(request)
+        async with self._lock:
+            given: Answer = await self._run(self._open(name, arguments, call_id))
+            return given
+
+    async def _open_first(self, request: Mapping[str, Any] | None) -> None:
+        if request is not None and self._kept.newest is None:
+            await self.settle(request)
+
+    async def take(self, records: Iterable[Record]) -> None:
+        """See `Session.take`."""
+        async with self._lock:
+            self._take(records)
 
     async def output_ref(self, wanted: str) -> ToolOutputRef:
         """See `Session.output_ref`."""
@@ -127,7 +154,7 @@ class AsyncSession(SessionCore):
         """
         if self._ahead is not None:
             await self._ahead.cancel()
-        self.budget.end(self._payer)
+        self.budget.end(self._account)
         await self.store.close()
 
     async def _run(self, steps: Steps[Any]) -> Any:

@@ -1,6 +1,6 @@
 """What the session and the session for an event loop share: everything that does no I/O.
 
-Everything a session knows is one frozen value, `_Kept`, that is replaced by a single assignment
+Everything a session knows is one frozen value, `Kept`, that is replaced by a single assignment
 when a call is over. The memo is taken out of it before it is worked on. So wherever a call is
 interrupted, the session is as before the call or as after it; what was remembered for speed
 and may be half-done is dropped.
@@ -11,10 +11,10 @@ from __future__ import annotations
 import os
 import sys
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 from functools import partial
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal
 from weakref import ref
 
 from msgspec.structs import replace
@@ -26,6 +26,8 @@ from ullage.presets import preset
 from ullage.recall.dispatch import Answer, answer
 from ullage.recall.found import ToolOutputRef, output_ref
 from ullage.recall.history import find_in_history
+from ullage.recall.tools import call_of
+from ullage.session.kept import Kept
 from ullage.session.refusals import Refusals
 from ullage.session.view import Sent
 from ullage.spend.allowance import Claim
@@ -41,42 +43,16 @@ from ullage.turn.filling import Asking
 from ullage.turn.memo import Memo
 from ullage.turn.terms import what_decides
 from ullage.turn.turn import Settings, State, Turned, observe, turn
-from ullage.values.effects import Output, Steps, Summarise
+from ullage.values.effects import Output, Record, Steps, Summarise
 from ullage.values.events import Event
 from ullage.values.limits import Limits
+from ullage.values.toolset import ToolSpec
 from ullage.values.usage import Usage
 from ullage.wires import Format, format_of
 from ullage.wires.overflow import Overflow, is_overflow
 from ullage.wires.reported import Unreadable, id_of, left_out_of, usage_of
 
 __all__ = ["SessionCore"]
-
-EVENTS_KEPT = 4_096
-"""The newest events that a session still lists."""
-
-
-class _Kept(NamedTuple):
-    """Everything a session knows between two calls.
-
-    Attributes:
-        state: what lasts, and can be carried.
-        memo: what saves time, or None: a call is working on it, or was interrupted.
-        newest: what the newest view was made of.
-        view: that view, if anybody still has it.
-        events: the newest events, in order.
-        refusals: what refused requests taught.
-    """
-
-    state: State
-    refusals: Refusals
-    memo: Memo | None = None
-    newest: Sent | None = None
-    view: Callable[[], object] = lambda: None
-    events: tuple[Event, ...] = ()
-
-    def with_events(self, *events: Event) -> _Kept:
-        """With these events behind the others; the oldest are forgotten."""
-        return self._replace(events=(*self.events, *events)[-EVENTS_KEPT:]) if events else self
 
 
 class SessionCore(ABC):
@@ -96,7 +72,7 @@ class SessionCore(ABC):
         format: str | Format | None = None,
         store: str | os.PathLike[str] | Store | AsyncStore | None = None,
         tenant: str = "",
-        recall: bool | Literal["auto"] = "auto",
+        recall: bool | Literal["auto", "host"] = "auto",
         repair: bool = False,
         state: State | None = None,
         budget: Budget | None = None,
@@ -114,9 +90,9 @@ class SessionCore(ABC):
             repair=repair,
             decides=what_decides(chosen),
         )
-        self._kept = _Kept(state or State(), Refusals(given=limits))
+        self._kept = Kept(state or State(), Refusals(given=limits))
         self.budget = Budget(tokens=0) if budget is None else budget
-        self._payer = self.budget.join(agent, self.emit)
+        self._account = self.budget.join(agent, self.emit)
         self._summaries: Summaries | None = None
         if summariser is not None:
             self._summaries = Summaries(of(summariser), self.budget, agent)
@@ -163,7 +139,7 @@ class SessionCore(ABC):
     @property
     def calls(self) -> tuple[Call, ...]:
         """Every call that was observed: its tokens, its cost, what the budget had spent then."""
-        return tuple(self._payer.calls)
+        return tuple(self._account.calls)
 
     @property
     def window(self) -> Window:
@@ -185,11 +161,26 @@ class SessionCore(ABC):
         newest = self._kept.newest
         return newest is not None and newest.owns(call)
 
+    # ── a host's own state ───────────────────────────────────────────────────────────
+
+    def news(self) -> tuple[Record, ...]:
+        """What was decided and observed since the last call: what a host's state is to add.
+
+        For a host that carries the conversation's ledger in its own checkpoints. Records are
+        small, frozen, and go through JSON (``msgspec.json``) and pickle. A session that has
+        taken all of them (`take`) shows the views of the one they came from.
+        """
+        self._kept, found = self._kept.told()
+        return found
+
+    def _take(self, records: Iterable[Record]) -> None:
+        self._kept = self._kept.with_records(records)
+
     # ── accounts ─────────────────────────────────────────────────────────────────────
 
     def release(self) -> None:
         """The call that the last view was for was not made: give back what it had reserved."""
-        self.budget.release(self._payer)
+        self.budget.release(self._account)
 
     def refused(self, error: Any) -> Overflow | None:
         """Take in that the provider refused the newest view because it was too long.
@@ -222,14 +213,14 @@ class SessionCore(ABC):
 
     def _fit(self, request: Mapping[str, Any]) -> Steps[tuple[dict[str, Any], Sent]]:
         """A view the budget allows; once that is spent, the view with the request to sum up."""
-        self.budget.begin(self._payer)
+        self.budget.begin(self._account)
         view = yield from self._turn(request)
-        if self.budget.claim(self._payer, self._most):
+        if self.budget.claim(self._account, self._most):
             return view, self._newest
         words = self.budget.allowance.words
         added_tokens = self._newest.window.meter.message(words)
         view = yield from self._turn(request, added_tokens)
-        self.budget.claim_wrap_up(self._payer, self._most(), added_tokens)
+        self.budget.claim_wrap_up(self._account, self._most(), added_tokens)
         return self._newest.wire.wrap_up(view, words), self._newest
 
     def _most(self) -> Claim:
@@ -305,7 +296,7 @@ class SessionCore(ABC):
         self._kept = kept._replace(memo=None)  # counting works on it
         tokens, estimate = sent.tokens, sent.estimate
         state = yield from observe(usage, kept.state, sent.key, sent.model, tokens)
-        self.budget.settle(self._payer, usage, sent.model, estimate)
+        self.budget.settle(self._account, usage, sent.model, estimate)
         sent.heard = heard
         if kept.memo is not None:
             kept.memo.outdate(sent.window.transcript, (sent.key,))
@@ -316,7 +307,7 @@ class SessionCore(ABC):
     def _unreported(self, found: Unreadable, sent: Sent) -> None:
         """Nobody knows what a call came to: our estimate of its prompt is counted."""
         estimate = sent.estimate
-        self.budget.leave_unreported(self._payer, sent.model, estimate)
+        self.budget.leave_unreported(self._account, sent.model, estimate)
         why = f"{found.why}; {estimate:,} input tokens are counted for it, our estimate"
         self.emit(Event(kind="unreported", where="reply", why=why, tokens_after=estimate))
 
@@ -333,6 +324,24 @@ class SessionCore(ABC):
         )
         self.emit(event)
         return sent.wire.result(parsed, given.text, is_error=given.is_error, block=given.block)
+
+    @property
+    def tools(self) -> tuple[ToolSpec, ...]:
+        """The recall tools of this session as its notices name them, in their order.
+
+        For a host that offers them itself; see `ullage.recall_tools`.
+        """
+        opened, toolset = self.state.opened, self.settings.policy.toolset
+        prefix = opened.prefix if opened is not None else ""
+        if not prefix:
+            return toolset.tools
+        return tuple(replace(spec, name=prefix + spec.name) for spec in toolset.tools)
+
+    def _open(self, name: str, arguments: Mapping[str, Any] | str, call_id: str) -> Steps[Answer]:
+        call = call_of(name, arguments, call_id)
+        from_history = partial(self._from_history, self._newest)
+        given: Answer = yield from answer(call, self._newest.words, from_history)
+        return given
 
     def _output_ref(self, wanted: str) -> Steps[ToolOutputRef]:
         found = yield from output_ref(wanted, partial(self._from_history, self._newest))

@@ -11,18 +11,19 @@ from __future__ import annotations
 
 import os
 import threading
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from types import TracebackType
 from typing import Any, Literal, Self, TypeVar
 
 from ullage.errors import ConfigError
+from ullage.recall.dispatch import Answer
 from ullage.recall.found import ToolOutputRef
 from ullage.session.core import SessionCore
 from ullage.session.drivers import run
 from ullage.session.view import Sent, View
 from ullage.stages.policy import Policy
 from ullage.stores import Store, open_store
-from ullage.values.effects import Steps
+from ullage.values.effects import Record, Steps
 from ullage.values.limits import Limits
 from ullage.wires import Format
 from ullage.wires.base import field
@@ -45,7 +46,8 @@ class Session(SessionCore):
             an SQLite file, or a store.
         tenant: whose content this is; a ref opens only what the same tenant put there.
         recall: whether requests offer the recall tools; ``"auto"``: if the session is there
-            from the start.
+            from the start; ``"host"``: a framework offers them itself, under their own names
+            (`tools`), so nothing is added to a request, and a call of one is ours (`open`).
         repair: repair a history that the provider would refuse (interrupted calls, results
             that come late, twice or without a call, empty text), and report it.
         state: the state of an earlier session, to go on from.
@@ -172,11 +174,13 @@ class Session(SessionCore):
 
         return call(self, create, request)  # type: ignore[no-any-return]
 
-    def recall(self, call: Any) -> dict[str, Any]:
+    def recall(self, call: Any, *, request: Mapping[str, Any] | None = None) -> dict[str, Any]:
         """Answer a call that `owns` said is ours.
 
         Args:
             call: the tool call as it stands in the reply, a dict or the SDK's object.
+            request: the request with the history, for a session that was made anew: where
+                nothing was fitted yet, it is decided first, as by `settle`.
 
         Returns:
             The wire result, ready to append: a tool message (OpenAI), or a ``tool_result``
@@ -186,13 +190,55 @@ class Session(SessionCore):
         Raises:
             FormatError: this is not a tool call of the format.
             StoreError: the store failed.
+            ConfigError: nothing was fitted yet, and there is no request.
         """
+        self._open_first(request)
         return self._recall_on(self._newest, call)
 
     def _recall_on(self, sent: Sent, call: Any) -> dict[str, Any]:
         with self._lock:
             result: dict[str, Any] = self._run(self._recall(sent, call))
             return result
+
+    def open(
+        self,
+        name: str,
+        arguments: Mapping[str, Any] | str,
+        call_id: str = "",
+        *,
+        request: Mapping[str, Any] | None = None,
+    ) -> Answer:
+        """Answer a call of one of `tools` by its name and arguments, for a host that runs tools.
+
+        Args:
+            name: the tool's name.
+            arguments: its arguments, as an object or as JSON text.
+            call_id: the id of the call, where it has one.
+            request: as for `recall`.
+
+        Returns:
+            What the model is to read; what is wrong with the call is told in it.
+
+        Raises:
+            StoreError, ConfigError: see `recall`.
+        """
+        self._open_first(request)
+        with self._lock:
+            given: Answer = self._run(self._open(name, arguments, call_id))
+            return given
+
+    def _open_first(self, request: Mapping[str, Any] | None) -> None:
+        if request is not None and self._kept.newest is None:
+            self.settle(request)
+
+    def take(self, records: Iterable[Record]) -> None:
+        """Take in what `news` of another session of this conversation gave.
+
+        Args:
+            records: in any order, any number of times. What cannot be read is passed over.
+        """
+        with self._lock:
+            self._take(records)
 
     def output_ref(self, wanted: str) -> ToolOutputRef:
         """The ref of a tool output, and how large it is, whether or not it was set aside.
@@ -210,7 +256,7 @@ class Session(SessionCore):
 
     def close(self) -> None:
         """Close the store, and give back what is reserved of the budget."""
-        self.budget.end(self._payer)
+        self.budget.end(self._account)
         self.store.close()
 
     def _run(self, steps: Steps[Any]) -> Any:
@@ -236,7 +282,7 @@ def fit(
     limits: Limits | None = None,
     format: str | Format | None = None,
     store: str | os.PathLike[str] | Store | None = None,
-    recall: bool | Literal["auto"] = "auto",
+    recall: bool | Literal["auto", "host"] = "auto",
     repair: bool = False,
 ) -> View:
     """Make one request fit, without a session. See `Session` for the arguments.

@@ -32,12 +32,12 @@ from ullage.tokens.catalog import lookup
 from ullage.values.events import Event
 from ullage.values.usage import Usage
 
-__all__ = ["Budget", "Payer"]
+__all__ = ["Account", "Budget"]
 
 _NOTHING = Claim()
 
 
-class Payer:
+class Account:
     """One session at a budget: what it has claimed, and how far its newest call is.
 
     Only its budget changes it.
@@ -110,7 +110,7 @@ class Budget:
             words=words,
         )
         self._lock = threading.Lock()
-        self._payers: WeakSet[Payer] = WeakSet()
+        self._accounts: WeakSet[Account] = WeakSet()
         self._spent = spent or Spent()
         self._calls: list[Call] = []
         self._has_warned = False
@@ -163,30 +163,30 @@ class Budget:
 
     # ── what a session asks ──────────────────────────────────────────────────────────
 
-    def join(self, agent: str, tell: Callable[[Event], None]) -> Payer:
-        """A new payer. What it has claimed is given back when nobody holds it any more."""
-        payer = Payer(agent, tell)
+    def join(self, agent: str, tell: Callable[[Event], None]) -> Account:
+        """A new account. What it has claimed is given back when nobody holds it any more."""
+        account = Account(agent, tell)
         with self._lock:
-            self._payers.add(payer)
-        return payer
+            self._accounts.add(account)
+        return account
 
-    def begin(self, payer: Payer) -> None:
+    def begin(self, account: Account) -> None:
         """A call is to be made: what the last one claimed and did not use is given back.
 
         Raises:
-            BudgetExceeded: the payer has had its wrap-up.
+            BudgetExceeded: the account has had its wrap-up.
         """
         with self._lock:
-            self._end(payer)
-            if payer.wrapped_up:
-                raise self._exceeded(payer)
-            payer.is_calling = True
+            self._end(account)
+            if account.wrapped_up:
+                raise self._exceeded(account)
+            account.is_calling = True
 
-    def claim(self, payer: Payer, ask: Callable[[], Claim]) -> bool:
+    def claim(self, account: Account, ask: Callable[[], Claim]) -> bool:
         """Claim what a call may come to, if the allowance is not used up.
 
         Args:
-            payer: who calls.
+            account: who calls.
             ask: works out the claim; asked only if something is limited.
 
         Returns:
@@ -200,54 +200,54 @@ class Budget:
             return True
         asked = ask()
         with self._lock:
-            used_up = self.allowance.used_up(self._committed(payer))
+            used_up = self.allowance.used_up(self._committed(account))
             if used_up is not None and self.allowance.on_exceeded == "stop":
-                raise self._exceeded(payer)
+                raise self._exceeded(account)
             if used_up is not None and self.allowance.on_exceeded == "wrap_up":
                 return False
-            payer.claim = asked
+            account.claim = asked
             if used_up is not None and not self._has_reported_exceeded:
                 self._has_reported_exceeded = True
-                payer.tell(Event(kind="warned", where="budget", why=self._why(used_up, payer)))
+                account.tell(Event(kind="warned", where="budget", why=self._why(used_up, account)))
             return True
 
-    def claim_wrap_up(self, payer: Payer, asked: Claim, added_tokens: int) -> None:
-        """Claim the one wrap-up of a payer, which may go over the allowance."""
+    def claim_wrap_up(self, account: Account, asked: Claim, added_tokens: int) -> None:
+        """Claim the one wrap-up of a account, which may go over the allowance."""
         with self._lock:
-            unit = self.allowance.used_up(self._committed(payer)) or self._limited_unit
-            payer.claim, payer.wrapped_up = asked, True
-            payer.tell(
+            unit = self.allowance.used_up(self._committed(account)) or self._limited_unit
+            account.claim, account.wrapped_up = asked, True
+            account.tell(
                 Event(
                     kind="wrapped_up",
                     where="after the last message",
-                    why=self._why(unit, payer),
+                    why=self._why(unit, account),
                     tokens_after=added_tokens,
                 )
             )
 
-    def settle(self, payer: Payer, usage: Usage, model: str, estimated_tokens: int) -> None:
+    def settle(self, account: Account, usage: Usage, model: str, estimated_tokens: int) -> None:
         """A provider reported a call: what it claimed is given back, what it used is spent."""
         with self._lock:
-            self._free(payer)
-            self._book(payer.agent, model, usage, estimated_tokens, payer)
+            self._free(account)
+            self._book(account.agent, model, usage, estimated_tokens, account)
 
-    def leave_unreported(self, payer: Payer, model: str, estimated_tokens: int) -> None:
+    def leave_unreported(self, account: Account, model: str, estimated_tokens: int) -> None:
         """A reply came without usage. If none follows, our estimate of the prompt is spent."""
         with self._lock:
-            if payer.is_calling:
-                payer.unreported = (model, estimated_tokens)
+            if account.is_calling:
+                account.unreported = (model, estimated_tokens)
 
-    def end(self, payer: Payer) -> None:
-        """The payer makes no more calls for now: its claim is given back."""
+    def end(self, account: Account) -> None:
+        """The account makes no more calls for now: its claim is given back."""
         with self._lock:
-            self._end(payer)
+            self._end(account)
 
-    def release(self, payer: Payer) -> None:
+    def release(self, account: Account) -> None:
         """The call that was claimed was not made: give it back, a wrap-up as well."""
         with self._lock:
-            if payer.is_calling:
-                payer.wrapped_up = False
-            self._free(payer)
+            if account.is_calling:
+                account.wrapped_up = False
+            self._free(account)
 
     def charge(self, usage: Usage, model: str, *, agent: str = "") -> Call:
         """Count a call that no session made, such as a summary by a model of your own.
@@ -276,27 +276,27 @@ class Budget:
 
     # ── under the lock ───────────────────────────────────────────────────────────────
 
-    def _claimed(self, but: Payer | None = None) -> Claim:
-        claims = [payer.claim for payer in self._payers if payer is not but]
+    def _claimed(self, but: Account | None = None) -> Claim:
+        claims = [account.claim for account in self._accounts if account is not but]
         return Claim(sum(claim.tokens for claim in claims), sum(claim.usd for claim in claims))
 
-    def _committed(self, payer: Payer) -> Claim:
+    def _committed(self, account: Account) -> Claim:
         """What is spent, and what others may yet come to."""
-        others, usd = self._claimed(but=payer), self._spent.cost_usd
+        others, usd = self._claimed(but=account), self._spent.cost_usd
         if usd is None and self.allowance.usd:
             raise _unpriced("a call was counted whose price is not known")
         return Claim(self._spent.tokens + others.tokens, (usd or 0.0) + others.usd)
 
-    def _free(self, payer: Payer) -> None:
-        payer.claim, payer.is_calling, payer.unreported = _NOTHING, False, None
+    def _free(self, account: Account) -> None:
+        account.claim, account.is_calling, account.unreported = _NOTHING, False, None
 
-    def _end(self, payer: Payer) -> None:
-        unreported = payer.unreported
-        self._free(payer)
+    def _end(self, account: Account) -> None:
+        unreported = account.unreported
+        self._free(account)
         if unreported is not None:
             model, tokens = unreported
             usage = Usage(fresh_tokens=tokens)
-            self._book(payer.agent, model, usage, tokens, payer, reported=False)
+            self._book(account.agent, model, usage, tokens, account, reported=False)
 
     def _book(
         self,
@@ -304,7 +304,7 @@ class Budget:
         model: str,
         usage: Usage,
         estimated_tokens: int,
-        payer: Payer | None,
+        account: Account | None,
         *,
         reported: bool = True,
     ) -> Call:
@@ -321,40 +321,40 @@ class Budget:
             spent_usd=self._spent.cost_usd,
         )
         self._calls.append(call)
-        if payer is not None:
-            payer.calls.append(call)
-            self._warn(payer)
+        if account is not None:
+            account.calls.append(call)
+            self._warn(account)
         return call
 
-    def _warn(self, payer: Payer) -> None:
+    def _warn(self, account: Account) -> None:
         share = self.allowance.warn_at
         spent = Claim(self._spent.tokens, self._spent.cost_usd or 0.0)
         unit = self.allowance.used_up(spent, share) if share else None
         if unit is not None and not self._has_warned:
             self._has_warned = True
-            payer.tell(Event(kind="warned", where="budget", why=self._why(unit, payer)))
+            account.tell(Event(kind="warned", where="budget", why=self._why(unit, account)))
 
     @property
     def _limited_unit(self) -> Unit:
         return "tokens" if self.allowance.tokens else "usd"
 
-    def _figures(self, unit: Unit, payer: Payer) -> tuple[float, float, float]:
+    def _figures(self, unit: Unit, account: Account) -> tuple[float, float, float]:
         """The allowance in a unit, what of it is spent, and what others have claimed."""
-        others = self._claimed(but=payer)
+        others = self._claimed(but=account)
         if unit == "tokens":
             return self.allowance.tokens, self._spent.tokens, others.tokens
         return self.allowance.usd, self._spent.cost_usd or 0.0, others.usd
 
-    def _why(self, unit: Unit, payer: Payer) -> str:
-        allowed, spent, others = self._figures(unit, payer)
+    def _why(self, unit: Unit, account: Account) -> str:
+        allowed, spent, others = self._figures(unit, account)
         return (
             f"{spent:,.12g} of {allowed:,.12g} {unit} are spent, "
             f"and {others:,.12g} are claimed by others"
         )
 
-    def _exceeded(self, payer: Payer) -> BudgetExceeded:
-        unit = self.allowance.used_up(self._committed(payer)) or self._limited_unit
-        return BudgetExceeded(unit, *self._figures(unit, payer))
+    def _exceeded(self, account: Account) -> BudgetExceeded:
+        unit = self.allowance.used_up(self._committed(account)) or self._limited_unit
+        return BudgetExceeded(unit, *self._figures(unit, account))
 
 
 def _unpriced(problem: str) -> ConfigError:

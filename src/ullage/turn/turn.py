@@ -58,7 +58,7 @@ class Settings(Struct, frozen=True, kw_only=True):
     limits: Limits | None = None
     format: Format | None = None
     tenant: str = ""
-    recall: bool | Literal["auto"] = "auto"
+    recall: bool | Literal["auto", "host"] = "auto"
     repair: bool = False
     asking: Asking | None = None
     decides: str = ""
@@ -140,7 +140,7 @@ def turn(
             builder, agreed.ledger, settings.policy, agreed.terms, asking=settings.asking, now=now
         )
         records = _records(line, (*agreed.records, *fitted.records))
-        lost = yield from _keep(fitted, records, fresh.outputs)
+        lost = yield from _keep(fitted, records, fresh.outputs, ledger)
         if not lost:
             break
         line.begin_again()
@@ -152,7 +152,8 @@ def turn(
     told = (*fresh.events, *agreed.events, *events, *fitted.events)
     window = builder.window
     rendered = _render(asked, line, window, tools)
-    return Turned(rendered, state, told, window, asked.wire, _offers(asked, window.words, tools))
+    offers = _offers(asked, window.words, tools, settings)
+    return Turned(rendered, state, told, window, asked.wire, offers)
 
 
 def wire_of(state: State, settings: Settings) -> Format | None:
@@ -210,7 +211,7 @@ def _open_window(
     if line.builder is None or line.builder.window.words != words:
         line.builder = WindowBuilder(line.transcript, line.meter, words)
     builder = line.builder
-    tools = _added_tools(asked, words)
+    tools = () if settings.recall == "host" else _added_tools(asked, words)
     limits, events = _limits(envelope.model, settings, memo)
     builder.limit(
         limits.prompt_tokens(envelope.head.asked_output_tokens),
@@ -253,13 +254,21 @@ def _records(line: Line, decided: tuple[Record, ...]) -> tuple[Record, ...]:
 
 
 def _keep(
-    fitted: Fitted, records: tuple[Record, ...], repaired: tuple[Output, ...]
+    fitted: Fitted, records: tuple[Record, ...], repaired: tuple[Output, ...], ledger: Ledger
 ) -> Steps[tuple[Record, ...]]:
-    """Commit what was set aside and decided; returns the records that stand in our place."""
+    """Commit what was set aside and decided; returns the records that stand in our place.
+
+    One that cannot be read (a newer version wrote it) decides nothing here: what we decided is
+    shown all the same, and its record is left out. Else it would be decided again for ever.
+    """
     outputs = (*repaired, *fitted.outputs.values())
     if not outputs and not records:
         return ()
     lost: tuple[Record, ...] = yield Commit(outputs, records)
+    if lost and not ledger.merged(lost)[1]:
+        theirs = {record.place for record in lost}
+        ours = tuple(record for record in records if record.place not in theirs)
+        lost = yield Commit(outputs, ours)
     return lost
 
 
@@ -282,9 +291,10 @@ def _present(asked: Request, words: Words) -> bool:
     return all(tool in asked.envelope.tools for tool in ours)
 
 
-def _offers(asked: Request, words: Words, added: Tools) -> bool:
+def _offers(asked: Request, words: Words, added: Tools, settings: Settings) -> bool:
     """Whether a call of a recall tool in the reply is ours to answer."""
-    return words.recall and (bool(added) or _present(asked, words))
+    in_request = bool(added) or settings.recall == "host" or _present(asked, words)
+    return words.recall and in_request
 
 
 def recall_tools(wire: Format, prefix: str, toolset: Toolset) -> Tools:

@@ -47,7 +47,7 @@ class Host(MessageList):
         show: makes an edited message.
         user: makes a user message of a text.
         provider: the name of the wire that a request is really sent on, whose rules of reasoning
-            hold; None: ``wire`` for every request. It is given the request.
+            hold; None: ``wire`` for every request. It is given the request, or its model alone.
         key: where the messages stand.
 
     Raises:
@@ -97,10 +97,6 @@ class Host(MessageList):
         """See `Format.takes_tools`."""
         return self._base.takes_tools(self._without_messages(request), model)
 
-    def family(self, model: str) -> str:
-        """See `Format.family`: as the wire has it."""
-        return self._base.family(model)
-
     def reasoning(self, request: Mapping[str, Any], model: str) -> ReasoningRule:
         """See `Format.reasoning`: by the rules of the wire that is really sent."""
         return self._sent(request).reasoning(request, model)
@@ -108,6 +104,10 @@ class Host(MessageList):
     def thinks_first(self, request: Mapping[str, Any]) -> bool:
         """See `Format.thinks_first`: by the rules of the wire that is really sent."""
         return self._sent(request).thinks_first(request)
+
+    def family(self, model: str) -> str:
+        """See `Format.family`: by the rules of the wire that is really sent."""
+        return self._sent({"model": model}).family(model)
 
     def wrap_up(self, request: Mapping[str, Any], text: str) -> dict[str, Any]:
         """See `Format.wrap_up`: what the wire asks beside the messages, and a user message."""

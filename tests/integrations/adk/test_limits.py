@@ -184,7 +184,7 @@ def test_a_result_is_cut_before_adk_keeps_it_where_its_original_lasts(serve, tmp
     assert "use a filter" in advice["error"]
     assert small == {"status": "ok"}
     (ullage,) = room.sessions
-    assert [event.kind for event in ullage.values.events].count("truncated") == 3
+    assert [event.kind for event in ullage.events].count("truncated") == 3
 
 
 def test_without_a_store_that_lasts_adk_keeps_the_original_and_the_request_is_cut(serve):

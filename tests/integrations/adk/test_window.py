@@ -80,7 +80,7 @@ def test_a_long_investigation_stays_within_the_window(serve):
     assert [each.response["result"] for each in results] == [
         world.read_file(f"{n}.log") for n in range(40)
     ]
-    kinds = [event.kind for ullage in room.sessions for event in ullage.values.events]
+    kinds = [event.kind for ullage in room.sessions for event in ullage.events]
     assert kinds.count("observed") == 41
     assert 2 < kinds.count("compacted") < 12
 

@@ -6,8 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from lab.replay.caches import Caches, CacheSimulator, Totals, total_usd
 from ullage.errors import ConfigError
-from ullage.replay.cost.cache import Cache, Caches, CacheSimulator, Call, Totals, total_usd, usd
+from ullage.replay.cost.cache import Cache, Call, usd
 from ullage.replay.cost.prefix import Sent, head_of
 from ullage.replay.cost.prices import PROFILES, Profile, profile_named
 

@@ -77,7 +77,7 @@ class UllagePlugin(BasePlugin):
         limits: Limits | None = None,
         store: str | os.PathLike[str] | Store | None = None,
         budget: Callable[..., Budget] = _UNLIMITED,
-        recall: bool | Literal["auto"] = "auto",
+        recall: bool | Literal["auto", "host"] = "auto",
         summariser: Summariser | Callable[[Summarise], Any] | None = None,
         most_sessions: int = 256,
     ) -> None:

@@ -1,0 +1,52 @@
+"""The recall tools as data, for whoever offers them itself.
+
+    for spec in ullage.recall_tools():
+        framework.add(spec.name, spec.description, spec.parameters, run=session.open)
+
+A framework that resolves calls against the tools of its agent has to know them before a request
+is made. Give the session ``recall="host"`` then: nothing is added to a request, and notices
+name these tools.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from ullage.history import canon
+from ullage.presets import preset
+from ullage.stages.policy import Policy
+from ullage.values.messages import WHOLE, ToolCall
+from ullage.values.toolset import ToolSpec
+
+__all__ = ["call_of", "recall_tools"]
+
+
+def recall_tools(policy: str | Policy = "default") -> tuple[ToolSpec, ...]:
+    """The tools that a policy's notices speak of: name, description, schema, in their order.
+
+    Args:
+        policy: a policy, or the name of one.
+
+    Raises:
+        ConfigError: there is no such policy.
+    """
+    chosen = preset(policy) if isinstance(policy, str) else policy
+    return chosen.toolset.tools
+
+
+def call_of(name: str, arguments: Mapping[str, Any] | str, call_id: str = "") -> ToolCall:
+    """A call of one of them, as a framework hands it over: what is no JSON is told in the answer.
+
+    Args:
+        name: the tool's.
+        arguments: as an object, or as its JSON text.
+        call_id: the call's id, where it has one.
+    """
+    if isinstance(arguments, str):
+        return ToolCall(call_id, name, arguments, WHOLE)
+    try:
+        text = canon.canonical_json(dict(arguments))
+    except (TypeError, ValueError, RecursionError):
+        text = "null"
+    return ToolCall(call_id, name, text, WHOLE)

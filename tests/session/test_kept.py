@@ -1,0 +1,43 @@
+"""What a session knows between two calls is a value: none of it changes, all of it is bounded."""
+
+from tests.history.test_increments import lived, session_of
+from ullage import State
+from ullage.history.ledger import Ledger
+from ullage.session.kept import EVENTS_KEPT, Kept
+from ullage.session.refusals import Refusals
+from ullage.turn.memo import Memo
+from ullage.values.events import Event
+
+
+def kept(**more):
+    return Kept(State(), Refusals(given=None), **more)
+
+
+def event(n):
+    return Event(kind="observed", where="reply", why=str(n))
+
+
+def test_the_newest_events_are_kept_and_no_more():
+    full = kept().with_events(*(event(n) for n in range(EVENTS_KEPT + 3)))
+    assert len(full.events) == EVENTS_KEPT
+    assert full.events[-1] == event(EVENTS_KEPT + 2)
+    assert full.with_events() is full
+
+
+def test_what_is_told_once_is_not_told_again():
+    session, _, increments, _ = lived("openai-chat", 6)
+    one = kept()._replace(state=session.state)
+    told, found = one.told()
+    assert set(found) == {record for increment in increments for record in increment}
+    assert told.told() == (told, ())
+    assert one.carried == Ledger()
+
+
+def test_new_records_drop_what_is_remembered_and_known_ones_do_not():
+    _, _, increments, _ = lived("openai-chat", 6)
+    records = [record for increment in increments for record in increment]
+    one = kept(memo=Memo()).with_records(records)
+    assert one.memo is None
+    again = one._replace(memo=Memo())
+    assert again.with_records(records).memo is again.memo
+    assert session_of("openai-chat").news() == ()
