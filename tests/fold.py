@@ -2,12 +2,12 @@
 
 from ullage.history.ledger import Opened
 from ullage.turn import engine
-from ullage.turn.terms import Terms
+from ullage.turn.terms import Agreed, Terms
 
 
 def fit(window, ledger, policy, terms=Terms(Opened("default", recall=True)), **more):  # noqa: B008
     """What the engine decides; it may not ask for anything."""
-    steps = engine.fit(window, ledger, policy, terms, **more)
+    steps = engine.fit(window, Agreed(terms, ledger), policy, **more)
     try:
         asked = next(steps)
     except StopIteration as stop:

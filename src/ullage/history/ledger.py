@@ -15,17 +15,18 @@ A record this version does not know or cannot read is passed over: a newer versi
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import msgspec
 from msgspec import Struct
 from msgspec.structs import replace
 
+from ullage.history import canon
 from ullage.values.edits import Batch
 from ullage.values.effects import Record
 
-__all__ = ["Entry", "Ledger", "Observed", "Opened"]
+__all__ = ["Entry", "Ledger", "Observed", "Opened", "latest_key", "latest_record"]
 
 
 class Observed(Struct, frozen=True, array_like=True):
@@ -134,6 +135,17 @@ class Ledger(Struct, frozen=True):
     def _put(self, key: bytes, **fields: object) -> Ledger:
         entry = replace(self.at(key), **fields)
         return Ledger({**self.entries, key: entry})
+
+
+def latest_key(chain: Sequence[bytes]) -> bytes:
+    """The key of the record that names the last decision of the conversation with this chain."""
+    return canon.extend(chain[min(1, len(chain) - 1)], b"latest")
+
+
+def latest_record(chain: Sequence[bytes], decided: Iterable[Record]) -> Record:
+    """The record by which others see that something was decided."""
+    data = canon.extend(b"", b"".join(record.key + record.data for record in decided))
+    return Record(latest_key(chain), "latest", 0, data)
 
 
 def _batch_data(batch: Batch) -> bytes:

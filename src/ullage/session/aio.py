@@ -23,6 +23,16 @@ from ullage.values.effects import Record, Steps
 
 __all__ = ["AsyncSession"]
 
+_LIGHT_MESSAGES = 32
+"""A history of no more messages is gone on with on the event loop itself: a thread costs more."""
+
+
+def _messages(request: Any) -> int:
+    """How many messages the longest list of a request has."""
+    values = request.values() if isinstance(request, Mapping) else ()
+    return max((len(value) for value in values if isinstance(value, list)), default=0)
+
+
 T = TypeVar("T")
 
 
@@ -69,7 +79,7 @@ class AsyncSession(SessionCore):
     async def fit(self, request: Mapping[str, Any]) -> AsyncView:
         """See `Session.fit`."""
         async with self._lock:
-            made: tuple[dict[str, Any], Sent] = await self._run(self._fit(request))
+            made: tuple[dict[str, Any], Sent] = await self._run_turn(self._fit(request), request)
             view = AsyncView(*made, session=self)
             self._handed_out(view)
             self._look_ahead()
@@ -78,13 +88,13 @@ class AsyncSession(SessionCore):
     async def settle(self, request: Mapping[str, Any]) -> None:
         """See `Session.settle`."""
         async with self._lock:
-            await self._run(self._turn(request))
+            await self._run_turn(self._settle(request), request)
             self._look_ahead()
 
     async def compact(self, request: Mapping[str, Any]) -> bool:
         """See `Session.compact`."""
         async with self._lock:
-            made: bool = await self._run(self._compact(request))
+            made: bool = await self._run_turn(self._compact(request), request)
             self._look_ahead()
             return made
 
@@ -162,6 +172,19 @@ class AsyncSession(SessionCore):
         if not is_ready(model):
             await asyncio.to_thread(make_ready, model)
         return await arun(steps, self.store, tenant, self._summaries, self._ahead)
+
+    async def _run_turn(self, steps: Steps[Any], request: Mapping[str, Any]) -> Any:
+        """A turn; one that may take longer than the loop can wait is worked out in a thread."""
+        tenant = self.settings.tenant
+        is_heavy = self._newest_size == 0 or _messages(request) > _LIGHT_MESSAGES
+        return await arun(
+            steps, self.store, tenant, self._summaries, self._ahead, is_heavy=is_heavy
+        )
+
+    @property
+    def _newest_size(self) -> int:
+        newest = self._kept.newest
+        return 0 if newest is None else newest.size
 
     def _look_ahead(self) -> None:
         """Begin the next compaction, if the view is over the softer threshold."""

@@ -90,7 +90,7 @@ class SessionCore(ABC):
             repair=repair,
             decides=what_decides(chosen),
         )
-        self._kept = Kept(state or State(), Refusals(given=limits))
+        self._kept = Kept(state or State(), Refusals(given=limits), Memo())
         self.budget = Budget(tokens=0) if budget is None else budget
         self._account = self.budget.join(agent, self.emit)
         self._summaries: Summaries | None = None
@@ -139,7 +139,7 @@ class SessionCore(ABC):
     @property
     def calls(self) -> tuple[Call, ...]:
         """Every call that was observed: its tokens, its cost, what the budget had spent then."""
-        return tuple(self._account.calls)
+        return self.budget.calls_of(self._account)
 
     @property
     def window(self) -> Window:
@@ -214,18 +214,18 @@ class SessionCore(ABC):
     def _fit(self, request: Mapping[str, Any]) -> Steps[tuple[dict[str, Any], Sent]]:
         """A view the budget allows; once that is spent, the view with the request to sum up."""
         self.budget.begin(self._account)
-        view = yield from self._turn(request)
-        if self.budget.claim(self._account, self._most):
-            return view, self._newest
+        turned = yield from self._turn(request)
+        if self.budget.claim(self._account, partial(self._most, turned.window)):
+            return turned.request, self._finish(turned)
+        self._finish(turned)
         words = self.budget.allowance.words
-        added_tokens = self._newest.window.meter.message(words)
-        view = yield from self._turn(request, added_tokens)
-        self.budget.claim_wrap_up(self._account, self._most(), added_tokens)
-        return self._newest.wire.wrap_up(view, words), self._newest
+        added_tokens = turned.window.meter.message(words)
+        turned = yield from self._turn(request, added_tokens)
+        self.budget.claim_wrap_up(self._account, self._most(turned.window), added_tokens)
+        return turned.wire.wrap_up(turned.request, words), self._finish(turned)
 
-    def _most(self) -> Claim:
-        """The most that the call of the newest view can come to."""
-        window = self.window
+    def _most(self, window: Window) -> Claim:
+        """The most that the call of a view can come to."""
         model = window.meter.model
         info = lookup(model)
         reserve = self._kept.refusals.limits(model).window_tokens - window.limit_tokens
@@ -234,28 +234,28 @@ class SessionCore(ABC):
 
     def _turn(
         self, request: Mapping[str, Any], added_tokens: int = 0, *, now: bool = False
-    ) -> Steps[dict[str, Any]]:
-        """One turn, and everything the session knows after it."""
+    ) -> Steps[Turned]:
+        """One turn. What it comes to is the session's once it is taken (`_finish`)."""
         kept = self._kept
         memo = kept.memo or Memo()
         self._kept = kept._replace(memo=None)
-        if kept.newest is not None and kept.newest.heard is None and kept.view() is not None:
+        if kept.newest is not None and not kept.newest.is_observed and kept.view() is not None:
             kept.newest.hold()
         model = request.get("model") if isinstance(request, Mapping) else None
         named = model if isinstance(model, str) and model else self.settings.model
         limits, asking = kept.refusals.next_limits(named), self._asking(named)
         settings = replace(self.settings, limits=limits, asking=asking)
-        turned = yield from turn(request, kept.state, memo, settings, added_tokens, now=now)
-        self._turned(turned, memo)
-        return turned.request
+        return (yield from turn(request, kept.state, memo, settings, added_tokens, now=now))
 
-    def _turned(self, turned: Turned, memo: Memo) -> None:
-        state = self._paid(turned.state)
-        kept = self._kept._replace(state=state, memo=memo, newest=Sent(turned))
+    def _finish(self, turned: Turned) -> Sent:
+        """Know what a turn came to from now on."""
+        state, sent = self._paid(turned.state), Sent(turned)
+        kept = self._kept._replace(state=state, memo=turned.memo, newest=sent)
         self._kept = kept.with_events(*turned.events)
         for event in turned.events:
             if event.kind == "diagnostic":
                 _say(event.why)
+        return sent
 
     def _handed_out(self, view: object) -> None:
         """Note that somebody has this view of the newest turn."""
@@ -271,8 +271,11 @@ class SessionCore(ABC):
     def _compact(self, request: Mapping[str, Any]) -> Steps[bool]:
         if self.settings.policy.on_request is None:
             raise ConfigError("policy", "it has no compaction", "Use a policy that compacts.")
-        yield from self._turn(request, now=True)
-        return any(event.kind == "compacted" for event in self._newest.events)
+        sent = self._finish((yield from self._turn(request, now=True)))
+        return any(event.kind == "compacted" for event in sent.events)
+
+    def _settle(self, request: Mapping[str, Any]) -> Steps[None]:
+        self._finish((yield from self._turn(request)))
 
     def _paid(self, state: State) -> State:
         """The state with what summaries came to since the last time."""
@@ -289,20 +292,20 @@ class SessionCore(ABC):
         if isinstance(usage, Unreadable):
             self._unreported(usage, sent)
             return
-        heard = (id_of(reply), usage)
-        if heard[0] and sent.heard == heard:
+        kept, name = self._kept, id_of(reply)
+        heard = (sent.number, name, usage) if name else None
+        if heard in kept.heard:
             return  # the very reply that was observed before (F104)
-        kept = self._kept
         self._kept = kept._replace(memo=None)  # counting works on it
         tokens, estimate = sent.tokens, sent.estimate
         state = yield from observe(usage, kept.state, sent.key, sent.model, tokens)
-        self.budget.settle(self._account, usage, sent.model, estimate)
-        sent.heard = heard
+        self.budget.settle(self._account, usage, sent.model, estimate, heard)
+        sent.is_observed = True
         if kept.memo is not None:
-            kept.memo.outdate(sent.window.transcript, (sent.key,))
+            kept.memo.outdate(sent.window.transcript, [sent.key])
         refusals = kept.refusals.reported()
         kept = self._kept._replace(state=state, memo=kept.memo, refusals=refusals)
-        self._kept = kept.with_events(*_told_of(reply, usage))
+        self._kept = kept.with_heard(heard).with_events(*_told_of(reply, usage))
 
     def _unreported(self, found: Unreadable, sent: Sent) -> None:
         """Nobody knows what a call came to: our estimate of its prompt is counted."""

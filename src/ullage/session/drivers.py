@@ -63,10 +63,17 @@ async def arun(
     tenant: str,
     summaries: Summaries | None = None,
     ahead: Ahead | None = None,
+    *,
+    is_heavy: bool = False,
 ) -> T:
-    """The same for an event loop; ``ahead`` has what was prepared beside its turns."""
+    """The same for an event loop; ``ahead`` has what was prepared beside its turns.
+
+    With ``is_heavy`` what is worked out between two effects is worked out in a thread, so that
+    the loop stays free. Cancelled, it waits for the thread.
+    """
+    move = _moved_in_thread if is_heavy else _moved
     try:
-        effect = next(steps)
+        effect = await move(steps.send, None)
         while True:
             try:
                 if isinstance(effect, Summarise):
@@ -78,13 +85,39 @@ async def arun(
                 else:
                     reply = await _do(effect, store, tenant)
             except UllageError as error:
-                effect = steps.throw(error)
+                effect = await move(steps.throw, error)
             else:
-                effect = steps.send(reply)
-    except StopIteration as stop:
-        return stop.value  # type: ignore[no-any-return]
+                effect = await move(steps.send, reply)
+    except _Ended as ended:
+        return ended.value  # type: ignore[no-any-return]
     finally:
         steps.close()
+
+
+class _Ended(Exception):
+    """The steps have come to their end; a coroutine cannot raise StopIteration."""
+
+    def __init__(self, value: Any) -> None:
+        self.value = value
+
+
+async def _moved(move: Callable[[Any], Effect], given: Any) -> Effect:
+    """The next effect."""
+    return _next(move, given)
+
+
+async def _moved_in_thread(move: Callable[[Any], Effect], given: Any) -> Effect:
+    """The next effect, worked out in a thread."""
+    from ullage.stores.threaded import in_thread  # it imports asyncio
+
+    return await in_thread(_next, move, given)
+
+
+def _next(move: Callable[[Any], Effect], given: Any) -> Effect:
+    try:
+        return move(given)
+    except StopIteration as stop:
+        raise _Ended(stop.value) from None
 
 
 async def _acted(act: Callable[[], Any]) -> Any:

@@ -15,11 +15,14 @@ from ullage.turn import State
 from ullage.turn.memo import Memo
 from ullage.values.effects import Record
 from ullage.values.events import Event
+from ullage.values.usage import Usage
 
 __all__ = ["EVENTS_KEPT", "Kept"]
 
 EVENTS_KEPT = 4_096
 """The newest events that a session still lists."""
+HEARD_KEPT = 256
+"""So many replies are known again when they are reported once more."""
 
 
 class Kept(NamedTuple):
@@ -33,6 +36,7 @@ class Kept(NamedTuple):
         events: the newest events, in order.
         refusals: what refused requests taught.
         carried: the ledger as far as the host has it (`news`).
+        heard: the newest replies that were observed: number of the view, id and usage.
         waiting: records that were taken in before those they follow.
     """
 
@@ -43,11 +47,16 @@ class Kept(NamedTuple):
     view: Callable[[], object] = lambda: None
     events: tuple[Event, ...] = ()
     carried: Ledger = Ledger()
+    heard: tuple[tuple[int, str, Usage], ...] = ()
     waiting: tuple[Record, ...] = ()
 
     def with_events(self, *events: Event) -> Kept:
         """With these events behind the others; the oldest are forgotten."""
         return self._replace(events=(*self.events, *events)[-EVENTS_KEPT:]) if events else self
+
+    def with_heard(self, heard: tuple[int, str, Usage] | None) -> Kept:
+        """With this reply among those that count no second time; the oldest are forgotten."""
+        return self._replace(heard=(*self.heard, heard)[-HEARD_KEPT:]) if heard else self
 
     def told(self) -> tuple[Kept, tuple[Record, ...]]:
         """The records that the host does not have, and the session that has told it of them."""

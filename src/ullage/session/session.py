@@ -110,7 +110,7 @@ class Session(SessionCore):
             FormatError, OverLimitError, StoreError: see `fit`.
         """
         with self._lock:
-            self._run(self._turn(request))
+            self._run(self._settle(request))
 
     def compact(self, request: Mapping[str, Any]) -> bool:
         """Compact this history now, whatever the pressure; nothing is to be sent.
@@ -167,8 +167,8 @@ class Session(SessionCore):
             ConfigError: the client is an asynchronous one; see `fit` too.
 
         Any error of the client's comes out as it is. For a type checker the reply is what
-        ``create`` returns; of overloads the first, so let ``stream=True`` go through
-        ``functools.partial``, or use the client's ``stream``.
+        ``create`` returns; of overloads the first, so use the client's ``stream`` for
+        streams.
         """
         from ullage.session.call import call
 

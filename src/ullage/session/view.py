@@ -12,6 +12,7 @@ once, in threads and tasks, of one conversation or of many: each speaks of itsel
 
 from __future__ import annotations
 
+from itertools import count
 from typing import TYPE_CHECKING, Any
 
 from ullage.history.window import Window
@@ -28,6 +29,8 @@ if TYPE_CHECKING:
     from ullage.turn import Turned
 
 __all__ = ["AsyncView", "Sent", "View"]
+
+_NUMBERS = count()
 
 
 class Sent:
@@ -46,7 +49,8 @@ class Sent:
         words: the wording of its notices.
         offers: whether the recall tools stand in it.
         events: what happened when it was made.
-        heard: the reply that was observed on it: its id and its usage; None before that.
+        number: of the view, in this process.
+        is_observed: whether a reply to it was observed.
     """
 
     def __init__(self, turned: Turned) -> None:
@@ -60,7 +64,8 @@ class Sent:
         self.words: Words = window.words
         self.offers: bool = turned.offers
         self.events: tuple[Event, ...] = turned.events
-        self.heard: tuple[str, Any] | None = None
+        self.number: int = next(_NUMBERS)
+        self.is_observed = False
         self._tokens: tuple[int, int] | None = None
 
     def hold(self) -> None:

@@ -20,7 +20,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable
-from typing import Any, Never
+from typing import Any, NamedTuple, Never
 from weakref import WeakSet
 
 from ullage.errors import BudgetExceeded, ConfigError
@@ -35,6 +35,17 @@ from ullage.values.usage import Usage
 __all__ = ["Account", "Budget"]
 
 _NOTHING = Claim()
+_LOOKED_BACK = 256
+"""Among so many of the newest calls a report is looked for that was booked before."""
+
+
+class _Booked(NamedTuple):
+    """One call as it was booked, and the sum with it; the first row has the sum before all."""
+
+    call: Call | None
+    spent: Spent
+    account: int | None
+    name: object
 
 
 class Account:
@@ -44,7 +55,6 @@ class Account:
 
     Attributes:
         agent: the name its calls are listed under.
-        calls: its calls so far.
         claim: what the call under way may come to.
         wrapped_up: whether it has been given its one wrap-up.
     """
@@ -52,7 +62,6 @@ class Account:
     def __init__(self, agent: str, tell: Callable[[Event], None]) -> None:
         self.agent = agent
         self.tell = tell
-        self.calls: list[Call] = []
         self.claim = _NOTHING
         self.wrapped_up = False
         self.is_calling = False
@@ -111,8 +120,7 @@ class Budget:
         )
         self._lock = threading.Lock()
         self._accounts: WeakSet[Account] = WeakSet()
-        self._spent = spent or Spent()
-        self._calls: list[Call] = []
+        self._booked: list[_Booked] = [_Booked(None, spent or Spent(), None, None)]
         self._has_warned = False
         self._has_reported_exceeded = False
 
@@ -137,7 +145,7 @@ class Budget:
     @property
     def spent(self) -> Spent:
         """The sum of all calls so far."""
-        return self._spent
+        return self._booked[-1].spent
 
     @property
     def reserved(self) -> Claim:
@@ -148,14 +156,21 @@ class Budget:
     @property
     def is_used_up(self) -> bool:
         """Whether what is spent has reached the allowance."""
-        spent = Claim(self._spent.tokens, self._spent.cost_usd or 0.0)
+        spent = Claim(self.spent.tokens, self.spent.cost_usd or 0.0)
         return self.allowance.used_up(spent) is not None
 
     @property
     def calls(self) -> tuple[Call, ...]:
         """Every call of every session, in the order they were reported."""
         with self._lock:
-            return tuple(self._calls)
+            return tuple(row.call for row in self._booked if row.call is not None)
+
+    def calls_of(self, account: Account) -> tuple[Call, ...]:
+        """Every call of one session, in the order they were reported."""
+        booked = tuple(self._booked)
+        return tuple(
+            row.call for row in booked if row.call is not None and row.account == id(account)
+        )
 
     def totals(self, by: By) -> dict[str, Spent]:
         """What was spent by each agent, or on each model."""
@@ -225,11 +240,24 @@ class Budget:
                 )
             )
 
-    def settle(self, account: Account, usage: Usage, model: str, estimated_tokens: int) -> None:
-        """A provider reported a call: what it claimed is given back, what it used is spent."""
+    def settle(
+        self, account: Account, usage: Usage, model: str, estimated_tokens: int, name: object = None
+    ) -> None:
+        """A provider reported a call: what it claimed is given back, what it used is spent.
+
+        Args:
+            account: who called.
+            usage: what was reported.
+            model: the model that was called.
+            estimated_tokens: what we had taken the prompt for.
+            name: tells this report from its account's others: the same one again, after an
+                interrupt, is booked once.
+        """
         with self._lock:
             self._free(account)
-            self._book(account.agent, model, usage, estimated_tokens, account)
+            known = (row.name for row in self._booked[-_LOOKED_BACK:] if row.account == id(account))
+            if name is None or name not in known:
+                self._book(account.agent, model, usage, estimated_tokens, account, name=name)
 
     def leave_unreported(self, account: Account, model: str, estimated_tokens: int) -> None:
         """A reply came without usage. If none follows, our estimate of the prompt is spent."""
@@ -282,10 +310,10 @@ class Budget:
 
     def _committed(self, account: Account) -> Claim:
         """What is spent, and what others may yet come to."""
-        others, usd = self._claimed(but=account), self._spent.cost_usd
+        others, usd = self._claimed(but=account), self.spent.cost_usd
         if usd is None and self.allowance.usd:
             raise _unpriced("a call was counted whose price is not known")
-        return Claim(self._spent.tokens + others.tokens, (usd or 0.0) + others.usd)
+        return Claim(self.spent.tokens + others.tokens, (usd or 0.0) + others.usd)
 
     def _free(self, account: Account) -> None:
         account.claim, account.is_calling, account.unreported = _NOTHING, False, None
@@ -307,9 +335,10 @@ class Budget:
         account: Account | None,
         *,
         reported: bool = True,
+        name: object = None,
     ) -> Call:
         price = cost_usd(usage, lookup(model))
-        self._spent = self._spent.plus(usage, price)
+        spent = self.spent.plus(usage, price)
         call = Call(
             agent=agent,
             model=model,
@@ -317,18 +346,18 @@ class Budget:
             cost_usd=price,
             estimated_tokens=estimated_tokens,
             reported=reported,
-            spent_tokens=self._spent.tokens,
-            spent_usd=self._spent.cost_usd,
+            spent_tokens=spent.tokens,
+            spent_usd=spent.cost_usd,
         )
-        self._calls.append(call)
+        # the one step of it: an interrupt finds the call booked whole, or not at all
+        self._booked.append(_Booked(call, spent, None if account is None else id(account), name))
         if account is not None:
-            account.calls.append(call)
             self._warn(account)
         return call
 
     def _warn(self, account: Account) -> None:
         share = self.allowance.warn_at
-        spent = Claim(self._spent.tokens, self._spent.cost_usd or 0.0)
+        spent = Claim(self.spent.tokens, self.spent.cost_usd or 0.0)
         unit = self.allowance.used_up(spent, share) if share else None
         if unit is not None and not self._has_warned:
             self._has_warned = True
@@ -342,8 +371,8 @@ class Budget:
         """The allowance in a unit, what of it is spent, and what others have claimed."""
         others = self._claimed(but=account)
         if unit == "tokens":
-            return self.allowance.tokens, self._spent.tokens, others.tokens
-        return self.allowance.usd, self._spent.cost_usd or 0.0, others.usd
+            return self.allowance.tokens, self.spent.tokens, others.tokens
+        return self.allowance.usd, self.spent.cost_usd or 0.0, others.usd
 
     def _why(self, unit: Unit, account: Account) -> str:
         allowed, spent, others = self._figures(unit, account)

@@ -28,7 +28,7 @@ from typing import Any, TypeAlias, TypeVar
 
 from ullage.errors import OverLimitError
 from ullage.history.builder import PAST, WindowBuilder
-from ullage.history.ledger import Ledger
+from ullage.history.ledger import Ledger, latest_record
 from ullage.history.transcript import Location
 from ullage.history.window import Window
 from ullage.stages.bound import left_out
@@ -38,7 +38,7 @@ from ullage.stages.stall import stall
 from ullage.turn.batches import Fitted, cuts_of, edited_from, keep
 from ullage.turn.filling import Asking, fill, for_history, refusal
 from ullage.turn.first_sight import take_in
-from ullage.turn.terms import Terms
+from ullage.turn.terms import Agreed
 from ullage.values.edits import Cut, Replace, Skipped
 from ullage.values.effects import Prepared, Summarise
 from ullage.values.events import Event
@@ -51,9 +51,8 @@ _Asks: TypeAlias = Generator[Summarise | Prepared, Any, T]
 
 def fit(
     builder: WindowBuilder,
-    ledger: Ledger,
+    agreed: Agreed,
     policy: Policy,
-    terms: Terms,
     *,
     asking: Asking | None = None,
     now: bool = False,
@@ -65,18 +64,17 @@ def fit(
 
     Args:
         builder: its window stands where the last run left it, or is new. It is moved forward.
-        ledger: everything decided and observed so far.
+        agreed: everything decided and observed so far, and on what terms it is gone on from.
         policy: the stages.
-        terms: what decides here (`ullage.turn.terms`).
         asking: who is asked for summaries, or None for nobody.
         now: run the policy's compaction at the end, whatever the pressure.
 
     Raises:
         OverLimitError: the untouchable parts alone are over the limit.
     """
-    fitted = Fitted(ledger, {}, [], [])
-    window = builder.window
+    window, ledger, terms = builder.window, agreed.ledger, agreed.terms
     transcript = window.transcript
+    fitted = Fitted(ledger, {}, list(agreed.records), [])
     settled = _settled(window, ledger)
     builder.replace_later(_replaced(window, ledger, settled))
     stops = list(transcript.boundaries(window.size)) or [len(transcript)]
@@ -96,6 +94,8 @@ def fit(
     _drop_stale(builder, policy, fitted)
     if not window.within(window.limit_tokens, surely=True):
         _refuse(window)
+    if fitted.records:
+        fitted.records.append(latest_record(transcript.chain, fitted.records))
     return fitted
 
 

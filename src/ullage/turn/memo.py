@@ -23,7 +23,7 @@ from ullage.tokens.meter import Meter
 from ullage.turn.rendering import Rendering
 from ullage.turn.request import Envelopes, Request
 from ullage.turn.terms import Terms
-from ullage.values.effects import Output
+from ullage.values.effects import Output, Record
 from ullage.values.messages import Message
 from ullage.wires import Format, Head
 from ullage.wires.repaired import Repaired
@@ -43,11 +43,21 @@ class Line:
         rendering: the edited messages as they were handed out.
         builder: its window is how far the history was walked; None: not at all.
         terms: on what terms it is shown, or None: to be worked out.
+        head: what stood around its messages last, the tools added to it, and their tokens.
         latest: what stood in the ledger as its last decision when that was last looked up;
             None: to be looked up whole.
     """
 
-    __slots__ = ("builder", "copies", "latest", "meter", "rendering", "terms", "transcript")
+    __slots__ = (
+        "builder",
+        "copies",
+        "head",
+        "latest",
+        "meter",
+        "rendering",
+        "terms",
+        "transcript",
+    )
 
     def __init__(self, transcript: Transcript, meter: Meter) -> None:
         self.meter = meter
@@ -57,6 +67,7 @@ class Line:
         self.builder: WindowBuilder | None = None
         self.terms: Terms | None = None
         self.latest: bytes | None = None
+        self.head: tuple[Head, tuple[dict[str, Any], ...], int] | None = None
 
     @property
     def window(self) -> Window | None:
@@ -69,7 +80,7 @@ class Line:
 
 
 class Memo:
-    """The lines of history last seen, the newest first, and the last envelope and its tokens.
+    """The lines of history last seen, the newest first, and the last envelope.
 
     Attributes:
         lines: lines of history.
@@ -84,7 +95,6 @@ class Memo:
         self.unknown_models: set[str] = set()
         self.repaired: tuple[Repaired, ...] = ()
         self._meters: dict[tuple[str, str], Meter] = {}
-        self._head_tokens: tuple[Meter, Head, tuple[dict[str, Any], ...], int] | None = None
 
     def meter(self, model: str, detail: str = "") -> Meter:
         """What counts for a model and a detail of media."""
@@ -100,27 +110,18 @@ class Memo:
         outputs = (output for known in self.repaired for output in known.outputs)
         return next((output for output in outputs if output.ref == ref), None)
 
-    def head_tokens(self, meter: Meter, head: Head, tools: tuple[dict[str, Any], ...]) -> int:
-        """Tokens of the head and of the tools that are added to it."""
-        last = self._head_tokens
-        if last is None or last[0] is not meter or last[1:3] != (head, tools):
-            texts = (canon.canonical_json(tool) for tool in tools)
-            schema_tokens = sum(map(meter.text, head.schemas))
-            tokens = meter.head((*head.texts, *texts)) + schema_tokens
-            last = self._head_tokens = (meter, head, tools, tokens)
-        return last[3]
-
-    def follow(self, request: Request, root: bytes) -> Line:
+    def follow(self, request: Request, tenant: str) -> Line:
         """The line that a request's history continues, brought up to date; or a new one.
 
         Args:
             request: the request.
-            root: the chain of the empty history.
+            tenant: whose conversation it is.
 
         Raises:
             FormatError: a message is not what its format says it is.
         """
         wire, raws, leading = request.wire, request.history, request.envelope.head.leading
+        root = canon.root(wire.name, tenant)
         meter = self.meter(request.envelope.model, request.envelope.detail)
         best, best_shared, anew = None, 0, dict[int, Message]()
         for line in self.lines:
@@ -141,18 +142,20 @@ class Memo:
         _append(line, raws, leading, wire)
         return line
 
-    def keep(self, line: Line) -> None:
-        """Remember a line as the newest."""
+    def keep(self, line: Line, decided: Sequence[Record]) -> None:
+        """Remember a line as the newest, and what was decided in it."""
         if not self.lines or self.lines[0] is not line:
             others = [other for other in self.lines if other is not line]
             self.lines = [line, *others][:LINES]
+        if decided:
+            line.latest = None
+            self.outdate(line.transcript, [record.key for record in decided])
 
-    def outdate(self, transcript: Transcript, keys: Iterable[bytes]) -> None:
+    def outdate(self, transcript: Transcript, keys: Sequence[bytes]) -> None:
         """Have the other lines that hold these keys walked anew: the ledger has more there now."""
-        wanted = tuple(keys)
         for line in self.lines:
             find = line.transcript.find
-            if line.transcript is not transcript and any(find(key) is not None for key in wanted):
+            if line.transcript is not transcript and any(find(key) is not None for key in keys):
                 line.begin_again()
 
 

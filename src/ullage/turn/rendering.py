@@ -9,7 +9,7 @@ is kept too: a message that was written into is not handed out again.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from msgspec import Struct
 
@@ -18,7 +18,11 @@ from ullage.history.snapshots import snapshot
 from ullage.values.messages import ToolResult
 from ullage.wires import Change, Format
 
-__all__ = ["Rendering", "layout"]
+if TYPE_CHECKING:
+    from ullage.turn.memo import Line
+    from ullage.turn.request import Request
+
+__all__ = ["Rendering", "layout", "render"]
 
 
 class _Rendered(Struct, frozen=True, gc=False):
@@ -89,6 +93,22 @@ class Rendering:
             ]
             messages[leading:] = laid
         return messages
+
+
+def render(
+    asked: Request, line: Line, window: ShownHistory, tools: Sequence[dict[str, Any]]
+) -> dict[str, Any]:
+    """The view as a request: untouched messages are the caller's own objects.
+
+    Args:
+        asked: the request as it was read.
+        line: its line of history.
+        window: the history with its edits in their places.
+        tools: definitions to stand behind the request's own.
+    """
+    leading = asked.envelope.head.leading
+    messages = line.rendering.messages(asked.history, line.copies, leading, window, asked.wire)
+    return asked.wire.compose(asked.raw, messages, tools)
 
 
 def layout(view: ShownHistory) -> list[int | str]:

@@ -67,10 +67,6 @@ class Request(Struct, frozen=True):
     history: Sequence[Any]
     envelope: Envelope
 
-    def rendered(self, messages: list[Any], tools: Sequence[dict[str, Any]] = ()) -> dict[str, Any]:
-        """A new request with these messages, and these tools behind its own."""
-        return self.wire.compose(self.raw, messages, tools)
-
 
 class Envelopes:
     """The envelope read last, and what it was read from."""

@@ -26,7 +26,7 @@ from msgspec.structs import replace
 
 from ullage.errors import ConfigError
 from ullage.history import canon
-from ullage.history.ledger import Ledger, Opened
+from ullage.history.ledger import Ledger, Opened, latest_key
 from ullage.history.transcript import Transcript
 from ullage.stages.policy import Policy, fingerprint
 from ullage.values.effects import Find, Record, Steps
@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from ullage.turn.memo import Line
     from ullage.turn.request import Request
 
-__all__ = ["Agreed", "Terms", "agree", "latest_record", "look_up", "what_decides"]
+__all__ = ["Agreed", "Terms", "agree", "look_up", "what_decides"]
 
 _CLASH_PREFIX = "ullage_"
 _OURS = "ullage."
@@ -88,24 +88,13 @@ def _is_ours(policy: Policy) -> bool:
 # ── what is new in the ledger ────────────────────────────────────────────────────────────
 
 
-def _latest_key(transcript: Transcript) -> bytes:
-    """The key of the record that names the last decision of this conversation."""
-    return canon.extend(transcript.chain[min(1, len(transcript))], b"latest")
-
-
-def latest_record(transcript: Transcript, records: Sequence[Record]) -> Record:
-    """The record that tells others of what is decided with these."""
-    data = canon.extend(b"", b"".join(record.key + record.data for record in records))
-    return Record(_latest_key(transcript), "latest", 0, data)
-
-
 def look_up(line: Line, ledger: Ledger) -> Steps[Ledger]:
     """The ledger with what the store holds for a line of history; at every turn.
 
     Where something was decided behind what is already walked, the line is walked anew.
     """
     transcript, window = line.transcript, line.window
-    pointer = _latest_key(transcript)
+    pointer = latest_key(transcript.chain)
     walked = 0 if window is None else transcript.decision_index(window.size)
     whole = window is None or line.latest is None
     start = 1 if whole else max(walked, 1)

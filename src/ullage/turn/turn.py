@@ -26,19 +26,19 @@ from ullage.history.window import Window
 from ullage.spend.cost import cost_usd
 from ullage.stages.policy import Policy
 from ullage.tokens.catalog import lookup
-from ullage.turn.batches import Fitted
 from ullage.turn.engine import fit
 from ullage.turn.filling import Asking
 from ullage.turn.memo import Line, Memo
+from ullage.turn.rendering import render
 from ullage.turn.request import Request, read
-from ullage.turn.terms import Agreed, agree, latest_record, look_up
+from ullage.turn.terms import Agreed, agree, look_up
 from ullage.values.effects import Commit, Output, Record, Steps
 from ullage.values.events import Event
 from ullage.values.limits import Limits
 from ullage.values.notices import Words
 from ullage.values.toolset import Toolset
 from ullage.values.usage import Usage
-from ullage.wires import Format, format_of
+from ullage.wires import Format, Head, format_of
 from ullage.wires.repaired import Repaired, news, remember
 
 __all__ = ["Settings", "State", "Turned", "observe", "recall_tools", "turn", "wire_of"]
@@ -92,6 +92,7 @@ class Turned(Struct, frozen=True):
         window: the window behind the request.
         wire: the format of the request.
         offers: whether the recall tools stand in it.
+        memo: what is remembered for speed, brought up to date.
     """
 
     request: dict[str, Any]
@@ -100,6 +101,7 @@ class Turned(Struct, frozen=True):
     window: Window
     wire: Format
     offers: bool
+    memo: Memo
 
 
 def turn(
@@ -130,30 +132,27 @@ def turn(
     wire = wire_of(state, settings)
     asked = read(request, settings.model, wire, memo.envelopes)
     asked, repaired, fresh = _repaired(asked, memo, settings)
-    line = memo.follow(asked, canon.root(asked.wire.name, settings.tenant))
+    line = memo.follow(asked, settings.tenant)
     ledger, lost = state.ledger, tuple[Record, ...]()
     while True:
-        ledger = yield from look_up(line, ledger.with_records(lost))
+        ledger = yield from look_up(line, ledger.with_records(lost) if lost else ledger)
         agreed = _agree(line, ledger, asked, state, settings)
         builder, events, tools = _open_window(line, agreed, asked, settings, memo, added_tokens)
-        fitted = yield from fit(
-            builder, agreed.ledger, settings.policy, agreed.terms, asking=settings.asking, now=now
-        )
-        records = _records(line, (*agreed.records, *fitted.records))
-        lost = yield from _keep(fitted, records, fresh.outputs, ledger)
+        fitted = yield from fit(builder, agreed, settings.policy, asking=settings.asking, now=now)
+        outputs = (*fresh.outputs, *fitted.outputs.values())
+        lost = yield from _commit(outputs, tuple(fitted.records), ledger)
         if not lost:
             break
         line.begin_again()
-    memo.keep(line)
-    memo.repaired = remember(repaired, memo.repaired)
-    memo.outdate(line.transcript, (record.key for record in fitted.records))
-    line.latest = None if records else line.latest
+    memo.keep(line, fitted.records)
+    if settings.repair:
+        memo.repaired = remember(repaired, memo.repaired)
     state = replace(state, format=asked.wire.name, opened=agreed.terms.opened, ledger=fitted.ledger)
     told = (*fresh.events, *agreed.events, *events, *fitted.events)
     window = builder.window
-    rendered = _render(asked, line, window, tools)
+    rendered = render(asked, line, window, tools)
     offers = _offers(asked, window.words, tools, settings)
-    return Turned(rendered, state, told, window, asked.wire, offers)
+    return Turned(rendered, state, told, window, asked.wire, offers, memo)
 
 
 def wire_of(state: State, settings: Settings) -> Format | None:
@@ -216,7 +215,7 @@ def _open_window(
     builder.limit(
         limits.prompt_tokens(envelope.head.asked_output_tokens),
         limits.window_tokens,
-        memo.head_tokens(line.meter, envelope.head, tools) + added_tokens,
+        _head_tokens(line, envelope.head, tools) + added_tokens,
         (*envelope.head.texts, *envelope.head.schemas),
     )
     builder.reason(envelope.reasoning, thinks_first=envelope.thinks_first)
@@ -248,20 +247,23 @@ def _assumed(model: str, rule: Literal["warn", "error"] | int, cautious_tokens: 
     return cautious_tokens if rule == "warn" else rule
 
 
-def _records(line: Line, decided: tuple[Record, ...]) -> tuple[Record, ...]:
-    """What is to be kept, with the record that tells other sessions of it."""
-    return (*decided, latest_record(line.transcript, decided)) if decided else ()
+def _head_tokens(line: Line, head: Head, tools: Tools) -> int:
+    """Tokens of the head and of the tools that are added to it; counted when they change."""
+    if line.head is None or line.head[:2] != (head, tools):
+        meter, texts = line.meter, map(canon.canonical_json, tools)
+        schema_tokens = sum(map(meter.text, head.schemas))
+        line.head = (head, tools, meter.head((*head.texts, *texts)) + schema_tokens)
+    return line.head[2]
 
 
-def _keep(
-    fitted: Fitted, records: tuple[Record, ...], repaired: tuple[Output, ...], ledger: Ledger
+def _commit(
+    outputs: tuple[Output, ...], records: tuple[Record, ...], ledger: Ledger
 ) -> Steps[tuple[Record, ...]]:
-    """Commit what was set aside and decided; returns the records that stand in our place.
+    """Keep what was set aside and decided; returns the records that stand in our place.
 
     One that cannot be read (a newer version wrote it) decides nothing here: what we decided is
     shown all the same, and its record is left out. Else it would be decided again for ever.
     """
-    outputs = (*repaired, *fitted.outputs.values())
     if not outputs and not records:
         return ()
     lost: tuple[Record, ...] = yield Commit(outputs, records)
@@ -270,13 +272,6 @@ def _keep(
         ours = tuple(record for record in records if record.place not in theirs)
         lost = yield Commit(outputs, ours)
     return lost
-
-
-def _render(asked: Request, line: Line, window: Window, tools: Tools) -> dict[str, Any]:
-    """The view as a request: untouched messages are the caller's own objects."""
-    leading = asked.envelope.head.leading
-    messages = line.rendering.messages(asked.history, line.copies, leading, window, asked.wire)
-    return asked.rendered(messages, tools)
 
 
 def _added_tools(asked: Request, words: Words) -> Tools:

@@ -1,0 +1,150 @@
+"""An interrupt at any line: the session is as before the call, or as after it.
+
+A trace function raises KeyboardInterrupt at the first visit of each line that a call runs in the
+files that hold state. Then the agent goes on, and must send what an undisturbed one sends.
+"""
+
+import linecache
+import sys
+from pathlib import Path
+
+import pytest
+
+import ullage
+from tests import histories
+from tests.histories import Call, Turn
+from ullage import Budget, Limits, Session
+
+SRC = Path(ullage.__file__).parent
+ROOMS = ("session", "turn", "history", "spend")
+STORES = ("stores/memory.py",)
+MODEL = "claude-sonnet-4-5"
+
+
+def watched():
+    files = [file for room in ROOMS for file in (SRC / room).rglob("*.py")]
+    return frozenset(map(str, [*files, *(SRC / name for name in STORES)]))
+
+
+WATCHED = watched()
+
+
+def conversation():
+    calls = [Call("bash", f"{n}.py", f"result {n} of this\n" * 260) for n in range(9)]
+    messages = histories.wire("anthropic", [Turn(said="Let me look.", calls=(c,)) for c in calls])
+    replies = [n for n, message in enumerate(messages) if message["role"] == "assistant"]
+    return messages, [*replies, len(messages)]
+
+
+MESSAGES, LENGTHS = conversation()
+AT = 6
+"""The turn that is interrupted: a batch is made in it."""
+
+
+def request(turn):
+    return histories.request("anthropic", MESSAGES[: LENGTHS[turn]])
+
+
+def reply(turn):
+    usage = {"input_tokens": 2_000 + 100 * turn, "output_tokens": 10}
+    return {"id": f"msg_{turn}", "type": "message", "content": [], "usage": usage}
+
+
+def started():
+    session = Session(
+        MODEL,
+        limits=Limits(window_tokens=6_000),
+        format="anthropic",
+        recall=True,
+        budget=Budget(tokens=10**9),
+    )
+    for turn in range(AT):
+        session.fit(request(turn)).observe(reply(turn))
+    return session
+
+
+class Interrupter:
+    """Raises at the first visit of one line, or lists the lines that are visited."""
+
+    def __init__(self, at=None):
+        self.at, self.seen, self.done = at, {}, False
+
+    def __call__(self, frame, event, argument):
+        return self.line if frame.f_code.co_filename in WATCHED else None
+
+    def line(self, frame, event, argument):
+        place = (frame.f_code.co_filename, frame.f_lineno)
+        if event == "line" and not _opens_lock(*place):
+            self.seen.setdefault(place, None)
+            if place == self.at and not self.done:
+                self.done = True
+                raise KeyboardInterrupt
+        return self.line
+
+
+def _opens_lock(file, number):
+    """Between a with block and its end no signal is handled, but a trace function may raise."""
+    return linecache.getline(file, number).lstrip().startswith("with ")
+
+
+def run(act, at=None):
+    interrupter = Interrupter(at)
+    sys.settrace(interrupter)
+    try:
+        act()
+    except KeyboardInterrupt:
+        pass
+    finally:
+        sys.settrace(None)
+    return interrupter
+
+
+def known(session):
+    return session.state, session.events, session.budget.spent
+
+
+ACTS = {
+    "fit": lambda session: session.fit(request(AT)),
+    "observe": lambda session: session.observe(reply(AT - 1)),
+    "compact": lambda session: session.compact(request(AT)),
+}
+
+
+def prepared(act):
+    """A session just before the call that is to be interrupted."""
+    session = started()
+    if act == "observe":
+        session.fit(request(AT - 1))
+    return session
+
+
+def gone_on(session, act):
+    """What the agent sends from the interrupted call on, and what it all came to."""
+    if act != "fit":
+        ACTS[act](session)
+    views = []
+    for turn in range(AT, len(LENGTHS)):
+        view = session.fit(request(turn))
+        view.observe(reply(turn))
+        views.append(dict(view))
+    return views, session.usage, session.budget.spent
+
+
+@pytest.mark.parametrize("act", ACTS)
+def test_an_interrupt_at_any_line_leaves_the_session_as_before_or_as_after(act):
+    session = prepared(act)
+    lines = list(run(lambda: ACTS[act](session)).seen)
+    wanted = gone_on(prepared(act), act)
+    assert len(lines) > 100
+    for at in lines:
+        session = prepared(act)
+        before = known(session)
+        interrupter = run(lambda session=session: ACTS[act](session), at)
+        if not interrupter.done:
+            continue  # what was remembered by the process had it pass by
+        place = f"{Path(at[0]).name}:{at[1]}"
+        after = prepared(act)
+        ACTS[act](after)
+        both = zip(known(session), before, known(after), strict=True)
+        assert all(now in (old, new) for now, old, new in both), place
+        assert gone_on(session, act) == wanted, place

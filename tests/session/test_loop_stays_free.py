@@ -1,0 +1,60 @@
+"""An event loop is not held up by a long history: its turn is worked out in a thread."""
+
+import asyncio
+import threading
+
+import pytest
+from msgspec.structs import replace
+
+from tests import histories
+from tests.histories import Call, Turn
+from ullage import AsyncSession, Limits
+from ullage.stages.default import DEFAULT
+
+
+def conversation(turns):
+    calls = [Call("read_file", f"{n}.py", f"line {n}\n" * 200) for n in range(turns)]
+    messages = histories.wire("openai-chat", [Turn(calls=(call,)) for call in calls])
+    return histories.request("openai-chat", messages)
+
+
+@pytest.mark.parametrize(("turns", "in_thread"), [(2, False), (60, True)])
+def test_a_long_history_is_worked_out_beside_the_loop(turns, in_thread):
+    seen = []
+
+    def look(window, /):
+        seen.append(threading.get_ident())
+        return ()
+
+    policy = replace(DEFAULT, name="looks-1", under_pressure=(look,))
+
+    async def twice():
+        session = AsyncSession("claude-sonnet-4-5", policy=policy, format="openai-chat")
+        await session.fit(conversation(turns))
+        seen.clear()
+        await session.fit(conversation(turns))
+        return threading.get_ident()
+
+    loop = asyncio.run(twice())
+    assert seen
+    assert all((ident != loop) is in_thread for ident in seen)
+
+
+def test_a_cancelled_fit_leaves_the_session_as_it_was_or_as_it_would_be():
+    """Cancelled while the thread works: the next view is the one there would have been."""
+    request = conversation(60)
+    limits = Limits(window_tokens=12_000)
+
+    async def cancelled():
+        session = AsyncSession("gpt-4.1", limits=limits)
+        task = asyncio.create_task(session.fit(request))
+        await asyncio.sleep(0.005)
+        task.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await task
+        return await session.fit(request)
+
+    async def whole():
+        return await AsyncSession("gpt-4.1", limits=limits).fit(request)
+
+    assert asyncio.run(cancelled()) == asyncio.run(whole())
