@@ -13,6 +13,7 @@ from tests import histories
 from ullage import AsyncSession, Limits, MemoryStore, Session, Usage
 from ullage.replay import reading
 from ullage.stores.threaded import Threaded
+from ullage.turn.rendering import layout
 from ullage.wires import FORMATS
 from ullage.wires.rules.checker import problems_of
 
@@ -238,9 +239,11 @@ class World:
     def hands_back_the_callers_own(self, request, view):
         window, raws, shown = self.session.window, request["messages"], view["messages"]
         leading = len(raws) - len(window.transcript)
-        start, stop = [at + leading for at in window.span[:2]] if window.span else [len(raws)] * 2
-        kept = [*range(start), *range(stop, len(raws))]
-        views = [*shown[:start], *shown[start + 1 if window.span else start :]]
+        kept, views = list(range(leading)), shown[:leading]
+        for each, message in zip(layout(window), shown[leading:], strict=True):
+            if not isinstance(each, str):
+                kept.append(each + leading)
+                views.append(message)
         assert len(kept) == len(views)
         for index, message in zip(kept, views, strict=True):
             if index - leading not in window.changed:

@@ -432,7 +432,7 @@ def _emergencies(material: Material, name: str, store: Store) -> Figure:
         session.fit(request("openai-chat", history))
         longer = grown("openai-chat", history, number, material.source[:39_000])
         times += fit_times(session, [request("openai-chat", longer)])
-        kept = len(longer) - (session.window.span or (0, 0))[1]
+        kept = len(longer) - (session.window.summaries[-1].stop if session.window.summaries else 0)
     what = f"emergency: all but the last {kept} messages condensed, {name}"
     return of_times(_DECIDING, what, times)
 

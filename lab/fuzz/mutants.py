@@ -17,8 +17,8 @@ from msgspec.structs import replace
 from lab.fuzz.histories import FORMATS, case
 from lab.fuzz.stages import policy_of
 from lab.fuzz.trial import try_case
-from ullage.history import canon, shown, transcript, window
-from ullage.turn import engine
+from ullage.history import builder, canon, shown, transcript, window
+from ullage.turn import engine, rendering
 from ullage.values import notices
 from ullage.values.messages import Reasoning
 from ullage.wires.anthropic import format as anthropic
@@ -54,6 +54,11 @@ class Mutant(Struct, frozen=True):
     attribute: str
     changed: Changed
     formats: tuple[str, ...] = FORMATS
+
+
+def _whole(_: Any) -> Any:
+    """Every message, and no summary."""
+    return lambda view: list(range(view.size))
 
 
 def _always(value: Any) -> Changed:
@@ -206,14 +211,14 @@ MUTANTS: tuple[Mutant, ...] = (
     Mutant("reasoning is free", anthropic.Anthropic, "reasoning", _always("free"), _A),
     Mutant("bound reasoning stays", engine, "left_out", _always([]), _A),
     Mutant("no bound reasoning is seen", shown.ShownHistory, "bound_reasoning", _always(False), _A),
-    Mutant("what another model left stays", engine, "_settle", _always(None), _A),
+    Mutant("what another model left stays", engine, "_drop_stale", _always(None), _A),
     Mutant("the newest thinking goes alone", engine, "left_out", _from_the_edit, _A),
     Mutant("an open turn's thinking may go", engine, "is_frozen", _always(False), _A),
     Mutant("a manual turn may be parted", window.Window, "may_go_on", _always(True), _A),
     Mutant("left out reasoning is shown", anthropic.Anthropic, "edit", _loud, _A),
     Mutant("nothing in place of reasoning", anthropic.Anthropic, "edit", _hollow, _A),
     # the window and the engine
-    Mutant("condensed messages are visible", shown.ShownHistory, "hidden", _always(False)),
+    Mutant("summarised messages are visible", rendering, "layout", _whole),
     Mutant("an edit fits any text", shown, "_is_of", _always(True)),
     Mutant("everything fits", window.Window, "within", _always(True)),
     Mutant("nothing is settled", engine, "_settled", _always(0)),
@@ -223,7 +228,11 @@ MUTANTS: tuple[Mutant, ...] = (
     Mutant("a run begins one message early", emergency, "reach", _split),
     Mutant("a compaction may go", transcript.Transcript, "compaction", _always(None), (*_A, *_R)),
     Mutant(
-        "what the provider reads no more is counted", window.Window, "_unread", _always(None), _A
+        "what the provider reads no more is counted",
+        builder.WindowBuilder,
+        "_unread",
+        _always(None),
+        _A,
     ),
     Mutant("the index is empty", emergency, "index_of", _bare_index),
     Mutant("no notice names what reads on", notices.Words, "read_on", _always("")),

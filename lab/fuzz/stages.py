@@ -17,6 +17,7 @@ from ullage.stages.default import DEFAULT
 from ullage.stages.emergency import Room, condense, cut_to, emergency, reach
 from ullage.stages.placeholders import placeholder
 from ullage.stages.policy import Policy
+from ullage.stages.ranges import summarised
 from ullage.stages.shorten import shorten
 from ullage.values.edits import Cut, Replace
 from ullage.values.messages import Text, ToolCall
@@ -120,7 +121,7 @@ def condense_any(window: Window, /, *, seed: int) -> Sequence[Cut]:
         return ()
     from_, to, room_chars = random.random(), random.random(), random.choice((600, 2_000))
     transcript, size = window.transcript, window.size
-    old = window.open_span
+    old = summarised(window)
     least, end = reach(window)
     begins = [old[0]] if old else [i for i in range(least, size) if transcript.seam(i)]
     if not begins:

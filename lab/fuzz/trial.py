@@ -172,7 +172,7 @@ class _Trial:
             self._wrong("a view is over the limit", length)
         if shown[0] != case.messages[0]:
             self._wrong("the first user message is not as it was", length)
-        if window.span is not None:
+        if window.summaries:
             self._parted(window, length)
         if "manual thinking" in case.features and "reasoning" in kinds and not case.repair:
             self._frozen(case.messages[:length], length)
@@ -215,7 +215,8 @@ class _Trial:
 
     def _parted(self, window: Window, length: int) -> None:
         """A run that was condensed does not begin within a reply."""
-        start, messages = window.span[0] if window.span else 0, window.transcript.messages
+        messages = window.transcript.messages
+        start = window.summaries[0].start if window.summaries else 0
         if messages[start].role == messages[start - 1].role == "assistant":
             self._wrong("a reply is parted", length)
 

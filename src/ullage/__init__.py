@@ -44,7 +44,6 @@ __all__ = [
     "Replace",
     "Session",
     "Sessions",
-    "Span",
     "Spent",
     "SpillNotFound",
     "SqliteStore",
@@ -52,6 +51,7 @@ __all__ = [
     "State",
     "Store",
     "StoreError",
+    "Summary",
     "SummaryError",
     "ToolOutputRef",
     "ToolSpec",
@@ -101,7 +101,7 @@ if TYPE_CHECKING:
     from ullage.stores.memory import MemoryStore
     from ullage.stores.sqlite import SqliteStore
     from ullage.turn.turn import State
-    from ullage.values.edits import Address, Batch, Cut, Edit, Replace, Span
+    from ullage.values.edits import Address, Batch, Cut, Edit, Replace, Summary
     from ullage.values.effects import Output, Record
     from ullage.values.events import Event
     from ullage.values.limits import Limits
@@ -134,7 +134,7 @@ else:
             "ullage.stores.memory": "MemoryStore",
             "ullage.stores.sqlite": "SqliteStore",
             "ullage.turn.turn": "State",
-            "ullage.values.edits": "Address Batch Cut Edit Replace Span",
+            "ullage.values.edits": "Address Batch Cut Edit Replace Summary",
             "ullage.values.effects": "Output Record",
             "ullage.values.events": "Event",
             "ullage.values.limits": "Limits",

@@ -1,7 +1,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ullage import Address, Batch, Record, Replace, Span
+from ullage import Address, Batch, Record, Replace, Summary
 from ullage.history.ledger import Entry, Ledger, Observed, Opened
 
 keys = st.binary(min_size=16, max_size=16)
@@ -18,7 +18,7 @@ edits = st.one_of(
     st.builds(
         Replace, places, texts, texts, st.sampled_from(("truncated", "pruned", "cut")), texts
     ),
-    st.builds(Span, keys, keys, texts, texts, texts),
+    st.builds(Summary, keys, keys, texts, texts, texts),
 )
 batches = st.builds(Batch, texts, texts, st.lists(edits, max_size=4).map(tuple), counts, counts)
 observed = st.builds(Observed, counts, counts)

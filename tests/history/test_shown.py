@@ -5,21 +5,23 @@ from hypothesis import strategies as st
 
 from tests import histories
 from tests.history.test_transcript import transcript_of
-from tests.history.test_window import history
+from tests.history.test_window import METER, builder_of, history
 from ullage import Limits, Session
+from ullage.history.builder import WindowBuilder
 from ullage.history.shown import ShownHistory
+from ullage.values.notices import Words
 
 
 def view_of(messages, format="openai-chat"):
-    view = ShownHistory(transcript_of(messages, format))
-    view.extend(len(messages))
-    return view
+    return builder_of(messages, format).window
 
 
 def test_the_fresh_ones_are_those_new_at_this_boundary():
-    view = ShownHistory(transcript_of(history("one", "two"), "openai-chat"))
-    view.extend(1)
-    view.extend(3)
+    builder = WindowBuilder(transcript_of(history("one", "two"), "openai-chat"), METER, Words())
+    view = builder.window
+    builder.extend(1)
+    builder.extend(3)
+    assert isinstance(view, ShownHistory)
     assert (view.fresh, view.size) == (1, 3)
     assert list(view.results(view.fresh, view.size)) == [(2, 0, 0)]
     assert view.tool_of((2, 0, 0)) == "bash"

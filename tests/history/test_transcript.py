@@ -3,6 +3,7 @@ from hypothesis import strategies as st
 
 from tests import histories
 from ullage.history import canon
+from ullage.history.measures import Measure
 from ullage.history.transcript import Transcript, leaves_of
 from ullage.values.edits import Address
 from ullage.wires import FORMATS
@@ -128,7 +129,7 @@ def test_the_beginning_of_a_transcript_is_as_if_nothing_more_had_come(format, tu
         for index, message in enumerate(transcript.messages):
             for number, item, _ in leaves_of(message):
                 transcript.output((index, number, item))
-            transcript.once(lambda _, index: index, 0)
+            transcript.once(Measure("test.index", lambda _, index: index), 0)
     before = repr(sorted(vars(whole).items(), key=lambda item: item[0]))
     cut = whole.upto(at)
     assert worked_out(cut) == worked_out(alone)

@@ -1,23 +1,39 @@
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec.structs import force_setattr
 
 from tests import histories
 from tests.history.test_transcript import transcript_of
-from ullage import Address, Replace, Session, Span
+from ullage import Address, ConfigError, Replace, Session, Summary
+from ullage.history.builder import WindowBuilder
 from ullage.history.canon import ref_of
+from ullage.history.measures import TABLES, Measure
 from ullage.history.transcript import leaves_of
 from ullage.history.window import Window
 from ullage.tokens.meter import Meter
+from ullage.turn.rendering import layout
 from ullage.values.notices import Words
 
 METER = Meter("gpt-4.1")
 
 
 def window_of(messages, format="openai-chat"):
-    window = Window(transcript_of(messages, format), METER, Words())
-    window.limit_tokens = 10_000
-    window.extend(len(window.transcript))
+    return builder_of(messages, format).window
+
+
+def set_to(window, **values):
+    """A window with these figures: what only a builder may write."""
+    for name, value in values.items():
+        force_setattr(window, name, value)
     return window
+
+
+def builder_of(messages, format="openai-chat"):
+    builder = WindowBuilder(transcript_of(messages, format), METER, Words())
+    builder.limit(10_000, 10_000)
+    builder.extend(len(messages))
+    return builder
 
 
 def history(*outputs):
@@ -47,9 +63,10 @@ def test_the_sum_is_the_sum_of_its_messages_and_never_over_the_bound(format, tur
 
 
 def test_an_edit_says_what_its_place_held_and_holds_and_the_sum_follows():
-    window = window_of(history("tide " * 400, "ebb " * 300))
+    builder = builder_of(history("tide " * 400, "ebb " * 300))
+    window = builder.window
     before = window.tokens
-    was, now = window.apply(replace(window, 2, "gone"))
+    was, now = builder.apply(replace(window, 2, "gone"))
     assert was > 300
     assert now < 5
     assert window.tokens == before - was + now
@@ -58,32 +75,35 @@ def test_an_edit_says_what_its_place_held_and_holds_and_the_sum_follows():
 
 
 def test_a_later_edit_wins_over_an_earlier_one():
-    window = window_of(history("tide " * 400))
-    window.apply(replace(window, 2, "a part of it", "truncated"))
+    builder = builder_of(history("tide " * 400))
+    window = builder.window
+    builder.apply(replace(window, 2, "a part of it", "truncated"))
     part = window.tokens
-    window.apply(replace(window, 2, "-"))
+    builder.apply(replace(window, 2, "-"))
     assert window.changed == {2: [(0, 0, "-")]}
     assert window.tokens < part
 
 
 def test_an_edit_is_void_where_the_history_no_longer_holds_what_it_replaces():
-    window = window_of(history("tide " * 400))
+    builder = builder_of(history("tide " * 400))
+    window = builder.window
     before = window.tokens
     other = Replace(Address("result", "call_0", 0), ref_of("something else"), "x", "pruned", "so")
     missing = Replace(Address("result", "call_9", 0), ref_of("tide " * 400), "x", "pruned", "so")
-    span = Span(bytes(16), bytes(16), "an account", "r" * 16, "so")
-    assert [window.apply(edit) for edit in (other, missing, span)] == [None, None, None]
+    span = Summary(bytes(16), bytes(16), "an account", "r" * 16, "so")
+    assert [builder.apply(edit) for edit in (other, missing, span)] == [None, None, None]
     assert window.tokens == before
     assert window.changed == {}
 
 
 def test_a_span_hides_its_messages_and_a_wider_one_takes_its_place():
-    window = window_of(history("tide " * 400, "ebb " * 400, "flow " * 400))
+    builder = builder_of(history("tide " * 400, "ebb " * 400, "flow " * 400))
+    window = builder.window
     chain, whole = window.transcript.chain, window.tokens
-    was, now = window.apply(Span(chain[1], chain[3], "an account", "r" * 16, "so"))
+    was, now = builder.apply(Summary(chain[1], chain[3], "an account", "r" * 16, "so"))
     assert (was, now) == (whole, window.tokens)
     assert [window.hidden(index) for index in range(7)] == [0, 1, 1, 0, 0, 0, 0]
-    window.apply(Span(chain[1], chain[5], "an account", "r" * 16, "so"))
+    builder.apply(Summary(chain[1], chain[5], "an account", "r" * 16, "so"))
     assert sum(window.hidden(index) for index in range(7)) == 4
     kept = sum(window.message_tokens(index) for index in (0, 5, 6))
     assert window.tokens == kept + METER.message("an account")
@@ -93,6 +113,113 @@ def test_every_leaf_has_a_count():
     window = window_of(history("tide", ""))
     for index, message in enumerate(window.transcript.messages):
         assert len(window.leaf_counts(index)) == len(list(leaves_of(message)))
+
+
+@pytest.mark.parametrize("name", ["limit_tokens", "size", "summaries", "anything"])
+def test_a_stage_cannot_write_to_the_window(name):
+    window = window_of(history("tide"))
+    assert isinstance(window, Window)
+    with pytest.raises(AttributeError, match=f"'{name}' of a Window cannot be written.*return"):
+        setattr(window, name, 1)
+    with pytest.raises(AttributeError, match="cannot be written"):
+        delattr(window, name)
+    assert not any(hasattr(window, writer) for writer in ("extend", "apply", "refresh"))
+
+
+def result_chars(window, index, *, least=0):
+    return max(sum(len(part.text) for part in results_in(window, index)), least)
+
+
+def results_in(window, index):
+    leaves = leaves_of(window.transcript.messages[index])
+    return [leaf for _, _, leaf in leaves if hasattr(leaf, "text")]
+
+
+def test_a_measure_made_anew_finds_its_table_and_another_setting_has_its_own():
+    window, asked = window_of(history("tide", "ebb")), []
+
+    def chars(window, index, *, least):
+        asked.append(index)
+        return result_chars(window, index, least=least)
+
+    totals = [window.total(Measure("test.chars", chars, least=0)) for _ in range(3)]
+    assert totals == [len("Go.tideebb")] * 3
+    assert asked == list(range(window.size))
+    assert window.total(Measure("test.chars", chars, least=5)) == 5 * window.size
+    assert Measure("a", chars, least=1) == Measure("a", result_chars, least=1)
+    assert Measure("a", chars, least=1) != Measure("a", chars, least=2)
+
+
+def test_a_plain_function_is_no_measure_and_the_error_says_what_to_do():
+    window = window_of(history("tide"))
+    with pytest.raises(ConfigError, match=r"result_chars is a plain function.*Measure"):
+        window.total(result_chars)
+    with pytest.raises(ConfigError, match="Measure"):
+        window.settled_to(1, lambda window, index: True)
+    with pytest.raises(ConfigError, match="Measure"):
+        window.transcript.once(lambda transcript, index: 1, 0)
+
+
+def test_what_is_kept_of_measures_is_bounded():
+    window = window_of(history("tide", "ebb"))
+    for number in range(3 * TABLES):
+        assert window.total(Measure("test.chars", result_chars, least=number)) >= 0
+        assert (
+            window.transcript.once(Measure("test.n", lambda of, index, n: n, n=number), 0) == number
+        )
+    assert len(window._tallies) == len(window.transcript._made) == TABLES
+
+
+def test_what_a_summary_hides_adds_nothing_to_a_total():
+    builder = builder_of(history("tide", "ebb"))
+    chain = builder.window.transcript.chain
+    builder.apply(Summary(chain[1], chain[3], "a summary", "r" * 16, "so"))
+    assert builder.window.total(Measure("test.chars", result_chars)) == len("Go.ebb")
+
+
+RANGES = st.lists(st.tuples(st.integers(0, 8), st.integers(0, 8)), min_size=1, max_size=6)
+
+
+@given(RANGES)
+def test_several_summaries_each_stand_for_a_range_of_their_own(ranges):
+    """A new one may cover older ones whole; one that would cut another in two is void."""
+    messages = history(*(f"output {n} " * 40 for n in range(4)))
+    builder, expected = builder_of(messages), []
+    window, chain = builder.window, builder.window.transcript.chain
+    for number, (start, stop) in enumerate(ranges):
+        edit = Summary(chain[start], chain[stop], f"summary {number}", "r" * 16, "so")
+        may = start < stop and all(
+            stop <= a or b <= start or (start <= a and b <= stop) for a, b, _ in expected
+        )
+        assert (builder.apply(edit) is not None) == may
+        if may:
+            kept = [each for each in expected if not start <= each[0] < stop]
+            expected = sorted([*kept, (start, stop, edit)], key=lambda each: each[0])
+            assert window.shows(edit)
+    assert list(window.summaries) == expected
+    gone = {index for start, stop, _ in expected for index in range(start, stop)}
+    assert {index for index in range(window.size) if window.hidden(index)} == gone
+    held = sum(window.message_tokens(index) for index in window.visible)
+    assert window.tokens == held + sum(METER.message(edit.text) for _, _, edit in expected)
+    laid = [each for each in layout(window) if isinstance(each, int)]
+    assert laid == window.visible
+    texts = [each for each in layout(window) if isinstance(each, str)]
+    assert texts == [edit.text for _, _, edit in expected]
+
+
+def test_an_older_summary_stays_where_it_is_when_one_is_added_behind_it():
+    builder = builder_of(history("tide " * 99, "ebb " * 99, "flow " * 99))
+    window, chain = builder.window, builder.window.transcript.chain
+    first = Summary(chain[1], chain[3], "the first", "r" * 16, "so")
+    second = Summary(chain[3], chain[5], "the second", "s" * 16, "so")
+    assert builder.apply(first) is not None
+    assert builder.apply(second) is not None
+    assert layout(window) == [0, "the first", "the second", 5, 6]
+    whole = Summary(chain[1], chain[5], "both", "t" * 16, "so")
+    assert builder.apply(whole) is not None
+    assert layout(window) == [0, "both", 5, 6]
+    assert window.shows(first), "it is covered, so showing it again would change nothing"
+    assert builder.apply(first) is None
 
 
 def test_a_message_costs_its_framing_beside_its_leaves():

@@ -3,6 +3,7 @@
 import sqlite3
 
 import pytest
+from msgspec.structs import replace
 
 from tests import histories
 from tests.conversations import (
@@ -18,8 +19,10 @@ from tests.conversations import (
     texts,
 )
 from tests.stores.killed import dies, forks, silent
-from ullage import ConfigError, StoreError
+from ullage import ConfigError, Limits, StoreError
+from ullage.loop.conversation import Conversation
 from ullage.replay import reading
+from ullage.stages import DEFAULT
 from ullage.stores import SqliteStore
 from ullage.stores.conversations import ConversationStore
 from ullage.wires import FORMATS
@@ -193,3 +196,26 @@ def test_a_database_that_fails_leaves_the_old_boundary(tmp_path):
     kept = ConversationStore(tmp_path / "chat.db")
     assert kept.newest_compaction("s") is None
     assert [stored.message for stored in kept.load("s")] == messages
+
+
+def test_a_compaction_may_be_any_stage_and_what_stands_before_its_summary_is_not_lost(tmp_path):
+    """A policy is data here too: nobody asks which function its compaction is."""
+    ours = DEFAULT.on_request
+
+    def mine(window, /):
+        return ours(window)
+
+    policy = replace(DEFAULT, name="mine-1", on_request=mine)
+    kept = ConversationStore(tmp_path / "kept.db")
+    with Conversation(
+        kept, "x", "gpt-4.1", policy=policy, limits=Limits(window_tokens=8_000)
+    ) as it:
+        it.append([{"role": "user", "content": "The task: mend the loader."}])
+        for number in range(40):
+            it.append([{"role": "assistant", "content": f"Step {number} is done. " * 60}])
+            it.append([{"role": "user", "content": f"Go on, {number}."}])
+            view = it.fit({"model": "gpt-4.1"})
+            assert not problems_of("openai-chat", view["messages"])
+        assert len(it.messages) < 40, "compactions were written down"
+        assert "The task: mend the loader." in str(view["messages"])
+    assert len(kept.history("x")) == 81

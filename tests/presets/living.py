@@ -40,8 +40,8 @@ def check_gates(policy, format, turns, window_tokens):
         asked = histories.request(format, messages[:length])
         assert shown_by(format, cold.fit(asked)) == view, "G3"
         assert cold.window.estimate <= cold.window.limit_tokens, "G2"
-    if session.window.span is not None:
-        kind = session.window.span[2].kind
+    if session.window.summaries:
+        kind = session.window.summaries[-1].edit.kind
         assert kind in {event.kind for event in session.events}, "G2: it says so"
     check_lossless(session, messages, views[-1])
 

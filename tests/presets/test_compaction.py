@@ -594,7 +594,7 @@ def test_it_compacts_at_90_per_cent_to_50():
 def test_the_synthetic_message_stands_for_what_was_before():
     asked = lived(Writer(WRITTEN))
     text = asked.view[0]["content"]
-    start, stop = asked.session.window.span[:2]
+    start, stop = asked.session.window.summaries[-1][:2]
     assert start == 0
     assert text.startswith(f"[Previous conversation compacted]\n\n{WRITTEN}\n\n")
     assert text.splitlines()[-1].startswith(f"[End of compacted summary - {stop} messages, ")

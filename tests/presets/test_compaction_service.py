@@ -199,7 +199,7 @@ def test_a_summary_and_a_call_are_counted_like_any_text():
     session.compact(request)
     session.fit(request)
     window = session.window
-    start, stop, span = window.span
+    ((start, stop, span),) = window.summaries
     assert (start, stop) == (0, 7)
     kept = [rough.message_tokens(each, {}) for each in window.transcript.messages[stop:]]
     assert rough.view_tokens(window) == -(-len(span.text) // 4) + sum(kept)

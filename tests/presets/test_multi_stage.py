@@ -72,7 +72,7 @@ def test_the_brake_is_at_850_000_tokens_of_a_window_of_a_million():
     session = Session("gemini-2.5-pro", policy=multi_stage(STILL))
     for length in range(1, len(messages) + 1, 2):
         view = session.fit(histories.request("gemini", messages[:length]))["contents"]
-        if session.window.span is not None:
+        if session.window.summaries:
             break
         assert view == messages[:length]
         assert session.window.estimate < 850_000
@@ -93,7 +93,7 @@ def test_it_acts_at_the_trigger_and_not_a_token_before(more):
     cold = new_session(policy, "openai-chat")
     view = cold.fit(histories.request("openai-chat", messages))["messages"]
     assert (view == messages) == (more == 1)
-    assert (cold.window.span is None) == (more == 1)
+    assert (not cold.window.summaries) == (more == 1)
 
 
 def test_with_a_trigger_of_zero_only_the_hard_limit_counts():
@@ -101,7 +101,7 @@ def test_with_a_trigger_of_zero_only_the_hard_limit_counts():
     off = multi_stage(MultiStageSettings(SAFE_TRIGGER_TOKENS=0))
     _, messages, views = lived(off, "openai-chat", turns)
     assert views[-1] == messages
-    assert lived(off, "openai-chat", turns, 2_500)[0].window.span is not None
+    assert lived(off, "openai-chat", turns, 2_500)[0].window.summaries
 
 
 thoughts = st.lists(
@@ -138,11 +138,11 @@ def test_the_task_and_the_ten_newest_messages_stay_whole_and_wide_of_that_a_whol
     def proof(turns):
         session, messages, views = lived(multi_stage(TINY), format, turns)
         told = [event for event in session.events if event.kind == "condensed"]
-        span = session.window.span
-        assert (span is not None) == bool(told)
-        if span is None:
+        summaries = session.window.summaries
+        assert bool(summaries) == bool(told)
+        if not summaries:
             return
-        start, stop, _ = span
+        ((start, stop, _),) = summaries
         view = views[-1]
         assert start == 1
         assert view[0] == messages[0]
@@ -184,7 +184,7 @@ def test_no_more_than_fits_is_kept_whole():
     """Ten messages that are over the hard limit together: the newest of them stay."""
     turns = [turn("the tide came in\n" * 35, said="Let me look. " * 200) for n in range(9)]
     session, messages, views = lived(multi_stage(TINY), "openai-chat", turns, 5_000)
-    _, stop, _ = session.window.span
+    ((_, stop, _),) = session.window.summaries
     assert 2 <= len(messages) - stop < 10
     assert views[-1][2:] == messages[stop:]
     assert session.window.estimate <= session.window.limit_tokens

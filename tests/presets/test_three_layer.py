@@ -1161,7 +1161,7 @@ def test_the_hard_limit_does_not_rest_on_the_estimate():
     "three-layer-management",
     "Performance Considerations",
     "**Token Caching**: Cache token estimates for unchanged content",
-    lives="ullage.history.tally.Tally",
+    lives="ullage.history.measures.Tally",
 )
 def test_a_message_is_estimated_once_while_it_is_shown_the_same(monkeypatch):
     estimated = []

@@ -152,7 +152,7 @@ def test_the_caller_keeps_what_is_his(format, window, turns):
     view = live_through(session, format, messages)[-1]
     assert messages == before
     mine = {id(message) for message in messages}
-    if session.window.span is None:
+    if not session.window.summaries:
         for index, shown in enumerate(shown_by(format, view)):
             if index not in session.window.changed:
                 assert id(shown) in mine

@@ -15,7 +15,10 @@ def test_a_ref_opens_from_the_history_and_the_index_of_what_was_compacted():
     session.fit(request)
     window = session.window
     assert find_in_history(window, "call_0_0", window.size, thorough=False).text == CALL.output
-    index = find_in_history(window, window.span[2].ref, window.size, thorough=True)
+    ref = window.summaries[-1].edit.ref
+    index = find_in_history(window, ref, window.size, thorough=True)
     assert index.text.startswith("Index of messages 2 to ")
-    assert find_in_history(window, window.span[2].ref, window.size, thorough=False) is None
+    assert (
+        find_in_history(window, window.summaries[-1].edit.ref, window.size, thorough=False) is None
+    )
     assert find_in_history(window, "0" * 16, window.size, thorough=True) is None

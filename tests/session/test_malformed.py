@@ -143,7 +143,7 @@ def untouched_is_own(window, view, request):
     shown, given = (
         value if isinstance(value, list) else [value] for value in (view[key], request[key])
     )
-    if window.span is not None or isinstance(request[key], str):
+    if window.summaries or isinstance(request[key], str):
         return True
     leading = len(given) - window.size
     edited = {index + leading for index in {*window.changed, *window.silent}}

@@ -136,7 +136,7 @@ def test_what_was_decided_far_back_elsewhere_is_shown_by_a_warm_session(tmp_path
     warm = run.turn(0, messages[: lengths[15]])
     cold = run.turn(2, messages[: lengths[15]])
     assert warm == cold
-    assert run.sessions[0].window.changed or run.sessions[0].window.span
+    assert run.sessions[0].window.changed or run.sessions[0].window.summaries
 
 
 def test_what_was_decided_at_this_very_place_elsewhere_is_shown_by_a_warm_session(tmp_path):
@@ -150,7 +150,7 @@ def test_what_was_decided_at_this_very_place_elsewhere_is_shown_by_a_warm_sessio
     run.sessions[1].fit(histories.request("openai-chat", messages[: lengths[14]]))
     warm = run.turn(0, messages[: lengths[15]])
     assert warm == run.turn(2, messages[: lengths[15]])
-    assert run.sessions[0].window.changed or run.sessions[0].window.span
+    assert run.sessions[0].window.changed or run.sessions[0].window.summaries
 
 
 def test_a_turn_that_finds_no_news_asks_for_a_handful_of_keys(tmp_path):

@@ -9,7 +9,7 @@ from ullage.replay import reading
 from ullage.stages.compact import newest_messages, newest_turns, surely_over
 from ullage.stages.facts import deeds, said, unresolved
 from ullage.stages.flatten import flatten
-from ullage.stages.runs import begin, cut_before
+from ullage.stages.ranges import begin, cut_before
 from ullage.stages.summary import summary
 from ullage.wires import FORMATS
 from ullage.wires.rules.checker import problems_of

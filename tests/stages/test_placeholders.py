@@ -4,7 +4,7 @@ import pytest
 
 from tests import histories
 from tests.history.test_window import METER, transcript_of
-from ullage.history.window import Window
+from ullage.history.builder import WindowBuilder
 from ullage.stages.placeholders import head_and_marker
 from ullage.values.notices import Words, pointers
 
@@ -14,8 +14,9 @@ MARKER = "[cut]"
 def cut(output, retain_chars=100, items=0):
     turn = histories.Turn(calls=(histories.Call("read", "a.py", output, items=items),))
     transcript = transcript_of(histories.wire("anthropic", [turn]), "anthropic")
-    window = Window(transcript, METER, Words())
-    window.extend(len(transcript))
+    builder = WindowBuilder(transcript, METER, Words())
+    builder.extend(len(transcript))
+    window = builder.window
     (spot,) = list(window.results(0, window.size))[:1]
     return head_and_marker(window, spot, retain_chars=retain_chars, marker=MARKER, why="too much")
 

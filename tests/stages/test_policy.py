@@ -1,3 +1,4 @@
+import inspect
 import os
 import subprocess
 import sys
@@ -5,7 +6,8 @@ from functools import partial
 
 import pytest
 
-from ullage import ConfigError, Limits, OverLimitError, Policy, Session
+from tests import histories
+from ullage import ConfigError, Limits, OverLimitError, Policy, Session, stages
 from ullage.stages.default import DEFAULT
 from ullage.stages.policy import fingerprint, kind_of
 from ullage.stages.truncate import by_kind, truncate
@@ -126,3 +128,22 @@ def test_a_fingerprint_knows_what_a_function_captured_and_what_an_object_holds()
     itself = [1]
     itself.append(itself)
     assert fingerprint(itself) == "1 [1, …]"
+
+
+def forget_pages(window, /, *, older_than=6):
+    """The stage of the docstring of `ullage.stages`."""
+    stop = window.transcript.turn_start(window.size) - older_than
+    cuts = (stages.placeholder(window, at) for at in window.results(0, max(stop, 0)))
+    return [cut for cut in cuts if cut is not None]
+
+
+def test_the_stage_of_the_docstring_is_a_policy_of_its_own():
+    policy = stages.Policy(name="mine-1", under_pressure=(partial(forget_pages, older_than=4),))
+    calls = [histories.Call("read", f"{n}.py", f"line {n}\n" * 400) for n in range(6)]
+    messages = histories.wire("openai-chat", [histories.Turn(calls=(call,)) for call in calls])
+    session = Session("gpt-4.1", policy=policy, recall=True)
+    session.fit(histories.request("openai-chat", messages))
+    assert session.window.changed
+    source = inspect.getsource(forget_pages).replace("stages.placeholder", "placeholder")
+    told = {line.strip() for line in stages.__doc__.splitlines()}
+    assert {line.strip() for line in source.splitlines() if line and '"""' not in line} <= told

@@ -3,7 +3,7 @@
 import pytest
 
 from tests import histories
-from tests.history.test_window import history, window_of
+from tests.history.test_window import history, set_to, window_of
 from ullage.stages import pressure, rough
 from ullage.stages.prune import results_only
 
@@ -12,8 +12,7 @@ LONG = "tide " * 400
 
 def window_with(context=100_000, *outputs):
     window = window_of(history(*(outputs or (LONG, LONG, LONG))))
-    window.limit_tokens = window.context_tokens = context
-    return window
+    return set_to(window, limit_tokens=context, context_tokens=context)
 
 
 def test_the_newest_share_is_widened_to_whole_turns():
@@ -26,7 +25,7 @@ def test_the_newest_share_is_widened_to_whole_turns():
 
 def test_over_a_share_it_wants_the_low_mark():
     window = window_with()
-    window.limit_tokens = 2 * window.calibration.upper(window.tokens)
+    set_to(window, limit_tokens=2 * window.calibration.upper(window.tokens))
     assert pressure.over_share(window, high=0.51, low=0.1) is None
     wanted = pressure.over_share(window, high=0.49, low=0.1)
     assert window.estimate - wanted == window.limit_tokens // 10
@@ -37,8 +36,7 @@ def test_over_a_share_it_wants_the_low_mark():
     [(40_000, 40_000, False), (40_001, 40_000, True), (99_999, 0, False)],
 )
 def test_the_report_decides_over_the_estimate(reported, budget, presses):
-    window = window_with()
-    window.reported_tokens = reported
+    window = set_to(window_with(), reported_tokens=reported)
     assert (pressure.over_reported(window, budget_tokens=budget) is not None) == presses
 
 
@@ -85,7 +83,7 @@ def test_outputs_have_a_budget_of_their_own():
     assert held > 60_000
     assert pressure.outputs_over(window, budget_tokens=None) == held - 60_000
     assert pressure.outputs_over(window, budget_tokens=held) is None
-    window.context_tokens = 10_000
+    set_to(window, context_tokens=10_000)
     assert pressure.outputs_over(window, budget_tokens=None) == held - 20_000
-    window.context_tokens = 200_000
+    set_to(window, context_tokens=200_000)
     assert pressure.outputs_over(window, budget_tokens=None) == held - 50_000

@@ -4,6 +4,7 @@ import pytest
 
 from tests import histories
 from tests.histories import Call, Turn
+from tests.history.test_window import set_to
 from ullage import Limits, Session
 from ullage.stages import rent
 from ullage.wires import FORMATS
@@ -88,5 +89,5 @@ def test_nothing_is_due_where_a_batch_stands():
     session.fit(histories.request("openai-chat", messages))
     window = session.window
     assert rent.pays(window, times=0.0, tail_chars=0)
-    window.standing[window.transcript.decision_key(window.size)] = 1
+    set_to(window, applied={window.transcript.decision_key(window.size): 1})
     assert not rent.pays(window, times=0.0, tail_chars=0)

@@ -5,8 +5,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests import histories
-from tests.history.test_window import history, window_of
-from ullage import Replace, Span
+from tests.history.test_window import builder_of, history
+from ullage import Replace, Summary
 from ullage.stages import rough
 from ullage.values.messages import Message, Text, ToolCall
 from ullage.wires import FORMATS
@@ -20,7 +20,8 @@ def test_each_text_is_rounded_up_by_itself():
 
 @given(histories.histories, st.integers(0, 40))
 def test_the_windows_sum_follows_what_is_shown(turns, pick):
-    window = window_of(histories.wire("openai-chat", turns))
+    builder = builder_of(histories.wire("openai-chat", turns))
+    window = builder.window
     before = rough.view_tokens(window)
     assert before == sum(
         rough.message_tokens(message, {}) for message in window.transcript.messages
@@ -29,15 +30,16 @@ def test_the_windows_sum_follows_what_is_shown(turns, pick):
     if spots:
         spot = spots[pick % len(spots)]
         place, output = window.transcript.place(spot), window.transcript.output(spot)
-        window.apply(Replace(place, output.ref, "gone", "pruned", "test"))
+        builder.apply(Replace(place, output.ref, "gone", "pruned", "test"))
         assert rough.view_tokens(window) == before - rough.text_tokens(output.text) + 1
 
 
 def test_a_condensed_run_counts_as_its_account():
-    window = window_of(history("x" * 400, "y" * 400))
+    builder = builder_of(history("x" * 400, "y" * 400))
+    window = builder.window
     whole = rough.view_tokens(window)
     chain = window.transcript.chain
-    window.apply(Span(chain[1], chain[3], "account", "0" * 16, "test"))
+    builder.apply(Summary(chain[1], chain[3], "account", "0" * 16, "test"))
     run = [rough.message_tokens(window.transcript.messages[n], {}) for n in (1, 2)]
     assert rough.view_tokens(window) == whole - sum(run) + rough.text_tokens("account")
 

@@ -6,7 +6,7 @@ from tests import histories
 from tests.histories import Call, Turn
 from ullage import Limits, Session
 from ullage.stages.stall import stall
-from ullage.values.edits import Cut, Span
+from ullage.values.edits import Cut, Summary
 
 READ = [Turn(calls=(Call("read_file", f"{n}.py", "x = 1\n" * 300),)) for n in range(6)]
 
@@ -42,5 +42,5 @@ def test_it_is_told_where_most_calls_repeat_and_nothing_was_changed(late, stalls
 def test_a_span_of_another_history_tells_nothing():
     session = Session("gpt-4.1", limits=Limits(window_tokens=200_000))
     session.fit(histories.request("openai-chat", histories.wire("openai-chat", READ)))
-    foreign = Span(b"a" * 16, b"b" * 16, "text", "ref", "why")
+    foreign = Summary(b"a" * 16, b"b" * 16, "text", "ref", "why")
     assert stall(session.window, [Cut(foreign, ())]) == []

@@ -69,6 +69,6 @@ def test_it_stands_behind_the_account(format):
         assert session.window.estimate <= session.window.limit_tokens
         standing = [said for said in SAID[format] if said in messages[:stop]]
         assert [m for m in shown if any(m is said for said in standing)] == standing
-    assert session.window.span is not None
+    assert session.window.summaries
     account = next(i for i, m in enumerate(shown) if "[ullage:" in json.dumps(m) and i)
     assert shown[account + 1] is SAID[format][0]

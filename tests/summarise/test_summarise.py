@@ -40,7 +40,7 @@ def session(kind=Session, **more):
 
 
 def shown(made):
-    return made.window.span[2]
+    return made.window.summaries[-1].edit
 
 
 def refusals(made):

@@ -126,10 +126,12 @@ def test_stages_run_in_their_order_and_the_guard_last():
 
 
 def test_the_window_is_fitted_boundary_by_boundary():
-    _, whole = step(MESSAGES)
+    memo = Memo()
+    _, whole = step(MESSAGES, memo=memo)
     window = whole.window
     assert window.size == len(MESSAGES)
-    assert fit(window, whole.state.ledger, DEFAULT).events == []
+    builder = memo.lines[0].builder
+    assert fit(builder, whole.state.ledger, DEFAULT).events == []
     assert emergency(window) == ()
 
 

@@ -11,8 +11,8 @@ from msgspec.structs import replace
 from tests import histories
 from ullage import FormatError, Limits, MemoryStore, OverLimitError, Session
 from ullage.history import canon
+from ullage.history.builder import WindowBuilder
 from ullage.history.remembered import REMEMBERED
-from ullage.history.window import Window
 from ullage.stages.default import DEFAULT
 from ullage.tokens.meter import Meter
 from ullage.wires import FORMATS
@@ -134,8 +134,9 @@ def test_what_a_caller_writes_into_an_edited_message_of_his_is_in_the_view(forma
 
 def test_a_batch_that_stands_is_not_shown_again(monkeypatch):
     """Users who go on without a reply: every batch is under the one key."""
-    applied, apply = [], Window.apply
-    monkeypatch.setattr(Window, "apply", lambda window, e: applied.append(e) or apply(window, e))
+    applied, apply = [], WindowBuilder.apply
+    watched = lambda builder, e: applied.append(e) or apply(builder, e)  # noqa: E731
+    monkeypatch.setattr(WindowBuilder, "apply", watched)
     session = Session("gpt-4.1", recall=True, limits=Limits(window_tokens=16_000))
     messages = histories.wire("openai-chat", [])
     for number in range(80):
@@ -239,13 +240,13 @@ def test_a_history_that_forks_near_its_end_is_not_walked_from_its_beginning(
     messages, tail = history(format), step(format, 98)
     at = len(messages) - back * len(tail)
     session = fit(format, messages)
-    walked, extend = [], Window.extend
+    walked, extend = [], WindowBuilder.extend
 
-    def watched(window, length):
-        walked.append(length - window.size)
-        extend(window, length)
+    def watched(builder, length):
+        walked.append(length - builder.window.size)
+        extend(builder, length)
 
-    monkeypatch.setattr(Window, "extend", watched)
+    monkeypatch.setattr(WindowBuilder, "extend", watched)
     session.fit(histories.request(format, [*messages[:at], *tail]))
     assert sum(walked) <= 2 * len(tail) + 1
     session.fit(histories.request(format, messages))
@@ -295,7 +296,7 @@ def test_a_batch_made_after_a_state_was_kept_is_shown_where_the_history_forks_th
     warm = fit(format, messages, store, limits)
     assert not any(edit.is_late for edit in shown_in(warm))
     warm.fit(histories.request(format, [*messages, histories.user(format, "tide " * 9_000)]))
-    assert any(edit.is_late for edit in shown_in(warm)) or warm.window.span
+    assert any(edit.is_late for edit in shown_in(warm)) or warm.window.summaries
     assert_as_cold(warm, format, [*messages, *step(format, 98)], limits, store)
 
 

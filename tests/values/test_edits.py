@@ -1,7 +1,7 @@
 import msgspec
 import pytest
 
-from ullage import Address, Batch, Cut, Output, Replace, Span
+from ullage import Address, Batch, Cut, Output, Replace, Summary
 from ullage.errors import RefNotFound
 from ullage.session.drivers import run
 from ullage.stores import MemoryStore
@@ -19,11 +19,11 @@ def test_edits_are_values():
 
 
 def test_a_batch_tells_its_kinds_of_edit_apart_on_the_way_back():
-    edits = (Replace(PLACE, "r", "a", "cut", "w"), Span(b"a" * 16, b"b" * 16, "t", "r", "w"))
+    edits = (Replace(PLACE, "r", "a", "cut", "w"), Summary(b"a" * 16, b"b" * 16, "t", "r", "w"))
     batch = Batch("emergency", "default-1", edits, 100, 10)
     again = msgspec.msgpack.decode(msgspec.msgpack.encode(batch), type=Batch)
     assert again == batch
-    assert [type(edit) for edit in again.edits] == [Replace, Span]
+    assert [type(edit) for edit in again.edits] == [Replace, Summary]
 
 
 def test_a_cut_is_an_edit_and_what_fills_it():

@@ -324,7 +324,7 @@ def test_the_account_is_a_user_content_before_a_reply():
         ]
     session = new_session("gemini", 4_000)
     view = session.fit(histories.request("gemini", contents))["contents"]
-    start, _, _ = session.window.span
+    ((start, _, _),) = session.window.summaries
     assert view[start]["role"] == "user"
     assert view[start]["parts"][0]["text"].startswith("[ullage: messages 2 to ")
     assert view[start + 1]["role"] == "model"
@@ -478,7 +478,7 @@ def test_objects_give_the_view_that_dicts_give(turns):
         assert config.tools is None
         assert len(shown["config"].tools) == 1
     mine = {id(content) for content in objects}
-    if sdk.window.span is None:
+    if not sdk.window.summaries:
         for index, content in enumerate(shown["contents"]):
             assert (id(content) in mine) != (index in sdk.window.changed)
     assert objects == before

@@ -4,6 +4,8 @@ canon       what a message is: digests, chain, refs
 snapshots   how a change in somebody else's data is noticed
 transcript  the messages as values, in step with the chain
 ledger      what was decided and observed at each place of the chain
-view        a history with its edits in their places
-window      a view counted against its limits
+shown       a history with its edits in their places
+window      the same counted against its limits: what a stage reads
+measures    what is worked out of each message once
+builder     what moves a window forward
 """

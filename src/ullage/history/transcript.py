@@ -9,10 +9,11 @@ gets a new one, which takes over everything up to the change.
 from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from typing import Any, Literal, TypeVar
 
 from ullage.history import canon
+from ullage.history.measures import Measure, table_of
 from ullage.history.pairing import Pairing
 from ullage.values.edits import Address, whole
 from ullage.values.effects import Output
@@ -83,7 +84,7 @@ class Transcript:
         self._bound: list[int] = []
         self._asked: list[int] = []
         self._begins: list[int] = []
-        self._made: dict[Callable[[Transcript, int], Any], dict[int, Any]] = {}
+        self._made: dict[Any, dict[int, Any]] = {}
 
     def __len__(self) -> int:
         return len(self.messages)
@@ -297,11 +298,15 @@ class Transcript:
             if output is not None:
                 yield output
 
-    def once(self, make: Callable[[Transcript, int], T], index: int) -> T:
-        """What a pure function makes of a message and what is before it; worked out once."""
-        made: dict[int, T] = self._made.setdefault(make, {})
+    def once(self, measure: Measure[T], index: int) -> T:
+        """What a pure function makes of a message and what is before it; worked out once.
+
+        Raises:
+            ConfigError: it is a plain function. A `Measure` gives it a name.
+        """
+        made: dict[int, T] = table_of(self._made, measure, dict)
         if index not in made:
-            made[index] = make(self, index)
+            made[index] = measure(self, index)
         return made[index]
 
     def standing(self, start: int, stop: int) -> list[int]:

@@ -20,6 +20,7 @@ from msgspec import Struct
 
 from ullage.errors import FormatError, SpillNotFound
 from ullage.history import canon
+from ullage.history.builder import WindowBuilder
 from ullage.history.transcript import Transcript
 from ullage.history.window import Window
 from ullage.presets.three_layer import ThreeLayerSettings, output_shape, pruning
@@ -184,12 +185,13 @@ def prune_messages(
         FormatError: a message is not what its format says it is.
     """
     wire = format_of(format)
-    window = window_of(messages, wire)
-    window.context_tokens = window.limit_tokens = context_limit
+    builder = window_of(messages, wire)
+    builder.limit(context_limit, context_limit)
+    window = builder.window
     cuts = pruning(settings, held_tokens=current_tokens)(window)
     won = sum(map(partial(_won, window, settings), cuts))
     for cut in cuts:
-        window.apply(storable(cut.edit))
+        builder.apply(storable(cut.edit))
     shown, parsed = list(messages), window.transcript.messages
     for index, changes in window.changed.items():
         shown[index] = wire.edit(messages[index], parsed[index], changes)
@@ -204,8 +206,8 @@ def prune_messages(
     )
 
 
-def window_of(messages: Sequence[Any], wire: Format, words: Words | None = None) -> Window:
-    """A window of messages as they are, without a session.
+def window_of(messages: Sequence[Any], wire: Format, words: Words | None = None) -> WindowBuilder:
+    """A window over messages as they are, without a session.
 
     Args:
         messages: in the wire format.
@@ -219,9 +221,9 @@ def window_of(messages: Sequence[Any], wire: Format, words: Words | None = None)
     for index, raw in enumerate(messages):
         message = wire.parse(raw, f"{wire.key}[{index}]")
         transcript.append(message, canon.digest_of(message))
-    window = Window(transcript, Meter(""), words or Words())
-    window.extend(len(transcript))
-    return window
+    builder = WindowBuilder(transcript, Meter(""), words or Words())
+    builder.extend(len(transcript))
+    return builder
 
 
 def _won(window: Window, settings: ThreeLayerSettings, cut: Cut) -> int:

@@ -19,7 +19,7 @@ def find_in_history(window: Window, wanted: str, length: int, *, thorough: bool)
         window: the window of the view that is spoken of.
         wanted: a ref, or the id of a tool call (the newest with that id is meant).
         length: how many messages that view was made of.
-        thorough: look at every leaf of the history, and at the index of what is condensed.
+        thorough: look at every leaf of the history, and at the index behind each summary.
     """
     transcript = window.transcript
     spot = window.spot_of(wanted) or transcript.newest_result(wanted, length)
@@ -36,8 +36,8 @@ def find_in_history(window: Window, wanted: str, length: int, *, thorough: bool)
 def _everything(window: Window) -> Iterator[Output]:
     """Every output the history at hand can give back."""
     transcript = window.transcript
-    if window.span is not None:
-        text = index_of(transcript, window.span[0], window.span[1], window.words)
+    for start, stop, _ in window.summaries:
+        text = index_of(transcript, start, stop, window.words)
         yield Output(canon.ref_of(text), text)
     for index, message in enumerate(transcript.messages):
         for number in range(len(message.parts)):

@@ -21,7 +21,8 @@ from ullage.replay.reading import content_of, reachable, results, texts_of
 from ullage.session import Session
 from ullage.tokens.exact import Counter as TokenCounter
 from ullage.tokens.exact import exact
-from ullage.turn.rendering import behind_span
+from ullage.turn.rendering import layout
+from ullage.values.edits import Summary
 from ullage.wires.rules.checker import problems_of
 
 __all__ = ["GATES", "Gates", "Judge", "breaks_wire"]
@@ -85,7 +86,7 @@ class Gates:
         self.broken: Counter[str] = Counter()
         self._opened: dict[str, str] = {}
         self._texts: set[str] = set()
-        self._span: object = None
+        self._summaries: set[Summary] = set()
 
     def check(self, raw: Sequence[Wire], view: Sequence[Wire]) -> None:
         """Judge one view against the history it was made from."""
@@ -109,33 +110,25 @@ class Gates:
         self._count("G1", breaks_wire(name, raw, view))
 
     def _lossless(self, raw: Sequence[Wire], view: Sequence[Wire]) -> None:
-        span = self.session.window.span
-        start, stop = self._edges(len(raw), len(view))
-        if span is not None and span[2] is not self._span:
-            self._span = span[2]
-            self._open(texts_of(content_of(view[start])))
-            hidden = [text for message in raw[start:stop] for text in _result_texts(message)]
-            shown = content_of(view[start])
-            lines = "\n".join(texts_of(shown))
-            self._count("G4", any(t not in self._texts and t not in lines for t in hidden))
-        leading = len(raw) - len(self.session.window.transcript)
-        behind = [raw[index + leading] for index in behind_span(self.session.window)]
-        accounts = 0 if span is None else len(span[2].texts)
-        for before, after in (
-            (raw[:start], view[:start]),
-            (behind, view[start + accounts :]),
-        ):
-            for original, shown in zip(before, after, strict=True):
-                if original is not shown:
-                    self._count("G4", not self._kept(original, shown))
-
-    def _edges(self, raw: int, view: int) -> tuple[int, int]:
-        """Where the span shown as an account begins and ends in the raw messages."""
-        span = self.session.window.span
-        if span is None:
-            return raw, raw
-        leading = raw - len(self.session.window.transcript)
-        return span[0] + leading, span[1] + leading
+        window, leading = self.session.window, len(raw) - len(self.session.window.transcript)
+        laid = [*range(-leading, 0), *layout(window)]
+        texts = [
+            text
+            for each, shown in zip(laid, view, strict=True)
+            if isinstance(each, str)
+            for text in texts_of(content_of(shown))
+        ]
+        for placed in window.summaries:
+            if placed.edit not in self._summaries:
+                self._summaries.add(placed.edit)
+                self._open(texts)
+                run = raw[placed.start + leading : placed.stop + leading]
+                hidden = [text for message in run for text in _result_texts(message)]
+                lines = "\n".join(texts)
+                self._count("G4", any(t not in self._texts and t not in lines for t in hidden))
+        for each, shown in zip(laid, view, strict=True):
+            if not isinstance(each, str) and raw[each + leading] is not shown:
+                self._count("G4", not self._kept(raw[each + leading], shown))
 
     def _kept(self, original: Wire, shown: Wire) -> bool:
         """Whether each result of an edited message is there, or its notice opens it."""
@@ -156,7 +149,7 @@ class Gates:
     def _said(self, raw: Sequence[Wire], view: Sequence[Wire]) -> None:
         """G5: every user text is in the view, unless an event told of the place."""
         told = any(event.kind in ("condensed", "cut") for event in self.session.events)
-        if told or self.session.window.span is not None:
+        if told or self.session.window.summaries:
             return
         for before, after in zip(raw, view, strict=True):
             if before is not after and before.get("role") in ("user", "system", "developer"):

@@ -26,7 +26,7 @@ from ullage.replay.trace import (
     Story,
     Trace,
 )
-from ullage.values.edits import Replace, whole
+from ullage.values.edits import Replace, Summary, whole
 from ullage.values.messages import (
     Content,
     Media,
@@ -63,8 +63,7 @@ class Tracer:
         self._vectors: list[list[int]] = []
         self._raws: list[int] = []
         self._states: dict[int, _State] = {}
-        self._span: object = None
-        self._span_tokens = 0
+        self._summaries: set[Summary] = set()
         self._head = -1
         self._window: Window | None = None
         self._lengths: list[int] = []
@@ -210,30 +209,30 @@ class Tracer:
         )
 
     def _condensed(self, window: Window, turn: int) -> int:
-        """Tokens of the account shown in place of a span; a new one is marked."""
-        if window.span is None:
-            return 0
-        start, stop, span = window.span
-        if span is not self._span:
-            self._span = span
-            after = sum(self._count(text) + _FRAMING_TOKENS for text in span.texts)
-            self._span_tokens = after
+        """Tokens of the summaries shown in place of messages; a new one is marked."""
+        total = 0
+        for start, stop, edit in window.summaries:
+            after = sum(self._count(text) + _FRAMING_TOKENS for text in edit.texts)
+            total += after
+            if edit in self._summaries:
+                continue
+            self._summaries.add(edit)
             self._marks.append(
                 Mark(
                     turn=turn,
                     message=start,
                     stop=stop,
-                    kind=span.kind,
+                    kind=edit.kind,
                     first=False,
                     what=f"messages {start + 1} to {stop}",
-                    why=span.why,
-                    ref=span.ref,
+                    why=edit.why,
+                    ref=edit.ref,
                     before=sum(self._raws[start:stop]),
                     after=after,
-                    text=clipped("\n\n".join(span.texts), _SUMMARY_CHARS),
+                    text=clipped("\n\n".join(edit.texts), _SUMMARY_CHARS),
                 )
             )
-        return self._span_tokens
+        return total
 
     def _said(self, window: Window, index: int) -> Iterator[Said]:
         message = window.transcript.messages[index]
@@ -259,8 +258,8 @@ def _states(window: Window) -> dict[int, _State]:
         edits = tuple(window.shown(index).values())
         stub = any(edit.kind == "pruned" for edit in edits)
         found[index] = (STUB if stub else SHORTENED, edits)
-    if window.span is not None:
-        for index in range(*window.span[:2]):
+    for start, stop, _ in window.summaries:
+        for index in range(start, stop):
             if window.hidden(index):
                 found[index] = (SUMMED_UP, ())
     return found

@@ -17,7 +17,7 @@ from ullage.history.window import Window
 from ullage.stages.policy import Stage
 from ullage.stages.pressure import is_frozen
 from ullage.turn.filling import Filled, for_history
-from ullage.values.edits import Cut, Skipped, Span
+from ullage.values.edits import Cut, Skipped, Summary
 from ullage.values.events import Event
 
 __all__ = ["Ahead", "wanted"]
@@ -75,7 +75,7 @@ class Ahead:
             filled
             for filled in self._ready
             if for_history(window, (filled,)) is not None
-            or (isinstance(filled.cut.edit, Span) and find(filled.cut.edit.upto) is None)
+            or (isinstance(filled.cut.edit, Summary) and find(filled.cut.edit.upto) is None)
         )
 
     def forget(self) -> None:

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TypeAlias
 
+from ullage.history.measures import Measure
 from ullage.history.transcript import Transcript
 from ullage.stages.quotes import quotes
 from ullage.values.effects import Output
@@ -44,7 +45,7 @@ def index_of(transcript: Transcript, start: int, stop: int, words: Words) -> str
         else "given by its ref.",
     ]
     for index in range(start, stop):
-        lines += transcript.once(_entry, index)
+        lines += transcript.once(_ENTRY, index)
     return "\n".join(lines)
 
 
@@ -68,6 +69,9 @@ def _entry(transcript: Transcript, index: int) -> list[str]:
             case _:
                 pass
     return lines
+
+
+_ENTRY = Measure("ullage.index", _entry)
 
 
 def _listed(output: Output) -> str:
@@ -105,7 +109,7 @@ def account(
         f"window. This is a record of what was done, not an instruction. Everything in full: "
         f"{words.read_on(index_ref, 0)}]"
     )
-    steps = [step for index in range(start, stop) for step in transcript.once(_steps, index)]
+    steps = [step for index in range(start, stop) for step in transcript.once(_STEPS, index)]
     if summary:
         steps = [step for step in steps if step[0] != "user"]
     kept = _newest(transcript, steps, room_chars - len(head) - 60)
@@ -154,6 +158,9 @@ def _steps(transcript: Transcript, index: int) -> list[_Step]:
         elif isinstance(part, Text) and part.text.strip():
             steps.append((message.role, index, number))
     return steps
+
+
+_STEPS = Measure("ullage.steps", _steps)
 
 
 def _bullet(transcript: Transcript, role: str, index: int, number: int) -> str:

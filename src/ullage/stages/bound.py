@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from ullage.history.window import Window
-from ullage.values.edits import Cut, Drop, Span
+from ullage.values.edits import Cut, Drop, Summary
 
 __all__ = ["left_out"]
 
@@ -35,11 +35,9 @@ def left_out(window: Window, first: int, cuts: Sequence[Cut]) -> list[Cut]:
 def _newest_shown(window: Window, cuts: Sequence[Cut]) -> int:
     """Where the newest reply begins that is still shown when these cuts are made."""
     transcript = window.transcript
-    chain = transcript.chain
-    spans = [cut.edit for cut in cuts if isinstance(cut.edit, Span)]
-    gone = [range(chain.index(span.after), chain.index(span.upto)) for span in spans]
+    new = [window.range_of(cut.edit) for cut in cuts if isinstance(cut.edit, Summary)]
     for index in range(window.size - 1, -1, -1):
-        hidden = any(index in run for run in gone) if spans else window.hidden(index)
+        hidden = window.hidden(index) or any(index in range(*each) for each in new if each)
         if transcript.messages[index].role == "assistant" and not hidden:
             return transcript.reply(index, window.size).start
     return 0

@@ -23,15 +23,16 @@ from msgspec.structs import replace
 
 from ullage.history import canon
 from ullage.history.window import Window
-from ullage.stages.account import index_of, outputs_of
+from ullage.stages.account import index_of
 from ullage.stages.essentials import essentials
 from ullage.stages.facts import deeds
 from ullage.stages.flatten import flatten
+from ullage.stages.ranges import begin, coverable, cut_before, newly_hidden, summarised
 from ullage.stages.rough import message_tokens, view_tokens
-from ullage.stages.runs import begin, condensable, cut_before, new_from
+from ullage.stages.standing import said_before
 from ullage.stages.summary import summary
 from ullage.values.briefs import Brief, Prompt
-from ullage.values.edits import Cut, Skipped, Span
+from ullage.values.edits import Cut, Skipped, Summary
 from ullage.values.effects import Output
 
 __all__ = [
@@ -152,7 +153,7 @@ def newest_share(window: Window, start: int, *, share: float) -> int:
 def oldest_rough(window: Window, start: int, *, target: float) -> int:
     """The oldest messages go that bring the rough estimate down to a share of the context."""
     room = view_tokens(window) - int(window.context_tokens * target)
-    floor = window.open_span[1] if window.open_span else start
+    _, floor = summarised(window) or (start, start)
     for index in range(floor, window.size):
         message, silent = window.transcript.messages[index], index in window.silent
         room -= message_tokens(message, window.shown(index), silent=silent)
@@ -193,8 +194,7 @@ def compact(
     """
     if not pressed(window):
         return ()
-    start = window.open_span[0] if window.open_span else begin(window, keeps_task=keeps_task)
-    floor = window.open_span[1] if window.open_span else start
+    start, floor = summarised(window) or [begin(window, keeps_task=keeps_task)] * 2
     stop = cut_before(window, kept(window, start), floor)
     if stop - floor < least_messages:
         return () if warning is None else Skipped(warning)
@@ -210,9 +210,8 @@ def _compacted(
     transcript = window.transcript
     index = index_of(transcript, start, stop, window.words)
     ref = canon.ref_of(index)
-    held = sum(map(window.message_tokens, condensable(window, start, stop)))
-    if window.open_span is not None:
-        held += sum(map(window.meter.message, window.open_span[2].texts))
+    held = sum(map(window.message_tokens, coverable(window, start, stop)))
+    held += window.summaries_tokens
     brief = _brief(window, start, stop, prompt, ref, room_tokens * _CHARS_PER_TOKEN)
     text = brief.compose("")
     won = held - window.meter.message(text)
@@ -220,17 +219,17 @@ def _compacted(
         return ()
     why = f"messages {start + 1} to {stop} held {held:,} tokens"
     chain = transcript.chain
-    span = Span(chain[start], chain[stop], text, ref, why, kind="compacted", summarised=True)
-    outputs = (*outputs_of(transcript, new_from(window, start), stop), Output(ref, index))
-    return [Cut(span, outputs, _with_room(brief, prompt, won))]
+    edit = Summary(chain[start], chain[stop], text, ref, why, kind="compacted", summarised=True)
+    outputs = (*newly_hidden(window, start, stop), Output(ref, index))
+    return [Cut(edit, outputs, _with_room(brief, prompt, won))]
 
 
 def _brief(
     window: Window, start: int, stop: int, prompt: Prompt, ref: str, room_chars: int
 ) -> Brief:
-    transcript, span = window.transcript, window.open_span
-    earlier = span[2].said if span else ""
-    unseen = _unseen(window, span[2]) if span and earlier else start
+    transcript = window.transcript
+    earlier, upto = said_before(window)
+    unseen = (transcript.find(upto) or 0) if earlier else start
     messages = transcript.messages[start:stop]
     tokens = sum(sum(window.leaf_counts(index)) for index in range(start, stop))
     read_on = window.words.read_on(ref, 0)
@@ -247,12 +246,6 @@ def _brief(
         room_tokens=0,
         facts=essentials(done),
     )
-
-
-def _unseen(window: Window, standing: Span) -> int:
-    """The first message that a model's summary of the run so far does not tell of."""
-    found = window.transcript.find(standing.said_upto or standing.upto)
-    return 0 if found is None else found
 
 
 def _with_room(brief: Brief, prompt: Prompt, won: int) -> Brief | None:

@@ -21,12 +21,18 @@ from typing import NamedTuple
 from ullage.history import canon
 from ullage.history.transcript import Location, leaves_of
 from ullage.history.window import Window
-from ullage.stages.account import account, index_of, outputs_of
+from ullage.stages.account import account, index_of
 from ullage.stages.pressure import is_frozen
-from ullage.stages.runs import begin, condensable, new_from, newest_compaction
+from ullage.stages.ranges import (
+    begin,
+    coverable,
+    newest_compaction,
+    newly_hidden,
+    summarised,
+)
 from ullage.stages.shorten import level, shorten
 from ullage.stages.standing import take_over
-from ullage.values.edits import Cut, Replace, Span
+from ullage.values.edits import Cut, Replace, Summary
 from ullage.values.effects import Output
 from ullage.values.messages import Text, ToolCall
 
@@ -97,7 +103,8 @@ def _parted(window: Window) -> str | None:
     So it is where a loop went on without new thinking, though its beginning was condensed: the
     session joined it half-way, or thinking is manual only now.
     """
-    if window.span is None or window.span[1] >= window.size or window.may_go_on(window.span[1]):
+    stop = window.summaries[-1].stop if window.summaries else window.size
+    if stop == window.size or window.may_go_on(stop):
         return None
     return "the account ended within a turn that must begin with its thinking"
 
@@ -130,13 +137,13 @@ class _Plan(NamedTuple):
 def _plan(window: Window, begin: int, stop: int, room: Room) -> _Plan:
     """Condense [begin, stop), and cut what is kept to size."""
     span = condense(window, begin, stop, room)
-    gone = set(condensable(window, begin, stop) if span else ())
+    gone = set(coverable(window, begin, stop) if span else ())
     kept = [index for index in window.visible if index not in gone]
     tokens = window.head_tokens + sum(map(window.message_tokens, kept))
-    if span is not None and isinstance(span.edit, Span):
-        tokens += sum(map(window.meter.message, span.edit.texts))
-    elif window.open_span is not None:
-        tokens += sum(map(window.meter.message, window.open_span[2].texts))
+    if span is not None and isinstance(span.edit, Summary):
+        tokens += window.texts_tokens(span.edit.texts)
+    else:
+        tokens += window.summaries_tokens
     cuts = [] if span is None else [span]
     least = _behind_thinking(window, kept)
     loose = [index for index in kept if index >= least]
@@ -173,10 +180,9 @@ def condense(window: Window, begin: int, stop: int, room: Room) -> Cut | None:
         user_chars=room.user_chars,
         summary=over.text,
     )
-    before = sum(map(window.message_tokens, condensable(window, begin, stop)))
-    if window.open_span is not None:
-        before += sum(map(window.meter.message, window.open_span[2].texts))
-    span = Span(
+    before = sum(map(window.message_tokens, coverable(window, begin, stop)))
+    before += window.summaries_tokens
+    edit = Summary(
         transcript.chain[begin],
         transcript.chain[stop],
         text,
@@ -187,9 +193,9 @@ def condense(window: Window, begin: int, stop: int, room: Room) -> Cut | None:
         retain=over.retain,
         summarised=bool(over.record),
     )
-    if sum(map(window.meter.message, span.texts)) >= before:
+    if window.texts_tokens(edit.texts) >= before:
         return None
-    return Cut(span, (*outputs_of(transcript, new_from(window, begin), stop), Output(ref, index)))
+    return Cut(edit, (*newly_hidden(window, begin, stop), Output(ref, index)))
 
 
 def reach(window: Window) -> tuple[int, int]:
@@ -198,7 +204,7 @@ def reach(window: Window) -> tuple[int, int]:
     What was condensed stays so; else it begins where `begin` says. A compaction of the
     provider that came later is not condensed either: nobody else can read it.
     """
-    start = window.open_span[0] if window.open_span is not None else begin(window)
+    start, _ = summarised(window) or (begin(window), 0)
     return start, newest_compaction(window, start, window.size)
 
 
@@ -209,7 +215,7 @@ def _tail_start(window: Window, begin: int, end: int, target: int, keep: int) ->
     would not fit ``target``.
     """
     fixed = window.head_tokens + sum(window.message_tokens(index) for index in range(begin))
-    floor = window.open_span[1] if window.open_span else begin
+    _, floor = summarised(window) or (begin, begin)
     held, best = 0, window.size
     for index in range(window.size - 1, floor - 1, -1):
         held += window.message_tokens(index)

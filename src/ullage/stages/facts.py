@@ -13,6 +13,7 @@ from typing import Any, Literal, TypeAlias
 import msgspec
 from msgspec import Struct
 
+from ullage.history.measures import Measure
 from ullage.history.transcript import Transcript
 from ullage.stages.policy import kind_of
 from ullage.values.messages import Text, ToolCall, ToolResult
@@ -81,9 +82,9 @@ def said(transcript: Transcript, start: int, stop: int, role: str) -> Iterator[S
 def deeds(transcript: Transcript, start: int, stop: int) -> list[Deed]:
     """Every tool call of a run of messages, in the order in which they ended."""
     run = range(start, stop)
-    ended = [pair for index in run for pair in transcript.once(_ended, index)]
+    ended = [pair for index in run for pair in transcript.once(_ENDED, index)]
     answered = {call for call, _ in ended}
-    begun = (pair for index in run for pair in transcript.once(_begun, index))
+    begun = (pair for index in run for pair in transcript.once(_BEGUN, index))
     return [deed for _, deed in ended] + [deed for call, deed in begun if call not in answered]
 
 
@@ -117,6 +118,10 @@ def _begun(transcript: Transcript, index: int) -> tuple[tuple[_Calling, Deed], .
         deed = Deed(index=index, tool=call.name, verb=verb, subject=subject, ended=None)
         found.append(((index, call.id), deed))
     return tuple(found)
+
+
+_ENDED = Measure("ullage.ended", _ended)
+_BEGUN = Measure("ullage.begun", _begun)
 
 
 def _deed(

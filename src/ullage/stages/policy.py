@@ -36,7 +36,22 @@ _KINDS: tuple[tuple[ToolKind, tuple[str, ...]], ...] = (
 
 
 class Stage(Protocol):
-    """Decides. Reads the window, changes nothing, returns the cuts it wants."""
+    """Decides: a plain function from a window to the cuts it wants.
+
+    It is given the `Window` at one boundary of the history: what is shown there, counted against
+    its limits. Writing to it raises AttributeError. It returns, in order, a `Cut` for each leaf
+    (`Replace`), range of messages (`Summary`) or reasoning (`Drop`) that is to be shown otherwise,
+    with the outputs that this sets aside; nothing to be content; or `Skipped`, where it was time
+    to cut and it could not be done. A `Summary` may cover older ones whole or stand beside them;
+    one that would cut another in two has no effect. Several stages are asked in the order of the
+    policy, and each sees what the ones before it did.
+
+    It has to be pure and deterministic: the same window, the same cuts, in any process and on any
+    day; no clock, no chance, no state of its own, no network. It has to be blind to the future:
+    what it decides depends on nothing after ``window.size``. Settings are keyword-only and bound
+    with `functools.partial`, so that they belong to the policy's fingerprint. What it works out of
+    each message it asks of the window as a `Measure`, so that a turn costs what is new.
+    """
 
     def __call__(self, window: Window, /) -> Sequence[Cut] | Skipped:
         """The cuts this stage wants at the boundary at hand; none if it is content."""

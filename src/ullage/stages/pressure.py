@@ -5,6 +5,7 @@ Each function here answers one question of `ullage.stages.prune.prune`. Figures 
 
 from __future__ import annotations
 
+from ullage.history.measures import Measure
 from ullage.history.window import Window
 from ullage.stages import rough
 from ullage.stages.rent import pays
@@ -107,8 +108,7 @@ def outputs_over(window: Window, *, budget_tokens: int | None) -> int | None:
     return over if over > 0 else None
 
 
-def output_tokens(window: Window, index: int) -> int:
-    """Tokens of the tool outputs in a message as they are shown, placeholders included."""
+def _output_tokens(window: Window, index: int) -> int:
     parts = window.transcript.messages[index].parts
     return sum(
         window.leaf_tokens((index, number, item))
@@ -116,6 +116,10 @@ def output_tokens(window: Window, index: int) -> int:
         if isinstance(part, ToolResult)
         for item in range(len(part.content))
     )
+
+
+output_tokens = Measure("ullage.output_tokens", _output_tokens)
+"""Tokens of the tool outputs in a message as they are shown, placeholders included."""
 
 
 def newest_share(window: Window, *, share: float, most_tokens: int = EVERYTHING) -> tuple[int, int]:

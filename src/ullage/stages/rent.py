@@ -13,6 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from ullage.history.measures import Measure
 from ullage.history.shown import Shown
 from ullage.history.transcript import leaves_of
 from ullage.history.window import Window
@@ -39,9 +40,9 @@ def pays(window: Window, *, times: float, tail_chars: int) -> bool:
             cheapest, 30 to 70 keep more of what is needed (`frontier`, "in price-free terms").
         tail_chars: characters of the newest messages, which no batch would touch.
     """
-    if window.standing.get(window.transcript.decision_key(window.size)):
+    if window.applied.get(window.transcript.decision_key(window.size)):
         return False
-    free, held = window.tally(_winnable_chars).each, window.tally(_shown_chars).each
+    free, held = window.tally(_WINNABLE).each, window.tally(_SHOWN).each
     first = window.settled_to(window.size, nothing_to_win)
     rent = freed = behind = 0
     tail = seen = first
@@ -105,6 +106,10 @@ def _shown_chars(window: Window, index: int) -> int:
     return sum(_chars(leaf, shown, (number, item)) for number, item, leaf in leaves)
 
 
+_WINNABLE = Measure("ullage.winnable_chars", _winnable_chars)
+_SHOWN = Measure("ullage.shown_chars", _shown_chars)
+
+
 def _chars(leaf: Part | Content, shown: Shown, at: tuple[int, int]) -> int:
     edit = shown.get(at)
     if edit is not None:
@@ -114,7 +119,11 @@ def _chars(leaf: Part | Content, shown: Shown, at: tuple[int, int]) -> int:
     return len(leaf.arguments if isinstance(leaf, ToolCall) else getattr(leaf, "text", ""))
 
 
-def nothing_to_win(window: Window, index: int) -> bool:
+def _nothing_to_win(window: Window, index: int) -> bool:
     """Whether a batch would win nothing in a message: it was pruned, or condensed, or is small."""
     read = window.read_from <= index and not window.hidden(index)
-    return not read or window.tally(_winnable_chars).each[index] == 0
+    return not read or window.tally(_WINNABLE).each[index] == 0
+
+
+nothing_to_win = Measure("ullage.nothing_to_win", _nothing_to_win)
+"""Whether a batch would win nothing in a message, now and ever."""

@@ -15,6 +15,7 @@ from typing import Any
 
 import msgspec
 
+from ullage.history.measures import Measure
 from ullage.history.transcript import leaves_of
 from ullage.history.window import Window
 from ullage.values.edits import Replace
@@ -69,12 +70,9 @@ def message_tokens(
 
 def view_tokens(window: Window) -> int:
     """Tokens of the whole view: system text, tools, and the messages as they are shown."""
-    total = window.total(_at) + head_tokens(window.head_texts)
-    return (
-        total
-        if window.open_span is None
-        else total + sum(map(text_tokens, window.open_span[2].texts))
-    )
+    summaries = (text for placed in window.open_summaries for text in placed.edit.texts)
+    held = window.total(_SHOWN) + sum(map(text_tokens, summaries))
+    return held + head_tokens(window.head_texts)
 
 
 def part_tokens(part: Part, number: int, shown: Mapping[tuple[int, int], Replace] = _WHOLE) -> int:
@@ -97,6 +95,9 @@ def head_tokens(texts: Iterable[str]) -> int:
 def _at(window: Window, index: int) -> int:
     message, silent = window.transcript.messages[index], index in window.silent
     return message_tokens(message, window.shown(index), silent=silent)
+
+
+_SHOWN = Measure("ullage.rough", _at)
 
 
 def _leaf_tokens(leaf: Part | Content, edit: Replace | None) -> int:

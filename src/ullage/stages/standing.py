@@ -12,7 +12,7 @@ from typing import NamedTuple
 from ullage.history.window import Window
 from ullage.stages.summary import summary
 
-__all__ = ["Over", "take_over"]
+__all__ = ["Over", "said_before", "take_over"]
 
 _SAID_SHARE = 0.67
 _SUMMARY_SHARE = 0.6
@@ -52,11 +52,20 @@ def take_over(window: Window, start: int, stop: int, room_chars: int) -> Over:
         stop: one past its last.
         room_chars: the characters of the account; what a model said comes on top of them.
     """
-    standing = window.open_span[2] if window.open_span is not None else None
-    if standing is None or not standing.summarised:
+    placed = [each for each in window.open_summaries if each.edit.summarised]
+    if not placed:
         return Over()
     record = summary(window.transcript, start, stop, int(room_chars * _SUMMARY_SHARE))
-    if len(standing.said) + len(standing.retain) > room_chars * _SAID_SHARE:
+    said, upto = said_before(window)
+    retain = "\n\n".join(filter(None, (each.edit.retain for each in placed)))
+    if len(said) + len(retain) > room_chars * _SAID_SHARE:
         return Over(record)
-    upto = (standing.said_upto or standing.upto) if standing.said else b""
-    return Over(record, standing.said, upto, standing.retain)
+    return Over(record, said, upto, retain)
+
+
+def said_before(window: Window) -> tuple[str, bytes]:
+    """What a model wrote in the summaries that are shown, and the chain up to which it tells."""
+    edits = [placed.edit for placed in window.open_summaries if placed.edit.said]
+    if not edits:
+        return "", b""
+    return "\n\n".join(edit.said for edit in edits), edits[-1].said_upto or edits[-1].upto

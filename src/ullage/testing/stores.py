@@ -21,7 +21,7 @@ from ullage.testing._samples import (
 )
 from ullage.testing.blobs import BlobsContract
 from ullage.testing.records import RecordsContract
-from ullage.values.edits import Address, Replace, Span
+from ullage.values.edits import Address, Replace, Summary
 from ullage.values.effects import Output, Record
 
 __all__ = ["StoreContract"]
@@ -204,7 +204,7 @@ class StoreContract(BlobsContract, RecordsContract):
         """And so does what the index of a condensed span names."""
         named, listed, free = output("named"), output("listed"), output("free")
         index = output(f"Index of messages\noutput ref={listed.ref} (6 characters)")
-        span = Span(b"a" * 16, b"b" * 16, "[condensed]", index.ref, "why")
+        span = Summary(b"a" * 16, b"b" * 16, "[condensed]", index.ref, "why")
         with self.opened() as store:
             records = [decided(b"k", _replaced(named.ref)), decided(b"s", span)]
             store.commit("t", [named, listed, free, index], records)

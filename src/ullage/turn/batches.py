@@ -10,10 +10,11 @@ from collections.abc import Iterable, Sequence
 
 from msgspec import Struct
 
+from ullage.history.builder import WindowBuilder
 from ullage.history.ledger import Ledger
 from ullage.history.window import Window
 from ullage.stages.policy import Policy, Stage
-from ullage.values.edits import Batch, Cut, Drop, Edit, Replace, Skipped, Span, storable
+from ullage.values.edits import Batch, Cut, Drop, Edit, Replace, Skipped, Summary, storable
 from ullage.values.effects import Output, Record
 from ullage.values.events import Event, Kind
 
@@ -22,7 +23,7 @@ __all__ = [
     "cuts_of",
     "edited_from",
     "keep",
-    "owe",
+    "note_stale",
     "set_aside",
     "show",
     "show_again",
@@ -46,19 +47,26 @@ class Fitted(Struct):
 
 
 def keep(
-    window: Window, stage: str, policy: Policy, key: bytes, cuts: Sequence[Cut], fitted: Fitted
+    builder: WindowBuilder,
+    stage: str,
+    policy: Policy,
+    key: bytes,
+    cuts: Sequence[Cut],
+    fitted: Fitted,
 ) -> None:
     """Show cuts, and keep them as one batch under a key; nothing where there are none."""
     if not cuts:
         return
-    before, span = window.estimate, window.span
+    window = builder.window
+    before, summaries = window.estimate, window.summaries
     edits = tuple(storable(cut.edit) for cut in cuts)
     first = edited_from(window, edits)
-    show(window, edits, fitted, tell=True)
-    owe(window, first, window.size)
-    if span is not None and window.span is not span:
-        fitted.outputs.pop(span[2].ref, None)  # its index, if made just now: the history gives it
-    window.outdate_past(key)
+    show(builder, edits, fitted, tell=True)
+    note_stale(builder, first, window.size)
+    for placed in summaries:
+        if placed not in window.summaries:  # its index, if made just now: the history gives it
+            fitted.outputs.pop(placed.edit.ref, None)
+    builder.outdate_past(key)
     batch = Batch(stage, policy.name, edits, before, window.estimate)
     fitted.ledger, record = fitted.ledger.with_batch(key, batch)
     fitted.records.append(record)
@@ -77,47 +85,46 @@ def edited_from(window: Window, edits: Iterable[Edit]) -> int:
     return min((_first(window, edit) for edit in changing), default=window.size)
 
 
-def _first(window: Window, edit: Replace | Span) -> int:
+def _first(window: Window, edit: Replace | Summary) -> int:
     """Index of the first message an edit changes."""
     if isinstance(edit, Replace):
         spot = window.transcript.locate(edit.place)
         return spot[0] if spot else window.size
     start = window.transcript.find(edit.after)
-    if start is not None and window.span is not None:  # one that is not gone on from is undone
-        return min(start, window.span[0])
     return window.size if start is None else start
 
 
-def owe(window: Window, first: int, stop: int) -> None:
-    """Note a batch, if reasoning stays that was bound to what it edited (`_settle`)."""
-    if window.bound_reasoning(first + 1, stop):
-        window.owed.append((first, stop))
+def note_stale(builder: WindowBuilder, first: int, stop: int) -> None:
+    """Note a batch, if reasoning stays that was bound to what it edited."""
+    if builder.window.bound_reasoning(first + 1, stop):
+        builder.stale.append((first, stop))
 
 
-def show_again(window: Window, key: bytes, fitted: Fitted) -> None:
+def show_again(builder: WindowBuilder, key: bytes, fitted: Fitted) -> None:
     """Show what the ledger holds under a key, each batch until all of it has taken effect.
 
     What a batch replaces may stand behind the history at hand; then it is tried again later.
     """
-    batches, standing = fitted.ledger.at(key).batches, window.standing.get(key, 0)
-    for number in range(standing, len(batches)):
+    window = builder.window
+    batches, applied = fitted.ledger.at(key).batches, builder.applied.get(key, 0)
+    for number in range(applied, len(batches)):
         missing = [edit for edit in batches[number].edits if not window.shows(edit)]
         first = edited_from(window, missing)
-        shown = show(window, missing, fitted, tell=False)
-        owe(window, first, window.transcript.find(key) or 0)
-        if shown == len(missing) and number == standing:
-            standing = window.standing[key] = number + 1
+        shown = show(builder, missing, fitted, tell=False)
+        note_stale(builder, first, window.transcript.find(key) or 0)
+        if shown == len(missing) and number == applied:
+            applied = builder.applied[key] = number + 1
 
 
-def show(window: Window, edits: Iterable[Edit], fitted: Fitted, *, tell: bool) -> int:
+def show(builder: WindowBuilder, edits: Iterable[Edit], fitted: Fitted, *, tell: bool) -> int:
     """Apply edits and tell of each that took effect. Returns how many did."""
     shown = 0
     for edit in edits:
         if not tell:
-            shown += window.show(edit)
-        elif (tokens := window.apply(edit)) is not None:
+            shown += builder.show(edit)
+        elif (tokens := builder.apply(edit)) is not None:
             shown += 1
-            fitted.events.append(_event(window, edit, *tokens))
+            fitted.events.append(_event(builder.window, edit, *tokens))
     return shown
 
 
@@ -132,7 +139,7 @@ def _event(window: Window, edit: Edit, before: int, after: int) -> Event:
     elif isinstance(edit, Drop):
         kind, where = "reasoning", "messages behind the edit"
     else:
-        start, stop = window.span[:2] if window.span else (0, 0)
+        start, stop = window.range_of(edit) or (0, 0)
         kind, where = edit.kind, f"messages {start + 1} to {stop}"
     return Event(
         kind=kind,

@@ -1,17 +1,21 @@
 """The engine: from a history and a ledger to a window that fits.
 
-Theory of operation. A history is a row of boundaries, the places where a request was or is
-now to be sent. The window walks over them in order; at each one
+A history is a row of boundaries, the places where a request was or is now to be sent. The
+window walks over them in order; at each one
 
-    1. it takes in the messages that are new there;
-    2. stages at first sight cut what is too large (pure, so never recorded);
-    3. batches that the ledger holds for this place are shown again;
-    4. if the place is not settled, stages under pressure decide, then the guard; what they
-       decide becomes a batch of the ledger.
+    1. what the provider reported for the request before is learned (`_learn`);
+    2. the messages that are new there are taken in;
+    3. stages at first sight cut what is too large: pure, so never recorded (`first_sight`);
+    4. batches that the ledger holds for this place are shown again (`batches.show_again`);
+    5. unless it is decided already, stages under pressure decide, and behind them the guard;
+       what they decide becomes a batch of the ledger (`_decide`).
 
-A place is settled when the ledger holds something for it or for a later place on the same
-chain: then it was decided once, and that decision stands. So a warm session, a cold start
-and another process arrive at the same window (DESIGN §1, "precisely").
+At the end of the walk reasoning that an earlier batch left behind goes, if now it has to
+(`_drop_stale`), and a view that is still over its limit is refused (`_refuse`).
+
+A place is decided when the ledger holds something for it or for a later place on the same
+chain: then that decision holds. So a warm session, a cold start and another process arrive
+at the same window (DESIGN §1, "precisely").
 
 Nothing here does I/O. What must be kept before the view may be returned is collected in
 `Fitted`, and `ullage.turn` asks a driver to commit it.
@@ -23,9 +27,10 @@ from collections.abc import Generator, Iterable, Sequence
 from typing import Any, TypeAlias, TypeVar
 
 from ullage.errors import OverLimitError
+from ullage.history.builder import PAST, WindowBuilder
 from ullage.history.ledger import Ledger, latest_record
 from ullage.history.transcript import Location
-from ullage.history.window import PAST, Window
+from ullage.history.window import Window
 from ullage.stages.bound import left_out
 from ullage.stages.policy import Policy, Stage
 from ullage.stages.pressure import is_frozen
@@ -45,7 +50,7 @@ _Asks: TypeAlias = Generator[Summarise | Prepared, Any, T]
 
 
 def fit(
-    window: Window,
+    builder: WindowBuilder,
     agreed: Agreed,
     policy: Policy,
     *,
@@ -58,7 +63,7 @@ def fit(
     was never said.
 
     Args:
-        window: where the last run left it, or a new one. It is moved forward.
+        builder: its window stands where the last run left it, or is new. It is moved forward.
         agreed: everything decided and observed so far, and on what terms it is gone on from.
         policy: the stages.
         asking: who is asked for summaries, or None for nobody.
@@ -67,25 +72,26 @@ def fit(
     Raises:
         OverLimitError: the untouchable parts alone are over the limit.
     """
-    ledger, terms, transcript = agreed.ledger, agreed.terms, window.transcript
+    window, ledger, terms = builder.window, agreed.ledger, agreed.terms
+    transcript = window.transcript
     fitted = Fitted(ledger, {}, list(agreed.records), [])
     settled = _settled(window, ledger)
-    window.replaced_later = _replaced(window, ledger, settled)
+    builder.replace_later(_replaced(window, ledger, settled))
     stops = list(transcript.boundaries(window.size)) or [len(transcript)]
     for length in stops:
         if settled <= window.size < length and length in stops[-PAST:]:
-            window.keep_past()
-        _learn(window, ledger)
+            builder.keep_past()
+        _learn(builder, ledger)
         keys = transcript.decision_keys(window.size, length)
-        window.extend(length)
-        take_in(window, policy, terms, keys, fitted, decides=length > settled)
+        builder.extend(length)
+        take_in(builder, policy, terms, keys, fitted, decides=length > settled)
         if length > settled:
             is_end = length == len(transcript)
             stages = [policy.on_request] if now and is_end and policy.on_request else []
             stages += () if terms.superseded else policy.under_pressure
             asked = asking if is_end else None
-            yield from _decide(window, policy, stages, keys[-1], fitted, asked)
-    _settle(window, policy, fitted)
+            yield from _decide(builder, policy, stages, keys[-1], fitted, asked)
+    _drop_stale(builder, policy, fitted)
     if not window.within(window.limit_tokens, surely=True):
         _refuse(window)
     if fitted.records:
@@ -93,22 +99,23 @@ def fit(
     return fitted
 
 
-def _settle(window: Window, policy: Policy, fitted: Fitted) -> None:
+def _drop_stale(builder: WindowBuilder, policy: Policy, fitted: Fitted) -> None:
     """Leave out the reasoning that stayed behind edits which another model had allowed.
 
     Where reasoning is free, none goes with a batch. If the next request is for a model to which
     it is bound, what was thought before the batch, about what it edited, may not be shown (A15).
     """
+    window = builder.window
     if window.reasoning == "free" or is_frozen(window):
         return
-    due = [first for first, stop in window.owed if window.bound_reasoning(first + 1, stop)]
-    window.owed.clear()
+    due = [first for first, stop in builder.stale if window.bound_reasoning(first + 1, stop)]
+    builder.stale.clear()
     if due:
         key = window.transcript.decision_key(window.size)
-        keep(window, "reasoning", policy, key, left_out(window, min(due), ()), fitted)
+        keep(builder, "reasoning", policy, key, left_out(window, min(due), ()), fitted)
 
 
-def _learn(window: Window, ledger: Ledger) -> None:
+def _learn(builder: WindowBuilder, ledger: Ledger) -> None:
     """Take in what was reported for the request of the boundary the window stands at.
 
     Where nothing was answered since (the same request again, or one message more), what was
@@ -117,17 +124,19 @@ def _learn(window: Window, ledger: Ledger) -> None:
     No report calibrates by which what we do not see is over the limit by itself: nothing would
     ever fit again, and so no better report could come (usage summed over a turn, F64).
     """
-    size = window.size
+    window, size = builder.window, builder.window.size
     if not (0 < size < len(window.transcript) and window.transcript.starts_turn(size)):
         return
     entry = ledger.at(window.transcript.decision_key(size))
     observed = entry.observed.get(window.meter.model)
-    window.reported_tokens = observed.reported_tokens if observed else None
-    window.reported_total = observed.reported_tokens + observed.output_tokens if observed else None
-    if observed and observed.reported_tokens - observed.estimated_tokens < window.limit_tokens:
-        window.calibration = window.calibration.observe(
-            observed.reported_tokens, observed.estimated_tokens
-        )
+    if observed is None:
+        builder.report(None, None, window.calibration)
+        return
+    reported, estimated = observed.reported_tokens, observed.estimated_tokens
+    calibration = window.calibration
+    if reported - estimated < window.limit_tokens:
+        calibration = calibration.observe(reported, estimated)
+    builder.report(reported, reported + observed.output_tokens, calibration)
 
 
 def _settled(window: Window, ledger: Ledger) -> int:
@@ -164,26 +173,27 @@ def _replaced(window: Window, ledger: Ledger, settled: int) -> set[Location]:
 
 
 def _decide(
-    window: Window,
+    builder: WindowBuilder,
     policy: Policy,
     stages: Iterable[Stage],
     key: bytes,
     fitted: Fitted,
     asking: Asking | None,
 ) -> _Asks[None]:
-    yield from _take_prepared(window, policy, key, fitted, asking, wait=False)
+    window = builder.window
+    yield from _take_prepared(builder, policy, key, fitted, asking, wait=False)
     for stage in stages:
         cuts = _allowed(window, stage, fitted)
         if cuts and policy.diagnostic is not None:
             fitted.events.append(_diagnosed(policy.diagnostic, window, len(cuts)))
         if any(cut.brief is not None for cut in cuts) and (
-            yield from _take_prepared(window, policy, key, fitted, asking, wait=True)
+            yield from _take_prepared(builder, policy, key, fitted, asking, wait=True)
         ):
             continue  # what was under way is there, and nothing is paid for twice
         filled = yield from _filled(window, cuts, fitted, asking)
-        _batch(window, _name(stage), policy, key, filled, fitted)
+        _batch(builder, _name(stage), policy, key, filled, fitted)
     if policy.guard is not None:
-        _batch(window, _name(policy.guard), policy, key, cuts_of(policy.guard, window), fitted)
+        _batch(builder, _name(policy.guard), policy, key, cuts_of(policy.guard, window), fitted)
 
 
 def _allowed(window: Window, stage: Stage, fitted: Fitted) -> Sequence[Cut]:
@@ -199,7 +209,7 @@ def _allowed(window: Window, stage: Stage, fitted: Fitted) -> Sequence[Cut]:
 
 
 def _take_prepared(
-    window: Window,
+    builder: WindowBuilder,
     policy: Policy,
     key: bytes,
     fitted: Fitted,
@@ -208,13 +218,14 @@ def _take_prepared(
     wait: bool,
 ) -> _Asks[bool]:
     """Make a batch of a compaction that was prepared for this history, if there is one."""
+    window = builder.window
     if asking is None or not asking.ahead or is_frozen(window):
         return False
     filled = for_history(window, (yield Prepared(wait)))
     if filled is None:
         return False
     _tell_refused(filled.refused, fitted)
-    _batch(window, "compact", policy, key, [filled.cut], fitted)
+    _batch(builder, "compact", policy, key, [filled.cut], fitted)
     return True
 
 
@@ -236,14 +247,20 @@ def _tell_refused(refused: str, fitted: Fitted) -> None:
 
 
 def _batch(
-    window: Window, stage: str, policy: Policy, key: bytes, cuts: Sequence[Cut], fitted: Fitted
+    builder: WindowBuilder,
+    stage: str,
+    policy: Policy,
+    key: bytes,
+    cuts: Sequence[Cut],
+    fitted: Fitted,
 ) -> None:
     """Make one batch of cuts, and of the reasoning they make invalid."""
     if not cuts:
         return
+    window = builder.window
     fitted.events += stall(window, cuts)
     first = edited_from(window, [cut.edit for cut in cuts])
-    keep(window, stage, policy, key, [*cuts, *left_out(window, first, cuts)], fitted)
+    keep(builder, stage, policy, key, [*cuts, *left_out(window, first, cuts)], fitted)
 
 
 def _held(stage: str) -> Event:

@@ -21,13 +21,13 @@ from msgspec.structs import replace
 
 from ullage.history import canon
 from ullage.history.window import Window
-from ullage.stages.runs import continues
+from ullage.stages.ranges import continues
 from ullage.values.briefs import Brief
-from ullage.values.edits import Cut, Span, whole
+from ullage.values.edits import Cut, Summary, whole
 from ullage.values.effects import Reply, Summarise
 from ullage.values.events import Event
 
-__all__ = ["Asking", "Filled", "Summary", "fill", "for_history", "judge", "parts", "refusal"]
+__all__ = ["Accepted", "Asking", "Filled", "fill", "for_history", "judge", "parts", "refusal"]
 
 _SHARED_CHARS = 24
 """A sentence of our own of at least this length may not come back in a summary."""
@@ -42,7 +42,7 @@ _TAG = "<{name}>(.*?)</{name}>"
 Count = Callable[[str], int]
 
 
-class Summary(NamedTuple):
+class Accepted(NamedTuple):
     """An accepted reply: what it says, and what it chose to keep."""
 
     said: str
@@ -81,7 +81,7 @@ def for_history(window: Window, prepared: Iterable[Filled]) -> Filled | None:
         (
             filled
             for filled in prepared
-            if isinstance(filled.cut.edit, Span) and continues(window, filled.cut.edit)
+            if isinstance(filled.cut.edit, Summary) and continues(window, filled.cut.edit)
         ),
         None,
     )
@@ -107,9 +107,9 @@ def fill(
         The cut, with the model's words if they were accepted, and why they were not.
     """
     brief, span = cut.brief, cut.edit
-    if brief is None or asking is None or not isinstance(span, Span):
+    if brief is None or asking is None or not isinstance(span, Summary):
         return Filled(cut)
-    summary, may_retry = Summary(brief.earlier, ""), True
+    summary, may_retry = Accepted(brief.earlier, ""), True
     every = parts(brief, asking.window_tokens(brief.prompt.model), count)
     for number, part in enumerate(every, 1):
         # what stands in a later part may be left out of this one
@@ -183,7 +183,7 @@ def _halves(text: str, room: int, count: Count) -> list[str]:
 # ── acceptance ───────────────────────────────────────────────────────────────────────────
 
 
-def judge(reply: Reply | None, brief: Brief, asked: Summarise, count: Count) -> Summary | str:
+def judge(reply: Reply | None, brief: Brief, asked: Summarise, count: Count) -> Accepted | str:
     """The summary in a reply, or why there is none that can be used.
 
     Args:
@@ -199,18 +199,18 @@ def judge(reply: Reply | None, brief: Brief, asked: Summarise, count: Count) -> 
     if not reply.finished:
         return "it was not finished"
     text = whole(reply.text).strip()
-    summary = _tagged(text) if brief.prompt.tagged else Summary(text, "")
+    summary = _tagged(text) if brief.prompt.tagged else Accepted(text, "")
     if isinstance(summary, str):
         return summary
     return _fault(summary, brief, asked, count) or summary
 
 
-def _tagged(text: str) -> Summary | str:
+def _tagged(text: str) -> Accepted | str:
     """What stands between the tags; the last pair counts, since models think aloud first."""
     said, retain = _between(text, "summary"), _between(text, "retain")
     if said is None:
         return "there is no <summary> … </summary> in it"
-    return Summary(said, retain or "")
+    return Accepted(said, retain or "")
 
 
 def _between(text: str, name: str) -> str | None:
@@ -218,7 +218,7 @@ def _between(text: str, name: str) -> str | None:
     return found[-1].strip() if found else None
 
 
-def _fault(summary: Summary, brief: Brief, asked: Summarise, count: Count) -> str:
+def _fault(summary: Accepted, brief: Brief, asked: Summarise, count: Count) -> str:
     """What is wrong with a summary, ``""`` if nothing is."""
     said, both = summary.said, f"{summary.said}\n{summary.retain}"
     if not said:

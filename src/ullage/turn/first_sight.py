@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from ullage.history.builder import WindowBuilder
 from ullage.history.ledger import Opened
 from ullage.history.window import Window
 from ullage.stages.policy import Policy
@@ -21,7 +22,7 @@ _FIRST_SIGHT = "first sight"
 
 
 def take_in(
-    window: Window,
+    builder: WindowBuilder,
     policy: Policy,
     terms: Terms,
     keys: Sequence[bytes],
@@ -34,40 +35,48 @@ def take_in(
     Where what decides changed, the ledger holds the cuts of everything before, and from there on
     every cut: others cut otherwise, and all must show the same.
     """
+    window = builder.window
     place = window.transcript.find(keys[-1]) or 0
     if terms.changed_at < 0:
-        _first_sight(window, policy, fitted, tell=decides)
+        _first_sight(builder, policy, fitted, tell=decides)
     for key in keys:
-        show_again(window, key, fitted)
+        show_again(builder, key, fitted)
     if decides and 0 <= terms.changed_at <= place:
-        _record_first_sight(window, policy, terms, place, keys[-1], fitted)
+        _record_first_sight(builder, policy, terms, place, keys[-1], fitted)
     for key in keys:
         for opened in fitted.ledger.at(key).opened:
-            _owe_all(window, opened)
+            _note_all_stale(builder, opened)
 
 
-def _owe_all(window: Window, opened: Opened) -> None:
+def _note_all_stale(builder: WindowBuilder, opened: Opened) -> None:
     """Note that what stands before here may have been sent otherwise than it is shown now."""
+    window = builder.window
     first = min(window.changed, default=window.size) if opened.joined else window.size
     if opened.changed:
         messages = window.transcript.messages
         first = next((at for at in range(window.size) if messages[at].results), first)
     if first < window.size:
-        window.owed.append((first, window.size))
+        builder.stale.append((first, window.size))
 
 
-def _first_sight(window: Window, policy: Policy, fitted: Fitted, *, tell: bool) -> None:
+def _first_sight(builder: WindowBuilder, policy: Policy, fitted: Fitted, *, tell: bool) -> None:
     for stage in policy.at_first_sight:
-        cuts = cuts_of(stage, window)
+        cuts = cuts_of(stage, builder.window)
         if cuts:
             set_aside(cuts, fitted)
-            show(window, [cut.edit for cut in cuts], fitted, tell=tell)
+            show(builder, [cut.edit for cut in cuts], fitted, tell=tell)
 
 
 def _record_first_sight(
-    window: Window, policy: Policy, terms: Terms, place: int, key: bytes, fitted: Fitted
+    builder: WindowBuilder,
+    policy: Policy,
+    terms: Terms,
+    place: int,
+    key: bytes,
+    fitted: Fitted,
 ) -> None:
     """Make batches of the cuts at first sight: of all results where the change is made now."""
+    window = builder.window
     if terms.superseded:
         if not fitted.ledger.at(key).batches:  # what is sent whole now, nobody cuts later
             batch = Batch(_FIRST_SIGHT, policy.name, (), window.estimate, window.estimate)
@@ -76,10 +85,10 @@ def _record_first_sight(
         return
     fresh = window.fresh
     for stage in policy.at_first_sight:
-        window.fresh = 0 if terms.is_new and place == terms.changed_at else fresh
+        builder.look_from(0 if terms.is_new and place == terms.changed_at else fresh)
         cuts = [cut for cut in cuts_of(stage, window) if not _is_edited(window, cut.edit)]
-        keep(window, _FIRST_SIGHT, policy, key, cuts, fitted)
-    window.fresh = fresh
+        keep(builder, _FIRST_SIGHT, policy, key, cuts, fitted)
+    builder.look_from(fresh)
 
 
 def _is_edited(window: Window, edit: Edit) -> bool:

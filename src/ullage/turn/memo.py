@@ -15,6 +15,7 @@ from operator import ne
 from typing import Any
 
 from ullage.history import canon
+from ullage.history.builder import WindowBuilder
 from ullage.history.snapshots import snapshot, snapshot_at
 from ullage.history.transcript import Transcript
 from ullage.history.window import Window
@@ -40,28 +41,42 @@ class Line:
         copies: snapshots of the raw messages.
         transcript: the messages as values.
         rendering: the edited messages as they were handed out.
-        window: how far the history was walked, or None: not at all.
+        builder: its window is how far the history was walked; None: not at all.
         terms: on what terms it is shown, or None: to be worked out.
         head: what stood around its messages last, the tools added to it, and their tokens.
         latest: what stood in the ledger as its last decision when that was last looked up;
             None: to be looked up whole.
     """
 
-    __slots__ = ("copies", "head", "latest", "meter", "rendering", "terms", "transcript", "window")
+    __slots__ = (
+        "builder",
+        "copies",
+        "head",
+        "latest",
+        "meter",
+        "rendering",
+        "terms",
+        "transcript",
+    )
 
     def __init__(self, transcript: Transcript, meter: Meter) -> None:
         self.meter = meter
         self.copies: list[Any] = []
         self.transcript = transcript
         self.rendering = Rendering()
-        self.window: Window | None = None
+        self.builder: WindowBuilder | None = None
         self.terms: Terms | None = None
         self.latest: bytes | None = None
         self.head: tuple[Head, tuple[dict[str, Any], ...], int] | None = None
 
+    @property
+    def window(self) -> Window | None:
+        """How far the history was walked, or None: not at all."""
+        return None if self.builder is None else self.builder.window
+
     def begin_again(self) -> None:
         """Walk the history anew: something was decided in it elsewhere."""
-        self.window = self.terms = self.latest = None
+        self.builder = self.terms = self.latest = None
 
 
 class Memo:
@@ -151,8 +166,8 @@ def _reword(
     for index, message in reworded:
         line.copies[index] = snapshot(raws[index + leading])
         line.transcript.refresh(index, message)
-        if line.window is not None:
-            line.window.refresh(index)
+        if line.builder is not None:
+            line.builder.refresh(index)
 
 
 def _shared(
@@ -177,12 +192,12 @@ def _take_over(line: Line, old: Line, shared: int, anew: Mapping[int, Message]) 
     line.rendering = old.rendering.upto(shared)
     if old.meter is not line.meter:
         line.transcript.counts = {}
-    elif old.window is not None:
-        line.window = old.window.behind(line.transcript)
+    elif old.builder is not None:
+        line.builder = old.builder.behind(line.transcript)
     for index, message in anew.items():
         line.transcript.refresh(index, message)
-        if line.window is not None:
-            line.window.refresh(index)
+        if line.builder is not None:
+            line.builder.refresh(index)
 
 
 def _append(line: Line, raws: Sequence[Any], leading: int, wire: Format) -> None:

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from ullage.turn.memo import Line
     from ullage.turn.request import Request
 
-__all__ = ["Rendering", "behind_span", "render"]
+__all__ = ["Rendering", "layout", "render"]
 
 
 class _Rendered(Struct, frozen=True, gc=False):
@@ -86,10 +86,12 @@ class Rendering:
             messages[index + leading] = kept.message
         for index in _parted(view):
             messages[index + leading] = wire.apart(messages[index + leading])
-        if view.span is not None:
-            start, _, span = view.span
-            shown = [messages[index + leading] for index in behind_span(view)]
-            messages[start + leading :] = [*map(wire.user, span.texts), *shown]
+        if view.summaries:
+            laid = [
+                wire.user(each) if isinstance(each, str) else messages[each + leading]
+                for each in layout(view)
+            ]
+            messages[leading:] = laid
         return messages
 
 
@@ -109,22 +111,26 @@ def render(
     return asked.wire.compose(asked.raw, messages, tools)
 
 
-def behind_span(view: ShownHistory) -> list[int]:
-    """The messages shown behind an account, in their order.
+def layout(view: ShownHistory) -> list[int | str]:
+    """What is shown, in its order: a message by its index, a summary by its texts.
 
-    What the system said within the run still holds. It comes first; but where the user speaks
-    on before the model does (a request was never answered) it waits for the reply that has to
-    follow it (A20).
+    What the system said within a range that a summary stands for still holds. It comes behind
+    the summary; but where the user speaks on before the model does (a request was never
+    answered) it waits for the reply that has to follow it (A20).
     """
-    if view.span is None:
-        return []
-    start, stop, _ = view.span
-    standing = view.transcript.standing(start, stop)
-    messages, reply = view.transcript.messages, stop
-    while reply < view.size and messages[reply].role in ("user", "tool"):
-        reply += 1
-    on = reply if standing else stop
-    return [*range(stop, on), *standing, *range(on, view.size)]
+    laid, pinned = list[int | str](), list[int]()
+    at = 0
+    for start, stop, edit in (*view.summaries, (view.size, view.size, None)):
+        for index in range(at, start):
+            if pinned and view.transcript.messages[index].role not in ("user", "tool"):
+                laid += pinned
+                pinned.clear()
+            laid.append(index)
+        if edit is not None:
+            laid += edit.texts
+            pinned += view.transcript.standing(start, stop)
+        at = stop
+    return laid + pinned
 
 
 def _edited(view: ShownHistory) -> Iterator[tuple[int, Sequence[Change]]]:
@@ -137,11 +143,14 @@ def _edited(view: ShownHistory) -> Iterator[tuple[int, Sequence[Change]]]:
 
 
 def _parted(view: ShownHistory) -> Iterator[int]:
-    """The shown messages with a result whose call is in the account: it came late.
+    """The shown messages with a result whose call is in a summary: it came late.
 
-    It could not be known when the call was condensed, and nothing may be left out now.
+    It could not be known when the call was summarised, and nothing may be left out now.
     """
-    for index in range(view.span[1], view.size) if view.span else ():
+    first = view.summaries[0].stop if view.summaries else view.size
+    for index in range(first, view.size):
+        if view.hidden(index):
+            continue
         for number, part in enumerate(view.transcript.messages[index].parts):
             home = view.transcript.home(index, number)
             if isinstance(part, ToolResult) and home is not None and view.hidden(home):

@@ -20,6 +20,7 @@ from msgspec.structs import replace
 
 from ullage.errors import ConfigError
 from ullage.history import canon
+from ullage.history.builder import WindowBuilder
 from ullage.history.ledger import Ledger, Observed, Opened
 from ullage.history.window import Window
 from ullage.spend.cost import cost_usd
@@ -136,8 +137,8 @@ def turn(
     while True:
         ledger = yield from look_up(line, ledger.with_records(lost) if lost else ledger)
         agreed = _agree(line, ledger, asked, state, settings)
-        window, events, tools = _open_window(line, agreed, asked, settings, memo, added_tokens)
-        fitted = yield from fit(window, agreed, settings.policy, asking=settings.asking, now=now)
+        builder, events, tools = _open_window(line, agreed, asked, settings, memo, added_tokens)
+        fitted = yield from fit(builder, agreed, settings.policy, asking=settings.asking, now=now)
         outputs = (*fresh.outputs, *fitted.outputs.values())
         lost = yield from _commit(outputs, tuple(fitted.records), ledger)
         if not lost:
@@ -148,6 +149,7 @@ def turn(
         memo.repaired = remember(repaired, memo.repaired)
     state = replace(state, format=asked.wire.name, opened=agreed.terms.opened, ledger=fitted.ledger)
     told = (*fresh.events, *agreed.events, *events, *fitted.events)
+    window = builder.window
     rendered = render(asked, line, window, tools)
     offers = _offers(asked, window.words, tools, settings)
     return Turned(rendered, state, told, window, asked.wire, offers, memo)
@@ -189,7 +191,7 @@ def _agree(line: Line, ledger: Ledger, asked: Request, state: State, settings: S
         line, ledger, asked, policy, settings.decides, settings.recall, state.opened, tools
     )
     if line.terms is None and agreed.terms.changed_at >= 0:
-        line.window = None  # another line began it on other terms
+        line.builder = None  # another line began it on other terms
     line.terms = agreed.terms
     return agreed
 
@@ -201,21 +203,23 @@ def _open_window(
     settings: Settings,
     memo: Memo,
     added_tokens: int,
-) -> tuple[Window, list[Event], Tools]:
+) -> tuple[WindowBuilder, list[Event], Tools]:
     """The window of a line with what this request asks of it, and the tools to be added."""
     opened, envelope, policy = agreed.terms.opened, asked.envelope, settings.policy
     words = Words(opened.recall, opened.prefix, policy.toolset, opened.folder)
-    if line.window is None or line.window.words != words:
-        line.window = Window(line.transcript, line.meter, words)
-    window = line.window
-    tools = () if settings.recall == "host" else _added_tools(asked, window.words)
+    if line.builder is None or line.builder.window.words != words:
+        line.builder = WindowBuilder(line.transcript, line.meter, words)
+    builder = line.builder
+    tools = () if settings.recall == "host" else _added_tools(asked, words)
     limits, events = _limits(envelope.model, settings, memo)
-    window.context_tokens = limits.window_tokens
-    window.limit_tokens = limits.prompt_tokens(envelope.head.asked_output_tokens)
-    window.head_tokens = _head_tokens(line, envelope.head, tools) + added_tokens
-    window.head_texts = (*envelope.head.texts, *envelope.head.schemas)
-    window.reasoning, window.thinks_first = envelope.reasoning, envelope.thinks_first
-    return window, events, tools
+    builder.limit(
+        limits.prompt_tokens(envelope.head.asked_output_tokens),
+        limits.window_tokens,
+        _head_tokens(line, envelope.head, tools) + added_tokens,
+        (*envelope.head.texts, *envelope.head.schemas),
+    )
+    builder.reason(envelope.reasoning, thinks_first=envelope.thinks_first)
+    return builder, events, tools
 
 
 def _limits(model: str, settings: Settings, memo: Memo) -> tuple[Limits, list[Event]]:

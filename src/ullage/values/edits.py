@@ -27,7 +27,7 @@ __all__ = [
     "Edit",
     "Replace",
     "Skipped",
-    "Span",
+    "Summary",
     "storable",
     "whole",
 ]
@@ -75,7 +75,7 @@ class Replace(Struct, frozen=True, tag="replace"):
         return self.kind != "truncated"
 
 
-class Span(Struct, frozen=True, tag="span"):
+class Summary(Struct, frozen=True, tag="span"):
     """Show one user message in place of a run of messages, or two.
 
     Attributes:
@@ -125,7 +125,7 @@ class Drop(Struct, frozen=True, tag="drop"):
     why: str
 
 
-Edit: TypeAlias = Replace | Span | Drop
+Edit: TypeAlias = Replace | Summary | Drop
 
 
 class Cut(NamedTuple):

@@ -49,13 +49,14 @@ def shorten_result(result: Any, tool: str, policy: Policy, words: Words) -> Shor
         {"role": "model", "parts": [{"functionCall": {"name": tool, "args": {}}}]},
         {"role": "user", "parts": [{"functionResponse": {"name": tool, "response": response}}]},
     ]
-    window = window_of(raws, _WIRE, words)
+    builder = window_of(raws, _WIRE, words)
+    window = builder.window
     done = Shortened()
     for stage in policy.at_first_sight:
         cuts = stage(window)
         for cut in cuts if isinstance(cuts, (list, tuple)) else ():
             edit = storable(cut.edit)
-            if isinstance(edit, Replace) and window.apply(edit) is not None:
+            if isinstance(edit, Replace) and builder.apply(edit) is not None:
                 done.outputs += cut.outputs
                 done.events.append(
                     Event(kind=edit.kind, where=f"{tool} result", why=edit.why, ref=edit.ref)

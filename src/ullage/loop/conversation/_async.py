@@ -21,7 +21,7 @@ from ullage.session.drivers import arun
 from ullage.stages.compact import compact, surely_over
 from ullage.stores.conversations import CompactionPart, StoredMessage
 from ullage.turn.filling import Filled
-from ullage.values.edits import Span
+from ullage.values.edits import Summary
 from ullage.values.effects import Do, Steps
 
 __all__ = ["AsyncConversation"]
@@ -114,7 +114,7 @@ class AsyncConversation(ConversationCore):
         session = self.session
         for stage in (session.settings.policy.ahead, _BEFORE_GUARD):
             cut = wanted(stage, session.window)
-            if cut is not None and isinstance(cut.edit, Span):
+            if cut is not None and isinstance(cut.edit, Summary):
                 return self._stored(session.window.transcript.find(cut.edit.upto))
         return None
 

@@ -174,8 +174,8 @@ class ConversationCore(ABC):
 
         None if it does not, or if nothing is won.
         """
-        span = self.session.window.span
-        boundary = self._stored(span[1] if span else None)
+        summaries = self.session.window.summaries
+        boundary = self._stored(summaries[-1].stop if summaries else None)
         if boundary is None:
             return None
         plan: Plan = yield self._planned(boundary.id)

@@ -3,26 +3,30 @@
 from __future__ import annotations
 
 from functools import partial
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeGuard
 
 from msgspec.structs import replace
 
 from ullage.errors import ConfigError
 from ullage.history import canon
+from ullage.history.builder import WindowBuilder
 from ullage.history.transcript import Transcript
 from ullage.history.window import Window
 from ullage.stages.account import outputs_of
 from ullage.stages.compact import OURS, compact
-from ullage.stages.policy import Policy
+from ullage.stages.policy import Policy, Stage
+from ullage.stages.summary import summary
 from ullage.stores.conversations import CompactionPart, ConversationStore
 from ullage.tokens.meter import Meter
-from ullage.values.edits import Cut, Skipped, Span
+from ullage.values.edits import Cut, Skipped, Summary
 from ullage.values.effects import Output
 from ullage.wires import Format
 
 __all__ = ["Plan", "Row", "planned", "row_of", "summarising"]
 
 _SUMMARY_SHARE = 0.12
+_BEFORE_CHARS = 8_000
+"""For what stands before a stage's summary, the task say, which is loaded no more either."""
 _BOUNDLESS_TOKENS = 1 << 40
 """The limit of the window over the whole history: nothing of it is ever sent."""
 
@@ -57,24 +61,31 @@ class Row(NamedTuple):
     outputs: tuple[Output, ...]
 
 
-def summarising(policy: Policy) -> partial[Any]:
-    """A policy's compaction, for summaries that the store puts its own words around.
+def summarising(policy: Policy) -> Stage:
+    """A policy's compaction; of ours, with no words around it, for the store puts its own.
 
     Raises:
         ConfigError: the policy has none.
     """
     stage = policy.on_request
-    if not isinstance(stage, partial) or stage.func is not compact:
+    if stage is None:
         raise ConfigError("policy", "it has no compaction", "Use a policy that compacts.")
+    if not _is_ours(stage):
+        return stage
     prompt = replace(stage.keywords.get("prompt", OURS), opens="", closes="")
     return partial(stage, prompt=prompt, keeps_task=False, least_messages=1, least_share=0.0)
+
+
+def _is_ours(stage: Stage) -> TypeGuard[partial[Any]]:
+    """Whether a stage may be told where to end, and how much its record may hold."""
+    return isinstance(stage, partial) and stage.func is compact
 
 
 def planned(
     kept: ConversationStore,
     name: str,
     boundary_id: str,
-    stage: partial[Any],
+    stage: Stage,
     shown: Window,
     tenant: str,
 ) -> Plan:
@@ -96,49 +107,59 @@ def planned(
     messages = [each.message for each in stored]
     leading = len(kept.wire.leading({kept.wire.key: messages}))
     ids = tuple(each.id for each in stored[leading:])
-    window = _window(kept.wire, messages, leading, shown, tenant)
+    builder = _window(kept.wire, messages, leading, shown, tenant)
     if part is not None:
-        _stand(window, ids.index(part.message_id), part)
+        _stand(builder, ids.index(part.message_id), part)
+    window = builder.window
     return Plan(window, ids, _cut(window, ids.index(boundary_id), stage, shown.limit_tokens))
 
 
 def row_of(plan: Plan, cut: Cut) -> Row | None:
     """A cut of this plan's history as it is written down; None if it is no summary."""
     span, window = cut.edit, plan.window
-    if not isinstance(span, Span):
+    if not isinstance(span, Summary):
         return None
     stop = window.transcript.find(span.upto) or 0
+    start = window.transcript.find(span.after) or 0
+    before = (summary(window.transcript, 0, start, _BEFORE_CHARS),) if start else ()
     return Row(
         boundary_id=plan.ids[stop],
-        summary="\n\n".join(span.texts),
+        summary="\n\n".join((*before, *span.texts)),
         tokens=sum(sum(window.leaf_counts(index)) for index in range(stop)),
         # All the run's outputs, not the new ones alone: this store may never have seen the others.
         outputs=(*outputs_of(window.transcript, 0, stop), *cut.outputs),
     )
 
 
-def _window(wire: Format, messages: list[Any], leading: int, shown: Window, tenant: str) -> Window:
+def _window(
+    wire: Format, messages: list[Any], leading: int, shown: Window, tenant: str
+) -> WindowBuilder:
     """The whole history without its leading system text."""
     transcript = Transcript(canon.root(wire.name, tenant))
     for index in range(leading, len(messages)):
         message = wire.parse(messages[index], f"{wire.key}[{index}]")
         transcript.append(message, canon.digest_of(message))
-    window = Window(transcript, Meter(shown.meter.model, shown.meter.detail), shown.words)
-    window.limit_tokens = window.context_tokens = _BOUNDLESS_TOKENS
-    window.extend(len(transcript))
-    return window
+    meter = Meter(shown.meter.model, shown.meter.detail)
+    builder = WindowBuilder(transcript, meter, shown.words)
+    builder.limit(_BOUNDLESS_TOKENS, _BOUNDLESS_TOKENS)
+    builder.extend(len(transcript))
+    return builder
 
 
-def _stand(window: Window, stop: int, part: CompactionPart) -> None:
+def _stand(builder: WindowBuilder, stop: int, part: CompactionPart) -> None:
     """Let the newest summary stand, for a model to go on from."""
-    chain = window.transcript.chain
+    chain = builder.window.transcript.chain
     why = "it was summarised before"
-    window.apply(Span(chain[0], chain[stop], part.text, "", why, said=part.summary))
+    builder.apply(Summary(chain[0], chain[stop], part.text, "", why, said=part.summary))
 
 
-def _cut(window: Window, stop: int, stage: partial[Any], limit_tokens: int) -> Cut | None:
-    """The cut that summarises the whole history up to a message."""
-    most = int(limit_tokens * _SUMMARY_SHARE)
-    floor_tokens = min(most, stage.keywords.get("floor_tokens") or most)
-    cuts = stage(window, kept=lambda window, start: stop, floor_tokens=floor_tokens)
-    return cuts[0] if cuts and not isinstance(cuts, Skipped) else None
+def _cut(window: Window, stop: int, stage: Stage, limit_tokens: int) -> Cut | None:
+    """The cut that summarises the history: up to a message, or as far as the stage has it."""
+    if _is_ours(stage):
+        most = int(limit_tokens * _SUMMARY_SHARE)
+        floor_tokens = min(most, stage.keywords.get("floor_tokens") or most)
+        cuts = stage(window, kept=lambda window, start: stop, floor_tokens=floor_tokens)
+    else:
+        cuts = stage(window)
+    found = () if isinstance(cuts, Skipped) else cuts
+    return next((cut for cut in found if isinstance(cut.edit, Summary)), None)

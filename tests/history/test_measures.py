@@ -1,7 +1,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ullage.history.tally import Tally
+from ullage.history.measures import Tally
 
 changes = st.lists(st.tuples(st.integers(0, 20), st.integers(0, 99)), max_size=20)
 
@@ -26,4 +26,4 @@ def test_a_tally_is_the_sum_and_looks_only_at_what_is_new(values, changed):
     asked.clear()
     assert tally.to(len(values)).sum == sum(values)
     assert set(asked) == {index for index, _ in changed if index < len(values)}
-    assert tally.of_run(0, half) == sum(values[:half])
+    assert tally.each == values

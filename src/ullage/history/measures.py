@@ -1,0 +1,129 @@
+"""What is worked out of each message once: measures, and their sums over the messages shown.
+
+A measure is a function with a name and settings. Tables are kept under these and not under the
+function, so that a measure made anew at every turn finds its own table again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable
+from typing import Any, Generic, TypeVar
+
+from ullage.errors import ConfigError
+
+__all__ = ["TABLES", "Measure", "Tally", "table_of"]
+
+T = TypeVar("T")
+T_co = TypeVar("T_co", covariant=True)
+
+TABLES = 32
+"""So many measures are kept of one history; the one asked for least recently goes first."""
+
+
+class Measure(Generic[T_co]):
+    """Something worked out of a message: a number, a truth, a list of lines.
+
+    Two measures are equal if their names and settings are; a name stands for one function.
+
+    Args:
+        name: what it is kept under; begin it with the name of your package.
+        function: called with a window or a transcript, the index of a message, and the settings.
+            It has to be pure: of a message as it is shown now, or as it is in the history.
+        settings: keyword arguments of the function.
+
+    Raises:
+        TypeError: a setting cannot be hashed.
+    """
+
+    __slots__ = ("_function", "key", "name", "settings")
+
+    def __init__(self, name: str, function: Callable[..., T_co], **settings: Hashable) -> None:
+        self.name = name
+        self.settings = settings
+        self.key = (name, *sorted(settings.items()))
+        self._function = function
+        hash(self.key)
+
+    def __call__(self, of: Any, index: int) -> T_co:
+        """What it is of one message."""
+        return self._function(of, index, **self.settings)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Measure) and self.key == other.key
+
+    def __hash__(self) -> int:
+        return hash(self.key)
+
+    def __repr__(self) -> str:
+        settings = "".join(f", {key}={value!r}" for key, value in self.settings.items())
+        return f"Measure({self.name!r}{settings})"
+
+
+def table_of(tables: dict[Any, T], measure: Measure[Any], make: Callable[[], T]) -> T:
+    """What is kept of a measure in some tables, made where it is not there.
+
+    Raises:
+        ConfigError: it is a function and no measure.
+    """
+    if not isinstance(measure, Measure):
+        name = getattr(measure, "__name__", type(measure).__name__)
+        raise ConfigError(
+            "measure",
+            f"{name} is a plain function, and what is kept of it could not be found again",
+            f'Make it one once, at module level: SIZE = Measure("mine.size", {name}), with '
+            "settings as keywords, and give that.",
+        )
+    table = tables.get(measure.key)
+    if table is None:
+        table = make()
+        while len(tables) >= TABLES:
+            del tables[next(iter(tables))]
+        tables[measure.key] = table
+    return table
+
+
+class Tally:
+    """A sum over messages as they are shown, kept message by message.
+
+    The window knows which messages are new and which are shown differently since; a tally works
+    out only those, so a stage may ask for its sum at every boundary.
+
+    Args:
+        added: what a message of this index adds, as it is shown now.
+        measure: what it is a sum of.
+
+    Attributes:
+        measure: what it is a sum of.
+        each: what each message adds, as of the last `to`.
+        sum: of all of them.
+    """
+
+    def __init__(self, added: Callable[[int], int], measure: Measure[int] | None = None) -> None:
+        self._measure = added
+        self.measure = measure
+        self._outdated: set[int] = set()
+        self.each: list[int] = []
+        self.sum = 0
+
+    def copy(self, added: Callable[[int], int]) -> Tally:
+        """The same sum so far, which goes on by itself over another window."""
+        other = Tally(added, self.measure)
+        other._outdated, other.each, other.sum = {*self._outdated}, [*self.each], self.sum
+        return other
+
+    def outdate(self, index: int) -> None:
+        """A message is shown differently from now on."""
+        self._outdated.add(index)
+
+    def to(self, size: int) -> Tally:
+        """Brought up to date for the first ``size`` messages; never fewer than at the last call."""
+        for index in self._outdated:
+            if index < len(self.each):
+                self.sum -= self.each[index]
+                self.each[index] = self._measure(index)
+                self.sum += self.each[index]
+        self._outdated.clear()
+        new = [self._measure(index) for index in range(len(self.each), size)]
+        self.each += new
+        self.sum += sum(new)
+        return self

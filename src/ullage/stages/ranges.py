@@ -1,0 +1,82 @@
+"""Ranges of messages whose place one message may take: where they may begin and end."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from ullage.history.window import Window
+from ullage.stages.account import outputs_of
+from ullage.values.edits import Summary
+from ullage.values.effects import Output
+
+__all__ = [
+    "begin",
+    "continues",
+    "coverable",
+    "cut_before",
+    "newest_compaction",
+    "newly_hidden",
+    "summarised",
+]
+
+
+def begin(window: Window, *, keeps_task: bool = True) -> int:
+    """The first message that may be condensed.
+
+    It stands behind the first user message, and behind the newest compaction of the provider:
+    that holds what was before it, and nobody but the provider can read it.
+
+    Args:
+        window: the window at the boundary at hand.
+        keeps_task: whether the first user message stays where it is.
+    """
+    transcript = window.transcript
+    messages = transcript.messages
+    first = -1
+    if keeps_task:
+        first = next((i for i in range(window.size) if messages[i].role == "user"), -1)
+    start = 1 + newest_compaction(window, first + 1, first)
+    while start < window.size and not transcript.seam(start):
+        start += 1
+    return start
+
+
+def newest_compaction(window: Window, start: int, default: int) -> int:
+    """The newest compaction of the provider at or after ``start``; ``default`` if none."""
+    newest = window.transcript.compaction(start, window.size)
+    return default if newest is None else newest
+
+
+def summarised(window: Window) -> tuple[int, int] | None:
+    """From the first summary that the provider still reads up to where the last one ends."""
+    placed = window.open_summaries
+    return (placed[0].start, placed[-1].stop) if placed else None
+
+
+def coverable(window: Window, start: int, stop: int) -> list[int]:
+    """The shown messages of a range whose place a summary may take."""
+    pinned = set(window.transcript.standing(start, stop))
+    return [i for i in range(start, stop) if not window.hidden(i) and i not in pinned]
+
+
+def newly_hidden(window: Window, start: int, stop: int) -> Iterator[Output]:
+    """What a summary of a range takes out of the view: outputs that no other one hides yet."""
+    for index in range(start, stop):
+        if not window.hidden(index):
+            yield from outputs_of(window.transcript, index, index + 1)
+
+
+def cut_before(window: Window, index: int, floor: int) -> int:
+    """The last place up to ``index`` at which a history may begin anew; ``floor`` if none."""
+    places = range(min(index, window.size - 1), floor, -1)
+    return next(filter(window.may_cut, places), floor)
+
+
+def continues(window: Window, summary: Summary) -> bool:
+    """Whether a summary is of this history, and goes on from where the newest one ends."""
+    around = window.range_of(summary)
+    if around is None or around[1] >= window.size or not window.may_cut(around[1]):
+        return False
+    newest = window.open_summaries[-1:]
+    goes_on = all(placed.stop < around[1] for placed in newest)
+    return goes_on and around[0] >= window.read_from and window.may_summarise(*around)
