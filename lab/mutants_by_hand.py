@@ -156,8 +156,8 @@ MUTANTS = (
     ),
     Mutant(
         _ENGINE,
-        "observed.reported_tokens - observed.estimated_tokens < window.limit_tokens:",
-        "True:",
+        "if reported - estimated < window.limit_tokens:",
+        "if True:",
         _TESTS_ENGINE,
         "one absurd report makes every later request too long",
     ),

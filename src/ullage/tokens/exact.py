@@ -19,7 +19,6 @@ Three things are minded on the way in:
 from __future__ import annotations
 
 import os
-import sys
 import threading
 from collections.abc import Callable
 from functools import cache
@@ -149,18 +148,31 @@ def load_in_thread(encoding: str) -> None:
     ).start()
 
 
-def _after_fork() -> None:
-    """A child must not wait for a thread that only its parent has, nor use what it left half done.
+_FORK_WAITS_S = 10.0
 
-    A fork in the middle of an import leaves the child modules without their contents.
-    """
+
+def _before_fork() -> None:
+    """A fork waits for a vocabulary that is being loaded: half of one is of no use to a child."""
+    global _HELD
+    _HELD = _LOCK.acquire(timeout=_FORK_WAITS_S)
+
+
+def _after_fork_in_parent() -> None:
+    if _HELD:
+        _LOCK.release()
+
+
+def _after_fork_in_child() -> None:
+    """A child must not wait for a thread that only its parent has."""
     global _LOCK
     _LOCK = threading.Lock()
     _STARTED.clear()
-    for name in [name for name in sys.modules if name.partition(".")[0] == "toktok"]:
-        if getattr(sys.modules[name].__spec__, "_initializing", False):
-            del sys.modules[name]
 
 
+_HELD = False
 if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_after_fork)
+    os.register_at_fork(
+        before=_before_fork,
+        after_in_parent=_after_fork_in_parent,
+        after_in_child=_after_fork_in_child,
+    )
