@@ -109,6 +109,7 @@ def test_what_another_model_left_behind_a_batch_goes_when_the_first_comes_back()
     for length in lengths[-8:-4]:
         session.fit(request(FREE, messages[:length]))
     assert session.events[-1].kind in ("pruned", "condensed")
+    assert session._kept.memo.lines[0].builder.stale, "thinking stays behind what was edited"
     view = session.fit(request(BOUND, messages[: lengths[-4]]))["messages"]
     assert session.events[-1].kind == "reasoning"
     first = next(i for i, m in enumerate(view) if m is not messages[i])
