@@ -224,6 +224,11 @@ class Transcript:
         at = bisect_left(self._asked, index)
         return at == len(self._asked) or self._asked[at] >= length
 
+    def newest_asked(self, length: int) -> int | None:
+        """The newest message below ``length`` in which the user says more than results."""
+        at = bisect_left(self._asked, length)
+        return self._asked[at - 1] if at else None
+
     def closed(self, length: int) -> bool:
         """Whether nothing before this length still waits for its answer."""
         return self._closed[length] if length < len(self.messages) else not self._pairs.waiting

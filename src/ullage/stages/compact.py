@@ -27,6 +27,7 @@ from ullage.stages.account import index_of
 from ullage.stages.essentials import essentials
 from ullage.stages.facts import deeds
 from ullage.stages.flatten import flatten
+from ullage.stages.quotes import USER_SHARE
 from ullage.stages.ranges import begin, coverable, cut_before, newly_hidden, summarised
 from ullage.stages.rough import message_tokens, view_tokens
 from ullage.stages.standing import said_before
@@ -172,6 +173,7 @@ def compact(
     keeps_task: bool = True,
     floor_share: float = 0.12,
     floor_tokens: int | None = None,
+    user_share: float = USER_SHARE,
     least_messages: int = 2,
     least_share: float = 0.15,
     warning: str | None = None,
@@ -188,6 +190,7 @@ def compact(
             it is in the summary, verbatim.
         floor_share: the deterministic summary may take this share of the limit.
         floor_tokens: and no more than this; None for no other bound.
+        user_share: what the user said may take this share more, quoted word for word.
         least_messages: do nothing for fewer new messages than this.
         least_share: do nothing unless at least this share of the limit is won.
         warning: what is told where there are too few messages, or None.
@@ -201,18 +204,26 @@ def compact(
     room_tokens = int(window.limit_tokens * floor_share)
     if floor_tokens is not None:
         room_tokens = min(room_tokens, floor_tokens)
-    return _compacted(window, start, stop, prompt, room_tokens, least_share)
+    chars = int(window.limit_tokens * user_share) * _CHARS_PER_TOKEN
+    return _compacted(window, start, stop, prompt, room_tokens, chars, least_share)
 
 
 def _compacted(
-    window: Window, start: int, stop: int, prompt: Prompt, room_tokens: int, least_share: float
+    window: Window,
+    start: int,
+    stop: int,
+    prompt: Prompt,
+    room_tokens: int,
+    user_chars: int,
+    least_share: float,
 ) -> Sequence[Cut]:
     transcript = window.transcript
     index = index_of(transcript, start, stop, window.words)
     ref = canon.ref_of(index)
     held = sum(map(window.message_tokens, coverable(window, start, stop)))
     held += window.summaries_tokens
-    brief = _brief(window, start, stop, prompt, ref, room_tokens * _CHARS_PER_TOKEN)
+    room_chars = room_tokens * _CHARS_PER_TOKEN
+    brief = _brief(window, start, stop, prompt, ref, room_chars, user_chars)
     text = brief.compose("")
     won = held - window.meter.message(text)
     if won <= 0 or window.calibration.apply(won) < window.limit_tokens * least_share:
@@ -225,7 +236,13 @@ def _compacted(
 
 
 def _brief(
-    window: Window, start: int, stop: int, prompt: Prompt, ref: str, room_chars: int
+    window: Window,
+    start: int,
+    stop: int,
+    prompt: Prompt,
+    ref: str,
+    room_chars: int,
+    user_chars: int,
 ) -> Brief:
     transcript = window.transcript
     earlier, upto = said_before(window)
@@ -234,7 +251,7 @@ def _brief(
     tokens = sum(sum(window.leaf_counts(index)) for index in range(start, stop))
     read_on = window.words.read_on(ref, 0)
     done = deeds(transcript, start, stop)
-    floor = summary(transcript, start, stop, room_chars, done)
+    floor = summary(transcript, start, stop, room_chars, done, user_chars=user_chars)
     in_full = "" if "{read_on}" in prompt.opens else f"[Everything in full: {read_on}]"
     return Brief(
         prompt=prompt,

@@ -4,15 +4,14 @@ The user's words verbatim, files and their state, commands and how they ended, e
 has mended, decisions, open items, refs of what is set aside. Always made from the original
 messages, so that the tenth summary is as good as the first (failures F43, F50, F51).
 
-Where room is short each section keeps its newest lines and says how many are left out; the
-user's rules are the last to go. Text that comes from a tool or a model stands in quotes, on
+Where room is short each section keeps its newest lines and says how many are left out; what the
+user said has a room of its own. Text that comes from a tool or a model stands in quotes, on
 one line: it is data here (failure F53).
 """
 
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Callable, Iterator, Sequence
 
 from ullage.history.transcript import Transcript
@@ -23,19 +22,14 @@ from ullage.stages.facts import (
     deeds,
     open_items,
     said,
-    sentences,
     unresolved,
 )
+from ullage.stages.quotes import quotes
 
 __all__ = ["summary"]
 
-_USER_SHARE = 0.55
-_RULE = re.compile(
-    r"(?i)\b(?:must|never|always|don't|do not|only|without|not allowed|require|has to|have to|"
-    r"should|shall|avoid|ensure|make sure|prefer|keep|constraint|rule|important|at most|at least|"
-    r"no more than|under no|except|unless|mustn't|can't|cannot|leave)\b"
-)
 _QUOTE_CHARS = 160
+_FRAME_CHARS = len("Message 1234:\n\n")
 
 
 def summary(
@@ -44,6 +38,8 @@ def summary(
     stop: int,
     room_chars: int,
     done: Sequence[Deed] | None = None,
+    *,
+    user_chars: int = 0,
 ) -> str:
     """The summary of the messages from ``start`` up to ``stop``.
 
@@ -51,15 +47,16 @@ def summary(
         transcript: the history.
         start: the first message of the run.
         stop: one past its last.
-        room_chars: about the most characters it may have.
+        room_chars: about the most characters it may have, but for what the user said.
         done: its deeds, where they are known.
+        user_chars: the most characters of what the user said, on top of them; it is quoted word
+            for word (`ullage.stages.quotes`).
     """
     done = deeds(transcript, start, stop) if done is None else done
-    users = list(said(transcript, start, stop, "user"))
     texts = list(said(transcript, start, stop, "assistant"))
     has_task = next(said(transcript, 0, start, "user"), None) is None
-    user = _user(users, int(room_chars * _USER_SHARE), has_task=has_task)
-    room = room_chars - len(user)
+    user = _user(list(said(transcript, start, stop, "user")), user_chars, has_task=has_task)
+    room = room_chars
     sections: list[tuple[str, list[str], Callable[[int], int]]] = [
         ("Errors not resolved", [_trouble(deed) for deed in unresolved(done)], lambda r: r // 3),
         ("Files", _files(done), lambda r: r // 3),
@@ -108,38 +105,14 @@ def _quoted(each: Said) -> str:
 
 
 def _user(texts: Sequence[Said], room: int, *, has_task: bool) -> str:
-    """What the user said, verbatim; where room is short, the newest, the task and every rule."""
-    if not texts:
+    """What the user said, verbatim as far as there is room."""
+    if not texts or room <= 0:
         return ""
-    newest_first = list(reversed(texts))
-    wanted = [
-        (newest_first[0].index, _whole(newest_first[0])),
-        *([(texts[0].index, _whole(texts[0]))] if has_task else ()),
-        *((each.index, _rules(each)) for each in newest_first),
-        *((each.index, _whole(each)) for each in newest_first),
-    ]
-    shown: dict[int, str] = {}
-    for index, text in wanted:
-        cost = len(text) - len(shown.get(index, ""))
-        if text and cost <= room:
-            shown[index] = text
-            room -= cost
-    lines = ["## The user's words", *(shown[each.index] for each in texts if each.index in shown)]
-    absent = [each for each in texts if each.index not in shown]
-    return "\n".join([*lines, _absent(absent)] if absent else lines)
-
-
-def _whole(each: Said) -> str:
-    return f"Message {each.index + 1}:\n{each.text}"
-
-
-def _rules(each: Said) -> str:
-    """The sentences of a message that say how it is to be done; ``""`` if there are none."""
-    rules = [sentence for sentence in sentences(each.text) if _RULE.search(sentence)]
-    if not rules:
-        return ""
-    head = f"Message {each.index + 1}, in part ({len(each.text):,} characters, whole in the index):"
-    return "\n".join([head, *rules])
+    said_texts = [each.text for each in texts]
+    shown = quotes(said_texts, room, frame_chars=_FRAME_CHARS, keeps_first=has_task)
+    lines = [f"Message {texts[at].index + 1}:\n{shown[at]}" for at in sorted(shown)]
+    absent = [each for number, each in enumerate(texts) if number not in shown]
+    return "\n".join(["## The user's words", *lines, *([_absent(absent)] if absent else ())])
 
 
 def _absent(texts: Sequence[Said]) -> str:
