@@ -8,6 +8,8 @@ from tests import histories
 from tests.histories import Call, Turn
 from ullage import AsyncSession, Limits, MemoryStore, Session, StoreError
 from ullage.replay import reading
+from ullage.session.ahead import proposing
+from ullage.stages import DEFAULT
 from ullage.values.effects import Reply
 from ullage.values.usage import Usage
 from ullage.wires import FORMATS
@@ -217,6 +219,10 @@ def test_a_session_that_is_not_async_begins_nothing():
         made.fit(request)
     assert made.settings.policy.ahead is not None
     assert not kinds(made, "preparing")
+
+
+def test_a_policy_of_which_nothing_is_begun_is_the_very_same():
+    assert proposing(DEFAULT, ()) is DEFAULT
 
 
 def test_what_goes_wrong_in_the_task_is_raised_and_not_swallowed():

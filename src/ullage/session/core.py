@@ -371,10 +371,6 @@ class SessionCore(ABC):
             raise ConfigError("session", "nothing was fitted yet", "Call fit(request) first.")
         return self._kept.newest
 
-    @property
-    def _wire(self) -> Format:
-        return self._newest.wire
-
 
 def _told_of(reply: Any, usage: Usage) -> tuple[Event, ...]:
     """What a reply is told as: its usage, and what reasoning its provider left out."""
