@@ -255,9 +255,8 @@ ODD = [
     st.booleans(),
 )
 def test_a_match_begins_where_the_standard_librarys_does(text, pattern, ignore_case):
-    oracle = re.compile(pattern, re.ASCII if "\\" in pattern else 0)
-    if ignore_case:
-        oracle = re.compile(pattern, re.IGNORECASE)
+    ascii_only = re.ASCII if "\\" in pattern else 0
+    oracle = re.compile(pattern, ascii_only | (re.IGNORECASE if ignore_case else 0))
     found = grep(text, pattern, ignore_case=ignore_case, max_matches=99)
     start, wanted = 0, []
     for line in lines_of(text):
