@@ -95,7 +95,6 @@ NEAREST = {
     "wires/*/rules*.py": "wires/test_rule_examples.py",
     "wires/rules/*.py": "wires/test_rules.py",
     "wires/*/repair*.py": "wires/test_repair.py",
-    "wires/repair/growth.py": "wires/test_growth.py",
     "wires/repair/*.py": "wires/test_repair.py",
     "wires/repaired.py": "wires/test_repair.py",
     "wires/convert/*.py": "wires/test_convert.py",
