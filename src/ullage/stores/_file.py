@@ -39,7 +39,7 @@ from threading import Lock, RLock
 from weakref import WeakSet, WeakValueDictionary
 
 from ullage.errors import StoreError
-from ullage.stores._refusals import closed
+from ullage.stores._base import closed
 from ullage.stores._schema import APPLICATION_ID, MIGRATIONS
 
 __all__ = ["PrivateFile", "make_folders", "reason_of"]

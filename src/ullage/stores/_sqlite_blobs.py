@@ -9,9 +9,9 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from ullage.history.canon import content_digest
+from ullage.stores._base import taken
 from ullage.stores._chunks import pieces
 from ullage.stores._pack import pack, seal, unpack
-from ullage.stores._refusals import taken
 from ullage.values.effects import Extent, Output
 
 __all__ = [
