@@ -1,5 +1,6 @@
 import os
 import sqlite3
+import tracemalloc
 from contextlib import closing
 from pathlib import Path
 
@@ -101,6 +102,26 @@ def test_a_file_that_is_not_there_is_a_typed_error_without_a_path(folder, tmp_pa
     assert isinstance(caught.value, RefNotFound)
     assert str(tmp_path) not in str(caught.value)
     assert len(str(caught.value)) < 300
+
+
+@pytest.mark.skipif(os.name != "posix", reason="pipes and sparse files are POSIX")
+@pytest.mark.parametrize("planted", ["pipe", "three gigabytes", "folder"])
+def test_what_was_planted_at_a_files_place_is_refused_unread(folder, planted):
+    store = SpillStore(MemoryStore(), folder)
+    path = store.path_of(output("x").ref)
+    if planted == "pipe":
+        os.mkfifo(path)
+    elif planted == "folder":
+        path.mkdir()
+    else:
+        path.touch()
+        os.truncate(path, 3 << 30)
+    tracemalloc.start()
+    with pytest.raises(StoreError) as caught:
+        store.retrieve(path)
+    assert tracemalloc.get_traced_memory()[1] < 1 << 20
+    tracemalloc.stop()
+    assert str(folder) not in str(caught.value)
 
 
 def test_a_file_somebody_changed_is_noticed_and_mended_when_it_is_set_aside_again(folder):

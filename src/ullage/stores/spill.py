@@ -40,6 +40,8 @@ _UNFINISHED = re.compile(r"\.[0-9a-z]{16}\.[0-9a-f]{16}\.part")
 _UNFINISHED_S = 3_600
 _SWEPT = ".swept"
 _NO_FOLLOW = getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_CLOEXEC", 0)
+_NO_WAIT = getattr(os, "O_NONBLOCK", 0)  # a pipe at the place of a file holds nobody up
+_MOST_BYTES = 256 << 20  # of a file that is read whole
 
 
 class _File(NamedTuple):
@@ -133,14 +135,12 @@ class SpillStore(Around):
         ref = found[1]
         with self._errors("read", ref):
             try:
-                descriptor = os.open(self.path_of(ref), os.O_RDONLY | _NO_FOLLOW)
+                descriptor = os.open(self.path_of(ref), os.O_RDONLY | _NO_FOLLOW | _NO_WAIT)
             except FileNotFoundError:
                 raise SpillNotFound(self.name, name) from None
-            with os.fdopen(descriptor, "rb") as file:
-                raw = file.read()
-        text = _decoded(raw)
+            text = _read(descriptor)
         if text is None or ref not in (ref_of(text), ref_of(text, "block")):
-            reason = "the file does not hold what was written. Read the output by its ref"
+            reason = "it does not hold what was written, or too much. Read the output by its ref"
             raise StoreError(self.name, "read spill file", reason, ref)
         return text
 
@@ -252,8 +252,13 @@ class SpillStore(Around):
             raise StoreError(self.name, f"{operation} spill file", reason, ref) from error
 
 
-def _decoded(raw: bytes) -> str | None:
-    try:
-        return raw.decode("utf-8", "surrogatepass")
-    except UnicodeDecodeError:
-        return None
+def _read(descriptor: int) -> str | None:
+    """The text of a regular file of at most `_MOST_BYTES`, else None. Closes the descriptor."""
+    with os.fdopen(descriptor, "rb") as file:
+        there = os.fstat(descriptor)
+        if not stat.S_ISREG(there.st_mode) or there.st_size > _MOST_BYTES:
+            return None
+        try:
+            return file.read(_MOST_BYTES).decode("utf-8", "surrogatepass")
+        except UnicodeDecodeError:
+            return None

@@ -36,8 +36,7 @@ from ullage.errors import ConfigError, RefNotFound, StoreError
 from ullage.stores import _sqlite_records
 from ullage.stores._base import Transactional, refuse_contradictions
 from ullage.stores._clean import DAY_S, Bounds, Collected, clean, is_recent
-from ullage.stores._file import PrivateFile
-from ullage.stores._place import absolute, default_path
+from ullage.stores._file import PrivateFile, absolute, default_path
 from ullage.stores._sqlite_blobs import (
     Parcel,
     extents_of,
