@@ -6,6 +6,8 @@ is a field of its own.
 
 from __future__ import annotations
 
+from typing import Any
+
 from ullage.values.messages import Role
 from ullage.wires.block import Block, Kind, fields, table
 
@@ -37,7 +39,7 @@ def _call(kind: str, text: str) -> Block:
     )
 
 
-def _medium(kind: str, medium: Kind, names: str) -> Block:
+def _medium(kind: str, medium: Kind, names: str, **more: Any) -> Block:
     return Block(
         kind,
         "media",
@@ -47,6 +49,7 @@ def _medium(kind: str, medium: Kind, names: str) -> Block:
         carried=fields(kind),
         within={kind: fields(names)},
         media=(medium,),
+        **more,
     )
 
 
@@ -56,9 +59,12 @@ PARTS = table(
           in_result=True, needs={"text": str}, edited="a text", carried=fields("text")),
     Block("refusal", "text", "refusal", roles=_MODEL, needs={"refusal": str}, edited="its field",
           carried=fields("refusal")),
-    _medium("image_url", "image", "url detail"),
-    _medium("input_audio", "audio", "data format"),
-    _medium("file", "document", "file_id file_data filename"),
+    _medium("image_url", "image", "url detail", data=("image_url.url",),
+            detail="image_url.detail"),
+    _medium("input_audio", "audio", "data format", data=("input_audio.data",),
+            mime="input_audio.format"),
+    _medium("file", "document", "file_id file_data filename", type="application/pdf",
+            data=("file.file_data", "file.file_id"), title="file.filename"),
 )
 CALLS = table(_call("function", "arguments"), _call("custom", "input"))
 FIELDS = table(
