@@ -74,7 +74,7 @@ def format_of(format: str | Format) -> Format:
         if format in FORMATS:
             return FORMATS[format]
         problem = f"{format!r} is not known"
-    elif isinstance(getattr(format, "name", None), str) and hasattr(format, "parse"):
+    elif isinstance(format, Format):
         return format
     else:
         problem = f"a {type(format).__name__} is no format"

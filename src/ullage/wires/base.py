@@ -1,18 +1,19 @@
-"""Reading what stands on a wire: dicts as sent, or the objects of the vendors' SDKs."""
+"""Reading what is on a wire: dicts as sent, or the objects of the vendors' SDKs."""
 
 from __future__ import annotations
 
 import inspect
 import re
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import lru_cache
-from typing import Any, get_args
+from typing import Any, TypeVar, get_args
 
 from ullage.errors import FormatError
 from ullage.history import canon
 from ullage.values.messages import Part, Reasoning, Text
 
+PartT = TypeVar("PartT")
 MARKERS = frozenset(("cache_control", "prompt_cache_breakpoint"))
 """What a client puts on a block to have it cached: it has no say in what the block is."""
 
@@ -56,6 +57,13 @@ def get(value: Any, name: str) -> Any:
         found = value.get(name)
         return value.get(snake(name)) if found is None else found
     return getattr(value, snake(name), None)
+
+
+def at_path(value: Any, path: str) -> Any:
+    """What stands under names with dots between, each read as by `get`; None if nothing does."""
+    for name in path.split("."):
+        value = get(value, name)
+    return value
 
 
 def reply_id(reply: Any) -> str:
@@ -148,6 +156,32 @@ def optional_text_at(value: Any, where: str) -> str:
     return "" if value is None else text_at(value, where)
 
 
+def content_at(
+    content: Any, where: str, read: Callable[[Any, int, str], PartT]
+) -> list[Text | PartT]:
+    """What stands in a content: one text, or a list of what ``read`` makes of each of its blocks.
+
+    Args:
+        content: a string, a list, or None for nothing.
+        where: its path.
+        read: takes a block, its place in the list, and its path.
+
+    Raises:
+        FormatError: it is none of the three.
+    """
+    if type(content) is str:
+        return [Text(content)]
+    if content is None:
+        return []
+    if isinstance(content, (list, tuple)):
+        return [read(block, at, f"{where}[{at}]") for at, block in enumerate(content)]
+    raise FormatError(
+        where,
+        f"expected a string or a list of parts, got {type(content).__name__}",
+        "Give content as the API takes it.",
+    )
+
+
 def block_at(value: Any, where: str) -> Any:
     """A block as it stands on the wire, in containers of its own, without cache markers.
 
@@ -168,14 +202,6 @@ def block_at(value: Any, where: str) -> Any:
     if hasattr(value, "model_dump"):
         return block_at(plain(value, where), where)
     raise _not_json(where, f"a {type(value).__name__}")
-
-
-def unknown_role(role: Any, where: str, known: Sequence[str]) -> FormatError:
-    """The error for a role the format does not have."""
-    said = repr(role[:64]) if isinstance(role, str) else f"of type {type(role).__name__}"
-    return FormatError(
-        f"{where}.role", f"unknown role {said}", f"Roles here are {', '.join(known)}."
-    )
 
 
 def unmarked(value: Any) -> Any:

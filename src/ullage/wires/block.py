@@ -20,7 +20,7 @@ from msgspec import Struct
 
 from ullage.errors import FormatError, UnsupportedPart
 from ullage.values.messages import Media
-from ullage.wires.base import MARKERS, block_at, optional_text_at, plain
+from ullage.wires.base import MARKERS, at_path, block_at, detail_of, optional_text_at
 
 __all__ = [
     "Block",
@@ -31,8 +31,8 @@ __all__ = [
     "cannot_edit",
     "fields",
     "media_in_results",
+    "medium_at",
     "replaced",
-    "sound_at",
     "table",
     "without_medium",
 ]
@@ -66,6 +66,11 @@ class Block(Struct, frozen=True, gc=False):
         carried: the fields a conversion carries; None if it can carry nothing of it.
         within: the same of the objects that stand in its fields.
         media: the kinds of media it holds.
+        data: the paths under which its data stands, its address or its file id: one of them.
+        mime: the path of the medium's type.
+        type: the medium's type, where no field tells.
+        detail: the path of how finely it is to be looked at.
+        title: the path of its name.
         opens: the field with the id under which something behind it belongs to it.
         closes: the field with the id of what it belongs to.
         prefix: how an id begins that the server gave it.
@@ -87,6 +92,11 @@ class Block(Struct, frozen=True, gc=False):
     carried: frozenset[str] | None = None
     within: Mapping[str, frozenset[str]] = {}
     media: tuple[Kind, ...] = ()
+    data: tuple[str, ...] = ()
+    mime: str = ""
+    type: str = ""
+    detail: str = ""
+    title: str = ""
     opens: str = ""
     closes: str = ""
     prefix: str = ""
@@ -183,14 +193,17 @@ class MediaLimits(Struct, frozen=True, kw_only=True, gc=False):
     image_bytes: int
 
 
-def sound_at(part: Mapping[str, Any], at: int, where: str) -> Media:
-    """An ``input_audio`` part of OpenAI's. Raises FormatError naming the path below ``where``."""
-    sound = plain(part.get("input_audio") or {}, f"{where}.input_audio")
-    form, data = (
-        optional_text_at(sound.get(name), f"{where}.input_audio.{name}")
-        for name in ("format", "data")
+def medium_at(block: Mapping[str, Any], row: Block, at: int, where: str) -> Media:
+    """The medium in a block whose row says where. Raises FormatError naming the path."""
+    path = next((path for path in row.data if at_path(block, path)), row.data[0])
+    return Media(
+        row.media[0],
+        optional_text_at(at_path(block, row.mime), f"{where}.{row.mime}") if row.mime else row.type,
+        optional_text_at(at_path(block, path), f"{where}.{path}"),
+        at,
+        block=block_at(block, where),
+        detail=detail_of(at_path(block, row.detail)) if row.detail else "",
     )
-    return Media("audio", form, data, at, block=block_at(part, where))
 
 
 def media_in_results(blocks: Iterable[Block]) -> frozenset[Kind]:

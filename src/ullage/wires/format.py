@@ -1,4 +1,4 @@
-"""What a wire format must be able to do, and what those have in common whose history is a list.
+"""What a wire format must be able to do, and how those do it that have nothing of their own.
 
 A format turns a provider's request into messages and back. It knows nothing of windows,
 policies or stores. What it gives back for an untouched message is the caller's own object.
@@ -7,28 +7,21 @@ policies or stores. What it gives back for an untouched message is the caller's 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Any, Protocol, TypeAlias
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from itertools import takewhile
+from typing import Any, TypeAlias
 
 from msgspec import Struct
 
 from ullage.errors import FormatError
-from ullage.values.messages import Message, ReasoningRule, ToolCall
+from ullage.values.messages import Message, ReasoningRule, Role, Text, ToolCall
 from ullage.values.model_names import plain_name
 from ullage.values.toolset import ToolSpec
 from ullage.values.usage import Usage
-from ullage.wires.base import list_at
+from ullage.wires.base import MARKERS, as_json, field, get, list_at, plain, schemas_at
 
-__all__ = [
-    "Change",
-    "Family",
-    "Format",
-    "Head",
-    "MessageList",
-    "ToolSpec",
-    "before_last",
-    "family_of",
-]
+__all__ = ["Change", "Family", "Format", "Head", "ToolSpec", "before_last", "family_of"]
 
 
 class Head(Struct, frozen=True):
@@ -55,113 +48,6 @@ Change: TypeAlias = tuple[int, int, str]
 """A leaf of a message by part and item index, and the text to show there."""
 
 
-class Format(Protocol):
-    """One wire format. Every method is pure; raw values are dicts or SDK objects.
-
-    Attributes:
-        name: what it is called.
-        wire: the name of the one of ours whose requests, replies and rules it has.
-        key: the field of the request that holds the history.
-    """
-
-    name: str
-    wire: str
-    key: str
-
-    def __hash__(self) -> int:
-        """By identity: what is made of a format is remembered for it."""
-
-    def history(self, request: Mapping[str, Any]) -> list[Any]:
-        """The raw messages, the caller's own list where there is one. Raises FormatError."""
-
-    def tools(self, request: Mapping[str, Any]) -> Sequence[Any]:
-        """The tool definitions of the request, each in the form that `tool` gives."""
-
-    def takes_tools(self, request: Mapping[str, Any], model: str) -> bool:
-        """Whether functions may be added to the tools of this request, for this model."""
-
-    def compose(
-        self, request: Mapping[str, Any], messages: list[Any], tools: Sequence[dict[str, Any]]
-    ) -> dict[str, Any]:
-        """A new top-level request with these messages, and these tools after its own."""
-
-    def head(self, request: Mapping[str, Any]) -> Head:
-        """What stands outside the messages. Raises FormatError."""
-
-    def media_detail(self, request: Mapping[str, Any]) -> str:
-        """How finely the request has media looked at, where a block does not say."""
-
-    def leading(self, request: Mapping[str, Any]) -> list[Any]:
-        """The leading raw messages that are system text. Raises FormatError."""
-
-    def parse(self, raw: Any, where: str) -> Message:
-        """One message. Raises FormatError naming the path below ``where``."""
-
-    def edit(
-        self, raw: Any, message: Message, changes: Sequence[Change], *, silent: bool = False
-    ) -> dict[str, Any]:
-        """A fresh message: ``raw`` with other texts in some places, all else as it was.
-
-        ``silent`` leaves its reasoning out.
-
-        Raises:
-            UnsupportedPart: no text may stand where a change wants one: it is reasoning, or a
-                part that stands as it came or not at all.
-            FormatError: the arguments of a call are to be a text that the wire has no form for.
-        """
-
-    def apart(self, raw: Any) -> Any:
-        """A message of results to stand without its call, which an account stands for."""
-
-    def family(self, model: str) -> str:
-        """The name of the family whose rules of reasoning hold for a model."""
-
-    def reasoning(self, request: Mapping[str, Any], model: str) -> ReasoningRule:
-        """What an edit means for the reasoning behind it, with this model and request."""
-
-    def thinks_first(self, request: Mapping[str, Any]) -> bool:
-        """Whether an open turn must begin with thinking (A14)."""
-
-    def user(self, text: str) -> dict[str, Any]:
-        """A user message."""
-
-    def wrap_up(self, request: Mapping[str, Any], text: str) -> dict[str, Any]:
-        """The request with one more user message, and the model told to call no tools."""
-
-    def tool(self, spec: ToolSpec) -> dict[str, Any]:
-        """A tool definition."""
-
-    def tool_name(self, raw: Any) -> str:
-        """The name in a tool definition, ``""`` where it has none."""
-
-    def call(self, raw: Any) -> ToolCall:
-        """A tool call as it stands in a reply. Raises FormatError."""
-
-    def result(
-        self, call: ToolCall, text: str, *, is_error: bool = False, block: Any = None
-    ) -> dict[str, Any]:
-        """The wire result of a call, ready to append.
-
-        ``block`` is a content block that was set aside. Where results can hold it, it is
-        given back as what it was; elsewhere as JSON text.
-        """
-
-    def results(self, results: Sequence[Any]) -> list[Any]:
-        """The raw messages that carry these wire results, ready to append to the history."""
-
-    def reply(self, reply: Any) -> list[Any]:
-        """The raw messages a reply consists of, ready to append; none if it says nothing."""
-
-    def calls(self, raw: Any) -> list[Any]:
-        """The tool calls in a raw message of the model, each as `call` takes it."""
-
-    def usage(self, reply: Any) -> Usage | None:
-        """What a reply reports, or None if it reports nothing."""
-
-    def usage_of_stream(self, events: Iterable[Any]) -> Usage | None:
-        """What the events of one streamed reply report, or None if they report nothing."""
-
-
 class Family(Struct, frozen=True, gc=False):
     """Models of one format whose reasoning is bound in one way (`provider-rules` §0.1).
 
@@ -184,22 +70,37 @@ def family_of(families: Sequence[Family], model: str) -> Family:
     return next(family for family in families if re.search(family.models, name) is not None)
 
 
-class MessageList:
-    """What the formats share whose history is a list under one key, and tools another.
-
-    A format inherits it for these methods and nothing else.
+class Format(ABC):
+    """One wire format. Every method is pure; raw values are dicts or SDK objects.
 
     Attributes:
+        name: what it is called.
+        wire: the name of the one of ours whose requests, replies and rules it has.
+        key: the field of the request that holds the history.
+        roles: the roles of its messages, and what they are to us.
+        leading_roles: those of messages that are system text where they lead the history.
+        answer_limits: the fields that limit the answer; the first that is given counts.
+        schemas: where the schemas stand that an answer is to have, as `schemas_at` takes them.
+        parameters: the field of a tool's definition that holds the schema of its arguments.
+        usage_field: the field of a reply that holds its usage.
         families: of its models, tried in order; the last one takes every model.
     """
 
     name: str
     wire: str
-    key = "messages"
+    key: str = "messages"
+    roles: Mapping[str, Role] = {}
+    leading_roles: tuple[str, ...] = ()
+    answer_limits: tuple[str, ...] = ()
+    schemas: tuple[str, ...] = ()
+    parameters = "parameters"
+    usage_field = "usage"
     families: Sequence[Family] = ()
 
+    # ── the request ──────────────────────────────────────────────────────────────────
+
     def history(self, request: Mapping[str, Any]) -> list[Any]:
-        """See `Format.history`."""
+        """The raw messages, the caller's own list where there is one. Raises FormatError."""
         messages = request.get(self.key)
         if isinstance(messages, list):
             return messages
@@ -209,53 +110,182 @@ class MessageList:
             f"Give the whole history under {self.key!r}.",
         )
 
+    def leading(self, request: Mapping[str, Any]) -> list[Any]:
+        """The leading raw messages that are system text. Raises FormatError."""
+        messages = self.history(request) if self.leading_roles else ()
+        return list(takewhile(self._leads, messages))
+
+    def _leads(self, raw: Any) -> bool:
+        is_message = field(raw, "type") in (None, "message")
+        return is_message and field(raw, "role") in self.leading_roles
+
+    def settings(self, request: Mapping[str, Any]) -> Any:
+        """Where the request says how to answer."""
+        return request
+
+    def system(self, request: Mapping[str, Any]) -> Iterable[str]:
+        """The system texts that stand beside the messages. Raises FormatError."""
+        return ()
+
     def tools(self, request: Mapping[str, Any]) -> Sequence[Any]:
-        """See `Format.tools`."""
+        """The tool definitions of the request, each in the form that `tool` gives."""
         return list_at(request.get("tools"), "tools")
 
-    def media_detail(self, request: Mapping[str, Any]) -> str:
-        """See `Format.media_detail`: only the blocks say it here."""
-        return ""
+    def definitions(self, request: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
+        """Each tool, and whatever else defines a function, behind its path."""
+        for at, tool in enumerate(self.tools(request)):
+            yield f"tools[{at}]", tool
+
+    def tool_text(self, tool: Any, where: str) -> str:
+        """A definition as JSON text, without its cache marker. Raises FormatError."""
+        fields = plain(tool, where)
+        return as_json({key: fields[key] for key in fields if key not in MARKERS}, where)
 
     def takes_tools(self, request: Mapping[str, Any], model: str) -> bool:
-        """See `Format.takes_tools`."""
+        """Whether functions may be added to the tools of this request, for this model."""
         return True
 
-    def family(self, model: str) -> str:
-        """See `Format.family`."""
-        return family_of(self.families, model).name
+    def head(self, request: Mapping[str, Any]) -> Head:
+        """What stands outside the messages. Raises FormatError."""
+        leading = self.leading(request)
+        texts = list(self.system(request))
+        for at, raw in enumerate(leading):
+            parts = self.parse(raw, f"{self.key}[{at}]").parts
+            texts += [part.text for part in parts if isinstance(part, Text)]
+        texts += [self.tool_text(tool, where) for where, tool in self.definitions(request)]
+        settings = self.settings(request)
+        asked = next((most for name in self.answer_limits if (most := get(settings, name))), None)
+        return Head(
+            len(leading),
+            tuple(texts),
+            tuple(self.tool_name(tool) for tool in self.tools(request)),
+            asked if isinstance(asked, int) else None,
+            request.get("model"),
+            schemas_at(settings, self.schemas),
+        )
 
-    def reasoning(self, request: Mapping[str, Any], model: str) -> ReasoningRule:
-        """See `Format.reasoning`: as the model's family has it."""
-        return family_of(self.families, model).rule
-
-    def thinks_first(self, request: Mapping[str, Any]) -> bool:
-        """See `Format.thinks_first`."""
-        return False
-
-    def apart(self, raw: Any) -> Any:
-        """See `Format.apart`. A result follows its call at once here, and goes where it goes."""
-        return raw
+    def media_detail(self, request: Mapping[str, Any]) -> str:
+        """How finely the request has media looked at, where a block does not say."""
+        return ""
 
     def compose(
         self, request: Mapping[str, Any], messages: list[Any], tools: Sequence[dict[str, Any]]
     ) -> dict[str, Any]:
-        """See `Format.compose`."""
+        """A new top-level request with these messages, and these tools after its own."""
         new = {**request, self.key: messages}
         if tools:
             new["tools"] = [*(request.get("tools") or ()), *tools]
         return new
 
+    @abstractmethod
+    def wrap_up(self, request: Mapping[str, Any], text: str) -> dict[str, Any]:
+        """The request with one more user message, and the model told to call no tools."""
+
+    # ── messages ─────────────────────────────────────────────────────────────────────
+
+    @abstractmethod
+    def parse(self, raw: Any, where: str) -> Message:
+        """One message. Raises FormatError naming the path below ``where``."""
+
+    def role_of(self, said: Any, where: str) -> Role:
+        """Who speaks in a message at ``where``. Raises FormatError for a role it has not."""
+        role = self.roles.get(said) if isinstance(said, str) else None
+        if role is not None:
+            return role
+        shown = repr(said[:64]) if isinstance(said, str) else f"of type {type(said).__name__}"
+        raise FormatError(
+            f"{where}.role", f"unknown role {shown}", f"Roles here are {', '.join(self.roles)}."
+        )
+
+    @abstractmethod
+    def edit(
+        self, raw: Any, message: Message, changes: Sequence[Change], *, silent: bool = False
+    ) -> Any:
+        """A fresh message: ``raw`` with other texts in some places, all else as it was.
+
+        ``silent`` leaves its reasoning out.
+
+        Raises:
+            UnsupportedPart: no text may stand where a change wants one: it is reasoning, or a
+                part that stands as it came or not at all.
+            FormatError: the arguments of a call are to be a text that the wire has no form for.
+        """
+
+    def apart(self, raw: Any) -> Any:
+        """A message of results to stand without its call, which a summary stands for.
+
+        Where a result follows its call at once it goes where that goes, and stays as it is.
+        """
+        return raw
+
+    def user(self, text: str) -> Any:
+        """A user message."""
+        return {"role": "user", "content": text}
+
+    # ── reasoning ────────────────────────────────────────────────────────────────────
+
+    def family(self, model: str) -> str:
+        """The name of the family whose rules of reasoning hold for a model."""
+        return family_of(self.families, model).name
+
+    def reasoning(self, request: Mapping[str, Any], model: str) -> ReasoningRule:
+        """What an edit means for the reasoning behind it, with this model and request."""
+        return family_of(self.families, model).rule
+
+    def thinks_first(self, request: Mapping[str, Any]) -> bool:
+        """Whether an open turn must begin with thinking (A14)."""
+        return False
+
+    # ── tools, calls and replies ─────────────────────────────────────────────────────
+
+    def tool(self, spec: ToolSpec) -> dict[str, Any]:
+        """A tool definition."""
+        described = {"name": spec.name, "description": spec.description}
+        return {**described, self.parameters: dict(spec.parameters)}
+
+    def tool_name(self, raw: Any) -> str:
+        """The name in a tool definition, ``""`` where it has none."""
+        return str(field(raw, "name") or "")
+
+    @abstractmethod
+    def call(self, raw: Any) -> ToolCall:
+        """A tool call as it stands in a reply. Raises FormatError."""
+
+    @abstractmethod
+    def result(
+        self, call: ToolCall, text: str, *, is_error: bool = False, block: Any = None
+    ) -> dict[str, Any]:
+        """The wire result of a call, ready to append.
+
+        ``block`` is a content block that was set aside. Where results can hold it, it is
+        given back as what it was; elsewhere as JSON text.
+        """
+
     def results(self, results: Sequence[Any]) -> list[Any]:
-        """See `Format.results`: each result is a message of its own."""
+        """The raw messages that carry these wire results, ready to append to the history."""
         return list(results)
 
+    @abstractmethod
+    def reply(self, reply: Any) -> list[Any]:
+        """The raw messages a reply consists of, ready to append; none if it says nothing."""
+
+    @abstractmethod
+    def calls(self, raw: Any) -> list[Any]:
+        """The tool calls in a raw message of the model, each as `call` takes it."""
+
+    # ── usage ────────────────────────────────────────────────────────────────────────
+
     def usage(self, reply: Any) -> Usage | None:
-        """See `Format.usage`."""
-        raise NotImplementedError
+        """What a reply reports, or None if it reports nothing."""
+        counts = get(reply, self.usage_field)
+        return None if counts is None else self.counted(counts)
+
+    @abstractmethod
+    def counted(self, counts: Any) -> Usage:
+        """What the usage of a reply says, in our classes of tokens."""
 
     def usage_of_stream(self, events: Iterable[Any]) -> Usage | None:
-        """See `Format.usage_of_stream`: the last event that reports anything counts."""
+        """What the events of one streamed reply report, the last that reports anything; or None."""
         found = [usage for event in events if (usage := self.usage(event)) is not None]
         return found[-1] if found else None
 

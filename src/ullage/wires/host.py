@@ -11,16 +11,14 @@ and the rules that hold for it would not be asked.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, TypeAlias
 
 from msgspec.structs import replace
 
-from ullage.values.messages import Message, ReasoningRule, Text, ToolCall
-from ullage.values.toolset import ToolSpec
-from ullage.values.usage import Usage
+from ullage.values.messages import Message, ReasoningRule, Text
 from ullage.wires import format_of
-from ullage.wires.format import Change, Format, Head, MessageList
+from ullage.wires.format import Change, Format, Head
 
 __all__ = ["Host", "Parse", "Show"]
 
@@ -34,7 +32,17 @@ texts by part and item, and whether its reasoning is left out. The original is n
 _APART = "[the result of an earlier call]"
 
 
-class Host(MessageList):
+def _as_on_the_wire(name: str) -> Callable[..., Any]:
+    """A method that is the wire's own."""
+
+    def method(self: Host, *args: Any, **named: Any) -> Any:
+        return getattr(self._base, name)(*args, **named)
+
+    method.__doc__ = getattr(Format, name).__doc__
+    return method
+
+
+class Host(Format):
     """The format of a framework's own messages.
 
     A request is a mapping as for a provider: ``model``, ``system`` (text), the messages under
@@ -146,40 +154,13 @@ class Host(MessageList):
 
     # ── calls and replies, in the form of the wire ───────────────────────────────────
 
-    def tool(self, spec: ToolSpec) -> dict[str, Any]:
-        """See `Format.tool`."""
-        return self._base.tool(spec)
-
-    def tool_name(self, raw: Any) -> str:
-        """See `Format.tool_name`."""
-        return self._base.tool_name(raw)
-
-    def call(self, raw: Any) -> ToolCall:
-        """See `Format.call`."""
-        return self._base.call(raw)
-
-    def result(
-        self, call: ToolCall, text: str, *, is_error: bool = False, block: Any = None
-    ) -> dict[str, Any]:
-        """See `Format.result`."""
-        return self._base.result(call, text, is_error=is_error, block=block)
-
-    def results(self, results: Sequence[Any]) -> list[Any]:
-        """See `Format.results`."""
-        return self._base.results(results)
-
-    def reply(self, reply: Any) -> list[Any]:
-        """See `Format.reply`."""
-        return self._base.reply(reply)
-
-    def calls(self, raw: Any) -> list[Any]:
-        """See `Format.calls`."""
-        return self._base.calls(raw)
-
-    def usage_of_stream(self, events: Iterable[Any]) -> Usage | None:
-        """See `Format.usage_of_stream`: as the wire has it."""
-        return self._base.usage_of_stream(events)
-
-    def usage(self, reply: Any) -> Usage | None:
-        """See `Format.usage`."""
-        return self._base.usage(reply)
+    tool = _as_on_the_wire("tool")
+    tool_name = _as_on_the_wire("tool_name")
+    call = _as_on_the_wire("call")
+    result = _as_on_the_wire("result")
+    results = _as_on_the_wire("results")
+    reply = _as_on_the_wire("reply")
+    calls = _as_on_the_wire("calls")
+    counted = _as_on_the_wire("counted")
+    usage = _as_on_the_wire("usage")
+    usage_of_stream = _as_on_the_wire("usage_of_stream")

@@ -18,6 +18,7 @@ ROLES: dict[str, Role] = {"user": "user", "assistant": "assistant", "system": "s
 _USER, _MODEL, _SYSTEM = ("user",), ("assistant",), ("system",)
 _CALL = {"id": str, "name": str, "input": dict}
 _SOURCES = {"base64": ("media_type", "data"), "url": ("url",), "file": ("file_id",)}
+_DATA, _MIME = ("source.data", "source.url", "source.file_id"), "source.media_type"
 _HELD = {"source": fields("media_type data url file_id")}
 
 
@@ -44,11 +45,12 @@ BLOCKS = table(
           needs={"text": str}, may=_may("citations"), edited="a text", carried=fields("text")),
     Block("image", "media", roles=_USER, in_result=True, needs={"source": dict},
           may=_may("transformations"), inner={"source": _SOURCES}, edited="a text",
-          carried=fields("source"), within=_HELD, media=("image",)),
+          carried=fields("source"), within=_HELD, media=("image",), data=_DATA, mime=_MIME),
     Block("document", "media", roles=_USER, in_result=True, needs={"source": dict},
           may=_may("title context citations"), edited="a text",
           inner={"source": {**_SOURCES, "text": ("media_type", "data"), "content": ("content",)}},
-          carried=fields("source title"), within=_HELD, media=("document",)),
+          carried=fields("source title"), within=_HELD, media=("document",), data=_DATA,
+          mime=_MIME, title="title"),
     Block("search_result", roles=_USER, in_result=True, edited="a text",
           needs={"source": str, "title": str, "content": list}, may=_may("citations"),
           not_null=fields("citations")),

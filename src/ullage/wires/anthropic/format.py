@@ -7,14 +7,13 @@ and thinking blocks are never edited: the API checks them byte for byte (A13).
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from ullage.errors import FormatError
 from ullage.values.messages import (
     WHOLE,
     Content,
-    Media,
     Message,
     Opaque,
     Part,
@@ -31,79 +30,51 @@ from ullage.wires.anthropic.blocks import BLOCKS, ROLES, SERVER, SERVER_CALLS, S
 from ullage.wires.anthropic.models import FAMILIES
 from ullage.wires.base import (
     as_json,
-    block_at,
+    content_at,
     field,
     list_at,
     opaque_json,
-    optional_text_at,
     ordered,
     plain,
-    schemas_at,
     sealed_bytes,
     text_at,
-    unknown_role,
-    unmarked,
 )
-from ullage.wires.block import Block, arguments_of, replaced
-from ullage.wires.format import Change, Head, MessageList, ToolSpec, before_last, family_of
+from ullage.wires.block import Block, arguments_of, medium_at, replaced
+from ullage.wires.format import Change, Format, before_last, family_of
 
 __all__ = ["Anthropic"]
 
-_SCHEMAS = ("output_format.schema", "output_config.format.schema")
 _FRAME_BYTES = 170
 """What stands in a signature beside the thought, as measured (docs/tokens.md)."""
-_SOURCES = ("data", "url", "file_id")
 _UNKNOWN = Block("")
 
 
-class Anthropic(MessageList):
+class Anthropic(Format):
     """The Messages format."""
 
     name = wire = "anthropic"
+    roles = ROLES
+    answer_limits = ("max_tokens",)
+    schemas = ("output_format.schema", "output_config.format.schema")
+    parameters = "input_schema"
     families = FAMILIES
 
-    def leading(self, request: Mapping[str, Any]) -> list[Any]:
-        """See `Format.leading`: none, the system text stands beside the messages."""
-        return []
-
-    def head(self, request: Mapping[str, Any]) -> Head:
-        """See `Format.head`."""
+    def system(self, request: Mapping[str, Any]) -> Iterator[str]:
+        """See `Format.system`: text, or blocks of it."""
         system = request.get("system")
-        blocks = [{"text": system}] if isinstance(system, str) else list_at(system, "system")
-        texts = [
-            text_at(block if isinstance(block, str) else field(block, "text", ""), f"system[{i}]")
-            for i, block in enumerate(blocks)
-        ]
-        tools = self.tools(request)
-        texts += [as_json(unmarked(tool), f"tools[{i}]") for i, tool in enumerate(tools)]
-        asked = request.get("max_tokens")
-        return Head(
-            0,
-            tuple(texts),
-            tuple(self.tool_name(tool) for tool in tools),
-            asked if isinstance(asked, int) else None,
-            request.get("model"),
-            schemas_at(request, _SCHEMAS),
-        )
+        blocks = [system] if isinstance(system, str) else list_at(system, "system")
+        for at, block in enumerate(blocks):
+            text = block if isinstance(block, str) else field(block, "text", "")
+            yield text_at(text, f"system[{at}]")
 
     def parse(self, raw: Any, where: str) -> Message:
         """See `Format.parse`."""
         fields = raw if type(raw) is dict else plain(raw, where)
-        said = fields.get("role")
-        role = ROLES.get(said) if isinstance(said, str) else None
-        if role is None:
-            raise unknown_role(said, where, tuple(ROLES))
+        role = self.role_of(fields.get("role"), where)
         content = fields.get("content")
-        if type(content) is str:
-            return Message(role, (Text(content),) if content else ())
-        if not isinstance(content, (list, tuple)):
-            raise FormatError(
-                f"{where}.content",
-                f"expected a string or a list of blocks, got {type(content).__name__}",
-                "Give content as the API takes it.",
-            )
-        parts = [self._block(b, i, f"{where}.content[{i}]") for i, b in enumerate(content)]
-        return Message(role, ordered(parts))
+        if content is None:
+            raise FormatError(f"{where}.content", "there is none", "Give text, or blocks.")
+        return Message(role, ordered(content_at(content, f"{where}.content", self._block)))
 
     def _block(self, raw: Any, at: int, where: str) -> Part:
         block = raw if type(raw) is dict else plain(raw, where)
@@ -114,9 +85,9 @@ class Anthropic(MessageList):
                 name = text_at(block.get("name"), f"{where}.name")
                 return ToolCall(str(block.get("id") or ""), name, arguments, at)
             case "result":
-                content = self._items(block.get("content"), f"{where}.content")
+                content = content_at(block.get("content"), f"{where}.content", self._item)
                 failed = bool(block.get("is_error"))
-                return ToolResult(str(block.get("tool_use_id") or ""), content, failed, at)
+                return ToolResult(str(block.get("tool_use_id") or ""), tuple(content), failed, at)
             case "reasoning":
                 sealed = block.get("signature") or block.get("data")
                 size = sealed_bytes(sealed, _FRAME_BYTES)
@@ -125,19 +96,11 @@ class Anthropic(MessageList):
             case _:
                 return _content(block, row, at, where)
 
-    def _items(self, content: Any, where: str) -> tuple[Content, ...]:
-        if content is None:
-            return ()
-        if type(content) is str:
-            return (Text(content),)
-        return tuple(
-            Text(item, index)
-            if type(item) is str
-            else self._item(plain(item, f"{where}[{index}]"), index, f"{where}[{index}]")
-            for index, item in enumerate(list_at(content, where))
-        )
-
-    def _item(self, block: Mapping[str, Any], at: int, where: str) -> Content:
+    def _item(self, raw: Any, at: int, where: str) -> Content:
+        """Of a result; text may stand there bare."""
+        if type(raw) is str:
+            return Text(raw, at)
+        block = plain(raw, where)
         return _content(block, _row_of(block), at, where)
 
     def edit(
@@ -201,18 +164,6 @@ class Anthropic(MessageList):
             new["tool_choice"] = {"type": "none"}
         return new
 
-    def tool(self, spec: ToolSpec) -> dict[str, Any]:
-        """See `Format.tool`."""
-        return {
-            "name": spec.name,
-            "description": spec.description,
-            "input_schema": dict(spec.parameters),
-        }
-
-    def tool_name(self, raw: Any) -> str:
-        """See `Format.tool_name`."""
-        return str(field(raw, "name") or "")
-
     def call(self, raw: Any) -> ToolCall:
         """See `Format.call`."""
         part = self._block(raw, WHOLE, "call")
@@ -243,10 +194,9 @@ class Anthropic(MessageList):
         blocks = content if isinstance(content, (list, tuple)) else ()
         return [block for block in blocks if field(block, "type") == "tool_use"]
 
-    def usage(self, reply: Any) -> Usage | None:
-        """See `Format.usage`. Cached tokens are outside ``input_tokens``."""
-        counts = field(reply, "usage")
-        return None if counts is None else usage.of_reply(counts)
+    def counted(self, counts: Any) -> Usage:
+        """See `Format.counted`. Cached tokens are outside ``input_tokens``."""
+        return usage.of_reply(counts)
 
     def usage_of_stream(self, events: Iterable[Any]) -> Usage | None:
         """See `Format.usage_of_stream`."""
@@ -262,13 +212,8 @@ def _content(block: Mapping[str, Any], row: Block, at: int, where: str) -> Conte
     if row.becomes == "text":
         return Text(text_at(block.get("text"), f"{where}.text"), at)
     kind = block.get("type")
-    if row.media:
-        source = block.get("source")
-        if field(source, "type") in ("base64", "url", "file"):
-            name = next((name for name in _SOURCES if field(source, name)), "data")
-            data = optional_text_at(field(source, name), f"{where}.source.{name}")
-            mime = optional_text_at(field(source, "media_type"), f"{where}.source.media_type")
-            return Media(row.media[0], mime, data, at, block=block_at(block, where))
+    if row.media and field(block.get("source"), "type") in ("base64", "url", "file"):
+        return medium_at(block, row, at, where)
     opens = f"{SERVER}{block.get(row.opens)}" if row.opens else ""
     closes = f"{SERVER}{block['tool_use_id']}" if block.get("tool_use_id") else ""
     # Without content a compaction failed, and what stands before it is read (§2.A).

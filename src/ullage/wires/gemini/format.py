@@ -46,11 +46,9 @@ from ullage.wires.base import (
     opaque_json,
     optional_text_at,
     ordered,
-    schemas_at,
     text_at,
-    unknown_role,
 )
-from ullage.wires.format import Change, Head, MessageList, ToolSpec
+from ullage.wires.format import Change, Format
 from ullage.wires.gemini import usage
 from ullage.wires.gemini.blocks import PARTS, ROLES
 from ullage.wires.gemini.fields import (
@@ -80,15 +78,18 @@ from ullage.wires.gemini.results import (
 
 __all__ = ["Gemini"]
 
-_SCHEMAS = ("responseSchema", "responseJsonSchema", "_responseJsonSchema")
 _OPAQUE = tuple(row.kind for row in PARTS.values() if row.becomes == "opaque")
 
 
-class Gemini(MessageList):
+class Gemini(Format):
     """The generateContent format."""
 
     name = wire = "gemini"
     key = "contents"
+    roles = ROLES
+    answer_limits = ("maxOutputTokens",)
+    schemas = ("responseSchema", "responseJsonSchema", "_responseJsonSchema")
+    usage_field = "usageMetadata"
     families = FAMILIES
 
     # ── the request ──────────────────────────────────────────────────────────────────
@@ -104,10 +105,6 @@ class Gemini(MessageList):
                 self.key, "there are none", f"Give the whole history under {self.key!r}."
             )
         return [contents]
-
-    def leading(self, request: Mapping[str, Any]) -> list[Any]:
-        """See `Format.leading`: none, the system text stands beside the contents."""
-        return []
 
     def tools(self, request: Mapping[str, Any]) -> Sequence[Any]:
         """See `Format.tools`: function declarations, then whatever else a tool holds."""
@@ -150,27 +147,23 @@ class Gemini(MessageList):
         every = [*tool_list(request), added]
         return {**new, "config": with_field(config or {}, "tools", every)}
 
-    def head(self, request: Mapping[str, Any]) -> Head:
-        """See `Format.head`."""
+    def settings(self, request: Mapping[str, Any]) -> Any:
+        """See `Format.settings`: in either form of a request."""
+        return request.get("config") or get(request, "generationConfig")
+
+    def system(self, request: Mapping[str, Any]) -> list[str]:
+        """See `Format.system`."""
         system = setting(request, "systemInstruction")
         parts = () if system is None else self._parts(parts_of(system), "systemInstruction")
-        texts = [part.text for part in parts if isinstance(part, Text)]
-        tools = self.tools(request)
-        texts += [tool_text(tool, f"tools[{index}]") for index, tool in enumerate(tools)]
-        generation = _generation(request)
-        asked = get(generation, "maxOutputTokens")
-        return Head(
-            0,
-            tuple(texts),
-            tuple(self.tool_name(tool) for tool in tools),
-            asked if isinstance(asked, int) else None,
-            request.get("model"),
-            schemas_at(generation, _SCHEMAS),
-        )
+        return [part.text for part in parts if isinstance(part, Text)]
+
+    def tool_text(self, tool: Any, where: str) -> str:
+        """See `Format.tool_text`: of a function, what its declaration will be made from."""
+        return tool_text(tool, where)
 
     def media_detail(self, request: Mapping[str, Any]) -> str:
         """See `Format.media_detail`."""
-        return detail_of(get(_generation(request), "mediaResolution"))
+        return detail_of(get(self.settings(request), "mediaResolution"))
 
     # ── contents ─────────────────────────────────────────────────────────────────────
 
@@ -181,10 +174,7 @@ class Gemini(MessageList):
         if said is None:
             calls = any(isinstance(part, ToolCall) for part in parts)
             return Message("assistant" if calls else "user", tuple(parts))
-        role = ROLES.get(said) if isinstance(said, str) else None
-        if role is None:
-            raise unknown_role(said, where, tuple(ROLES))
-        return Message(role, tuple(parts))
+        return Message(self.role_of(said, where), tuple(parts))
 
     def _parts(self, raws: Any, where: str) -> list[Part]:
         if not isinstance(raws, (list, tuple)):
@@ -306,14 +296,6 @@ class Gemini(MessageList):
 
     # ── tools ────────────────────────────────────────────────────────────────────────
 
-    def tool(self, spec: ToolSpec) -> dict[str, Any]:
-        """See `Format.tool`: a function declaration."""
-        return {
-            "name": spec.name,
-            "description": spec.description,
-            "parameters": dict(spec.parameters),
-        }
-
     def tool_name(self, raw: Any) -> str:
         """See `Format.tool_name`."""
         name = getattr(raw, "__name__", "") if callable(raw) else get(raw, "name")
@@ -357,19 +339,13 @@ class Gemini(MessageList):
         parts = (part for part in parts_of(raw) if not isinstance(part, str))
         return [part for part in parts if get(part, "functionCall") is not None]
 
-    def usage(self, reply: Any) -> Usage | None:
-        """See `Format.usage`.
+    def counted(self, counts: Any) -> Usage:
+        """See `Format.counted`.
 
         Cached tokens are inside ``promptTokenCount``; thoughts are outside
         ``candidatesTokenCount``, and what tools of the server's brought in is outside both.
         """
-        counts = get(reply, "usageMetadata")
-        return None if counts is None else usage.of_reply(counts)
-
-
-def _generation(request: Mapping[str, Any]) -> Any:
-    """What the request says of how to answer, in either of its forms."""
-    return request.get("config") or get(request, "generationConfig")
+        return usage.of_reply(counts)
 
 
 def _named(part: ToolCall | ToolResult, number: int) -> ToolCall | ToolResult:

@@ -6,10 +6,21 @@ is a field of its own.
 
 from __future__ import annotations
 
+from typing import Any
+
 from ullage.values.messages import Role
 from ullage.wires.block import Block, Kind, fields, table
 
-__all__ = ["BLOCKS", "CALLS", "FIELDS", "PARTS", "ROLES", "THOUGHTS"]
+__all__ = [
+    "BLOCKS",
+    "CALLS",
+    "FIELDS",
+    "ID_LENGTH",
+    "INSTEAD_OF_CONTENT",
+    "PARTS",
+    "ROLES",
+    "THOUGHTS",
+]
 
 ROLES: dict[str, Role] = {
     "system": "system",
@@ -19,6 +30,11 @@ ROLES: dict[str, Role] = {
     "tool": "tool",
     "function": "tool",
 }
+
+ID_LENGTH = 40
+"""Most characters of a call's id (C6)."""
+INSTEAD_OF_CONTENT = ("tool_calls", "function_call", "refusal", "audio")
+"""With one of these an assistant message needs no content (C5)."""
 
 _USER, _MODEL = ("user",), ("assistant",)
 _THOUGHTS = "reasoning_content reasoning reasoning_details"
@@ -37,7 +53,7 @@ def _call(kind: str, text: str) -> Block:
     )
 
 
-def _medium(kind: str, medium: Kind, names: str) -> Block:
+def _medium(kind: str, medium: Kind, names: str, **more: Any) -> Block:
     return Block(
         kind,
         "media",
@@ -47,6 +63,7 @@ def _medium(kind: str, medium: Kind, names: str) -> Block:
         carried=fields(kind),
         within={kind: fields(names)},
         media=(medium,),
+        **more,
     )
 
 
@@ -56,9 +73,12 @@ PARTS = table(
           in_result=True, needs={"text": str}, edited="a text", carried=fields("text")),
     Block("refusal", "text", "refusal", roles=_MODEL, needs={"refusal": str}, edited="its field",
           carried=fields("refusal")),
-    _medium("image_url", "image", "url detail"),
-    _medium("input_audio", "audio", "data format"),
-    _medium("file", "document", "file_id file_data filename"),
+    _medium("image_url", "image", "url detail", data=("image_url.url",),
+            detail="image_url.detail"),
+    _medium("input_audio", "audio", "data format", data=("input_audio.data",),
+            mime="input_audio.format"),
+    _medium("file", "document", "file_id file_data filename", type="application/pdf",
+            data=("file.file_data", "file.file_id"), title="file.filename"),
 )
 CALLS = table(_call("function", "arguments"), _call("custom", "input"))
 FIELDS = table(

@@ -8,14 +8,13 @@ is counted, and never edited. Fields that nobody is known to read are not counte
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from ullage.errors import FormatError
 from ullage.values.messages import (
     WHOLE,
     Content,
-    Media,
     Message,
     Opaque,
     Part,
@@ -27,28 +26,22 @@ from ullage.values.messages import (
 from ullage.values.usage import Usage
 from ullage.wires.base import (
     as_json,
-    block_at,
-    detail_of,
+    content_at,
     field,
     list_at,
     opaque_json,
-    optional_text_at,
     ordered,
     plain,
-    schemas_at,
     sealed_bytes,
     text_at,
-    unknown_role,
 )
-from ullage.wires.block import cannot_edit, replaced, sound_at, without_medium
-from ullage.wires.format import Change, Head, MessageList, ToolSpec
+from ullage.wires.block import cannot_edit, medium_at, replaced, without_medium
+from ullage.wires.format import Change, Format, ToolSpec
 from ullage.wires.openai_chat.blocks import CALLS, FIELDS, PARTS, ROLES, THOUGHTS
 from ullage.wires.openai_chat.models import FAMILIES, is_gpt_6_2
 from ullage.wires.usages import with_the_cache
 
 __all__ = ["REFUSAL", "OpenAIChat"]
-
-_SCHEMAS = ("response_format.json_schema.schema",)
 
 REFUSAL = -2
 """Where a text stands that is the field ``refusal`` of a message, beside its content."""
@@ -57,59 +50,35 @@ _FIELDS = {WHOLE: "content", REFUSAL: "refusal"}
 """The fields that hold one text, by the place of that text."""
 
 
-class OpenAIChat(MessageList):
+class OpenAIChat(Format):
     """The Chat Completions format."""
 
     name = wire = "openai-chat"
+    roles = ROLES
+    leading_roles = ("system", "developer")
+    answer_limits = ("max_completion_tokens", "max_tokens")
+    schemas = ("response_format.json_schema.schema",)
     families = FAMILIES
-
-    def leading(self, request: Mapping[str, Any]) -> list[Any]:
-        """See `Format.leading`."""
-        messages = self.history(request)
-        for index, raw in enumerate(messages):
-            if field(raw, "role") not in ("system", "developer"):
-                return messages[:index]
-        return list(messages)
 
     def takes_tools(self, request: Mapping[str, Any], model: str) -> bool:
         """See `Format.takes_tools`: GPT-6.2 takes none here (C11)."""
         return not is_gpt_6_2(model)
 
-    def head(self, request: Mapping[str, Any]) -> Head:
-        """See `Format.head`."""
-        leading = self.leading(request)
-        parsed = [self.parse(raw, f"messages[{index}]") for index, raw in enumerate(leading)]
-        texts = [
-            part.text for message in parsed for part in message.parts if isinstance(part, Text)
-        ]
-        tools = self.tools(request)
-        texts += [as_json(tool, f"tools[{index}]") for index, tool in enumerate(tools)]
-        functions = list_at(request.get("functions"), "functions")
-        texts += [as_json(each, f"functions[{index}]") for index, each in enumerate(functions)]
-        asked = request.get("max_completion_tokens") or request.get("max_tokens")
-        names = tuple(self.tool_name(tool) for tool in tools)
-        return Head(
-            len(leading),
-            tuple(texts),
-            names,
-            asked if isinstance(asked, int) else None,
-            request.get("model"),
-            schemas_at(request, _SCHEMAS),
-        )
+    def definitions(self, request: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
+        """See `Format.definitions`: older requests have ``functions``."""
+        yield from super().definitions(request)
+        for at, function in enumerate(list_at(request.get("functions"), "functions")):
+            yield f"functions[{at}]", function
 
     def parse(self, raw: Any, where: str) -> Message:
         """See `Format.parse`."""
         fields = raw if type(raw) is dict else plain(raw, where)
-        said = fields.get("role")
-        role = ROLES.get(said) if isinstance(said, str) else None
-        if role is None:
-            raise unknown_role(said, where, tuple(ROLES))
-        content = fields.get("content")
+        role = self.role_of(fields.get("role"), where)
+        content = content_at(fields.get("content"), f"{where}.content", self._part)
         if role == "tool":
             call_id = str(fields.get("tool_call_id") or fields.get("name") or "")
-            items = tuple(self._content(content, f"{where}.content"))
-            return Message(role, (ToolResult(call_id, items, False, WHOLE),))
-        parts: list[Part] = list(self._content(content, f"{where}.content"))
+            return Message(role, (ToolResult(call_id, tuple(content), False, WHOLE),))
+        parts: list[Part] = [*content]
         if role == "assistant":
             if fields.get("refusal") is not None:
                 parts.append(Text(text_at(fields["refusal"], f"{where}.refusal"), REFUSAL))
@@ -119,19 +88,6 @@ class OpenAIChat(MessageList):
             parts += _thoughts(fields)
         return Message(role, ordered(parts))
 
-    def _content(self, content: Any, where: str) -> list[Content]:
-        if content is None:
-            return []
-        if type(content) is str:
-            return [Text(content)]
-        if not isinstance(content, list):
-            raise FormatError(
-                where,
-                f"expected a string or a list of parts, got {type(content).__name__}",
-                "Give content as the API takes it.",
-            )
-        return [self._part(part, index, f"{where}[{index}]") for index, part in enumerate(content)]
-
     def _part(self, raw: Any, at: int, where: str) -> Content:
         if type(raw) is str:
             return Text(raw, at)
@@ -140,19 +96,9 @@ class OpenAIChat(MessageList):
         row = PARTS.get(kind) if type(kind) is str else None
         if row is None:
             return Opaque(str(kind), opaque_json(part, where), at)
-        if row.text:
-            return Text(text_at(part.get(row.text), f"{where}.{row.text}"), at)
-        if kind == "image_url":
-            image = part.get("image_url")
-            data = optional_text_at(field(image, "url"), f"{where}.image_url.url")
-            detail = detail_of(field(image, "detail"))
-            return Media("image", "", data, at, block=block_at(part, where), detail=detail)
-        if kind == "input_audio":
-            return sound_at(part, at, where)
-        file = part.get("file")
-        name = "file_data" if field(file, "file_data") else "file_id"
-        data = optional_text_at(field(file, name), f"{where}.file.{name}")
-        return Media("document", "application/pdf", data, at, block=block_at(part, where))
+        if row.media:
+            return medium_at(part, row, at, where)
+        return Text(text_at(part.get(row.text), f"{where}.{row.text}"), at)
 
     def _calls(self, fields: Mapping[str, Any], where: str) -> list[Part]:
         calls: list[Part] = []
@@ -196,10 +142,6 @@ class OpenAIChat(MessageList):
                 raise cannot_edit("reasoning" if isinstance(leaf, Reasoning) else leaf.kind)
         return new
 
-    def user(self, text: str) -> dict[str, Any]:
-        """See `Format.user`."""
-        return {"role": "user", "content": text}
-
     def wrap_up(self, request: Mapping[str, Any], text: str) -> dict[str, Any]:
         """See `Format.wrap_up`. Without tools the API takes no choice of one."""
         new = self.compose(request, [*self.history(request), self.user(text)], ())
@@ -211,14 +153,7 @@ class OpenAIChat(MessageList):
 
     def tool(self, spec: ToolSpec) -> dict[str, Any]:
         """See `Format.tool`."""
-        return {
-            "type": "function",
-            "function": {
-                "name": spec.name,
-                "description": spec.description,
-                "parameters": dict(spec.parameters),
-            },
-        }
+        return {"type": "function", "function": super().tool(spec)}
 
     def tool_name(self, raw: Any) -> str:
         """See `Format.tool_name`."""
@@ -254,10 +189,9 @@ class OpenAIChat(MessageList):
         """See `Format.calls`."""
         return list(list_at(field(raw, "tool_calls"), "tool_calls"))
 
-    def usage(self, reply: Any) -> Usage | None:
-        """See `Format.usage`. Cached and written tokens are inside ``prompt_tokens``."""
-        usage = field(reply, "usage")
-        return None if usage is None else with_the_cache(usage, "prompt", "completion")
+    def counted(self, counts: Any) -> Usage:
+        """See `Format.counted`. Cached and written tokens are inside ``prompt_tokens``."""
+        return with_the_cache(counts, "prompt", "completion")
 
 
 def _is_signed(call: Any) -> bool:

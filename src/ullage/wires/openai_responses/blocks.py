@@ -11,7 +11,19 @@ from typing import Any
 from ullage.values.messages import Role
 from ullage.wires.block import Block, fields, table
 
-__all__ = ["BLOCKS", "CALLERS_OWN", "CALLS", "ITEMS", "OUTPUTS", "PARTS", "ROLES"]
+__all__ = [
+    "BLOCKS",
+    "CALLERS_OWN",
+    "CALLS",
+    "CALL_ID_LENGTH",
+    "ITEMS",
+    "OUTPUTS",
+    "PARTS",
+    "ROLES",
+]
+
+CALL_ID_LENGTH = 64
+"""Most characters of a call_id (C6)."""
 
 ROLES: dict[str, Role] = {
     "user": "user",
@@ -49,13 +61,15 @@ PARTS = table(
     _text("text"),
     _text("refusal", "refusal", roles=_MODEL),
     Block("input_image", "media", roles=_EVERYONE, in_result=True, one_of=("image_url", "file_id"),
-          edited="a text", carried=fields("image_url file_id detail"), media=("image",)),
+          edited="a text", carried=fields("image_url file_id detail"), media=("image",),
+          data=("image_url", "file_id"), detail="detail"),
     Block("input_file", "media", roles=_EVERYONE, in_result=True, edited="a text",
           one_of=("file_data", "file_url", "file_id"), media=("document",),
-          carried=fields("file_data file_id file_url filename")),
+          carried=fields("file_data file_id file_url filename"), type="application/pdf",
+          data=("file_data", "file_url", "file_id"), title="filename"),
     Block("input_audio", "media", roles=("user",), needs={"input_audio": dict}, edited="a text",
           carried=fields("input_audio"), within={"input_audio": fields("data format")},
-          media=("audio",)),
+          media=("audio",), data=("input_audio.data",), mime="input_audio.format"),
     Block("computer_screenshot"),
 )
 ITEMS = table(

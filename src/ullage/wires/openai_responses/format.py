@@ -31,19 +31,16 @@ from ullage.values.messages import (
 from ullage.values.usage import Usage
 from ullage.wires.base import (
     as_json,
-    block_at,
-    detail_of,
+    content_at,
     field,
     list_at,
     opaque_json,
     plain,
-    schemas_at,
     sealed_bytes,
     text_at,
-    unknown_role,
 )
-from ullage.wires.block import Block, cannot_edit, replaced, sound_at, without_medium
-from ullage.wires.format import Change, Head, MessageList, ToolSpec, before_last
+from ullage.wires.block import Block, cannot_edit, medium_at, replaced, without_medium
+from ullage.wires.format import Change, Format, ToolSpec, before_last
 from ullage.wires.openai_responses.blocks import ITEMS, PARTS, ROLES
 from ullage.wires.openai_responses.models import FAMILIES
 from ullage.wires.usages import with_the_cache
@@ -55,7 +52,6 @@ _NAMELESS = frozenset(("id", "status", "created_by"))
 
 _APART = "[ullage: one more result of a call that the account above stands for]"
 _STREAMS = ("stdout", "stderr", "outcome")
-_SCHEMAS = ("text.format.schema", "text_format")
 _FRAME_BYTES = 650
 """What stands around an encrypted text, as OpenAI's own coding agent reckons it."""
 _BYTES_PER_TOKEN = 4
@@ -69,12 +65,16 @@ def _is_trigger(item: Any) -> bool:
     return bool(field(item, "type") == "compaction_trigger")
 
 
-class OpenAIResponses(MessageList):
+class OpenAIResponses(Format):
     """The Responses format."""
 
     name = wire = "openai-responses"
-    families = FAMILIES
     key = "input"
+    roles = ROLES
+    leading_roles = ("system", "developer")
+    answer_limits = ("max_output_tokens",)
+    schemas = ("text.format.schema", "text_format")
+    families = FAMILIES
 
     def history(self, request: Mapping[str, Any]) -> list[Any]:
         """See `Format.history`. A string is one user message."""
@@ -91,35 +91,10 @@ class OpenAIResponses(MessageList):
             new["input"] = given
         return new
 
-    def leading(self, request: Mapping[str, Any]) -> list[Any]:
-        """See `Format.leading`."""
-        messages = self.history(request)
-        for index, raw in enumerate(messages):
-            if field(raw, "role") not in ("system", "developer") or not _is_message(raw):
-                return messages[:index]
-        return list(messages)
-
-    def head(self, request: Mapping[str, Any]) -> Head:
-        """See `Format.head`."""
+    def system(self, request: Mapping[str, Any]) -> Sequence[str]:
+        """See `Format.system`."""
         instructions = request.get("instructions")
-        texts = [instructions] if isinstance(instructions, str) else []
-        leading = self.leading(request)
-        for index, raw in enumerate(leading):
-            parts = self.parse(raw, f"input[{index}]").parts
-            texts += [part.text for part in parts if isinstance(part, Text)]
-        tools = self.tools(request)
-        texts += [
-            as_json(plain(tool, f"tools[{i}]"), f"tools[{i}]") for i, tool in enumerate(tools)
-        ]
-        asked = request.get("max_output_tokens")
-        return Head(
-            len(leading),
-            tuple(texts),
-            tuple(self.tool_name(tool) for tool in tools),
-            asked if isinstance(asked, int) else None,
-            request.get("model"),
-            schemas_at(request, _SCHEMAS),
-        )
+        return (instructions,) if isinstance(instructions, str) else ()
 
     # ── reading ──────────────────────────────────────────────────────────────────────
 
@@ -142,53 +117,32 @@ class OpenAIResponses(MessageList):
         return _other(item, row, kind, where)
 
     def _message(self, item: Mapping[str, Any], where: str) -> Message:
-        said = item.get("role")
-        role = ROLES.get(said) if isinstance(said, str) else None
-        if role is None:
-            raise unknown_role(said, where, tuple(ROLES))
-        content = item.get("content")
-        if type(content) is str:
-            return Message(role, (Text(content),))
-        if not isinstance(content, (list, tuple)):
-            raise _not_content(content, f"{where}.content")
-        return Message(role, tuple(self._parts(content, f"{where}.content")))
+        role = self.role_of(item.get("role"), where)
+        if item.get("content") is None:
+            raise FormatError(f"{where}.content", "there is none", "Give text, or parts.")
+        return Message(role, tuple(content_at(item["content"], f"{where}.content", self._part)))
 
-    def _output(self, item: Mapping[str, Any], kind: str, where: str) -> Iterator[Content]:
+    def _output(self, item: Mapping[str, Any], kind: str, where: str) -> Iterable[Content]:
         """What a tool answered: text, a list of parts, chunks of a shell, or a screenshot."""
         output = item.get("output")
-        if type(output) is str:
-            yield Text(output)
-        elif isinstance(output, (list, tuple)):
-            streams = kind == "shell_call_output"
-            yield from _streams(output, where) if streams else self._parts(output, where)
-        elif output is not None:
-            yield self._part(plain(output, where), WHOLE, where)
+        if kind == "shell_call_output" and isinstance(output, (list, tuple)):
+            return _streams(output, where)
+        if output is None or isinstance(output, (str, list, tuple)):
+            return content_at(output, where, self._part)
+        return (self._part(output, WHOLE, where),)
 
-    def _parts(self, content: Sequence[Any], where: str) -> Iterator[Content]:
-        for at, raw in enumerate(content):
-            if type(raw) is str:
-                yield Text(raw, at)
-            else:
-                part = raw if type(raw) is dict else plain(raw, f"{where}[{at}]")
-                yield self._part(part, at, f"{where}[{at}]")
-
-    def _part(self, part: Mapping[str, Any], at: int, where: str) -> Content:
+    def _part(self, raw: Any, at: int, where: str) -> Content:
+        if type(raw) is str:
+            return Text(raw, at)
+        part = raw if type(raw) is dict else plain(raw, where)
         kind = part.get("type")
-        row = PARTS.get(kind) if type(kind) is str else None
-        if row is not None and row.text:
+        row = PARTS.get(kind, _UNKNOWN) if type(kind) is str else _UNKNOWN
+        if row.text:
             return Text(text_at(part.get(row.text), f"{where}.{row.text}"), at)
-        if row is None or not row.media:
-            tokens = _SCREENSHOT_TOKENS if kind == "computer_screenshot" else None
-            return Opaque(str(kind), opaque_json(part, where), at, tokens)
-        if kind == "input_audio":
-            return sound_at(part, at, where)
-        data = next((part[name] for name in row.one_of if isinstance(part.get(name), str)), "")
-        mime, detail = "", ""
-        if kind == "input_image":
-            detail = detail_of(part.get("detail"))
-        else:
-            mime = "application/pdf"
-        return Media(row.media[0], mime, data, at, block=block_at(part, where), detail=detail)
+        if row.media:
+            return medium_at(part, row, at, where)
+        tokens = _SCREENSHOT_TOKENS if kind == "computer_screenshot" else None
+        return Opaque(str(kind), opaque_json(part, where), at, tokens)
 
     # ── writing ──────────────────────────────────────────────────────────────────────
 
@@ -220,10 +174,6 @@ class OpenAIResponses(MessageList):
         parts = [{"type": "input_text", "text": output}] if isinstance(output, str) else output
         return {"role": "user", "content": [{"type": "input_text", "text": _APART}, *parts]}
 
-    def user(self, text: str) -> dict[str, Any]:
-        """See `Format.user`."""
-        return {"role": "user", "content": text}
-
     def wrap_up(self, request: Mapping[str, Any], text: str) -> dict[str, Any]:
         """See `Format.wrap_up`. A compaction_trigger stays the last item (R14)."""
         items = before_last(self.history(request), self.user(text), _is_trigger)
@@ -234,17 +184,7 @@ class OpenAIResponses(MessageList):
 
     def tool(self, spec: ToolSpec) -> dict[str, Any]:
         """See `Format.tool`."""
-        return {
-            "type": "function",
-            "name": spec.name,
-            "description": spec.description,
-            "parameters": dict(spec.parameters),
-            "strict": None,
-        }
-
-    def tool_name(self, raw: Any) -> str:
-        """See `Format.tool_name`."""
-        return str(field(raw, "name") or "")
+        return {"type": "function", **super().tool(spec), "strict": None}
 
     def call(self, raw: Any) -> ToolCall:
         """See `Format.call`."""
@@ -275,10 +215,9 @@ class OpenAIResponses(MessageList):
         row = ITEMS.get(str(field(raw, "type")), _UNKNOWN)
         return [raw] if row.becomes == "call" else []
 
-    def usage(self, reply: Any) -> Usage | None:
-        """See `Format.usage`. Cached and written tokens are inside ``input_tokens``."""
-        usage = field(reply, "usage")
-        return None if usage is None else with_the_cache(usage, "input", "output")
+    def counted(self, counts: Any) -> Usage:
+        """See `Format.counted`. Cached and written tokens are inside ``input_tokens``."""
+        return with_the_cache(counts, "input", "output")
 
     def usage_of_stream(self, events: Iterable[Any]) -> Usage | None:
         """See `Format.usage_of_stream`: what the reply says that the closing event carries."""
@@ -290,10 +229,6 @@ class OpenAIResponses(MessageList):
 
 
 # ── the items ────────────────────────────────────────────────────────────────────────────
-
-
-def _is_message(raw: Any) -> bool:
-    return field(raw, "type") in (None, "message")
 
 
 def _kind_of(item: Mapping[str, Any], where: str) -> str:
@@ -309,14 +244,6 @@ def _kind_of(item: Mapping[str, Any], where: str) -> str:
     )
 
 
-def _not_content(content: Any, where: str) -> FormatError:
-    return FormatError(
-        where,
-        f"expected a string or a list of parts, got {type(content).__name__}",
-        "Give content as the API takes it.",
-    )
-
-
 def _reasoning(item: Mapping[str, Any], where: str) -> Message:
     """What the model thought: in the open, or sealed; then its size is all that is known."""
     sealed = item.get("encrypted_content")
@@ -324,9 +251,7 @@ def _reasoning(item: Mapping[str, Any], where: str) -> Message:
         size = sealed_bytes(sealed, _FRAME_BYTES)
         part = Reasoning("", WHOLE, bound=True, sealed_bytes=size)
         return Message("assistant", (part,))
-    shown = item.get("content") or item.get("summary") or ()
-    if not isinstance(shown, (list, tuple)):
-        raise _not_content(shown, f"{where}.summary")
+    shown = list_at(item.get("content") or item.get("summary") or (), f"{where}.summary")
     texts = [str(field(part, "text") or "") for part in shown]
     return Message("assistant", (Reasoning("\n".join(texts), WHOLE),))
 
