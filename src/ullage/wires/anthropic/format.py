@@ -39,7 +39,7 @@ from ullage.wires.base import (
     sealed_bytes,
     text_at,
 )
-from ullage.wires.block import Block, arguments_of, medium_at, replaced
+from ullage.wires.block import Block, arguments_of, filled, medium_at, replaced
 from ullage.wires.format import Change, Format, before_last, family_of
 
 __all__ = ["Anthropic"]
@@ -110,7 +110,7 @@ class Anthropic(Format):
         new = dict(raw if type(raw) is dict else plain(raw, "message"))
         if isinstance(new["content"], str):
             for _, _, text in changes:
-                new["content"] = text
+                new["content"] = filled(text, "text", "A9")
             return new
         blocks = new["content"] = list(new["content"])
         for number, item, text in changes:
@@ -226,9 +226,9 @@ def _content(block: Mapping[str, Any], row: Block, at: int, where: str) -> Conte
 def _said(raw: Any, text: str) -> Any:
     """A block, or an item of a result, that shows another text."""
     if isinstance(raw, str):
-        return {"type": "text", "text": text}
+        return {"type": "text", "text": filled(text, "text", "A9")}
     block = plain(raw, "block")
-    return replaced(block, _row_of(block), text, "text")
+    return replaced(block, _row_of(block), filled(text, block.get("type"), "A9"), "text")
 
 
 def _shown(content: Any, at: int, text: str) -> Any:
