@@ -70,7 +70,7 @@ class ShownHistory(Struct, frozen=True, eq=False, kw_only=True):
         if isinstance(edit, Drop):
             return False
         spot = self._spots.get(edit.ref)
-        return spot is not None and self.shown(spot[0]).get(spot[1:]) is edit
+        return spot is not None and self.edit_at(spot) is edit
 
     def range_of(self, edit: Summary | Drop) -> tuple[int, int] | None:
         """First message of a range and one past its last, or None if it is not here."""
@@ -118,6 +118,10 @@ class ShownHistory(Struct, frozen=True, eq=False, kw_only=True):
     def shown(self, index: int) -> Shown:
         """What replaces the leaves of a message."""
         return self._shown.get(index, _WHOLE)
+
+    def edit_at(self, spot: Location) -> Replace | None:
+        """What replaces a leaf, or None."""
+        return self.shown(spot[0]).get(spot[1:])
 
     def bound_reasoning(self, start: int, stop: int | None = None) -> bool:
         """Whether reasoning bound to what is before it stands at or after a message.
