@@ -8,7 +8,8 @@ from tests import histories
 from tests.histories import Call, Turn
 from ullage import AsyncSession, Limits, MemoryStore, Session, StoreError
 from ullage.replay import reading
-from ullage.session.ahead import Ahead
+from ullage.session.ahead import proposing
+from ullage.stages import DEFAULT
 from ullage.values.effects import Reply
 from ullage.values.usage import Usage
 from ullage.wires import FORMATS
@@ -72,7 +73,7 @@ async def until_begun(made, asked):
     "three-layer-management",
     "Performance Considerations",
     "**Async Compaction**: Run compaction in background when possible",
-    lives="ullage.session.ahead.Ahead",
+    lives="ullage.session.ahead.Begun",
 )
 @pytest.mark.parametrize("policy", ["default", "three_layer", "output_cache"])
 @pytest.mark.parametrize("format", sorted(FORMATS))
@@ -107,14 +108,13 @@ def test_one_that_is_needed_while_it_is_under_way_is_waited_for_and_not_asked_fo
         model = Model()
         made, asked = session(model), requests()
         number = await until_begun(made, asked)
-        waits, prepared = asyncio.Event(), made._ahead.prepared
+        waits, ask = asyncio.Event(), made._summaries.aask
 
-        async def told(*, wait):
-            if wait:
-                waits.set()
-            return await prepared(wait=wait)
+        async def asking(question):
+            waits.set()
+            return await ask(question)
 
-        made._ahead.prepared = told
+        made._summaries.aask = asking
         for request in asked[number:]:
             needed = asyncio.create_task(made.fit(request))
             waiting = asyncio.create_task(waits.wait())
@@ -221,14 +221,19 @@ def test_a_session_that_is_not_async_begins_nothing():
     assert not kinds(made, "preparing")
 
 
-def test_what_goes_wrong_in_the_task_is_told_and_not_swallowed():
-    async def wrong():
+def test_a_policy_of_which_nothing_is_begun_is_the_very_same():
+    assert proposing(DEFAULT, ()) is DEFAULT
+
+
+def test_what_goes_wrong_in_the_task_is_raised_and_not_swallowed():
+    async def wrong(question):
         raise AssertionError("ours")
 
     async def run():
-        ahead = Ahead()
-        ahead.begin(wrong)
+        made, asked = session(Model()), requests()
+        made._summaries.aask = wrong
+        number = await until_begun(made, asked)
         with pytest.raises(AssertionError, match="ours"):
-            await ahead.prepared(wait=True)
+            await made.fit(asked[number])
 
     asyncio.run(run())

@@ -1,105 +1,72 @@
 """Compactions that are begun before they are needed, beside the turns of an event loop.
 
-    fit ─▶ the view is over the softer threshold ─▶ begin ─▶ a model is asked, in a task
-    fit ─▶ it is ready: it becomes an edit of this history
-    fit ─▶ it is not, and compaction is due: the session waits for it, and asks for nothing else
+    fit ─▶ the view is over the softer threshold ─▶ a model is asked, in a task
+    fit ─▶ the task is done: its summary is proposed first, and becomes a batch as any other
+    fit ─▶ it is not, and compaction is due: the same range is proposed, so the same is asked, and
+           its answer is waited for
 
-What is prepared is a value: a span named by the chain at its two ends, so that it can stand
-in no history but its own. It is kept until a history shows it.
+What is under way is a range of one chain and the future of its summary, so it can take effect in
+no history but its own. It is kept until a history shows it.
 """
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Iterable, Sequence
+from functools import partial, wraps
+from typing import NamedTuple
+
+from msgspec.structs import replace
 
 from ullage.history.window import Window
-from ullage.stages.policy import Stage
+from ullage.stages.policy import Policy, Stage
 from ullage.stages.pressure import is_frozen
-from ullage.turn.filling import Filled, for_history
+from ullage.stages.ranges import continues
+from ullage.turn.filling import Filled
 from ullage.values.edits import Cut, Skipped, Summary
 from ullage.values.events import Event
 
-__all__ = ["Ahead", "wanted"]
+__all__ = ["Begun", "begun", "due", "proposing", "still_of_use"]
 
 _KEPT = 4
 """So many are kept for histories that are not shown now: branches alternate."""
 
 
-class Ahead:
-    """What is prepared for one session.
+class Begun(NamedTuple):
+    """A compaction that was begun.
 
     Attributes:
-        task: what is under way, or was last.
+        cut: the range, its deterministic summary, and what a model is asked for.
+        task: has a model add to it.
     """
 
-    def __init__(self) -> None:
-        self.task: asyncio.Task[None] | None = None
-        self._ready: tuple[Filled, ...] = ()
+    cut: Cut
+    task: asyncio.Task[Filled]
 
-    @property
-    def under_way(self) -> asyncio.Task[None] | None:
-        """The task, unless it is done."""
-        return None if self.task is None or self.task.done() else self.task
+    def proposed(self) -> Cut:
+        """The cut with the model's words; without them where they are not there, or refused."""
+        filled = self.task.result() if self.task.done() else None
+        return self.cut if filled is None or filled.refused else filled.cut
 
-    def has_for(self, window: Window) -> bool:
-        """Whether something is under way, or ready for this history."""
-        return self.under_way is not None or for_history(window, self._ready) is not None
-
-    def begin(self, fill: Callable[[], Awaitable[Filled | None]]) -> Event:
-        """Have a model add to a cut, in a task.
-
-        Args:
-            fill: gives the cut with what was added to it; None if there is nothing to show.
-
-        Returns:
-            The event that tells of it.
-        """
-        self.task = asyncio.create_task(self._keep(fill), name="ullage-compaction")
-        why = "the view was over the threshold at which a summary is begun"
-        return Event(kind="preparing", where="beside the turn", why=why)
-
-    async def prepared(self, *, wait: bool) -> Sequence[Filled]:
-        """What is ready; with ``wait``, what is under way as well."""
-        task = self.task
-        if task is not None and wait:
-            await asyncio.wait((task,))
-        if task is not None and task.done() and not task.cancelled():
-            task.result()  # it never fails, unless we are wrong
-        return self._ready
-
-    def shown(self, window: Window) -> None:
-        """Forget what this history shows by now, or has gone beyond."""
-        find = window.transcript.find
-        self._ready = tuple(
-            filled
-            for filled in self._ready
-            if for_history(window, (filled,)) is not None
-            or (isinstance(filled.cut.edit, Summary) and find(filled.cut.edit.upto) is None)
-        )
-
-    def forget(self) -> None:
-        """Forget what is ready: the only history there is has gone beyond it."""
-        self._ready = ()
-
-    async def cancel(self) -> None:
-        """Give up what is under way."""
-        if self.task is not None:
-            self.task.cancel()
-            await asyncio.wait((self.task,))
-
-    async def _keep(self, fill: Callable[[], Awaitable[Filled | None]]) -> None:
-        filled = await fill()
-        if filled is not None:
-            self._ready = (*self._ready, filled)[-_KEPT:]
+    def continues(self, window: Window) -> bool:
+        """Whether it can take effect in this window now."""
+        edit = self.cut.edit
+        is_given_up = self.task.cancelled()
+        return not is_given_up and isinstance(edit, Summary) and continues(window, edit)
 
 
-def wanted(stage: Stage | None, window: Window) -> Cut | None:
+def begun() -> Event:
+    """The event that says that one was begun."""
+    why = "the view was over the threshold at which a summary is begun"
+    return Event(kind="preparing", where="beside the turn", why=why)
+
+
+def due(stage: Stage | None, window: Window) -> Cut | None:
     """The compaction that is to be begun now, if there is one and a model has to add to it.
 
     Args:
         stage: `ullage.Policy.ahead`.
-        window: the window as it stands after a turn.
+        window: the window as a turn left it.
     """
     if stage is None or is_frozen(window):
         return None
@@ -107,3 +74,48 @@ def wanted(stage: Stage | None, window: Window) -> Cut | None:
     if isinstance(cuts, Skipped) or not cuts or cuts[0].brief is None:
         return None
     return cuts[0]
+
+
+def proposing(policy: Policy, begun: Sequence[Begun]) -> Policy:
+    """A policy that goes on from what was begun.
+
+    What is ready is proposed before all else. Where a stage wants a summary and one is under way,
+    that one is proposed in its place.
+    """
+    if not begun:
+        return policy
+    ready = partial(prepared, begun=[each for each in begun if each.task.done()])
+    stages = (ready, *(_begun_first(stage, begun) for stage in policy.under_pressure))
+    asked = policy.on_request and _begun_first(policy.on_request, begun)
+    return replace(policy, under_pressure=stages, on_request=asked)
+
+
+def prepared(window: Window, *, begun: Iterable[Begun]) -> Sequence[Cut]:
+    """A stage: what was begun for this history, to go on from its newest summary."""
+    if window.size < len(window.transcript) or is_frozen(window):
+        return ()
+    return [each.proposed() for each in begun if each.continues(window)][:1]
+
+
+def _begun_first(stage: Stage, begun: Sequence[Begun]) -> Stage:
+    """The stage; where it wants a model's summary, what was begun goes first."""
+
+    @wraps(getattr(stage, "func", stage))
+    def wanted(window: Window, /) -> Sequence[Cut] | Skipped:
+        cuts = stage(window)
+        is_asking = not isinstance(cuts, Skipped) and any(cut.brief is not None for cut in cuts)
+        return (is_asking and prepared(window, begun=begun)) or cuts
+
+    return wanted
+
+
+def still_of_use(begun: Iterable[Begun], window: Window) -> tuple[Begun, ...]:
+    """Without what this history shows by now, or has gone beyond; the newest few."""
+    find = window.transcript.find
+    return tuple(
+        each
+        for each in begun
+        if each.continues(window)
+        or not each.task.done()
+        or (isinstance(each.cut.edit, Summary) and find(each.cut.edit.upto) is None)
+    )[-_KEPT:]

@@ -4,21 +4,21 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable, Iterable, Mapping
-from functools import partial
 from types import TracebackType
 from typing import Any, Self, TypeVar, overload
 
 from ullage.errors import ConfigError
 from ullage.recall.dispatch import Answer
 from ullage.recall.found import ToolOutputRef
-from ullage.session.ahead import Ahead, wanted
+from ullage.session.ahead import Begun, begun, due, proposing, still_of_use
 from ullage.session.core import SessionCore
 from ullage.session.drivers import arun
 from ullage.session.view import AsyncView, Sent
+from ullage.stages.policy import Policy
 from ullage.stores import AsyncStore, directory_of, files_of, open_store
 from ullage.stores.threaded import Threaded
 from ullage.tokens.models import is_ready, make_ready
-from ullage.turn.filling import fill
+from ullage.turn.filling import Filled, fill
 from ullage.values.effects import Record, Steps
 
 __all__ = ["AsyncSession"]
@@ -46,7 +46,7 @@ class AsyncSession(SessionCore):
     """
 
     store: AsyncStore
-    _looks_ahead = True
+    _begun: tuple[Begun, ...] = ()
 
     def _hold(self, store: Any) -> None:
         if asyncio.iscoroutinefunction(getattr(store, "commit", None)):
@@ -55,12 +55,12 @@ class AsyncSession(SessionCore):
         else:
             self.store = Threaded(self._with_files(open_store(store)))
         self._lock = asyncio.Lock()
-        self._ahead = Ahead() if self._summaries is not None else None
 
     @property
-    def preparing(self) -> asyncio.Task[None] | None:
+    def preparing(self) -> asyncio.Task[Filled] | None:
         """The compaction under way beside the turns, to be awaited or cancelled, or None."""
-        return self._ahead.under_way if self._ahead is not None else None
+        tasks = (each.task for each in self._begun if not each.task.done())
+        return next(tasks, None)
 
     def _take_files(self) -> None:
         """Take an asynchronous store as it is; where a policy wants files, it has to have them."""
@@ -162,8 +162,9 @@ class AsyncSession(SessionCore):
 
         A compaction under way is given up.
         """
-        if self._ahead is not None:
-            await self._ahead.cancel()
+        if self.preparing is not None:
+            self.preparing.cancel()
+            await asyncio.wait((self.preparing,))
         self.budget.end(self._account)
         await self.store.close()
 
@@ -171,9 +172,7 @@ class AsyncSession(SessionCore):
         model, tenant = self.settings.model, self.settings.tenant
         if not is_ready(model):
             await asyncio.to_thread(make_ready, model)
-        return await arun(
-            steps, self.store, tenant, self._summaries, self._ahead, is_heavy=is_heavy
-        )
+        return await arun(steps, self.store, tenant, self._summaries, is_heavy=is_heavy)
 
     async def _run_turn(self, steps: Steps[Any], request: Mapping[str, Any]) -> Any:
         """A turn; one that may take longer than the loop can wait is worked out in a thread."""
@@ -187,16 +186,21 @@ class AsyncSession(SessionCore):
 
     def _look_ahead(self) -> None:
         """Begin the next compaction, if the view is over the softer threshold."""
-        ahead, window = self._ahead, self.window
-        if ahead is None or self.budget.is_used_up:
+        window = self.window
+        if self._summaries is None or self.budget.is_used_up:
             return
-        ahead.shown(window)
-        if ahead.has_for(window):
+        self._begun = still_of_use(self._begun, window)
+        if self.preparing is not None or any(each.continues(window) for each in self._begun):
             return
-        cut = wanted(self.settings.policy.ahead, window)
+        cut = due(self.settings.policy.ahead, window)
         if cut is not None:
             steps = fill(cut, self._asking(window.meter.model), window.meter.text)
-            self.emit(ahead.begin(partial(self._run, steps)))
+            task = asyncio.create_task(self._run(steps), name="ullage-compaction")
+            self._begun = (*self._begun, Begun(cut, task))
+            self.emit(begun())
+
+    def _policy_now(self) -> Policy:
+        return proposing(self.settings.policy, self._begun)
 
     async def __aenter__(self) -> Self:
         return self

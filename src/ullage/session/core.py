@@ -61,8 +61,6 @@ class SessionCore(ABC):
     The arguments are those of `Session`.
     """
 
-    _looks_ahead = False
-
     def __init__(
         self,
         model: str,
@@ -244,7 +242,8 @@ class SessionCore(ABC):
         model = request.get("model") if isinstance(request, Mapping) else None
         named = model if isinstance(model, str) and model else self.settings.model
         limits, asking = kept.refusals.next_limits(named), self._asking(named)
-        settings = replace(self.settings, limits=limits, asking=asking)
+        policy = self._policy_now()
+        settings = replace(self.settings, limits=limits, asking=asking, policy=policy)
         return (yield from turn(request, kept.state, memo, settings, added_tokens, now=now))
 
     def _finish(self, turned: Turned) -> Sent:
@@ -266,7 +265,11 @@ class SessionCore(ABC):
         if self._summaries is None:
             return None
         window_for = partial(self._summaries.summariser.window_for, caller=model)
-        return Asking(window_for, model, ahead=self._looks_ahead)
+        return Asking(window_for, model)
+
+    def _policy_now(self) -> Policy:
+        """What decides in the next turn."""
+        return self.settings.policy
 
     def _compact(self, request: Mapping[str, Any]) -> Steps[bool]:
         if self.settings.policy.on_request is None:
@@ -367,10 +370,6 @@ class SessionCore(ABC):
         if self._kept.newest is None:
             raise ConfigError("session", "nothing was fitted yet", "Call fit(request) first.")
         return self._kept.newest
-
-    @property
-    def _wire(self) -> Format:
-        return self._newest.wire
 
 
 def _told_of(reply: Any, usage: Usage) -> tuple[Event, ...]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import Any, TypeVar
 
 from ullage.errors import UllageError
 from ullage.stores import AsyncStore, Store
@@ -17,13 +17,9 @@ from ullage.values.effects import (
     Find,
     Get,
     Look,
-    Prepared,
     Steps,
     Summarise,
 )
-
-if TYPE_CHECKING:
-    from ullage.session.ahead import Ahead  # it imports asyncio
 
 __all__ = ["arun", "run"]
 
@@ -41,8 +37,6 @@ def run(steps: Steps[T], store: Store, tenant: str, summaries: Summaries | None 
             try:
                 if isinstance(effect, Summarise):
                     reply: Any = summaries and summaries.ask(effect)
-                elif isinstance(effect, Prepared):
-                    reply = ()
                 elif isinstance(effect, Do):
                     reply = effect.act()
                 else:
@@ -62,11 +56,10 @@ async def arun(
     store: AsyncStore,
     tenant: str,
     summaries: Summaries | None = None,
-    ahead: Ahead | None = None,
     *,
     is_heavy: bool = False,
 ) -> T:
-    """The same for an event loop; ``ahead`` has what was prepared beside its turns.
+    """The same for an event loop.
 
     With ``is_heavy`` what is worked out between two effects is worked out in a thread, so that
     the loop stays free. Cancelled, it waits for the thread.
@@ -78,8 +71,6 @@ async def arun(
             try:
                 if isinstance(effect, Summarise):
                     reply: Any = await summaries.aask(effect) if summaries else None
-                elif isinstance(effect, Prepared):
-                    reply = await ahead.prepared(wait=effect.wait) if ahead else ()
                 elif isinstance(effect, Do):
                     reply = await _acted(effect.act)
                 else:

@@ -24,7 +24,7 @@ __all__ = [
     "to_utf8",
 ]
 
-Row: TypeAlias = tuple[int, str, int, int, int, bool, bytes, bytes]
+Row: TypeAlias = tuple[int, str, int, int, int, bytes, bytes]
 """Of ``chunks``, without its digest."""
 
 
@@ -47,7 +47,7 @@ class Parcel(Struct, frozen=True, gc=False):
         rows = []
         for n, (extent, raw) in enumerate(pieces(self.output.text)):
             coding, body = pack(raw)
-            counts = (extent.size_bytes, extent.chars, extent.newlines, extent.crlf)
+            counts = (extent.size_bytes, extent.chars, extent.newlines)
             rows.append((n, coding, *counts, seal(self.digest, self.output.kind, n, raw), body))
         return replace(self, rows=tuple(rows))
 
@@ -70,8 +70,8 @@ def keep_parcel(
             (digest, output.kind, *sizes, len(rows)),
         )
         db.executemany(
-            "INSERT INTO chunks (digest, n, coding, size_bytes, chars, newlines, crlf, seal, body) "
-            "VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)",
+            "INSERT INTO chunks (digest, n, coding, size_bytes, chars, newlines, seal, body) "
+            "VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
             ((digest, *row) for row in rows),
         )
     place = (tenant, to_utf8(output.ref))
@@ -90,14 +90,14 @@ def extents_of(
 ) -> tuple[Extent, ...] | None:
     """The extents of a content's chunks; None if they are not those that were written."""
     rows = db.execute(
-        "SELECT n, chars, size_bytes, newlines, crlf FROM chunks WHERE digest = ? ORDER BY n",
+        "SELECT n, chars, size_bytes, newlines FROM chunks WHERE digest = ? ORDER BY n",
         (digest,),
     ).fetchall()
     sizes = [row[2] for row in rows]
     whole = all(isinstance(size, int) for size in sizes) and sum(sizes) == size_bytes
     if not whole or [row[0] for row in rows] != list(range(chunks)):
         return None
-    return tuple(Extent(row[1], row[2], row[3], bool(row[4])) for row in rows)
+    return tuple(Extent(*row[1:]) for row in rows)
 
 
 def text_of_chunk(db: sqlite3.Connection, digest: bytes, kind: Any, n: int) -> str | None:

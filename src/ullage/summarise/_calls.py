@@ -12,6 +12,7 @@ from ullage.summarise._summariser import Summariser
 from ullage.values.effects import Reply, Summarise
 
 if TYPE_CHECKING:
+    import asyncio
     from concurrent.futures import Future
 
 __all__ = ["Summaries"]
@@ -38,6 +39,7 @@ class Summaries:
         self._lock = threading.Lock()
         self._pending = Spent()
         self._answered: dict[Summarise, Reply] = {}
+        self._turn: asyncio.Lock | None = None
 
     def ask(self, asked: Summarise) -> Reply:
         """The reply to a request, or what there is in its place."""
@@ -47,22 +49,27 @@ class Summaries:
         try:
             return self._started(asked).result(self.summariser.timeout_s)
         except TimeoutError:
-            return self._late()
+            return self._late(asked)
 
     async def aask(self, asked: Summarise) -> Reply:
-        """`ask` for an event loop. Cancelled, it cancels the request."""
+        """`ask` for an event loop, one request after another. Cancelled, it cancels the request.
+
+        So whoever asks for what is under way gets its answer, and it is not paid for twice.
+        """
         import asyncio
 
-        known = self._known(asked)
-        if known is not None:
-            return known
-        try:
-            async with asyncio.timeout(self.summariser.timeout_s):
-                if self.summariser.is_async:
-                    return await self._awaited(asked)
-                return await asyncio.wrap_future(self._started(asked))
-        except TimeoutError:
-            return self._late()
+        self._turn = self._turn or asyncio.Lock()
+        async with self._turn:
+            known = self._known(asked)
+            if known is not None:
+                return known
+            try:
+                async with asyncio.timeout(self.summariser.timeout_s):
+                    if self.summariser.is_async:
+                        return await self._awaited(asked)
+                    return await asyncio.wrap_future(self._started(asked))
+            except TimeoutError:
+                return self._late(asked)
 
     def take(self) -> Spent:
         """What the calls since the last time came to."""
@@ -71,15 +78,18 @@ class Summaries:
             return spent
 
     def _known(self, asked: Summarise) -> Reply | None:
-        if asked in self._answered:
-            return self._answered[asked]
+        known = self._answered.get(asked)
+        if known is not None:
+            if known.problem:
+                del self._answered[asked]  # whoever asks for a third time gets another try
+            return known
         if self._budget.is_used_up:
             return Reply(problem="the budget is spent", final=True)
         return None
 
-    def _late(self) -> Reply:
+    def _late(self, asked: Summarise) -> Reply:
         why = f"there was no reply within {self.summariser.timeout_s:g} seconds"
-        return Reply(problem=why, final=True)
+        return self._remembered(asked, Reply(problem=why, final=True))
 
     def _started(self, asked: Summarise) -> Future[Reply]:
         """The request under way in a thread of its own."""
@@ -99,7 +109,7 @@ class Summaries:
         try:
             came = await self._send(asked)
         except Exception as error:  # noqa: BLE001
-            return _failed(error)
+            return self._failed(asked, error)
         return self._read(asked, lambda: came)
 
     def _send(self, asked: Summarise) -> Any:
@@ -111,9 +121,18 @@ class Summaries:
         try:
             reply = self.summariser.read(came())
         except Exception as error:  # noqa: BLE001
-            return _failed(error)
+            return self._failed(asked, error)
         with self._lock:
             self._charge(asked, reply)
+        return self._remembered(asked, reply)
+
+    def _failed(self, asked: Summarise, error: Exception) -> Reply:
+        why = f"the summariser raised {type(error).__name__}"
+        return self._remembered(asked, Reply(problem=why))
+
+    def _remembered(self, asked: Summarise, reply: Reply) -> Reply:
+        """A reply, given again to whoever asks the same."""
+        with self._lock:
             self._answered[asked] = reply
             while len(self._answered) > _REMEMBERED:
                 del self._answered[next(iter(self._answered))]
@@ -124,7 +143,3 @@ class Summaries:
             model = reply.model or self.summariser.model_for(asked.model, asked.caller)
             call = self._budget.charge(reply.usage, model, agent=self._agent)
             self._pending = self._pending.plus(call.usage, call.cost_usd)
-
-
-def _failed(error: Exception) -> Reply:
-    return Reply(problem=f"the summariser raised {type(error).__name__}")

@@ -36,17 +36,17 @@ from ullage.stages.policy import Policy, Stage
 from ullage.stages.pressure import is_frozen
 from ullage.stages.stall import stall
 from ullage.turn.batches import Fitted, cuts_of, edited_from, keep
-from ullage.turn.filling import Asking, fill, for_history, refusal
+from ullage.turn.filling import Asking, fill, refusal
 from ullage.turn.first_sight import take_in
 from ullage.turn.terms import Agreed
 from ullage.values.edits import Cut, Replace, Skipped
-from ullage.values.effects import Prepared, Summarise
+from ullage.values.effects import Summarise
 from ullage.values.events import Event
 
 __all__ = ["Fitted", "fit"]
 
 T = TypeVar("T")
-_Asks: TypeAlias = Generator[Summarise | Prepared, Any, T]
+_Asks: TypeAlias = Generator[Summarise, Any, T]
 
 
 def fit(
@@ -181,15 +181,10 @@ def _decide(
     asking: Asking | None,
 ) -> _Asks[None]:
     window = builder.window
-    yield from _take_prepared(builder, policy, key, fitted, asking, wait=False)
     for stage in stages:
         cuts = _allowed(window, stage, fitted)
         if cuts and policy.diagnostic is not None:
             fitted.events.append(_diagnosed(policy.diagnostic, window, len(cuts)))
-        if any(cut.brief is not None for cut in cuts) and (
-            yield from _take_prepared(builder, policy, key, fitted, asking, wait=True)
-        ):
-            continue  # what was under way is there, and nothing is paid for twice
         filled = yield from _filled(window, cuts, fitted, asking)
         _batch(builder, _name(stage), policy, key, filled, fitted)
     if policy.guard is not None:
@@ -208,27 +203,6 @@ def _allowed(window: Window, stage: Stage, fitted: Fitted) -> Sequence[Cut]:
     return cuts
 
 
-def _take_prepared(
-    builder: WindowBuilder,
-    policy: Policy,
-    key: bytes,
-    fitted: Fitted,
-    asking: Asking | None,
-    *,
-    wait: bool,
-) -> _Asks[bool]:
-    """Make a batch of a compaction that was prepared for this history, if there is one."""
-    window = builder.window
-    if asking is None or not asking.ahead or is_frozen(window):
-        return False
-    filled = for_history(window, (yield Prepared(wait)))
-    if filled is None:
-        return False
-    _tell_refused(filled.refused, fitted)
-    _batch(builder, "compact", policy, key, [filled.cut], fitted)
-    return True
-
-
 def _filled(
     window: Window, cuts: Sequence[Cut], fitted: Fitted, asking: Asking | None
 ) -> _Asks[Sequence[Cut]]:
@@ -237,13 +211,9 @@ def _filled(
     for cut in cuts:
         full, refused = yield from fill(cut, asking, window.meter.text)
         filled.append(full)
-        _tell_refused(refused, fitted)
+        if refused:
+            fitted.events.append(refusal(refused))
     return filled
-
-
-def _tell_refused(refused: str, fitted: Fitted) -> None:
-    if refused:
-        fitted.events.append(refusal(refused))
 
 
 def _batch(

@@ -14,20 +14,18 @@ those before it (F24). Nothing here does I/O: it is a generator of `Summarise`.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Generator, Iterable, Sequence
+from collections.abc import Callable, Generator, Sequence
 from typing import NamedTuple
 
 from msgspec.structs import replace
 
 from ullage.history import canon
-from ullage.history.window import Window
-from ullage.stages.ranges import continues
 from ullage.values.briefs import Brief
 from ullage.values.edits import Cut, Summary, whole
 from ullage.values.effects import Reply, Summarise
 from ullage.values.events import Event
 
-__all__ = ["Accepted", "Asking", "Filled", "fill", "for_history", "judge", "parts", "refusal"]
+__all__ = ["Accepted", "Asking", "Filled", "fill", "judge", "parts", "refusal"]
 
 _SHARED_CHARS = 24
 """A sentence of our own of at least this length may not come back in a summary."""
@@ -55,12 +53,10 @@ class Asking(NamedTuple):
     Attributes:
         window_tokens: the context window of whoever writes, given the model a policy names.
         caller: the model of the conversation.
-        ahead: whether compactions are prepared beside the turns (`ullage.session.ahead`).
     """
 
     window_tokens: Callable[[str], int]
     caller: str
-    ahead: bool = False
 
 
 class Filled(NamedTuple):
@@ -73,18 +69,6 @@ class Filled(NamedTuple):
 
     cut: Cut
     refused: str = ""
-
-
-def for_history(window: Window, prepared: Iterable[Filled]) -> Filled | None:
-    """What was prepared for this history, to go on from what stands in it; None if nothing was."""
-    return next(
-        (
-            filled
-            for filled in prepared
-            if isinstance(filled.cut.edit, Summary) and continues(window, filled.cut.edit)
-        ),
-        None,
-    )
 
 
 def refusal(reason: str) -> Event:

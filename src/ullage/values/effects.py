@@ -11,7 +11,6 @@ the reply back. Nothing else in the core touches a store, a clock or a network.
     Look       the Shape of what is kept under a ref: how much of it, in which chunks
     Chunk      the text of one of these chunks, so that a huge output is never held whole
     Summarise  the Reply of a model; None if there is no model to ask
-    Prepared   the compactions that were prepared beside the turns: each a `compaction.Filled`
     Do         what a function returned that does I/O itself; only rooms that may do so yield it
 """
 
@@ -35,7 +34,6 @@ __all__ = [
     "Get",
     "Look",
     "Output",
-    "Prepared",
     "Record",
     "Reply",
     "Shape",
@@ -112,13 +110,11 @@ class Extent(Struct, frozen=True, gc=False):
         chars: its length in characters.
         size_bytes: its length in UTF-8, lone surrogates taking three bytes each.
         newlines: how many "\n" are in it.
-        crlf: whether a "\r\n" begins in it; its second half may be the next chunk's.
     """
 
     chars: int
     size_bytes: int
     newlines: int
-    crlf: bool
 
 
 class Shape(Struct, frozen=True):
@@ -198,16 +194,6 @@ class Summarise(Struct, frozen=True, kw_only=True):
     caller: str = ""
 
 
-class Prepared(Struct, frozen=True):
-    """Ask for the compactions that were prepared beside the turns.
-
-    Attributes:
-        wait: one is needed now: wait for what is under way.
-    """
-
-    wait: bool
-
-
 class Do(Struct, frozen=True):
     """Ask for what a function returns.
 
@@ -241,5 +227,5 @@ class Reply(Struct, frozen=True, kw_only=True):
     model: str = ""
 
 
-Effect: TypeAlias = Find | Commit | Get | Look | Chunk | Summarise | Prepared | Do
+Effect: TypeAlias = Find | Commit | Get | Look | Chunk | Summarise | Do
 Steps: TypeAlias = Generator[Effect, Any, T]

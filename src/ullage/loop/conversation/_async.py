@@ -13,12 +13,14 @@ from types import TracebackType
 from typing import Any, Self
 
 from ullage.errors import UllageError
+from ullage.history.window import Window
 from ullage.loop.conversation._core import ConversationCore
 from ullage.loop.conversation._plan import Plan
-from ullage.session.ahead import Ahead, wanted
+from ullage.session.ahead import begun, due
 from ullage.session.aio import AsyncSession
 from ullage.session.drivers import arun
 from ullage.stages.compact import compact, surely_over
+from ullage.stages.ranges import continues
 from ullage.stores.conversations import CompactionPart, StoredMessage
 from ullage.turn.filling import Filled
 from ullage.values.edits import Summary
@@ -52,13 +54,13 @@ class AsyncConversation(ConversationCore):
 
     def _begin(self) -> None:
         self._lock = asyncio.Lock()
-        self._ahead = Ahead()
-        self._was_begun = False
+        self._task: asyncio.Task[Filled | None] | None = None
+        self._is_for_next = False
 
     @property
-    def preparing(self) -> asyncio.Task[None] | None:
+    def preparing(self) -> asyncio.Task[Filled | None] | None:
         """The summary under way beside the turns, to be awaited or cancelled, or None."""
-        return self._ahead.under_way
+        return None if self._task is None or self._task.done() else self._task
 
     @property
     async def messages(self) -> list[Any]:
@@ -86,34 +88,43 @@ class AsyncConversation(ConversationCore):
 
     async def close(self) -> None:
         """Close the session. A summary under way is given up."""
-        await self._ahead.cancel()
+        if self.preparing is not None:
+            self.preparing.cancel()
+            await asyncio.wait((self.preparing,))
         await self.session.close()
 
     async def _run(self, steps: Steps[Any]) -> Any:
         session = self.session
         tenant = session.settings.tenant
-        return await arun(steps, session.store, tenant, self._summaries, self._ahead)
+        return await arun(steps, session.store, tenant, self._summaries)
 
     @property
-    def _is_asked_in_turn(self) -> bool:
-        return not self._was_begun and self._ahead.under_way is None
+    def _was_begun(self) -> bool:
+        return self._is_for_next or self.preparing is not None
+
+    def _ready(self, window: Window) -> Filled | None:
+        task = self._task
+        filled = task.result() if task and task.done() and not task.cancelled() else None
+        edit = filled.cut.edit if filled else None
+        return filled if isinstance(edit, Summary) and continues(window, edit) else None
 
     def _look_ahead(self) -> None:
         """Begin the next summary, if the view is over the softer threshold."""
         session = self.session
-        if self._summaries is None or session.budget.is_used_up or not self._is_asked_in_turn:
+        if self._summaries is None or session.budget.is_used_up or self._was_begun:
             return
         boundary = self._boundary_ahead()
         if boundary is not None:
-            self._was_begun = True
+            self._is_for_next = True
             steps = self._prepared(self._planned(boundary.id))
-            session.emit(self._ahead.begin(partial(self._run, steps)))
+            self._task = asyncio.create_task(self._run(steps), name="ullage-compaction")
+            session.emit(begun())
 
     def _boundary_ahead(self) -> StoredMessage | None:
         """Where what is loaded is to begin, if a summary is to be begun now."""
         session = self.session
         for stage in (session.settings.policy.ahead, _BEFORE_GUARD):
-            cut = wanted(stage, session.window)
+            cut = due(stage, session.window)
             if cut is not None and isinstance(cut.edit, Summary):
                 return self._stored(session.window.transcript.find(cut.edit.upto))
         return None
@@ -128,8 +139,8 @@ class AsyncConversation(ConversationCore):
 
     def _mark(self, boundary_id: str, summary: str, tokens: int) -> Steps[CompactionPart]:
         part = yield from super()._mark(boundary_id, summary, tokens)
-        self._was_begun = False
-        self._ahead.forget()
+        self._is_for_next = False
+        self._task = self.preparing
         return part
 
     async def __aenter__(self) -> Self:

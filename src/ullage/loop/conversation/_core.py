@@ -20,9 +20,9 @@ from ullage.stages.policy import Policy
 from ullage.stores import AsyncStore, Store
 from ullage.stores.conversations import CompactionPart, ConversationStore, StoredMessage
 from ullage.summarise import Summaries, Summariser, of
-from ullage.turn.filling import Asking, Filled, fill, for_history, refusal
+from ullage.turn.filling import Asking, Filled, fill, refusal
 from ullage.values.edits import Cut
-from ullage.values.effects import Commit, Do, Prepared, Steps, Summarise
+from ullage.values.effects import Commit, Do, Steps, Summarise
 from ullage.values.limits import Limits
 from ullage.values.usage import Usage
 
@@ -199,22 +199,26 @@ class ConversationCore(ABC):
         )
 
     def _filled(self, window: Window, cut: Cut) -> Steps[Filled]:
-        """A cut with what a model has to add; what was prepared beside the turns goes first.
+        """A cut with what a model has to add; what was begun beside the turns goes first.
 
         Where something was begun there and cannot be used, nobody is asked again: the
         deterministic summary stands.
         """
-        prepared = for_history(window, (yield Prepared(wait=False)))
-        if prepared is None and self._is_asked_in_turn:
+        if not self._was_begun:
             return (yield from self._ask(window, cut))
-        if prepared is None or prepared.refused:
-            return Filled(cut, prepared.refused if prepared else _LATE)
-        return prepared
+        ready = self._ready(window)
+        if ready is None or ready.refused:
+            return Filled(cut, ready.refused if ready else _LATE)
+        return ready
 
     @property
-    def _is_asked_in_turn(self) -> bool:
-        """Whether a model is asked for a summary while the turn waits."""
-        return True
+    def _was_begun(self) -> bool:
+        """Whether a model was asked for this summary beside the turns."""
+        return False
+
+    def _ready(self, window: Window) -> Filled | None:
+        """What it wrote for this history, if it has."""
+        return None
 
     def _ask(self, window: Window, cut: Cut) -> Steps[Filled]:
         model, asking = window.meter.model, None

@@ -24,11 +24,14 @@ def _blob(kind: str, holds: str) -> Block:
         "media",
         roles=_ANYONE,
         in_result=True,
-        needs={holds: object},
+        needs={holds: (str, bytes)},
         edited="a text",
         carried=fields(kind),
         within=within,
         media=("image", "audio", "document"),
+        data=(f"{kind}.{holds}",),
+        mime=f"{kind}.mimeType",
+        title=f"{kind}.displayName",
     )
 
 
