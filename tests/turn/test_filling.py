@@ -23,7 +23,12 @@ def tagged(text=GOOD, retain=""):
 
 
 def brief(prompt=OURS, **more):
-    values = {"account": "## Files", "earlier": "", "pieces": ("[user]\nGo.\n",), "room_tokens": 500}
+    values = {
+        "account": "## Files",
+        "earlier": "",
+        "pieces": ("[user]\nGo.\n",),
+        "room_tokens": 500,
+    }
     return Brief(prompt=prompt, before="", after="", **{**values, **more})
 
 

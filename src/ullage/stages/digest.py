@@ -39,7 +39,7 @@ _MOST_KNOWN = 20_000
 
 
 class _Spaces(dict[int, str]):
-    """What `str.translate` puts for a character: itself in a name or at a line's end, or a space."""
+    """What `str.translate` puts for a character: itself in names and line ends, else a space."""
 
     def __missing__(self, code: int) -> str:
         char = chr(code)

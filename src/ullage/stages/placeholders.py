@@ -143,7 +143,9 @@ def head_and_marker(
         return None
     text, ref = leaf.output.text, leaf.output.ref
     named = ref_line(ref, len(text), window.words.file_of(ref))
-    return _shorter(window, leaf, f"{text[: safe_cut(text, retain_chars)]}\n\n{named}\n{marker}", why)
+    return _shorter(
+        window, leaf, f"{text[: safe_cut(text, retain_chars)]}\n\n{named}\n{marker}", why
+    )
 
 
 def bare_placeholder(window: Window, spot: Location, /, *, words: str) -> Cut | None:
