@@ -198,9 +198,10 @@ class Anthropic(Format):
         blocks = content if isinstance(content, (list, tuple)) else ()
         return [block for block in blocks if field(block, "type") == "tool_use"]
 
-    def counted(self, counts: Any) -> Usage:
-        """See `Format.counted`. Cached tokens are outside ``input_tokens``."""
-        return usage.of_reply(counts)
+    def usage(self, reply: Any) -> Usage | None:
+        """See `Format.usage`."""
+        counts = field(reply, "usage")
+        return None if counts is None else usage.of_reply(counts)
 
     def usage_of_stream(self, events: Iterable[Any]) -> Usage | None:
         """See `Format.usage_of_stream`."""
