@@ -23,7 +23,6 @@ from ullage.values.messages import (
     ToolCall,
     ToolResult,
 )
-from ullage.values.usage import Usage
 from ullage.wires.base import (
     as_json,
     content_at,
@@ -39,7 +38,7 @@ from ullage.wires.block import cannot_edit, filled, medium_at, replaced, without
 from ullage.wires.format import Change, Format, ToolSpec
 from ullage.wires.openai_chat.blocks import CALLS, FIELDS, PARTS, ROLES, THOUGHTS
 from ullage.wires.openai_chat.models import FAMILIES, is_gpt_6_2
-from ullage.wires.usages import with_the_cache
+from ullage.wires.usages import Counts
 
 __all__ = ["REFUSAL", "OpenAIChat"]
 
@@ -56,6 +55,17 @@ class OpenAIChat(Format):
     answer_limits = ("max_completion_tokens", "max_tokens")
     schemas = ("response_format.json_schema.schema",)
     families = FAMILIES
+    counts = Counts(
+        prompt="prompt_tokens",
+        read="prompt_tokens_details.cached_tokens",
+        written="prompt_tokens_details.cache_write_tokens",
+        long_written="prompt_tokens_details.cache_write_tokens_details.ttl_12h_tokens",
+        output="completion_tokens",
+        reasoning="completion_tokens_details.reasoning_tokens",
+        input_media="prompt_tokens_details",
+        read_media="prompt_tokens_details.cached_tokens_details",
+        output_media="completion_tokens_details",
+    )
 
     def takes_tools(self, request: Mapping[str, Any], model: str) -> bool:
         """See `Format.takes_tools`: GPT-6.2 takes none here (C11)."""
@@ -187,10 +197,6 @@ class OpenAIChat(Format):
     def calls(self, raw: Any) -> list[Any]:
         """See `Format.calls`."""
         return list(list_at(field(raw, "tool_calls"), "tool_calls"))
-
-    def counted(self, counts: Any) -> Usage:
-        """See `Format.counted`. Cached and written tokens are inside ``prompt_tokens``."""
-        return with_the_cache(counts, "prompt", "completion")
 
 
 def _is_signed(call: Any) -> bool:
