@@ -26,9 +26,10 @@ from ullage.history.window import Window
 from ullage.presets.three_layer import ThreeLayerSettings, output_shape, pruning
 from ullage.stages.prune import rough_won
 from ullage.stages.shapes import text_size
-from ullage.stages.truncate import Measure, Source
+from ullage.stages.truncate import Extent, Source
 from ullage.stores import MemoryStore, SpillStore
 from ullage.tokens.meter import Meter
+from ullage.turn.batches import cuts_of
 from ullage.values.edits import Cut, Replace, storable
 from ullage.values.effects import Output
 from ullage.values.notices import Words
@@ -104,9 +105,9 @@ def truncate_output(
     shown = output_shape(settings)(source, words)
     if shown is not None and place is not None:
         SpillStore(MemoryStore(), place).commit("", [Output(source.ref, output)], ())
-    told = shown.measure if shown is not None else None
+    told = shown.extent if shown is not None else None
     if told is None or told.notice is None:
-        told = Measure(text_size(output), text_size(output))
+        told = Extent(text_size(output), text_size(output))
     return TruncationResult(
         output=output if shown is None else shown.text,
         was_truncated=told.notice is not None,
@@ -188,7 +189,7 @@ def prune_messages(
     builder = window_of(messages, wire)
     builder.limit(context_limit, context_limit)
     window = builder.window
-    cuts = pruning(settings, held_tokens=current_tokens)(window)
+    cuts = cuts_of(pruning(settings, held_tokens=current_tokens), window)
     won = sum(map(partial(_won, window, settings), cuts))
     for cut in cuts:
         builder.apply(storable(cut.edit))

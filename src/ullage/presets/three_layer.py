@@ -7,14 +7,13 @@ enough is won. Layer 3 puts a summary in the place of the older half of the conv
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping
 from functools import partial
 from typing import ClassVar
 
 from msgspec import field
 
 from ullage.errors import ConfigError
-from ullage.history.window import Window
 from ullage.presets._settings import Settings, at_least, check_types
 from ullage.stages.compact import (
     AHEAD,
@@ -34,7 +33,6 @@ from ullage.stages.prune import prune, results_only, rough_won
 from ullage.stages.shapes import DEFAULT_TOOL, head_lines
 from ullage.stages.truncate import Shape, truncate
 from ullage.values.briefs import Prompt
-from ullage.values.edits import Cut
 
 __all__ = [
     "COMPACTION",
@@ -63,7 +61,7 @@ _NOTICE = "---\n[Output truncated: {lines} → {kept_lines} lines, {size} → {k
 _SPILLED = (
     "[Full output saved to: {path}]\n[Use 'read' tool with the path above to see full content]\n"
 )
-_FLOOR_TOKENS = 4_000
+_ACCOUNT_TOKENS = 4_000
 """The most that the deterministic part of a summary has; the document has no such part."""
 _PRUNED = "[Output pruned: kept first {retain_chars} chars]"
 _NO_DATABASE = "data/spill"
@@ -238,9 +236,7 @@ def output_shape(settings: ThreeLayerSettings = _DEFAULTS) -> Shape:
     )
 
 
-def pruning(
-    settings: ThreeLayerSettings = _DEFAULTS, *, held_tokens: int | None = None
-) -> Callable[[Window], Sequence[Cut]]:
+def pruning(settings: ThreeLayerSettings = _DEFAULTS, *, held_tokens: int | None = None) -> Stage:
     """Layer 2: the oldest outputs to their first characters, until enough is won.
 
     Args:
@@ -279,7 +275,7 @@ def compacting(pressed: Pressed, kept: Kept) -> Stage:
         kept=kept,
         prompt=COMPACTION,
         keeps_task=False,
-        floor_tokens=_FLOOR_TOKENS,
+        account_tokens=_ACCOUNT_TOKENS,
         least_messages=2,
         least_share=0.0,
         warning="Not enough messages to compact",
