@@ -2,40 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
-from typing import Any
-
 from ullage.errors import StoreError
-from ullage.testing._samples import Clock, batch, expect, fails_with
-from ullage.testing.blobs import in_threads
+from ullage.testing._samples import Opened, batch, expect, fails_with, in_threads
 from ullage.values.effects import Record
 
 __all__ = ["RecordsContract"]
 
 
-class RecordsContract:
-    """Inherit from it and say how one is opened.
-
-    Attributes:
-        clock: what `open` gives to a store whose time can be set.
-    """
-
-    clock = Clock()
-
-    def open(self) -> Any:
-        """A new and empty one. It is closed if it has ``close``."""
-        raise NotImplementedError
-
-    @contextmanager
-    def opened(self) -> Iterator[Any]:
-        """One for one test."""
-        opened = self.open()
-        try:
-            yield opened
-        finally:
-            if hasattr(opened, "close"):
-                opened.close()
+class RecordsContract(Opened):
+    """Inherit from it and say how one is opened."""
 
     def test_the_first_of_what_is_written_once_stands(self) -> None:
         """The loser is given what stands, and nothing of its append is kept."""
