@@ -123,8 +123,11 @@ class Format(ABC):
         """Where the request says how to answer."""
         return request
 
-    def system(self, request: Mapping[str, Any]) -> Iterable[str]:
-        """The system texts that stand beside the messages. Raises FormatError."""
+    def system(self, request: Mapping[str, Any]) -> Iterable[tuple[str, str | None]]:
+        """Each system text beside the messages behind its path, None for what is no text.
+
+        Raises FormatError.
+        """
         return ()
 
     def tools(self, request: Mapping[str, Any]) -> Sequence[Any]:
@@ -148,7 +151,7 @@ class Format(ABC):
     def head(self, request: Mapping[str, Any]) -> Head:
         """What stands outside the messages. Raises FormatError."""
         leading = self.leading(request)
-        texts = list(self.system(request))
+        texts = [text for _, text in self.system(request) if text is not None]
         for at, raw in enumerate(leading):
             parts = self.parse(raw, f"{self.key}[{at}]").parts
             texts += [part.text for part in parts if isinstance(part, Text)]

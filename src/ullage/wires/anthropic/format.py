@@ -59,13 +59,17 @@ class Anthropic(Format):
     parameters = "input_schema"
     families = FAMILIES
 
-    def system(self, request: Mapping[str, Any]) -> Iterator[str]:
+    def system(self, request: Mapping[str, Any]) -> Iterator[tuple[str, str | None]]:
         """See `Format.system`: text, or blocks of it."""
         system = request.get("system")
         blocks = [system] if isinstance(system, str) else list_at(system, "system")
         for at, block in enumerate(blocks):
-            text = block if isinstance(block, str) else field(block, "text", "")
-            yield text_at(text, f"system[{at}]")
+            where = f"system[{at}]"
+            if isinstance(block, str):
+                yield where, block
+            else:
+                is_text = field(block, "type") in (None, "text")
+                yield where, text_at(field(block, "text"), f"{where}.text") if is_text else None
 
     def parse(self, raw: Any, where: str) -> Message:
         """See `Format.parse`."""

@@ -17,7 +17,7 @@ one loses the signature if it is ever cut: it is optional there, and valid for t
 from __future__ import annotations
 
 from base64 import b64encode
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from msgspec.structs import replace
@@ -151,11 +151,16 @@ class Gemini(Format):
         """See `Format.settings`: in either form of a request."""
         return request.get("config") or get(request, "generationConfig")
 
-    def system(self, request: Mapping[str, Any]) -> list[str]:
-        """See `Format.system`."""
+    def system(self, request: Mapping[str, Any]) -> Iterator[tuple[str, str | None]]:
+        """See `Format.system`: a content, or anything that the SDK takes for one."""
         system = setting(request, "systemInstruction")
-        parts = () if system is None else self._parts(parts_of(system), "systemInstruction")
-        return [part.text for part in parts if isinstance(part, Text)]
+        parts = () if system is None else parts_of(system)
+        for at, part in enumerate(list_at(parts, "systemInstruction.parts")):
+            where = f"systemInstruction.parts[{at}]"
+            if not isinstance(part, str):
+                check_object(part, where)
+            text = part if isinstance(part, str) else get(part, "text")
+            yield where, None if text is None else text_at(text, f"{where}.text")
 
     def tool_text(self, tool: Any, where: str) -> str:
         """See `Format.tool_text`: of a function, what its declaration will be made from."""

@@ -11,7 +11,19 @@ from typing import Any
 from ullage.values.messages import Role
 from ullage.wires.block import Block, fields, table
 
-__all__ = ["BLOCKS", "CALLERS_OWN", "CALLS", "ITEMS", "OUTPUTS", "PARTS", "ROLES"]
+__all__ = [
+    "BLOCKS",
+    "CALLERS_OWN",
+    "CALLS",
+    "CALL_ID_LENGTH",
+    "ITEMS",
+    "OUTPUTS",
+    "PARTS",
+    "ROLES",
+]
+
+CALL_ID_LENGTH = 64
+"""Most characters of a call_id (C6)."""
 
 ROLES: dict[str, Role] = {
     "user": "user",

@@ -91,10 +91,10 @@ class OpenAIResponses(Format):
             new["input"] = given
         return new
 
-    def system(self, request: Mapping[str, Any]) -> Sequence[str]:
+    def system(self, request: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
         """See `Format.system`."""
-        instructions = request.get("instructions")
-        return (instructions,) if isinstance(instructions, str) else ()
+        if request.get("instructions") is not None:
+            yield "instructions", text_at(request["instructions"], "instructions")
 
     # ── reading ──────────────────────────────────────────────────────────────────────
 
