@@ -19,8 +19,17 @@ import msgspec
 from msgspec import Struct
 
 from ullage.errors import FormatError, UnsupportedPart
-from ullage.values.messages import Media
-from ullage.wires.base import MARKERS, at_path, block_at, detail_of, optional_text_at, plain
+from ullage.values.messages import Content, Media, Opaque, Text
+from ullage.wires.base import (
+    MARKERS,
+    at_path,
+    block_at,
+    detail_of,
+    opaque_json,
+    optional_text_at,
+    plain,
+    text_at,
+)
 
 __all__ = [
     "Block",
@@ -32,6 +41,7 @@ __all__ = [
     "fields",
     "media_in_results",
     "medium_at",
+    "read_part",
     "replaced",
     "table",
     "without_medium",
@@ -71,6 +81,7 @@ class Block(Struct, frozen=True, gc=False):
         type: the medium's type, where no field tells.
         detail: the path of how finely it is to be looked at.
         title: the path of its name.
+        tokens: what it costs where its JSON does not tell.
         opens: the field with the id under which something behind it belongs to it.
         closes: the field with the id of what it belongs to.
         prefix: how an id begins that the server gave it.
@@ -97,6 +108,7 @@ class Block(Struct, frozen=True, gc=False):
     type: str = ""
     detail: str = ""
     title: str = ""
+    tokens: int | None = None
     opens: str = ""
     closes: str = ""
     prefix: str = ""
@@ -121,6 +133,7 @@ def fields(names: str) -> frozenset[str]:
 
 
 Blocks: TypeAlias = Mapping[str, Block]
+_UNKNOWN = Block("")
 
 
 def table(*rows: Block) -> Blocks:
@@ -166,6 +179,30 @@ def arguments_of(text: str) -> dict[str, Any]:
     if isinstance(found, dict):
         return found
     raise FormatError("arguments", "not a JSON object", "Replace arguments by a JSON object.")
+
+
+def read_part(rows: Blocks, raw: Any, at: int, where: str) -> Content:
+    """One part of a content as its row says: a text, a medium, or what is carried through.
+
+    Args:
+        rows: of the parts that may stand there.
+        raw: a bare text, a dict or an object of the SDK.
+        at: its place in the content.
+        where: its path.
+
+    Raises:
+        FormatError: it is not what its type says it is.
+    """
+    if type(raw) is str:
+        return Text(raw, at)
+    part = raw if type(raw) is dict else plain(raw, where)
+    kind = part.get("type")
+    row = rows.get(kind, _UNKNOWN) if type(kind) is str else _UNKNOWN
+    if row.becomes == "text":
+        return Text(text_at(part.get(row.text), f"{where}.{row.text}"), at)
+    if row.media:
+        return medium_at(part, row, at, where)
+    return Opaque(str(kind), opaque_json(part, where), at, row.tokens)
 
 
 # ── media ────────────────────────────────────────────────────────────────────────────────

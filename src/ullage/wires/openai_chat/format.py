@@ -9,12 +9,12 @@ is counted, and never edited. Fields that nobody is known to read are not counte
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from functools import partial
 from typing import Any
 
 from ullage.errors import FormatError
 from ullage.values.messages import (
     WHOLE,
-    Content,
     Message,
     Opaque,
     Part,
@@ -34,11 +34,11 @@ from ullage.wires.base import (
     sealed_bytes,
     text_at,
 )
-from ullage.wires.block import cannot_edit, medium_at, replaced, without_medium
+from ullage.wires.block import cannot_edit, read_part, replaced, without_medium
 from ullage.wires.format import Change, Format, ToolSpec
 from ullage.wires.openai_chat.blocks import CALLS, FIELDS, PARTS, ROLES, THOUGHTS
 from ullage.wires.openai_chat.models import FAMILIES, is_gpt_6_2
-from ullage.wires.usages import Counts
+from ullage.wires.usages import openai_counts
 
 __all__ = ["REFUSAL", "OpenAIChat"]
 
@@ -47,6 +47,9 @@ REFUSAL = -2
 
 _FIELDS = {WHOLE: "content", REFUSAL: "refusal"}
 """The fields that hold one text, by the place of that text."""
+
+
+_part = partial(read_part, PARTS)
 
 
 class OpenAIChat(Format):
@@ -58,17 +61,7 @@ class OpenAIChat(Format):
     answer_limits = ("max_completion_tokens", "max_tokens")
     schemas = ("response_format.json_schema.schema",)
     families = FAMILIES
-    counts = Counts(
-        prompt="prompt_tokens",
-        read="prompt_tokens_details.cached_tokens",
-        written="prompt_tokens_details.cache_write_tokens",
-        long_written="prompt_tokens_details.cache_write_tokens_details.ttl_12h_tokens",
-        output="completion_tokens",
-        reasoning="completion_tokens_details.reasoning_tokens",
-        input_media="prompt_tokens_details",
-        read_media="prompt_tokens_details.cached_tokens_details",
-        output_media="completion_tokens_details",
-    )
+    counts = openai_counts("prompt", "completion")
 
     def takes_tools(self, request: Mapping[str, Any], model: str) -> bool:
         """See `Format.takes_tools`: GPT-6.2 takes none here (C11)."""
@@ -84,7 +77,7 @@ class OpenAIChat(Format):
         """See `Format.parse`."""
         fields = raw if type(raw) is dict else plain(raw, where)
         role = self.role_of(fields.get("role"), where)
-        content = content_at(fields.get("content"), f"{where}.content", self._part)
+        content = content_at(fields.get("content"), f"{where}.content", _part)
         if role == "tool":
             call_id = str(fields.get("tool_call_id") or fields.get("name") or "")
             return Message(role, (ToolResult(call_id, tuple(content), False, WHOLE),))
@@ -97,18 +90,6 @@ class OpenAIChat(Format):
                 parts.append(Reasoning("", WHOLE, bound=True))
             parts += _thoughts(fields)
         return Message(role, ordered(parts))
-
-    def _part(self, raw: Any, at: int, where: str) -> Content:
-        if type(raw) is str:
-            return Text(raw, at)
-        part = plain(raw, where)
-        kind = part.get("type")
-        row = PARTS.get(kind) if type(kind) is str else None
-        if row is None:
-            return Opaque(str(kind), opaque_json(part, where), at)
-        if row.media:
-            return medium_at(part, row, at, where)
-        return Text(text_at(part.get(row.text), f"{where}.{row.text}"), at)
 
     def _calls(self, fields: Mapping[str, Any], where: str) -> list[Part]:
         calls: list[Part] = []
@@ -184,7 +165,7 @@ class OpenAIChat(Format):
         """
         content = text
         if block is not None:
-            said = without_medium(PARTS, self._part(block, 0, "block"), text)
+            said = without_medium(PARTS, _part(block, 0, "block"), text)
             content = as_json(block, "block") if said is None else said
         return {"role": "tool", "tool_call_id": call.id, "content": content}
 
