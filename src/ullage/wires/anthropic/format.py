@@ -108,7 +108,7 @@ class Anthropic(Format):
         return _content(block, _row_of(block), at, where)
 
     def edit(
-        self, raw: Any, message: Message, changes: Sequence[Change], *, silent: bool = False
+        self, raw: Any, message: Message, changes: Sequence[Change], *, drop_reasoning: bool = False
     ) -> dict[str, Any]:
         """See `Format.edit`."""
         new = dict(raw if type(raw) is dict else plain(raw, "message"))
@@ -127,7 +127,7 @@ class Anthropic(Format):
                 blocks[part.at] = {**block, "content": content}
             else:
                 blocks[part.at] = _said(block, text)
-        if silent:
+        if drop_reasoning:
             thoughts = {part.at for part in message.parts if isinstance(part, Reasoning)}
             kept = [block for at, block in enumerate(blocks) if at not in thoughts]
             new["content"] = kept or [{"type": "text", "text": NO_REASONING}]

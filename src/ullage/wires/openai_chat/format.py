@@ -113,11 +113,11 @@ class OpenAIChat(Format):
         return ToolCall(str(call.get("id") or ""), name, arguments, at)
 
     def edit(
-        self, raw: Any, message: Message, changes: Sequence[Change], *, silent: bool = False
+        self, raw: Any, message: Message, changes: Sequence[Change], *, drop_reasoning: bool = False
     ) -> dict[str, Any]:
         """See `Format.edit`."""
         new = dict(raw if type(raw) is dict else plain(raw, "message"))
-        if silent:
+        if drop_reasoning:
             new = {key: value for key, value in new.items() if key not in THOUGHTS}
         for number, item, text in changes:
             part = message.parts[number]

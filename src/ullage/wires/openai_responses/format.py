@@ -135,7 +135,7 @@ class OpenAIResponses(Format):
     # ── writing ──────────────────────────────────────────────────────────────────────
 
     def edit(
-        self, raw: Any, message: Message, changes: Sequence[Change], *, silent: bool = False
+        self, raw: Any, message: Message, changes: Sequence[Change], *, drop_reasoning: bool = False
     ) -> dict[str, Any]:
         """See `Format.edit`. Reasoning is an item of its own here; it is never left out."""
         new = dict(raw if type(raw) is dict else plain(raw, "item"))
