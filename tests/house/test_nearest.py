@@ -58,7 +58,6 @@ NEAREST = {
     "spend/metrics.py": "presets/test_three_layer_service.py",
     # shared by several stages, and seen in the conversations of those
     "stages/default.py": "stages/test_policy.py",
-    "stages/essentials.py": "turn/test_filling.py",
     "stages/facts.py": "stages/test_account.py",
     "stages/flatten.py": "turn/test_filling.py",
     "stages/runs.py": "stages/test_compact.py",
