@@ -150,21 +150,25 @@ def cannot_edit(kind: object, what: str = "stands as it came or not at all") -> 
     )
 
 
-def replaced(block: Mapping[str, Any], row: Block | None, text: str, say: str) -> dict[str, Any]:
-    """A block that shows another text, and its cache marker.
+def replaced(raw: Any, rows: Blocks, text: str, say: str = "text") -> dict[str, Any]:
+    """A block of a content that shows another text, and its cache marker.
 
     Args:
-        block: as it stands on the wire.
-        row: of its type, None if that is not known.
+        raw: as it is on the wire; a bare text becomes a block.
+        rows: of the blocks that may stand there.
         text: what it shows.
-        say: the type of a block of text where it stands.
+        say: the type of a block of text there.
 
     Raises:
         UnsupportedPart: nothing but the block itself may stand there.
     """
-    if row is not None and row.edited == "its field":
+    if isinstance(raw, str):
+        return {"type": say, "text": text}
+    block = plain(raw, "block")
+    row = rows.get(str(block.get("type")), _UNKNOWN)
+    if row.edited == "its field":
         return {**block, row.text: text}
-    if row is not None and row.edited == "a text":
+    if row.edited == "a text":
         kept = {key: block[key] for key in MARKERS if block.get(key) is not None}
         return {"type": say, "text": text, **kept}
     raise cannot_edit(block.get("type"))

@@ -126,7 +126,7 @@ class Anthropic(Format):
                 content = _shown(block["content"], part.content[item].at, text)
                 blocks[part.at] = {**block, "content": content}
             else:
-                blocks[part.at] = _said(block, text)
+                blocks[part.at] = replaced(block, BLOCKS, text)
         if drop_reasoning:
             thoughts = {part.at for part in message.parts if isinstance(part, Reasoning)}
             kept = [block for at, block in enumerate(blocks) if at not in thoughts]
@@ -228,20 +228,12 @@ def _content(block: Mapping[str, Any], row: Block, at: int, where: str) -> Conte
     return Opaque(str(kind), text, at, opens=opens, closes=closes, supersedes=compacted)
 
 
-def _said(raw: Any, text: str) -> Any:
-    """A block, or an item of a result, that shows another text."""
-    if isinstance(raw, str):
-        return {"type": "text", "text": text}
-    block = plain(raw, "block")
-    return replaced(block, _row_of(block), text, "text")
-
-
 def _shown(content: Any, at: int, text: str) -> Any:
     """A result's content with one item shown otherwise."""
     if at == WHOLE:
         return text
     items = list(content)
-    items[at] = _said(items[at], text)
+    items[at] = replaced(items[at], BLOCKS, text)
     return items
 
 

@@ -122,11 +122,13 @@ class OpenAIChat(Format):
         for number, item, text in changes:
             part = message.parts[number]
             if isinstance(part, ToolCall):
-                new["tool_calls"] = _with(new["tool_calls"], part.at, _argue, text)
+                calls = new["tool_calls"] = list(new["tool_calls"])
+                calls[part.at] = _argue(calls[part.at], text)
                 continue
             leaf = part.content[item] if isinstance(part, ToolResult) else part
             if leaf.at >= 0:
-                new["content"] = _with(new["content"], leaf.at, _say, text)
+                items = new["content"] = list(new["content"])
+                items[leaf.at] = replaced(items[leaf.at], PARTS, text)
             elif isinstance(leaf, Text):
                 new[_FIELDS[leaf.at]] = text
             else:
@@ -200,12 +202,6 @@ def _thoughts(fields: Mapping[str, Any]) -> list[Part]:
     return [Reasoning(text, WHOLE, sealed_bytes=sealed)] if text or sealed else []
 
 
-def _with(items: Sequence[Any], at: int, change: Any, text: str) -> list[Any]:
-    new = list(items)
-    new[at] = change(new[at], text)
-    return new
-
-
 _CUSTOM = CALLS["custom"]
 
 
@@ -213,14 +209,6 @@ def _argue(raw: Any, text: str) -> dict[str, Any]:
     call = plain(raw, "tool_call")
     kind = call.get("type") or "function"
     return {**call, kind: {**plain(call[kind], kind), CALLS.get(kind, _CUSTOM).text: text}}
-
-
-def _say(raw: Any, text: str) -> dict[str, Any]:
-    """The part as text, or as the refusal it is; a cache marker on it stays."""
-    if isinstance(raw, str):
-        return {"type": "text", "text": text}
-    part = plain(raw, "part")
-    return replaced(part, PARTS.get(str(part.get("type"))), text, "text")
 
 
 _SAYINGS = ("content", "tool_calls", "refusal", "function_call", "audio")

@@ -298,5 +298,5 @@ def _with(content: Sequence[Any], at: int, text: str) -> list[Any]:
     part = {key: value for key, value in plain(new[at], "part").items() if key != "logprobs"}
     if part.get("annotations"):
         part["annotations"] = []
-    new[at] = replaced(part, PARTS.get(str(part.get("type"))), text, "input_text")
+    new[at] = replaced(part, PARTS, text, "input_text")
     return new
