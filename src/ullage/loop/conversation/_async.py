@@ -9,8 +9,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Mapping, Sequence
 from functools import partial
-from types import TracebackType
-from typing import Any, Self
+from typing import Any
 
 from ullage.errors import UllageError
 from ullage.history.window import Window
@@ -18,6 +17,7 @@ from ullage.loop.conversation._core import ConversationCore
 from ullage.loop.conversation._plan import Plan
 from ullage.session.ahead import begun, due
 from ullage.session.aio import AsyncSession
+from ullage.session.closing import AsyncClosing
 from ullage.session.drivers import arun
 from ullage.stages.compact import compact, surely_over
 from ullage.stages.ranges import continues
@@ -34,7 +34,7 @@ _BEFORE_GUARD = partial(
 """The policy's threshold may be by a rough estimate, and the guard be first with a summary."""
 
 
-class AsyncConversation(ConversationCore):
+class AsyncConversation(ConversationCore, AsyncClosing):
     """`Conversation` for an event loop: the same settings, the same views, awaited.
 
     ``store`` may also be an `ullage.AsyncStore`, and the summariser may be async. The
@@ -142,14 +142,3 @@ class AsyncConversation(ConversationCore):
         self._is_for_next = False
         self._task = self.preparing
         return part
-
-    async def __aenter__(self) -> Self:
-        return self
-
-    async def __aexit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        at: TracebackType | None,
-    ) -> None:
-        await self.close()

@@ -4,18 +4,18 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Mapping, Sequence
-from types import TracebackType
-from typing import Any, Self
+from typing import Any
 
 from ullage.loop.conversation._core import ConversationCore
 from ullage.session import Session
+from ullage.session.closing import Closing
 from ullage.session.drivers import run
 from ullage.values.effects import Steps
 
 __all__ = ["Conversation"]
 
 
-class Conversation(ConversationCore):
+class Conversation(ConversationCore, Closing):
     """One conversation of a `ConversationStore`, kept within its window.
 
     Args:
@@ -86,14 +86,3 @@ class Conversation(ConversationCore):
     def _run(self, steps: Steps[Any]) -> Any:
         session = self.session
         return run(steps, session.store, session.settings.tenant, self._summaries)
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        at: TracebackType | None,
-    ) -> None:
-        self.close()
