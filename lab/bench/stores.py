@@ -24,7 +24,9 @@ from rich.console import Console
 from rich.table import Table
 
 from ullage.history.canon import ref_of
-from ullage.recall.grep import grep
+from ullage.recall.grep import search
+from ullage.recall.source import Source
+from ullage.session.drivers import run
 from ullage.stores import MemoryStore, SqliteStore, Store
 from ullage.values.effects import Output, Record
 
@@ -52,11 +54,11 @@ def measure() -> list[Figure]:
         store.close()
         size_mb = path.stat().st_size / 1e6
     text_mb = sum(len(output.text) for output in outputs) / 1e6
-    one = outputs[0].text
+    one = outputs[0]
     return [
         *figures,
         (f"sqlite file for {text_mb:.0f} MB of text", size_mb, "MB"),
-        *spread("grep, one output", [timed(lambda: grep(one, PATTERN)) for _ in range(200)]),
+        *spread("grep, one output", [timed(lambda: grep(one)) for _ in range(200)]),
     ]
 
 
@@ -73,7 +75,7 @@ def measure_store(name: str, store: Store, outputs: Sequence[Output]) -> list[Fi
     find = [timed(lambda: store.find("t", keys)) for _ in range(20)]
     store.commit("t", [], [Record(key, "batch", 0, bytes(200)) for key in keys])
     find_all = [timed(lambda: store.find("t", keys)) for _ in range(20)]
-    searched = timed(lambda: [grep(store.get("t", o.ref).text, PATTERN) for o in outputs])
+    searched = timed(lambda: [grep(store.get("t", o.ref)) for o in outputs])
     return [
         *spread(f"{name}: put", put),
         *spread(f"{name}: put what is there", again),
@@ -83,6 +85,11 @@ def measure_store(name: str, store: Store, outputs: Sequence[Output]) -> list[Fi
         *spread(f"{name}: find {KEYS:,} keys, all kept", find_all),
         (f"{name}: get and grep {len(outputs):,}", searched, "ms"),
     ]
+
+
+def grep(output: Output) -> object:
+    """Search an output at hand."""
+    return run(search(Source.of(output), PATTERN), MemoryStore(), "")
 
 
 def measure_turn(store: Store) -> list[Figure]:

@@ -30,7 +30,7 @@ from ullage.history.window import Window
 from ullage.replay import reading
 from ullage.values.events import Event
 from ullage.wires import FORMATS
-from ullage.wires.rules.checker import Checker, problems
+from ullage.wires.rules.checker import check_of, problems
 
 __all__ = ["Tried", "try_case"]
 
@@ -84,7 +84,7 @@ def try_case(case: Case) -> Tried:
 
 def _illegal(case: Case) -> str:
     """The rules that the history breaks before anything was done to it."""
-    checker, fed = Checker(case.format), 0
+    checker, fed = check_of(case.format), 0
     for length in case.lengths:
         for message in case.messages[fed:length]:
             checker.feed(message)
@@ -102,7 +102,7 @@ class _Trial:
         self.case = case
         self.tried = tried
         self.session = self._session()
-        self.checker = Checker(case.format)
+        self.checker = check_of(case.format)
         self.shown: list[Any] = []
         self.view: dict[str, Any] = {}
         self.model = ""
@@ -185,7 +185,7 @@ class _Trial:
     def _anew(self, view: dict[str, Any], length: int) -> None:
         """Judge a view that is not the last one with more behind it."""
         case = self.case
-        self.checker = Checker(case.format)
+        self.checker = check_of(case.format)
         for message in view[case.key]:
             self.checker.feed(message)
         self._break(self.checker.problems(), length)

@@ -16,7 +16,7 @@ from ullage.replay.readers._run import Report
 from ullage.values.messages import WHOLE, ToolCall, ToolResult
 from ullage.wires import FORMATS
 from ullage.wires.repair import apply
-from ullage.wires.rules.checker import Checker
+from ullage.wires.rules.checker import check_of
 
 
 def paired(*words, **more):
@@ -141,10 +141,10 @@ def by_judge(format, messages):
 
 
 def judged(format, messages):
-    checker = Checker(format)
+    checker = check_of(format)
     for message in messages:
         checker.feed(message)
-    return checker._check.pairs
+    return checker.pairs
 
 
 def of_clients(format, messages, pairs):

@@ -73,7 +73,6 @@ NEAREST = {
     "stages/summary.py": "stages/test_compact.py",
     # the store contract, by the store that keeps everything
     "stores/_conversation*.py": "stores/test_conversations.py",
-    "stores/_place.py": "stores/test_open.py",
     "stores/_*.py": "stores/test_sqlite.py",
     "summarise/*.py": "summarise/test_summarise.py",
     "testing/*.py": "testing/test_stores.py",

@@ -4,7 +4,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ullage.recall.read import LINE_CHARS, by_character, by_line
+from tests.recall.at_hand import by_character, by_line
+from ullage.recall.read import LINE_CHARS
 from ullage.values.notices import Words, next_offset
 from ullage.values.toolset import OURS
 
@@ -106,7 +107,7 @@ def test_numbered_pages_join_to_the_lines_of_the_original(text, limit):
     "1.8 Deployment (tool_output_cache)",
     "`offset/limit` is handled on a row basis. "
     "The return value is text with line numbers equivalent to `read`.",
-    lives="ullage.recall.read.by_line",
+    lives="ullage.recall.read.lines",
     see="ullage read REF --lines",
 )
 def test_numbers_start_at_one_and_offset_skips_lines():

@@ -7,11 +7,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from tests.recall.at_hand import by_character, by_line, grep
 from ullage.history.canon import ref_of
 from ullage.recall import grep as grep_module
 from ullage.recall import source as source_module
-from ullage.recall.grep import grep, search
-from ullage.recall.read import by_character, by_line, characters, lines
+from ullage.recall.grep import search
+from ullage.recall.read import characters, lines
 from ullage.recall.source import Source
 from ullage.session.drivers import run
 from ullage.stages.shorten import safe_cut

@@ -10,7 +10,7 @@ import pytest
 from lab.replay.caches import CacheSimulator
 from ullage.replay.boundaries import is_models
 from ullage.replay.readers import read
-from ullage.wires.rules.checker import Checker, problems_of
+from ullage.wires.rules.checker import check_of, problems_of
 
 _BESIDE = Path(__file__).parents[2].parent / "shared" / "traces"
 TRACES = Path(os.environ.get("ULLAGE_TRACES", _BESIDE))
@@ -38,7 +38,7 @@ def test_every_history_and_every_prefix_before_a_reply_is_legal(file):
     damage, broken, runs = [], Counter(), 0
     for run in islice(read(file, on_damage=damage.append), MOST_RUNS):
         runs += 1
-        checker = Checker(run.format)
+        checker = check_of(run.format)
         for at, message in enumerate(run.messages):
             if is_models(message) and at:
                 broken.update({p.rule for p in checker.problems()})

@@ -1,8 +1,8 @@
 import pytest
 
-from tests.stores.contract import Clock, decided, output, replaced
+from tests.stores.contract import Clock, batch, decided, output, replaced
 from ullage.errors import RefNotFound, StoreError
-from ullage.stores import BoundedStore, Bounds, Collected, MemoryStore
+from ullage.stores import BoundedStore, Bounds, Collected, MemoryStore, bounded
 from ullage.stores._clean import DAY_S
 from ullage.testing import StoreContract
 
@@ -75,7 +75,7 @@ def test_what_a_commit_just_kept_is_there_when_it_returns(clock, inner):
 
 def test_a_clean_up_that_fails_fails_no_commit(clock):
     class Failing(MemoryStore):
-        def collect(self, tenant, bounds, **options):
+        def collect(self, tenant, bounds, cursor=None):
             raise StoreError(self.name, "collect", "the disk is full. Free some space")
 
     store = BoundedStore(Failing(clock=clock), WEEKLY, clock=clock)
@@ -89,11 +89,11 @@ def test_a_long_clean_up_takes_a_step_at_each_commit(clock, inner):
     steps = []
 
     class Stepping(MemoryStore):
-        def collect(self, tenant, bounds, *, cursor=None, **options):
+        def collect(self, tenant, bounds, cursor=None):
             steps.append(cursor)
             if len(steps) < 4:
                 return Collected((), 0, 0, f"step {len(steps)}")
-            return super().collect(tenant, bounds, **options)
+            return super().collect(tenant, bounds)
 
     store = BoundedStore(Stepping(clock=clock), WEEKLY, clock=clock)
     store.store.put("t", stale)
@@ -113,3 +113,13 @@ def test_a_clock_that_was_ahead_once_stops_no_clean_up(clock, inner):
     clock.days_pass(31)
     store.commit("t", [], [])
     assert [gone.ref for gone in store.last.removed] == [output("old").ref]
+
+
+def test_what_it_remembers_of_the_ledger_is_bounded(clock, inner, monkeypatch):
+    monkeypatch.setattr(bounded, "_MOST", 100)
+    store = BoundedStore(inner, WEEKLY, clock=clock)
+    for n in range(500):
+        store.commit(f"tenant {n}", [], [batch(b"%d" % n, 0, b"d")])
+    assert len(store._seen) <= 100
+    assert len(store._asked) <= 100
+    assert ("tenant 499", b"499") in store._seen

@@ -9,7 +9,7 @@ import pytest
 
 from tests.stores.contract import batch, output
 from ullage.errors import ConfigError, StoreError
-from ullage.stores import DAY_S, Bounds, SqliteStore
+from ullage.stores import DAY_S, Bounds, MemoryStore, SqliteStore
 from ullage.values.effects import Record
 
 
@@ -144,9 +144,11 @@ def test_of_stores_that_share_a_file_the_one_that_is_closed_is_closed(path):
 # Steps of a clean-up
 
 
-def test_a_step_looks_at_no_more_than_it_is_told_to(path):
+@pytest.mark.parametrize("kind", [MemoryStore, SqliteStore])
+def test_a_step_looks_at_no_more_than_it_is_told_to(path, kind):
     now_s = [1_800_000_000]
-    with closing(SqliteStore(path, clock=lambda: now_s[0])) as store:
+    where = (path,) if kind is SqliteStore else ()
+    with closing(kind(*where, clock=lambda: now_s[0])) as store:
         outputs = [output(f"number {n}") for n in range(40)]
         keys = [b"%d" % n for n in range(30)]
         store.commit("t", outputs, [batch(key, 0, b"d") for key in keys])
@@ -154,7 +156,7 @@ def test_a_step_looks_at_no_more_than_it_is_told_to(path):
         store.find("t", keys[:10])
         steps, cursor = [], None
         while not steps or cursor:
-            done = store.collect(None, Bounds(older_than_s=30 * DAY_S), cursor=cursor, limit=7)
+            done = store.collect(None, Bounds(older_than_s=30 * DAY_S, limit=7), cursor)
             cursor = done.cursor
             steps.append((done.records, len(done.removed)))
             assert sum(steps[-1]) <= 7
@@ -164,8 +166,9 @@ def test_a_step_looks_at_no_more_than_it_is_told_to(path):
 
 @pytest.mark.parametrize("cursor", ["", "{}", "nonsense", '{"phase":"all","left_bytes":0}'])
 def test_a_cursor_of_somebody_else_is_refused(path, cursor):
-    with closing(SqliteStore(path)) as store, pytest.raises(ConfigError, match="cursor"):
-        store.collect("t", Bounds(), cursor=cursor)
+    for store in (SqliteStore(path), MemoryStore()):
+        with closing(store), pytest.raises(ConfigError, match="cursor"):
+            store.collect("t", Bounds(), cursor)
 
 
 def test_no_step_sorts_or_scans_what_it_does_not_look_at(path):

@@ -1,9 +1,11 @@
 import os
 import sqlite3
+import tracemalloc
 from contextlib import closing
 from pathlib import Path
 
 import pytest
+from msgspec.structs import replace
 
 from tests.stores.contract import ODD, Clock, FileContract, output
 from ullage.errors import RefNotFound, SpillNotFound, StoreError
@@ -102,6 +104,26 @@ def test_a_file_that_is_not_there_is_a_typed_error_without_a_path(folder, tmp_pa
     assert len(str(caught.value)) < 300
 
 
+@pytest.mark.skipif(os.name != "posix", reason="pipes and sparse files are POSIX")
+@pytest.mark.parametrize("planted", ["pipe", "three gigabytes", "folder"])
+def test_what_was_planted_at_a_files_place_is_refused_unread(folder, planted):
+    store = SpillStore(MemoryStore(), folder)
+    path = store.path_of(output("x").ref)
+    if planted == "pipe":
+        os.mkfifo(path)
+    elif planted == "folder":
+        path.mkdir()
+    else:
+        path.touch()
+        os.truncate(path, 3 << 30)
+    tracemalloc.start()
+    with pytest.raises(StoreError) as caught:
+        store.retrieve(path)
+    assert tracemalloc.get_traced_memory()[1] < 1 << 20
+    tracemalloc.stop()
+    assert str(folder) not in str(caught.value)
+
+
 def test_a_file_somebody_changed_is_noticed_and_mended_when_it_is_set_aside_again(folder):
     store = SpillStore(MemoryStore(), folder)
     out = output("as it was")
@@ -155,7 +177,7 @@ def test_a_file_goes_when_no_tenant_holds_its_output_any_more(tmp_path, folder):
     store.commit("b", [shared], [])
     clock.days_pass(31)
     store.commit("a", [new], [])
-    assert len(store.collect("a", AGED, dry_run=True).removed) == 2
+    assert len(store.collect("a", replace(AGED, dry_run=True)).removed) == 2
     assert len(names(folder)) == 3
     store.collect("a", AGED)
     assert names(folder) == sorted(f"{out.ref}.txt" for out in (shared, new))
@@ -178,7 +200,8 @@ def test_files_of_earlier_processes_go_by_age_and_size(folder):
     assert len(names(folder)) == 4
     store.collect(None, Bounds(max_bytes=1_000))
     assert len(names(folder)) == 4
-    store.collect(None, Bounds(max_bytes=len("third") + len("own")), keep={output("own").ref})
+    keep = frozenset({output("own").ref})
+    store.collect(None, Bounds(max_bytes=len("third") + len("own"), keep=keep))
     assert names(folder) == sorted(
         ["notes.md", f"{output('third').ref}.txt", f"{output('own').ref}.txt"]
     )

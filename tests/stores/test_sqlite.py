@@ -7,6 +7,7 @@ import sqlite3
 import subprocess
 import sys
 import threading
+import tracemalloc
 from contextlib import closing
 from pathlib import Path
 
@@ -16,6 +17,7 @@ from tests.stores.contract import FileContract, batch, output
 from ullage.errors import ConfigError, RefNotFound, StoreError
 from ullage.stores import SqliteStore
 from ullage.stores._chunks import CHUNK_CHARS
+from ullage.stores._sqlite_blobs import zstd
 
 LOG = "2026-01-01 12:00:00 INFO the same words again\n" * 500
 
@@ -61,7 +63,7 @@ def test_content_is_kept_once_for_all_tenants_and_compressed_if_smaller(path):
 def test_what_is_there_is_not_compressed_again(path, monkeypatch):
     with closing(SqliteStore(path)) as store:
         store.commit("a", [output(LOG)], [])
-        monkeypatch.setattr("ullage.stores._pack.zstd", None)
+        monkeypatch.setattr("ullage.stores._sqlite_blobs.zstd", None)
         store.commit("a", [output(LOG)], [])
         store.commit("b", [output(LOG)], [])
         assert store.refs("b") == store.refs("a")
@@ -160,6 +162,38 @@ def test_damage_in_one_chunk_leaves_the_others_readable(path):
         for broken in (lambda: store.chunk("t", ref, 1), lambda: store.get("t", ref)):
             with pytest.raises(StoreError, match="damaged"):
                 broken()
+
+
+@pytest.mark.parametrize("claimed", [2**31, 2**28, 2**62, -1])
+def test_a_row_that_claims_gigabytes_is_refused_before_they_are_there(path, claimed):
+    """A frame of nothing but zeros is small; what it becomes is not."""
+    bomb = zstd.compress(bytes(2**28), 3)
+    assert len(bomb) < 100_000
+    with closing(SqliteStore(path)) as store:
+        store.commit("t", [output("x")], [])
+        with raw(path) as db:
+            db.execute("UPDATE chunks SET coding = 'zstd', body = ?", (bomb,))
+            db.execute("UPDATE chunks SET size_bytes = ?", (claimed,))
+            db.execute("UPDATE blobs SET size_bytes = ?", (claimed,))
+        tracemalloc.start()
+        for read in (store.look, store.get, lambda *place: store.chunk(*place, 0)):
+            with pytest.raises(StoreError, match="damaged"):
+                read("t", output("x").ref)
+        with raw(path) as db:
+            db.execute("UPDATE chunks SET coding = 'raw', body = zeroblob(?)", (2**27,))
+        with pytest.raises(StoreError, match="damaged"):
+            store.chunk("t", output("x").ref, 0)
+        assert tracemalloc.get_traced_memory()[1] < 16 << 20
+        tracemalloc.stop()
+
+
+def test_a_content_that_claims_more_chunks_than_it_has_is_refused(path):
+    with closing(SqliteStore(path)) as store:
+        store.commit("t", [output("x")], [])
+        with raw(path) as db:
+            db.execute("UPDATE blobs SET chunks = ?", (2**60,))
+        with pytest.raises(StoreError, match="damaged"):
+            store.look("t", output("x").ref)
 
 
 def test_a_swapped_body_is_noticed(path):
@@ -321,6 +355,7 @@ import sys
 from tests.stores.contract import batch, output
 from ullage.stores import SqliteStore
 from ullage.stores._chunks import CHUNK_CHARS
+from ullage.stores._sqlite_blobs import zstd
 store = SqliteStore(sys.argv[1])
 for n in range(100_000):
     pair = [output(f"{n} {side} " * 3_000) for side in ("left", "right")]

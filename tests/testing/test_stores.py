@@ -1,6 +1,7 @@
 """The contract of stores on trial: each way a store can break its word fails the test of it."""
 
 import pytest
+from msgspec.structs import replace
 
 from ullage.errors import RefNotFound
 from ullage.stores import MemoryStore
@@ -82,38 +83,35 @@ class Endless(MemoryStore):
 class Hurried(MemoryStore):
     """Cleans up whenever it is asked."""
 
-    def collect(self, tenant, bounds, **options):
-        self._collected_s.clear()
-        return super().collect(tenant, bounds, **options)
+    def collect(self, tenant, bounds, cursor=None):
+        if cursor is None:
+            self._collected_s.clear()
+        return super().collect(tenant, bounds, cursor)
 
 
 class Stopped(MemoryStore):
     """Trusts a clean-up in the future."""
 
-    def collect(self, tenant, bounds, **options):
-        if self._collected_s.get(tenant, 0) > self._clock():
+    def collect(self, tenant, bounds, cursor=None):
+        if cursor is None and self._collected_s.get(tenant, 0) > self._clock():
             return None
-        return super().collect(tenant, bounds, **options)
+        return super().collect(tenant, bounds, cursor)
 
 
 class Careless(MemoryStore):
     """Asks no ledger what it needs."""
 
-    def collect(self, tenant, bounds, **options):
-        kept = {who: room.records for who, room in self._rooms.items()}
+    def collect(self, tenant, bounds, cursor=None):
         for room in self._rooms.values():
-            room.records = {}
-        done = super().collect(tenant, bounds, **options)
-        for who, room in self._rooms.items():
-            room.records = kept[who]
-        return done
+            room.needs_of = dict.fromkeys(room.records, frozenset())
+        return super().collect(tenant, bounds, cursor)
 
 
 class Leaving(MemoryStore):
     """Cleans up though it was asked what would go."""
 
-    def collect(self, tenant, bounds, *, dry_run=False, **options):
-        return super().collect(tenant, bounds, **options)
+    def collect(self, tenant, bounds, cursor=None):
+        return super().collect(tenant, replace(bounds, dry_run=False), cursor)
 
 
 BROKEN = {

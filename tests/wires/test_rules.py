@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from tests.wires import histories
 from ullage.errors import ConfigError
-from ullage.wires.rules.checker import Checker, problems, problems_of
+from ullage.wires.rules.checker import check_of, problems, problems_of
 
 USER = {"role": "user", "content": "go"}
 DONE = {"role": "assistant", "content": "done"}
@@ -281,7 +281,7 @@ both = pytest.mark.parametrize("format", BUILD)
 @given(turns=histories.TURNS)
 def test_generated_histories_are_legal_and_so_is_every_prefix_before_a_reply(format, turns):
     messages = BUILD[format](turns)
-    checker = Checker(format)
+    checker = check_of(format)
     for at, message in enumerate(messages):
         if message["role"] == "assistant":
             assert checker.problems() == []

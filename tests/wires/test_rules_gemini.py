@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from tests.wires import histories
 from tests.wires.test_rules import SHAPES
-from ullage.wires.rules.checker import Checker, problems, problems_of
+from ullage.wires.rules.checker import check_of, problems, problems_of
 
 
 def rules(contents, **more):
@@ -216,7 +216,7 @@ def gemini(turns, ids=True):
 @given(turns=histories.TURNS, ids=st.booleans())
 def test_generated_histories_are_legal_before_every_reply(turns, ids):
     contents = gemini(turns, ids)
-    checker = Checker("gemini")
+    checker = check_of("gemini")
     for at, content in enumerate(contents):
         if content["role"] == "model":
             assert checker.problems() == []

@@ -7,7 +7,7 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from tests import histories
-from ullage.wires.rules.checker import Checker, problems, problems_of
+from ullage.wires.rules.checker import check_of, problems, problems_of
 
 FORMAT = "openai-responses"
 USER = {"role": "user", "content": "go"}
@@ -182,7 +182,7 @@ GENERATED = histories.histories.map(lambda turns: histories.wire(FORMAT, turns))
 
 @given(GENERATED)
 def test_generated_histories_are_legal_and_so_is_every_prefix_before_a_reply(items):
-    checker = Checker(FORMAT)
+    checker = check_of(FORMAT)
     made = ("reasoning", "message", "function_call")
     for at, item in enumerate(items):
         if item.get("type") in made and items[at - 1].get("type") not in made:

@@ -69,9 +69,9 @@ def command(
         raise click.UsageError("give --older-than, --max-size or both: without, nothing goes.")
     kept = open_kept(store)
     room: Store = kept if spill is None else SpillStore(kept, spill)
-    bounds = Bounds(older_than_s, max_bytes, even_needed, every_s or 0)
+    bounds = Bounds(older_than_s, max_bytes, even_needed, every_s or 0, dry_run=dry_run)
     try:
-        done = _collect(room, tenant, bounds, dry_run=dry_run)
+        done = _collect(room, tenant, bounds)
         if done is not None and not dry_run and (done.removed or done.records):
             _shrink(kept)
     finally:
@@ -79,11 +79,11 @@ def command(
     _print(done, dry_run=dry_run, as_json=as_json)
 
 
-def _collect(room: Store, tenant: str | None, bounds: Bounds, *, dry_run: bool) -> Collected | None:
+def _collect(room: Store, tenant: str | None, bounds: Bounds) -> Collected | None:
     """Every step of a clean-up, as one."""
-    done = room.collect(tenant, bounds, dry_run=dry_run)
+    done = room.collect(tenant, bounds)
     while done is not None and done.cursor is not None:
-        step = room.collect(tenant, bounds, dry_run=dry_run, cursor=done.cursor)
+        step = room.collect(tenant, bounds, done.cursor)
         done = step and done.then(step)
     return done
 

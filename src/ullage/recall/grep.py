@@ -1,13 +1,10 @@
 r"""Search one output with a pattern that a model wrote.
 
-*A match is a line* the pattern is found in, as with grep. RE2 runs over the bytes of many lines
-at once, and the ends of a line are looked for only around a hit; going line by line is forty
-times slower. A search ends where its line ends, so all of them together are linear too; without
-that, a pattern such as ``(?s)a.*b|a`` reads on to the end of the text at every hit. ``^`` and
-``$`` are the ends of a line; ``$`` also stands before the "\r" of "\r\n".
+*A match is a line* the pattern is found in, as with grep. ``^`` and ``$`` are the ends of a line;
+``$`` also stands before the "\r" of "\r\n".
 
-*What a search may cost is bounded*: a pattern whose size times that of the text is beyond all
-reason is refused at once, and a search that has taken `MOST_SECONDS` of the thread is given up.
+*What a search may cost is bounded*: the engine is linear (`ullage.recall.automaton`), and a search
+that has taken `MOST_SECONDS` of the thread is given up.
 
 *A huge output is searched chunk by chunk*: the whole lines of a chunk at once, and the line
 that it breaks off together with the next. A line of over `LONG_CHARS` characters is searched in
@@ -20,15 +17,15 @@ from 1 (a newline at the very end opens no further line), places are characters 
 
 from __future__ import annotations
 
-from functools import partial
+import re
 from time import thread_time
-from typing import Any
 
 from msgspec import Struct
 
-from ullage.recall.pattern import PATTERN_CHARS, Costly, PatternError, encoded, engine
-from ullage.recall.source import Source, at_hand
-from ullage.values.effects import Output, Steps
+from ullage.recall.automaton import LINE_END, OTHER, TEXT_END, Automaton, Costly
+from ullage.recall.pattern import PatternError
+from ullage.recall.source import Source
+from ullage.values.effects import Steps
 
 __all__ = [
     "CLIP_CHARS",
@@ -36,11 +33,9 @@ __all__ = [
     "LONG_CHARS",
     "MOST_SECONDS",
     "OVERLAP_CHARS",
-    "PATTERN_CHARS",
     "Grep",
     "Line",
     "PatternError",
-    "grep",
     "search",
 ]
 
@@ -59,7 +54,7 @@ LONG_CHARS = 1 << 19
 OVERLAP_CHARS = 1 << 16
 """What two parts of a long line have in common."""
 
-_WORK = 5_000_000_000  # program size × bytes of text
+_SURROGATE = re.compile("[\ud800-\udfff]")
 
 
 class Line(Struct, frozen=True, gc=False):
@@ -98,27 +93,6 @@ class Grep(Struct, frozen=True, gc=False):
     cut: bool
 
 
-def grep(
-    text: str,
-    pattern: str,
-    *,
-    ignore_case: bool = False,
-    context_lines: int = 0,
-    max_matches: int = 50,
-    max_chars: int = 8_000,
-) -> Grep:
-    """`search` of a string at hand."""
-    steps = search(
-        Source.of(Output("", text)),
-        pattern,
-        ignore_case=ignore_case,
-        context_lines=context_lines,
-        max_matches=max_matches,
-        max_chars=max_chars,
-    )
-    return at_hand(steps)
-
-
 def search(
     source: Source,
     pattern: str,
@@ -144,14 +118,14 @@ def search(
         PatternError: the pattern is too long or too costly, is not understood, or could
             never match.
     """
-    compiled = partial(engine, pattern, ignore_case, source.has_crlf)
-    if compiled().programsize * source.size_bytes > _WORK:
-        raise _too_costly(source)
-    scan = _Scan(compiled, max(1, max_matches))
+    scan = _Scan(Automaton(readable(pattern), ignore_case), max(1, max_matches))
     try:
         yield from scan.whole(source)
     except Costly:
-        raise _too_costly(source) from None
+        raise PatternError(
+            f"the pattern is too costly for a text of {source.size_bytes:,} bytes. Use smaller "
+            "counted repetitions ({…}), or a simpler pattern, and narrow the result yourself"
+        ) from None
     page = _Page(source, max(1, max_chars))
     for number, match in scan.hits:
         has_room = yield from page.add_match(number, match)
@@ -164,11 +138,9 @@ def search(
     return Grep(lines, shown, scan.total, not scan.stopped, page.full or shown < scan.total)
 
 
-def _too_costly(source: Source) -> PatternError:
-    return PatternError(
-        f"the pattern is too costly for a text of {source.size_bytes:,} bytes. Use smaller "
-        "counted repetitions ({…}), or a simpler pattern, and narrow the result yourself"
-    )
+def readable(text: str) -> str:
+    """The text with U+FFFD for each lone surrogate, as whoever wrote a pattern has seen it."""
+    return text if text.isascii() else _SURROGATE.sub("\ufffd", text)
 
 
 class _Scan:
@@ -180,16 +152,16 @@ class _Scan:
         stopped: counting stopped at `COUNT_LINES`.
     """
 
-    def __init__(self, compiled: partial[Any], keep: int) -> None:
+    def __init__(self, machine: Automaton, keep: int) -> None:
         self.hits: list[tuple[int, int]] = []
         self.total = 0
         self.stopped = False
-        self._compiled = compiled
+        self._machine = machine
         self._keep = keep
         self._number = 1  # of the line that ``_rest`` is in
         self._rest = ""  # of a line that has not ended yet
         self._at = 0  # where that begins
-        self._inside = False  # the line began before it; its first character is only context
+        self._left = ""  # the character before it
         self._matched = False  # the line is a match already: nothing is kept of it
         self._spent_seconds = 0.0
 
@@ -201,12 +173,12 @@ class _Scan:
             if has_newline or not self._matched:
                 text = yield from source.span(start, stop)
                 began = thread_time()
-                self._add(text, start)
+                self._add(readable(text), start)
                 self._spent_seconds += thread_time() - began
                 if self._spent_seconds > MOST_SECONDS:
                     raise Costly
         if self._rest and not self.stopped:
-            self._lines(self._rest, is_last=True)
+            self._lines(self._rest, TEXT_END)
 
     def _add(self, text: str, start: int) -> None:
         """Search the lines that end in a piece, keep what it breaks off."""
@@ -214,59 +186,53 @@ class _Scan:
             skipped = text.find("\n") + 1
             if not skipped:
                 return
-            text, self._at = text[skipped:], start + skipped
+            text, self._at, self._left = text[skipped:], start + skipped, "\n"
             self._number += 1
             self._matched = False
         text = self._rest + text
         stop = text.rfind("\n") + 1
         if stop:
-            self._lines(text[:stop], is_last=False)
-            self._at += stop
-            self._inside = False
+            self._lines(text[:stop], LINE_END)
+            self._at, self._left = self._at + stop, "\n"
         self._rest = text[stop:]
         if len(self._rest) > LONG_CHARS:
             self._part()
 
-    def _lines(self, text: str, *, is_last: bool) -> None:
-        r"""Search whole lines, or the last one.
-
-        Before and after them stands a "\n", so that ``\A`` and ``\z`` are where they should be.
-        """
-        raw = encoded(text)
-        before = b"\n" if self._at and not self._inside else b""
-        body = b"".join((before, raw, b"" if is_last else b"\n"))
-        at = last = len(before)
-        end = at + len(raw)
-        at += len(encoded(text[:1])) if self._inside else 0
-        single = len(raw) == len(text)
-        chars = self._at
-        find = self._compiled().search
-        while at < end and (match := find(body, at)) is not None:
-            place = match.start()
-            if place >= end and not is_last:
-                break
-            if len(self.hits) < self._keep:
-                self._number += body.count(b"\n", last, place)
-                chars += place - last if single else len(body[last:place].decode())
-                last = place
-            if not self._hit(chars):
-                return
-            at = body.find(b"\n", place) + 1 or end
-        self._number += body.count(b"\n", last, end)
+    def _lines(self, text: str, end: int) -> None:
+        """Search whole lines; ``end`` is what stands behind the last one."""
+        needed = self._machine.needed
+        at = last = 0
+        while at < len(text):
+            if needed is not None:
+                near = needed.search(text, at)
+                if near is None:
+                    break
+                at = max(at, text.rfind("\n", 0, near.start()) + 1)
+            stop = text.find("\n", at)
+            line = text[at:stop] if stop >= 0 else text[at:]
+            place = self._machine.first(
+                line, "\n" if at else self._left, end if stop < 0 else LINE_END
+            )
+            if place is not None:
+                self._number += text.count("\n", last, at)
+                last = at
+                if not self._hit(self._at + at + place):
+                    return
+            at += len(line) + 1
+        self._number += text.count("\n", last)
 
     def _part(self) -> None:
         """Search what there is of a long line, whose end is not there."""
-        raw = encoded(self._rest)
-        before = b"\n" if self._at and not self._inside else b""
-        at = len(encoded(self._rest[:1])) if self._inside else len(before)
-        match = self._compiled(open_end=True).search(before + raw, at)
-        if match is None:
-            self._at += len(self._rest) - OVERLAP_CHARS
-            self._rest = self._rest[-OVERLAP_CHARS:]
-            self._inside = True
+        needed, place = self._machine.needed, None
+        if needed is None or needed.search(self._rest):
+            place = self._machine.first(self._rest, self._left, OTHER)
+        if place is not None:
+            self._hit(self._at + place)
+            self._rest, self._matched = "", True
             return
-        self._hit(self._at + len(raw[: match.start() - len(before)].decode()))
-        self._rest, self._inside, self._matched = "", False, True
+        passed = len(self._rest) - OVERLAP_CHARS
+        self._at, self._left = self._at + passed, self._rest[passed - 1]
+        self._rest = self._rest[passed:]
 
     def _hit(self, place: int) -> bool:
         """Note a matching line; False if no more are counted."""

@@ -7,13 +7,13 @@ reads the chunks it lies in, and the one in which its last line ends.
 
 from __future__ import annotations
 
-from ullage.recall.source import Source, at_hand
+from ullage.recall.source import Source
 from ullage.stages.shorten import safe_cut
-from ullage.values.effects import Output, Steps
+from ullage.values.effects import Steps
 from ullage.values.notices import Words
 from ullage.values.toolset import OURS
 
-__all__ = ["by_character", "by_line", "characters", "lines", "numbered"]
+__all__ = ["characters", "lines", "numbered"]
 
 LINE_CHARS = 2_000
 _BEFORE_CHARS = 1_100
@@ -29,25 +29,6 @@ def numbered(number: int, text: str, mark: str = "") -> str:
         mark: one sign behind the number; of a search ``:`` for a match, ``-`` for context.
     """
     return f"{number:>6}{mark}\t{text}"
-
-
-def by_character(
-    text: str,
-    ref: str,
-    offset: int | None,
-    words: Words,
-    page_chars: int = OURS.page_chars,
-    asked: str | None = None,
-) -> str:
-    """`characters` of a string at hand."""
-    return at_hand(characters(Source.of(Output(ref, text)), offset, words, page_chars, asked))
-
-
-def by_line(
-    text: str, ref: str, offset: int, limit: int, words: Words, page_chars: int = OURS.page_chars
-) -> str:
-    """`lines` of a string at hand."""
-    return at_hand(lines(Source.of(Output(ref, text)), offset, limit, words, page_chars))
 
 
 def characters(

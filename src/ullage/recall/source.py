@@ -1,8 +1,7 @@
 """One output, read in parts: from a store chunk by chunk, or from a string at hand.
 
 The readers below `ullage.recall` are written once, over this. They are generators of effects;
-over a string at hand they ask for nothing, and `at_hand` runs them to their end. At any time
-two chunks are held and no more.
+over a string at hand they ask for nothing. At any time two chunks are held and no more.
 """
 
 from __future__ import annotations
@@ -11,13 +10,10 @@ from bisect import bisect_right
 from collections.abc import Iterator
 from functools import cached_property
 from itertools import accumulate
-from typing import TypeVar
 
 from ullage.values.effects import Chunk, Output, Shape, Steps
 
-__all__ = ["PIECE_CHARS", "Source", "at_hand"]
-
-T = TypeVar("T")
+__all__ = ["PIECE_CHARS", "Source"]
 
 PIECE_CHARS = 1 << 18
 """A text is looked through in pieces of so many characters."""
@@ -56,11 +52,6 @@ class Source:
     def line_count(self) -> int:
         """How many lines it has; a newline at its very end opens one more."""
         return self.newlines[-1] + 1
-
-    @property
-    def has_crlf(self) -> bool:
-        r"""Whether there is a "\r\n" in it."""
-        return any(extent.crlf for extent in self._shape.chunks)
 
     @cached_property
     def newlines(self) -> list[int]:
@@ -144,10 +135,6 @@ class _AtHand(Source):
             return self.chars
         return sum(len(_raw(self._text[start:stop])) for start, stop, _ in self.pieces())
 
-    @property
-    def has_crlf(self) -> bool:
-        return "\r\n" in self._text
-
     @cached_property
     def newlines(self) -> list[int]:
         return [0, self._text.count("\n")]
@@ -155,15 +142,6 @@ class _AtHand(Source):
     def chunk(self, n: int) -> Steps[str]:
         return self._text
         yield  # a generator like the other, that asks for nothing
-
-
-def at_hand(steps: Steps[T]) -> T:
-    """Run a reader over a string at hand, which asks for nothing."""
-    try:
-        next(steps)
-    except StopIteration as stop:
-        return stop.value  # type: ignore[no-any-return]
-    raise AssertionError("a reader over a string at hand asked for something")
 
 
 def _raw(text: str) -> bytes:

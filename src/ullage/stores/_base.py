@@ -15,10 +15,12 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from typing import Protocol
 
-from ullage.stores._clean import STEP, Bounds, Collected
+from ullage.errors import StoreError
+from ullage.stores._clean import Bounds, Collected
 from ullage.values.effects import Output, Record, Shape
 
-__all__ = ["AsyncStore", "Blobs", "Records", "Store", "Transactional", "every_ref"]
+__all__ = ["AsyncStore", "Blobs", "Records", "Store", "Transactional", "closed", "every_ref"]
+__all__ += ["refuse_contradictions", "taken"]
 
 
 class Blobs(Protocol):
@@ -126,29 +128,21 @@ class Store(Blobs, Records, Protocol):
         """Those of some refs that any tenant holds, for who keeps copies beside the store."""
 
     def collect(
-        self,
-        tenant: str | None,
-        bounds: Bounds,
-        *,
-        keep: Collection[str] = (),
-        dry_run: bool = False,
-        cursor: str | None = None,
-        limit: int = STEP,
+        self, tenant: str | None, bounds: Bounds, cursor: str | None = None
     ) -> Collected | None:
         """Let go of what is beyond the bounds: one step of it (`ullage.stores._clean`).
 
         Args:
             tenant: whose outputs and records; None: everybody's.
-            bounds: how long and how much is kept.
-            keep: refs that stay whatever the bounds say.
-            dry_run: say what would go, all in one step, and keep it.
+            bounds: how long and how much is kept, and how much a step looks at.
             cursor: where the step before this one ended; None: begin.
-            limit: the most outputs and keys of the ledger that this step looks at; a store
-                in memory may look at all of them.
 
         Returns:
             What went, with the cursor for the next step; None if ``cursor`` is, and the last
             clean-up began less than ``bounds.every_s`` ago.
+
+        Raises:
+            ConfigError: the cursor is none that a step returned.
         """
 
     def close(self) -> None:
@@ -201,14 +195,39 @@ class AsyncStore(Protocol):
     async def held(self, refs: Collection[str]) -> frozenset[str]: ...
 
     async def collect(
-        self,
-        tenant: str | None,
-        bounds: Bounds,
-        *,
-        keep: Collection[str] = (),
-        dry_run: bool = False,
-        cursor: str | None = None,
-        limit: int = STEP,
+        self, tenant: str | None, bounds: Bounds, cursor: str | None = None
     ) -> Collected | None: ...
 
     async def close(self) -> None: ...
+
+
+def closed(store: str, operation: str) -> StoreError:
+    """The error of a store that is used after `close`."""
+    return StoreError(store, operation, "the store is closed. Open a new one")
+
+
+def taken(store: str, ref: str) -> StoreError:
+    """The error of an output whose ref already names something else."""
+    return StoreError(
+        store,
+        "put",
+        "the ref is taken by different content. Derive refs with ullage.stores.ref_of",
+        ref,
+    )
+
+
+def refuse_contradictions(store: str, records: Iterable[Record]) -> None:
+    """Refuse two records of one append that are written once, at one place, and differ.
+
+    Raises:
+        StoreError: there are such records. Neither could be said to be the first.
+    """
+    places: dict[tuple[bytes, str, int, str], bytes] = {}
+    for record in records:
+        if record.is_once and places.setdefault(record.place, record.data) != record.data:
+            raise StoreError(
+                store,
+                "append",
+                f"two different records are number {record.n} of their kind under one key. "
+                "Number them apart",
+            )

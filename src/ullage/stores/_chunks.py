@@ -25,8 +25,7 @@ def pieces(text: str, chunk_chars: int = CHUNK_CHARS) -> Iterator[tuple[Extent, 
 
 def extent(text: str, start: int, stop: int, size_bytes: int) -> Extent:
     """The extent of ``text[start:stop]``, which takes ``size_bytes`` in UTF-8."""
-    crlf = text.find("\r\n", start, stop + 1) >= 0
-    return Extent(stop - start, size_bytes, text.count("\n", start, stop), crlf)
+    return Extent(stop - start, size_bytes, text.count("\n", start, stop))
 
 
 def shape(output: Output) -> Shape:

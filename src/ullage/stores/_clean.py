@@ -15,29 +15,36 @@ A record is not decoded for this: refs are looked for in its bytes, so that one 
 later version still keeps what it names. Something that only looks like a ref keeps too much,
 never too little.
 
+What goes is decided here, by `clean`; a store says what it has and lets go of it (`Shelves`).
+
 Times later than now come from a clock that was wrong: a clean-up in the future counts as none,
 and what was used in the future counts as used now.
 """
 
 from __future__ import annotations
 
+import json
 import re
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Sequence
+from typing import Literal, Protocol, TypeAlias
 
+import msgspec
 from msgspec import Struct
+from msgspec.structs import replace
 
-__all__ = ["DAY_S", "STEP", "Bounds", "Collected", "Removed", "is_recent", "named_in", "refs_in"]
+from ullage.errors import ConfigError
+
+__all__ = ["DAY_S", "Bounds", "Collected", "Cursor", "Removed", "Shelves", "clean", "is_recent"]
+__all__ += ["named_in", "refs_in"]
 
 DAY_S = 86_400
-STEP = 2_000
-"""How many outputs, and keys of the ledger, a step looks at if nobody says otherwise."""
 
 _REF = re.compile(r"(?=([0-9a-z]{16}))")
 _SPAN = b"span"
 
 
 class Bounds(Struct, frozen=True):
-    """How long, and how much, a store keeps.
+    """How long, and how much, a store keeps; and how a clean-up goes about it.
 
     Attributes:
         older_than_s: what was not used for so many seconds goes, unless a live ledger needs it;
@@ -47,12 +54,19 @@ class Bounds(Struct, frozen=True):
         even_needed: above ``max_bytes``, let go also of what a live ledger needs, after all
             else. Its notices then name a ref that opens only from a history at hand.
         every_s: do nothing if the last clean-up began less than so many seconds ago.
+        keep: refs that stay whatever the bounds say.
+        dry_run: say what would go, all in one step, and keep it.
+        limit: the most outputs and keys of the ledger that a step looks at; a store that keeps
+            little may look at all of them.
     """
 
     older_than_s: float | None = None
     max_bytes: int | None = None
     even_needed: bool = False
     every_s: float = 0
+    keep: frozenset[str] = frozenset()
+    dry_run: bool = False
+    limit: int = 2_000
 
     def last_s(self, now_s: float) -> float:
         """What was last used then, or before, is old."""
@@ -100,6 +114,117 @@ class Collected(Struct, frozen=True):
         """This step and the one after it, as one."""
         removed, records = (*self.removed, *step.removed), self.records + step.records
         return Collected(removed, records, step.left_bytes, step.cursor)
+
+
+class Cursor(Struct, frozen=True):
+    """Where a step begins: behind the row with these values, of keys or of outputs."""
+
+    phase: Literal["records", "outputs", "needed"]
+    left_bytes: int
+    used_s: float = -1
+    tenant: str = ""
+    key: bytes = b""
+    ref: str = ""
+
+
+class Shelves(Protocol):
+    """What a clean-up asks of a store, for one tenant or for all; a step is one transaction."""
+
+    def begun(self, now_s: float, every_s: float) -> int | None:
+        """Note that a clean-up begins, and what was used in the future as used now.
+
+        Returns:
+            What the outputs take; None if the last one began less than ``every_s`` ago.
+        """
+
+    def keys(self, after: Cursor, limit: int) -> Sequence[tuple[str, bytes, float, int]]:
+        """(tenant, key, last use, how many records) of the next keys, by tenant and key."""
+
+    def outputs(
+        self, after: Cursor, limit: int, last_s: float
+    ) -> Sequence[tuple[float, str, str, bool]]:
+        """(last use, tenant, ref, whether a ledger used after ``last_s`` needs it), in order."""
+
+    def drop(self, tenant: str, key: bytes) -> None:
+        """Let go of all records under a key."""
+
+    def used_now(self, tenant: str, key: bytes, now_s: float) -> None:
+        """Mark a key as used now."""
+
+    def remove(self, tenant: str, ref: str) -> tuple[int, int]:
+        """Let go of an output: what it took, and by how much that makes the whole less."""
+
+
+def clean(shelves: Shelves, bounds: Bounds, cursor: str | None, now_s: float) -> Collected | None:
+    """One step; see `ullage.stores.Store.collect`.
+
+    Raises:
+        ConfigError: the cursor is none that a step returned.
+    """
+    if cursor is None:
+        left_bytes = shelves.begun(now_s, bounds.every_s)
+        if left_bytes is None:
+            return None
+        at: Cursor | None = Cursor("records", left_bytes)
+    else:
+        at = _read(cursor)
+    done, left = Collected((), 0, at.left_bytes if at else 0), bounds.limit
+    while at is not None and (left > 0 or bounds.dry_run):
+        work = _records if at.phase == "records" else _outputs
+        limit = bounds.limit if bounds.dry_run else left
+        step, at, looked = work(shelves, bounds, at, limit, now_s)
+        done, left = done.then(step), left - looked
+    return replace(done, cursor=at and json.dumps(msgspec.to_builtins(at)))
+
+
+_Step: TypeAlias = tuple[Collected, Cursor | None, int]
+
+
+def _records(shelves: Shelves, bounds: Bounds, at: Cursor, limit: int, now_s: float) -> _Step:
+    """Look at the next keys, and let the dead ones go; how many were looked at."""
+    rows = shelves.keys(at, limit)
+    went = 0
+    for tenant, key, used_s, count in rows:
+        if used_s > now_s:
+            shelves.used_now(tenant, key, now_s)
+        elif used_s <= bounds.last_s(now_s):
+            shelves.drop(tenant, key)
+            went += count
+    done = Collected((), went, at.left_bytes)
+    if len(rows) < limit:
+        return done, Cursor("outputs", at.left_bytes), len(rows)
+    return done, replace(at, tenant=rows[-1][0], key=rows[-1][1]), limit
+
+
+def _outputs(shelves: Shelves, bounds: Bounds, at: Cursor, limit: int, now_s: float) -> _Step:
+    """Look at the next outputs, the longest unused first, and let go of what may go."""
+    last_s = bounds.last_s(now_s)
+    rows = shelves.outputs(at, limit, last_s)
+    gone, left_bytes, more = list[Removed](), at.left_bytes, len(rows) == limit
+    for used_s, tenant, ref, needed in rows:
+        old = used_s <= last_s and at.phase == "outputs"
+        if not old and not bounds.is_over(left_bytes):
+            more = False  # nothing after it is older
+            break
+        if needed == (at.phase == "needed") and ref not in bounds.keep:
+            size_bytes, freed_bytes = shelves.remove(tenant, ref)
+            left_bytes -= freed_bytes
+            gone.append(Removed(tenant, ref, size_bytes, used_s, needed))
+    done = Collected(tuple(gone), 0, left_bytes)
+    if more:
+        used_s, tenant, ref, _ = rows[-1]
+        then = Cursor(at.phase, left_bytes, used_s, tenant, ref=ref)
+        return done, then, limit
+    if at.phase == "outputs" and bounds.even_needed and bounds.is_over(left_bytes):
+        return done, Cursor("needed", left_bytes), len(rows)
+    return done, None, len(rows)
+
+
+def _read(cursor: str) -> Cursor:
+    try:
+        return msgspec.convert(json.loads(cursor), Cursor)
+    except (msgspec.MsgspecError, ValueError):
+        raise ConfigError("cursor", "it is not one that a step returned", "Begin anew") from None
 
 
 def is_recent(at_s: float | None, now_s: float, within_s: float) -> bool:

@@ -38,11 +38,11 @@ from pathlib import Path
 from threading import Lock, RLock
 from weakref import WeakSet, WeakValueDictionary
 
-from ullage.errors import StoreError
-from ullage.stores._refusals import closed
+from ullage.errors import ConfigError, StoreError
+from ullage.stores._base import closed
 from ullage.stores._schema import APPLICATION_ID, MIGRATIONS
 
-__all__ = ["PrivateFile", "make_folders", "reason_of"]
+__all__ = ["PrivateFile", "absolute", "default_path", "make_folders", "reason_of"]
 
 _STORE = "sqlite"
 _RETRY_S = 0.02
@@ -237,6 +237,24 @@ class PrivateFile:
         connection, self._connection = self._connection, None
         if connection is not None:
             connection.close()
+
+
+def default_path() -> Path:
+    """``ullage.db`` where the platform keeps the data of users."""
+    from platformdirs import user_data_dir  # 10 ms that no other path needs
+
+    return Path(user_data_dir("ullage", appauthor=False)) / "ullage.db"
+
+
+def absolute(path: str | os.PathLike[str]) -> Path:
+    """The path, independent of the working folder."""
+    given = os.fspath(path)
+    if not given or "\0" in given or given == ":memory:":
+        raise ConfigError("store", "this is no path of a file", 'Name a file, or use "memory"')
+    try:
+        return Path(given).expanduser().absolute()
+    except RuntimeError as error:
+        raise ConfigError("store", "no home folder is known for ~", "Write it out") from error
 
 
 def _migrate(connection: sqlite3.Connection) -> None:

@@ -26,7 +26,6 @@ MIGRATIONS: tuple[tuple[str, ...], ...] = (
         " size_bytes INTEGER NOT NULL,"
         " chars INTEGER NOT NULL,"
         " newlines INTEGER NOT NULL,"
-        " crlf INTEGER NOT NULL,"
         " seal BLOB NOT NULL,"
         " body BLOB NOT NULL,"  # last, so that the numbers are read without it
         " UNIQUE (digest, n))",

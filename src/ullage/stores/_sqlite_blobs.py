@@ -1,18 +1,30 @@
-"""Contents in the SQLite file: how one is written, and how it is checked when it is read."""
+"""Contents in the SQLite file: how one is written, and how it is checked when it is read.
+
+A chunk is kept with zstd if that is smaller, under a seal that binds it to its place: blake3 over
+the content's digest and kind, the chunk's number and its bytes. So a damaged chunk, and one that
+is in another's place, is noticed without reading the others. A row may claim anything: what it
+claims is compared with the most that a chunk can have before it is read or decompressed.
+"""
 
 from __future__ import annotations
 
 import sqlite3
+import sys
 from typing import Any, TypeAlias
 
+from blake3 import blake3
 from msgspec import Struct
 from msgspec.structs import replace
 
 from ullage.history.canon import content_digest
-from ullage.stores._chunks import pieces
-from ullage.stores._pack import pack, seal, unpack
-from ullage.stores._refusals import taken
+from ullage.stores._base import taken
+from ullage.stores._chunks import CHUNK_CHARS, pieces
 from ullage.values.effects import Extent, Output
+
+if sys.version_info >= (3, 14):
+    from compression import zstd
+else:
+    from backports import zstd
 
 __all__ = [
     "Parcel",
@@ -24,7 +36,12 @@ __all__ = [
     "to_utf8",
 ]
 
-Row: TypeAlias = tuple[int, str, int, int, int, bool, bytes, bytes]
+_LEVEL = 3
+_MOST_BYTES = 4 * CHUNK_CHARS
+_LIMITS = {int(zstd.DecompressionParameter.window_log_max): _MOST_BYTES.bit_length()}
+_BODY = f"CASE WHEN length(body) <= {_MOST_BYTES} THEN body END"
+
+Row: TypeAlias = tuple[int, str, int, int, int, bytes, bytes]
 """Of ``chunks``, without its digest."""
 
 
@@ -46,9 +63,10 @@ class Parcel(Struct, frozen=True, gc=False):
             return self
         rows = []
         for n, (extent, raw) in enumerate(pieces(self.output.text)):
-            coding, body = pack(raw)
-            counts = (extent.size_bytes, extent.chars, extent.newlines, extent.crlf)
-            rows.append((n, coding, *counts, seal(self.digest, self.output.kind, n, raw), body))
+            packed = zstd.compress(raw, _LEVEL)
+            coding, body = ("zstd", packed) if len(packed) < len(raw) else ("raw", raw)
+            counts = (extent.size_bytes, extent.chars, extent.newlines)
+            rows.append((n, coding, *counts, _seal(self.digest, self.output.kind, n, raw), body))
         return replace(self, rows=tuple(rows))
 
 
@@ -70,8 +88,8 @@ def keep_parcel(
             (digest, output.kind, *sizes, len(rows)),
         )
         db.executemany(
-            "INSERT INTO chunks (digest, n, coding, size_bytes, chars, newlines, crlf, seal, body) "
-            "VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)",
+            "INSERT INTO chunks (digest, n, coding, size_bytes, chars, newlines, seal, body) "
+            "VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
             ((digest, *row) for row in rows),
         )
     place = (tenant, to_utf8(output.ref))
@@ -90,28 +108,29 @@ def extents_of(
 ) -> tuple[Extent, ...] | None:
     """The extents of a content's chunks; None if they are not those that were written."""
     rows = db.execute(
-        "SELECT n, chars, size_bytes, newlines, crlf FROM chunks WHERE digest = ? ORDER BY n",
+        "SELECT n, chars, size_bytes, newlines FROM chunks WHERE digest = ? ORDER BY n",
         (digest,),
     ).fetchall()
     sizes = [row[2] for row in rows]
-    whole = all(isinstance(size, int) for size in sizes) and sum(sizes) == size_bytes
-    if not whole or [row[0] for row in rows] != list(range(chunks)):
+    possible = all(isinstance(size, int) and 0 <= size <= _MOST_BYTES for size in sizes)
+    in_order = len(rows) == chunks and all(row[0] == n for n, row in enumerate(rows))
+    if not (possible and in_order and sum(sizes) == size_bytes):
         return None
-    return tuple(Extent(row[1], row[2], row[3], bool(row[4])) for row in rows)
+    return tuple(Extent(*row[1:]) for row in rows)
 
 
 def text_of_chunk(db: sqlite3.Connection, digest: bytes, kind: Any, n: int) -> str | None:
     """The text of one chunk, or None if it is not what was written there."""
     row = db.execute(
-        "SELECT coding, body, size_bytes, chars, newlines, seal FROM chunks "
+        f"SELECT coding, {_BODY}, size_bytes, chars, newlines, seal FROM chunks "
         "WHERE digest = ? AND n = ?",
         (digest, n),
     ).fetchone()
     if row is None:
         return None
     coding, body, size_bytes, chars, newlines, sealed = row
-    raw = unpack(coding, body, size_bytes)
-    if raw is None or seal(digest, kind, n, raw) != sealed:
+    raw = _unpack(coding, body, size_bytes)
+    if raw is None or _seal(digest, kind, n, raw) != sealed:
         return None
     text = from_utf8(raw)
     return text if (len(text), text.count("\n")) == (chars, newlines) else None
@@ -120,11 +139,29 @@ def text_of_chunk(db: sqlite3.Connection, digest: bytes, kind: Any, n: int) -> s
 def text_of(db: sqlite3.Connection, tenant: bytes, ref: str) -> str:
     """An output as the search for refs takes it: what is damaged in it is left out."""
     rows = db.execute(
-        "SELECT coding, body, chunks.size_bytes FROM grants "
+        f"SELECT coding, {_BODY}, chunks.size_bytes FROM grants "
         "JOIN chunks ON chunks.digest = grants.digest WHERE tenant = ? AND ref = ? ORDER BY n",
         (tenant, to_utf8(ref)),
     )
-    return b"".join(unpack(*row) or b"" for row in rows).decode("latin-1")
+    return b"".join(_unpack(*row) or b"" for row in rows).decode("latin-1")
+
+
+def _unpack(coding: Any, body: Any, size_bytes: Any) -> bytes | None:
+    """The bytes of a body, or None if it is not ``size_bytes`` of a chunk."""
+    if not isinstance(size_bytes, int) or not 0 <= size_bytes <= _MOST_BYTES:
+        return None
+    try:
+        if coding == "zstd":  # never more than was said to be in it
+            body = zstd.ZstdDecompressor(options=_LIMITS).decompress(body, size_bytes + 1)
+        return body if isinstance(body, bytes) and len(body) == size_bytes else None
+    except (zstd.ZstdError, TypeError, ValueError, EOFError):
+        return None
+
+
+def _seal(digest: bytes, kind: Any, n: int, raw: bytes) -> bytes:
+    """What proves that these bytes are chunk ``n`` of the content of this digest and kind."""
+    place = digest + n.to_bytes(8, "big")
+    return blake3(place, derive_key_context=f"ullage chunk {kind}").update(raw).digest()
 
 
 def to_utf8(text: str) -> bytes:

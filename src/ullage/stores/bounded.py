@@ -8,7 +8,10 @@ one does it.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
+from typing import TypeVar
+
+from msgspec.structs import replace
 
 from ullage.errors import StoreError
 from ullage.stores._around import Around
@@ -18,14 +21,19 @@ from ullage.values.effects import Output, Record
 
 __all__ = ["BoundedStore"]
 
+K = TypeVar("K")
+V = TypeVar("V")
+
 _DAILY = Bounds(older_than_s=30 * DAY_S, every_s=DAY_S)
+_MOST = 50_000  # places in the ledger, and tenants, that are remembered
 
 
 class BoundedStore(Around):
     """A store that cleans up after itself. The contract is `ullage.stores.Store`.
 
-    Before it cleans up, it looks up every ledger entry it has seen, so that a process which
-    runs for longer than ``older_than_s`` keeps what its sessions decided at their beginning.
+    Before it cleans up, it looks up the ledger entries it has seen, at most 50,000, so that a
+    process which runs for longer than ``older_than_s`` keeps what its sessions decided at their
+    beginning.
 
     Args:
         store: the store underneath; closing this closes it.
@@ -45,9 +53,8 @@ class BoundedStore(Around):
         self.last: Collected | None = None
         self.failure: StoreError | None = None
         self._clock = clock
-        self._asked_s: dict[str, float] = {}
-        self._cursors: dict[str, str | None] = {}
-        self._seen: dict[str, set[bytes]] = {}
+        self._asked: dict[str, tuple[float, str | None]] = {}  # when, and the cursor left
+        self._seen: dict[tuple[str, bytes], None] = {}
 
     def commit(
         self, tenant: str, outputs: Sequence[Output], records: Sequence[Record]
@@ -55,10 +62,11 @@ class BoundedStore(Around):
         """`Store.commit`, then a step of clean-up of this tenant's if one is due."""
         first = self.store.commit(tenant, outputs, records)
         self._note(tenant, records)
-        now_s, cursor = self._clock(), self._cursors.get(tenant)
-        if cursor or not is_recent(self._asked_s.get(tenant), now_s, self.bounds.every_s):
-            self._asked_s[tenant] = now_s
-            self._clean(tenant, cursor, {output.ref for output in outputs})
+        now_s, (asked_s, cursor) = self._clock(), self._asked.get(tenant, (None, None))
+        if cursor or not is_recent(asked_s, now_s, self.bounds.every_s):
+            _newest(self._asked, tenant, (now_s, None))
+            keep = self.bounds.keep.union(output.ref for output in outputs)
+            self._clean(tenant, replace(self.bounds, keep=keep), cursor, now_s)
         return first
 
     def find(self, tenant: str, keys: Iterable[bytes]) -> tuple[Record, ...]:
@@ -69,18 +77,28 @@ class BoundedStore(Around):
 
     def _note(self, tenant: str, records: Iterable[Record]) -> None:
         """Remember where something was decided; a report of usage is no decision."""
-        keys = {record.key for record in records if record.is_once}
-        self._seen.setdefault(tenant, set()).update(keys)
+        for record in records:
+            if record.is_once:
+                _newest(self._seen, (tenant, record.key), None)
 
-    def _clean(self, tenant: str, cursor: str | None, keep: Collection[str]) -> None:
+    def _clean(self, tenant: str, bounds: Bounds, cursor: str | None, now_s: float) -> None:
         try:
-            self._cursors[tenant] = None
-            if cursor is None:
-                self.store.find(tenant, tuple(self._seen.get(tenant, ())))  # marks them as used
-            done = self.store.collect(tenant, self.bounds, keep=keep, cursor=cursor)
+            if cursor is None:  # what is looked up is marked as used
+                seen = tuple(self._seen)
+                self.store.find(tenant, [key for who, key in seen if who == tenant])
+            done = self.store.collect(tenant, bounds, cursor)
             if done is not None:
-                self._cursors[tenant] = done.cursor
+                self._asked[tenant] = now_s, done.cursor
                 self.last = self.last.then(done) if cursor and self.last else done
             self.failure = None
         except StoreError as error:
             self.failure = error
+
+
+def _newest(entries: dict[K, V], key: K, value: V) -> None:
+    """Note an entry as the newest; the oldest go where there are too many."""
+    entries.pop(key, None)
+    entries[key] = value
+    if len(entries) > _MOST:
+        for old in tuple(entries)[: _MOST // 10]:
+            entries.pop(old, None)

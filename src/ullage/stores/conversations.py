@@ -42,8 +42,7 @@ from ullage.stores._conversation_rows import (
     synthetic,
 )
 from ullage.stores._conversation_tables import NAME, columns_of, prepare
-from ullage.stores._file import make_folders, reason_of
-from ullage.stores._place import absolute
+from ullage.stores._file import absolute, make_folders, reason_of
 from ullage.wires import Format, format_of
 
 __all__ = ["CompactionPart", "ConversationStore", "StoredMessage"]

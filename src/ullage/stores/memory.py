@@ -8,14 +8,14 @@ from __future__ import annotations
 
 import sys
 import time
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from heapq import nsmallest
 from threading import Lock
 
 from ullage.errors import RefNotFound
-from ullage.stores._base import Transactional
+from ullage.stores._base import Transactional, closed, refuse_contradictions, taken
 from ullage.stores._chunks import shape
-from ullage.stores._clean import STEP, Bounds, Collected, Removed, is_recent, named_in
-from ullage.stores._refusals import closed, refuse_contradictions, taken
+from ullage.stores._clean import Bounds, Collected, Cursor, clean, is_recent, named_in
 from ullage.values.effects import Output, Record, Shape
 
 __all__ = ["MemoryStore"]
@@ -24,16 +24,38 @@ __all__ = ["MemoryStore"]
 class _Room:
     """What one tenant keeps: outputs by ref, records by key and then by kind, n and name.
 
-    Beside them: when each ref and key was last used, and the shapes asked for so far.
+    Beside them: when each ref and key was last used, the shapes asked for so far, and which
+    refs the records of a key need, as far as a clean-up has looked.
     """
 
-    __slots__ = ("outputs", "records", "shapes", "used_s")
+    __slots__ = ("needs_of", "outputs", "records", "shapes", "used_s")
 
     def __init__(self) -> None:
         self.outputs: dict[str, Output] = {}
         self.records: dict[bytes, dict[tuple[str, int, str], Record]] = {}
         self.shapes: dict[str, Shape] = {}
         self.used_s: dict[str | bytes, float] = {}
+        self.needs_of: dict[bytes, frozenset[str]] = {}
+
+    def needs(self, key: bytes) -> frozenset[str]:
+        """The refs that the records of a key need."""
+        if key not in self.needs_of:
+            self.needs_of[key] = frozenset(
+                ref
+                for record in self.records[key].values()
+                if record.is_once
+                for ref in named_in(
+                    record.data,
+                    lambda refs: {ref for ref in refs if ref in self.outputs},
+                    lambda ref: self.outputs[ref].text,
+                )
+            )
+        return self.needs_of[key]
+
+    def needed(self, last_s: float) -> frozenset[str]:
+        """The refs that a ledger used after ``last_s`` needs."""
+        live = (self.needs(key) for key in self.records if self.used_s[key] > last_s)
+        return frozenset().union(*live)
 
 
 class MemoryStore(Transactional):
@@ -56,12 +78,7 @@ class MemoryStore(Transactional):
     def commit(
         self, tenant: str, outputs: Sequence[Output], records: Sequence[Record]
     ) -> tuple[Record, ...]:
-        """Keep all of it, or nothing; see `Store.commit`.
-
-        Raises:
-            StoreError: the store is closed, a ref is taken by different content, or two of
-                the records contradict each other.
-        """
+        """`Store.commit`, all of it or nothing."""
         with self._lock:
             room = self._open("commit").setdefault(tenant, _Room())
             new = _checked(room, outputs)
@@ -75,14 +92,11 @@ class MemoryStore(Transactional):
                     under = room.records.setdefault(record.key, {})
                     under[record.kind, record.n, record.name] = record
                     room.used_s[record.key] = now_s
+                    room.needs_of.pop(record.key, None)
             return first
 
     def find(self, tenant: str, keys: Iterable[bytes]) -> tuple[Record, ...]:
-        """Every record under any of these keys; see `Records.find`.
-
-        Raises:
-            StoreError: the store is closed.
-        """
+        """`Records.find`."""
         with self._lock:
             room = self._open("find").get(tenant)
             if room is None:
@@ -93,12 +107,7 @@ class MemoryStore(Transactional):
             return tuple(kept[key][place] for key in found for place in sorted(kept[key]))
 
     def look(self, tenant: str, ref: str) -> Shape:
-        """The output as one chunk, measured once.
-
-        Raises:
-            RefNotFound: nothing is kept under it for this tenant.
-            StoreError: the store is closed.
-        """
+        """`Blobs.look`: the output as one chunk, measured once."""
         with self._lock:
             room, output = self._used("look", tenant, ref)
             found = room.shapes.get(ref)
@@ -107,12 +116,7 @@ class MemoryStore(Transactional):
             return found
 
     def chunk(self, tenant: str, ref: str, n: int) -> str:
-        """Chunk 0 is the string that was put there, the object itself.
-
-        Raises:
-            RefNotFound: nothing is kept under it for this tenant, or it has no such chunk.
-            StoreError: the store is closed.
-        """
+        """`Blobs.chunk`: chunk 0 is the string that was put there, the object itself."""
         with self._lock:
             text = self._used("chunk", tenant, ref)[1].text
         if n or not text:
@@ -120,70 +124,30 @@ class MemoryStore(Transactional):
         return text
 
     def refs(self, tenant: str, after: str = "", limit: int = 1_000) -> tuple[str, ...]:
-        """A page of this tenant's refs, in their own order.
-
-        Raises:
-            StoreError: the store is closed.
-        """
+        """`Store.refs`."""
         with self._lock:
             room = self._open("refs").get(tenant)
-            kept = sorted(room.outputs, key=_utf8) if room else []
-        return tuple(ref for ref in kept if _utf8(ref) > _utf8(after))[:limit]
+            behind = [ref for ref in room.outputs if ref > after] if room else []
+        return tuple(nsmallest(limit, behind))
 
     def held(self, refs: Collection[str]) -> frozenset[str]:
-        """Those of some refs that any tenant holds.
-
-        Raises:
-            StoreError: the store is closed.
-        """
+        """`Store.held`."""
         with self._lock:
             rooms = self._open("held").values()
             return frozenset(ref for ref in refs if any(ref in room.outputs for room in rooms))
 
     def collect(
-        self,
-        tenant: str | None,
-        bounds: Bounds,
-        *,
-        keep: Collection[str] = (),
-        dry_run: bool = False,
-        cursor: str | None = None,
-        limit: int = STEP,
+        self, tenant: str | None, bounds: Bounds, cursor: str | None = None
     ) -> Collected | None:
-        """Let go of what is beyond the bounds, all in one step; see `Store.collect`.
+        """`Store.collect`. An output's size is what its string takes in memory.
 
-        An output's size is what its string takes in memory, though a caller's history may hold
-        the same string.
-
-        Raises:
-            StoreError: the store is closed.
+        A caller's history may hold the same string.
         """
         with self._lock:
             rooms = self._open("collect")
-            now_s = self._clock()
-            if is_recent(self._collected_s.get(tenant), now_s, bounds.every_s):
-                return None
             some = rooms if tenant is None else {t: rooms[t] for t in (tenant,) if t in rooms}
-            for room in some.values():
-                room.used_s = {name: min(at_s, now_s) for name, at_s in room.used_s.items()}
-            last_s = bounds.last_s(now_s)
-            dead = [
-                (room, key)
-                for room in some.values()
-                for key in room.records
-                if room.used_s[key] <= last_s
-            ]
-            records = sum(len(room.records[key]) for room, key in dead)
-            removed, left_bytes = _chosen(some, bounds, keep, last_s)
-            if not dry_run:
-                self._collected_s[tenant] = now_s
-                for room, key in dead:
-                    del room.records[key], room.used_s[key]
-                for gone in removed:
-                    room = rooms[gone.tenant]
-                    del room.outputs[gone.ref], room.used_s[gone.ref]
-                    room.shapes.pop(gone.ref, None)
-            return Collected(removed, records, left_bytes)
+            shelves = _Shelves(some, self._collected_s, tenant, bounds.dry_run)
+            return clean(shelves, bounds, cursor, self._clock())
 
     def close(self) -> None:
         """Forget everything. May be called twice."""
@@ -225,45 +189,75 @@ def _first(room: _Room, records: Sequence[Record]) -> tuple[Record, ...]:
     return tuple(theirs for ours, theirs in kept if theirs and theirs.data != ours.data)
 
 
-def _chosen(
-    rooms: Mapping[str, _Room],
-    bounds: Bounds,
-    keep: Collection[str],
-    last_s: float,
-) -> tuple[tuple[Removed, ...], int]:
-    """The outputs of some rooms that are to go, in order, and what those left take."""
-    left_bytes = sum(
-        sys.getsizeof(o.text) for room in rooms.values() for o in room.outputs.values()
-    )
-    needed = {(tenant, ref) for tenant, room in rooms.items() for ref in _needed(room, last_s)}
-    free = [
-        (is_needed, room.used_s[ref], tenant, ref)
-        for tenant, room in rooms.items()
-        for ref in room.outputs
-        if ref not in keep
-        for is_needed in [(tenant, ref) in needed]
-    ]
-    gone: list[Removed] = []
-    for is_needed, used_s, tenant, ref in sorted(free, key=lambda one: one[:2]):
-        over = bounds.is_over(left_bytes) and (bounds.even_needed or not is_needed)
-        if over or (used_s <= last_s and not is_needed):
-            size_bytes = sys.getsizeof(rooms[tenant].outputs[ref].text)
-            left_bytes -= size_bytes
-            gone.append(Removed(tenant, ref, size_bytes, used_s, is_needed))
-    return tuple(gone), left_bytes
+class _Shelves:
+    """What clean-up asks of some rooms. The contract is `ullage.stores._clean.Shelves`."""
 
+    def __init__(
+        self,
+        rooms: Mapping[str, _Room],
+        began_s: dict[str | None, float],
+        scope: str | None,
+        dry_run: bool,
+    ) -> None:
+        self._rooms = rooms
+        self._began_s = began_s
+        self._scope = scope
+        self._keeps = dry_run
 
-def _needed(room: _Room, last_s: float) -> Iterator[str]:
-    """The refs that a tenant's live ledger needs."""
-    for key, under in room.records.items():
-        for record in under.values() if room.used_s[key] > last_s else ():
-            if record.is_once:
-                yield from named_in(
-                    record.data,
-                    lambda refs: {ref for ref in refs if ref in room.outputs},
-                    lambda ref: room.outputs[ref].text,
-                )
+    def begun(self, now_s: float, every_s: float) -> int | None:
+        if is_recent(self._began_s.get(self._scope), now_s, every_s):
+            return None
+        if not self._keeps:
+            self._began_s[self._scope] = now_s
+        for room in self._rooms.values():
+            room.used_s = {name: min(at_s, now_s) for name, at_s in room.used_s.items()}
+        return sum(
+            sys.getsizeof(output.text)
+            for room in self._rooms.values()
+            for output in room.outputs.values()
+        )
 
+    def keys(self, after: Cursor, limit: int) -> list[tuple[str, bytes, float, int]]:
+        """`Shelves.keys`; what their records need is found out here, for `outputs`."""
+        behind = after.tenant, after.key
+        places = (
+            (who, key)
+            for who, room in self._rooms.items()
+            for key in room.records
+            if (who, key) > behind
+        )
+        rows = []
+        for who, key in nsmallest(limit, places):
+            room = self._rooms[who]
+            room.needs(key)
+            rows.append((who, key, room.used_s[key], len(room.records[key])))
+        return rows
 
-def _utf8(text: str) -> bytes:
-    return text.encode("utf-8", "surrogatepass")
+    def outputs(
+        self, after: Cursor, limit: int, last_s: float
+    ) -> list[tuple[float, str, str, bool]]:
+        behind = after.used_s, after.tenant, after.ref
+        places = (
+            (room.used_s[ref], who, ref)
+            for who, room in self._rooms.items()
+            for ref in room.outputs
+            if (room.used_s[ref], who, ref) > behind
+        )
+        needed = {who: room.needed(last_s) for who, room in self._rooms.items()}
+        return [(*place, place[2] in needed[place[1]]) for place in nsmallest(limit, places)]
+
+    def drop(self, tenant: str, key: bytes) -> None:
+        if not self._keeps:
+            room = self._rooms[tenant]
+            del room.records[key], room.used_s[key], room.needs_of[key]
+
+    def used_now(self, tenant: str, key: bytes, now_s: float) -> None:
+        self._rooms[tenant].used_s[key] = now_s
+
+    def remove(self, tenant: str, ref: str) -> tuple[int, int]:
+        room = self._rooms[tenant]
+        size_bytes = sys.getsizeof(room.outputs[ref].text)
+        if not self._keeps:
+            del room.outputs[ref], room.used_s[ref]
+            room.shapes.pop(ref, None)
+        return size_bytes, size_bytes

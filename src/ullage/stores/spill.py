@@ -18,7 +18,7 @@ import re
 import secrets
 import stat
 import time
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import NamedTuple
@@ -28,7 +28,7 @@ from ullage.history.canon import ref_of
 from ullage.stores._around import Around
 from ullage.stores._base import Store
 from ullage.stores._chunks import pieces, shape
-from ullage.stores._clean import DAY_S, STEP, Bounds, Collected, is_recent
+from ullage.stores._clean import DAY_S, Bounds, Collected, is_recent
 from ullage.stores._file import make_folders
 from ullage.values.effects import Output, Record
 
@@ -40,6 +40,8 @@ _UNFINISHED = re.compile(r"\.[0-9a-z]{16}\.[0-9a-f]{16}\.part")
 _UNFINISHED_S = 3_600
 _SWEPT = ".swept"
 _NO_FOLLOW = getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_CLOEXEC", 0)
+_NO_WAIT = getattr(os, "O_NONBLOCK", 0)  # a pipe at the place of a file holds nobody up
+_MOST_BYTES = 256 << 20  # of a file that is read whole
 
 
 class _File(NamedTuple):
@@ -133,26 +135,17 @@ class SpillStore(Around):
         ref = found[1]
         with self._errors("read", ref):
             try:
-                descriptor = os.open(self.path_of(ref), os.O_RDONLY | _NO_FOLLOW)
+                descriptor = os.open(self.path_of(ref), os.O_RDONLY | _NO_FOLLOW | _NO_WAIT)
             except FileNotFoundError:
                 raise SpillNotFound(self.name, name) from None
-            with os.fdopen(descriptor, "rb") as file:
-                raw = file.read()
-        text = _decoded(raw)
+            text = _read(descriptor)
         if text is None or ref not in (ref_of(text), ref_of(text, "block")):
-            reason = "the file does not hold what was written. Read the output by its ref"
+            reason = "it does not hold what was written, or too much. Read the output by its ref"
             raise StoreError(self.name, "read spill file", reason, ref)
         return text
 
     def collect(
-        self,
-        tenant: str | None,
-        bounds: Bounds,
-        *,
-        keep: Collection[str] = (),
-        dry_run: bool = False,
-        cursor: str | None = None,
-        limit: int = STEP,
+        self, tenant: str | None, bounds: Bounds, cursor: str | None = None
     ) -> Collected | None:
         """`Store.collect`, and the files of what no tenant holds any more.
 
@@ -164,12 +157,10 @@ class SpillStore(Around):
             StoreError: a file cannot be removed, or the store underneath failed.
         """
         began_s = self._clock()
-        done = super().collect(
-            tenant, bounds, keep=keep, dry_run=dry_run, cursor=cursor, limit=limit
-        )
-        if done is not None and not dry_run:
+        done = self.store.collect(tenant, bounds, cursor)
+        if done is not None and not bounds.dry_run:
             with self._errors("clean up"):
-                self._clear(done, bounds, keep, began_s)
+                self._clear(done, bounds, began_s)
         return done
 
     def _write(self, output: Output) -> None:
@@ -214,9 +205,7 @@ class SpillStore(Around):
             if file.used_s <= now_s - kept_s:
                 file.path.unlink(missing_ok=True)
 
-    def _clear(
-        self, done: Collected, bounds: Bounds, keep: Collection[str], began_s: float
-    ) -> None:
+    def _clear(self, done: Collected, bounds: Bounds, began_s: float) -> None:
         """Remove the files that are not held; at the end also what was left unfinished."""
         gone, at_end = {removed.ref for removed in done.removed}, done.cursor is None
         if not (gone or at_end):
@@ -225,7 +214,7 @@ class SpillStore(Around):
         total = sum(file.size_bytes for file in files)
         held = self.store.held(gone if not at_end else {file.ref for file in files})
         for file in files:
-            if file.ref in held or file.ref in keep or file.used_s > began_s:
+            if file.ref in held or file.ref in bounds.keep or file.used_s > began_s:
                 continue
             beyond = file.used_s <= bounds.last_s(began_s) or bounds.is_over(total)
             if file.ref in gone or (at_end and beyond):
@@ -263,8 +252,13 @@ class SpillStore(Around):
             raise StoreError(self.name, f"{operation} spill file", reason, ref) from error
 
 
-def _decoded(raw: bytes) -> str | None:
-    try:
-        return raw.decode("utf-8", "surrogatepass")
-    except UnicodeDecodeError:
-        return None
+def _read(descriptor: int) -> str | None:
+    """The text of a regular file of at most `_MOST_BYTES`, else None. Closes the descriptor."""
+    with os.fdopen(descriptor, "rb") as file:
+        there = os.fstat(descriptor)
+        if not stat.S_ISREG(there.st_mode) or there.st_size > _MOST_BYTES:
+            return None
+        try:
+            return file.read(_MOST_BYTES).decode("utf-8", "surrogatepass")
+        except UnicodeDecodeError:
+            return None

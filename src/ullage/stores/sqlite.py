@@ -33,12 +33,10 @@ from pathlib import Path
 from typing import Any
 
 from ullage.errors import ConfigError, RefNotFound, StoreError
-from ullage.stores import _sqlite_clean, _sqlite_records
-from ullage.stores._base import Transactional
-from ullage.stores._clean import DAY_S, STEP, Bounds, Collected, is_recent
-from ullage.stores._file import PrivateFile
-from ullage.stores._place import absolute, default_path
-from ullage.stores._refusals import refuse_contradictions
+from ullage.stores import _sqlite_records
+from ullage.stores._base import Transactional, refuse_contradictions
+from ullage.stores._clean import DAY_S, Bounds, Collected, clean, is_recent
+from ullage.stores._file import PrivateFile, absolute, default_path
 from ullage.stores._sqlite_blobs import (
     Parcel,
     extents_of,
@@ -47,6 +45,7 @@ from ullage.stores._sqlite_blobs import (
     text_of_chunk,
     to_utf8,
 )
+from ullage.stores._sqlite_clean import SqliteShelves
 from ullage.stores._sqlite_records import marks, record_of, some, under
 from ullage.values.effects import Output, Record, Shape
 
@@ -104,14 +103,7 @@ class SqliteStore(Transactional):
     def commit(
         self, tenant: str, outputs: Sequence[Output], records: Sequence[Record]
     ) -> tuple[Record, ...]:
-        """Keep all of it in one transaction, or nothing; see `Store.commit`.
-
-        Of a lost race the outputs are kept.
-
-        Raises:
-            StoreError: the store failed, a ref is taken by different content, or two of the
-                records contradict each other.
-        """
+        """`Store.commit` in one transaction; of a lost race the outputs are kept."""
         refuse_contradictions(self.name, records)
         who, now_s = to_utf8(tenant), int(self._clock())
         parcels = self._parcels(outputs) if outputs else []
@@ -125,11 +117,7 @@ class SqliteStore(Transactional):
         return first
 
     def find(self, tenant: str, keys: Iterable[bytes]) -> tuple[Record, ...]:
-        """Every record under any of these keys; see `Records.find`.
-
-        Raises:
-            StoreError: the store failed.
-        """
+        """`Records.find`."""
         order = {key: place for place, key in enumerate(dict.fromkeys(keys))}
         who, runs = to_utf8(tenant), tuple(some(tuple(order)))
         if len(runs) == 1:  # one statement is one view by itself
@@ -145,12 +133,7 @@ class SqliteStore(Transactional):
         return tuple(map(record_of, rows))
 
     def look(self, tenant: str, ref: str) -> Shape:
-        """How much is kept under this ref, and in which chunks. Reads no text.
-
-        Raises:
-            RefNotFound: nothing is kept under it for this tenant.
-            StoreError: the store failed, or what is kept there is damaged.
-        """
+        """`Blobs.look`. Reads no text."""
         with self._file.transaction(self, "look") as db:
             digest, kind, size_bytes, chunks, used_s = self._granted(db, tenant, ref)
             extents = extents_of(db, digest, chunks, size_bytes)
@@ -160,12 +143,7 @@ class SqliteStore(Transactional):
         return Shape(ref, kind, extents)
 
     def chunk(self, tenant: str, ref: str, n: int) -> str:
-        """The text of one chunk, checked by its seal and its counts.
-
-        Raises:
-            RefNotFound: nothing is kept under it for this tenant, or it has no such chunk.
-            StoreError: the store failed, or what is kept there is damaged.
-        """
+        """`Blobs.chunk`, checked by its seal and its counts."""
         with self._file.transaction(self, "chunk") as db:
             digest, kind, _, chunks, _ = self._granted(db, tenant, ref)
             if not 0 <= n < chunks:
@@ -176,11 +154,7 @@ class SqliteStore(Transactional):
         return text
 
     def refs(self, tenant: str, after: str = "", limit: int = 1_000) -> tuple[str, ...]:
-        """A page of this tenant's refs, in their own order.
-
-        Raises:
-            StoreError: the store failed.
-        """
+        """`Store.refs`."""
         with self._file.connection(self, "refs") as db:
             rows = db.execute(
                 "SELECT ref FROM grants WHERE tenant = ? AND ref > ? ORDER BY ref LIMIT ?",
@@ -189,11 +163,7 @@ class SqliteStore(Transactional):
         return tuple(from_utf8(ref) for (ref,) in rows)
 
     def held(self, refs: Collection[str]) -> frozenset[str]:
-        """Those of some refs that any tenant holds.
-
-        Raises:
-            StoreError: the store failed.
-        """
+        """`Store.held`."""
         with self._file.connection(self, "held") as db:
             return frozenset(
                 from_utf8(ref)
@@ -204,35 +174,18 @@ class SqliteStore(Transactional):
             )
 
     def collect(
-        self,
-        tenant: str | None,
-        bounds: Bounds,
-        *,
-        keep: Collection[str] = (),
-        dry_run: bool = False,
-        cursor: str | None = None,
-        limit: int = STEP,
+        self, tenant: str | None, bounds: Bounds, cursor: str | None = None
     ) -> Collected | None:
-        """Let go of what is beyond the bounds, one step of it; see `Store.collect`.
+        """`Store.collect`. An output's size is that of its compressed chunks.
 
-        An output's size is that of its compressed chunks. The room in the file is used again,
-        but the file does not get smaller: see `shrink`.
-
-        Raises:
-            ConfigError: the cursor is none that a step returned.
-            StoreError: the store failed.
+        The room in the file is used again, but the file does not get smaller: see `shrink`.
         """
-        who, now_s = None if tenant is None else to_utf8(tenant), int(self._clock())
         with self._file.transaction(self, "collect", writes=True) as db:
-            if not dry_run:
-                return _sqlite_clean.collect(db, who, bounds, keep, cursor, limit, now_s)
-            db.execute("SAVEPOINT dry")
-            whole = _sqlite_clean.collect(db, who, bounds, keep, cursor, limit, now_s)
-            while whole is not None and (at := whole.cursor) is not None:
-                step = _sqlite_clean.collect(db, who, bounds, keep, at, limit, now_s)
-                whole = step and whole.then(step)
-            db.execute("ROLLBACK TO dry")
-            return whole
+            db.execute("SAVEPOINT begun")
+            done = clean(SqliteShelves(db, tenant), bounds, cursor, int(self._clock()))
+            if bounds.dry_run:
+                db.execute("ROLLBACK TO begun")
+            return done
 
     def shrink(self) -> None:
         """Give the room of what went back to the file system. Needs as much room meanwhile.

@@ -6,6 +6,8 @@ import random
 from collections.abc import Sequence
 from typing import Any
 
+from msgspec.structs import replace
+
 from ullage.errors import RefNotFound, StoreError, UllageError
 from ullage.history.canon import ref_of
 from ullage.stores import DAY_S, Bounds, Collected, every_ref
@@ -154,11 +156,11 @@ class StoreContract(BlobsContract, RecordsContract):
 
     # Clean-up
 
-    def collected(self, store: Any, *given: Any, limit: int = 2, **more: Any) -> Collected:
+    def collected(self, store: Any, tenant: str | None, bounds: Bounds) -> Collected:
         """All steps of a clean-up, each of a few rows, as one."""
         cursor, done = None, Collected((), 0, 0)
         for _ in range(10_000):
-            step = store.collect(*given, limit=limit, cursor=cursor, **more)
+            step = store.collect(tenant, replace(bounds, limit=2), cursor)
             if step is None:
                 raise AssertionError("a clean-up that is due was not done")
             done, cursor = done.then(step), step.cursor
@@ -242,12 +244,12 @@ class StoreContract(BlobsContract, RecordsContract):
                 store.put("t", [out])
             self.clock.days_pass(2)
             store.get("t", rest[0].ref)
-            size = self.collected(store, "t", Bounds(), dry_run=True).left_bytes
+            size = self.collected(store, "t", Bounds(dry_run=True)).left_bytes
             done = self.collected(store, "t", Bounds(max_bytes=size // 2))
             gone = [gone.ref for gone in done.removed]
             expect(gone, [out.ref for out in rest[1:4]], "the longest unused go first")
             expect(done.left_bytes <= size // 2, True, "down to the bound")
-            done = self.collected(store, "t", Bounds(max_bytes=0), keep={rest[4].ref})
+            done = self.collected(store, "t", Bounds(max_bytes=0, keep=frozenset({rest[4].ref})))
             expect([gone.ref for gone in done.removed], [rest[0].ref], "not what is to be kept")
             expect(store.refs("t"), _refs(first, rest[4]), "nor what is needed")
             done = self.collected(store, "t", Bounds(max_bytes=0, even_needed=True))
@@ -261,7 +263,7 @@ class StoreContract(BlobsContract, RecordsContract):
             outputs = [output(f"number {n}") for n in range(5)]
             store.commit("t", outputs, [batch(b"k", 0, b"d"), batch(b"l", 0, b"d")])
             self.clock.days_pass(40)
-            would = store.collect("t", AGED, dry_run=True, limit=2)
+            would = store.collect("t", replace(AGED, dry_run=True, limit=2))
             expect(store.refs("t"), _refs(*outputs), "it does nothing")
             done = self.collected(store, "t", AGED)
             said = (would.removed, would.records, would.left_bytes, would.cursor)
@@ -293,7 +295,7 @@ class StoreContract(BlobsContract, RecordsContract):
                 ("t", 0, True),
             ):
                 if due:
-                    said = store.collect(tenant, daily, dry_run=True) is not None
+                    said = store.collect(tenant, replace(daily, dry_run=True)) is not None
                     expect(said, True, "a dry run is no clean-up")
                 done = store.collect(tenant, daily) is not None
                 expect(done, due, f"whether it is due of {tenant!r}")

@@ -110,13 +110,11 @@ class Extent(Struct, frozen=True, gc=False):
         chars: its length in characters.
         size_bytes: its length in UTF-8, lone surrogates taking three bytes each.
         newlines: how many "\n" are in it.
-        crlf: whether a "\r\n" begins in it; its second half may be the next chunk's.
     """
 
     chars: int
     size_bytes: int
     newlines: int
-    crlf: bool
 
 
 class Shape(Struct, frozen=True):

@@ -1,210 +1,270 @@
-"""The rules of Anthropic Messages, A0 to A23 (`provider-rules` §1.A).
+"""The rules of Anthropic Messages, A0 to A25 (`provider-rules` §1.A), as one pass sees them.
 
-Two machines run side by side over the messages: the *calls* machine (A3 to A7, A19: what the
-last assistant message asked and what has answered it) and the *blocks* machine (shape, ids,
-text). Shapes of blocks and their ids (A0, A8, A23) are in `rules_blocks`, server tools (A18) and
-cache markers (A21) in `rules_extras`.
+A server tool runs at the provider: call and result both stand in assistant messages. The result
+follows in the same message, or, where the turn stayed open (paused, or mixed with client tools),
+in the assistant message after. So two generations of open calls are enough: those of this
+message, and those carried over from the one before.
+
+What only the whole request shows is in `rules_request`.
 """
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
-from ullage.history.pairing import At, Pairing
-from ullage.wires.anthropic.blocks import ROLES
-from ullage.wires.anthropic.rules_blocks import judge_block, judge_content
-from ullage.wires.anthropic.rules_extras import Markers, ServerTools
-from ullage.wires.rules.problem import Problem, Report, Wire, kind_of, name_in
+from ullage.history.pairing import At
+from ullage.wires.anthropic.blocks import BLOCKS, ROLES, SERVER, SERVER_CALLS, THOUGHTS
+from ullage.wires.anthropic.rules_request import Markers, blocks_of, is_tool_name, judge_request
+from ullage.wires.block import Block
+from ullage.wires.rules import problem
+from ullage.wires.rules.problem import Report, Wire, items_of, kind_of, name_in
 
 __all__ = ["Check"]
 
-_MESSAGE = {"role", "content"}
-_SYSTEM_MESSAGE = {"role", "content", "clear_at", "output_config"}
+_MESSAGE = frozenset(("role", "content"))
+_SYSTEM_MESSAGE = _MESSAGE | {"clear_at", "output_config"}
+_COMPACT = "compaction"
+_NAMES = {"call": "id", "result": "tool_use_id"}
+_ID = re.compile(r"[a-zA-Z0-9_-]+\Z").match
 
 
-class Check:
+class Check(problem.Check):
     """One pass over the messages.
 
-    The state of the calls machine: which call each result answers, the last assistant message
-    (``_caller``) and the ids it calls by (``_batch``), how many user messages have followed and
-    whether those held nothing but results, and every call id seen and answered so far.
+    The state: the role before; of the newest assistant message its place and the ids it calls by,
+    how many user messages have followed, and whether those held nothing but results; every call
+    id seen and answered; the server's calls open in it and carried over to it.
     """
 
-    def __init__(self) -> None:
-        self._report = Report()
-        self._count = 0
+    asks_one = ("A1", "at least one message is asked for")
+
+    def __init__(self, head: Wire | None = None) -> None:
+        super().__init__(head)
+        self.images: list[tuple[str, Wire]] = []
+        self.markers = Markers(head or {}, self.report)
         self._role: str | None = None
-        self.pairs = Pairing()
         self._caller = -1
         self._batch: set[str] = set()
-        self._answered: set[str] = set()
         self._answering = 0
-        self._seen: set[str] = set()
         self._only_results = True
-        self._hollow: str | None = None
-        self._server = ServerTools(self._report)
-        self._markers = Markers(self._report)
+        self._seen: set[str] = set()
+        self._answered: set[str] = set()
+        self._hollow = ""
+        self._server_calls: set[At] = set()
+        self._open: list[At] = []
+        self._carried: list[At] = []
+        self._ends_with_server_result = False
+        self._signed = 0
 
-    def feed(self, message: Any) -> None:
-        """Judge the next message."""
-        at = self._count
-        self._count = at + 1
+    def judge(self, message: Any, at: int, where: str) -> None:
+        """See `problem.Check.judge`."""
         role = name_in(message, "role")
         if role is None or role not in ROLES:
-            self._report.add("A0", f"messages[{at}].role", "no such role in this format")
+            self.report.add("A0", f"{where}.role", "no such role in this format")
             return
         if self._hollow:
-            self._report.add("A9", self._hollow, "only the last assistant message may be empty")
-            self._hollow = None
-        self._envelope(message, role, at)
-        self.pairs.speaker(is_model=role == "assistant")
+            self.report.add("A9", self._hollow, "only the last assistant message may be empty")
+        known = _SYSTEM_MESSAGE if role == "system" else _MESSAGE
+        self.report.unknown("A23", [key for key in message if key not in known], where)
         content = message.get("content")
-        self._turn(role, content, at)
-        if type(content) is str:
-            self._string(content, role, at)
-        elif isinstance(content, list):
-            self._list(content, role, at)
-        else:
-            sentence = f"content must be text or a list, and it is {kind_of(content)}"
-            self._report.add("A9", f"messages[{at}].content", sentence)
+        blocks = items_of(content)
+        if (
+            at == 0
+            and role == "assistant"
+            and name_in(next(iter(blocks), None), "type") != _COMPACT
+        ):
+            self.report.add("A1", f"{where}.role", "the first message must be the user's")
+        self.pairs.speaker(is_model=role == "assistant")
+        self._turn(role, content, at, where)
+        self._text(content, role, f"{where}.content")
+        for index, block in enumerate(blocks):
+            self._block(block, role, (at, index), _path((at, index)))
         self._role = role
 
-    def close(self) -> list[Problem]:
-        """Everything found, and the calls still open; may be asked at any point."""
-        end = Report()
-        if not self._count:
-            end.add("A1", "messages", "at least one message is asked for")
-        self._missed(end)
-        self._server.overdue(end)
-        return self._report.found + end.found
+    def end(self, report: Report) -> None:
+        """See `problem.Check.end`: A3 and A18."""
+        self._missed(report)
+        self._overdue(report)
+
+    def request(self, head: Wire, report: Report) -> None:
+        """See `problem.Check.request`."""
+        judge_request(head, [m for m in self.messages if type(m) is dict], self.images, report)
+        last = blocks_of(self.messages[-1]) if self.messages else []
+        self.markers.of_request(head, last[-1] if last else None, report)
 
     # -- between messages -----------------------------------------------------------------
 
-    def _envelope(self, message: Wire, role: str, at: int) -> None:
-        known = _SYSTEM_MESSAGE if role == "system" else _MESSAGE
-        extra = ", ".join(repr(key) for key in message if key not in known)
-        if extra:
-            sentence = f"fields the API does not know: {extra[:200]}"
-            self._report.add("A23", f"messages[{at}]", sentence)
-        if at == 0 and role == "assistant" and not _begins_compacted(message.get("content")):
-            self._report.add("A1", "messages[0].role", "the first message must be the user's")
-
-    def _turn(self, role: str, content: Any, at: int) -> None:
+    def _turn(self, role: str, content: Any, at: int, where: str) -> None:
         """What the change of roles from the message before means."""
         if role == "system":
-            self._system(at)
+            self._system(at, where)
             return
         if self._role == "system" and role == "user":
             sentence = "an assistant message must follow the system message"
-            self._report.add("A20", f"messages[{at}]", sentence)
+            self.report.add("A20", where, sentence)
         if role == "assistant":
-            self._missed(self._report)
+            self._missed(self.report)
             self._caller, self._batch, self._answering = at, set(), 0
             self._only_results = True
-            self._server.begin_assistant()
+            self._overdue(self.report)
+            self._carried, self._open = self._open, []
+            self._ends_with_server_result = False
         elif self._batch:
             self._answering += 1
-            self._server.follow_up(content, at)
+            blocks = content if type(content) is list else [None]
+            only = all(name_in(block, "type") == "tool_result" for block in blocks)
+            sentence = "an unfinished server tool allows nothing but results here"
+            self.report.need(only or not self._open, "A19", f"{where}.content", sentence)
         elif self._role == "assistant":
-            self._server.interrupted(at)
+            for call in self._open:
+                sentence = f"this server tool call has no result before {where}"
+                self.report.add("A18", _path(call), sentence)
+            self._open = []
 
-    def _system(self, at: int) -> None:
-        where = f"messages[{at}]"
+    def _system(self, at: int, where: str) -> None:
         if self._unanswered():
-            self._report.add("A20", where, "a system message parts a call from its result")
+            self.report.add("A20", where, "a system message parts a call from its result")
         elif at == 0:
-            self._report.add("A20", where, "a system message may not be the first")
-        elif self._role == "assistant" and not self._server.ended_with_result:
-            self._report.add("A20", where, "a system message must follow a user message")
+            self.report.add("A20", where, "a system message may not be the first")
+        elif self._role == "assistant" and not self._ends_with_server_result:
+            self.report.add("A20", where, "a system message must follow a user message")
 
     def _missed(self, report: Report) -> None:
-        for at, number in self._unanswered():
-            report.add("A3", _path(at, number), "this call has no tool_result in the next message")
+        for call in self._unanswered():
+            report.add("A3", _path(call), "this call has no tool_result in the next message")
+
+    def _overdue(self, report: Report) -> None:
+        for call in self._carried:
+            report.add("A18", _path(call), "this server tool call has no result")
 
     def _unanswered(self) -> list[At]:
-        """The calls of the last assistant message without a result."""
-        return [call for call in self.pairs.unanswered if call[0] == self._caller]
+        """The client's calls of the last assistant message without a result."""
+        waiting = (call for call in self.pairs.unanswered if call[0] == self._caller)
+        return [call for call in waiting if call not in self._server_calls]
+
+    def _text(self, content: Any, role: str, where: str) -> None:
+        """A9: content that is no list of blocks, or an empty one."""
+        self._hollow = where if role == "assistant" and content in ("", []) else ""
+        if type(content) is str:
+            self._only_results = self._only_results and role != "user"
+            holds = self._hollow or (content and not content.isspace())
+            self.report.need(holds, "A9", where, "the text is empty or only spaces")
+        elif type(content) is not list:
+            sentence = f"content must be text or a list, and it is {kind_of(content)}"
+            self.report.add("A9", where, sentence)
+        elif not content and not self._hollow:
+            self.report.add("A9", where, "the message has no content")
 
     # -- within a message -----------------------------------------------------------------
 
-    def _string(self, content: str, role: str, at: int) -> None:
-        self._only_results = self._only_results and role != "user"
-        if content and not content.isspace():
-            return
-        if role == "assistant" and not content:
-            self._hollow = f"messages[{at}].content"
-        else:
-            self._report.add("A9", f"messages[{at}].content", "the text is empty or only spaces")
-
-    def _list(self, content: list[Any], role: str, at: int) -> None:
-        if not content and role == "assistant":
-            self._hollow = f"messages[{at}].content"
-        elif not content:
-            self._report.add("A9", f"messages[{at}].content", "the message has no content")
-        for index, block in enumerate(content):
-            self._block(block, role, at, index)
-
-    def _block(self, block: Any, role: str, at: int, index: int) -> None:
+    def _block(self, block: Any, role: str, here: At, where: str) -> None:
         kind = name_in(block, "type")
         if kind is None:
-            self._report.add("A0", _path(at, index), "a block is an object with a type")
+            self.report.add("A0", where, "a block is an object with a type")
             return
-        judge_block(block, kind, role, _path(at, index), self._report)
+        row = BLOCKS.get(kind)
+        if row is not None:
+            sentence = f"a {kind} block may not stand in a {role} message"
+            self.report.need(role in row.roles, "A0", where, sentence)
+            self._fields(block, row, where)
         if kind == "text":
-            self._text(block.get("text"), at, index)
+            text = block.get("text")
+            empty = type(text) is str and (not text or text.isspace())
+            self.report.need(not empty, "A9", where, "the text is empty or only spaces")
         elif kind == "tool_use":
-            self._call(block, role, at, index)
+            self._call(block, role, here, where)
         elif kind == "tool_result":
-            self._result(block, role, at, index)
-        self._server.block(block, kind, _path(at, index))
+            self._result(block, role, here, where)
+        elif kind == _COMPACT:
+            self._compaction(block, here, where)
+        self._server_tool(block, kind, here, where)
         if kind != "tool_result" and role == "user":
             self._only_results = False
         if block.get("cache_control") is not None:
-            self._markers.block(block, _path(at, index))
+            self.markers.on_block(block, where)
 
-    def _text(self, text: Any, at: int, index: int) -> None:
-        if type(text) is str and (not text or text.isspace()):
-            self._report.add("A9", _path(at, index), "the text is empty or only spaces")
+    def _fields(self, block: Wire, row: Block, where: str) -> None:
+        """A0, A8 and A23."""
+        marked = row.kind in THOUGHTS and block.get("cache_control") is not None  # A21 says so
+        fields = {k: v for k, v in block.items() if k != "cache_control"} if marked else block
+        self.report.block("A0", fields, row, where, "A23")
+        field = _NAMES.get(row.becomes, "")
+        name = name_in(block, field)
+        if name is not None and not _ID(name):
+            self.report.add("A8", where, f"the {field} has characters not allowed in it")
+        tool = name_in(block, "name") if row.becomes == "call" else None
+        if tool is not None and not is_tool_name(tool):
+            self.report.add("A8", where, "the tool's name is not allowed")
+        if row.media == ("image",):
+            self.images.append((where, block))
 
-    def _call(self, block: Wire, role: str, at: int, index: int) -> None:
+    def _call(self, block: Wire, role: str, here: At, where: str) -> None:
         call_id = block.get("id")
         if type(call_id) is not str or role != "assistant":
             return
-        if call_id in self._seen:
-            self._report.add("A7", _path(at, index), "this tool_use id was used before")
-        self._seen.add(call_id)
+        self.report.need(call_id not in self._seen, "A7", where, "this tool_use id was used before")
         if call_id not in self._batch:
-            self.pairs.call((at, index), call_id)
+            self.pairs.call(here, call_id)
+        self._seen.add(call_id)
         self._batch.add(call_id)
 
-    def _result(self, block: Wire, role: str, at: int, index: int) -> None:
+    def _result(self, block: Wire, role: str, here: At, where: str) -> None:
         call_id = block.get("tool_use_id")
         if type(call_id) is not str or role != "user":
             return
-        here = (at, index)
         call = self.pairs.result(here, call_id)
         if call_id in self._answered:
-            self._report.add("A7", _path(at, index), "this call already has a result")
+            self.report.add("A7", where, "this call already has a result")
         self._answered.add(call_id)
         if (self.pairs.of(here) or (-2, 0))[0] != self._caller:
-            self._report.add("A4", _path(at, index), "no such call just before")
+            self.report.add("A4", where, "no such call just before")
         elif call is not None and not self._only_results:
-            self._report.add("A5", _path(at, index), "a result stands behind another block")
+            self.report.add("A5", where, "a result stands behind another block")
         elif call is not None and self._answering > 1:
             sentence = "the results of one batch are split over several user messages"
-            self._report.add("A6", _path(at, index), sentence)
+            self.report.add("A6", where, sentence)
         content = block.get("content", "")
-        judge_content(content, f"{_path(at, index)}.content", self._report)
-        for inner, item in enumerate(content if isinstance(content, list) else ()):
-            if type(item) is dict and item.get("cache_control") is not None:
-                self._markers.block(item, f"{_path(at, index)}.content[{inner}]")
+        if not isinstance(content, (str, list)):
+            self.report.add("A0", f"{where}.content", f"text or a list, not {kind_of(content)}")
+        for index, item in enumerate(items_of(content)):
+            self._item(item, f"{where}.content[{index}]")
+
+    def _item(self, item: Any, where: str) -> None:
+        """An item of a result."""
+        row = BLOCKS.get(name_in(item, "type") or "")
+        if row is None or not row.in_result:
+            sentence = "a block of this type may not stand in a tool_result"
+            self.report.add("A0", where, sentence)
+        else:
+            self._fields(item, row, where)
+        if type(item) is dict and item.get("cache_control") is not None:
+            self.markers.on_block(item, where)
+
+    def _compaction(self, block: Wire, here: At, where: str) -> None:
+        """A22, as far as a request shows it: one signed block, first."""
+        self.report.need(block.get("content") != "", "A22", where, "an empty summary")
+        if block.get("signature"):
+            self._signed += 1
+            self.report.need(here == (0, 0), "A22", where, "a signed summary is not the first")
+            sentence = f"{self._signed} signed summaries, and one is allowed"
+            self.report.need(self._signed < 2, "A22", where, sentence)
+
+    def _server_tool(self, block: Wire, kind: str, here: At, where: str) -> None:
+        """A18: a tool of the server's, whoever made the block."""
+        self._ends_with_server_result = kind.endswith("_tool_result")
+        if kind in SERVER_CALLS:
+            self.pairs.call(here, f"{SERVER}{block.get('id')}")
+            self._server_calls.add(here)
+            self._open.append(here)
+        elif self._ends_with_server_result:
+            call = self.pairs.result(here, f"{SERVER}{block.get('tool_use_id')}")
+            waiting = self._open if call in self._open else self._carried
+            if call in waiting:
+                waiting.remove(call)
+            else:
+                self.report.add("A18", where, "a server tool's result without its call")
 
 
-def _begins_compacted(content: Any) -> bool:
-    """The message begins with a compaction block, which may come first (A1)."""
-    first = content[0] if isinstance(content, list) and content else None
-    return type(first) is dict and first.get("type") == "compaction"
-
-
-def _path(at: int, index: int) -> str:
-    return f"messages[{at}].content[{index}]"
+def _path(at: At) -> str:
+    return f"messages[{at[0]}].content[{at[1]}]"

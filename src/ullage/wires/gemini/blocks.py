@@ -24,7 +24,7 @@ def _blob(kind: str, holds: str) -> Block:
         "media",
         roles=_ANYONE,
         in_result=True,
-        needs={holds: object},
+        needs={holds: (str, bytes)},
         edited="a text",
         carried=fields(kind),
         within=within,

@@ -1,12 +1,12 @@
 """Is this request legal? The providers' wire rules, as one strict judge.
 
 It is the judge of everything that cuts, so it shares no code with anything that cuts, but for
-which result answers which call (`ullage.history.pairing`; the tests judge that a second time):
-it reads plain JSON and knows nothing of edits, windows or policies.
+which result answers which call (`ullage.history.pairing`; the tests judge that a second time) and
+the tables of blocks: it reads plain JSON and knows nothing of edits, windows or policies.
 
     problems(format, request)      the whole request: head and messages
     problems_of(format, messages)  the messages alone
-    Checker(format)                the same, one message at a time, for a growing history
+    check_of(format)               the same, one message at a time, for a growing history
 
 The rules are data: `ullage.wires.rules.table` has what each asks, where it was read and why
 some are not judged.
@@ -22,74 +22,54 @@ to know what was returned: give the full history as ``history``. What depends on
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, TypeAlias
+from typing import Any
 
 from ullage.errors import ConfigError
 from ullage.wires.anthropic import rules as _anthropic
-from ullage.wires.anthropic import rules_extras as _anthropic_extras
-from ullage.wires.anthropic import rules_head as _anthropic_head
+from ullage.wires.anthropic.rules_request import thinking_problems
 from ullage.wires.gemini import rules as _gemini
 from ullage.wires.openai_chat import rules as _openai_chat
 from ullage.wires.openai_responses import rules as _openai_responses
-from ullage.wires.rules.problem import Problem, plain, plain_message
+from ullage.wires.rules.problem import Check, Problem, Wire, plain, plain_message
 from ullage.wires.rules.table import RULES, Rule
 
-__all__ = ["RULES", "Checker", "Problem", "Rule", "problems", "problems_of"]
+__all__ = ["RULES", "Problem", "Rule", "check_of", "problems", "problems_of"]
 
-_Check: TypeAlias = _anthropic.Check | _openai_chat.Check | _openai_responses.Check | _gemini.Check
-_CHECKS: dict[str, Callable[[], _Check]] = {
+_CHECKS: Mapping[str, Callable[[Wire | None], Check]] = {
     "anthropic": _anthropic.Check,
     "openai-chat": _openai_chat.Check,
     "openai-responses": _openai_responses.Check,
     "gemini": _gemini.Check,
 }
-_HEADS = {
-    "anthropic": _anthropic_head.head_problems,
-    "openai-chat": _openai_chat.head_problems,
-    "openai-responses": _openai_responses.head_problems,
-    "gemini": _gemini.head_problems,
-}
 _AS_RETURNED = {
-    "anthropic": _anthropic_extras.thinking_problems,
+    "anthropic": thinking_problems,
     "openai-responses": _openai_responses.returned_problems,
     "gemini": _gemini.signature_problems,
 }
-_SPARED = {"openai-responses": _openai_responses.spared, "gemini": _gemini.spared}
-_KEYS = {"openai-responses": "input", "gemini": "contents"}
 
 
-class Checker:
-    """Judges a history one message at a time.
+def check_of(format: str, head: Wire | None = None) -> Check:
+    """A judge of an empty history: `Check.feed` takes a message, at the same cost whatever came
+    before, and `Check.problems` may be asked after any.
 
-    ``feed`` costs the same whatever came before; ``problems`` may be asked after any message
-    and says what a request that ends there would break.
+    Args:
+        format: ``"anthropic"``, ``"openai-chat"``, ``"openai-responses"`` or ``"gemini"``.
+        head: the request without its messages, as plain JSON, to be judged with them.
+
+    Raises:
+        ConfigError: no rules are known for ``format``.
     """
-
-    def __init__(self, format: str) -> None:
-        """Begin an empty history.
-
-        Raises:
-            ConfigError: no rules are known for ``format``.
-        """
-        if format not in _CHECKS:
-            known = ", ".join(map(repr, _CHECKS))
-            raise ConfigError("format", f"no rules are known for {format!r}", f"Use {known}.")
-        self._check = _CHECKS[format]()
-
-    def feed(self, message: Any) -> None:
-        """Take the next message (a dict, or an object with ``model_dump``)."""
-        self._check.feed(plain_message(message))
-
-    def problems(self) -> list[Problem]:
-        """What a request that ends with the message fed last would break, in order found."""
-        return self._check.close()
+    if format not in _CHECKS:
+        known = ", ".join(map(repr, _CHECKS))
+        raise ConfigError("format", f"no rules are known for {format!r}", f"Use {known}.")
+    return _CHECKS[format](head)
 
 
 def problems(format: str, request: Any, *, history: Sequence[Any] | None = None) -> list[Problem]:
     """Every rule that a request breaks.
 
     Args:
-        format: ``"anthropic"``, ``"openai-chat"``, ``"openai-responses"`` or ``"gemini"``.
+        format: see `check_of`.
         request: the request as a dict, or an object with ``model_dump``; objects may stand
             anywhere inside. It is not changed.
         history: the messages as the provider returned them, if known: then thinking blocks
@@ -101,27 +81,30 @@ def problems(format: str, request: Any, *, history: Sequence[Any] | None = None)
     body = request if isinstance(request, Mapping) else plain(request)
     if not isinstance(body, Mapping):
         body = {}
-    where = _KEYS.get(format, "messages")
+    where = check_of(format).key
     messages = body.get(where)
     if where == "input" and type(messages) is str:
         messages = [{"role": "user", "content": messages}]
     if format == "gemini" and messages is not None and not isinstance(messages, (list, tuple)):
         messages = [messages]  # the SDK takes a content that stands alone
-    found = problems_of(format, messages, history=history)
     head = {key: plain(value) for key, value in body.items() if key != where}
-    spared = _SPARED[format](head) if format in _SPARED else ()
-    found = [problem for problem in found if problem.rule not in spared]
-    return _HEADS[format](head, messages) + found
+    return _judged(format, head, messages, history)
 
 
 def problems_of(
     format: str, messages: Any, *, history: Sequence[Any] | None = None
 ) -> list[Problem]:
     """Every rule that these messages break, in one pass. See `problems`."""
-    checker = Checker(format)
+    return _judged(format, None, messages, history)
+
+
+def _judged(
+    format: str, head: Wire | None, messages: Any, history: Sequence[Any] | None
+) -> list[Problem]:
+    check = check_of(format, head)
     for message in messages if isinstance(messages, (list, tuple)) else ():
-        checker.feed(message)
-    found = checker.problems()
+        check.feed(message)
+    found = check.problems()
     if history is not None and format in _AS_RETURNED:
-        found += _AS_RETURNED[format](messages, history)
+        found += _AS_RETURNED[format](check.messages, [plain_message(one) for one in history])
     return found

@@ -1,15 +1,28 @@
-"""What a broken rule looks like."""
+"""What a broken rule looks like, and what the judges of all wires do alike."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from typing import Any, TypeAlias
+from abc import ABC, abstractmethod
+from collections.abc import Iterable, Mapping
+from typing import Any, ClassVar, TypeAlias
 
 from msgspec import Struct
 
+from ullage.history.pairing import Pairing
+from ullage.wires.block import Block
 from ullage.wires.rules.table import RULES
 
-__all__ = ["Problem", "Report", "kind_of", "name_in", "plain", "plain_message"]
+__all__ = [
+    "Check",
+    "Problem",
+    "Report",
+    "Wire",
+    "items_of",
+    "kind_of",
+    "name_in",
+    "plain",
+    "plain_message",
+]
 
 Wire: TypeAlias = dict[str, Any]
 _DICT = {dict}
@@ -50,14 +63,95 @@ class Report:
         if not holds:
             self.add(rule, where, sentence)
 
-    def fields(self, rule: str, thing: Wire, wanted: Iterable[tuple[str, Any]], where: str) -> bool:
+    def block(self, rule: str, block: Wire, row: Block, where: str, unknown: str = "") -> None:
+        """Judge the fields of a block by the row of its type.
+
+        Args:
+            rule: what is broken by a field that is missing or of another type.
+            block: as it stands on the wire.
+            row: of its type.
+            where: its path.
+            unknown: what is broken by a field that the row does not have; ``""`` if all may
+                stand there.
+        """
+        if unknown:
+            self.unknown(row.unknown or unknown, row.unknown_fields(block), where)
+        if not self.fields(rule, block, row.needs, where):
+            return
+        if row.one_of and not any(map(block.get, row.one_of)):
+            self.add(rule, where, f"one of {', '.join(row.one_of)} is asked for")
+        for name, types in row.inner.items():
+            inner, place = block[name], f"{where}.{name}"
+            needed = types.get(name_in(inner, "type") or "")
+            if needed is None:
+                self.add(rule, f"{place}.type", f"one of {', '.join(types)} is asked for")
+                continue
+            for each in needed:
+                sentence = f"a {name} of this type has the field {each!r}"
+                self.need(inner.get(each) is not None, rule, place, sentence)
+            self.unknown(unknown, [key for key in inner if key not in ("type", *needed)], place)
+
+    def fields(self, rule: str, thing: Wire, wanted: Mapping[str, Any], where: str) -> bool:
         """Whether each of these fields is there with its type; else ``rule`` is broken."""
-        holds = True
-        for name, kind in wanted:
-            if not isinstance(thing.get(name), kind):
-                holds = False
-                self.add(rule, where, _lacks(name, kind))
-        return holds
+        lacking = [name for name, kind in wanted.items() if not isinstance(thing.get(name), kind)]
+        for name in lacking:
+            self.add(rule, where, _lacks(name, wanted[name]))
+        return not lacking
+
+    def unknown(self, rule: str, names: Iterable[object], where: str) -> None:
+        """Note the fields that nothing of this type has."""
+        extra = ", ".join(map(repr, names))
+        if extra:
+            self.add(rule, where, f"fields the API does not know: {extra[:200]}")
+
+
+class Check(ABC):
+    """One pass over the messages of a request, one message at a time.
+
+    Attributes:
+        head: the request without them, as plain JSON; None if the messages are judged alone.
+        messages: those fed so far.
+        pairs: which result answers which call.
+        report: what was found in them, whatever follows.
+    """
+
+    key: ClassVar[str] = "messages"
+    asks_one: ClassVar[tuple[str, str]]
+    """The rule that asks for one message at least, and its sentence."""
+
+    def __init__(self, head: Wire | None = None) -> None:
+        self.head = head
+        self.messages: list[Any] = []
+        self.pairs = Pairing()
+        self.report = Report()
+
+    def feed(self, message: Any) -> None:
+        """Judge the next message (a dict, or an object with ``model_dump``)."""
+        at = len(self.messages)
+        self.messages.append(plain_message(message))
+        self.judge(self.messages[at], at, f"{self.key}[{at}]")
+
+    def problems(self) -> list[Problem]:
+        """What a request that ends with the message fed last would break, in order found."""
+        end = Report()
+        if not self.messages:
+            end.add(self.asks_one[0], self.key, self.asks_one[1])
+        self.end(end)
+        if self.head is not None:
+            self.request(self.head, end)
+        return self.report.found + end.found
+
+    @abstractmethod
+    def judge(self, message: Any, at: int, where: str) -> None:
+        """Judge a message by itself and by those before it."""
+
+    @abstractmethod
+    def end(self, report: Report) -> None:
+        """Judge what is open where the messages end."""
+
+    @abstractmethod
+    def request(self, head: Wire, report: Report) -> None:
+        """Judge the head, and what it asks of the messages."""
 
 
 def plain(thing: Any) -> Any:
@@ -80,12 +174,17 @@ def plain(thing: Any) -> Any:
 def plain_message(message: Any) -> Any:
     """``message`` itself if its parts are dicts, else a dumped copy."""
     if type(message) is dict:
-        for key in ("content", "tool_calls", "parts"):
+        for key in ("content", "tool_calls", "parts", "output"):
             parts = message.get(key)
-            if type(parts) is list and not set(map(type, parts)) <= _DICT:
+            if type(parts) is tuple or (type(parts) is list and not set(map(type, parts)) <= _DICT):
                 return plain(message)
         return message
     return plain(message)
+
+
+def items_of(value: Any) -> list[Any]:
+    """The items of a list; none of whatever else it is."""
+    return value if type(value) is list else []
 
 
 def name_in(thing: Any, key: str) -> str | None:
