@@ -94,7 +94,7 @@ class SessionCore(ABC):
         self.budget = Budget(tokens=0) if budget is None else budget
         self._account = self.budget.join(agent, self.emit)
         writer = None if summariser is None else of(summariser)
-        self._summaries = writer and Summaries(writer, self.budget, agent)
+        self._summaries = None if writer is None else Summaries(writer, self.budget, agent)
         self._hold(store)
         preload(model)
 
