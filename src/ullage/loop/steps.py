@@ -51,20 +51,21 @@ _INTERRUPTED = Returned(
 _decode = msgspec.json.Decoder().decode
 
 
-class Limit(Struct, frozen=True, kw_only=True):
+class Limit(Struct, frozen=True):
     """How long a turn may go on.
 
     Attributes:
         iterations: the most model calls that count.
-        uncounted: the most that do not.
-        refusals: how often one request may be shortened after the provider refused it.
+        uncounted: the most that do not, so that no model reads on for ever.
+        refusals: how often one request is shortened and sent again after the provider called it
+            too long.
         uncounted_tools: a model call that asks for nothing but these does not count.
     """
 
-    iterations: int = 20
-    uncounted: int = 100
-    refusals: int = 2
-    uncounted_tools: Collection[str] = UNCOUNTED_TOOLS
+    iterations: int
+    uncounted: int
+    refusals: int
+    uncounted_tools: Collection[str]
 
 
 class Outcome(Struct, frozen=True, kw_only=True):
