@@ -43,7 +43,10 @@ def run_turn(
             ever changed. Tools that stand in the request are the provider's to run.
         tools: functions, or `Tool`. Their definitions are added to the request. What a tool
             raises is an error the model reads.
-        max_iterations, max_uncounted, max_refusals, uncounted: see `ullage.loop.steps.Limit`.
+        max_iterations: the most model calls that count.
+        max_uncounted: the most that do not, so that no model reads on for ever.
+        max_refusals: how often a request that is too long is shortened and sent again.
+        uncounted: a model call that asks for nothing but these tools does not count.
 
     Returns:
         What was said, why it ended, and the tokens it took.

@@ -52,15 +52,7 @@ _decode = msgspec.json.Decoder().decode
 
 
 class Limit(Struct, frozen=True):
-    """How long a turn may go on.
-
-    Attributes:
-        iterations: the most model calls that count.
-        uncounted: the most that do not, so that no model reads on for ever.
-        refusals: how often one request is shortened and sent again after the provider called it
-            too long.
-        uncounted_tools: a model call that asks for nothing but these does not count.
-    """
+    """How long a turn may go on; see `ullage.loop.run_turn`."""
 
     iterations: int
     uncounted: int
