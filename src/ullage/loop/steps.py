@@ -7,10 +7,10 @@
 It yields what is to be done (`Together`) and finds there what came of it. Where the layers
 act: what a tool returned is cut, old results are pruned and spans compacted by the `fit`
 *after the tools*; what a reply reported is taken in *after the call* and judged by that same
-`fit`; and `settle` *before the final return* leaves a history that has been seen to.
+`fit`; and `flush` *before the final return* leaves a history that has been seen to.
 
 The history is legal at every moment at which something else runs, but between a reply and its
-results; an interruption there closes it: what has finished stands with its result, the rest
+results; an interruption there closes it: what has finished has its result, the rest
 with an error that says so. After the death of the process the next `steps` does the same. No
 call is ever run twice.
 """
@@ -120,7 +120,7 @@ def steps(
         if not turn.calls_of(said):
             why = "answered" if said else "empty"
             break
-    yield from turn.settle()
+    yield from turn.flush()
     return turn.outcome(why, said)
 
 
@@ -244,13 +244,13 @@ class _Turn:
 
     # ── the end ──────────────────────────────────────────────────────────────────────
 
-    def settle(self) -> Generator[Together, None, None]:
+    def flush(self) -> Generator[Together, None, None]:
         """The last pass before the final return (`output-cache-and-compaction` §2.8).
 
-        It sends nothing, so a history that no longer fits is left for the next turn to tell.
+        It sends nothing, so a history that no longer fits is refused in the next turn.
         """
         try:
-            yield from _one(partial(self.session.settle, self.request))
+            yield from _one(partial(self.session.flush, self.request))
         except OverLimitError:
             return
 

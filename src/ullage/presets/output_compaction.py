@@ -138,7 +138,7 @@ def compacted(policy: Policy, config: CompactionConfig) -> Policy:
 
 
 def prompt_of(config: CompactionConfig) -> Prompt:
-    """The words of a compaction; the interrupt message stands after the conversation."""
+    """The words of a compaction; the interrupt message comes after the conversation."""
     retain = config.retain_prompt or (_RETAIN if config.retain_directives else "")
     summary = _bulleted(config.summary_prompt or _SUMMARY, config.summary_directives)
     kept = _bulleted(retain, config.retain_directives) if retain else ""

@@ -80,9 +80,9 @@ class AsyncSession(SessionCore, AsyncClosing):
         """See `Session.fit`."""
         return await self._run(self._fit(request, AsyncView), request)
 
-    async def settle(self, request: Mapping[str, Any]) -> None:
-        """See `Session.settle`."""
-        await self._run(self._settle(request), request)
+    async def flush(self, request: Mapping[str, Any]) -> None:
+        """See `Session.flush`."""
+        await self._run(self._flush(request), request)
 
     async def compact(self, request: Mapping[str, Any]) -> bool:
         """See `Session.compact`."""

@@ -155,7 +155,7 @@ class SessionCore(ABC):
         A call is ours if its name and our definition are in the newest request.
 
         Args:
-            call: a tool call as it stands in the reply, a dict or the SDK's object.
+            call: a tool call as it is in the reply, a dict or the SDK's object.
         """
         newest = self._kept.newest
         return newest is not None and newest.owns(call)
@@ -169,7 +169,7 @@ class SessionCore(ABC):
         small, frozen, and go through JSON (``msgspec.json``) and pickle. A session that has
         taken all of them (`take`) shows the views of the one they came from.
         """
-        self._kept, found = self._kept.told()
+        self._kept, found = self._kept.with_news()
         return found
 
     def _take(self, records: Iterable[Record]) -> Steps[None]:
@@ -277,7 +277,7 @@ class SessionCore(ABC):
         sent = self._finish((yield from self._turn(request, now=True)))
         return any(event.kind == "compacted" for event in sent.events)
 
-    def _settle(self, request: Mapping[str, Any]) -> Steps[None]:
+    def _flush(self, request: Mapping[str, Any]) -> Steps[None]:
         self._finish((yield from self._turn(request)))
 
     def _paid(self, state: State) -> State:
@@ -296,19 +296,19 @@ class SessionCore(ABC):
             self._unreported(usage, sent)
             return
         kept, name = self._kept, id_of(reply)
-        heard = (sent.number, name, usage) if name else None
-        if heard in kept.heard:
+        report = (sent.number, name, usage) if name else None
+        if report in kept.observed:
             return  # the very reply that was observed before (F104)
         self._kept = kept._replace(memo=None)  # counting works on it
         tokens, estimate = sent.tokens, sent.estimate
         state = yield from observe(usage, kept.state, sent.key, sent.model, tokens)
-        self.budget.settle(self._account, usage, sent.model, estimate, heard)
+        self.budget.settle(self._account, usage, sent.model, estimate, report)
         sent.is_observed = True
         if kept.memo is not None:
             kept.memo.outdate(sent.window.transcript, [sent.key])
         refusals = kept.refusals.reported()
         kept = self._kept._replace(state=state, memo=kept.memo, refusals=refusals)
-        self._kept = kept.with_heard(heard).with_events(*reported_in(reply, usage))
+        self._kept = kept.with_observed(report).with_events(*reported_in(reply, usage))
 
     def _unreported(self, found: Unreadable, sent: Sent) -> None:
         """Nobody knows what a call came to: our estimate of its prompt is counted."""
@@ -320,7 +320,7 @@ class SessionCore(ABC):
     def _opened(self, request: Mapping[str, Any] | None) -> Steps[Sent]:
         """The newest view, decided now if there is none and its request is there."""
         if request is not None and self._kept.newest is None:
-            yield from self._settle(request)
+            yield from self._flush(request)
         return self._newest
 
     def _recall(

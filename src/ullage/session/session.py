@@ -52,7 +52,7 @@ class Session(SessionCore, Closing):
             that come late, twice or without a call, empty text), and report it.
         state: the state of an earlier session, to go on from.
         budget: what it may spend together with all sessions of the same budget. None: no
-            limit; its calls are kept account of all the same.
+            limit; its calls are listed all the same.
         agent: the name its calls are listed under.
         summariser: a model that adds to the summaries of what is compacted: any callable, or
             one of `ullage.summarise`. None: the deterministic summaries stand alone.
@@ -93,7 +93,7 @@ class Session(SessionCore, Closing):
         """
         return self._run(self._fit(request, View))
 
-    def settle(self, request: Mapping[str, Any]) -> None:
+    def flush(self, request: Mapping[str, Any]) -> None:
         """Decide now what the next `fit` of this history would decide; nothing is to be sent.
 
         For the end of an agent's turn: what the answer has made necessary is done and kept
@@ -105,7 +105,7 @@ class Session(SessionCore, Closing):
         Raises:
             FormatError, OverLimitError, StoreError: see `fit`.
         """
-        self._run(self._settle(request))
+        self._run(self._flush(request))
 
     def compact(self, request: Mapping[str, Any]) -> bool:
         """Compact this history now, whatever the pressure; nothing is to be sent.
@@ -130,7 +130,7 @@ class Session(SessionCore, Closing):
         Args:
             reply: the provider's reply (a dict or the SDK's object), the list of a stream's
                 events, a raw response, or a `Usage`. What reports nothing, or cannot be read
-                (a stream itself), is told in an event of kind ``"unreported"``, and our
+                (a stream itself), is reported in an event of kind ``"unreported"``, and our
                 estimate of the prompt is counted against a budget.
         """
         self._run(self._observe(self._newest, reply))
@@ -167,14 +167,14 @@ class Session(SessionCore, Closing):
         """Answer a call that `owns` said is ours.
 
         Args:
-            call: the tool call as it stands in the reply, a dict or the SDK's object.
+            call: the tool call as it is in the reply, a dict or the SDK's object.
             request: the request with the history, for a session that was made anew: where
-                nothing was fitted yet, it is decided first, as by `settle`.
+                nothing was fitted yet, it is decided first, as by `flush`.
 
         Returns:
             The wire result, ready to append: a tool message (OpenAI), or a ``tool_result``
             block (Anthropic) or ``functionResponse`` part (Gemini) for the next user message.
-            What is wrong with the call is told to the model in it.
+            What is wrong with the call is said to the model in it.
 
         Raises:
             FormatError: this is not a tool call of the format.
@@ -200,7 +200,7 @@ class Session(SessionCore, Closing):
             request: as for `recall`.
 
         Returns:
-            What the model is to read; what is wrong with the call is told in it.
+            What the model is to read; what is wrong with the call is said in it.
 
         Raises:
             StoreError, ConfigError: see `recall`.

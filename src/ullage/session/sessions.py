@@ -103,7 +103,7 @@ class _Sessions(Generic[S]):
         self._held: OrderedDict[str, _Held[S]] = OrderedDict()
         self._alive: WeakValueDictionary[str, S] = WeakValueDictionary()
         self._bytes = 0
-        self._made("", {})  # a setting that cannot be meant is told now
+        self._made("", {})  # a setting that cannot be meant is refused now
 
     def of(self, key: str, *, parent: str | None = None, **settings: Any) -> S:
         """The session of a conversation: the one that is there, or one made anew.

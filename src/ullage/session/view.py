@@ -145,7 +145,7 @@ class _Handle(dict[str, Any]):
         A call is ours if its name and our definition are in this request.
 
         Args:
-            call: a tool call as it stands in the reply, a dict or the SDK's object.
+            call: a tool call as it is in the reply, a dict or the SDK's object.
         """
         return self._sent.owns(call)
 

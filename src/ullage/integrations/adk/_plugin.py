@@ -57,7 +57,7 @@ class UllagePlugin(BasePlugin):
             policy's limit are cut in `after_tool_callback`, and ADK keeps what is shown. Without
             one ADK's session holds the only original, so they are cut in the request alone.
         budget: makes the budget of an ADK session, shared by its agents; takes ``spent``.
-            None: no limit, account alone.
+            None: no limit, sums alone.
         recall: whether requests offer the recall tools; ``"auto"``: if the plugin is there from
             the start. Never where an agent has no functions of its own.
         summariser: a model that adds to the narratives of the sliding window: any callable, or
@@ -91,7 +91,7 @@ class UllagePlugin(BasePlugin):
         )
         self._recall, self._budget, self._most = recall, budget, most_sessions
         self._rooms: OrderedDict[str, Room] = OrderedDict()
-        budget()  # a bad setting is told now
+        budget()  # a bad setting is refused now
 
     @classmethod
     def from_env(cls, name: str = "ullage", **settings: Any) -> UllagePlugin:
@@ -104,7 +104,7 @@ class UllagePlugin(BasePlugin):
             settings: the other settings of the plugin.
 
         Raises:
-            ConfigError: a variable holds no whole number; its value is not told.
+            ConfigError: a variable holds no whole number; its value is not shown.
         """
         budget = partial(Budget, tokens=whole_number(TOKEN_BUDGET) or 0)
         return cls(name, policy=from_env("multi_stage"), budget=budget, **settings)

@@ -33,7 +33,7 @@ from ullage.values.effects import KINDS, Record
 __all__ = ["Call", "Room", "entry_of", "record_of"]
 
 _SPENT = "ullage:spent:"
-"""What stands before an agent's name in the entry of what it has spent.
+"""What is put before an agent's name in the entry of what it has spent.
 
 Each agent writes its own: the events of agents side by side come in any order.
 """

@@ -43,7 +43,7 @@ class AsyncConversation(ConversationCore, AsyncClosing):
     With a summariser, a summary is begun beside the turns before it is needed, at the threshold of
     the policy's ``ahead`` or at 80 % of the limit, before the guard has to act; the `fit` that
     needs it writes it down. No `fit` waits for one that was begun, nor is a model asked again in
-    its place: if it is late, refused or cancelled, the deterministic summary stands. Where none
+    its place: if it is late, refused or cancelled, the deterministic summary is used. Where none
     was begun, since the view grew too much at once, the model is asked within that `fit`, as in
     `Conversation`, for no longer than the summariser's ``timeout_s``.
     """
@@ -134,7 +134,7 @@ class AsyncConversation(ConversationCore, AsyncClosing):
         try:
             plan: Plan = yield planned
         except UllageError:
-            return None  # the turn that needs it meets the same, and tells of it
+            return None  # the turn that needs it meets the same, and raises it
         return None if plan.cut is None else (yield from self._ask(plan.window, plan.cut))
 
     def _mark(self, boundary_id: str, summary: str, tokens: int) -> Steps[CompactionPart]:
