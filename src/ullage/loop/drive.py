@@ -8,7 +8,7 @@ from collections.abc import Callable, Collection, Iterable, Mapping
 from typing import Any
 
 from ullage.errors import ConfigError
-from ullage.loop.steps import UNCOUNTED_TOOLS, Limit, Outcome, Together, steps
+from ullage.loop.steps import UNCOUNTED_TOOLS, AgentTurn, Limit, Outcome, Together
 from ullage.loop.tools import Tool, by_name
 from ullage.session import Session
 from ullage.session.aio import AsyncSession
@@ -66,7 +66,7 @@ def run_turn(
                 "tools", f"{tool.name!r} must be awaited", "Use arun_turn, or a plain function."
             )
     limit = Limit(max_iterations, max_uncounted, max_refusals, uncounted)
-    return drive(steps(call, session, request, named, limit), _do)
+    return drive(AgentTurn(call, session, request, named, limit).steps(), _do)
 
 
 async def arun_turn(
@@ -85,7 +85,7 @@ async def arun_turn(
     See `run_turn`. After a cancellation the history is legal, too.
     """
     limit = Limit(max_iterations, max_uncounted, max_refusals, uncounted)
-    return await adrive(steps(call, session, request, by_name(tools), limit), _ado)
+    return await adrive(AgentTurn(call, session, request, by_name(tools), limit).steps(), _ado)
 
 
 def _do(todo: Together) -> None:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Mapping, Sequence
 from functools import partial
-from typing import Any
+from typing import Any, TypeVar
 
 from ullage.errors import UllageError
 from ullage.history.window import Window
@@ -27,6 +27,8 @@ from ullage.values.edits import Summary
 from ullage.values.effects import Do, Steps
 
 __all__ = ["AsyncConversation"]
+
+T = TypeVar("T")
 
 _BEFORE_GUARD = partial(
     compact, pressed=partial(surely_over, share=0.80), keeps_task=False, least_share=0.0
@@ -70,19 +72,17 @@ class AsyncConversation(ConversationCore, AsyncClosing):
             StoreError: the conversation cannot be read.
         """
         async with self._lock:
-            messages: list[Any] = await self._run(self._messages())
-            return messages
+            return await self._run(self._messages())
 
     async def append(self, messages: Sequence[Any]) -> tuple[str, ...]:
         """See `Conversation.append`. Cancelled, it has happened whole or not at all."""
         async with self._lock:
-            ids: tuple[str, ...] = await self._run(self._append(messages))
-            return ids
+            return await self._run(self._append(messages))
 
     async def fit(self, request: Mapping[str, Any]) -> dict[str, Any]:
         """See `Conversation.fit`."""
         async with self._lock:
-            view: dict[str, Any] = await self._run(self._fit(request))
+            view = await self._run(self._fit(request))
             self._look_ahead()
             return view
 
@@ -93,10 +93,9 @@ class AsyncConversation(ConversationCore, AsyncClosing):
             await asyncio.wait((self.preparing,))
         await self.session.close()
 
-    async def _run(self, steps: Steps[Any]) -> Any:
+    async def _run(self, steps: Steps[T]) -> T:
         session = self.session
-        tenant = session.settings.tenant
-        return await arun(steps, session.store, tenant, self._summaries)
+        return await arun(steps, session.store, session.settings.tenant, self._summaries)
 
     @property
     def _was_begun(self) -> bool:

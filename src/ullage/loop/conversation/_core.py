@@ -94,9 +94,8 @@ class ConversationCore(ABC):
             recall=policy.toolset.offered if recall is None else recall,
             budget=budget,
         )
-        self._summaries: Summaries | None = None
-        if writer is not None:
-            self._summaries = Summaries(writer, self.session.budget, "summaries")
+        budget = self.session.budget
+        self._summaries = None if writer is None else Summaries(writer, budget, "summaries")
         self._summary_usage = Usage()
         self._kept = kept
         self._name = name
