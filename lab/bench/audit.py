@@ -15,11 +15,11 @@ from typing import TextIO
 
 import click
 
-from ullage.replay.boundaries import boundaries
+from lab.replay.story import Story
+from ullage.replay.calls import boundaries
 from ullage.replay.evidence.common import Census
 from ullage.replay.evidence.demands import Demand, Head, demands_of
 from ullage.replay.evidence.sight import lines_of
-from ullage.replay.evidence.story import Story
 from ullage.replay.evidence.texts import plain
 from ullage.replay.readers import Run, read
 from ullage.wires import FORMATS

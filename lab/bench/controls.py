@@ -18,22 +18,23 @@ from pathlib import Path
 from lab.replay.adversaries import ADVERSARIES
 from lab.replay.compare.bootstrap import Interval
 from lab.replay.compare.comparison import compared
+from lab.replay.compare.rows import JudgedRow, judged_row
 from lab.replay.compare.service import service_of
 from lab.replay.curves import farthest, least_recent, lives, survival, touches, waste
 from lab.replay.frame import FRAMES
 from lab.replay.many import SERVED, TRIED, Tried
 from lab.replay.past import PageLibrary
-from ullage.replay.boundaries import boundaries
-from ullage.replay.compare.table import Row, rows_of
+from lab.replay.story import Story
+from lab.replay.watch import Tally, Watch, evidence_of
+from ullage.replay.calls import boundaries
 from ullage.replay.cost.prices import PROFILES
 from ullage.replay.evidence.common import common_in, task_of
 from ullage.replay.evidence.demands import Demands, Head, demands_of
-from ullage.replay.evidence.score import Tally, Watch, evidence_of
-from ullage.replay.evidence.story import Story
 from ullage.replay.evidence.texts import Atom
 from ullage.replay.gates import Judge
 from ullage.replay.many import Engine, Job, Kept, replay_all
 from ullage.replay.readers import Run, read
+from ullage.replay.rows import rows_of
 from ullage.wires import FORMATS
 
 PROFILE = PROFILES["anthropic-5m"]
@@ -110,12 +111,12 @@ def ranked(runs: list[Run], share: float, job: Job, jobs: int) -> Iterator[str]:
     re-uses together. The first uses alone stand beside.
     """
     found = replays(runs, (*FRAMES, *ADVERSARIES, "default"), share, job, jobs)
-    rows = {row.policy: row for row in rows_of(found)}
+    rows = {row.policy: row for row in rows_of(found, judged_row)}
     beside = {point.policy: point for point in compared(found, [*rows.values()], "recency").points}
     print(f"\nvisible at age 4 and more, mean over runs; budget {share:.0%} of the raw peak")
     print(f"  {'':16} {'all uses':>8} {'first':>6}  {'first, to recency':24} floors not reached")
     for policy, row in sorted(rows.items(), key=lambda item: -_height(item[1])):
-        line = f"  {policy:16} {_height(row):8.3f} {row.evidence.er_line or 0:6.3f}"
+        line = f"  {policy:16} {_height(row):8.3f} {row.evidence.visible or 0:6.3f}"
         told_as = _difference(beside[policy].visible)
         print(f"{line}  {told_as:24} {', '.join(row.below) or 'none'}")
     for name in ADVERSARIES:
@@ -124,11 +125,11 @@ def ranked(runs: list[Run], share: float, job: Job, jobs: int) -> Iterator[str]:
         if not rows[name].below:
             yield f"floors: {name} passes them all"
     for policy, row in rows.items():
-        if (row.evidence.er_line or 0) > (rows["belady"].evidence.er_line or 0):
+        if (row.evidence.visible or 0) > (rows["belady"].evidence.visible or 0):
             yield f"N6: {policy} is above the oracle"
 
 
-def _height(row: Row) -> float:
+def _height(row: JudgedRow) -> float:
     return row.evidence.both.mean or 0.0
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from functools import partial
 from typing import Any
 
@@ -11,7 +11,11 @@ import click
 from msgspec.structs import replace
 
 from lab.replay.adversaries import ADVERSARIES
+from lab.replay.compare.beside import cost_table, evidence_table
+from lab.replay.compare.cheapest import cheapest_of
 from lab.replay.compare.comparison import compared
+from lab.replay.compare.floors import FLOORS, Floor, floors_with
+from lab.replay.compare.rows import JudgedRow, judged_row
 from lab.replay.compare.service import SERVICE_NOTES, Service, service_of, service_table
 from lab.replay.compare.standings import curves_table, standings_table
 from lab.replay.frame import FRAMES, ORACLE
@@ -25,6 +29,7 @@ from ullage.cli._page import command_of
 from ullage.errors import UllageError
 from ullage.presets import NAMES
 from ullage.replay.budgets import Room, label_of
+from ullage.replay.rows import rows_of
 
 __all__ = ["command"]
 
@@ -49,38 +54,75 @@ _SERVE = click.Option(
 _SHARED = [each for each in users.command.params if each.name != "policies"]
 
 
-@click.command("lab.replay", params=[*_SHARED, _POLICIES, _SPLIT, _SERVE])
-def command(side: Side, serves: bool, **given: Any) -> None:
+def _limits(context: Any, parameter: Any, values: tuple[str, ...]) -> tuple[tuple[str, float], ...]:
+    return tuple(map(_limit, values))
+
+
+def _limit(value: str) -> tuple[str, float]:
+    name, _, limit = value.partition("=")
+    try:
+        return name, float(limit)
+    except ValueError:
+        raise click.BadParameter(f"{value!r} is no floor: write far=0.84.") from None
+
+
+_FLOOR = click.Option(
+    ["--floor", "limits"],
+    multiple=True,
+    metavar="NAME=LIMIT",
+    callback=_limits,
+    help="What a policy must keep before its cost is compared. Default: "
+    f"{', '.join(f'{floor.name}={floor.limit:g}' for floor in FLOORS)}.",
+)
+
+
+@click.command("lab.replay", params=[*_SHARED, _POLICIES, _FLOOR, _SPLIT, _SERVE])
+def command(side: Side, serves: bool, limits: tuple[tuple[str, float], ...], **given: Any) -> None:
     """Replay recorded runs, and put the policies beside each other.
 
     The status is that of ``ullage replay``.
     """
-    asked = users.Asked(**given)
+    asked, floors = users.Asked(**given), floors_with(dict(limits))
     engine = SERVED if serves else TRIED
     found = users.replay_asked(asked, engine=engine, is_wanted=partial(is_on, side))
-    rows = [replace(row, passes=row.passes and row.policy != ORACLE) for row in found.rows]
+    rows = [
+        replace(row, passes=row.passes and row.policy != ORACLE)
+        for row in rows_of(found.replays, partial(judged_row, floors=floors), each=asked.each)
+    ]
     found = replace(found, rows=rows)
     if asked.page is not None:
-        more = {"--split": side if side != "all" else None, "--serve": serves}
+        more = {
+            "--floor": tuple(f"{name}={limit:g}" for name, limit in limits),
+            "--split": side if side != "all" else None,
+            "--serve": serves,
+        }
         typed = command_of("python -m lab.replay", asked.paths, asked.options | more)
         users.write(asked.page, found, typed)
-    _tell(asked, found)
+    _print(asked, found, rows, floors)
     sys.exit(users.status_of(found))
 
 
-def _tell(asked: users.Asked, found: users.Found) -> None:
+def _print(
+    asked: users.Asked,
+    found: users.Found,
+    rows: Sequence[JudgedRow],
+    floors: Sequence[Floor],
+) -> None:
     tried = [(name, each) for name, each in found.replays if isinstance(each, Tried)]
-    comparison = compared(tried, found.rows, asked.tries[0][0])
+    comparison = compared(tried, rows, asked.tries[0][0])
     services = _services(each for _, each in tried)
     if asked.as_json:
         sums = [
             {"policy": policy, "room": room, "service": service}
             for (policy, room), service in services.items()
         ]
-        print_json(users.json_of(found) | {"compared": comparison, "services": sums})
+        judged = {"floors": floors, "cheapest": cheapest_of(rows)}
+        print_json(users.json_of(found) | judged | {"compared": comparison, "services": sums})
         return
-    console = users.show(found)
-    console.print(standings_table(users.totals_of(found), comparison, services))
+    console, totals = users.show(found), users.totals_of(rows)
+    console.print(evidence_table(totals, floors))
+    console.print(cost_table(totals))
+    console.print(standings_table(totals, comparison, services))
     if comparison.curves:
         console.print(curves_table(comparison.curves))
     for (policy, room), service in services.items():

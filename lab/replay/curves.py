@@ -12,8 +12,8 @@ from typing import TypeAlias
 
 from msgspec import Struct
 
+from lab.replay.story import Story
 from ullage.replay.evidence.demands import Demands
-from ullage.replay.evidence.story import Story
 
 __all__ = ["Life", "Touch", "farthest", "least_recent", "lives", "survival", "touches", "waste"]
 

@@ -12,12 +12,9 @@ from collections.abc import Sequence, Set
 from lab.replay.adversaries import ADVERSARIES
 from lab.replay.frame import FRAMES, frame
 from lab.replay.past import Memo, PageLibrary, Past, budget_of
-from ullage.replay.boundaries import answer_of, boundaries
-from ullage.replay.cost.money import CostMeter, clocks_of
-from ullage.replay.cost.prefix import head_of
+from lab.replay.watch import watch_over
 from ullage.replay.cost.prices import Profile
-from ullage.replay.evidence.score import watch_over
-from ullage.replay.gates import Judge, breaks_wire
+from ullage.replay.gates import breaks_wire
 from ullage.replay.readers import Run
 from ullage.replay.run import Replayed, Sums
 
@@ -44,29 +41,17 @@ def replay_frame(
         policy: one of `FRAME_NAMES`.
         common: values that are no evidence (`ullage.replay.evidence.common`).
     """
-    judge, head, lengths = Judge(), head_of(run.request), boundaries(run)
-    budget = budget_of(run, window_tokens, judge)
-    clocks = clocks_of(run.id, lengths, run.stamps)
-    sums = Sums(judge, CostMeter(profiles, (head, head), clocks, judge.text))
-    library, memo = PageLibrary(), Memo()
-    watch, broken = watch_over(run, lengths, library, common), 0
+    sums, library, memo = Sums(run, profiles), PageLibrary(), Memo()
+    budget = budget_of(run, window_tokens, sums.judge)
+    watch, illegal = watch_over(run, sums.lengths, library, common), 0
     chosen = ADVERSARIES.get(policy) or frame(policy, watch.demands)
-    for number, length in enumerate(lengths):
-        history = run.messages[:length]
+    for number, length in enumerate(sums.lengths):
         started = time.perf_counter()
-        shown = chosen(Past(watch.story, length, number, judge, memo), budget)
+        shown = chosen(Past(watch.story, length, number, sums.judge, memo), budget)
         sums.fit_ms.append((time.perf_counter() - started) * 1e3)
         library.pages = shown.pages
-        broken += breaks_wire(run.format, history, shown.messages)
+        illegal += breaks_wire(run.format, run.messages[:length], shown.messages)
         watch.see(number, length, shown.messages)
-        answer = answer_of(run, length)
-        sums.over_limit += sums.add(number, history, shown.messages, answer) > budget
-    return sums.result(
-        run=run.id,
-        policy=policy,
-        window_tokens=window_tokens,
-        calls=len(lengths),
-        events={},
-        broken={"G1": broken} if broken else {},
-        evidence=watch.evidence(),
-    )
+        sums.over_limit += sums.add(number, shown.messages) > budget
+    broken = {"G1": illegal} if illegal else {}
+    return sums.result(policy, window_tokens, watch.evidence(), {}, broken)

@@ -7,6 +7,7 @@ from functools import partial
 from lab.replay.framed import FRAME_NAMES, replay_frame
 from lab.replay.served import full_service
 from lab.replay.service import Serviced
+from lab.replay.watch import Evidence, watch_pages
 from ullage.replay.many import Engine, Job, replay_session
 from ullage.replay.readers import Run
 from ullage.replay.run import Replayed
@@ -19,9 +20,11 @@ class Tried(Replayed, frozen=True, kw_only=True):
     """A replay, and what it costs where every miss is paid for.
 
     Attributes:
+        evidence: all that a yardstick asks.
         served: the same run at full service, if that was asked for.
     """
 
+    evidence: Evidence
     served: Serviced | None = None
 
 
@@ -33,7 +36,7 @@ def replay(
     if policy in FRAME_NAMES:
         found = replay_frame(run, window_tokens, profiles=profiles, policy=policy, common=common)
     else:
-        found, tracer = replay_session(run, window_tokens, job, policy)
+        found, tracer = replay_session(run, window_tokens, job, policy, watch_pages)
     served = None
     if serves:
         served = full_service(run, window_tokens, profiles=profiles, policy=policy, common=common)

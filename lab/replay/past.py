@@ -8,12 +8,12 @@ from typing import Any, TypeAlias
 
 from msgspec import Struct
 
+from lab.replay.story import Story
 from ullage.replay.budgets import asked_output_tokens
 from ullage.replay.cost.prefix import head_of
-from ullage.replay.evidence.refs import named_by_us
-from ullage.replay.evidence.story import Story
 from ullage.replay.gates import Judge
 from ullage.replay.readers import Run
+from ullage.replay.reading import refs_in
 from ullage.values.limits import Limits
 from ullage.values.messages import Text, ToolResult
 from ullage.values.notices import Pointer
@@ -131,7 +131,7 @@ class PageLibrary:
 
     def named(self, text: str) -> Sequence[Pointer]:
         """See `Library.named`."""
-        return named_by_us(text)
+        return refs_in(text)
 
 
 def budget_of(run: Run, window_tokens: int, judge: Judge) -> int:

@@ -9,11 +9,11 @@ from __future__ import annotations
 from collections.abc import Sequence, Set
 
 from lab.replay.service import Serviced, serve
+from lab.replay.story import Story
 from lab.replay.subjects import subject_for
-from ullage.replay.boundaries import boundaries
+from ullage.replay.calls import boundaries
 from ullage.replay.cost.prices import Profile
 from ullage.replay.evidence.demands import Head, demands_of
-from ullage.replay.evidence.story import Story
 from ullage.replay.readers import Run
 from ullage.wires import FORMATS
 

@@ -20,14 +20,15 @@ from msgspec import Struct
 from msgspec.structs import asdict
 
 from lab.replay.caches import Caches, Totals, total_usd
+from lab.replay.chooser import PagedLibrary, Shelf, Stub, question, stubs_in
 from lab.replay.readonly import reads_only
-from ullage.replay.boundaries import boundaries
+from lab.replay.story import Story
+from ullage.replay.calls import answer_of, boundaries
 from ullage.replay.cost.prefix import head_of
 from ullage.replay.cost.prices import Profile
 from ullage.replay.evidence.demands import Demand, Demands
-from ullage.replay.evidence.refs import Library, Shelf, Stub, holds_in, question, stubs_in
+from ullage.replay.evidence.score import holds_in
 from ullage.replay.evidence.sight import Sight
-from ullage.replay.evidence.story import Story
 from ullage.replay.gates import Judge
 from ullage.replay.readers import Run
 from ullage.wires.convert import convert
@@ -42,7 +43,7 @@ class Subject(Protocol):
     """What is judged: it makes views, and opens the refs in them."""
 
     @property
-    def library(self) -> Library:
+    def library(self) -> PagedLibrary:
         """Opens refs."""
 
     def view(self, story: Story, call: int) -> Sequence[Any] | None:
@@ -152,13 +153,7 @@ class _Service:
     def call(self, number: int, length: int, demands: Sequence[Demand]) -> None:
         """One recorded call: its request, and what has to be asked for before it is made."""
         self.raw.call(self.run.messages[:length], self.head)
-        reply = 0
-        for raw, message in zip(
-            self.story.messages[length:], self.story.parsed[length:], strict=True
-        ):
-            if message.role != "assistant":
-                break
-            reply += self.judge.message(raw)
+        reply = self.judge.tokens(answer_of(self.run, length))
         self.raw_output_tokens += reply
         self.output_tokens += reply
         view = self._view(number)

@@ -6,17 +6,17 @@ from collections.abc import Sequence
 from typing import Any
 
 from lab.replay.adversaries import ADVERSARIES
+from lab.replay.chooser import SessionPages
 from lab.replay.frame import frame
 from lab.replay.past import Frame, Memo, PageLibrary, Past, budget_of
+from lab.replay.story import Story
 from ullage.errors import OverLimitError
 from ullage.presets import NAMES, preset
+from ullage.replay.calls import request_of, session_for
 from ullage.replay.cost.prefix import head_of
 from ullage.replay.evidence.demands import Demands
-from ullage.replay.evidence.refs import SessionLibrary
-from ullage.replay.evidence.story import Story
 from ullage.replay.gates import Judge
 from ullage.replay.readers import Run
-from ullage.replay.sessions import model_of, session_for
 from ullage.values.usage import Usage
 from ullage.wires import FORMATS
 
@@ -55,18 +55,18 @@ class SessionSubject:
         """Judge a preset on a run."""
         self._run = run
         self._session = session_for(run, preset(policy), window_tokens)()
-        self.library = SessionLibrary(self._session)
+        self.library = SessionPages(self._session)
         self._judge, self._wire = Judge(), FORMATS[run.format]
         self._head_tokens = self._judge.text(head_of(run.request))
 
     def view(self, story: Story, call: int) -> Sequence[Any] | None:
         """See `Subject.view`."""
         history = list(story.messages)
-        request = {**self._run.request, "model": model_of(self._run), self._wire.key: history}
         try:
-            view: Sequence[Any] = self._wire.history(self._session.fit(request))
+            fitted = self._session.fit(request_of(self._run, history))
         except OverLimitError:
             return None
+        view: Sequence[Any] = self._wire.history(fitted)
         tokens = self._judge.tokens(view) + self._head_tokens
         self._session.observe(Usage(fresh_tokens=tokens))
         return view

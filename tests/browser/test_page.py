@@ -4,12 +4,12 @@ import sys
 
 import pytest
 
-from tests.replay.compare.test_floors import replayed
+from tests.replay.evidence.conversation import errand
 from tests.replay.test_report import EVIL, PROFILE, evil_run, picture
 from tests.replay.test_run import small_run
-from ullage.replay.compare.floors import FLOORS
-from ullage.replay.compare.table import rows_of
 from ullage.replay.report import page_of
+from ullage.replay.rows import row_of, rows_of
+from ullage.replay.run import replay_run
 
 pytestmark = [pytest.mark.timeout(300), pytest.mark.xdist_group("the browser")]
 POLICIES = ("default", "token_budget")
@@ -18,7 +18,7 @@ POLICIES = ("default", "token_budget")
 def written(folder, run, policies=POLICIES, title="What would a policy have done?", **more):
     drawn, rows = picture(run, policies=policies)
     path = folder / "report.html"
-    more |= {"rows": rows, "profiles": [PROFILE], "floors": FLOORS}
+    more |= {"rows": rows, "profiles": [PROFILE]}
     page = page_of(title, "Runs.", pictures=[drawn], **more)
     path.write_text(page, encoding="utf-8")
     return path
@@ -52,23 +52,23 @@ def test_each_policy_has_its_row_its_chart_and_its_marks(opened, report):
 
 @pytest.fixture(scope="module")
 def errands(tmp_path_factory):
-    """Of runs in which old results are needed again, with and without them."""
-    rows = rows_of(("errand", replayed(policy)) for policy in ("default", "last_call"))
+    """Of a run in which old results are needed again."""
+    found = [("errand", replay_run(errand(1), 8_000, profiles=[PROFILE]))]
+    rows = rows_of(found, row_of)
     drawn, _ = picture(small_run("openai-chat", 4))
     path = tmp_path_factory.mktemp("errands") / "report.html"
-    page = {"pictures": [drawn], "rows": rows, "profiles": [PROFILE], "floors": FLOORS}
-    path.write_text(page_of("Floors", "Runs.", **page), encoding="utf-8")
+    page = {"pictures": [drawn], "rows": rows, "profiles": [PROFILE]}
+    path.write_text(page_of("Errands", "Runs.", **page), encoding="utf-8")
     return path
 
 
-def test_what_is_below_a_floor_costs_in_brackets_and_is_never_the_cheapest(opened, errands):
+def test_a_row_tells_what_was_needed_and_what_it_cost(opened, errands):
     page = opened(errands)
-    ours, last = page.locator("#table tbody tr").all()
-    assert ours.locator("td.best").text_content().startswith("★ ")
-    cost = last.locator("td.below").first.text_content()
-    assert cost.startswith("(")
-    assert "below: far" in cost
-    assert "far ≥ 0.84" in page.locator("#floors-note").text_content()
+    (row,) = page.locator("#table tbody tr").all()
+    told = row.text_content()
+    assert "recallable, 0% lost" in told
+    assert " of $" in told
+    assert page.locator("#evidence-bars svg").count() > 0
 
 
 def test_an_edit_opens_to_what_was_cut_why_and_its_ref(opened, report):

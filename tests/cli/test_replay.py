@@ -190,26 +190,6 @@ def errands(folder, count=4):
     return path
 
 
-def test_a_floor_can_be_given(tmp_path):
-    asked = (errands(tmp_path, 1), "--jobs", 1)
-    row = ullage("replay", *asked, "--json").json["rows"][-1]
-    assert (row["below"], row["passes"]) == ([], True)
-    ran = ullage("replay", *asked, "--floor", "far=1.01", "--json")
-    assert ran.json["rows"][-1]["below"] == ["far"]
-    assert "there is no floor 'near'" in ullage("replay", tmp_path, "--floor", "near=1").err
-    assert "write far=0.84" in told(ullage("replay", tmp_path, "--floor", "far"))
-
-
-def test_policies_are_put_beside_each_other_by_what_they_keep_first(tmp_path):
-    asked = (errands(tmp_path, 1), "--policy", "default", "--policy", "token_budget", "--jobs", 1)
-    ran = ullage("replay", *asked, "--cache", "anthropic-5m", "--json")
-    assert {each["policy"] for each in ran.json["cheapest"]} <= {"default", "token_budget", None}
-    assert {floor["name"] for floor in ran.json["floors"]} >= {"far", "anchors", "breaks"}
-    text = ullage("replay", *asked).text
-    assert text.index("evidence first") < text.index("then cost")
-    assert "far ≥ 0.84" in text
-
-
 def test_a_budget_is_a_share_of_each_run(tmp_path):
     asked = ("--budget", "30%", "--budget", "0.5", "--jobs", 1, "--json")
     ran = ullage("replay", errands(tmp_path, 2), *asked)
@@ -225,8 +205,8 @@ def test_a_budget_that_cannot_be_meant_is_told(tmp_path, share):
 
 def test_the_page_tells_the_command_that_prints_its_figures_again(tmp_path):
     page = tmp_path / "report.html"
-    asked = ("--budget", "30%", "--floor", "far=0.5", "--jobs", 1)
+    asked = ("--budget", "30%", "--jobs", 1)
     ran = ullage("replay", errands(tmp_path), *asked, "--html", page, "--draw", 0)
     assert ran.status == 0
-    assert "--budget 30% --floor far=0.5" in page.read_text()
+    assert "--budget 30%" in page.read_text()
     assert "--window" not in page.read_text()

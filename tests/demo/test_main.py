@@ -8,7 +8,7 @@ from demo import __main__ as demo
 from demo.agenda import QUICK
 from demo.tools import default_roots
 from tests.demo.standin import Prefix, Pruning
-from ullage.replay.boundaries import boundaries
+from ullage.replay.calls import boundaries
 from ullage.replay.readers import read
 
 

@@ -39,15 +39,11 @@ NEAREST = {
     "recall/automaton.py": "recall/test_grep.py",
     # a run read, replayed and summed up
     "replay/readers/*.py": "replay/test_readers.py",
-    "replay/reading.py": "replay/evidence/test_refs.py",
+    "replay/reading.py": "replay/evidence/test_score.py",
     "replay/record.py": "replay/test_recorded.py",
     "replay/gates.py": "replay/test_run.py",
-    "replay/boundaries.py": "replay/test_run.py",
-    "replay/sessions.py": "replay/test_run.py",
-    "replay/rewire.py": "replay/test_four_wires.py",
+    "replay/calls.py": "replay/test_run.py",
     "replay/trace.py": "replay/test_tracer.py",
-    "replay/report/album.py": "replay/test_report.py",
-    "replay/compare/*.py": "replay/compare/test_table.py",
     "replay/cost/prefix.py": "replay/cost/test_cache.py",
     "replay/evidence/story.py": "replay/evidence/test_demands.py",
     # both sessions, by what they promise
@@ -63,7 +59,6 @@ NEAREST = {
     "spend/metrics.py": "presets/test_three_layer_service.py",
     # shared by several stages, and seen in the conversations of those
     "stages/default.py": "stages/test_policy.py",
-    "stages/essentials.py": "turn/test_filling.py",
     "stages/facts.py": "stages/test_account.py",
     "stages/flatten.py": "turn/test_filling.py",
     "stages/runs.py": "stages/test_compact.py",
@@ -95,7 +90,6 @@ NEAREST = {
     "wires/*/rules*.py": "wires/test_rule_examples.py",
     "wires/rules/*.py": "wires/test_rules.py",
     "wires/*/repair*.py": "wires/test_repair.py",
-    "wires/repair/growth.py": "wires/test_growth.py",
     "wires/repair/*.py": "wires/test_repair.py",
     "wires/repaired.py": "wires/test_repair.py",
     "wires/convert/*.py": "wires/test_convert.py",

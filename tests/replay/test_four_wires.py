@@ -10,10 +10,10 @@ from tests import histories
 from tests.histories import Call, Turn
 from ullage.errors import FormatError
 from ullage.presets import NAMES
+from ullage.replay.calls import on_wire
 from ullage.replay.cost.prices import PROFILES
 from ullage.replay.readers import Run, read
 from ullage.replay.reading import results
-from ullage.replay.rewire import on_wire
 from ullage.replay.run import replay_run
 from ullage.wires import FORMATS
 from ullage.wires.rules.checker import problems_of

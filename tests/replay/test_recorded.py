@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from lab.replay.caches import CacheSimulator
-from ullage.replay.boundaries import is_models
+from ullage.replay.calls import is_models
 from ullage.replay.readers import read
 from ullage.wires.rules.checker import check_of, problems_of
 

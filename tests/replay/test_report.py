@@ -10,12 +10,11 @@ from html.parser import HTMLParser
 from msgspec.structs import replace
 
 from tests.replay.test_run import small_run
-from ullage.replay.compare.table import rows_of
 from ullage.replay.cost.prices import PROFILES
 from ullage.replay.gates import Judge
 from ullage.replay.many import Job, Kept, replay_all
-from ullage.replay.report import Picture, packed, page_of
-from ullage.replay.report.album import Album, Drawn
+from ullage.replay.report import Album, Drawn, Picture, packed, page_of
+from ullage.replay.rows import row_of, rows_of
 from ullage.replay.run import replay_run
 from ullage.replay.tracer import Tracer
 
@@ -38,7 +37,7 @@ def picture(run, window_tokens=16_000, policies=("default",)):
         story=packed(tracer.story(run.id)),
         traces=traces,
     )
-    return drawn, rows_of(found)
+    return drawn, rows_of(found, row_of)
 
 
 def evil_run():

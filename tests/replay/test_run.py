@@ -7,10 +7,11 @@ from pathlib import Path
 import pytest
 
 from tests import histories
-from ullage.replay.compare.table import rows_of, sent_table
 from ullage.replay.cost.prices import PROFILES
 from ullage.replay.readers import Run, read
+from ullage.replay.rows import row_of, rows_of
 from ullage.replay.run import replay_run
+from ullage.replay.tables import tables_of
 from ullage.values.usage import Usage
 
 TRACES = Path(os.environ.get("ULLAGE_TRACES", Path(__file__).parents[3] / "shared" / "traces"))
@@ -54,16 +55,16 @@ def test_a_request_whose_reply_is_not_in_the_history_was_sent_too(source, usage,
 
 
 def test_every_column_has_its_heading():
-    rows = rows_of(
-        [("one", replay_run(small_run("gemini", 2), 16_000, profiles=[PROFILES["none"]]))]
-    )
-    columns = {str(c.header): [*c.cells] for c in sent_table(rows, "none").columns}
+    found = [("one", replay_run(small_run("gemini", 2), 16_000, profiles=[PROFILES["none"]]))]
+    rows = rows_of(found, row_of)
+    sent, _, _ = tables_of(rows, rows, "none")
+    columns = {str(c.header): [*c.cells] for c in sent.columns}
     assert (columns["window"], columns["calls"], columns["gates"]) == (["16k"], ["2"], ["kept"])
 
 
 def test_rows_sum_runs_by_file_and_window():
     replayed = replay_run(small_run("openai-chat", 4), 16_000, profiles=[PROFILES["none"]])
-    rows = rows_of([("one", replayed), ("one", replayed), ("two", replayed)])
+    rows = rows_of([("one", replayed), ("one", replayed), ("two", replayed)], row_of)
     assert [(row.name, row.runs, row.calls) for row in rows] == [
         ("one", 2, 8),
         ("two", 1, 4),

@@ -4,10 +4,9 @@ import pytest
 
 from tests.replay.test_run import small_run
 from ullage import ConfigError, Limits, Session
-from ullage.replay.boundaries import boundaries
+from ullage.replay.calls import boundaries, model_of
 from ullage.replay.cost.prices import PROFILES
 from ullage.replay.gates import Judge
-from ullage.replay.sessions import model_of
 from ullage.replay.stored import from_store
 from ullage.stores import MemoryStore
 

@@ -14,16 +14,16 @@ from typing import Any, Protocol
 import msgspec
 
 from lab.bench.peers.process import PeerProcess, Trouble
+from lab.replay.chooser import PagedLibrary, SessionPages
 from lab.replay.frame import recency
 from lab.replay.past import PageLibrary, Past
 from ullage.errors import OverLimitError
 from ullage.history.canon import canonical_json
 from ullage.presets import preset
+from ullage.replay.calls import model_of, session_for
 from ullage.replay.cost.prefix import head_of
-from ullage.replay.evidence.refs import Library, SessionLibrary
 from ullage.replay.gates import Judge
 from ullage.replay.readers import Run
-from ullage.replay.sessions import model_of, session_for
 from ullage.values.notices import Pointer
 from ullage.values.usage import Usage
 
@@ -42,7 +42,7 @@ class Contestant(Protocol):
         times_ms: processor time of each view, conversion left out.
     """
 
-    library: Library
+    library: PagedLibrary
     times_ms: list[float]
 
     def view(self, past: Past, budget_tokens: int) -> Sequence[Any]:
@@ -58,7 +58,7 @@ class Everything:
     """Sends the history as it is."""
 
     def __init__(self) -> None:
-        self.library: Library = PageLibrary()
+        self.library: PagedLibrary = PageLibrary()
         self.times_ms: list[float] = []
 
     def view(self, past: Past, budget_tokens: int) -> Sequence[Any]:
@@ -70,7 +70,7 @@ class Recency:
     """The newest messages that fit, whole replies: what every other policy has to beat."""
 
     def __init__(self) -> None:
-        self.library: Library = PageLibrary()
+        self.library: PagedLibrary = PageLibrary()
         self.times_ms: list[float] = []
 
     def view(self, past: Past, budget_tokens: int) -> Sequence[Any]:
@@ -91,7 +91,7 @@ class Own:
         self.request = {**run.request, "model": model_of(run)}
         self.head_tokens = judge.text(head_of(run.request)) + judge.text(canonical_json(recall))
         self.session = session_for(run, chosen, window_tokens)()
-        self.library: Library = SessionLibrary(self.session)
+        self.library: PagedLibrary = SessionPages(self.session)
         self.times_ms: list[float] = []
 
     def view(self, past: Past, budget_tokens: int) -> Sequence[Any]:

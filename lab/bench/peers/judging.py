@@ -17,17 +17,15 @@ from lab.bench.peers.contestants import Contestant, Refused
 from lab.bench.peers.process import Trouble
 from lab.replay.many import Tried, tried
 from lab.replay.past import Memo, Past, budget_of
-from ullage.replay.boundaries import answer_of, boundaries
-from ullage.replay.cost.money import CostMeter, clocks_of
+from lab.replay.story import Story
+from lab.replay.watch import Watch
+from ullage.replay.calls import boundaries, model_of
 from ullage.replay.cost.prefix import head_of
 from ullage.replay.cost.prices import Profile
 from ullage.replay.evidence.demands import Demands, Head, demands_of
-from ullage.replay.evidence.score import Watch
-from ullage.replay.evidence.story import Story
 from ullage.replay.gates import Judge, breaks_wire
 from ullage.replay.readers import Run
 from ullage.replay.run import Sums
-from ullage.replay.sessions import model_of
 from ullage.wires import FORMATS, Format
 
 __all__ = ["Case", "Make", "Score", "case_of", "score"]
@@ -101,8 +99,7 @@ def score(
 ) -> Score:
     """Put one contestant through one run."""
     budget, memo = case.budget_tokens(window_tokens), Memo()
-    clocks = clocks_of(case.run.id, case.lengths, case.run.stamps)
-    sums = Sums(case.judge, CostMeter(profiles, (case.head, case.head), clocks, case.judge.text))
+    sums = Sums(case.run, profiles)
     illegal = refused = 0
     try:
         contestant = make(case, window_tokens)
@@ -118,18 +115,11 @@ def score(
             history = case.run.messages[:length]
             illegal += breaks_wire(case.run.format, history, view)
             watch.see(number, length, view)
-            tokens = sums.add(number, history, view, answer_of(case.run, length))
+            tokens = sums.add(number, view)
             sums.over_limit += tokens > budget
     except Trouble as trouble:
         return Score(None, trouble=str(trouble))
     sums.fit_ms = contestant.times_ms
-    replayed = sums.result(
-        run=case.run.id,
-        policy=name,
-        window_tokens=window_tokens,
-        calls=len(case.lengths),
-        events={},
-        broken={"G1": illegal} if illegal else {},
-        evidence=watch.evidence(),
-    )
+    broken = {"G1": illegal} if illegal else {}
+    replayed = sums.result(name, window_tokens, watch.evidence(), {}, broken)
     return Score(tried(replayed), refused, watch.unsaid)

@@ -10,7 +10,8 @@ from rich.table import Table
 
 from lab.bench.peers.judging import Score
 from lab.replay.compare.bootstrap import Interval, paired
-from ullage.replay.compare.table import Row, rows_of
+from lab.replay.compare.rows import JudgedRow, judged_row
+from ullage.replay.rows import rows_of
 
 __all__ = ["Line", "lines_of", "markdown_of", "table_of"]
 
@@ -49,7 +50,7 @@ class Line(Struct, frozen=True):
     over: int
     unsaid: int
     refused: int
-    row: Row | None
+    row: JudgedRow | None
     troubles: dict[str, int]
     to_ours: Interval | None
 
@@ -64,7 +65,7 @@ def lines_of(results: Results) -> list[Line]:
 
 def _line(name: str, window_tokens: int, scores: Sequence[Score], ours: Sequence[Score]) -> Line:
     done = [score.replayed for score in scores if score.replayed is not None]
-    rows = rows_of(("all", replayed) for replayed in done)
+    rows = rows_of((("all", replayed) for replayed in done), judged_row)
     refused = sum(score.refused for score in scores)
     return Line(
         name,
@@ -139,7 +140,7 @@ def _cells(line: Line) -> list[str]:
         f"{evidence.needed:,}",
         *(
             _percent(share)
-            for share in (evidence.er_line, evidence.recall_1, evidence.recall_3, evidence.lost)
+            for share in (evidence.visible, evidence.recall_1, evidence.recall_3, evidence.lost)
         ),
         _interval(line.to_ours),
         f"{row.fit_ms_median:.2f}",
@@ -147,7 +148,7 @@ def _cells(line: Line) -> list[str]:
     ]
 
 
-def _costs(row: Row) -> Iterator[str]:
+def _costs(row: JudgedRow) -> Iterator[str]:
     """What all calls cost under each profile, relative to the whole history; caches warm."""
     for charge in row.charges:
         if charge.clock == "warm" and charge.usd_share is not None:

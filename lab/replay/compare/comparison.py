@@ -21,12 +21,12 @@ from msgspec.structs import replace
 
 from lab.replay.compare.bootstrap import Interval, paired
 from lab.replay.compare.geometry import Point, area, front, hypervolume
+from lab.replay.compare.rows import JudgedRow
 from lab.replay.frame import BASE, ORACLE
 from lab.replay.many import Tried
 from lab.replay.service import cost_usd
 from ullage.replay.budgets import LEAST_PEAK, Room
-from ullage.replay.compare.spread import ratio
-from ullage.replay.compare.table import Row
+from ullage.replay.rows import ratio
 
 __all__ = ["Compared", "Comparison", "Curve", "compared"]
 
@@ -97,7 +97,9 @@ _Runs: TypeAlias = Mapping[tuple[str, str], Tried]
 _Value: TypeAlias = Callable[[Tried], float | None]
 
 
-def compared(found: Iterable[tuple[str, Tried]], rows: Sequence[Row], first: str) -> Comparison:
+def compared(
+    found: Iterable[tuple[str, Tried]], rows: Sequence[JudgedRow], first: str
+) -> Comparison:
     """Put the policies beside each other, over all runs.
 
     Args:

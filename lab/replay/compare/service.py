@@ -7,9 +7,9 @@ from collections.abc import Iterable
 from msgspec.structs import asdict
 from rich.table import Table
 
+from lab.replay.compare.spread import Spread, spread_of
 from lab.replay.service import Counts, Serviced, cost_usd
-from ullage.replay.compare.columns import percent, table_with
-from ullage.replay.compare.spread import Spread, spread_of
+from ullage.replay.tables import percent, table_with
 
 __all__ = ["SERVICE_NOTES", "Service", "service_of", "service_table"]
 

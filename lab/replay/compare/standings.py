@@ -8,16 +8,16 @@ from rich.table import Table
 
 from lab.replay.compare.bootstrap import Interval
 from lab.replay.compare.comparison import Comparison, Curve
+from lab.replay.compare.rows import JudgedRow
 from lab.replay.compare.service import Service
 from ullage.replay.budgets import Room, label_of
-from ullage.replay.compare.columns import percent, table_with
-from ullage.replay.compare.table import Row
+from ullage.replay.tables import percent, table_with
 
 __all__ = ["curves_table", "standings_table"]
 
 
 def standings_table(
-    rows: Sequence[Row], comparison: Comparison, services: Mapping[tuple[str, Room], Service]
+    rows: Sequence[JudgedRow], comparison: Comparison, services: Mapping[tuple[str, Room], Service]
 ) -> Table:
     """How the policies stand to each other in each room.
 

@@ -13,14 +13,23 @@ import msgspec
 
 from ullage.errors import ConfigError
 from ullage.stores import SqliteStore
+from ullage.wires import FORMATS
 
-__all__ = ["json_option", "open_kept", "print_json", "store_option", "store_options"]
+__all__ = [
+    "format_option",
+    "json_option",
+    "open_kept",
+    "print_json",
+    "store_option",
+    "store_options",
+]
 
 F = TypeVar("F", bound=Callable[..., Any])
 
 json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON.")
-
-
+format_option = click.option(
+    "--format", "wire", type=click.Choice(sorted(FORMATS)), help="The wire format."
+)
 store_option = click.option(
     "--store",
     envvar="ULLAGE_STORE",

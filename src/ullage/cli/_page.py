@@ -1,56 +1,48 @@
-"""Write the page of a replay or of a session. It holds the conversation, so it is private."""
+"""What replays and sessions are shown with: price profiles, and the page, which is private."""
 
 from __future__ import annotations
 
 import os
 import shlex
-from collections.abc import Iterable, Mapping, Sequence
-from datetime import UTC, datetime
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 
-from ullage import __version__
+import click
+
 from ullage.errors import ConfigError
-from ullage.replay.compare.floors import Floor
-from ullage.replay.compare.table import Row
-from ullage.replay.cost.prices import Profile
-from ullage.replay.report import Picture, page_of
+from ullage.replay.cost.prices import PROFILES, Profile, profile_at, profile_named
 
-__all__ = ["command_of", "save", "write_page"]
+__all__ = ["command_of", "page_option", "price_option", "profiles_of", "save"]
+
+_FIRST = "anthropic-5m"
+
+price_option = click.option(
+    "--cache",
+    "named",
+    multiple=True,
+    metavar="NAME|FILE",
+    help=f"A price profile: {', '.join(PROFILES)}, or a TOML file. Default: all of them.",
+)
+page_option = click.option(
+    "--html",
+    "page",
+    type=click.Path(dir_okay=False, path_type=Path),
+    help="Write a page to look at: every turn, every edit, what was visible when.",
+)
 
 
-def write_page(
-    path: Path,
-    rows: Sequence[Row],
-    profiles: Sequence[Profile],
-    floors: Sequence[Floor],
-    pictures: Sequence[Picture],
-    command: str,
-) -> None:
-    """Write the page of a replay.
+def profiles_of(named: tuple[str, ...]) -> tuple[Profile, ...]:
+    """The price profiles asked for; all that ship, ours of choice first, if none was.
 
     Raises:
-        ConfigError: the file cannot be written.
+        ConfigError: there is none of a name, or a file holds none.
     """
-    totals = {(row.room, row.policy): row for row in rows}
-    runs = max(row.runs for row in totals.values())
-    notes = []
-    if len(pictures) < runs:
-        notes.append(
-            f"{len(pictures):,} of {runs:,} runs are drawn turn by turn: those with the largest "
-            "requests that were replayed now and not taken over from a file (--draw)."
-        )
-    page = page_of(
-        "What would a policy have done?",
-        f"{_many(runs, 'recorded run')} replayed call by call, without any model. "
-        f"ullage {__version__}, {datetime.now(UTC):%d %B %Y}.",
-        pictures=pictures,
-        rows=rows,
-        profiles=profiles,
-        floors=floors,
-        command=command,
-        notes=notes,
+    if not named:
+        first = PROFILES[_FIRST]
+        return (first, *(profile for profile in PROFILES.values() if profile != first))
+    return tuple(
+        profile_at(Path(name)) if name.endswith(".toml") else profile_named(name) for name in named
     )
-    save(path, page)
 
 
 def command_of(name: str, paths: Iterable[Path], options: Mapping[str, object]) -> str:
@@ -63,7 +55,7 @@ def command_of(name: str, paths: Iterable[Path], options: Mapping[str, object]) 
 
 
 def save(path: Path, page: str) -> None:
-    """Write a page for its owner alone to read.
+    """Write a page for its owner alone to read: it holds the conversation.
 
     Raises:
         ConfigError: it cannot be written.
@@ -76,7 +68,3 @@ def save(path: Path, page: str) -> None:
         raise ConfigError(
             "--html", f"the page cannot be written ({why})", "Give another path."
         ) from None
-
-
-def _many(count: int, thing: str) -> str:
-    return f"{count:,} {thing}" if count == 1 else f"{count:,} {thing}s"

@@ -9,9 +9,8 @@ from typing import Any, BinaryIO
 import click
 import msgspec
 
-from ullage.cli._options import json_option, print_json
+from ullage.cli._options import format_option, json_option, print_json
 from ullage.errors import FormatError
-from ullage.wires import FORMATS
 from ullage.wires.judge import problems
 from ullage.wires.rules.checker import Problem
 
@@ -29,7 +28,7 @@ class _Unreadable(click.ClickException):
 
 @click.command("check")
 @click.argument("file", type=click.File("rb"))
-@click.option("--format", "wire", type=click.Choice(sorted(FORMATS)), help="The wire format.")
+@format_option
 @json_option
 def command(file: BinaryIO, wire: str | None, as_json: bool) -> None:
     """Print every rule of its provider that the request in FILE breaks (or -, standard input).

@@ -7,12 +7,11 @@ from typing import BinaryIO
 
 import click
 
-from ullage.cli._options import json_option, print_json, store_options
+from ullage.cli._options import format_option, json_option, print_json, store_options
 from ullage.errors import FormatError
 from ullage.presets import NAMES
 from ullage.session import Session
 from ullage.values.limits import Limits
-from ullage.wires import FORMATS
 
 __all__ = ["command"]
 
@@ -22,7 +21,7 @@ __all__ = ["command"]
 @click.option("--model", default="", help="The model, if the request does not name it.")
 @click.option("--policy", type=click.Choice(NAMES), default="default", show_default=True)
 @click.option("--window", type=int, help="The context window in tokens. Default: the model's.")
-@click.option("--format", "wire", type=click.Choice(sorted(FORMATS)), help="The wire format.")
+@format_option
 @click.option("--recall/--no-recall", default=None, help="Offer the recall tools. Default: auto.")
 @click.option("--repair", is_flag=True, help="Mend a history the provider would refuse.")
 @store_options

@@ -9,8 +9,7 @@ from rich.console import Console
 from rich.table import Table
 
 from ullage.cli._options import json_option, open_kept, print_json
-from ullage.cli._page import command_of, save
-from ullage.cli._prices import price_option, profiles_of
+from ullage.cli._page import command_of, page_option, price_option, profiles_of, save
 from ullage.errors import FormatError
 from ullage.presets import NAMES
 from ullage.replay.cost.prices import Profile
@@ -29,12 +28,7 @@ __all__ = ["command"]
 @click.option("--window", type=int, help="The window it ran in. Default: the model's.")
 @click.option("--policy", type=click.Choice(NAMES), help="Default: as the ledger names it.")
 @price_option
-@click.option(
-    "--html",
-    "page",
-    type=click.Path(dir_okay=False, path_type=Path),
-    help="Write a page to look at: every turn, every edit, what was visible when.",
-)
+@page_option
 @json_option
 def command(
     ledger: Path,

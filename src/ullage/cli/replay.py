@@ -4,37 +4,32 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Sequence
+from datetime import UTC, datetime
 from itertools import product
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import click
 from msgspec import Struct
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 
-from ullage.cli._judging import budget_option, floor_option, floors_of
+from ullage import __version__
 from ullage.cli._options import json_option, print_json
-from ullage.cli._page import command_of, write_page
-from ullage.cli._prices import price_option, profiles_of
+from ullage.cli._page import command_of, page_option, price_option, profiles_of, save
 from ullage.cli._runs import Choice, damage_lines
 from ullage.errors import FormatError
 from ullage.presets import NAMES
-from ullage.replay.budgets import label_of
-from ullage.replay.compare.beside import cost_table, evidence_table
-from ullage.replay.compare.charges import CHARGES_NOTES, charges_table
-from ullage.replay.compare.cheapest import cheapest_of
-from ullage.replay.compare.columns import WIDTH
-from ullage.replay.compare.floors import Floor
-from ullage.replay.compare.table import Row, kept_table, rows_of, sent_table
+from ullage.replay.budgets import MOST_SHARE, label_of
 from ullage.replay.cost.prices import Profile
 from ullage.replay.evidence.common import common_in
 from ullage.replay.many import SESSIONS, Engine, Job, Kept, Try, replay_all
 from ullage.replay.readers import Damage, FormatName, Run, size_of
-from ullage.replay.report import Picture
-from ullage.replay.report.album import Album, Drawn
+from ullage.replay.report import Album, Drawn, Picture, page_of
+from ullage.replay.rows import Row, row_of, rows_of
 from ullage.replay.run import Replayed
+from ullage.replay.tables import WIDTH, tables_of
 from ullage.wires import FORMATS
 
 __all__ = [
@@ -49,6 +44,7 @@ __all__ = [
     "write",
 ]
 
+R = TypeVar("R", bound=Row)
 _REMEDY = "Give trajectories, provider requests or session logs, or a lower --least."
 
 
@@ -62,7 +58,6 @@ class Asked(Struct, frozen=True, kw_only=True):
     least: int
     most: int | None
     named: tuple[str, ...]
-    limits: tuple[tuple[str, float], ...]
     wire: FormatName | None
     kept_at: Path | None
     jobs: int
@@ -88,7 +83,6 @@ class Asked(Struct, frozen=True, kw_only=True):
             "--format": self.wire,
             "--least": self.least,
             "--most": self.most,
-            "--floor": tuple(f"{name}={limit:g}" for name, limit in self.limits),
         }
 
 
@@ -99,17 +93,26 @@ class Found(Struct, frozen=True, kw_only=True):
         rows: the sums, those over all runs last.
         replays: each replay with the name of its file.
         profiles: the price profiles; the first is that of the columns.
-        floors: what a policy must keep before its cost is compared.
         pictures: the runs that a page draws.
         damage: what could not be read or replayed.
     """
 
-    rows: list[Row]
+    rows: Sequence[Row]
     replays: list[tuple[str, Replayed]]
     profiles: tuple[Profile, ...]
-    floors: tuple[Floor, ...]
     pictures: list[Picture]
     damage: list[Damage]
+
+
+def _share(value: str) -> float:
+    try:
+        share = float(value.removesuffix("%")) / 100 if value.endswith("%") else float(value)
+    except ValueError:
+        raise click.BadParameter(f"{value!r} is no share: write 20% or 0.2.") from None
+    if not 0 < share < MOST_SHARE:
+        why = f"0% and less than {MOST_SHARE:.0%}, or runs would fit as they are"
+        raise click.BadParameter(f"{value!r} must be more than {why}.")
+    return share
 
 
 @click.command("replay")
@@ -123,11 +126,17 @@ class Found(Struct, frozen=True, kw_only=True):
     metavar="NAME",
     help=f"A policy to try: {', '.join(NAMES)}. Default: ours.",
 )
-@budget_option
+@click.option(
+    "--budget",
+    "shares",
+    multiple=True,
+    metavar="SHARE",
+    callback=lambda _context, _option, values: tuple(map(_share, values)),
+    help="A budget to try, as a share of each run's largest request: 20%.",
+)
 @click.option("--least", default=0, help="Leave out runs of fewer messages.")
 @click.option("--most", type=int, help="Stop after so many runs of each path.")
 @price_option
-@floor_option
 @click.option(
     "--format",
     "wire",
@@ -147,12 +156,7 @@ class Found(Struct, frozen=True, kw_only=True):
     show_default=True,
     help="Processes to use.",
 )
-@click.option(
-    "--html",
-    "page",
-    type=click.Path(dir_okay=False, path_type=Path),
-    help="Write a page to look at: every turn, every edit, what was visible when.",
-)
+@page_option
 @click.option(
     "--draw",
     "drawn",
@@ -194,21 +198,20 @@ def replay_asked(
         is_wanted: which runs to take; None: all.
 
     Raises:
-        ConfigError: a floor or a price profile is unknown.
+        ConfigError: a price profile is unknown.
         FormatError: there is no run in the paths.
     """
     choice = Choice(paths=asked.paths, least=asked.least, most=asked.most, is_wanted=is_wanted)
-    profiles, floors = profiles_of(asked.named), floors_of(asked.limits)
+    profiles = profiles_of(asked.named)
     common = common_in(run for _, run, _ in choice.runs())
     draws = asked.page is not None
     job = Job(profiles, asked.wire, tuple(sorted(common)), draws=draws)
     album, damage = Album(asked.drawn), list[Damage]()
     found = _replayed(asked, choice, job, engine, album, damage)
     return Found(
-        rows=rows_of(found, each=asked.each, floors=floors),
+        rows=rows_of(found, row_of, each=asked.each),
         replays=found,
         profiles=profiles,
-        floors=floors,
         pictures=album.pictures(asked.tries) if draws else [],
         damage=damage,
     )
@@ -244,37 +247,45 @@ def write(path: Path, found: Found, typed: str) -> None:
     Raises:
         ConfigError: the file cannot be written.
     """
-    write_page(path, found.rows, found.profiles, found.floors, found.pictures, typed)
+    runs = max(row.runs for row in totals_of(found.rows))
+    notes = []
+    if len(found.pictures) < runs:
+        notes.append(
+            f"{len(found.pictures):,} of {runs:,} runs are drawn turn by turn: those with the "
+            "largest requests that were replayed now and not taken over from a file (--draw)."
+        )
+    page = page_of(
+        "What would a policy have done?",
+        f"{runs:,} recorded run{'s' * (runs != 1)} replayed call by call, without any model. "
+        f"ullage {__version__}, {datetime.now(UTC):%d %B %Y}.",
+        pictures=found.pictures,
+        rows=found.rows,
+        profiles=found.profiles,
+        command=typed,
+        notes=notes,
+    )
+    save(path, page)
 
 
 def json_of(found: Found) -> dict[str, object]:
     """What came out, for ``--json``."""
     return {
         "profiles": found.profiles,
-        "floors": found.floors,
         "rows": found.rows,
-        "cheapest": cheapest_of(found.rows),
         "skipped": found.damage,
     }
 
 
-def totals_of(found: Found) -> list[Row]:
+def totals_of(rows: Iterable[R]) -> list[R]:
     """The last row of each policy and room: that over all runs."""
-    return list({(row.room, row.policy): row for row in found.rows}.values())
+    return list({(row.room, row.policy): row for row in rows}.values())
 
 
 def show(found: Found) -> Console:
-    """Print what was sent and kept, the policies beside each other, and what they cost."""
+    """Print what was sent, what was kept, and what it cost."""
     console = Console(width=max(Console().width, WIDTH))  # a pipe counts as 80
-    totals = totals_of(found)
-    console.print(sent_table(found.rows, found.profiles[0].name))
-    console.print(kept_table(found.rows))
-    console.print(evidence_table(totals, found.floors))
-    console.print(cost_table(totals))
-    for row in totals:
-        title = f"{row.name} · {row.policy} · {label_of(row.room)}: what it costs, raw and shown"
-        console.print(charges_table(title, row.charges))
-    console.print(CHARGES_NOTES, style="dim", highlight=False)
+    for table in tables_of(found.rows, totals_of(found.rows), found.profiles[0].name):
+        console.print(table)
     return console
 
 

@@ -26,7 +26,7 @@ from ullage.history.window import Window
 from ullage.presets.three_layer import ThreeLayerSettings, output_shape, pruning
 from ullage.stages.prune import rough_won
 from ullage.stages.shapes import text_size
-from ullage.stages.truncate import Measure, Source
+from ullage.stages.truncate import Extent, Source
 from ullage.stores import MemoryStore, SpillStore
 from ullage.tokens.meter import Meter
 from ullage.values.edits import Cut, Replace, storable
@@ -104,18 +104,18 @@ def truncate_output(
     shown = output_shape(settings)(source, words)
     if shown is not None and place is not None:
         SpillStore(MemoryStore(), place).commit("", [Output(source.ref, output)], ())
-    measured = shown.measure if shown is not None else None
-    if measured is None or measured.notice is None:
-        measured = Measure(text_size(output), text_size(output))
+    extent = shown.extent if shown is not None else None
+    if extent is None or extent.notice is None:
+        extent = Extent(text_size(output), text_size(output))
     return TruncationResult(
         output=output if shown is None else shown.text,
-        was_truncated=measured.notice is not None,
-        original_lines=measured.whole.lines,
-        original_bytes=measured.whole.bytes,
-        truncated_lines=measured.kept.lines,
-        truncated_bytes=measured.kept.bytes,
+        was_truncated=extent.notice is not None,
+        original_lines=extent.whole.lines,
+        original_bytes=extent.whole.bytes,
+        truncated_lines=extent.kept.lines,
+        truncated_bytes=extent.kept.bytes,
         spill_path=None if shown is None else words.file_of(source.ref),
-        truncation_message=measured.notice,
+        truncation_message=extent.notice,
         ref=None if shown is None else source.ref,
     )
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 from bisect import bisect_left
 from typing import TypeAlias
 
-from ullage.replay.boundaries import boundaries
+from ullage.replay.calls import boundaries
 from ullage.replay.cost.prefix import head_of
 from ullage.replay.gates import Judge
 from ullage.replay.readers import Run

@@ -24,13 +24,12 @@ from msgspec.structs import replace
 from ullage import __version__
 from ullage.errors import FormatError
 from ullage.replay.budgets import Room, window_of
+from ullage.replay.calls import on_wire
 from ullage.replay.cost.prices import Profile
 from ullage.replay.gates import Judge
 from ullage.replay.readers import Damage, FormatName, Run
-from ullage.replay.report import packed
-from ullage.replay.report.album import Drawn
-from ullage.replay.rewire import on_wire
-from ullage.replay.run import Replayed, replay_run
+from ullage.replay.report import Drawn, packed
+from ullage.replay.run import Replayed, WatchOf, replay_run, watch_session
 from ullage.replay.tracer import Tracer
 
 __all__ = [
@@ -76,9 +75,9 @@ Replay: TypeAlias = Callable[[Run, int, Job, str], tuple[Replayed, Tracer | None
 
 
 def replay_session(
-    run: Run, window_tokens: int, job: Job, policy: str
+    run: Run, window_tokens: int, job: Job, policy: str, watch_of: WatchOf = watch_session
 ) -> tuple[Replayed, Tracer | None]:
-    """The run as a session under a preset would have kept it."""
+    """The run as a session under a preset would have kept it; its views watched by this."""
     tracer = Tracer(Judge().text) if job.draws else None
     found = replay_run(
         run,
@@ -86,6 +85,7 @@ def replay_session(
         profiles=job.profiles,
         policy=policy,
         common=frozenset(job.common),
+        watch_of=watch_of,
         on_view=tracer,
     )
     return found, tracer

@@ -9,19 +9,23 @@ from __future__ import annotations
 import base64
 import json
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from typing import Any
+from functools import lru_cache
+from typing import Any, Protocol
 
 from ullage.session import Session
-from ullage.values.notices import next_offset, pointers
-from ullage.values.toolset import CONTINUATION
+from ullage.values.notices import Pointer, next_offset, pointers
+from ullage.values.toolset import CONTINUATION, READ
 
 __all__ = [
+    "Library",
+    "SessionLibrary",
     "ask",
     "content_of",
     "follow",
     "leads_to",
     "reachable",
     "reachable_with",
+    "refs_in",
     "results",
     "texts_of",
     "visible",
@@ -182,3 +186,68 @@ def reachable_with(leads: Callable[[str], Iterable[str]], refs: Iterable[str]) -
             found[ref] = None
             queue += leads(ref)
     return list(found)
+
+
+class Library(Protocol):
+    """Opens refs as what is judged documents it."""
+
+    def whole(self, ref: str) -> str:
+        """Everything kept under a ref, page after page."""
+
+    def leads(self, ref: str) -> Sequence[str]:
+        """The refs that what is kept under a ref names, if it is an index of others."""
+
+    def named(self, text: str) -> Sequence[Pointer]:
+        """Every ref that a visible text names, in order."""
+
+
+class SessionLibrary:
+    """Opens refs by the session's own recall tools; nothing, if it offers none that does."""
+
+    def __init__(self, session: Session) -> None:
+        """Open refs of this session. Each is read once."""
+        self._session = session
+        self._wholes: dict[str, str] = {}
+
+    def whole(self, ref: str) -> str:
+        """See `Library.whole`."""
+        if ref not in self._wholes:
+            pages = follow(self._session, ref) if self._reads_on else self.open(Pointer(ref, 0))
+            self._wholes[ref] = pages
+        return self._wholes[ref]
+
+    def leads(self, ref: str) -> Sequence[str]:
+        """See `Library.leads`."""
+        return leads_to(self.whole(ref))
+
+    def named(self, text: str) -> Sequence[Pointer]:
+        """See `Library.named`."""
+        return refs_in(text)
+
+    def open(self, pointer: Pointer) -> str:
+        """What one call with a ref returns."""
+        words = self._session.window.words
+        if self._reads_on:
+            arguments = {"tool_call_id": pointer.ref, "offset": pointer.offset}
+            return ask(self._session, words.prefix + CONTINUATION, arguments)
+        if not words.recall or READ not in words.toolset.names:
+            return ""
+        return ask(self._session, words.prefix + READ, {"ref_id": pointer.ref})
+
+    @property
+    def _reads_on(self) -> bool:
+        words = self._session.window.words
+        return words.recall and CONTINUATION in words.toolset.names
+
+
+def refs_in(text: str) -> Sequence[Pointer]:
+    """Every ref that a text names in ullage's own words."""
+    return _pointers(text) if any(name in text for name in _MAY_NAME) else ()
+
+
+_MAY_NAME = ("ref", "get_continuation(", ".txt")
+
+
+@lru_cache(maxsize=4096)
+def _pointers(text: str) -> tuple[Pointer, ...]:
+    return tuple(pointers(text))

@@ -18,25 +18,27 @@ from ullage.errors import OverLimitError
 from ullage.history import canon
 from ullage.history.window import Window
 from ullage.presets import preset
-from ullage.replay.boundaries import answer_of, boundaries
 from ullage.replay.budgets import Room
+from ullage.replay.calls import answer_of, boundaries, request_of, session_for
 from ullage.replay.cost.money import Bill, CostMeter, Priced, clocks_of
 from ullage.replay.cost.prefix import head_of
 from ullage.replay.cost.prices import Profile
-from ullage.replay.evidence.refs import SessionLibrary
-from ullage.replay.evidence.score import Evidence, watch_over
+from ullage.replay.evidence.score import Evidence, Watch, watch_over
 from ullage.replay.gates import GATES, Gates, Judge
 from ullage.replay.readers import Run
-from ullage.replay.sessions import model_of, session_for
+from ullage.replay.reading import SessionLibrary
+from ullage.session import Session
 from ullage.values.toolset import Toolset
 from ullage.values.usage import Usage
 from ullage.wires import FORMATS
 
-__all__ = ["OnView", "Replayed", "Sums", "replay_run"]
+__all__ = ["OnView", "Replayed", "Sums", "WatchOf", "replay_run", "watch_session"]
 
 _COLD_CHECKS = 4
 
 OnView: TypeAlias = Callable[[Window, Priced], None]
+WatchOf: TypeAlias = Callable[[Run, Sequence[int], Session, Set[str]], Watch]
+"""Makes what watches a run: the run, the lengths of its calls, its session, the stop list."""
 
 
 class Replayed(Struct, frozen=True, kw_only=True):
@@ -54,9 +56,7 @@ class Replayed(Struct, frozen=True, kw_only=True):
         raw_tokens: all requests without ullage, summed.
         peak_tokens: the largest view.
         tokens: all views, summed.
-        output_tokens: all recorded answers.
         breaks: views that rewrote something already sent.
-        rewritten_tokens: what they rewrote.
         rewritten_share: for each of them the share of the view before that it rewrote, summed.
         bills: what it costs, under each price profile and clock; the first is of the profile
             that was asked for first, with no gap too long for its cache.
@@ -78,9 +78,7 @@ class Replayed(Struct, frozen=True, kw_only=True):
     raw_tokens: int
     peak_tokens: int
     tokens: int
-    output_tokens: int
     breaks: int
-    rewritten_tokens: int
     rewritten_share: float
     bills: list[Bill]
     events: dict[str, int]
@@ -97,6 +95,11 @@ class Replayed(Struct, frozen=True, kw_only=True):
         return self.window_tokens if self.share is None else self.share
 
 
+def watch_session(run: Run, lengths: Sequence[int], session: Session, common: Set[str]) -> Watch:
+    """Watch a session's views of a run; refs are opened by its own recall tools."""
+    return watch_over(run, lengths, SessionLibrary(session), common)
+
+
 def replay_run(
     run: Run,
     window_tokens: int,
@@ -104,6 +107,7 @@ def replay_run(
     profiles: Sequence[Profile],
     policy: str = "default",
     common: Set[str] = frozenset(),
+    watch_of: WatchOf = watch_session,
     on_view: OnView | None = None,
 ) -> Replayed:
     """Replay one run in one window.
@@ -114,88 +118,107 @@ def replay_run(
         profiles: whose caches and prices to reckon with.
         policy: name of the policy.
         common: values that are no evidence (`ullage.replay.evidence.common`).
-        on_view: told of the window after every fit, and of what its request came to.
+        watch_of: makes what watches the views.
+        on_view: called with the window after every fit, and what its request came to.
     """
     wire, chosen = FORMATS[run.format], preset(policy)
     new_session = session_for(run, chosen, window_tokens)
-    session, judge, head = new_session(), Judge(), head_of(run.request)
-    added = _tools_of(chosen.toolset) if chosen.toolset.offered else ""
-    gates = Gates(session, judge, judge.text(head) + judge.text(added))
-    lengths = boundaries(run)
-    clocks = clocks_of(run.id, lengths, run.stamps)
-    tally = Sums(judge, CostMeter(profiles, (head, head + added), clocks, judge.text))
-    watch = watch_over(run, lengths, SessionLibrary(session), common)
-    cold = set(lengths[:: max(len(lengths) // _COLD_CHECKS, 1)])
-    for number, length in enumerate(lengths):
+    session = new_session()
+    sums = Sums(run, profiles, _tools_of(chosen.toolset))
+    gates = Gates(session, sums.judge, sums.head_tokens)
+    watch = watch_of(run, sums.lengths, session, common)
+    cold = set(sums.lengths[:: max(len(sums.lengths) // _COLD_CHECKS, 1)])
+    for number, length in enumerate(sums.lengths):
         history = run.messages[:length]
-        request = {**run.request, "model": model_of(run), wire.key: history}
+        request = request_of(run, history)
         started = time.perf_counter()
         try:
             view = wire.history(session.fit(request))
         except OverLimitError:
-            tally.over_limit += 1
+            sums.over_limit += 1
             watch.missed(number)
             continue
-        tally.fit_ms.append((time.perf_counter() - started) * 1e3)
+        sums.fit_ms.append((time.perf_counter() - started) * 1e3)
         gates.check(history, view)
         watch.see(number, length, view)
         if length in cold:
             gates.same(wire.history(new_session(state=session.state).fit(request)), view)
-        shown_tokens = tally.add(number, history, view, answer_of(run, length))
-        if on_view is not None and tally.meter.newest is not None:
-            on_view(session.window, tally.meter.newest)
-        session.observe(Usage(fresh_tokens=gates.head_tokens + shown_tokens))
-    return tally.result(
-        run=run.id,
-        policy=policy,
-        window_tokens=window_tokens,
-        calls=len(lengths),
-        events=dict(Counter(event.kind for event in session.events)),
-        broken={gate: gates.broken[gate] for gate in GATES if gates.broken[gate]},
-        evidence=watch.evidence(),
-    )
+        shown_tokens = sums.add(number, view)
+        if on_view is not None and sums.meter.newest is not None:
+            on_view(session.window, sums.meter.newest)
+        session.observe(Usage(fresh_tokens=sums.head_tokens + shown_tokens))
+    events = Counter[str](event.kind for event in session.events)
+    broken = {gate: gates.broken[gate] for gate in GATES if gates.broken[gate]}
+    return sums.result(policy, window_tokens, watch.evidence(), dict(events), broken)
 
 
 class Sums:
-    """Sums up the requests of one run, as they were recorded and as they were shown."""
+    """Sums up the requests of one run, as they were recorded and as they were shown.
 
-    def __init__(self, judge: Judge, meter: CostMeter) -> None:
-        self.judge, self.meter = judge, meter
-        self.raw_sizes: list[int] = []
-        self.sizes: list[int] = []
-        self.output_tokens = 0
-        self.fit_ms: list[float] = []
-        self.over_limit = 0
+    Args:
+        run: the recording.
+        profiles: whose caches and prices to reckon with.
+        added: head text that the views have and the recorded requests have not.
 
-    def add(
-        self, number: int, history: Sequence[Any], view: Sequence[Any], answer: Sequence[Any]
-    ) -> int:
-        """Take in one call and its answer; the judge's tokens of the view's messages."""
-        output_tokens = self.judge.tokens(answer)
-        self.output_tokens += output_tokens
-        self.meter.take(number, history, view, output_tokens)
-        self.raw_sizes.append(self.judge.tokens(history))
-        self.sizes.append(self.judge.tokens(view))
-        return self.sizes[-1]
+    Attributes:
+        lengths: how many messages stood before each call.
+        head_tokens: the head of the views.
+        over_limit: calls whose view is too large, or that have none.
+        fit_ms: how long each view took.
+    """
 
-    def result(self, **told: Any) -> Replayed:
-        """What the whole run showed, with what the caller tells of it."""
+    def __init__(self, run: Run, profiles: Sequence[Profile], added: str = "") -> None:
+        self.judge, self.lengths = Judge(), boundaries(run)
+        head = head_of(run.request)
+        clocks = clocks_of(run.id, self.lengths, run.stamps)
+        self.meter = CostMeter(profiles, (head, head + added), clocks, self.judge.text)
+        self.head_tokens = self.judge.text(head) + self.judge.text(added)
+        self.over_limit, self.fit_ms = 0, list[float]()
+        self._run = run
+        self._raw: list[int] = []
+        self._shown: list[int] = []
+
+    def add(self, number: int, view: Sequence[Any]) -> int:
+        """Take in the view of a call; the judge's tokens of its messages."""
+        length = self.lengths[number]
+        history = self._run.messages[:length]
+        answer_tokens = self.judge.tokens(answer_of(self._run, length))
+        self.meter.take(number, history, view, answer_tokens)
+        self._raw.append(self.judge.tokens(history))
+        self._shown.append(self.judge.tokens(view))
+        return self._shown[-1]
+
+    def result(
+        self,
+        policy: str,
+        window_tokens: int,
+        evidence: Evidence,
+        events: dict[str, int],
+        broken: dict[str, int],
+    ) -> Replayed:
+        """What the whole run showed."""
         shown = self.meter.shown
         return Replayed(
-            **told,
-            raw_peak_tokens=max(self.raw_sizes, default=0),
-            raw_tokens=sum(self.raw_sizes),
-            peak_tokens=max(self.sizes, default=0),
-            tokens=sum(self.sizes),
-            output_tokens=self.output_tokens,
+            run=self._run.id,
+            policy=policy,
+            window_tokens=window_tokens,
+            calls=len(self.lengths),
+            raw_peak_tokens=max(self._raw, default=0),
+            raw_tokens=sum(self._raw),
+            peak_tokens=max(self._shown, default=0),
+            tokens=sum(self._shown),
             breaks=shown.breaks,
-            rewritten_tokens=shown.rewritten_tokens,
             rewritten_share=shown.rewritten_share,
             bills=self.meter.bills(),
+            events=events,
+            broken=broken,
             over_limit=self.over_limit,
             fit_ms=sorted(self.fit_ms),
+            evidence=evidence,
         )
 
 
 def _tools_of(toolset: Toolset) -> str:
-    return canon.canonical_json([[tool.description, tool.parameters] for tool in toolset.tools])
+    """Head text of the recall tools that are offered."""
+    tools = [[tool.description, tool.parameters] for tool in toolset.tools]
+    return canon.canonical_json(tools) if toolset.offered else ""

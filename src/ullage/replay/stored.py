@@ -19,13 +19,12 @@ from msgspec.structs import replace
 from ullage.errors import ConfigError, OverLimitError
 from ullage.history.ledger import Ledger, Opened
 from ullage.presets import NAMES, preset
-from ullage.replay.boundaries import answer_of, boundaries
+from ullage.replay.calls import answer_of, boundaries, model_of, request_of
 from ullage.replay.cost.money import Bill, CostMeter, clocks_of
 from ullage.replay.cost.prefix import head_of
 from ullage.replay.cost.prices import Profile
 from ullage.replay.gates import Judge
 from ullage.replay.readers import Run
-from ullage.replay.sessions import model_of
 from ullage.replay.trace import Story, Trace
 from ullage.replay.tracer import Tracer
 from ullage.session import Session
@@ -96,7 +95,7 @@ def from_store(
     for number, length in enumerate(lengths):
         history = run.messages[:length]
         try:
-            fitted = session.fit({**run.request, "model": model, wire.key: history})
+            fitted = session.fit(request_of(run, history))
         except OverLimitError:
             unfit += 1
             continue
@@ -120,7 +119,7 @@ def _kept(run: Run, store: Store, model: str, tenant: str) -> tuple[Ledger, Open
     roomy = Limits(window_tokens=1_000_000_000)
     first = _quiet(preset("default"))
     session = Session(model, policy=first, limits=roomy, format=run.format, tenant=tenant)
-    session.fit({**run.request, "model": model, FORMATS[run.format].key: run.messages})
+    session.fit(request_of(run, run.messages))
     chain = session.window.transcript.chain
     ledger = Ledger().with_records(store.find(tenant, chain))
     found = [opened for key in chain for opened in ledger.at(key).opened]

@@ -5,6 +5,7 @@ from msgspec.structs import replace
 
 from lab.bench import controls
 from lab.replay.many import tried
+from lab.replay.watch import watch_pages
 from tests.replay.evidence.conversation import errand
 from ullage.replay.cost.prices import PROFILES
 from ullage.replay.many import Job
@@ -51,5 +52,5 @@ def _with_a_perfect_cheat(replays):
 
 
 def _all_of(run, share):
-    done = replay_run(run, 200_000, profiles=JOB.profiles)
+    done = replay_run(run, 200_000, profiles=JOB.profiles, watch_of=watch_pages)
     return tried(replace(done, policy="everything", share=share))

@@ -42,7 +42,7 @@ def test_a_peer_that_sends_everything_scores_as_everything_does(lines):
     assert (toys.runs, toys.views, toys.over) == (ours.runs, ours.views, ours.over)
     assert toys.row.tokens == toys.row.raw_tokens == ours.row.tokens
     assert toys.row.evidence == ours.row.evidence
-    assert toys.row.evidence.er_line == 1.0
+    assert toys.row.evidence.visible == 1.0
     assert toys.row.charges[0].usd_share == 1.0
     assert ours.over > 0, "the run has to be larger than the window"
 
@@ -57,7 +57,7 @@ def test_calls_parted_from_their_results_and_users_left_out_are_told(lines):
 
 def test_what_a_peers_own_tool_returns_counts_as_recoverable_and_only_that(lines):
     evidence = lines["toy shelved"].row.evidence
-    assert evidence.er_line == 0.0
+    assert evidence.visible == 0.0
     assert evidence.lost == 0.0, "every name opens the whole result"
     assert 0 < evidence.recall_any < 1.0, "a page holds only the beginning of it"
 

@@ -8,9 +8,10 @@ from lab.replay.adversaries import ADVERSARIES
 from lab.replay.frame import FRAMES, MASKED, frame
 from lab.replay.framed import FRAME_NAMES, replay_frame
 from lab.replay.past import Memo, Past
+from lab.replay.watch import watch_pages
 from tests import histories
 from tests.replay.evidence.conversation import call, errand, run_of, told, user
-from ullage.replay.boundaries import boundaries
+from ullage.replay.calls import boundaries
 from ullage.replay.cost.prices import PROFILES
 from ullage.replay.gates import Judge
 from ullage.replay.readers import Run
@@ -30,9 +31,11 @@ def views(run, policy, budget):
 
 
 def far(policy, window=WINDOW, runs=SEEDS):
-    replay, profiles = replay_frame if policy in FRAME_NAMES else replay_run, [PROFILES["none"]]
+    asked = {"profiles": [PROFILES["none"]], "policy": policy}
     shares = [
-        replay(errand(seed), window, profiles=profiles, policy=policy).evidence.far.er_line
+        replay_frame(errand(seed), window, **asked).evidence.far.er_line
+        if policy in FRAME_NAMES
+        else replay_run(errand(seed), window, watch_of=watch_pages, **asked).evidence.far.er_line
         for seed in runs
     ]
     return sum(shares) / len(shares)

@@ -12,9 +12,9 @@ from lab.replay.service import cost_usd, serve
 from lab.replay.subjects import FrameSubject, SessionSubject
 from tests.replay.evidence.conversation import call, errand, run_of, told, user
 from ullage.presets import preset
+from ullage.replay.calls import model_of, session_for
 from ullage.replay.cost.prices import PROFILES
 from ullage.replay.gates import Judge
-from ullage.replay.sessions import model_of, session_for
 from ullage.values.messages import ToolCall
 from ullage.wires import FORMATS
 

@@ -3,11 +3,10 @@
 import json
 import random
 
-from ullage.replay.boundaries import boundaries
+from lab.replay.story import Story
+from ullage.replay.calls import boundaries, on_wire
 from ullage.replay.evidence.demands import Head, demands_of
-from ullage.replay.evidence.story import Story
 from ullage.replay.readers import Run
-from ullage.replay.rewire import on_wire
 from ullage.wires import FORMATS
 
 WIRE = FORMATS["openai-chat"]

@@ -3,7 +3,7 @@
 import pytest
 
 from tests.replay.evidence.conversation import call, first_uses, run_of, told, user
-from ullage.replay.boundaries import boundaries
+from ullage.replay.calls import boundaries
 from ullage.replay.evidence.demands import bucket_of
 
 TASK = user("Why does the build fail?")

@@ -26,7 +26,7 @@ from ullage.replay.cost.cache import Cache, Call, input_units, sum_usd, usd
 from ullage.replay.cost.prefix import CountText, Prefix, Sent, Wire
 from ullage.replay.cost.prices import Profile
 
-__all__ = ["Bill", "Clock", "CostMeter", "Priced", "Side", "break_even", "clocks_of"]
+__all__ = ["Bill", "Clock", "CostMeter", "Priced", "Side", "clocks_of"]
 
 Clock: TypeAlias = Literal["warm", "lossy", "recorded"]
 
@@ -87,16 +87,6 @@ class Bill(Struct, frozen=True, kw_only=True):
     clock: Clock
     raw: Side
     shown: Side
-
-
-def break_even(raw: Side, shown: Side) -> float | None:
-    """Break-even step inflation σ*: how many more steps eat up the saving (`metrics` M3).
-
-    Below 0 there is no saving; None where a price is not known.
-    """
-    if raw.cost_usd is None or not shown.cost_usd:
-        return None
-    return raw.cost_usd / shown.cost_usd - 1
 
 
 class CostMeter:

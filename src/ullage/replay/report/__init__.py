@@ -19,11 +19,12 @@ from typing import Any
 import msgspec
 from msgspec import Struct
 
-from ullage.replay.compare.floors import Floor
+from ullage.replay.budgets import Room
 from ullage.replay.cost.prices import Profile
+from ullage.replay.run import Replayed
 from ullage.replay.trace import KINDS, Story, Trace
 
-__all__ = ["Picture", "packed", "page_of"]
+__all__ = ["Album", "Drawn", "Picture", "packed", "page_of"]
 
 _HERE = Path(__file__).parent
 _SCRIPT = 'type="text/plain"'
@@ -47,6 +48,65 @@ class Picture(Struct, frozen=True, kw_only=True):
     traces: list[bytes]
 
 
+class Drawn(Struct, frozen=True, kw_only=True):
+    """A replay and its turns.
+
+    Attributes:
+        replayed: what came out.
+        line: the line of the file its run begins at.
+        story: the run's `Story`, packed.
+        trace: the `Trace` of it, packed.
+    """
+
+    replayed: Replayed
+    line: int
+    story: bytes
+    trace: bytes
+
+
+class _Page(Struct):
+    peak: int
+    calls: int
+    story: bytes
+    traces: dict[tuple[str, Room], bytes]
+
+
+class Album:
+    """Keeps the pictures of the runs with the largest raw requests, and lets go of the others.
+
+    Args:
+        most: how many runs.
+    """
+
+    def __init__(self, most: int) -> None:
+        self._most = most
+        self._pages: dict[tuple[str, int], _Page] = {}
+
+    def add(self, drawn: Drawn) -> None:
+        """Take in a run under one policy and in one room, if it is among the largest so far."""
+        replayed, key = drawn.replayed, (drawn.replayed.run, drawn.line)
+        if key not in self._pages:
+            peak, calls = replayed.raw_peak_tokens, replayed.calls
+            self._pages[key] = _Page(peak, calls, drawn.story, {})
+        self._pages[key].traces[replayed.policy, replayed.room] = drawn.trace
+        if len(self._pages) > self._most:
+            del self._pages[min(self._pages, key=lambda key: self._pages[key].peak)]
+
+    def pictures(self, tries: Sequence[tuple[str, Room]]) -> list[Picture]:
+        """The runs kept, largest first, each with its policies and rooms in this order."""
+        pages = sorted(self._pages.items(), key=lambda item: -item[1].peak)
+        return [
+            Picture(
+                name=name,
+                calls=page.calls,
+                peak=page.peak,
+                story=page.story,
+                traces=[page.traces[each] for each in tries if each in page.traces],
+            )
+            for (name, _), page in pages
+        ]
+
+
 def packed(value: Story | Trace) -> bytes:
     """A part of a picture as deflated JSON."""
     return zlib.compress(msgspec.json.encode(value), 9)
@@ -59,7 +119,6 @@ def page_of(
     pictures: Sequence[Picture],
     rows: Sequence[Any] = (),
     profiles: Sequence[Profile] = (),
-    floors: Sequence[Floor] = (),
     command: str = "",
     notes: Sequence[str] = (),
 ) -> str:
@@ -71,7 +130,6 @@ def page_of(
         pictures: the runs to be drawn turn by turn.
         rows: the table, a row for each group of runs, policy and window.
         profiles: the price profiles; the turns are priced under the first.
-        floors: what a policy must keep before its cost is compared.
         command: what prints the same figures again.
         notes: what was left out of the page.
     """
@@ -83,7 +141,6 @@ def page_of(
         "notes": notes,
         "kinds": KINDS,
         "profiles": profiles,
-        "floors": floors,
         "rows": rows,
         "runs": runs,
     }

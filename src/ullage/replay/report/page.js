@@ -37,7 +37,6 @@ const short = (value) =>
   value >= 1e6 ? `${(value / 1e6).toFixed(1)}M` : value >= 1e4 ? `${Math.round(value / 1e3)}k`
     : value >= 1e3 ? `${(value / 1e3).toFixed(1)}k` : `${Math.round(value)}`;
 const percent = (share) => (share == null ? "unknown" : `${Math.round(share * 100)}%`);
-const signed = (share) => `${share < 0 ? "−" : "+"}${Math.round(Math.abs(share) * 100)}%`;
 const plural = (many, word) => `${count(many)} ${word}${many === 1 ? "" : "s"}`;
 const sum = (values) => values.reduce((total, value) => total + value, 0);
 
@@ -88,31 +87,20 @@ function meter(share, kind) {
   return make("span", { class: "meter" }, bar);
 }
 
-// The cheapest of those that pass the floors, where there is anything to compare: never one below.
-function cheapest(rows) {
-  const cost = (row) => chargeOf(row)?.usd_share;
-  return rows.filter((row) => {
-    const others = rows.filter((other) => other !== row && room(other) === room(row));
-    const rivals = others.filter((other) => other.passes && cost(other) != null);
-    return row.passes && cost(row) != null && others.length && rivals.every((other) => cost(row) <= cost(other));
-  });
+function costCell(charge) {
+  return make("td", { class: "wide" },
+    meter(charge?.usd_share, "answer"), percent(charge?.usd_share),
+    make("small", {}, `${dollars(charge?.shown.cost_usd)} of ${dollars(charge?.raw.cost_usd)}`));
 }
 
-function costCell(row, charge, isBest) {
-  const below = row.below.length > 0;
-  const text = percent(charge?.usd_share);
-  return make("td", { class: below ? "wide below" : isBest ? "wide best" : "wide" },
-    meter(charge?.usd_share, below ? "head" : "answer"), below ? `(${text})` : isBest ? `★ ${text}` : text,
-    make("small", {}, `${dollars(charge?.shown.cost_usd)} of ${dollars(charge?.raw.cost_usd)}`),
-    ...(below ? [make("small", { class: "floors" }, `below: ${row.below.join(", ")}`)] : []));
+// What was needed and not in view: how much could be recalled, and how much was lost.
+function neededCell({ visible, lost }) {
+  if (visible == null) return make("td", {}, "nothing needed");
+  return make("td", {}, percent(visible),
+    make("small", {}, `${percent(1 - visible - lost)} recallable, ${percent(lost)} lost`));
 }
 
-function shareCell(spread) {
-  if (!spread?.runs) return make("td", {}, "–");
-  return make("td", {}, percent(spread.mean), make("small", {}, `${percent(spread.median)} / ${percent(spread.worst_tenth)}`));
-}
-
-function cells(row, isBest) {
+function cells(row) {
   const charge = chargeOf(row);
   const broken = Object.entries(row.broken).map(([gate, times]) => `${gate} ${times}`);
   if (row.over_limit) broken.push(`${row.over_limit} over limit`);
@@ -120,11 +108,8 @@ function cells(row, isBest) {
   return [
     make("th", { scope: "row" }, row.policy),
     make("td", {}, room(row)),
-    shareCell(row.evidence.far),
-    shareCell(row.evidence.anchors),
-    costCell(row, charge, isBest),
-    make("td", {}, percent(charge?.usd_share_median), make("small", {}, `/ ${percent(charge?.usd_share_worst_tenth)}`)),
-    make("td", {}, charge?.inflation == null ? "unknown" : signed(charge.inflation)),
+    neededCell(row.evidence),
+    costCell(charge),
     cached,
     make("td", {}, `${short(row.peak_tokens)} / ${short(row.mean_tokens)}`,
       make("small", {}, `of ${short(row.raw_peak_tokens)}`)),
@@ -139,8 +124,8 @@ function share(side) {
   return whole ? side.cached_tokens / whole : 0;
 }
 
-const COLUMNS = [["policy"], ["budget"], ["needed, in view"], ["edits, in view"], ["cost", "wide"],
-  ["median / worst tenth"], ["break-even steps"], ["from cache", "wide"], ["peak / mean"], ["breaks in 100"], ["gates"]];
+const COLUMNS = [["policy"], ["budget"], ["needed, in view"], ["cost", "wide"], ["from cache", "wide"],
+  ["peak / mean"], ["breaks in 100"], ["gates"]];
 
 function showPolicies() {
   const rows = page.rows.filter((row) => row.name === $("group").value);
@@ -152,13 +137,8 @@ function showPolicies() {
       `as of ${profile.as_of}. Cost is relative to the same calls without ullage, answers included.`;
   }
   const head = make("tr", {}, ...COLUMNS.map(([name, wide]) => make("th", { scope: "col", class: wide ?? "" }, name)));
-  const best = cheapest(rows);
-  const body = rows.map((row) => make("tr", {}, ...cells(row, best.includes(row))));
+  const body = rows.map((row) => make("tr", {}, ...cells(row)));
   $("table").replaceChildren(make("thead", {}, head), make("tbody", {}, ...body));
-  const floors = page.floors.map((floor) => `${floor.name} ${floor.is_most ? "≤" : "≥"} ${floor.limit}`);
-  $("floors-note").textContent = "Cost is compared only between policies that reach every floor: "
-    + `${floors.join(", ")}. In brackets is the cost of what does not. Beside a share of evidence `
-    + "stand the median run and the worst tenth.";
   showEvidence(rows);
 }
 
@@ -178,16 +158,16 @@ function policies() {
 function showEvidence(rows) {
   const known = rows.filter((row) => Object.keys(row.evidence?.first ?? {}).length);
   $("evidence").hidden = !known.length;
-  $("evidence-legend").replaceChildren(item(box("good"), "in view"), item(box("answer"), "one call away"),
-    item(box("head"), "by more than one call"), item(box("bad"), "lost"));
+  $("evidence-legend").replaceChildren(item(box("good"), "in view"), item(box("answer"), "to be recalled"),
+    item(box("bad"), "lost"));
   $("evidence-bars").replaceChildren(...known.map((row) => {
     const list = make("dl");
     for (const [age, seen] of Object.entries(row.evidence.first)) {
-      const hard = seen.demanded - seen.visible - seen.recoverable_1 - seen.lost;
-      const parts = [[seen.visible, "good"], [seen.recoverable_1, "answer"], [hard, "head"], [seen.lost, "bad"]];
+      const recallable = seen.demanded - seen.visible - seen.lost;
+      const parts = [[seen.visible, "good"], [recallable, "answer"], [seen.lost, "bad"]];
       const bar = draw("svg", { viewBox: "0 0 100 12", preserveAspectRatio: "none", role: "img",
         "aria-label": `${age} calls ago, of ${count(seen.demanded)}: ${count(seen.visible)} visible, ` +
-          `${count(seen.recoverable_1)} one call away, ${count(hard)} by more than one, ${count(seen.lost)} lost` });
+          `${count(recallable)} to be recalled, ${count(seen.lost)} lost` });
       let at = 0;
       for (const [value, kind] of parts) {
         const width = (100 * value) / (seen.demanded || 1);

@@ -1,16 +1,19 @@
 """Policies beside each other on the same runs."""
 
+from functools import partial
+
 import pytest
 from msgspec.structs import replace
 
 from lab.replay.compare.comparison import compared
+from lab.replay.compare.floors import FLOORS
+from lab.replay.compare.rows import judged_row
 from lab.replay.compare.standings import curves_table, standings_table
 from lab.replay.many import SERVED, TRIED
 from tests.replay.evidence.conversation import errand
-from ullage.replay.compare.floors import FLOORS
-from ullage.replay.compare.table import rows_of
 from ullage.replay.cost.prices import PROFILES
 from ullage.replay.many import Job, Kept, replay_all
+from ullage.replay.rows import rows_of
 
 POLICIES = ("recency", "belady", "last_call", "default")
 FREE = [replace(floor, limit=100.0 if floor.is_most else 0.0) for floor in FLOORS]
@@ -31,7 +34,7 @@ def found():
 
 
 def points_of(found, first="recency", floors=FREE):
-    comparison = compared(found, rows_of(found, floors=floors), first)
+    comparison = compared(found, rows_of(found, partial(judged_row, floors=floors)), first)
     return {(point.policy, point.room): point for point in comparison.points}, comparison
 
 
@@ -104,7 +107,7 @@ def test_full_service_is_compared_where_it_was_asked_for(found):
 
 
 def test_the_standings_tell_the_scale_and_the_curves_every_policy(found):
-    rows = rows_of(found)
+    rows = rows_of(found, judged_row)
     comparison = compared(found, rows, "recency")
     cells = {str(c.header): [*c.cells] for c in standings_table(rows, comparison, {}).columns}
     shown = zip(*(cells[name] for name in ("policy", "budget", "skill")), strict=True)

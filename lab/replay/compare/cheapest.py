@@ -1,4 +1,4 @@
-"""Which policy costs least, of those that reach every floor (`ullage.replay.compare.floors`)."""
+"""Which policy costs least, of those that reach every floor (`lab.replay.compare.floors`)."""
 
 from __future__ import annotations
 
@@ -6,8 +6,8 @@ from collections.abc import Iterable, Sequence
 
 from msgspec import Struct
 
+from lab.replay.compare.rows import JudgedRow
 from ullage.replay.budgets import Room
-from ullage.replay.compare.table import Row
 from ullage.replay.cost.money import Clock
 
 __all__ = ["Cheapest", "cheapest_of"]
@@ -33,9 +33,9 @@ class Cheapest(Struct, frozen=True, kw_only=True):
     passing: int
 
 
-def cheapest_of(rows: Iterable[Row]) -> list[Cheapest]:
+def cheapest_of(rows: Iterable[JudgedRow]) -> list[Cheapest]:
     """For each group and room with several policies, and each profile, the cheapest that passes."""
-    groups: dict[tuple[str, Room], list[Row]] = {}
+    groups: dict[tuple[str, Room], list[JudgedRow]] = {}
     for row in rows:
         groups.setdefault((row.name, row.room), []).append(row)
     return [
@@ -46,7 +46,7 @@ def cheapest_of(rows: Iterable[Row]) -> list[Cheapest]:
     ]
 
 
-def _cheapest(name: str, room: Room, at: int, group: Sequence[Row]) -> Cheapest:
+def _cheapest(name: str, room: Room, at: int, group: Sequence[JudgedRow]) -> Cheapest:
     passing = [row for row in group if row.passes]
     costs = [(row.charges[at].usd_share, row.policy) for row in passing]
     known = [(cost, policy) for cost, policy in costs if cost is not None]

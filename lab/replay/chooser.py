@@ -16,92 +16,39 @@ from typing import Protocol
 from msgspec import Struct
 
 from ullage.replay.evidence.story import Piece, Story
-from ullage.replay.evidence.texts import Atom, holds, plain, quotes, words
-from ullage.replay.reading import ask, follow, leads_to
+from ullage.replay.evidence.texts import Atom, plain
+from ullage.replay.reading import Library, SessionLibrary, refs_in
 from ullage.session import Session
 from ullage.values.messages import Text
-from ullage.values.notices import Pointer, pointers
-from ullage.values.toolset import CONTINUATION, READ
+from ullage.values.notices import Pointer
 
-__all__ = [
-    "Library",
-    "SessionLibrary",
-    "Shelf",
-    "Stub",
-    "holds_in",
-    "named_by_us",
-    "question",
-    "stubs_in",
-]
+__all__ = ["PagedLibrary", "SessionPages", "Shelf", "Stub", "question", "stubs_in"]
 
 _TERM = re.compile(r"[^\W\d_]+|\d+")
 _NEAR_CHARS = 300
 _K1, _B = 1.5, 0.75
-_MAY_NAME = ("ref", "get_continuation(", ".txt")
 
 
-class Library(Protocol):
-    """Opens refs as what is judged documents it."""
+class PagedLibrary(Library, Protocol):
+    """Opens refs as what is judged documents it, a page a call."""
 
     def page(self, pointer: Pointer) -> str:
         """What one call with this ref returns."""
 
-    def whole(self, ref: str) -> str:
-        """Everything kept under a ref, page after page."""
 
-    def leads(self, ref: str) -> Sequence[str]:
-        """The refs that what is kept under a ref names, if it is an index of others."""
-
-    def named(self, text: str) -> Sequence[Pointer]:
-        """Every ref that a visible text names, in order."""
-
-
-class SessionLibrary:
+class SessionPages(SessionLibrary):
     """Opens refs by the session's own recall tools, with their documented pages."""
 
     def __init__(self, session: Session) -> None:
         """Open refs of this session. Each page is read once."""
-        self.session = session
+        super().__init__(session)
         self._pages: dict[Pointer, str] = {}
-        self._wholes: dict[str, str] = {}
-        self._leads: dict[str, list[str]] = {}
 
     def page(self, pointer: Pointer) -> str:
-        """See `Library.page`. Empty if the session offers no tool that opens refs."""
+        """See `PagedLibrary.page`. Empty if the session offers no tool that opens refs."""
         if pointer not in self._pages:
-            self._pages[pointer] = self._open(pointer)
+            self._pages[pointer] = self.open(pointer)
         return self._pages[pointer]
-
-    def whole(self, ref: str) -> str:
-        """See `Library.whole`."""
-        if ref not in self._wholes:
-            words = self.session.window.words
-            reads = words.recall and CONTINUATION in words.toolset.names
-            self._wholes[ref] = follow(self.session, ref) if reads else self._lines(ref)
-        return self._wholes[ref]
-
-    def leads(self, ref: str) -> Sequence[str]:
-        """See `Library.leads`."""
-        if ref not in self._leads:
-            self._leads[ref] = leads_to(self.whole(ref))
-        return self._leads[ref]
-
-    def named(self, text: str) -> Sequence[Pointer]:
-        """See `Library.named`."""
-        return named_by_us(text)
-
-    def _open(self, pointer: Pointer) -> str:
-        words = self.session.window.words
-        if words.recall and CONTINUATION in words.toolset.names:
-            arguments = {"tool_call_id": pointer.ref, "offset": pointer.offset}
-            return ask(self.session, words.prefix + CONTINUATION, arguments)
-        return self._lines(pointer.ref)
-
-    def _lines(self, ref: str) -> str:
-        words = self.session.window.words
-        if not words.recall or READ not in words.toolset.names:
-            return ""
-        return ask(self.session, words.prefix + READ, {"ref_id": ref})
 
 
 class Stub(Struct, frozen=True):
@@ -118,13 +65,8 @@ class Stub(Struct, frozen=True):
     call: str
 
 
-def named_by_us(text: str) -> Sequence[Pointer]:
-    """Every ref that a text names in ullage's own words."""
-    return _pointers(text) if any(name in text for name in _MAY_NAME) else ()
-
-
 def stubs_in(
-    texts: Iterable[Sequence[Piece]], named: Callable[[str], Sequence[Pointer]] = named_by_us
+    texts: Iterable[Sequence[Piece]], named: Callable[[str], Sequence[Pointer]] = refs_in
 ) -> list[Stub]:
     """Every ref that the texts of a view's messages name, once, where it is named last.
 
@@ -144,11 +86,6 @@ def stubs_in(
     return list(found.values())
 
 
-@lru_cache(maxsize=4096)
-def _pointers(text: str) -> tuple[Pointer, ...]:
-    return tuple(pointers(text))
-
-
 def _beside(text: str, ref: str) -> str:
     """The lines around the last place that names a ref, within 300 characters of it."""
     at = text.rfind(ref)
@@ -159,9 +96,7 @@ def _beside(text: str, ref: str) -> str:
 def question(story: Story, length: int) -> str:
     """What the model says and asks for in the reply that begins at this message."""
     texts: list[str] = []
-    for message in story.parsed[length:]:
-        if message.role != "assistant":
-            break
+    for message in story.reply(length):
         texts += [part.text for part in message.parts if isinstance(part, Text)]
         texts += [f"{call.name} {call.arguments}" for call in message.calls]
     return plain("\n".join(texts))
@@ -205,21 +140,3 @@ def _counts(text: str) -> Counter[str]:
 
 def _terms(text: str) -> list[str]:
     return _TERM.findall(text.lower())
-
-
-def holds_in(text: str, atom: Atom) -> bool:
-    """Whether a page holds a value."""
-    if atom.kind == "quote":
-        return quotes(text, atom.text)
-    longest = _longest(atom.text)
-    if longest.isascii() and longest not in text:  # by far the most, and unescaping is slow
-        return False
-    return holds(_plain(text), atom)
-
-
-@lru_cache(maxsize=1024)
-def _longest(text: str) -> str:
-    return max(words(text), key=len, default="")
-
-
-_plain = lru_cache(maxsize=1024)(plain)

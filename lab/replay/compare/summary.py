@@ -8,47 +8,39 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 
-from msgspec import Struct
-
-from ullage.replay.compare.spread import Spread, spread_of
+from lab.replay.compare.spread import Spread, spread_of
+from lab.replay.watch import Evidence, Tally
 from ullage.replay.evidence.demands import BUCKETS
-from ullage.replay.evidence.score import Evidence, Tally
+from ullage.replay.rows import Kept, kept_of
 
 __all__ = ["Summary", "summary_of"]
 
 
-class Summary(Struct, frozen=True, kw_only=True):
+class Summary(Kept, frozen=True, kw_only=True):
     """Evidence over runs. Shares are of first uses of age 4 and more; None without any.
 
     Attributes:
         runs: runs with a demand of that age.
-        needed: demands of that age.
-        er_line: share visible in evidence form: the headline.
         er_atom: share of which at least the bare value is somewhere in view.
         recall_1: share not visible that the ref a reader would open first returns.
         recall_3: that one of the first three returns.
         recall_any: that any ref in view returns in one call (the bound, with hindsight).
-        lost: share that nothing in view leads to.
-        far: the headline over the runs: its mean is ``er_line``.
+        far: the headline over the runs: its mean is ``visible``.
         line: share visible of first uses of every age.
         reuse: share visible of values the model had written before, age 4 and more.
         both: share visible of first uses and re-uses of that age together.
         anchors: share visible, whole, of the old texts of edits.
         views: how many views there were.
         unsaid: share of views in which some text of the user or the system was missing.
-        first: counts of first uses by bucket of age.
         reused: counts of re-uses by bucket.
         classes: how many values of all arguments are of each class.
     """
 
     runs: int
-    needed: int
-    er_line: float | None
     er_atom: float | None
     recall_1: float | None
     recall_3: float | None
     recall_any: float | None
-    lost: float | None
     far: Spread
     line: Spread
     reuse: Spread
@@ -56,7 +48,6 @@ class Summary(Struct, frozen=True, kw_only=True):
     anchors: Spread
     views: int
     unsaid: float
-    first: dict[str, Tally]
     reused: dict[str, Tally]
     classes: dict[str, int]
 
@@ -65,21 +56,19 @@ def summary_of(found: Iterable[Evidence]) -> Summary:
     """What the evidence of these runs comes to."""
     each = list(found)
     far = [evidence.far for evidence in each if evidence.far.demanded]
-    first = _sum(evidence.first for evidence in each)
     classes: dict[str, int] = {}
     for evidence in each:
         for name, count in evidence.classes.items():
             classes[name] = classes.get(name, 0) + count
     views = sum(evidence.views for evidence in each)
+    kept = kept_of(each)
     return Summary(
+        **{field: getattr(kept, field) for field in kept.__struct_fields__},
         runs=len(far),
-        needed=int(sum(tally.demanded for name, tally in first.items() if name not in _NEAR)),
-        er_line=_mean(far, lambda tally: tally.visible),
         er_atom=_mean(far, lambda tally: tally.mentioned),
         recall_1=_mean(far, lambda tally: tally.recoverable_1),
         recall_3=_mean(far, lambda tally: tally.recoverable_3),
         recall_any=_mean(far, lambda tally: tally.recoverable),
-        lost=_mean(far, lambda tally: tally.lost),
         far=_spread(far),
         line=_spread(evidence.line for evidence in each),
         reuse=_spread(evidence.far_reuse for evidence in each),
@@ -87,13 +76,9 @@ def summary_of(found: Iterable[Evidence]) -> Summary:
         anchors=_spread(evidence.anchors for evidence in each),
         views=views,
         unsaid=sum(evidence.unsaid for evidence in each) / views if views else 0.0,
-        first=first,
         reused=_sum(evidence.reuse for evidence in each),
         classes=classes,
     )
-
-
-_NEAR = ("1", "2-3")
 
 
 def _sum(found: Iterable[dict[str, Tally]]) -> dict[str, Tally]:

@@ -1,9 +1,9 @@
 """User and system text must be in the view, word for word, wherever it stands there."""
 
+from lab.replay.saying import leaves_unsaid
+from lab.replay.story import Story
 from tests.replay.evidence.conversation import WIRE, call, run_of, user
-from ullage.replay.evidence.saying import leaves_unsaid
 from ullage.replay.evidence.sight import Sight
-from ullage.replay.evidence.story import Story
 from ullage.wires import FORMATS
 
 RUN = run_of(

@@ -11,7 +11,7 @@ from typing import Literal
 
 from msgspec import Struct
 
-__all__ = ["Spread", "ratio", "spread_of"]
+__all__ = ["Spread", "spread_of"]
 
 
 class Spread(Struct, frozen=True, kw_only=True):
@@ -30,11 +30,6 @@ class Spread(Struct, frozen=True, kw_only=True):
     mean: float | None = None
     median: float | None = None
     worst_tenth: float | None = None
-
-
-def ratio(part: float | None, whole: float | None) -> float | None:
-    """A part of a whole; None where either is not known, or the whole is nothing."""
-    return part / whole if part is not None and whole else None
 
 
 def spread_of(

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from bisect import bisect_left
 
+from lab.replay.story import Story
 from ullage.replay.evidence.sight import View
-from ullage.replay.evidence.story import Story
 
 __all__ = ["leaves_unsaid"]
 
@@ -22,8 +22,8 @@ def leaves_unsaid(story: Story, length: int, view: View) -> bool:
         length: how many of its messages stand before the call.
         view: the view of that call.
     """
-    told = story.told[: bisect_left(story.told, length)]
-    gone = [index for index in told if index not in view.originals]
+    said = story.said[: bisect_left(story.said, length)]
+    gone = [index for index in said if index not in view.originals]
     texts = (piece.text for index in gone for piece in story.pieces[index] if piece.by == "told")
     return any(
         text.strip() and not any(text in shown.text for shown in view.others) for text in texts

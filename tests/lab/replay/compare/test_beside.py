@@ -1,14 +1,17 @@
 """The tables that put policies beside each other: what they keep, then what they cost."""
 
+from functools import partial
+
+from lab.replay.compare.beside import cost_table, evidence_table
+from lab.replay.compare.floors import FLOORS, Floor
+from lab.replay.compare.rows import judged_row
 from tests.lab.replay.compare.test_comparison import found_with
-from ullage.replay.compare.beside import cost_table, evidence_table
-from ullage.replay.compare.floors import FLOORS, Floor
-from ullage.replay.compare.table import rows_of
+from ullage.replay.rows import rows_of
 
 
 def test_the_tables_tell_what_failed_and_mark_the_cheapest_that_passes():
     found = found_with(("default", "recency", "last_call"), (0.2,))
-    rows = rows_of(found, floors=[Floor("far", 0.1, False, "", "")])
+    rows = rows_of(found, partial(judged_row, floors=[Floor("far", 0.1, False, "", "")]))
     tables = (evidence_table(rows, FLOORS), cost_table(rows))
     columns = {str(c.header): [*c.cells] for table in tables for c in table.columns}
     of = {

@@ -2,13 +2,16 @@
 
 import pytest
 
+from lab.replay.compare.beside import cost_table, evidence_table
+from lab.replay.compare.cheapest import cheapest_of
+from lab.replay.compare.floors import FLOORS, floors_with, judged_by, passes
+from lab.replay.compare.rows import judged_row
 from lab.replay.framed import FRAME_NAMES, replay_frame
+from lab.replay.watch import watch_pages
 from tests.replay.evidence.conversation import call, errand, run_of, user
 from ullage.errors import ConfigError
-from ullage.replay.compare.cheapest import cheapest_of
-from ullage.replay.compare.floors import FLOORS, floors_with, judged_by, passes
-from ullage.replay.compare.table import kept_table, rows_of, sent_table
 from ullage.replay.cost.prices import PROFILES
+from ullage.replay.rows import rows_of
 from ullage.replay.run import replay_run
 
 ROOMY = 64_000
@@ -16,14 +19,16 @@ ROOMY = 64_000
 
 
 def replayed(policy, run=None, window=ROOMY):
-    replay = replay_frame if policy in FRAME_NAMES else replay_run
-    return replay(run or errand(1), window, profiles=[PROFILES["anthropic-5m"]], policy=policy)
+    asked = {"profiles": [PROFILES["anthropic-5m"]], "policy": policy}
+    if policy in FRAME_NAMES:
+        return replay_frame(run or errand(1), window, **asked)
+    return replay_run(run or errand(1), window, watch_of=watch_pages, **asked)
 
 
 @pytest.fixture(scope="module")
 def rows():
     policies = ("default", "last_call", "names_only")
-    found = rows_of(("errand", replayed(policy)) for policy in policies)
+    found = rows_of((("errand", replayed(policy)) for policy in policies), judged_row)
     return {row.policy: row for row in found}
 
 
@@ -45,18 +50,20 @@ def test_the_last_call_alone_is_the_cheapest_and_never_wins(rows):
 
 
 def test_a_list_of_names_is_below_the_floors_in_a_window_that_is_too_small():
-    (row,) = rows_of([("errand", replayed("names_only", window=8_000))])
+    (row,) = rows_of([("errand", replayed("names_only", window=8_000))], judged_row)
     assert "far" in row.below
     assert not row.passes
 
 
 def test_nobody_wins_where_nobody_passes():
     found = [("errand", replayed(policy, window=8_000)) for policy in ("last_call", "names_only")]
-    assert {(each.policy, each.passing) for each in cheapest_of(rows_of(found))} == {(None, 0)}
+    assert {(each.policy, each.passing) for each in cheapest_of(rows_of(found, judged_row))} == {
+        (None, 0)
+    }
 
 
 def test_the_cost_of_what_is_below_a_floor_stands_in_brackets_beside_the_floor(rows):
-    tables = (sent_table([*rows.values()], "any"), kept_table([*rows.values()]))
+    tables = (cost_table([*rows.values()]), evidence_table([*rows.values()], FLOORS))
     columns = {str(c.header): [*c.cells] for table in tables for c in table.columns}
     shown = dict(zip(columns["policy"], columns["cost"], strict=True))
     below = dict(zip(columns["policy"], columns["below"], strict=True))

@@ -2,7 +2,7 @@
 
 import pytest
 
-from ullage.replay.compare.spread import Spread, spread_of
+from lab.replay.compare.spread import Spread, spread_of
 
 
 def test_the_sum_favours_the_longest_and_the_median_does_not():

@@ -1,15 +1,9 @@
 """Which ref a reader would open."""
 
+from lab.replay.chooser import SessionPages, Shelf, Stub, question, stubs_in
 from lab.replay.past import PageLibrary
 from tests.replay.evidence.conversation import WIRE, call, run_of, told, user
-from ullage.replay.evidence.refs import (
-    SessionLibrary,
-    Shelf,
-    Stub,
-    holds_in,
-    question,
-    stubs_in,
-)
+from ullage.replay.evidence.score import holds_in
 from ullage.replay.evidence.story import Story, said
 from ullage.replay.evidence.texts import Atom
 from ullage.session import Session
@@ -56,7 +50,7 @@ def test_a_session_opens_what_it_set_aside_page_by_page():
     limits = Limits(window_tokens=16_000)
     session = Session("gpt-4.1", limits=limits, format="openai-chat", recall=True)
     view = session.fit({"model": "gpt-4.1", "messages": run.messages})["messages"]
-    story, library = Story(WIRE, run.messages), SessionLibrary(session)
+    story, library = Story(WIRE, run.messages), SessionPages(session)
     texts = [story.pieces[0], *(tuple(said(WIRE.parse(raw, "x"))) for raw in view[1:])]
     found = [each for each in stubs_in(texts) if each.pointer.offset]
     assert found

@@ -10,17 +10,17 @@ from collections.abc import Sequence
 
 from rich.table import Table
 
+from lab.replay.compare.cheapest import cheapest_of
+from lab.replay.compare.floors import Floor
+from lab.replay.compare.rows import JudgedRow
+from lab.replay.compare.spread import Spread
 from ullage.replay.budgets import label_of
-from ullage.replay.compare.cheapest import cheapest_of
-from ullage.replay.compare.columns import percent, table_with
-from ullage.replay.compare.floors import Floor
-from ullage.replay.compare.spread import Spread
-from ullage.replay.compare.table import Row
+from ullage.replay.tables import percent, table_with
 
 __all__ = ["cost_table", "evidence_table"]
 
 
-def evidence_table(rows: Sequence[Row], floors: Sequence[Floor]) -> Table:
+def evidence_table(rows: Sequence[JudgedRow], floors: Sequence[Floor]) -> Table:
     """What the policies keep, in each room, and the floors they are held against.
 
     Args:
@@ -44,7 +44,7 @@ def _limit(floor: Floor) -> str:
     return f"{floor.name} {'≤' if floor.is_most else '≥'} {floor.limit:g}"
 
 
-def _keeps(row: Row) -> list[str]:
+def _keeps(row: JudgedRow) -> list[str]:
     evidence = row.evidence
     return [
         label_of(row.room),
@@ -58,7 +58,7 @@ def _keeps(row: Row) -> list[str]:
     ]
 
 
-def cost_table(rows: Sequence[Row]) -> Table:
+def cost_table(rows: Sequence[JudgedRow]) -> Table:
     """What the policies cost, in each room.
 
     Args:
@@ -75,18 +75,20 @@ def cost_table(rows: Sequence[Row]) -> Table:
             row.policy,
             label_of(row.room),
             _cost(charge.usd_share if charge else None, row, is_best),
-            _percents(charge.usd_share_median, charge.usd_share_worst_tenth) if charge else "",
+            _percents(row.cost.median, row.cost.worst_tenth) if charge else "",
+            percent(1 / charge.usd_share - 1) if charge and charge.usd_share else "",
         )
     return table
 
 
-_COSTS = ("budget", "cost", "median,\nworst tenth")
+_COSTS = ("budget", "cost", "median,\nworst tenth", "σ*")
 _COSTS_NOTES = (
     "in brackets below a floor; starred is the cheapest of those that reach every floor",
+    "σ*: how many more steps would eat up the saving",
 )
 
 
-def _cost(share: float | None, row: Row, is_best: bool) -> str:
+def _cost(share: float | None, row: JudgedRow, is_best: bool) -> str:
     """A cost; in brackets below a floor, with a star where it is the least of all that pass."""
     if row.below and share is not None:
         return f"[dim]({percent(share)})[/]"

@@ -1,0 +1,185 @@
+"""The score of one run, with all that a yardstick asks: re-uses, ranks of refs, words left out.
+
+A reader opens refs in the order of the chooser (`lab.replay.chooser`); the rank of a demand is
+the first whose page holds it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence, Set
+
+from msgspec.structs import replace
+
+from lab.replay.chooser import PagedLibrary, SessionPages, Shelf, question, stubs_in
+from lab.replay.saying import leaves_unsaid
+from lab.replay.story import Story
+from ullage.replay.evidence import score
+from ullage.replay.evidence.demands import BUCKETS, Demands, Head, bucket_of, demands_of
+from ullage.replay.evidence.score import Verdict, holds_in
+from ullage.replay.evidence.sight import View
+from ullage.replay.readers import Run
+from ullage.session import Session
+from ullage.wires import FORMATS
+
+__all__ = ["Evidence", "Ranked", "Tally", "Watch", "evidence_of", "watch_over", "watch_pages"]
+
+_TRIES = 3
+
+
+class Ranked(Verdict, frozen=True):
+    """What became of one demand, and how soon a reader would find it.
+
+    Attributes:
+        rank: the first of the refs in the order of the chooser whose page holds it; 0: none
+            does. Of what is visible always 0.
+    """
+
+    rank: int = 0
+
+
+class Tally(score.Tally, frozen=True):
+    """A sum over demands: of counts, or of weights.
+
+    Attributes:
+        mentioned: the bare value is somewhere in the view (ER_atom is its share).
+        recoverable_1: not visible, and the ref a reader would open first returns it.
+        recoverable_3: one of the first three does.
+        recoverable: any ref in view does, in one call (the bound, with hindsight).
+    """
+
+    mentioned: float = 0
+    recoverable_1: float = 0
+    recoverable_3: float = 0
+    recoverable: float = 0
+
+    @property
+    def er_line(self) -> float | None:
+        """The share that was visible, or None if nothing was demanded."""
+        return self.visible / self.demanded if self.demanded else None
+
+
+class Evidence(score.Evidence, frozen=True, kw_only=True):
+    """What one replay kept in view of what was needed.
+
+    Attributes:
+        reuse: counts of values the model had written before, by bucket.
+        far_reuse: the same of re-uses.
+        line: first uses of every age, by weight.
+        anchors: old texts of edits that stood in the history, of any age and use, counted.
+        classes: how many values of all arguments are of each class; only the first two are
+            scored.
+        views: how many views there were.
+        unsaid: of them those in which some text of the user or the system was missing.
+    """
+
+    first: Mapping[str, Tally]
+    far: Tally
+    reuse: dict[str, Tally]
+    far_reuse: Tally
+    line: Tally
+    anchors: Tally
+    classes: dict[str, int]
+    views: int = 0
+    unsaid: int = 0
+
+    @property
+    def both(self) -> Tally:
+        """First uses and re-uses of age 4 and more: what a policy that drops the model's own
+        words must be judged by (`metrics`, limits).
+        """
+        return self.far + self.far_reuse
+
+
+class Watch(score.Watch):
+    """Watches the views of one run, call by call.
+
+    Attributes:
+        views: how many views there were so far.
+        unsaid: of them those in which some text of the user or the system was missing.
+    """
+
+    def __init__(self, story: Story, demands: Demands, library: PagedLibrary) -> None:
+        """Watch the run of this story, whose refs the library opens."""
+        super().__init__(story, demands, library)
+        self.story: Story = story
+        self.library: PagedLibrary = library
+        self.views = self.unsaid = 0
+
+    def judge(self, number: int, length: int, view: View) -> list[Verdict]:
+        """What becomes of the demands of a call in its view; each is a `Ranked`."""
+        self.views += 1
+        self.unsaid += leaves_unsaid(self.story, length, view)
+        found = super().judge(number, length, view)
+        if all(verdict.seen == "line" for verdict in found):
+            return found
+        shelf = Shelf(stubs_in(view.texts, self.library.named))
+        asked = question(self.story, length)
+        return [v if v.seen == "line" else self._ranked(v, shelf, asked) for v in found]
+
+    def evidence(self) -> Evidence:
+        """What was in view so far, summed up."""
+        found = evidence_of(self.verdicts, self.demands.classes)
+        return replace(found, views=self.views, unsaid=self.unsaid)
+
+    def _ranked(self, verdict: Verdict, shelf: Shelf, asked: str) -> Ranked:
+        atom = verdict.demand.atom
+        order = shelf.ranked(asked, atom)
+        pages = (holds_in(self.library.page(stub.pointer), atom) for stub in order)
+        rank = next((number for number, holding in enumerate(pages, 1) if holding), 0)
+        return Ranked(verdict.demand, verdict.seen, verdict.lost and not rank, rank)
+
+
+def watch_over(run: Run, lengths: Sequence[int], library: PagedLibrary, common: Set[str]) -> Watch:
+    """Watch a run; see `ullage.replay.evidence.score.watch_over`."""
+    wire = FORMATS[run.format]
+    story = Story(wire, run.messages)
+    return Watch(story, demands_of(story, lengths, Head.of(wire, run.request), common), library)
+
+
+def watch_pages(run: Run, lengths: Sequence[int], session: Session, common: Set[str]) -> Watch:
+    """Watch a session's views of a run; refs are opened page by page, by its own tools."""
+    return watch_over(run, lengths, SessionPages(session), common)
+
+
+def evidence_of(verdicts: Iterable[Verdict], classes: Mapping[str, int]) -> Evidence:
+    """The verdicts of one run, summed up."""
+    found = list(verdicts)
+    first = [v for v in found if v.demand.use == "first"]
+    reuse = [v for v in found if v.demand.use == "reuse"]
+    return Evidence(
+        first=_by_bucket(first),
+        reuse=_by_bucket(reuse),
+        far=_far(first),
+        far_reuse=_far(reuse),
+        line=_sum(first),
+        anchors=sum((_tally(v, 1) for v in found if v.demand.atom.kind == "quote"), Tally()),
+        classes=dict(classes),
+    )
+
+
+def _by_bucket(verdicts: Sequence[Verdict]) -> dict[str, Tally]:
+    sums = dict.fromkeys(BUCKETS, Tally())
+    for verdict in verdicts:
+        sums[bucket_of(verdict.demand.age)] += _tally(verdict, 1)
+    return {bucket: tally for bucket, tally in sums.items() if tally.demanded}
+
+
+def _far(verdicts: Sequence[Verdict]) -> Tally:
+    return _sum([verdict for verdict in verdicts if verdict.demand.is_far])
+
+
+def _sum(verdicts: Sequence[Verdict]) -> Tally:
+    return sum((_tally(v, v.demand.weight) for v in verdicts), Tally())
+
+
+def _tally(verdict: Verdict, weight: float) -> Tally:
+    rank = verdict.rank if isinstance(verdict, Ranked) else 0
+    return Tally(
+        weight,
+        weight * (verdict.seen == "line"),
+        weight * verdict.lost,
+        weight * (verdict.seen != "nothing"),
+        weight * (rank == 1),
+        weight * (0 < rank <= _TRIES),
+        weight * (rank > 0),
+    )

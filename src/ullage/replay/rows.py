@@ -1,0 +1,247 @@
+"""What many replays showed, summed up: one row a file (or run), policy and room.
+
+Each run counts once in what was kept, whatever its length (`metrics` §0): a sum would favour
+the longest.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import reduce
+from operator import add
+from typing import TypeVar
+
+from msgspec import Struct
+
+from ullage.replay.budgets import Room
+from ullage.replay.cost.money import Bill, Clock, Side
+from ullage.replay.evidence.demands import BUCKETS
+from ullage.replay.evidence.score import Evidence, Tally
+from ullage.replay.run import Replayed
+
+__all__ = ["Charge", "Kept", "Row", "charges_of", "kept_of", "ratio", "row_of", "rows_of"]
+
+R = TypeVar("R", bound="Row")
+_MANY_FILES = 12
+_NEAR = ("1", "2-3")
+
+
+class Kept(Struct, frozen=True, kw_only=True):
+    """Of what was needed from old results, what was there. Shares are None without any.
+
+    Attributes:
+        needed: first uses of age 4 and more.
+        visible: share of them whose line was in view: the headline.
+        lost: share that nothing in view led to. What is neither could be recalled.
+        first: counts of first uses by bucket of age.
+    """
+
+    needed: int
+    visible: float | None
+    lost: float | None
+    first: dict[str, Tally]
+
+    @property
+    def recallable(self) -> float | None:
+        """Share that was not in view, and that something in view led to."""
+        return None if self.visible is None or self.lost is None else 1 - self.visible - self.lost
+
+
+class Charge(Struct, frozen=True, kw_only=True):
+    """What some runs cost under one price profile and clock.
+
+    Attributes:
+        profile: the price profile.
+        clock: which gaps outlived the cache (`ullage.replay.cost.money`).
+        runs: how many runs; on the recorded clock, those with time stamps.
+        raw: as recorded.
+        shown: as shown.
+        input_share: input of the views relative to the raw requests, cliffs left out.
+        usd_share: cost of the views relative to the raw requests, answers included; None if
+            a price is not known.
+    """
+
+    profile: str
+    clock: Clock
+    runs: int
+    raw: Side
+    shown: Side
+    input_share: float
+    usd_share: float | None
+
+
+class Row(Struct, frozen=True, kw_only=True):
+    """A sum over runs in one room. Tokens are the judge's.
+
+    Attributes:
+        name: the file, or the run.
+        policy: the policy.
+        window_tokens: the window; where it is a share of each run's largest request, the
+            largest window.
+        share: that share, or None.
+        runs: how many runs.
+        calls: how many requests were fitted.
+        over_window: runs whose largest raw request was larger than their window.
+        raw_peak_tokens: the largest raw request.
+        peak_tokens: the largest view.
+        raw_tokens: all raw requests, summed.
+        tokens: all views, summed.
+        mean_tokens: the mean view.
+        charges: what it costs under each price profile and clock; the first is of the one
+            that was asked for first.
+        breaks_per_100: views in 100 that rewrote something already sent.
+        rewritten_share: mean share of the view before that a break rewrote.
+        events: how often each kind of event happened.
+        over_limit: calls that could not be made to fit.
+        broken: how often each gate was broken.
+        fit_ms_median: time of a call to ``fit``, median.
+        fit_ms_p99: and its 99th percentile.
+        evidence: of what the calls needed, what was there.
+    """
+
+    name: str
+    policy: str
+    window_tokens: int
+    share: float | None
+    runs: int
+    calls: int
+    over_window: int
+    raw_peak_tokens: int
+    peak_tokens: int
+    raw_tokens: int
+    tokens: int
+    mean_tokens: float
+    charges: list[Charge]
+    breaks_per_100: float
+    rewritten_share: float
+    events: dict[str, int]
+    over_limit: int
+    broken: dict[str, int]
+    fit_ms_median: float
+    fit_ms_p99: float
+    evidence: Kept
+
+    @property
+    def room(self) -> Room:
+        """The window in tokens, or the share of the largest request."""
+        return self.window_tokens if self.share is None else self.share
+
+
+def rows_of(
+    found: Iterable[tuple[str, Replayed]],
+    row: Callable[[str, Sequence[Replayed]], R],
+    *,
+    each: bool = False,
+) -> list[R]:
+    """Replays summed by file (or run), room and policy; then all of each room and policy.
+
+    Many files of one run each, as a folder of session logs has, are one row together.
+
+    Args:
+        found: the replays, each with the name of its file.
+        row: sums up a group under a name (`row_of`).
+        each: a row for each run, not for each file.
+    """
+    groups: dict[tuple[str, Room, str], list[Replayed]] = {}
+    totals: dict[tuple[str, Room, str], list[Replayed]] = {}
+    found = list(found)
+    together = {} if each else _together(found)
+    for name, replayed in found:
+        of = (replayed.room, replayed.policy)
+        label = replayed.run if each else together.get(name, name)
+        groups.setdefault((label, *of), []).append(replayed)
+        totals.setdefault(("all", *of), []).append(replayed)
+    shown = [groups, totals] if len(groups) > len(totals) else [groups]
+    return [row(name, group) for of in shown for (name, *_), group in sorted(of.items())]
+
+
+def _together(found: Sequence[tuple[str, Replayed]]) -> dict[str, str]:
+    """What files that hold one run each are called, where there are many of them."""
+    runs: dict[str, set[str]] = {}
+    for name, replayed in found:
+        runs.setdefault(name, set()).add(replayed.digest)
+    single = [name for name, digests in runs.items() if len(digests) == 1]
+    if len(single) < _MANY_FILES:
+        return {}
+    return dict.fromkeys(single, f"{len(single):,} files of a run each")
+
+
+def row_of(name: str, group: Sequence[Replayed]) -> Row:
+    """Replays of one policy in one room, summed up."""
+    times = sorted(ms for replayed in group for ms in replayed.fit_ms) or [0.0]
+    calls, breaks = sum(r.calls for r in group), sum(r.breaks for r in group)
+    tokens = sum(r.tokens for r in group)
+    return Row(
+        name=name,
+        policy=group[0].policy,
+        window_tokens=max(r.window_tokens for r in group),
+        share=group[0].share,
+        runs=len(group),
+        calls=calls,
+        over_window=sum(r.raw_peak_tokens > r.window_tokens for r in group),
+        raw_peak_tokens=max(r.raw_peak_tokens for r in group),
+        peak_tokens=max(r.peak_tokens for r in group),
+        raw_tokens=sum(r.raw_tokens for r in group),
+        tokens=tokens,
+        mean_tokens=ratio(tokens, calls) or 0.0,
+        charges=charges_of([replayed.bills for replayed in group]),
+        breaks_per_100=100 * (ratio(breaks, calls) or 0.0),
+        rewritten_share=ratio(sum(r.rewritten_share for r in group), breaks) or 0.0,
+        events=_sum(r.events for r in group),
+        over_limit=sum(r.over_limit for r in group),
+        broken=_sum(r.broken for r in group),
+        fit_ms_median=times[len(times) // 2],
+        fit_ms_p99=times[min(len(times) * 99 // 100, len(times) - 1)],
+        evidence=kept_of([r.evidence for r in group]),
+    )
+
+
+def kept_of(found: Sequence[Evidence]) -> Kept:
+    """What the evidence of these runs comes to: counts summed, shares as the mean over runs."""
+    far = [evidence.far for evidence in found if evidence.far.demanded]
+    tallies = {b: [each.first[b] for each in found if b in each.first] for b in BUCKETS}
+    first = {bucket: reduce(add, each) for bucket, each in tallies.items() if each}
+    return Kept(
+        needed=int(sum(tally.demanded for name, tally in first.items() if name not in _NEAR)),
+        visible=_mean([tally.visible / tally.demanded for tally in far]),
+        lost=_mean([tally.lost / tally.demanded for tally in far]),
+        first=first,
+    )
+
+
+def charges_of(bills: Iterable[Sequence[Bill]]) -> list[Charge]:
+    """The bills of many runs summed by profile and clock, in the order of the first run's."""
+    groups: dict[tuple[str, Clock], list[Bill]] = {}
+    for of_run in bills:
+        for bill in of_run:
+            groups.setdefault((bill.profile, bill.clock), []).append(bill)
+    charges = []
+    for (profile, clock), group in groups.items():
+        raw = reduce(add, (bill.raw for bill in group))
+        shown = reduce(add, (bill.shown for bill in group))
+        charges.append(
+            Charge(
+                profile=profile,
+                clock=clock,
+                runs=len(group),
+                raw=raw,
+                shown=shown,
+                input_share=ratio(shown.input_units, raw.input_units) or 0.0,
+                usd_share=ratio(shown.cost_usd, raw.cost_usd),
+            )
+        )
+    return charges
+
+
+def ratio(part: float | None, whole: float | None) -> float | None:
+    """A part of a whole; None where either is not known, or the whole is nothing."""
+    return part / whole if part is not None and whole else None
+
+
+def _mean(shares: Sequence[float]) -> float | None:
+    return sum(shares) / len(shares) if shares else None
+
+
+def _sum(counts: Iterable[Mapping[str, int]]) -> dict[str, int]:
+    return dict(sum(map(Counter, counts), Counter[str]()))

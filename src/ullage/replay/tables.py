@@ -1,0 +1,138 @@
+"""The tables of a replay for a terminal: what was sent, what was kept, what it cost."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from rich import box
+from rich.table import Table
+
+from ullage.replay.budgets import label_of
+from ullage.replay.rows import Row, ratio
+
+__all__ = ["WIDTH", "percent", "table_with", "tables_of"]
+
+WIDTH = 120
+"""Characters that every table fits in; a longer name is folded."""
+
+
+def tables_of(rows: Sequence[Row], totals: Sequence[Row], profile: str) -> Iterator[Table]:
+    """What was sent, what was kept, and of all runs what they cost.
+
+    Args:
+        rows: the sums, those over all runs last.
+        totals: of each policy and room the sum over all runs.
+        profile: the price profile of the columns.
+    """
+    title = f"what was sent · without a model; prompt cache simulated as {profile}"
+    sent = table_with(title, ("runs of", "policy"), _SENT, notes=_SENT_NOTES)
+    kept = table_with("what was kept", ("runs of", "policy"), _KEPT, notes=_KEPT_NOTES)
+    for row in rows:
+        style = "bold" if row.name == "all" else None
+        sent.add_row(row.name, row.policy, label_of(row.room), *_sent(row), style=style)
+        kept.add_row(row.name, row.policy, label_of(row.room), *_kept(row), style=style)
+    yield sent
+    yield kept
+    for row in totals:
+        title = f"{row.name} · {row.policy} · {label_of(row.room)}: what it costs, raw and shown"
+        notes = _COSTS_NOTES if row is totals[-1] else ()
+        costs = table_with(title, ("prices of",), _COSTS, notes=notes)
+        for charge in row.charges:
+            costs.add_row(
+                charge.profile,
+                charge.clock,
+                f"{charge.runs:,}",
+                _dollars(charge.raw.cost_usd),
+                _dollars(charge.shown.cost_usd),
+                percent(charge.usd_share, "unknown"),
+                percent(charge.raw.cached_share),
+                percent(charge.shown.cached_share),
+            )
+        yield costs
+
+
+_SENT = (
+    *("window", "runs", "over", "calls", "peak\nraw", "peak\nview", "tokens", "cached", "cost"),
+    *("ms", "p99", "gates"),
+)
+_SENT_NOTES = (
+    "over: runs that would not have fitted · peak: the largest request · tokens: views of raw",
+    "requests, summed · cost: of the input, of that of the raw requests · ms, p99: of one fit",
+    "gates: legal, within the limit, reproducible, nothing lost, no larger",
+)
+_KEPT = (
+    *("window", "needed", "visible", "recallable", "lost"),
+    *("cut", "pruned", "condensed", "breaks\n/100"),
+)
+_KEPT_NOTES = (
+    "needed: values the agent took from old results; of them in view, recallable, or lost",
+    "cut at first sight, pruned in batches, condensed near the limit",
+    "breaks/100: views in 100 that rewrote something already sent",
+)
+_COSTS = ("gaps", "runs", "raw $", "$", "cost", "cached raw", "cached")
+_COSTS_NOTES = (
+    "gaps: warm, no pause outlives the cache; lossy, one in twenty does; recorded, by time stamps",
+    "cost: $ of raw $, answers included",
+)
+
+
+def _sent(row: Row) -> list[str]:
+    broken = [f"{gate} {count}" for gate, count in sorted(row.broken.items())]
+    over = [f"{row.over_limit} over limit"] if row.over_limit else []
+    charge = row.charges[0] if row.charges else None
+    return [
+        *(f"{count:,}" for count in (row.runs, row.over_window, row.calls)),
+        *(f"{tokens:,}" for tokens in (row.raw_peak_tokens, row.peak_tokens)),
+        percent(ratio(row.tokens, row.raw_tokens)),
+        percent(charge.shown.cached_share) if charge else "",
+        percent(charge.input_share) if charge else "",
+        f"{row.fit_ms_median:.2f}",
+        f"{row.fit_ms_p99:.1f}",
+        ", ".join([*broken, *over]) or "kept",
+    ]
+
+
+def _kept(row: Row) -> list[str]:
+    kept = row.evidence
+    return [
+        f"{kept.needed:,}",
+        *(percent(share) for share in (kept.visible, kept.recallable, kept.lost)),
+        *(f"{row.events.get(kind, 0):,}" for kind in ("truncated", "pruned", "condensed")),
+        f"{row.breaks_per_100:.1f}",
+    ]
+
+
+def table_with(
+    title: str, names: Sequence[str], figures: Sequence[str], *, notes: Sequence[str] = ()
+) -> Table:
+    """A table without rows: names to the left, figures to the right.
+
+    Args:
+        title: its title.
+        names: the headings of the first columns.
+        figures: those of the others. A heading may have two lines.
+        notes: lines below it that say what the headings mean.
+    """
+    table = Table(
+        title=f"\n{title}",
+        title_justify="left",
+        caption="\n".join(notes) or None,
+        caption_justify="left",
+        box=box.SIMPLE_HEAD,
+        collapse_padding=True,
+        pad_edge=False,
+    )
+    for heading in names:
+        table.add_column(heading, overflow="fold")
+    for heading in figures:
+        table.add_column(heading, justify="right")
+    return table
+
+
+def percent(share: float | None, unknown: str = "") -> str:
+    """A share as a cell; ``unknown`` where there is none."""
+    return unknown if share is None else f"{share:.0%}"
+
+
+def _dollars(usd: float | None) -> str:
+    return "unknown" if usd is None else f"{usd:,.4f}" if usd < 1 else f"{usd:,.2f}"
