@@ -39,6 +39,7 @@ __all__ = [
     "arguments_of",
     "cannot_edit",
     "fields",
+    "filled",
     "media_in_results",
     "medium_at",
     "read_part",
@@ -148,6 +149,13 @@ def cannot_edit(kind: object, what: str = "stands as it came or not at all") -> 
         f"it {what}",
         "Leave it out with its message, or edit another part.",
     )
+
+
+def filled(text: str, kind: object, rule: str) -> str:
+    """``text``, for a leaf that may not be blank. Raises UnsupportedPart if it is."""
+    if not text or text.isspace():
+        raise cannot_edit(kind, f"needs a text, and this one is blank ({rule})")
+    return text
 
 
 def replaced(raw: Any, rows: Blocks, text: str, say: str = "text") -> dict[str, Any]:

@@ -214,7 +214,8 @@ class Format(ABC):
 
         Raises:
             UnsupportedPart: no text may stand where a change wants one: it is reasoning, or a
-                part that stands as it came or not at all.
+                part that stands as it came or not at all. Or the text is blank, and the wire
+                takes no blank text there.
             FormatError: the arguments of a call are to be a text that the wire has no form for.
         """
 

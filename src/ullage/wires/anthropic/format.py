@@ -39,7 +39,7 @@ from ullage.wires.base import (
     sealed_bytes,
     text_at,
 )
-from ullage.wires.block import Block, arguments_of, medium_at, replaced
+from ullage.wires.block import Block, arguments_of, filled, medium_at, replaced
 from ullage.wires.format import Change, Format, before_last, family_of
 
 __all__ = ["Anthropic"]
@@ -114,7 +114,7 @@ class Anthropic(Format):
         new = dict(raw if type(raw) is dict else plain(raw, "message"))
         if isinstance(new["content"], str):
             for _, _, text in changes:
-                new["content"] = text
+                new["content"] = filled(text, "text", "A9")
             return new
         blocks = new["content"] = list(new["content"])
         for number, item, text in changes:
@@ -126,7 +126,7 @@ class Anthropic(Format):
                 content = _shown(block["content"], part.content[item].at, text)
                 blocks[part.at] = {**block, "content": content}
             else:
-                blocks[part.at] = replaced(block, BLOCKS, text)
+                blocks[part.at] = _said(block, text)
         if drop_reasoning:
             thoughts = {part.at for part in message.parts if isinstance(part, Reasoning)}
             kept = [block for at, block in enumerate(blocks) if at not in thoughts]
@@ -228,12 +228,18 @@ def _content(block: Mapping[str, Any], row: Block, at: int, where: str) -> Conte
     return Opaque(str(kind), text, at, opens=opens, closes=closes, supersedes=compacted)
 
 
+def _said(raw: Any, text: str) -> dict[str, Any]:
+    """A block, or an item of a result, that shows another text."""
+    kind = "text" if isinstance(raw, str) else field(raw, "type")
+    return replaced(raw, BLOCKS, filled(text, kind, "A9"))
+
+
 def _shown(content: Any, at: int, text: str) -> Any:
     """A result's content with one item shown otherwise."""
     if at == WHOLE:
         return text
     items = list(content)
-    items[at] = replaced(items[at], BLOCKS, text)
+    items[at] = _said(items[at], text)
     return items
 
 

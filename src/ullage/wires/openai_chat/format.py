@@ -34,7 +34,7 @@ from ullage.wires.base import (
     sealed_bytes,
     text_at,
 )
-from ullage.wires.block import cannot_edit, read_part, replaced, without_medium
+from ullage.wires.block import cannot_edit, filled, read_part, replaced, without_medium
 from ullage.wires.format import Change, Format, ToolSpec
 from ullage.wires.openai_chat.blocks import CALLS, FIELDS, PARTS, ROLES, THOUGHTS
 from ullage.wires.openai_chat.models import FAMILIES, is_gpt_6_2
@@ -44,10 +44,6 @@ __all__ = ["REFUSAL", "OpenAIChat"]
 
 REFUSAL = -2
 """Where a text stands that is the field ``refusal`` of a message, beside its content."""
-
-_FIELDS = {WHOLE: "content", REFUSAL: "refusal"}
-"""The fields that hold one text, by the place of that text."""
-
 
 _part = partial(read_part, PARTS)
 
@@ -129,8 +125,10 @@ class OpenAIChat(Format):
             if leaf.at >= 0:
                 items = new["content"] = list(new["content"])
                 items[leaf.at] = replaced(items[leaf.at], PARTS, text)
+            elif isinstance(leaf, Text) and leaf.at == REFUSAL:
+                new["refusal"] = filled(text, "refusal", "C5")
             elif isinstance(leaf, Text):
-                new[_FIELDS[leaf.at]] = text
+                new["content"] = text
             else:
                 raise cannot_edit("reasoning" if isinstance(leaf, Reasoning) else leaf.kind)
         return new

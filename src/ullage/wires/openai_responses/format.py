@@ -42,7 +42,7 @@ from ullage.wires.base import (
 )
 from ullage.wires.block import Block, cannot_edit, read_part, replaced, without_medium
 from ullage.wires.format import Change, Format, ToolSpec, before_last
-from ullage.wires.openai_responses.blocks import ITEMS, PARTS, ROLES
+from ullage.wires.openai_responses.blocks import ITEMS, PARTS, ROLES, paired_by
 from ullage.wires.openai_responses.models import FAMILIES
 from ullage.wires.usages import openai_counts
 
@@ -114,7 +114,8 @@ class OpenAIResponses(Format):
             case "result":
                 content = tuple(self._output(item, kind, f"{where}.output"))
                 name = item.get("call_id") or item.get("id") or item.get("name") or ""
-                return Message("tool", (ToolResult(str(name), content, False, WHOLE),))
+                asked = paired_by(kind, name)
+                return Message("tool", (ToolResult(asked, content, False, WHOLE),))
         return _other(item, row, kind, where)
 
     def _message(self, item: Mapping[str, Any], where: str) -> Message:
@@ -261,7 +262,9 @@ def _other(item: Mapping[str, Any], row: Block, kind: str, where: str) -> Messag
     sealed = known.get("encrypted_content")
     is_sealed = isinstance(sealed, str)
     tokens = sealed_bytes(sealed, _FRAME_BYTES) // _BYTES_PER_TOKEN + 1 if is_sealed else None
-    opens, closes = (str(item.get(name) or "") for name in (row.opens, row.closes))
+    opens, closes = (
+        paired_by(kind, item[name]) if item.get(name) else "" for name in (row.opens, row.closes)
+    )
     late = kind == "mcp_approval_request"
     part = Opaque(kind, opaque_json(known, where), WHOLE, tokens, opens, closes, late)
     return Message(role, (part,))
