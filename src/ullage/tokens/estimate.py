@@ -5,7 +5,7 @@
 with weights fitted by ``lab/bench/fit_families.py`` to each vocabulary; ``docs/tokens.md`` has
 the errors. What a byte-pair vocabulary makes of a text shows in which letters stand beside which
 (words against random letters), in how digits, blanks and marks follow one another, and in the
-first byte of characters beyond ASCII, which tells the script. What is left of the error the
+first byte of characters beyond ASCII, which shows the script. What is left of the error the
 reported usage corrects (``calibrate``).
 
 Everything runs in C over the whole text, some 100 MB/s: ``translate`` gives each byte its class

@@ -51,7 +51,7 @@ __all__ = ["OpenAIResponses"]
 _NAMELESS = frozenset(("id", "status", "created_by"))
 """Fields of an item that have no say in what it is."""
 
-_APART = "[ullage: one more result of a call that the account above stands for]"
+_APART = "[ullage: one more result of a call that is summarised above]"
 _STREAMS = ("stdout", "stderr", "outcome")
 _FRAME_BYTES = 650
 """What stands around an encrypted text, as OpenAI's own coding agent reckons it."""
