@@ -14,16 +14,16 @@ def test_a_tally_is_the_sum_and_looks_only_at_what_is_new(values, changed):
         asked.append(index)
         return values[index]
 
-    tally = Tally(measure)
+    tally = Tally()
     half = len(values) // 2
-    assert tally.to(half).sum == sum(values[:half])
-    assert tally.to(len(values)).sum == sum(values)
+    assert tally.to(half, measure).sum == sum(values[:half])
+    assert tally.to(len(values), measure).sum == sum(values)
     assert asked == list(range(len(values)))
     for index, value in changed:
         if index < len(values):
             values[index] = value
             tally.outdate(index)
     asked.clear()
-    assert tally.to(len(values)).sum == sum(values)
+    assert tally.to(len(values), measure).sum == sum(values)
     assert set(asked) == {index for index, _ in changed if index < len(values)}
     assert tally.each == values

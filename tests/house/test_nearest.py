@@ -58,7 +58,6 @@ NEAREST = {
     "spend/metrics.py": "presets/test_three_layer_service.py",
     # shared by several stages, and seen in the conversations of those
     "stages/default.py": "stages/test_policy.py",
-    "stages/essentials.py": "turn/test_filling.py",
     "stages/facts.py": "stages/test_account.py",
     "stages/flatten.py": "turn/test_filling.py",
     "stages/runs.py": "stages/test_compact.py",
@@ -90,7 +89,6 @@ NEAREST = {
     "wires/*/rules*.py": "wires/test_rule_examples.py",
     "wires/rules/*.py": "wires/test_rules.py",
     "wires/*/repair*.py": "wires/test_repair.py",
-    "wires/repair/growth.py": "wires/test_growth.py",
     "wires/repair/*.py": "wires/test_repair.py",
     "wires/repaired.py": "wires/test_repair.py",
     "wires/convert/*.py": "wires/test_convert.py",

@@ -31,7 +31,7 @@ POLICY = Policy(
         kept=partial(newest_turns, turns=1),
         prompt=WORDS,
         least_share=0.0,
-        floor_share=0.05,
+        account_share=0.05,
     ),
 )
 

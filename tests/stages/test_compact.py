@@ -7,7 +7,7 @@ from tests.histories import Call, Turn
 from ullage import Limits, MemoryStore, Session
 from ullage.replay import reading
 from ullage.stages.compact import newest_messages, newest_turns, surely_over
-from ullage.stages.facts import deeds, said, unresolved
+from ullage.stages.facts import actions, said, unresolved
 from ullage.stages.flatten import flatten
 from ullage.stages.ranges import begin, cut_before
 from ullage.stages.summary import summary
@@ -58,11 +58,11 @@ def test_the_summary_holds_what_was_said_done_and_left_open():
 def test_a_command_is_told_with_how_it_ended_and_an_error_until_it_is_mended():
     failing = Call("bash", "x", "TypeError: x is None\nexit code: 1")
     transcript = transcript_of([Turn(calls=(failing,))])
-    done = deeds(transcript, 0, len(transcript))
+    done = actions(transcript, 0, len(transcript))
     assert [deed.error for deed in unresolved(done)] == ["TypeError: x is None"]
     assert "## Errors not resolved" in summary(transcript, 0, len(transcript), 5_000)
     mended = transcript_of([Turn(calls=(failing,)), Turn(calls=(Call("bash", "x", "ok"),))])
-    assert not unresolved(deeds(mended, 0, len(mended)))
+    assert not unresolved(actions(mended, 0, len(mended)))
     assert "## Errors" not in summary(mended, 0, len(mended), 5_000)
 
 

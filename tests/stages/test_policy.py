@@ -11,9 +11,33 @@ from ullage import ConfigError, Limits, OverLimitError, Policy, Session, stages
 from ullage.stages.default import DEFAULT
 from ullage.stages.policy import fingerprint, kind_of
 from ullage.stages.truncate import by_kind, truncate
+from ullage.values.edits import Cut, Replace
 from ullage.values.notices import Words
 
 LONG = [{"role": "user", "content": "the tide came in. " * 2_000}]
+
+MODELS = {"openai-chat": "gpt-4.1", "anthropic": "claude-sonnet-4-5"}
+FUNCTION = {"name": "read_file", "arguments": '{"path": "a.py"}'}
+CALLED = {"id": "c1", "type": "function", "function": FUNCTION}
+USED = {"type": "tool_use", "id": "c1", "name": "read_file", "input": {"path": "a.py"}}
+GIVEN = {"type": "tool_result", "tool_use_id": "c1", "content": "x = 1"}
+REQUESTS = {
+    "openai-chat": {
+        "messages": [
+            {"role": "user", "content": "Go."},
+            {"role": "assistant", "content": None, "tool_calls": [CALLED]},
+            {"role": "tool", "tool_call_id": "c1", "content": "x = 1"},
+        ]
+    },
+    "anthropic": {
+        "max_tokens": 100,
+        "messages": [
+            {"role": "user", "content": "Go."},
+            {"role": "assistant", "content": [USED]},
+            {"role": "user", "content": [GIVEN]},
+        ],
+    },
+}
 
 
 def session(policy, window=2_000):
@@ -55,6 +79,23 @@ def test_stages_are_asked_in_order_at_their_moment():
     session(policy, 10_000).fit({"messages": messages})
     names = ("first", "prune", "compact", "guard")
     assert asked == [(name, size) for size in (1, 3) for name in names]
+
+
+@pytest.mark.parametrize("format", ["openai-chat", "anthropic"])
+@pytest.mark.parametrize("text", ['{"path": "a.py"', "[]", "a.py"])
+def test_a_stage_that_shows_arguments_no_wire_can_carry_is_named_with_the_call(format, text):
+    def shout(window, /):
+        """Shows the first call otherwise."""
+        if window.size == 1:
+            return ()
+        place, output = window.transcript.place((1, 0, 0)), window.transcript.output((1, 0, 0))
+        return [Cut(Replace(place, output.ref, text, "pruned", "it is long"), (output,))]
+
+    policy = Policy(name="shouting", under_pressure=(shout,))
+    limits = Limits(window_tokens=10_000)
+    shouting = Session(MODELS[format], policy=policy, limits=limits, format=format, recall=False)
+    with pytest.raises(ConfigError, match=r"stage shout: .* of read_file, call 1 of message 2"):
+        shouting.fit(REQUESTS[format])
 
 
 def test_the_name_of_a_policy_is_pinned_and_an_unknown_one_refused():

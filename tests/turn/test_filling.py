@@ -6,8 +6,7 @@ from tests import histories
 from tests.histories import Call, Turn
 from ullage import Budget, ConfigError, Limits, MemoryStore, Session, StoreError, Usage, summarise
 from ullage.stages.compact import OURS
-from ullage.stages.essentials import essentials
-from ullage.stages.facts import deeds
+from ullage.stages.facts import actions, essentials
 from ullage.turn.filling import Accepted, judge, parts
 from ullage.values.briefs import Brief, Prompt
 from ullage.values.effects import Reply, Summarise
@@ -24,7 +23,12 @@ def tagged(text=GOOD, retain=""):
 
 
 def brief(prompt=OURS, **more):
-    values = {"floor": "## Files", "earlier": "", "pieces": ("[user]\nGo.\n",), "room_tokens": 500}
+    values = {
+        "account": "## Files",
+        "earlier": "",
+        "pieces": ("[user]\nGo.\n",),
+        "room_tokens": 500,
+    }
     return Brief(prompt=prompt, before="", after="", **{**values, **more})
 
 
@@ -125,7 +129,7 @@ def test_what_decides_what_comes_next_is_a_fact_and_nothing_else_is():
     session = Session("gpt-4.1", limits=Limits(window_tokens=200_000))
     session.fit(histories.request("openai-chat", messages))
     transcript = session.window.transcript
-    found = essentials(deeds(transcript, 0, len(transcript)))
+    found = essentials(actions(transcript, 0, len(transcript)))
     assert [fact.shown for fact in found] == [
         "src/loader.py",
         "docs/notes.md",
@@ -136,7 +140,7 @@ def test_what_decides_what_comes_next_is_a_fact_and_nothing_else_is():
     many = [Turn(calls=(Call("write_file", f"{n}.py", "ok"),)) for n in range(30)]
     session.fit(histories.request("openai-chat", histories.wire("openai-chat", many)))
     transcript = session.window.transcript
-    newest = essentials(deeds(transcript, 0, len(transcript)))
+    newest = essentials(actions(transcript, 0, len(transcript)))
     assert [fact.shown for fact in newest] == [f"{n}.py" for n in range(18, 30)]
 
 

@@ -13,7 +13,7 @@ from ullage import Limits, Session
 from ullage.history.pairing import Pairing
 from ullage.wires import FORMATS
 from ullage.wires.repair import apply
-from ullage.wires.repair.base import Made, in_order
+from ullage.wires.repair.base import Beginning, in_order
 from ullage.wires.repaired import news, remember
 
 
@@ -22,7 +22,7 @@ def at_once(format, messages):
     reading = apply._READINGS[format](messages, Pairing())
     for at in range(len(messages)):
         reading.read(at)
-    made = reading.made(0, len(messages), Made())
+    made, _ = reading.made(len(messages), Beginning())
     outputs = {output.ref: output for output in made.outputs}
     return made.sent(messages), tuple(outputs.values()), in_order(made.reports), made.stale
 

@@ -6,15 +6,12 @@ Only the engine and the turn hold one; what stages are given is its ``window``.
 from __future__ import annotations
 
 from collections.abc import Sequence, Set
-from functools import partial
-from typing import Any
 
 from msgspec.structs import force_setattr
 
-from ullage.history.measures import Tally
 from ullage.history.shown import Placed
 from ullage.history.transcript import Location, Transcript
-from ullage.history.window import Sums, Window
+from ullage.history.window import Window
 from ullage.tokens.calibrate import Calibration
 from ullage.tokens.meter import Meter
 from ullage.values.edits import Drop, Edit, Replace, Summary
@@ -25,22 +22,6 @@ __all__ = ["PAST", "WindowBuilder"]
 
 PAST = 3
 """How many boundaries back a history may fork without being walked again from its beginning."""
-_FIGURES = (
-    "size",
-    "fresh",
-    "read_from",
-    "summaries",
-    "calibration",
-    "limit_tokens",
-    "context_tokens",
-    "head_tokens",
-    "head_texts",
-    "reported_tokens",
-    "reported_total",
-    "reasoning",
-    "thinks_first",
-    "replaced_later",
-)
 
 
 class WindowBuilder:
@@ -62,16 +43,9 @@ class WindowBuilder:
     def __init__(self, transcript: Transcript, meter: Meter, words: Words) -> None:
         self.applied: dict[bytes, int] = {}
         self.stale: list[tuple[int, int]] = []
-        self._changed: dict[int, Sequence[tuple[int, int, str]]] = {}
-        self._shown: dict[int, dict[tuple[int, int], Replace]] = {}
-        self._spots: dict[str, Location] = {}
-        self._silent: set[int] = set()
-        self._hidden: set[int] = set()
-        self._sums = Sums()
-        self._tallies: dict[Any, Tally] = {}
-        self._settled: dict[Any, list[int]] = {}
-        self._edit_tokens: dict[Replace, int] = {}
         self.past: tuple[WindowBuilder, ...] = ()
+        self._changed: dict[int, Sequence[tuple[int, int, str]]] = {}
+        self._silent: set[int] = set()
         self.window = Window(
             transcript=transcript,
             meter=meter,
@@ -80,13 +54,6 @@ class WindowBuilder:
             applied=self.applied,
             changed=self._changed,
             silent=self._silent,
-            _shown=self._shown,
-            _spots=self._spots,
-            _hidden=self._hidden,
-            _sums=self._sums,
-            _tallies=self._tallies,
-            _settled=self._settled,
-            _edit_tokens=self._edit_tokens,
         )
 
     def _set(self, **values: object) -> None:
@@ -119,21 +86,18 @@ class WindowBuilder:
 
     def _copy(self, transcript: Transcript) -> WindowBuilder:
         """The same state, apart; only what is cached of edits is shared."""
-        window = self.window
-        other = WindowBuilder(transcript, window.meter, window.words)
-        other._set(**{name: getattr(window, name) for name in _FIGURES})
-        other._set(_edit_tokens=self._edit_tokens)
-        other._edit_tokens = self._edit_tokens
-        for name in ("applied", "_changed", "_shown", "_spots", "_silent", "_hidden"):
-            getattr(other, name).update(getattr(self, name))
+        old = self.window
+        other = WindowBuilder(transcript, old.meter, old.words)
+        new = other.window
+        values = {name: getattr(old, name) for name in old.__struct_fields__}
+        figures = {n: v for n, v in values.items() if not isinstance(v, (dict, set, Transcript))}
+        other._set(**figures, _edit_tokens=old._edit_tokens)
+        other._set(_sums=old._sums.copy())
+        for name in ("applied", "changed", "silent", "_shown", "_spots", "_hidden"):
+            getattr(new, name).update(values[name])
         other.stale += self.stale
-        sums, copied = self._sums, other._sums
-        copied.tokens, copied.uncounted = [*sums.tokens], [*sums.uncounted]
-        copied.counted, copied.bound = sums.counted, sums.bound
-        other._settled.update({key: [*at] for key, at in self._settled.items()})
-        for key, tally in self._tallies.items():
-            if tally.measure is not None:
-                other._tallies[key] = tally.copy(partial(other.window.added, tally.measure))
+        new._settled.update({key: [*at] for key, at in old._settled.items()})
+        new._tallies.update({key: tally.copy() for key, tally in old._tallies.items()})
         return other
 
     # ── the request at hand ──────────────────────────────────────────────────────────
@@ -164,7 +128,7 @@ class WindowBuilder:
 
         What is new is counted when it must be.
         """
-        window, sums = self.window, self._sums
+        window, sums = self.window, self.window._sums
         messages = window.transcript.messages
         new = range(window.size, length)
         superseding = [index for index in new if messages[index].supersedes]
@@ -179,23 +143,23 @@ class WindowBuilder:
 
     def _unread(self) -> None:
         """What the provider does not read any more is shown, and costs nothing."""
-        sums = self._sums
+        sums = self.window._sums
         sums.tokens = [0] * self.window.read_from
         sums.counted = sums.bound = 0
         sums.uncounted.clear()
-        self._tallies.clear()
+        self.window._tallies.clear()
 
     def refresh(self, index: int) -> None:
         """A message was worded anew by the caller (same digest): count it again."""
         self._outdate(index)
         for past in self.past:
             past.refresh(index)
-        window, sums = self.window, self._sums
+        window, sums = self.window, self.window._sums
         read = window.read_from <= index < window.size
         if read and sums.tokens[index] >= 0:
             before = sums.tokens[index]
             sums.tokens[index] = window.count_message(index)
-            if index not in self._hidden:
+            if index not in self.window._hidden:
                 sums.counted += sums.tokens[index] - before
 
     def look_from(self, index: int) -> None:
@@ -207,7 +171,7 @@ class WindowBuilder:
         self._set(replaced_later=spots)
 
     def _outdate(self, index: int) -> None:
-        for tally in self._tallies.values():
+        for tally in self.window._tallies.values():
             tally.outdate(index)
 
     # ── edits ────────────────────────────────────────────────────────────────────────
@@ -233,16 +197,16 @@ class WindowBuilder:
         return self._drop(edit) if isinstance(edit, Drop) else self._replace(edit)
 
     def _replace(self, edit: Replace) -> bool:
-        window, sums = self.window, self._sums
+        window, sums = self.window, self.window._sums
         spot = window.spot_for(edit, window.size)
         if spot is None:
             return False
         index, uncounted = spot[0], sums.tokens[spot[0]] < 0
         tokens = window.leaf_bound if uncounted else window.leaf_tokens
         won = tokens(spot)
-        shown = self._shown[index] = {**window.shown(index), spot[1:]: edit}
-        self._spots[edit.ref] = spot
-        if index not in self._hidden:
+        shown = self.window._shown[index] = {**window.shown(index), spot[1:]: edit}
+        self.window._spots[edit.ref] = spot
+        if index not in self.window._hidden:
             self._changed[index] = [(*leaf, each.text) for leaf, each in shown.items()]
         won -= tokens(spot)
         self._outdate(index)
@@ -250,7 +214,7 @@ class WindowBuilder:
             sums.bound -= won
         else:
             sums.tokens[index] -= won
-            sums.counted -= 0 if index in self._hidden else won
+            sums.counted -= 0 if index in self.window._hidden else won
         return True
 
     def _drop(self, edit: Drop) -> bool:
@@ -264,7 +228,7 @@ class WindowBuilder:
 
     def _summarise(self, edit: Summary) -> bool:
         """Show a summary in place of a range of messages, and of the summaries it covers."""
-        window, sums = self.window, self._sums
+        window, sums = self.window, self.window._sums
         around = window.range_of(edit)
         if around is None or around[0] < window.read_from or not window.may_summarise(*around):
             return False
@@ -274,16 +238,12 @@ class WindowBuilder:
         gone = [each for each in window.summaries if start <= each.start < stop]
         pinned = set(window.transcript.standing(start, stop))
         for index in range(start, stop):
-            if index not in self._hidden and index not in pinned:
+            if index not in self.window._hidden and index not in pinned:
                 sums.counted -= sums.tokens[index]
-                self._hidden.add(index)
+                self.window._hidden.add(index)
                 self._changed.pop(index, None)
                 self._outdate(index)
         sums.counted += window.texts_tokens(edit.texts)
         sums.counted -= sum(window.texts_tokens(each.edit.texts) for each in gone)
-        self._set(summaries=tuple(sorted([*others, Placed(start, stop, edit)], key=_start)))
+        self._set(summaries=tuple(sorted([*others, Placed(start, stop, edit)])))
         return True
-
-
-def _start(placed: Placed) -> int:
-    return placed.start

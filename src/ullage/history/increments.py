@@ -55,9 +55,7 @@ def taken(ledger: Ledger, records: Iterable[Record]) -> tuple[Ledger, tuple[Reco
         waiting += rest
         if entry != before:
             entries[key] = entry
-    if not entries:
-        return ledger, tuple(waiting)
-    return Ledger({**ledger.entries, **entries}), tuple(waiting)
+    return (ledger.updated(entries) if entries else ledger), tuple(waiting)
 
 
 def _records(key: bytes, entry: Entry) -> Iterator[Record]:

@@ -80,23 +80,43 @@ class Entry(Struct, frozen=True):
 
 
 _NOTHING = Entry()
+_MOST_NEWEST = 64
 _encode = msgspec.msgpack.Encoder().encode
 _packed_batch = msgspec.msgpack.Decoder(Batch).decode
 _observed = msgspec.msgpack.Decoder(Observed).decode
 _opened = msgspec.msgpack.Decoder(Opened).decode
 
 
-class Ledger(Struct, frozen=True):
-    """An immutable mapping from chain keys to entries."""
+class Ledger(Struct, frozen=True, eq=False):
+    """An immutable mapping from chain keys to entries.
 
-    entries: Mapping[bytes, Entry] = {}
+    What came last is a small mapping of its own, so that a step copies that and not everything.
+    """
+
+    _older: Mapping[bytes, Entry] = {}
+    _newest: Mapping[bytes, Entry] = {}
+
+    @property
+    def entries(self) -> Mapping[bytes, Entry]:
+        """Every entry by its key; a copy."""
+        return {**self._older, **self._newest}
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Ledger) and self.entries == other.entries
 
     def at(self, key: bytes) -> Entry:
         """The entry under ``key``; an empty one where nothing is kept."""
-        return self.entries.get(key, _NOTHING)
+        return self._newest.get(key) or self._older.get(key, _NOTHING)
 
     def __contains__(self, key: bytes) -> bool:
-        return key in self.entries
+        return key in self._newest or key in self._older
+
+    def updated(self, entries: Mapping[bytes, Entry]) -> Ledger:
+        """The ledger with these entries in place of its own."""
+        newest = {**self._newest, **entries}
+        if len(newest) > _MOST_NEWEST:
+            return Ledger({**self._older, **newest})
+        return Ledger(self._older, newest)
 
     def with_batch(self, key: bytes, batch: Batch) -> tuple[Ledger, Record]:
         """The ledger with one more batch under ``key``, and the record that keeps it."""
@@ -126,15 +146,14 @@ class Ledger(Struct, frozen=True):
             known = found.get(record.key) or self.at(record.key)
             found[record.key] = _with_record(known, record)
         new = {key: entry for key, entry in found.items() if entry != self.at(key)}
-        return (Ledger({**self.entries, **new}) if new else self), frozenset(new)
+        return (self.updated(new) if new else self), frozenset(new)
 
     def with_records(self, records: Iterable[Record]) -> Ledger:
         """The ledger with records of a store; see `merged`."""
         return self.merged(records)[0]
 
     def _put(self, key: bytes, **fields: object) -> Ledger:
-        entry = replace(self.at(key), **fields)
-        return Ledger({**self.entries, key: entry})
+        return self.updated({key: replace(self.at(key), **fields)})
 
 
 def latest_key(chain: Sequence[bytes]) -> bytes:

@@ -88,42 +88,40 @@ class Tally:
     The window knows which messages are new and which are shown differently since; a tally works
     out only those, so a stage may ask for its sum at every boundary.
 
-    Args:
-        added: what a message of this index adds, as it is shown now.
-        measure: what it is a sum of.
-
     Attributes:
-        measure: what it is a sum of.
         each: what each message adds, as of the last `to`.
         sum: of all of them.
     """
 
-    def __init__(self, added: Callable[[int], int], measure: Measure[int] | None = None) -> None:
-        self._measure = added
-        self.measure = measure
-        self._outdated: set[int] = set()
+    def __init__(self) -> None:
         self.each: list[int] = []
         self.sum = 0
+        self._outdated: set[int] = set()
 
-    def copy(self, added: Callable[[int], int]) -> Tally:
-        """The same sum so far, which goes on by itself over another window."""
-        other = Tally(added, self.measure)
-        other._outdated, other.each, other.sum = {*self._outdated}, [*self.each], self.sum
+    def copy(self) -> Tally:
+        """The same sum so far, to go on by itself."""
+        other = Tally()
+        other.each, other.sum, other._outdated = [*self.each], self.sum, {*self._outdated}
         return other
 
     def outdate(self, index: int) -> None:
         """A message is shown differently from now on."""
         self._outdated.add(index)
 
-    def to(self, size: int) -> Tally:
-        """Brought up to date for the first ``size`` messages; never fewer than at the last call."""
+    def to(self, size: int, added: Callable[[int], int]) -> Tally:
+        """Brought up to date for the first ``size`` messages; never fewer than at the last call.
+
+        Args:
+            size: how many messages.
+            added: what the message of an index adds, as it is shown now.
+        """
         for index in self._outdated:
             if index < len(self.each):
                 self.sum -= self.each[index]
-                self.each[index] = self._measure(index)
+                self.each[index] = added(index)
                 self.sum += self.each[index]
         self._outdated.clear()
-        new = [self._measure(index) for index in range(len(self.each), size)]
+        new = [added(index) for index in range(len(self.each), size)]
         self.each += new
         self.sum += sum(new)
         return self

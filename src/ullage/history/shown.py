@@ -13,7 +13,7 @@ from msgspec import Struct, field
 
 from ullage.history.transcript import Location, Transcript
 from ullage.values.edits import Drop, Edit, Replace, Summary
-from ullage.values.messages import Reasoning, ToolResult
+from ullage.values.messages import Reasoning
 
 __all__ = ["Placed", "Shown", "ShownHistory"]
 
@@ -51,9 +51,9 @@ class ShownHistory(Struct, frozen=True, eq=False, kw_only=True):
     summaries: tuple[Placed, ...] = ()
     changed: Mapping[int, Sequence[tuple[int, int, str]]] = field(default_factory=dict)
     silent: Set[int] = field(default_factory=set)
-    _shown: Mapping[int, Shown] = field(default_factory=dict)
-    _spots: Mapping[str, Location] = field(default_factory=dict)
-    _hidden: Set[int] = field(default_factory=set)
+    _shown: dict[int, Shown] = field(default_factory=dict)
+    _spots: dict[str, Location] = field(default_factory=dict)
+    _hidden: set[int] = field(default_factory=set)
 
     def __repr__(self) -> str:
         return f"<{type(self).__name__} of {self.size} messages>"
@@ -70,7 +70,7 @@ class ShownHistory(Struct, frozen=True, eq=False, kw_only=True):
         if isinstance(edit, Drop):
             return False
         spot = self._spots.get(edit.ref)
-        return spot is not None and self.shown(spot[0]).get(spot[1:]) is edit
+        return spot is not None and self.edit_at(spot) is edit
 
     def range_of(self, edit: Summary | Drop) -> tuple[int, int] | None:
         """First message of a range and one past its last, or None if it is not here."""
@@ -119,6 +119,10 @@ class ShownHistory(Struct, frozen=True, eq=False, kw_only=True):
         """What replaces the leaves of a message."""
         return self._shown.get(index, _WHOLE)
 
+    def edit_at(self, spot: Location) -> Replace | None:
+        """What replaces a leaf, or None."""
+        return self.shown(spot[0]).get(spot[1:])
+
     def bound_reasoning(self, start: int, stop: int | None = None) -> bool:
         """Whether reasoning bound to what is before it stands at or after a message.
 
@@ -156,12 +160,8 @@ class ShownHistory(Struct, frozen=True, eq=False, kw_only=True):
     def results(self, start: int, stop: int) -> Iterator[Location]:
         """Every item of every visible tool result in a range of messages."""
         for index in range(start, stop):
-            if index in self._hidden:
-                continue
-            for number, part in enumerate(self.transcript.messages[index].parts):
-                if isinstance(part, ToolResult):
-                    for item in range(len(part.content)):
-                        yield index, number, item
+            if index not in self._hidden:
+                yield from self.transcript.results(index)
 
     def tool_of(self, spot: Location) -> str:
         """Name of the tool whose result stands at a location, or ``""``."""

@@ -290,6 +290,13 @@ class Transcript:
             self._texts[spot] = output
         return output
 
+    def results(self, index: int) -> Iterator[Location]:
+        """Every item of every tool result in a message."""
+        for number, part in enumerate(self.messages[index].parts):
+            if isinstance(part, ToolResult):
+                for item in range(len(part.content)):
+                    yield index, number, item
+
     def outputs(self, index: int, number: int) -> Iterator[Output]:
         """What the leaves of a part are set aside as."""
         part = self.messages[index].parts[number]

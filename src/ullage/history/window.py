@@ -49,6 +49,10 @@ class Sums(Struct):
     bound: int = 0
     uncounted: list[int] = field(default_factory=list)
 
+    def copy(self) -> Sums:
+        """The same sums, to go on by themselves."""
+        return Sums([*self.tokens], self.counted, self.bound, [*self.uncounted])
+
 
 class Window(ShownHistory, frozen=True, eq=False, kw_only=True):
     """A shown history with its token sums and limits. Read-only: writing is an AttributeError.
@@ -232,15 +236,14 @@ class Window(ShownHistory, frozen=True, eq=False, kw_only=True):
         Raises:
             ConfigError: it is a plain function. A `Measure` gives it a name.
         """
-        make = partial(Tally, partial(self.added, measure), measure)
-        return table_of(self._tallies, measure, make).to(self.size)
+        tally = table_of(self._tallies, measure, Tally)
+        return tally.to(self.size, partial(self._added, measure))
 
     def total(self, measure: Measure[int]) -> int:
         """Such a sum, as one number."""
         return self.tally(measure).sum
 
-    def added(self, measure: Measure[int], index: int) -> int:
-        """What a message adds to a sum; nothing behind a summary."""
+    def _added(self, measure: Measure[int], index: int) -> int:
         return 0 if index in self._hidden else measure(self, index)
 
     def settled_to(self, stop: int, is_settled: Measure[bool]) -> int:

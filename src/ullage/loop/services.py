@@ -26,7 +26,7 @@ from ullage.history.window import Window
 from ullage.presets.three_layer import ThreeLayerSettings, output_shape, pruning
 from ullage.stages.prune import rough_won
 from ullage.stages.shapes import text_size
-from ullage.stages.truncate import Measure, Source
+from ullage.stages.truncate import Extent, Source
 from ullage.stores import MemoryStore, SpillStore
 from ullage.tokens.meter import Meter
 from ullage.values.edits import Cut, Replace, storable
@@ -104,9 +104,9 @@ def truncate_output(
     shown = output_shape(settings)(source, words)
     if shown is not None and place is not None:
         SpillStore(MemoryStore(), place).commit("", [Output(source.ref, output)], ())
-    told = shown.measure if shown is not None else None
+    told = shown.extent if shown is not None else None
     if told is None or told.notice is None:
-        told = Measure(text_size(output), text_size(output))
+        told = Extent(text_size(output), text_size(output))
     return TruncationResult(
         output=output if shown is None else shown.text,
         was_truncated=told.notice is not None,

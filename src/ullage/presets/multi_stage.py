@@ -127,7 +127,7 @@ def multi_stage(settings: MultiStageSettings = _DEFAULTS) -> Policy:
             budget_tokens=settings.COMPACTION_BUDGET_TOKENS - 2 * _SUMMARY_TOKENS,
         ),
         prompt=NARRATIVE,
-        floor_tokens=_SUMMARY_TOKENS,
+        account_tokens=_SUMMARY_TOKENS,
         least_messages=max(settings.RECENT_EVENTS // 2, 1),
         least_share=0.0,
     )

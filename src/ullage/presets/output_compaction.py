@@ -16,7 +16,7 @@ from ullage.values.usage import Usage
 
 __all__ = ["CompactionConfig", "TokenUsage", "compacted", "prompt_of", "should_compact"]
 
-_FLOOR_TOKENS = 4_000
+_ACCOUNT_TOKENS = 4_000
 _SUMMARY = (
     "Stop here for a moment. The conversation so far is about to be replaced by your summary, so "
     "that the work can go on. Write down between <summary> and </summary> all that is needed for "
@@ -119,7 +119,7 @@ def compacted(policy: Policy, config: CompactionConfig) -> Policy:
         compact,
         kept=partial(newest_turns, turns=config.retain_last_turns),
         prompt=prompt_of(config),
-        floor_tokens=_FLOOR_TOKENS,
+        account_tokens=_ACCOUNT_TOKENS,
         least_messages=1,
         least_share=0.0,
     )

@@ -63,7 +63,7 @@ _NOTICE = "---\n[Output truncated: {lines} → {kept_lines} lines, {size} → {k
 _SPILLED = (
     "[Full output saved to: {path}]\n[Use 'read' tool with the path above to see full content]\n"
 )
-_FLOOR_TOKENS = 4_000
+_ACCOUNT_TOKENS = 4_000
 """The most that the deterministic part of a summary has; the document has no such part."""
 _PRUNED = "[Output pruned: kept first {retain_chars} chars]"
 _NO_DATABASE = "data/spill"
@@ -279,7 +279,7 @@ def compacting(pressed: Pressed, kept: Kept) -> Stage:
         kept=kept,
         prompt=COMPACTION,
         keeps_task=False,
-        floor_tokens=_FLOOR_TOKENS,
+        account_tokens=_ACCOUNT_TOKENS,
         least_messages=2,
         least_share=0.0,
         warning="Not enough messages to compact",

@@ -1,18 +1,19 @@
-"""The account of a run of messages, and the index of everything it stands for.
+"""The account of a range of messages, and the index of everything it is shown for.
 
 The account is what the model sees: one bullet for each step, newest kept when room is short.
 The index is complete: every text and every call in full, every result by its ref. Both are
-pure functions of the messages, so they come out the same wherever the run is condensed.
+pure functions of the messages, so they come out the same wherever the range is condensed.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import TypeAlias
 
 from ullage.history.measures import Measure
 from ullage.history.transcript import Transcript
 from ullage.stages.quotes import quotes
+from ullage.stages.shorten import on_one_line
 from ullage.values.effects import Output
 from ullage.values.messages import Media, Opaque, Text, ToolCall, ToolResult
 from ullage.values.notices import Words
@@ -29,7 +30,7 @@ _Step: TypeAlias = tuple[str, int, int]
 
 
 def outputs_of(transcript: Transcript, start: int, stop: int) -> Iterator[Output]:
-    """Every tool output and every image in a run of messages."""
+    """Every tool output and every image in a range of messages."""
     for index in range(start, stop):
         for number, part in enumerate(transcript.messages[index].parts):
             if isinstance(part, (ToolResult, Media, Opaque)):
@@ -37,7 +38,7 @@ def outputs_of(transcript: Transcript, start: int, stop: int) -> Iterator[Output
 
 
 def index_of(transcript: Transcript, start: int, stop: int, words: Words) -> str:
-    """Everything said in a run of messages, with each tool output by its ref."""
+    """Everything said in a range of messages, with each tool output by its ref."""
     lines = [
         f"Index of messages {start + 1} to {stop} of this conversation. A tool output is",
         f"given by its ref; read one with {words.read_on('REF', 0)}."
@@ -59,13 +60,12 @@ def _entry(transcript: Transcript, index: int) -> list[str]:
                 lines.append(text)
             case ToolCall(name=name, arguments=arguments):
                 lines.append(f"call {name} {arguments}")
-            case ToolResult():
+            case ToolResult() | Media() | Opaque():
                 call = transcript.call_for(index, number)
-                of = f" of {call.name} {_clip(call.arguments, _CALL_CHARS)}" if call else ""
-                listed = map(_listed, transcript.outputs(index, number))
-                lines.extend(line + of for line in listed)
-            case Media() | Opaque():
-                lines.extend(map(_listed, transcript.outputs(index, number)))
+                of = f" of {_called(call)}" if call else ""
+                for output in transcript.outputs(index, number):
+                    what = "output" if output.kind == "text" else "block"
+                    lines.append(f"{what} ref={output.ref} ({len(output.text):,} characters){of}")
             case _:
                 pass
     return lines
@@ -74,9 +74,8 @@ def _entry(transcript: Transcript, index: int) -> list[str]:
 _ENTRY = Measure("ullage.index", _entry)
 
 
-def _listed(output: Output) -> str:
-    what = "output" if output.kind == "text" else "block"
-    return f"{what} ref={output.ref} ({len(output.text):,} characters)"
+def _called(call: ToolCall) -> str:
+    return f"{call.name} {on_one_line(call.arguments, _CALL_CHARS)}"
 
 
 def account(
@@ -90,18 +89,18 @@ def account(
     user_chars: int = 0,
     summary: str = "",
 ) -> str:
-    """One user message that stands for a run of messages.
+    """The text of the one user message in place of a range of messages.
 
     Args:
         transcript: the history.
-        start: the first message of the run.
+        start: the first message of the range.
         stop: one past its last.
         words: the wording of the session.
-        index_ref: what opens the index of the run.
+        index_ref: what opens the index of the range.
         room_chars: the most characters its head and its bullets may have.
         user_chars: the most characters of what the user said, on top of them; it is quoted
             word for word (`quotes`).
-        summary: the summary of the same run, if one stood for the beginning of it; it holds
+        summary: the summary of the same range, if its beginning was summarised; it holds
             what the user said, so that no bullet has to.
     """
     head = (
@@ -122,7 +121,7 @@ def account(
     return "\n".join([head, *lines])
 
 
-def _newest(transcript: Transcript, steps: list[_Step], room: int) -> dict[int, str]:
+def _newest(transcript: Transcript, steps: Sequence[_Step], room: int) -> dict[int, str]:
     """The newest bullets that fit, by number, but for what the user said."""
     kept: dict[int, str] = {}
     for number in range(len(steps) - 1, -1, -1):
@@ -136,17 +135,13 @@ def _newest(transcript: Transcript, steps: list[_Step], room: int) -> dict[int, 
     return kept
 
 
-def _quoted(transcript: Transcript, steps: list[_Step], room: int) -> dict[int, str]:
+def _quoted(transcript: Transcript, steps: Sequence[_Step], room: int) -> dict[int, str]:
     """What the user said, by number, as far as it fits: it may be a rule."""
     said = [number for number, step in enumerate(steps) if step[0] == "user"]
-    texts = [_text_of(transcript, steps[number]) for number in said]
+    parts = (transcript.messages[steps[n][1]].parts[steps[n][2]] for n in said)
+    texts = [part.text if isinstance(part, Text) else "" for part in parts]
     room -= len(said) * len(f"{_USER}\n")
     return {said[at]: f"{_USER}{text}" for at, text in quotes(texts, room).items()}
-
-
-def _text_of(transcript: Transcript, step: _Step) -> str:
-    part = transcript.messages[step[1]].parts[step[2]]
-    return part.text if isinstance(part, Text) else ""
 
 
 def _steps(transcript: Transcript, index: int) -> list[_Step]:
@@ -166,12 +161,11 @@ _STEPS = Measure("ullage.steps", _steps)
 def _bullet(transcript: Transcript, role: str, index: int, number: int) -> str:
     part = transcript.messages[index].parts[number]
     if isinstance(part, Text):
-        return f"- {role}: {_clip(part.text, _SAID_CHARS)}"
+        return f"- {role}: {on_one_line(part.text, _SAID_CHARS)}"
     call = transcript.call_for(index, number)
-    what = f"{call.name} {_clip(call.arguments, _CALL_CHARS)}" if call else "a tool"
-    failed = isinstance(part, ToolResult) and part.is_error
-    gave = "; ".join(map(_gave, transcript.outputs(index, number)))
-    return f"- {what} → {'error: ' if failed else ''}{gave or 'nothing'}"
+    failed = "error: " if isinstance(part, ToolResult) and part.is_error else ""
+    gave = "; ".join(map(_gave, transcript.outputs(index, number))) or "nothing"
+    return f"- {_called(call) if call else 'a tool'} → {failed}{gave}"
 
 
 def _gave(output: Output) -> str:
@@ -179,12 +173,3 @@ def _gave(output: Output) -> str:
     if short and output.text.isprintable():
         return output.text
     return f"{len(output.text):,} characters, ref={output.ref}"
-
-
-def _clip(text: str, chars: int) -> str:
-    if len(text) > 8 * chars:  # nearly always enough of it, and then the same
-        words = " ".join(text[: 4 * chars].split())
-        if len(words) > chars:
-            return f"{words[:chars]}…"
-    words = " ".join(text.split())
-    return words if len(words) <= chars else f"{words[:chars]}…"

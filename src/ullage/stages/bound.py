@@ -14,7 +14,7 @@ __all__ = ["left_out"]
 
 
 def left_out(window: Window, first: int, cuts: Sequence[Cut]) -> list[Cut]:
-    """The cut that leaves out reasoning bound to a history that an edit of ``first`` changes.
+    """The cut that drops reasoning bound to a history that an edit of ``first`` changes.
 
     Where the newest reply shown loses its reasoning by that, or lost it before, all of it goes:
     the newest may not be missing while older stays (A13).

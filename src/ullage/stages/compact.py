@@ -1,16 +1,14 @@
-"""Compact: a span of old messages becomes a summary, which a model may add to.
+"""Compact: a range of old messages becomes a summary, which a model may add to.
 
 One stage, in two questions, each answered by a plain function:
 
     pressed   is it time?                              here and `ullage.stages.pressure`
     kept      where does what stays whole begin?       here
 
-What it returns is complete without a model: the deterministic summary of the whole span, made
-from the original messages, and an index of everything behind it under a ref. With it goes a
-brief: whoever runs the turn may ask a model for what it adds (`ullage.turn.filling`).
-
-A compaction goes on where the last one ended. The one message that stands for the span is
-replaced, so that there is never more than one summary.
+Its summary is complete without a model: the deterministic account of the whole range, made from
+the original messages, and an index of everything behind it under a ref. With it goes a brief:
+whoever runs the turn may ask a model for what it adds (`ullage.turn.filling`). The next one
+covers the range of the last and goes on, so that there is never more than one.
 """
 
 from __future__ import annotations
@@ -24,8 +22,7 @@ from msgspec.structs import replace
 from ullage.history import canon
 from ullage.history.window import Window
 from ullage.stages.account import index_of
-from ullage.stages.essentials import essentials
-from ullage.stages.facts import deeds
+from ullage.stages.facts import actions, essentials
 from ullage.stages.flatten import flatten
 from ullage.stages.ranges import begin, coverable, cut_before, newly_hidden, summarised
 from ullage.stages.rough import message_tokens, view_tokens
@@ -61,7 +58,7 @@ Pressed: TypeAlias = Callable[[Window], object]
 """Says whether it is time, by anything that is true."""
 
 Kept: TypeAlias = Callable[[Window, int], int]
-"""Where what stays whole should begin, given where the span begins."""
+"""Where what stays whole should begin, given where the range begins."""
 
 OURS = Prompt(
     system=(
@@ -153,8 +150,8 @@ def newest_share(window: Window, start: int, *, share: float) -> int:
 def oldest_rough(window: Window, start: int, *, target: float) -> int:
     """The oldest messages go that bring the rough estimate down to a share of the context."""
     room = view_tokens(window) - int(window.context_tokens * target)
-    _, floor = summarised(window) or (start, start)
-    for index in range(floor, window.size):
+    _, since = summarised(window) or (start, start)
+    for index in range(since, window.size):
         message, silent = window.transcript.messages[index], index in window.silent
         room -= message_tokens(message, window.shown(index), silent=silent)
         if room < 0:
@@ -170,8 +167,8 @@ def compact(
     kept: Kept = partial(newest_share, share=0.25),
     prompt: Prompt = OURS,
     keeps_task: bool = True,
-    floor_share: float = 0.12,
-    floor_tokens: int | None = None,
+    account_share: float = 0.12,
+    account_tokens: int | None = None,
     least_messages: int = 2,
     least_share: float = 0.15,
     warning: str | None = None,
@@ -186,21 +183,20 @@ def compact(
         prompt: the words, the model's and those around its summary.
         keeps_task: whether the first user message stays where it is, before the summary; else
             it is in the summary, verbatim.
-        floor_share: the deterministic summary may take this share of the limit.
-        floor_tokens: and no more than this; None for no other bound.
+        account_share: the deterministic account may take this share of the limit,
+        account_tokens: and no more than this; None for no other bound.
         least_messages: do nothing for fewer new messages than this.
         least_share: do nothing unless at least this share of the limit is won.
-        warning: what is told where there are too few messages, or None.
+        warning: what is reported where there are too few messages, or None.
     """
     if not pressed(window):
         return ()
-    start, floor = summarised(window) or [begin(window, keeps_task=keeps_task)] * 2
-    stop = cut_before(window, kept(window, start), floor)
-    if stop - floor < least_messages:
+    start, since = summarised(window) or [begin(window, keeps_task=keeps_task)] * 2
+    stop = cut_before(window, kept(window, start), since)
+    if stop - since < least_messages:
         return () if warning is None else Skipped(warning)
-    room_tokens = int(window.limit_tokens * floor_share)
-    if floor_tokens is not None:
-        room_tokens = min(room_tokens, floor_tokens)
+    most_tokens = window.limit_tokens if account_tokens is None else account_tokens
+    room_tokens = min(int(window.limit_tokens * account_share), most_tokens)
     return _compacted(window, start, stop, prompt, room_tokens, least_share)
 
 
@@ -221,7 +217,9 @@ def _compacted(
     chain = transcript.chain
     edit = Summary(chain[start], chain[stop], text, ref, why, kind="compacted", summarised=True)
     outputs = (*newly_hidden(window, start, stop), Output(ref, index))
-    return [Cut(edit, outputs, _with_room(brief, prompt, won))]
+    model_tokens = min(prompt.most_tokens * 5 // 4, won // 2)
+    asks = model_tokens >= _LEAST_ROOM_TOKENS  # else no room is left for what a model says
+    return [Cut(edit, outputs, replace(brief, room_tokens=model_tokens) if asks else None)]
 
 
 def _brief(
@@ -230,25 +228,19 @@ def _brief(
     transcript = window.transcript
     earlier, upto = said_before(window)
     unseen = (transcript.find(upto) or 0) if earlier else start
-    messages = transcript.messages[start:stop]
     tokens = sum(sum(window.leaf_counts(index)) for index in range(start, stop))
     read_on = window.words.read_on(ref, 0)
-    done = deeds(transcript, start, stop)
-    floor = summary(transcript, start, stop, room_chars, done)
-    in_full = "" if "{read_on}" in prompt.opens else f"[Everything in full: {read_on}]"
+    done = actions(transcript, start, stop)
+    account = summary(transcript, start, stop, room_chars, done)
+    if "{read_on}" not in prompt.opens:
+        account = f"{account}\n\n[Everything in full: {read_on}]"
     return Brief(
         prompt=prompt,
         before=prompt.opens.format(first=start + 1, last=stop, read_on=read_on),
-        floor="\n\n".join(filter(None, (floor, in_full))),
-        after=prompt.closes.format(messages=len(messages), tokens=tokens),
+        account=account,
+        after=prompt.closes.format(messages=stop - start, tokens=tokens),
         earlier=earlier,
         pieces=flatten(transcript, unseen, stop),
         room_tokens=0,
         facts=essentials(done),
     )
-
-
-def _with_room(brief: Brief, prompt: Prompt, won: int) -> Brief | None:
-    """The brief, if what was won leaves room for what a model has to say."""
-    room = min(prompt.most_tokens * 5 // 4, won // 2)
-    return replace(brief, room_tokens=room) if room >= _LEAST_ROOM_TOKENS else None

@@ -1,7 +1,7 @@
-"""What a run of messages holds as facts: what was done to what, and how it ended.
+"""What a range of messages holds as facts: what was done to what, and how it ended.
 
 Read from calls and results alone, never from what the model says of them (failure F52), and
-a pure function of the messages, so that nothing decays however often a run is summarised.
+a pure function of the messages, so that nothing decays however often a range is summarised.
 """
 
 from __future__ import annotations
@@ -16,14 +16,27 @@ from msgspec import Struct
 from ullage.history.measures import Measure
 from ullage.history.transcript import Transcript
 from ullage.stages.policy import kind_of
+from ullage.stages.shorten import on_one_line
+from ullage.values.briefs import Fact
 from ullage.values.messages import Text, ToolCall, ToolResult
 
-__all__ = ["Deed", "Said", "decisions", "deeds", "open_items", "said", "sentences", "unresolved"]
+__all__ = [
+    "Action",
+    "Said",
+    "actions",
+    "decisions",
+    "essentials",
+    "open_items",
+    "said",
+    "sentences",
+    "unresolved",
+]
 
 Verb: TypeAlias = Literal["read", "changed", "removed", "ran", "did"]
 
 _PATHS = ("file_path", "path", "filename", "file", "filepath", "notebook_path", "target_file")
 _COMMANDS = ("command", "cmd", "script", "code")
+_TASK_TEXTS = ("content", "text", "title", "step", "task", "description")
 _CHANGES = ("write", "edit", "create", "patch", "replace", "insert", "append", "update", "move")
 _REMOVALS = ("delete", "remove", "unlink")
 _EXIT = re.compile(r"(?i)\bexit(?:ed with)?[ _]?(?:code|status)?\"?[:= ]+(-?\d+)\b")
@@ -37,10 +50,13 @@ _DECIDED = re.compile(
 )
 _OPEN = re.compile(r"(?i)\b(?:next|todo|still|remain|open|later|then i|need to|have to|pending)")
 _DONE = frozenset(("completed", "done", "cancelled", "canceled", "closed"))
+_MOST_ESSENTIALS = 12
+_FACT_CHARS = 80
+_NAME = re.compile(r"[\w.\-]{4,}")
 _decode = msgspec.json.Decoder().decode
 
 
-class Deed(Struct, frozen=True, kw_only=True):
+class Action(Struct, frozen=True, kw_only=True):
     """One tool call, and how it ended.
 
     Attributes:
@@ -70,84 +86,62 @@ class Said(Struct, frozen=True):
 
 
 def said(transcript: Transcript, start: int, stop: int, role: str) -> Iterator[Said]:
-    """What a role said in a run of messages, in order."""
+    """What a role said in a range of messages, in order."""
     for index in range(start, stop):
         message = transcript.messages[index]
         texts = [part.text for part in message.parts if isinstance(part, Text)]
-        text = "\n".join(texts).strip() if message.role == role else ""
-        if text:
+        if message.role == role and (text := "\n".join(texts).strip()):
             yield Said(index, text)
 
 
-def deeds(transcript: Transcript, start: int, stop: int) -> list[Deed]:
-    """Every tool call of a run of messages, in the order in which they ended."""
-    run = range(start, stop)
-    ended = [pair for index in run for pair in transcript.once(_ENDED, index)]
-    answered = {call for call, _ in ended}
-    begun = (pair for index in run for pair in transcript.once(_BEGUN, index))
-    return [deed for _, deed in ended] + [deed for call, deed in begun if call not in answered]
+def actions(transcript: Transcript, start: int, stop: int) -> list[Action]:
+    """Every tool call of a range of messages in the order in which they ended, then the open."""
+    found = [pair for index in range(start, stop) for pair in transcript.once(_ACTIONS, index)]
+    answered = {call for call, action in found if action.ended is not None}
+    waiting = [action for call, action in found if call not in answered]
+    return [*(action for _, action in found if action.ended is not None), *waiting]
 
 
-_Calling: TypeAlias = tuple[int, str]
-"""A call: its message, and its id."""
-
-
-def _ended(transcript: Transcript, index: int) -> tuple[tuple[_Calling, Deed], ...]:
-    """What the results of a message ended."""
-    parts = transcript.messages[index].parts
-    calls = [
-        (number, part, transcript.call_for(index, number))
-        for number, part in enumerate(parts)
-        if isinstance(part, ToolResult)
-    ]
-    return tuple(
-        (
-            (transcript.home(index, number) or 0, call.id),
-            _deed(transcript, index, number, part, call),
-        )
-        for number, part, call in calls
-        if call is not None
-    )
-
-
-def _begun(transcript: Transcript, index: int) -> tuple[tuple[_Calling, Deed], ...]:
-    """The calls of a message, as they are while none has an answer."""
+def _actions(transcript: Transcript, index: int) -> list[tuple[tuple[int, str], Action]]:
+    """What each call of a message does, and what each of its results ended, by the call."""
     found = []
-    for call in transcript.messages[index].calls:
-        verb, subject = _of(call)
-        deed = Deed(index=index, tool=call.name, verb=verb, subject=subject, ended=None)
-        found.append(((index, call.id), deed))
-    return tuple(found)
+    for number, part in enumerate(transcript.messages[index].parts):
+        if isinstance(part, ToolCall):
+            verb, subject = _of(part)
+            action = Action(index=index, tool=part.name, verb=verb, subject=subject, ended=None)
+            found.append(((index, part.id), action))
+        elif isinstance(part, ToolResult) and (call := transcript.call_for(index, number)):
+            home = transcript.home(index, number) or 0
+            found.append(((home, call.id), _ended(transcript, index, number, part, call)))
+    return found
 
 
-_ENDED = Measure("ullage.ended", _ended)
-_BEGUN = Measure("ullage.begun", _begun)
+_ACTIONS = Measure("ullage.actions", _actions)
 
 
-def _deed(
+def _ended(
     transcript: Transcript, index: int, number: int, result: ToolResult, call: ToolCall
-) -> Deed:
+) -> Action:
     outputs = tuple(transcript.outputs(index, number))
     text = next((output.text for output in outputs if output.kind == "text"), "")
+    edges = text if len(text) <= 2 * _EDGE_CHARS else text[:_EDGE_CHARS] + text[-_EDGE_CHARS:]
     verb, subject = _of(call)
-    failed = result.is_error or (verb == "ran" and _failed(text))
-    return Deed(
+    failed = result.is_error or (verb == "ran" and _failed(edges))
+    return Action(
         index=index,
         tool=call.name,
         verb=verb,
         subject=subject,
         ended=not failed,
-        error=_error_line(text) if failed else "",
+        error=_error_line(edges) if failed else "",
         refs=tuple((output.ref, len(output.text)) for output in outputs),
     )
 
 
 def _of(call: ToolCall) -> tuple[Verb, str]:
     """What a call does, and to what."""
-    arguments = _fields(call.arguments)
-    path = next((arguments[key] for key in _PATHS if isinstance(arguments.get(key), str)), "")
-    command = next((arguments[key] for key in _COMMANDS if isinstance(arguments.get(key), str)), "")
-    name = call.name.lower()
+    arguments, name = _fields(call.arguments), call.name.lower()
+    path, command = _first_text(arguments, _PATHS), _first_text(arguments, _COMMANDS)
     if path and any(word in name for word in _REMOVALS):
         return "removed", path
     if path and any(word in name for word in _CHANGES):
@@ -167,31 +161,58 @@ def _fields(arguments: str) -> Mapping[str, Any]:
     return value if isinstance(value, dict) else {}
 
 
-def _edges(text: str) -> str:
-    return text if len(text) <= 2 * _EDGE_CHARS else text[:_EDGE_CHARS] + text[-_EDGE_CHARS:]
+def _first_text(fields: Mapping[str, Any], keys: Sequence[str]) -> str:
+    return next((fields[key] for key in keys if isinstance(fields.get(key), str)), "")
 
 
-def _failed(text: str) -> bool:
+def _failed(edges: str) -> bool:
     """Whether the output of a command says that it failed."""
-    edges = _edges(text)
     codes = _EXIT.findall(edges)
     return codes[-1].strip("-") != "0" if codes else "Traceback (most recent call last)" in edges
 
 
-def _error_line(text: str) -> str:
-    lines = [" ".join(line.split()) for line in _edges(text).splitlines() if line.strip()]
-    told = [line for line in lines if _ERROR.search(line)] or lines
-    return told[-1][:_LINE_CHARS] if told else "no output"
+def _error_line(edges: str) -> str:
+    lines = [" ".join(line.split()) for line in edges.splitlines() if line.strip()]
+    errors = [line for line in lines if _ERROR.search(line)] or lines
+    return errors[-1][:_LINE_CHARS] if errors else "no output"
 
 
-def unresolved(done: Sequence[Deed]) -> list[Deed]:
+def unresolved(done: Sequence[Action]) -> list[Action]:
     """The failures that no later call of the same tool on the same subject has made good."""
-    newest: dict[tuple[str, str], Deed] = {}
-    for deed in done:
-        if deed.ended is not None:
-            newest.pop((deed.tool, deed.subject), None)
-            newest[deed.tool, deed.subject] = deed
-    return [deed for deed in newest.values() if not deed.ended]
+    newest: dict[tuple[str, str], Action] = {}
+    for action in done:
+        if action.ended is not None:
+            newest.pop((action.tool, action.subject), None)
+            newest[action.tool, action.subject] = action
+    return [action for action in newest.values() if not action.ended]
+
+
+def essentials(done: Sequence[Action]) -> tuple[Fact, ...]:
+    """The newest facts that a model's summary may not leave out, each once (failures F50, F52).
+
+    A file that was changed, a failure that was not made good, a call without an answer.
+
+    Args:
+        done: every tool call of the range, in the order in which they ended.
+    """
+    found: dict[str, Fact] = {}
+    for shown, *names in _essentials(done):
+        shown = on_one_line(shown, _FACT_CHARS)
+        found.pop(shown, None)
+        found[shown] = Fact(shown, tuple(names))
+    return tuple(found.values())[-_MOST_ESSENTIALS:]
+
+
+def _essentials(done: Sequence[Action]) -> Iterator[tuple[str, ...]]:
+    """What is shown of each fact, and the names of which a text that speaks of it holds one."""
+    for action in done:
+        if action.verb in ("changed", "removed") and action.ended:
+            yield action.subject, action.subject, action.subject.rsplit("/", 1)[-1]
+    for action in unresolved(done):
+        yield action.error, action.subject, *_NAME.findall(action.error)
+    for action in done:
+        if action.ended is None:
+            yield f"{action.tool} {action.subject}", action.tool, action.subject
 
 
 def sentences(text: str) -> Iterator[str]:
@@ -210,29 +231,25 @@ def decisions(texts: Sequence[Said]) -> list[Said]:
 
 
 def open_items(transcript: Transcript, start: int, stop: int, texts: Sequence[Said]) -> list[Said]:
-    """What is not done: the newest list of tasks, calls without a result, what is to come."""
+    """What is not done: the newest list of tasks, and what the model said is to come."""
     found: list[Said] = []
     for index in range(stop - 1, start - 1, -1):
-        tasks = [_tasks(call) for call in transcript.messages[index].calls]
-        if any(tasks):
-            found = [Said(index, task) for each in tasks for task in each]
+        found = [Said(index, t) for call in transcript.messages[index].calls for t in _tasks(call)]
+        if found:
             break
     newest = [Said(texts[-1].index, each) for each in sentences(texts[-1].text)] if texts else []
     return found + [each for each in newest if _OPEN.search(each.text)]
 
 
 def _tasks(call: ToolCall) -> list[str]:
-    """The tasks of a list that a call writes down and that are not done."""
+    """The tasks of a list that a call writes down and that are not done: text, id and state."""
     if not any(word in call.name.lower() for word in ("todo", "plan", "task")):
         return []
-    lists = [value for value in _fields(call.arguments).values() if isinstance(value, list)]
-    items = [item for each in lists for item in each if isinstance(item, dict)]
-    return [_task(item) for item in items if str(item.get("status", "")).lower() not in _DONE]
-
-
-def _task(item: Mapping[str, Any]) -> str:
-    """One task in words, its id and its state beside it."""
-    texts = (item.get(key) for key in ("content", "text", "title", "step", "task", "description"))
-    text = next((text for text in texts if isinstance(text, str)), "")
-    beside = ", ".join(str(item[key]) for key in ("id", "status") if item.get(key))
-    return f"{text} ({beside})" if beside else text
+    tasks = []
+    for each in _fields(call.arguments).values():
+        for item in each if isinstance(each, list) else ():
+            if isinstance(item, dict) and str(item.get("status", "")).lower() not in _DONE:
+                text = _first_text(item, _TASK_TEXTS)
+                beside = ", ".join(str(item[key]) for key in ("id", "status") if item.get(key))
+                tasks.append(f"{text} ({beside})" if beside else text)
+    return tasks

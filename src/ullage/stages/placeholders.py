@@ -1,9 +1,9 @@
-"""Placeholders: what stands where an old output or old arguments left the view."""
+"""Placeholders: what is shown where an old output or old arguments left the view."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, NamedTuple
 
 import msgspec
 
@@ -16,37 +16,10 @@ from ullage.stages.policy import ToolKind, kind_of
 from ullage.stages.shorten import safe_cut
 from ullage.values.edits import Cut, Replace
 from ullage.values.effects import Output
-from ullage.values.messages import Media, Text, ToolCall
+from ullage.values.messages import Content, Media, Part, Text, ToolCall
 from ullage.values.notices import ref_line
 
 __all__ = ["DIGEST_SHARES", "bare_placeholder", "digested", "head_and_marker", "placeholder"]
-
-_PAGE_GONE = "[ullage: this page has left the window. Make the same call to read it again.]"
-_loads = msgspec.json.Decoder().decode
-
-
-def placeholder(window: Window, spot: Location, /) -> Cut | None:
-    """Ours: a few words and the ref; of arguments, a stub that is still valid JSON."""
-    edit = window.shown(spot[0]).get((spot[1], spot[2]))
-    if edit is not None and edit.is_late:
-        return None
-    leaf, output = window.transcript.leaf(spot), window.transcript.output(spot)
-    if output is None:
-        return None
-    match leaf:
-        case ToolCall():
-            return _stub(window, spot, leaf, output)
-        case Media(mime=mime, kind=kind):
-            return _cut(window, spot, output, window.words.media(output.ref, mime or kind))
-        case Text(text=text):
-            if window.words.is_recall(window.tool_of(spot)):
-                return _cut(window, spot, output, _PAGE_GONE, keep=False)
-            shown = window.words.placeholder(output.ref, text)
-            is_shorter = len(shown) < len(edit.text if edit is not None else text)
-            return _cut(window, spot, output, shown) if is_shorter else None
-        case _:
-            return None
-
 
 DIGEST_SHARES: Mapping[ToolKind, float] = {
     "read": 0.25,
@@ -56,6 +29,55 @@ DIGEST_SHARES: Mapping[ToolKind, float] = {
     "other": 0.12,
 }
 """What of an output its digest may hold, by kind of tool: of files most is used again."""
+
+_PAGE_GONE = "[ullage: this page has left the window. Make the same call to read it again.]"
+_WHY = "it was old, and a batch was due"
+_VALUE_CHARS = 160
+"""An argument of more is cut in a stub."""
+_loads = msgspec.json.Decoder().decode
+
+
+class _Leaf(NamedTuple):
+    """A leaf that may be set aside: the original, what is kept of it, how it is shown now."""
+
+    spot: Location
+    original: Part | Content
+    output: Output
+    edit: Replace | None
+
+    @property
+    def shown(self) -> str:
+        return self.output.text if self.edit is None else self.edit.text
+
+
+def _leaf(window: Window, spot: Location, *, again: bool = False) -> _Leaf | None:
+    """The leaf at a location; None for what cannot be set aside or, but for ``again``, was."""
+    original, output = window.transcript.leaf(spot), window.transcript.output(spot)
+    edit = window.edit_at(spot)
+    if original is None or output is None or (edit is not None and edit.is_late and not again):
+        return None
+    return _Leaf(spot, original, output, edit)
+
+
+def placeholder(window: Window, spot: Location, /) -> Cut | None:
+    """Ours: a few words and the ref; of arguments, a stub that is still valid JSON."""
+    leaf = _leaf(window, spot)
+    return None if leaf is None else _placeholder(window, leaf)
+
+
+def _placeholder(window: Window, leaf: _Leaf) -> Cut | None:
+    words, output = window.words, leaf.output
+    match leaf.original:
+        case ToolCall() as call:
+            return _stub(window, leaf, call)
+        case Media(mime=mime, kind=kind):
+            return _cut(window, leaf, words.media(output.ref, mime or kind))
+        case Text() if words.is_recall(window.tool_of(leaf.spot)):
+            return _cut(window, leaf, _PAGE_GONE)
+        case Text(text=text):
+            return _shorter(window, leaf, words.placeholder(output.ref, text))
+        case _:
+            return None
 
 
 def digested(
@@ -68,7 +90,7 @@ def digested(
     most_chars: int = 3_000,
     said_chars: int = 200,
 ) -> Cut | None:
-    """Ours for what is old: of an output the lines that tell most, of speech its beginning.
+    """Ours for what is old: of an output the lines that say most, of speech its beginning.
 
     All else is as `placeholder` has it.
 
@@ -80,27 +102,23 @@ def digested(
         most_chars: the most that one may have.
         said_chars: what is kept of what the model said.
     """
-    leaf, output = window.transcript.leaf(spot), window.transcript.output(spot)
-    edit = window.shown(spot[0]).get(spot[1:])
-    if not isinstance(leaf, Text) or output is None:
-        return placeholder(window, spot)
-    if edit is not None and edit.is_late:
+    leaf = _leaf(window, spot)
+    if leaf is None:
         return None
-    text, words, tool = leaf.text, window.words, window.tool_of(spot)
-    seen_chars = len(text if edit is None else edit.text)
-    if words.is_recall(tool):
-        return placeholder(window, spot)
+    output, words, tool = leaf.output, window.words, window.tool_of(spot)
+    if not isinstance(leaf.original, Text) or words.is_recall(tool):
+        return _placeholder(window, leaf)
+    text = output.text
     if window.transcript.messages[spot[0]].role == "assistant":
-        shown = f"{text[: safe_cut(text, said_chars)]}{words.unsaid(output.ref, len(text))}"
-    else:
-        room = int(min(max(seen_chars * shares[kind_of(tool)], least_chars), most_chars))
-        key = window.transcript.chain[0], "digest", output.ref, room
-        told = REMEMBERED.get(key)
-        if told is None:
-            told = digest(text, room)
-            REMEMBERED.put(key, told, len(told))
-        shown = f"{words.digest(output.ref, len(text))}\n{told}"
-    return _cut(window, spot, output, shown) if len(shown) < seen_chars else None
+        head = text[: safe_cut(text, said_chars)]
+        return _shorter(window, leaf, f"{head}{words.unsaid(output.ref, len(text))}")
+    room = int(min(max(len(leaf.shown) * shares[kind_of(tool)], least_chars), most_chars))
+    key = window.transcript.chain[0], "digest", output.ref, room
+    lines = REMEMBERED.get(key)
+    if lines is None:
+        lines = digest(text, room)
+        REMEMBERED.put(key, lines, len(lines))
+    return _shorter(window, leaf, f"{words.digest(output.ref, len(text))}\n{lines}")
 
 
 def head_and_marker(
@@ -116,22 +134,18 @@ def head_and_marker(
         spot: the result.
         retain_chars: how many characters of the original stay.
         marker: the last characters of what is shown.
-        why: the reason, as events tell it.
+        why: the reason, as events report it.
     """
-    leaf, output = window.transcript.leaf(spot), window.transcript.output(spot)
-    if not isinstance(leaf, Text) or output is None:
+    leaf = _leaf(window, spot, again=True)
+    if leaf is None or not isinstance(leaf.original, Text):
         return None
-    edit = window.shown(spot[0]).get((spot[1], spot[2]))
-    seen = edit.text if edit is not None else leaf.text
-    if len(seen) <= retain_chars or seen.endswith(marker):
+    if len(leaf.shown) <= retain_chars or leaf.shown.endswith(marker):
         return None
-    head = leaf.text[: safe_cut(leaf.text, retain_chars)]
-    named = ref_line(output.ref, len(leaf.text), window.words.file_of(output.ref))
-    shown = f"{head}\n\n{named}\n{marker}"
-    if len(shown) >= len(seen):
-        return None
-    keep = not window.words.is_recall(window.tool_of(spot))
-    return _cut(window, spot, output, shown, keep=keep, why=why)
+    text, ref = leaf.output.text, leaf.output.ref
+    named = ref_line(ref, len(text), window.words.file_of(ref))
+    return _shorter(
+        window, leaf, f"{text[: safe_cut(text, retain_chars)]}\n\n{named}\n{marker}", why
+    )
 
 
 def bare_placeholder(window: Window, spot: Location, /, *, words: str) -> Cut | None:
@@ -145,43 +159,32 @@ def bare_placeholder(window: Window, spot: Location, /, *, words: str) -> Cut | 
         spot: the result.
         words: the line. Field: ``ref``.
     """
-    leaf, output = window.transcript.leaf(spot), window.transcript.output(spot)
-    edit = window.shown(spot[0]).get((spot[1], spot[2]))
-    if not isinstance(leaf, (Text, Media)) or output is None:
+    leaf = _leaf(window, spot)
+    if leaf is None or not isinstance(leaf.original, (Text, Media)):
         return None
-    if edit is not None and edit.is_late:
-        return None
-    keep = not window.words.is_recall(window.tool_of(spot))
-    why = "all outputs together were over their budget"
-    shown = words.format(ref=output.ref)
-    if len(shown) >= len(edit.text if edit is not None else output.text):
-        return None
-    cut = _cut(window, spot, output, shown, keep=keep, why=why)
-    return cut if window.meter.text(shown) < window.leaf_tokens(spot) else None
+    shown = words.format(ref=leaf.output.ref)
+    cut = _shorter(window, leaf, shown, "all outputs together were over their budget")
+    return cut if cut and window.meter.text(shown) < window.leaf_tokens(spot) else None
 
 
-_WHY = "it was old, and a batch was due"
+def _shorter(window: Window, leaf: _Leaf, shown: str, why: str = _WHY) -> Cut | None:
+    """A cut, if it makes what is shown shorter."""
+    return _cut(window, leaf, shown, why) if len(shown) < len(leaf.shown) else None
 
 
-def _cut(
-    window: Window,
-    spot: Location,
-    output: Output,
-    shown: str,
-    *,
-    keep: bool = True,
-    why: str = _WHY,
-) -> Cut:
-    """A cut; without ``keep`` nothing is put away, for a page of recall can be made again."""
+def _cut(window: Window, leaf: _Leaf, shown: str, why: str = _WHY) -> Cut:
+    """A cut. A page of recall is not set aside: the same call makes it again."""
+    spot, output = leaf.spot, leaf.output
     size = f"{len(output.text):,} characters" if output.kind == "text" else "a block"
-    why = f"{why}; {size} set aside"
-    replace = Replace(window.transcript.place(spot), output.ref, shown, "pruned", why)
-    return Cut(replace, (output,) if keep else ())
+    replace = Replace(
+        window.transcript.place(spot), output.ref, shown, "pruned", f"{why}; {size} set aside"
+    )
+    return Cut(replace, () if window.words.is_recall(window.tool_of(spot)) else (output,))
 
 
-def _stub(window: Window, spot: Location, call: ToolCall, output: Output) -> Cut | None:
+def _stub(window: Window, leaf: _Leaf, call: ToolCall) -> Cut | None:
     """Arguments with their long strings left out: the same keys, still valid JSON."""
-    if window.signed(spot[0]) or window.words.is_recall(call.name):
+    if window.signed(leaf.spot[0]) or window.words.is_recall(call.name):
         return None
     try:
         value = _loads(call.arguments)
@@ -190,15 +193,15 @@ def _stub(window: Window, spot: Location, call: ToolCall, output: Output) -> Cut
     if not isinstance(value, dict):
         return None
     stub = {key: _short(item) for key, item in value.items()}
-    stub["_ullage"] = window.words.arguments(output.ref, len(call.arguments))
-    text = canon.canonical_json(stub)
-    return _cut(window, spot, output, text) if len(text) < len(call.arguments) else None
+    stub["_ullage"] = window.words.arguments(leaf.output.ref, len(call.arguments))
+    return _shorter(window, leaf, canon.canonical_json(stub))
 
 
 def _short(value: Any) -> Any:
     if isinstance(value, str):
-        return value if len(value) <= 160 else f"{value[:80]}[… {len(value) - 80:,} characters …]"
+        left = f"[… {len(value) - _VALUE_CHARS // 2:,} characters …]"
+        return value if len(value) <= _VALUE_CHARS else f"{value[: _VALUE_CHARS // 2]}{left}"
     if isinstance(value, (dict, list)):
-        text = canon.canonical_json(value)
-        return value if len(text) <= 160 else f"[… {len(text):,} characters of JSON …]"
+        chars = len(canon.canonical_json(value))
+        return value if chars <= _VALUE_CHARS else f"[… {chars:,} characters of JSON …]"
     return value

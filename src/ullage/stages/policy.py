@@ -12,17 +12,30 @@ from collections.abc import Mapping, Sequence, Set
 from functools import partial
 from typing import Any, Literal, Protocol, TypeAlias
 
+import msgspec
 from msgspec import Struct
 from msgspec.structs import asdict
 
+from ullage.errors import ConfigError
 from ullage.history.window import Window
-from ullage.values.edits import Cut, Skipped
+from ullage.values.edits import Cut, Replace, Skipped
+from ullage.values.messages import ToolCall
 from ullage.values.toolset import OURS, Toolset
 
-__all__ = ["BesideStore", "Policy", "Stage", "ToolKind", "fingerprint", "kind_of"]
+__all__ = [
+    "BesideStore",
+    "Policy",
+    "Stage",
+    "ToolKind",
+    "decide",
+    "fingerprint",
+    "kind_of",
+    "name_of",
+]
 
 _FINGERPRINT_VERSION = 1
 """Changes when a stage of ours shows something else with the same settings."""
+_loads = msgspec.json.Decoder().decode
 _SCALARS = (str, int, float, bool, bytes, type(None))
 
 ToolKind: TypeAlias = Literal["read", "search", "shell", "web", "other"]
@@ -102,6 +115,42 @@ class Policy(Struct, frozen=True, kw_only=True):
     unknown_model: Literal["warn", "error"] | int = "warn"
     diagnostic: str | None = None
     spill_directory: str | BesideStore | None = None
+
+
+def name_of(stage: Stage) -> str:
+    """What a stage is called: the name of its function."""
+    return str(getattr(getattr(stage, "func", stage), "__name__", "stage"))
+
+
+def decide(stage: Stage, window: Window) -> Sequence[Cut] | Skipped:
+    """What a stage decides at the boundary at hand.
+
+    Raises:
+        ConfigError: it shows something else than a JSON object for arguments that are one; no
+            wire can carry that.
+    """
+    cuts = stage(window)
+    for cut in () if isinstance(cuts, Skipped) else cuts:
+        edit = cut.edit
+        if not isinstance(edit, Replace) or edit.place.kind != "call" or _is_object(edit.text):
+            continue
+        spot = window.spot_for(edit, window.size)
+        call = window.transcript.leaf(spot) if spot else None
+        if spot and isinstance(call, ToolCall) and _is_object(call.arguments):
+            raise ConfigError(
+                f"stage {name_of(stage)}",
+                f"it shows {len(edit.text):,} characters that are no JSON object as the arguments "
+                f"of {call.name}, call {spot[1] + 1} of message {spot[0] + 1}",
+                "Show the same keys with shorter values, written by json.dumps.",
+            )
+    return cuts
+
+
+def _is_object(text: str) -> bool:
+    try:
+        return isinstance(_loads(text), dict)
+    except (msgspec.DecodeError, UnicodeError, RecursionError):
+        return False
 
 
 def kind_of(tool: str) -> ToolKind:

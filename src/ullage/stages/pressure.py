@@ -9,7 +9,6 @@ from ullage.history.measures import Measure
 from ullage.history.window import Window
 from ullage.stages import rough
 from ullage.stages.rent import pays
-from ullage.values.messages import ToolResult
 
 __all__ = [
     "is_frozen",
@@ -53,10 +52,9 @@ def over_or_pays(
         tail_chars: see there.
     """
     over = over_share(window, high=high, low=low)
-    if over is not None:
-        return over
-    is_due = not is_frozen(window) and pays(window, times=times, tail_chars=tail_chars)
-    return EVERYTHING if is_due else None
+    if over is None and not is_frozen(window) and pays(window, times=times, tail_chars=tail_chars):
+        return EVERYTHING
+    return over
 
 
 def over_reported(window: Window, *, budget_tokens: int) -> int | None:
@@ -64,11 +62,9 @@ def over_reported(window: Window, *, budget_tokens: int) -> int | None:
 
     Without a report (nobody called ``observe``) the estimate of the view stands in for it.
     """
-    if budget_tokens <= 0:
-        return None
-    if window.reported_tokens is not None:
-        return EVERYTHING if window.reported_tokens > budget_tokens else None
-    return None if window.within(budget_tokens) else EVERYTHING
+    reported = window.reported_tokens
+    over = not window.within(budget_tokens) if reported is None else reported > budget_tokens
+    return EVERYTHING if over and budget_tokens > 0 else None
 
 
 def rough_over(
@@ -101,21 +97,14 @@ def outputs_over(window: Window, *, budget_tokens: int | None) -> int | None:
 
     ``budget_tokens`` None: a quarter of the context, from 20,000 to 60,000.
     """
-    budget = budget_tokens
-    if budget is None:
-        budget = int(min(max(window.context_tokens * 0.25, 20_000), 60_000))
-    over = window.total(output_tokens) - budget
+    if budget_tokens is None:
+        budget_tokens = int(min(max(window.context_tokens * 0.25, 20_000), 60_000))
+    over = window.total(output_tokens) - budget_tokens
     return over if over > 0 else None
 
 
 def _output_tokens(window: Window, index: int) -> int:
-    parts = window.transcript.messages[index].parts
-    return sum(
-        window.leaf_tokens((index, number, item))
-        for number, part in enumerate(parts)
-        if isinstance(part, ToolResult)
-        for item in range(len(part.content))
-    )
+    return sum(map(window.leaf_tokens, window.transcript.results(index)))
 
 
 output_tokens = Measure("ullage.output_tokens", _output_tokens)
@@ -164,15 +153,11 @@ def newest_answered(window: Window) -> tuple[int, int]:
 def _batch_before(window: Window, stop: int) -> int:
     """Where the newest batch of results before ``stop`` begins; 0 if there is none."""
     messages, index = window.transcript.messages, stop - 1
-    while index >= 0 and not _has_results(messages[index].parts):
+    while index >= 0 and not messages[index].results:
         index -= 1
-    while index > 0 and _has_results(messages[index - 1].parts):
+    while index > 0 and messages[index - 1].results:
         index -= 1
     return max(index, 0)
-
-
-def _has_results(parts: tuple[object, ...]) -> bool:
-    return any(isinstance(part, ToolResult) for part in parts)
 
 
 def is_frozen(window: Window) -> bool:

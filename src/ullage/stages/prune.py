@@ -8,15 +8,14 @@ One stage, in four questions, each answered by a plain function:
     show         what stands in its place?              `ullage.stages.placeholders`
 
 Ours starts when a batch pays (`ullage.stages.rent`), at the latest near the limit, and takes
-everything that is old at once. It does not start at all unless it wins enough: a floor that
-cannot be won must not make it fire at every turn (failures F23 and F33). What is shown twice
-goes first, then what was called back, then the oldest. The newest tokens are protected, widened
-to whole turns.
+everything that is old at once; but not unless that wins enough, or it would fire at every turn
+(failures F23 and F33). What is shown twice goes first, then what was called back, then the
+oldest. The newest tokens are protected, widened to whole turns.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Protocol, TypeAlias
 
@@ -71,16 +70,35 @@ def rough_won(window: Window, spot: Location, cut: Cut, *, retain_chars: int) ->
 
     The three-layer document counts so: what the text was before, less what is kept of it.
     """
-    shown, leaf = window.shown(spot[0]).get(spot[1:]), window.transcript.leaf(spot)
+    shown, leaf = window.edit_at(spot), window.transcript.leaf(spot)
     text = shown.text if shown is not None else leaf.text if isinstance(leaf, Text) else ""
     return rough.text_tokens(text) - rough.text_tokens(text[:retain_chars])
 
 
 def oldest_first(window: Window, protected: tuple[int, int]) -> Sequence[Location]:
-    """What is worth a placeholder or a digest: superseded results first, then the oldest."""
-    spots = list(_spots(window, protected[0]))
-    newest = _newest_of_each_call(window) if spots else {}
-    return sorted(spots, key=lambda spot: not _superseded(window, spot, newest))
+    """What is worth a placeholder or a digest: superseded results first, then the oldest.
+
+    Superseded is a result whose call was made again later, and one that was only called back.
+    """
+    messages, stop = window.transcript.messages, protected[0]
+    spots = [
+        (index, number, item)
+        for index in range(window.settled_to(stop, nothing_to_win), stop)
+        if not window.hidden(index)
+        for number, item, _ in prunable(window, index)
+    ]
+    newest: dict[tuple[str, str], int] = {}
+    for index in range(spots[0][0], window.size) if spots else ():
+        newest.update({(call.name, call.arguments): index for call in messages[index].calls})
+
+    def is_superseded(spot: Location) -> bool:
+        call = window.transcript.call_for(spot[0], spot[1])
+        if call is None:
+            return False
+        again = newest.get((call.name, call.arguments), -1) >= spot[0]
+        return again or window.words.is_recall(call.name)
+
+    return sorted(spots, key=lambda spot: not is_superseded(spot))
 
 
 def results_only(window: Window, protected: tuple[int, int]) -> Sequence[Location]:
@@ -92,12 +110,9 @@ def results_only(window: Window, protected: tuple[int, int]) -> Sequence[Locatio
 
 def strings_only(window: Window, protected: tuple[int, int]) -> Sequence[Location]:
     """Every result that is one string, and not a list of blocks, the oldest first."""
-    return [spot for spot in results_only(window, protected) if _is_string(window, spot)]
-
-
-def _is_string(window: Window, spot: Location) -> bool:
-    part = window.transcript.messages[spot[0]].parts[spot[1]]
-    return isinstance(part, ToolResult) and part.is_string
+    messages, spots = window.transcript.messages, results_only(window, protected)
+    parts = ((spot, messages[spot[0]].parts[spot[1]]) for spot in spots)
+    return [spot for spot, part in parts if isinstance(part, ToolResult) and part.is_string]
 
 
 def prune(
@@ -145,29 +160,3 @@ def _surely_won(window: Window, spots: Sequence[Location]) -> float:
     """Tokens that the cuts of these leaves win at least, known before any of them is made."""
     tokens = map(window.leaf_tokens, spots)
     return sum(max(count * (1 - LEFT_SHARE) - _LEFT_TOKENS, 0) for count in tokens)
-
-
-def _spots(window: Window, stop: int) -> Iterator[Location]:
-    """What is old in the messages before ``stop`` and was not pruned yet."""
-    for index in range(window.settled_to(stop, nothing_to_win), stop):
-        if not window.hidden(index):
-            yield from ((index, number, item) for number, item, _ in prunable(window, index))
-
-
-def _newest_of_each_call(window: Window) -> dict[tuple[str, str], int]:
-    """Where each distinct call (name and arguments) was last made."""
-    newest: dict[tuple[str, str], int] = {}
-    for index in range(window.settled_to(window.size, nothing_to_win), window.size):
-        for call in window.transcript.messages[index].calls:
-            newest[call.name, call.arguments] = index
-    return newest
-
-
-def _superseded(window: Window, spot: Location, newest: dict[tuple[str, str], int]) -> bool:
-    """Whether the same call was made again later, or the result was only called back."""
-    call = window.transcript.call_for(spot[0], spot[1])
-    if call is None:
-        return False
-    if window.words.is_recall(call.name):
-        return True
-    return newest.get((call.name, call.arguments), -1) >= spot[0]

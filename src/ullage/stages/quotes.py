@@ -8,13 +8,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from ullage.stages.shorten import level, safe_cut
+from ullage.stages.shorten import ends_of, level
 
 __all__ = ["quotes"]
 
 _LEAST_CHARS = 240
 """A quotation below this says nothing; rather fewer of them, the newest."""
-_HEAD_SHARE = 0.67
 _AGAIN = "(the same words as further below)"
 _CUT = "\n[… {:,} characters: see the index …]\n"
 
@@ -34,7 +33,7 @@ def quotes(texts: Sequence[str], room_chars: int) -> dict[int, str]:
             break
         whole.append(number)
     height = level([len(texts[number]) for number in whole], room_chars)
-    shown = {number: _excerpt(texts[number], height) for number in whole}
+    shown = {n: ends_of(texts[n], height, _CUT) for n in whole}
     room_chars -= sum(map(len, shown.values()))
     for number, text in enumerate(texts):
         said_again = newest[text] != number and newest[text] in shown
@@ -42,13 +41,3 @@ def quotes(texts: Sequence[str], room_chars: int) -> dict[int, str]:
             shown[number] = _AGAIN
             room_chars -= len(_AGAIN)
     return shown
-
-
-def _excerpt(text: str, chars: int) -> str:
-    """A text of at most so many characters: whole, or its head and tail."""
-    if len(text) <= chars:
-        return text
-    kept = max(chars - len(_CUT.format(len(text))), 0)
-    tail = safe_cut(text, len(text) - kept + int(kept * _HEAD_SHARE))
-    head = safe_cut(text, kept - (len(text) - tail))
-    return text[:head] + _CUT.format(tail - head) + text[tail:]

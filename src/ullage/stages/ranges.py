@@ -66,10 +66,10 @@ def newly_hidden(window: Window, start: int, stop: int) -> Iterator[Output]:
             yield from outputs_of(window.transcript, index, index + 1)
 
 
-def cut_before(window: Window, index: int, floor: int) -> int:
-    """The last place up to ``index`` at which a history may begin anew; ``floor`` if none."""
-    places = range(min(index, window.size - 1), floor, -1)
-    return next(filter(window.may_cut, places), floor)
+def cut_before(window: Window, index: int, least: int) -> int:
+    """The last place up to ``index`` at which a history may begin anew; ``least`` if none."""
+    places = range(min(index, window.size - 1), least, -1)
+    return next(filter(window.may_cut, places), least)
 
 
 def continues(window: Window, summary: Summary) -> bool:

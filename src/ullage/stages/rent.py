@@ -1,12 +1,10 @@
 """Rent or buy: when does a batch pay, whatever the window?
 
 What is old is paid for again at every call: that is its rent. A batch ends it, and has what
-stands behind the first edit written to the cache anew: that is its price. So the rent is added
-up call by call, and when the sum comes to so many times the price, the batch is made. No guess
-at how long the run will last, and none at the window, is in it (`frontier`, "What works" 4).
-
-Both sides are in characters, for only their proportion counts: nothing has to be tokenised for
-it. It is a function of what is shown now, so that a cold start comes to the same.
+is behind the first edit written to the cache anew: that is its price. The rent is added up call
+by call, and when the sum comes to so many times the price, the batch is made (`frontier`, "What
+works" 4). Both are in characters, for only their proportion counts, and functions of what is
+shown now, so that a cold start comes to the same.
 """
 
 from __future__ import annotations
@@ -64,32 +62,26 @@ def prunable(window: Window, index: int) -> Iterator[tuple[int, int, Part | Cont
 
     They are large enough, and no batch took them before: results, the arguments of calls that no
     signature holds, and what the model itself said; nothing of what users and systems say.
-
-    Args:
-        window: the window at the boundary at hand.
-        index: of the message.
     """
-    shown = window.shown(index)
-    for number, item, leaf in leaves_of(window.transcript.messages[index]):
-        edit = shown.get((number, item))
-        if (edit is None or not edit.is_late) and _may_go(window, index, number, leaf):
-            yield number, item, leaf
-
-
-def _may_go(window: Window, index: int, number: int, leaf: Part | Content) -> bool:
     message = window.transcript.messages[index]
-    of_result = isinstance(message.parts[number], ToolResult)
-    match leaf:
-        case Media():
-            return of_result
-        case ToolCall(arguments=text):
-            return len(text) > _SMALL_CHARS and not window.signed(index)
-        case Text(text=text) if of_result:
-            return len(text) > _SMALL_CHARS
-        case Text(text=text) if message.role == "assistant":
-            return len(text) > _SMALL_CHARS and not window.signed(index)
-        case _:
-            return False
+    signed = window.signed(index)
+    for number, item, leaf in leaves_of(message):
+        edit = window.edit_at((index, number, item))
+        if edit is not None and edit.is_late:
+            continue
+        of_result = isinstance(message.parts[number], ToolResult)
+        match leaf:
+            case Media():
+                may_go = of_result
+            case ToolCall(arguments=text):
+                may_go = len(text) > _SMALL_CHARS and not signed
+            case Text(text=text):
+                said = message.role == "assistant" and not signed
+                may_go = len(text) > _SMALL_CHARS and (of_result or said)
+            case _:
+                may_go = False
+        if may_go:
+            yield number, item, leaf
 
 
 def _winnable_chars(window: Window, index: int) -> int:

@@ -61,11 +61,16 @@ def message_tokens(
         shown: what replaces its leaves, by part and item index.
         silent: its reasoning is left out.
     """
-    total = MESSAGE_TOKENS + sum(text_tokens(call.name) for call in message.calls)
-    for number, item, leaf in leaves_of(message):
-        if not (silent and isinstance(leaf, Reasoning)):
-            total += _leaf_tokens(leaf, shown.get((number, item)))
-    return total
+    names = sum(text_tokens(call.name) for call in message.calls)
+    return (
+        MESSAGE_TOKENS
+        + names
+        + sum(
+            _leaf_tokens(leaf, shown.get((number, item)))
+            for number, item, leaf in leaves_of(message)
+            if not (silent and isinstance(leaf, Reasoning))
+        )
+    )
 
 
 def view_tokens(window: Window) -> int:

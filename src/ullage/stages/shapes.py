@@ -12,7 +12,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from itertools import islice
 
 from ullage.stages.shorten import safe_cut
-from ullage.stages.truncate import Measure, Shown, Source, TextSize
+from ullage.stages.truncate import Extent, Shown, Source, TextSize
 from ullage.values.notices import Words, ref_line
 
 __all__ = ["DEFAULT_TOOL", "head_chars", "head_lines", "size_of", "text_size", "utf8_bytes"]
@@ -47,9 +47,8 @@ def head_chars(
         shown=shown, total=total, call_id=source.call_id or source.ref, prefix=words.prefix
     )
     text = f"{source.text[:shown]}\n{ref_line(source.ref, total)}\n{last}"
-    if len(text) >= total:
-        return None
-    return Shown(text, f"{total:,} characters, over {limit_chars:,}")
+    why = f"{total:,} characters, over {limit_chars:,}"
+    return Shown(text, why) if len(text) < total else None
 
 
 def head_lines(
@@ -111,7 +110,7 @@ def head_lines(
     named = "" if source.ref in told else ref_line(source.ref, len(text)) + "\n"
     shown = f"{body}\n\n{named}{told}"
     why = f"{whole.lines:,} lines, {whole.bytes:,} bytes; shown {kept.lines:,} and {kept.bytes:,}"
-    return Shown(shown, why, Measure(whole, kept, told)) if len(shown) < len(text) else None
+    return Shown(shown, why, Extent(whole, kept, told)) if len(shown) < len(text) else None
 
 
 def _over(text: str, max_lines: int | None, max_bytes: int, limit_chars: int) -> bool:
@@ -140,8 +139,8 @@ def _lines_cut(
         told = f"\n\n{notice.format(ref=source.ref)}"
     shown = f"{body}{told}"
     why = f"a line of {longest:,} characters, over {max_line_chars:,}"
-    measure = Measure(text_size(text), text_size(body))
-    return Shown(shown, why, measure) if len(shown) < len(text) else None
+    extent = Extent(text_size(text), text_size(body))
+    return Shown(shown, why, extent) if len(shown) < len(text) else None
 
 
 def _longest_line(text: str, enough: int) -> int:

@@ -18,7 +18,7 @@ import msgspec
 
 from ullage.values.notices import Words
 
-__all__ = ["ERRORS", "level", "safe_cut", "shorten"]
+__all__ = ["ERRORS", "ends_of", "level", "on_one_line", "safe_cut", "shorten"]
 
 ERRORS = re.compile(
     r"[aefptAEFPT](?<=\b.)(?i:"  # a set of first letters comes first: the scan skips the rest
@@ -35,7 +35,7 @@ _FLAG_HALVES = "".join(map(chr, range(0x1F1E6, 0x1F200)))
 _CONTAINERS = frozenset((b"[", b"{", b'"'))
 _LEAST_BYTES = 80
 """A list or an object in fewer is told of by its size alone."""
-_LEAST_STRING_CHARS = 40
+_LEAST_STRING_CHARS = 60
 _LEAST_ITEMS = 6
 """No item of a list is given so little room that fewer than these would fill it."""
 _TRIES = 12
@@ -138,6 +138,28 @@ def safe_cut(text: str, at: int) -> int:
     return at
 
 
+def ends_of(text: str, chars: int, gap: str = "[… {:,} characters …]") -> str:
+    """A text of at most ``chars`` characters: whole, or two parts of its head and one of its tail.
+
+    Args:
+        text: the text.
+        chars: the most characters, the gap included; the gap alone may have more.
+        gap: what stands where the middle is left out. Field: the characters left out.
+    """
+    if len(text) <= chars:
+        return text
+    kept = max(chars - len(gap.format(len(text))), 0)
+    tail = safe_cut(text, len(text) - kept // 3)
+    head = safe_cut(text, kept - (len(text) - tail))
+    return f"{text[:head]}{gap.format(tail - head)}{text[tail:]}"
+
+
+def on_one_line(text: str, chars: int) -> str:
+    """The beginning of a text, spaces and line ends made one space each; ``…`` where it is cut."""
+    words = " ".join(text[: 8 * chars].split())
+    return words if len(words) <= chars and len(text) <= 8 * chars else f"{words[:chars]}…"
+
+
 def _joined(before: str, after: str) -> bool:
     if after.isascii():
         return before == "\r" and after == "\n"
@@ -199,11 +221,7 @@ def _fit(raw: bytes, room: int) -> bytes:
 
 def _fit_string(text: str, percent: int) -> bytes:
     """A text without its middle, of about so many percent of its length."""
-    chars = max(len(text) * percent // 100, _LEAST_STRING_CHARS)
-    if chars >= len(text):
-        return _encode(text)
-    head, tail = safe_cut(text, chars * 2 // 3), safe_cut(text, len(text) - chars // 3)
-    return _encode(f"{text[:head]}[… {tail - head:,} characters …]{text[tail:]}")
+    return _encode(ends_of(text, max(len(text) * percent // 100, _LEAST_STRING_CHARS)))
 
 
 def _fit_list(items: list[bytes], room: int) -> bytes:

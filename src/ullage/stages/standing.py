@@ -1,8 +1,7 @@
-"""What an account takes over from the summary in whose place it comes.
+"""What the guard's summary takes over from the summary in whose place it comes.
 
-There is never more than one message that stands for a run. So where the emergency stage goes
-beyond a summary, its account holds that summary too: what a model said is carried over word for
-word, and the deterministic part is made anew, of the whole run, from the original messages.
+What a model said is carried over word for word; the deterministic part is made anew, of the
+whole range, from the original messages.
 """
 
 from __future__ import annotations
@@ -19,13 +18,13 @@ _SUMMARY_SHARE = 0.6
 
 
 class Over(NamedTuple):
-    """What is taken over; nothing where no summary stood.
+    """What is taken over; nothing where no summary was.
 
     Attributes:
-        record: the deterministic summary, ``""`` where no summary stood.
+        record: the deterministic summary, ``""`` where no summary was.
         said: what a model wrote, as it wrote it.
-        said_upto: the chain up to which it tells of the run.
-        retain: what a model chose to keep, a message before the account.
+        said_upto: the chain up to which that covers the range.
+        retain: what a model chose to keep, a message before the summary.
     """
 
     record: str = ""
@@ -35,22 +34,22 @@ class Over(NamedTuple):
 
     @property
     def text(self) -> str:
-        """What stands in the account before its bullets; a model's words are a quotation."""
+        """What comes before the bullets; a model's words are a quotation."""
         quoted = "\n".join(f"> {line}".rstrip() for line in self.said.splitlines())
         return "\n\n".join(filter(None, (quoted, self.record)))
 
 
 def take_over(window: Window, start: int, stop: int, room_chars: int) -> Over:
-    """What the account of [start, stop) takes over from the summary that stands.
+    """What the guard's summary of [start, stop) takes over from the summaries shown.
 
-    A model's words that are too long for the room are left out: the record and the index hold
-    what they were made from.
+    A model's words that are too long for the room are left out: the deterministic summary and
+    the index hold what they were made from.
 
     Args:
         window: the window at the boundary at hand.
-        start: the first message of the run.
+        start: the first message of the range.
         stop: one past its last.
-        room_chars: the characters of the account; what a model said comes on top of them.
+        room_chars: the characters of the bullets; what a model said comes on top of them.
     """
     placed = [each for each in window.open_summaries if each.edit.summarised]
     if not placed:
@@ -64,7 +63,7 @@ def take_over(window: Window, start: int, stop: int, room_chars: int) -> Over:
 
 
 def said_before(window: Window) -> tuple[str, bytes]:
-    """What a model wrote in the summaries that are shown, and the chain up to which it tells."""
+    """What a model wrote in the summaries shown, and the chain up to which that goes."""
     edits = [placed.edit for placed in window.open_summaries if placed.edit.said]
     if not edits:
         return "", b""

@@ -1,8 +1,8 @@
-"""The deterministic summary of a run of messages: what no model's summary may go below.
+"""The deterministic summary of a range of messages: what no model's summary may go below.
 
-The user's words verbatim, files and their state, commands and how they ended, errors nobody
-has mended, decisions, open items, refs of what is set aside. Always made from the original
-messages, so that the tenth summary is as good as the first (failures F43, F50, F51).
+The user's words verbatim, files and their state, commands and how they ended, errors not made
+good, decisions, open items, refs of what is set aside. Always made from the original messages,
+so that the tenth summary is as good as the first (failures F43, F50, F51).
 
 Where room is short each section keeps its newest lines and says how many are left out; the
 user's rules are the last to go. Text that comes from a tool or a model stands in quotes, on
@@ -13,19 +13,20 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 
 from ullage.history.transcript import Transcript
 from ullage.stages.facts import (
-    Deed,
+    Action,
     Said,
+    actions,
     decisions,
-    deeds,
     open_items,
     said,
     sentences,
     unresolved,
 )
+from ullage.stages.shorten import on_one_line
 
 __all__ = ["summary"]
 
@@ -43,34 +44,34 @@ def summary(
     start: int,
     stop: int,
     room_chars: int,
-    done: Sequence[Deed] | None = None,
+    done: Sequence[Action] | None = None,
 ) -> str:
     """The summary of the messages from ``start`` up to ``stop``.
 
     Args:
         transcript: the history.
-        start: the first message of the run.
+        start: the first message of the range.
         stop: one past its last.
         room_chars: about the most characters it may have.
-        done: its deeds, where they are known.
+        done: its actions, where they are known.
     """
-    done = deeds(transcript, start, stop) if done is None else done
+    done = actions(transcript, start, stop) if done is None else done
     users = list(said(transcript, start, stop, "user"))
     texts = list(said(transcript, start, stop, "assistant"))
     has_task = next(said(transcript, 0, start, "user"), None) is None
     user = _user(users, int(room_chars * _USER_SHARE), has_task=has_task)
+    items = [_quoted(each) for each in open_items(transcript, start, stop, texts)]
     room = room_chars - len(user)
-    sections: list[tuple[str, list[str], Callable[[int], int]]] = [
-        ("Errors not resolved", [_trouble(deed) for deed in unresolved(done)], lambda r: r // 3),
-        ("Files", _files(done), lambda r: r // 3),
-        ("Open items", _items(transcript, start, stop, texts, done), lambda r: r // 3),
-        ("Commands", _commands(done), lambda r: r // 3),
-        ("Decisions", [_quoted(each) for each in decisions(texts)], lambda r: r // 2),
-        ("Outputs set aside", list(_refs(done)), lambda r: r),
-    ]
     blocks = [user] if user else []
-    for title, lines, share in sections:
-        block = _section(title, lines, share(room))
+    for title, lines, part in (
+        ("Errors not resolved", map(_failure, unresolved(done)), 3),
+        ("Files", _files(done), 3),
+        ("Open items", [*_unanswered(done), *items], 3),
+        ("Commands", _commands(done), 3),
+        ("Decisions", map(_quoted, decisions(texts)), 2),
+        ("Outputs set aside", _refs(done), 1),
+    ):
+        block = _section(title, list(lines), room // part)
         room -= len(block)
         blocks += [block] if block else []
     return "\n\n".join(blocks) or "Nothing was said or done in these messages."
@@ -80,24 +81,19 @@ def _section(title: str, lines: Sequence[str], room: int) -> str:
     """A section with the newest of its lines that fit, in order; ``""`` if there are none."""
     if not lines:
         return ""
-    kept: list[str] = []
     room -= len(title) + 40
-    for line in reversed(lines):
-        room -= len(line) + 3
-        if room < 0:
-            break
-        kept.insert(0, f"- {line}")
-    left_out = len(lines) - len(kept)
-    if left_out:
-        kept.insert(0, f"- … {left_out:,} more: see the index")
+    first = len(lines)
+    while first > 0 and (room := room - len(lines[first - 1]) - 3) >= 0:
+        first -= 1
+    kept = [f"- {line}" for line in lines[first:]]
+    if first:
+        kept.insert(0, f"- … {first:,} more: see the index")
     return "\n".join([f"## {title}", *kept])
 
 
 def _quote(text: str) -> str:
     """A text from a tool or a model as data: on one line, in quotes."""
-    words = " ".join(text[: 4 * _QUOTE_CHARS].split())
-    clipped = words if len(words) <= _QUOTE_CHARS else f"{words[:_QUOTE_CHARS]}…"
-    return json.dumps(clipped, ensure_ascii=False)
+    return json.dumps(on_one_line(text, _QUOTE_CHARS), ensure_ascii=False)
 
 
 def _quoted(each: Said) -> str:
@@ -150,58 +146,49 @@ def _absent(texts: Sequence[Said]) -> str:
 # ── what was done ────────────────────────────────────────────────────────────────────────
 
 
-def _trouble(deed: Deed) -> str:
-    return f"{deed.tool} {_quote(deed.subject)}: {_quote(deed.error)} (message {deed.index + 1})"
+def _failure(action: Action) -> str:
+    subject, error = _quote(action.subject), _quote(action.error)
+    return f"{action.tool} {subject}: {error} (message {action.index + 1})"
 
 
-def _files(done: Sequence[Deed]) -> list[str]:
-    """Each file once, with what was done to it, in the order in which it was last touched."""
-    touched: dict[str, list[Deed]] = {}
-    for deed in done:
-        if deed.verb in ("read", "changed", "removed"):
-            touched[deed.subject] = [*touched.pop(deed.subject, ()), deed]
-    return [f"{_quote(path)}: {_state(of)}" for path, of in touched.items()]
+def _unanswered(done: Sequence[Action]) -> Iterator[str]:
+    for action in done:
+        if action.ended is None:
+            yield f"no result yet: {action.tool} {_quote(action.subject)}"
 
 
-def _state(of: Sequence[Deed]) -> str:
-    """What was done to one file, and how the last of it ended."""
-    parts = []
-    for verb in ("read", "changed", "removed"):
-        times = sum(deed.verb == verb and deed.ended is True for deed in of)
-        parts += [verb if times == 1 else f"{verb} {times} times"] if times else []
-    last = of[-1]
-    if last.ended is not True:
-        tried = "changing" if last.verb == "changed" else last.verb
-        parts.append(f"last try at {tried} {'failed' if last.ended is False else 'unanswered'}")
-    return f"{', '.join(parts)} (message {last.index + 1})"
+def _by_subject(done: Sequence[Action], *verbs: str) -> dict[str, list[Action]]:
+    """The actions of some verbs by their subject, in the order in which it came up last."""
+    found: dict[str, list[Action]] = {}
+    for action in done:
+        if action.verb in verbs:
+            found[action.subject] = [*found.pop(action.subject, ()), action]
+    return found
 
 
-def _commands(done: Sequence[Deed]) -> list[str]:
+def _files(done: Sequence[Action]) -> Iterator[str]:
+    """Each file once, with what was done to it and how the last of it ended."""
+    for path, of in _by_subject(done, "read", "changed", "removed").items():
+        parts, last = [], of[-1]
+        for verb in ("read", "changed", "removed"):
+            times = sum(action.verb == verb and action.ended is True for action in of)
+            parts += [verb if times == 1 else f"{verb} {times} times"] if times else []
+        if last.ended is not True:
+            tried = "changing" if last.verb == "changed" else last.verb
+            parts.append(f"last try at {tried} {'failed' if last.ended is False else 'unanswered'}")
+        yield f"{_quote(path)}: {', '.join(parts)} (message {last.index + 1})"
+
+
+def _commands(done: Sequence[Action]) -> Iterator[str]:
     """Each command once, with how often it ran and how it ended the last time."""
-    ran: dict[str, list[Deed]] = {}
-    for deed in done:
-        if deed.verb == "ran":
-            ran[deed.subject] = [*ran.pop(deed.subject, ()), deed]
-    return [_command(command, of) for command, of in ran.items()]
+    for command, of in _by_subject(done, "ran").items():
+        last = of[-1]
+        times = f", {len(of)} times" if len(of) > 1 else ""
+        how = {True: "ok", False: f"failed, {_quote(last.error)}", None: "no result"}[last.ended]
+        yield f"{_quote(command)}{times}: {how} (message {last.index + 1})"
 
 
-def _command(command: str, of: Sequence[Deed]) -> str:
-    last = of[-1]
-    times = f", {len(of)} times" if len(of) > 1 else ""
-    how = {True: "ok", False: f"failed, {_quote(last.error)}", None: "no result"}[last.ended]
-    return f"{_quote(command)}{times}: {how} (message {last.index + 1})"
-
-
-def _items(
-    transcript: Transcript, start: int, stop: int, texts: Sequence[Said], done: Sequence[Deed]
-) -> list[str]:
-    waiting = [
-        f"no result yet: {deed.tool} {_quote(deed.subject)}" for deed in done if deed.ended is None
-    ]
-    return waiting + [_quoted(each) for each in open_items(transcript, start, stop, texts)]
-
-
-def _refs(done: Sequence[Deed]) -> Iterator[str]:
-    for deed in done:
-        for ref, chars in deed.refs:
-            yield f"ref={ref} {deed.tool} {_quote(deed.subject[:60])} ({chars:,} characters)"
+def _refs(done: Sequence[Action]) -> Iterator[str]:
+    for action in done:
+        for ref, chars in action.refs:
+            yield f"ref={ref} {action.tool} {_quote(action.subject[:60])} ({chars:,} characters)"

@@ -20,7 +20,7 @@ from ullage.values.edits import Cut, Replace
 from ullage.values.messages import Text, ToolResult
 from ullage.values.notices import Words
 
-__all__ = ["LIMIT_CHARS", "Measure", "Shape", "Shown", "Source", "TextSize", "by_kind", "truncate"]
+__all__ = ["LIMIT_CHARS", "Extent", "Shape", "Shown", "Source", "TextSize", "by_kind", "truncate"]
 
 LIMIT_CHARS: Mapping[ToolKind, int] = {
     "shell": 6_000,
@@ -61,7 +61,7 @@ class TextSize(NamedTuple):
     bytes: int
 
 
-class Measure(NamedTuple):
+class Extent(NamedTuple):
     """How much of a result is shown.
 
     Attributes:
@@ -76,18 +76,18 @@ class Measure(NamedTuple):
 
 
 class Shown(NamedTuple):
-    """What is shown in a result's place, why, with its numbers, and its measure if known."""
+    """What is shown in a result's place, why, with its numbers, and its extent if known."""
 
     text: str
     why: str
-    measure: Measure | None = None
+    extent: Extent | None = None
 
     @property
     def left_out_bytes(self) -> int:
-        """Bytes of the original that are not shown; 0 where the shape does not measure."""
-        if self.measure is None:
+        """Bytes of the original that are not shown; 0 where the shape does not say."""
+        if self.extent is None:
             return 0
-        return max(self.measure.whole.bytes - self.measure.kept.bytes, 0)
+        return max(self.extent.whole.bytes - self.extent.kept.bytes, 0)
 
 
 class Shape(Protocol):

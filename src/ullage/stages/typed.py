@@ -57,24 +57,23 @@ def by_type(
     limit_chars = max(limit_chars - sum(map(len, source.before)), 0)
     if chars <= min(limit_chars, 2 * max_items):  # an item takes two characters at least
         return None
-    value = _parsed(text)
-    if _is_shown(text, value, limit_chars, max_items, text_marker, list_marker):
+    value, read_on = _parsed(text), words.read_on(source.ref, 0)
+    is_long = chars > limit_chars or (isinstance(value, list) and len(value) > max_items)
+    if not is_long or _is_shown(text, value, limit_chars, max_items, text_marker, list_marker):
         return None
     why = f"{chars:,} characters, over {limit_chars:,}"
-    if isinstance(value, list) and (len(value) > max_items or chars > limit_chars):
-        read_on = words.read_on(source.ref, 0)
-        body, shown = _capped(value, limit_chars, max_items, list_marker, read_on)
-        why = f"{len(value):,} items, {chars:,} characters; the first {shown:,} are shown"
-        if not shown:
-            body = f"[{_advice(source, words, limit_chars, preview_chars, dict_error)}]"
-    elif chars <= limit_chars:
-        return None
-    elif value is not None:
-        body = _advice(source, words, limit_chars, preview_chars, dict_error)
-    else:
+    if value is None:
         kept = safe_cut(text, limit_chars)
         read_on = words.read_on(source.ref, kept)
         body = text[:kept] + text_marker.format(shown=kept, total=chars, read_on=read_on)
+    else:
+        error = dict_error.format(total=chars, limit=limit_chars, read_on=read_on)
+        preview = text[: safe_cut(text, min(preview_chars, limit_chars))]
+        body = _dumps({"error": error, "preview": preview})
+    if isinstance(value, list):
+        items, shown = _capped(value, limit_chars, max_items, list_marker, read_on)
+        body = items if shown else f"[{body}]"
+        why = f"{len(value):,} items, {chars:,} characters; the first {shown:,} are shown"
     return Shown(body, why) if len(body) < chars else None
 
 
@@ -121,15 +120,6 @@ def _capped(
 
 def _notice(marker: str, shown: int, total: int, read_on: str) -> str:
     return _dumps(marker.format(shown=shown, total=total, read_on=read_on))
-
-
-def _advice(source: Source, words: Words, limit_chars: int, preview_chars: int, error: str) -> str:
-    """What stands in place of a value that cannot be shown in part."""
-    text = source.text
-    read_on = words.read_on(source.ref, 0)
-    told = error.format(total=len(text), limit=limit_chars, read_on=read_on)
-    preview = text[: safe_cut(text, min(preview_chars, limit_chars))]
-    return _dumps({"error": told, "preview": preview})
 
 
 def _parsed(text: str) -> _Value | None:

@@ -19,7 +19,6 @@ from __future__ import annotations
 
 import base64
 import string
-from collections import Counter as Tally
 from functools import lru_cache
 from zlib import adler32
 
@@ -27,7 +26,7 @@ from msgspec import Struct
 
 from ullage.tokens.weights import WEIGHTS
 
-__all__ = ["STEPS", "Estimate", "byte_length", "estimate", "features"]
+__all__ = ["STEPS", "Estimate", "byte_length", "estimate", "pairs"]
 
 STEPS = 160
 """A weight is a whole number of so many parts of a token."""
@@ -79,7 +78,7 @@ class Estimate(Struct, frozen=True):
         for start in range(0, len(raw), _BLOCK):
             block = raw[start : start + _BLOCK]
             parts += _sum(block.translate(self.of_bytes))
-            parts += _sum(_pairs(block).translate(self.of_pairs))
+            parts += _sum(pairs(block).translate(self.of_pairs))
         return min(-(-parts // STEPS), len(raw))
 
     def bound(self, text: str) -> int:
@@ -99,19 +98,12 @@ def estimate(vocabulary: str, name: str) -> Estimate:
     return Estimate(name, weights[:256], weights[256:])
 
 
-def features(text: str) -> list[int]:
-    """How often each byte and then each pair of classes occurs, in the order of the weights."""
-    raw = text.encode("utf-8", "surrogatepass")
-    bytes_of, pairs_of = Tally(raw), Tally(_pairs(raw))
-    return [bytes_of[byte] for byte in range(256)] + [pairs_of[pair] for pair in range(256)]
-
-
 def byte_length(text: str) -> int:
     """Bytes of ``text`` in UTF-8, a lone surrogate as the three bytes of its replacement."""
     return len(text) if text.isascii() else len(text.encode("utf-8", "surrogatepass"))
 
 
-def _pairs(raw: bytes) -> bytes:
+def pairs(raw: bytes) -> bytes:
     """For each byte its class and, in the upper four bits, that of the next one."""
     classes = int.from_bytes(raw.translate(_CLASS_OF), "little")
     return (classes | classes >> 4).to_bytes(len(raw), "little")

@@ -13,7 +13,7 @@ from msgspec import Struct
 from ullage.history.builder import WindowBuilder
 from ullage.history.ledger import Ledger
 from ullage.history.window import Window
-from ullage.stages.policy import Policy, Stage
+from ullage.stages.policy import Policy, Stage, decide
 from ullage.values.edits import Batch, Cut, Drop, Edit, Replace, Skipped, Summary, storable
 from ullage.values.effects import Output, Record
 from ullage.values.events import Event, Kind
@@ -154,5 +154,5 @@ def _event(window: Window, edit: Edit, before: int, after: int) -> Event:
 
 def cuts_of(stage: Stage, window: Window) -> Sequence[Cut]:
     """The cuts a stage wants; none where it skipped."""
-    cuts = stage(window)
+    cuts = decide(stage, window)
     return () if isinstance(cuts, Skipped) else cuts

@@ -32,7 +32,7 @@ from ullage.history.ledger import Ledger, latest_record
 from ullage.history.transcript import Location
 from ullage.history.window import Window
 from ullage.stages.bound import left_out
-from ullage.stages.policy import Policy, Stage
+from ullage.stages.policy import Policy, Stage, decide, name_of
 from ullage.stages.pressure import is_frozen
 from ullage.stages.stall import stall
 from ullage.turn.batches import Fitted, cuts_of, edited_from, keep
@@ -186,19 +186,19 @@ def _decide(
         if cuts and policy.diagnostic is not None:
             fitted.events.append(_diagnosed(policy.diagnostic, window, len(cuts)))
         filled = yield from _filled(window, cuts, fitted, asking)
-        _batch(builder, _name(stage), policy, key, filled, fitted)
+        _batch(builder, name_of(stage), policy, key, filled, fitted)
     if policy.guard is not None:
-        _batch(builder, _name(policy.guard), policy, key, cuts_of(policy.guard, window), fitted)
+        _batch(builder, name_of(policy.guard), policy, key, cuts_of(policy.guard, window), fitted)
 
 
 def _allowed(window: Window, stage: Stage, fitted: Fitted) -> Sequence[Cut]:
     """The cuts a stage wants, if now they can be made; else it is told why not."""
-    cuts = stage(window)
+    cuts = decide(stage, window)
     if isinstance(cuts, Skipped):
-        fitted.events.append(Event(kind="held", where=f"stage {_name(stage)}", why=cuts.why))
+        fitted.events.append(Event(kind="held", where=f"stage {name_of(stage)}", why=cuts.why))
         return ()
     if cuts and is_frozen(window):
-        fitted.events.append(_held(_name(stage)))
+        fitted.events.append(_held(name_of(stage)))
         return ()
     return cuts
 
@@ -242,10 +242,6 @@ def _diagnosed(diagnostic: str, window: Window, count: int) -> Event:
     reported = window.estimate if window.reported_tokens is None else window.reported_tokens
     why = diagnostic.format(count=count, reported_tokens=reported)
     return Event(kind="diagnostic", where="the whole view", why=why)
-
-
-def _name(stage: Stage) -> str:
-    return str(getattr(getattr(stage, "func", stage), "__name__", "stage"))
 
 
 def _refuse(window: Window) -> None:

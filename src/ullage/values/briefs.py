@@ -63,17 +63,17 @@ class Brief(Struct, frozen=True, kw_only=True):
     Attributes:
         prompt: the words.
         before: the first line of the message, its fields filled in.
-        floor: the deterministic summary, which stays whatever the model says.
+        account: the deterministic text, which stays whatever the model says.
         after: the last line of the message, its fields filled in.
         earlier: what a model wrote of the beginning of the run, or ``""``.
         pieces: the run as text, or what of it is not in ``earlier``; a piece for a message.
-        room_tokens: the most that may be added to the floor.
+        room_tokens: the most that may be added to the account.
         facts: what the words of a model may not be silent about.
     """
 
     prompt: Prompt
     before: str
-    floor: str
+    account: str
     after: str
     earlier: str
     pieces: tuple[str, ...]
@@ -92,4 +92,4 @@ class Brief(Struct, frozen=True, kw_only=True):
         """The message that stands for the run; ``said`` is what a model wrote of it, or ``""``."""
         if said and self.prompt.quoted:
             said = "\n".join(f"> {line}".rstrip() for line in said.splitlines())
-        return "\n\n".join(part for part in (self.before, said, self.floor, self.after) if part)
+        return "\n\n".join(part for part in (self.before, said, self.account, self.after) if part)

@@ -20,7 +20,7 @@ from msgspec import Struct
 
 from ullage.errors import FormatError, UnsupportedPart
 from ullage.values.messages import Media
-from ullage.wires.base import MARKERS, at_path, block_at, detail_of, optional_text_at
+from ullage.wires.base import MARKERS, at_path, block_at, detail_of, optional_text_at, plain
 
 __all__ = [
     "Block",
@@ -30,6 +30,7 @@ __all__ = [
     "arguments_of",
     "cannot_edit",
     "fields",
+    "filled",
     "media_in_results",
     "medium_at",
     "replaced",
@@ -137,6 +138,13 @@ def cannot_edit(kind: object, what: str = "stands as it came or not at all") -> 
     )
 
 
+def filled(text: str, kind: object, rule: str) -> str:
+    """``text``, for a leaf that may not be blank. Raises UnsupportedPart if it is."""
+    if not text or text.isspace():
+        raise cannot_edit(kind, f"needs a text, and this one is blank ({rule})")
+    return text
+
+
 def replaced(block: Mapping[str, Any], row: Block | None, text: str, say: str) -> dict[str, Any]:
     """A block that shows another text, and its cache marker.
 
@@ -196,6 +204,9 @@ class MediaLimits(Struct, frozen=True, kw_only=True, gc=False):
 def medium_at(block: Mapping[str, Any], row: Block, at: int, where: str) -> Media:
     """The medium in a block whose row says where. Raises FormatError naming the path."""
     path = next((path for path in row.data if at_path(block, path)), row.data[0])
+    if row.mime:
+        holder = row.mime.partition(".")[0]
+        plain(block.get(holder) or {}, f"{where}.{holder}")
     return Media(
         row.media[0],
         optional_text_at(at_path(block, row.mime), f"{where}.{row.mime}") if row.mime else row.type,

@@ -161,6 +161,5 @@ class Host(Format):
     results = _as_on_the_wire("results")
     reply = _as_on_the_wire("reply")
     calls = _as_on_the_wire("calls")
-    counted = _as_on_the_wire("counted")
     usage = _as_on_the_wire("usage")
     usage_of_stream = _as_on_the_wire("usage_of_stream")

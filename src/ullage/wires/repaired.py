@@ -27,7 +27,7 @@ class Repaired(Struct, frozen=True):
         stale: indices of the messages of the assistant that were made while our own result
             stood where a late one stands now: reasoning bound to what precedes it is
             bound to that.
-        closed: what a longer history goes on from (`ullage.wires.repair.growth.Closed`).
+        closed: what a longer history goes on from (`ullage.wires.repair.base.Beginning`).
     """
 
     messages: Sequence[Any]
@@ -41,10 +41,10 @@ def news(found: Repaired, known: Sequence[Repaired]) -> Repaired:
     """What of a repaired history was not reported and kept with one that is known."""
     if not found.events and not found.outputs:
         return found
-    told = {event for other in known for event in other.events}
+    reported = {event for other in known for event in other.events}
     kept = {output.ref for other in known for output in other.outputs}
     outputs = tuple(output for output in found.outputs if output.ref not in kept)
-    events = tuple(event for event in found.events if event not in told)
+    events = tuple(event for event in found.events if event not in reported)
     return replace(found, outputs=outputs, events=events)
 
 

@@ -157,8 +157,8 @@ def _cut(window: Window, stop: int, stage: Stage, limit_tokens: int) -> Cut | No
     """The cut that summarises the history: up to a message, or as far as the stage has it."""
     if _is_ours(stage):
         most = int(limit_tokens * _SUMMARY_SHARE)
-        floor_tokens = min(most, stage.keywords.get("floor_tokens") or most)
-        cuts = stage(window, kept=lambda window, start: stop, floor_tokens=floor_tokens)
+        account_tokens = min(most, stage.keywords.get("account_tokens") or most)
+        cuts = stage(window, kept=lambda window, start: stop, account_tokens=account_tokens)
     else:
         cuts = stage(window)
     found = () if isinstance(cuts, Skipped) else cuts

@@ -39,7 +39,7 @@ from ullage.wires.base import (
     sealed_bytes,
     text_at,
 )
-from ullage.wires.block import Block, arguments_of, medium_at, replaced
+from ullage.wires.block import Block, arguments_of, filled, medium_at, replaced
 from ullage.wires.format import Change, Format, before_last, family_of
 
 __all__ = ["Anthropic"]
@@ -59,13 +59,17 @@ class Anthropic(Format):
     parameters = "input_schema"
     families = FAMILIES
 
-    def system(self, request: Mapping[str, Any]) -> Iterator[str]:
+    def system(self, request: Mapping[str, Any]) -> Iterator[tuple[str, str | None]]:
         """See `Format.system`: text, or blocks of it."""
         system = request.get("system")
         blocks = [system] if isinstance(system, str) else list_at(system, "system")
         for at, block in enumerate(blocks):
-            text = block if isinstance(block, str) else field(block, "text", "")
-            yield text_at(text, f"system[{at}]")
+            where = f"system[{at}]"
+            if isinstance(block, str):
+                yield where, block
+            else:
+                is_text = field(block, "type") in (None, "text")
+                yield where, text_at(field(block, "text"), f"{where}.text") if is_text else None
 
     def parse(self, raw: Any, where: str) -> Message:
         """See `Format.parse`."""
@@ -110,7 +114,7 @@ class Anthropic(Format):
         new = dict(raw if type(raw) is dict else plain(raw, "message"))
         if isinstance(new["content"], str):
             for _, _, text in changes:
-                new["content"] = text
+                new["content"] = filled(text, "text", "A9")
             return new
         blocks = new["content"] = list(new["content"])
         for number, item, text in changes:
@@ -194,9 +198,10 @@ class Anthropic(Format):
         blocks = content if isinstance(content, (list, tuple)) else ()
         return [block for block in blocks if field(block, "type") == "tool_use"]
 
-    def counted(self, counts: Any) -> Usage:
-        """See `Format.counted`. Cached tokens are outside ``input_tokens``."""
-        return usage.of_reply(counts)
+    def usage(self, reply: Any) -> Usage | None:
+        """See `Format.usage`."""
+        counts = field(reply, "usage")
+        return None if counts is None else usage.of_reply(counts)
 
     def usage_of_stream(self, events: Iterable[Any]) -> Usage | None:
         """See `Format.usage_of_stream`."""
@@ -226,9 +231,9 @@ def _content(block: Mapping[str, Any], row: Block, at: int, where: str) -> Conte
 def _said(raw: Any, text: str) -> Any:
     """A block, or an item of a result, that shows another text."""
     if isinstance(raw, str):
-        return {"type": "text", "text": text}
+        return {"type": "text", "text": filled(text, "text", "A9")}
     block = plain(raw, "block")
-    return replaced(block, _row_of(block), text, "text")
+    return replaced(block, _row_of(block), filled(text, block.get("type"), "A9"), "text")
 
 
 def _shown(content: Any, at: int, text: str) -> Any:

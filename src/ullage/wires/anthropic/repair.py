@@ -11,196 +11,157 @@ import re
 from collections.abc import Sequence
 from typing import Any
 
-import msgspec
-
+from ullage.errors import FormatError
 from ullage.history.pairing import Pairing
 from ullage.wires.anthropic import repair_turns as turns
 from ullage.wires.anthropic.blocks import SERVER, SERVER_CALLS
 from ullage.wires.anthropic.format import Anthropic
 from ullage.wires.base import field
-from ullage.wires.repair.base import (
-    EMPTY,
-    INTERRUPTED,
-    At,
-    Reading,
-    copy_of,
-    is_blank,
-)
+from ullage.wires.block import arguments_of
+from ullage.wires.repair.base import EMPTY, At, copy_of, is_blank, is_interrupted
+from ullage.wires.repair.hosted import Hosted
 
 __all__ = ["Messages"]
 
-_legal_id = re.compile(r"[a-zA-Z0-9_-]+\Z").match
-_loads = msgspec.json.Decoder().decode
+_is_id = re.compile(r"[a-zA-Z0-9_-]+\Z").match
 
 
-class Messages(Reading):
+class Messages(Hosted):
     """A history with its calls paired, and the messages that come of it."""
 
     wire = Anthropic()
 
     def __init__(self, raws: Sequence[Any], pairs: Pairing) -> None:
         super().__init__(raws, pairs)
-        self.roles: dict[int, Any] = {}
-        self.blocks: dict[int, list[Any] | None] = {}
-        self.names: dict[At, str] = {}
-        self.batches: dict[int, list[At]] = {}
-        self.unserved: dict[At, str] = {}
+        self._unserved: dict[At, str] = {}
         self._outdated: set[int] = set()
 
-    def read(self, at: int) -> None:
-        """See `Reading.read`."""
-        raw = self.raws[at]
-        role, blocks = field(raw, "role"), _blocks(raw)
-        self.roles[at], self.blocks[at], self.batches[at] = role, blocks, []
-        self.speaker(at, is_model=role == "assistant")
-        for number, block in enumerate(blocks or ()):
-            kind, here = field(block, "type"), (at, number)
-            if kind == "tool_use" and role == "assistant":
-                self.batches[at].append(here)
-                self.pairs.call(here, str(field(block, "id") or ""))
-            elif kind == "tool_result":
-                asked = str(field(block, "tool_use_id") or "")
-                self.answer(here, asked, is_placeholder=_is_ours(block))
-                if self.is_late(here):
-                    call = self.pairs.calls[here][0]
-                    self._outdated.update(said for said in self.said if call < said < at)
-            elif role == "assistant" and kind in SERVER_CALLS:
-                self.pairs.call(here, f"{SERVER}{field(block, 'id')}")
-            elif role == "assistant" and turns.is_server_result(kind):
-                asked = f"{SERVER}{field(block, 'tool_use_id')}"
-                self.answer(here, asked)
+    def opened(self, raw: Any) -> tuple[Any, list[Any] | None]:
+        """See `Reading.opened`."""
+        content = field(raw, "content")
+        blocks = list(content) if isinstance(content, (list, tuple)) else None
+        return field(raw, "role"), blocks
+
+    def pair(self, here: At, block: Any, role: Any) -> None:
+        """See `Reading.pair`. A server's tools are paired under names of their own."""
+        kind = field(block, "type")
+        if kind == "tool_result":
+            self.answer(here, field(block, "tool_use_id"), is_placeholder=self.is_ours(block))
+            if self.is_late(here):
+                self._outdated.update(self.spoken(self.pairs.calls[here][0], here[0]))
+        elif role == "assistant" and kind == "tool_use":
+            self.call(here, field(block, "id"))
+        elif role == "assistant" and kind in SERVER_CALLS:
+            self.pairs.call(here, f"{SERVER}{field(block, 'id')}")
+        elif role == "assistant" and turns.is_server_result(kind):
+            self.answer(here, f"{SERVER}{field(block, 'tool_use_id')}")
 
     def tool(self, call: At) -> str:
         """See `Reading.tool`."""
-        return str(field((self.blocks[call[0]] or ())[call[1]], "name") or "tool")
+        return str(field(self.block(call), "name") or "tool")
+
+    def taken(self, at: int) -> dict[str, int]:
+        """See `Reading.taken`: no id comes again (A7)."""
+        return self.ids
+
+    def is_id(self, name: str) -> bool:
+        """See `Reading.is_id` (A8)."""
+        return _is_id(name) is not None
 
     # ── the messages ─────────────────────────────────────────────────────────────────
 
     def opens(self, at: int) -> bool:
         """See `Reading.opens`. What is empty may be left out, so nothing opens with it."""
-        raw = self.raws[at]
-        if field(raw, "role") != "assistant":
-            return False
-        blocks, content = _blocks(raw), field(raw, "content")
+        role, blocks = self.opened(self.raws[at])
+        content = field(self.raws[at], "content")
         if blocks is None:
-            return bool(content) and not is_blank(content)
-        return not all(map(_is_void, blocks))
+            return role == "assistant" and bool(content) and not is_blank(content)
+        return role == "assistant" and not all(map(_is_void, blocks))
 
     def make(self, since: int, stop: int, count: int, last: Any) -> tuple[list[Any], bool]:
         """See `Reading.make`."""
-        self.unserved, is_paused = turns.unserved(self, since, stop)
-        messages = turns.with_system_placed(self._messages(since, stop), self.log, count)
-        if not since:
-            messages = turns.begun(messages, self.log)
-        return messages, not is_paused
+        self._unserved, is_paused = turns.unserved(self, since, stop)
+        messages, _ = super().make(since, stop, count, last)
+        messages = turns.with_system_placed(messages, self, count)
+        return messages if since else turns.begun(messages, self), not is_paused
 
-    def _messages(self, since: int, stop: int) -> list[Any]:
-        """Every message as it is to be sent, but for the first and for system messages."""
-        made: list[Any] = []
-        hosts: dict[int, int] = {}
-        for at in range(since, stop):
-            batch = self.batches[at]
-            for call in batch:
-                name = str(field((self.blocks[at] or ())[call[1]], "id") or "")
-                self.names[call] = self.own_id(at, name, self.ids, _legal_id)
-                self.ids[self.names[call]] = at
-            content = self._content(at, hosts.get(at))
-            made += content
-            if at in self._outdated:
-                self.stale += content
-            if batch and self.roles.get(at + 1) == "user" and at in self.callers(at + 1):
-                hosts[at + 1] = at
-            elif batch:
-                made.append({"role": "user", "content": self._answers(at)})
+    def content(self, at: int, caller: int | None) -> list[Any]:
+        """See `Reading.content`."""
+        raw = self.raws[at]
+        if self.blocks[at] is not None:
+            made = super().content(at, caller)
+        else:
+            made = self.emptied(at) if is_blank(field(raw, "content")) else [raw]
+        self.stale += made if at in self._outdated else []
         return made
 
-    def _content(self, at: int, batch: int | None) -> list[Any]:
-        """A message without what may not stand there; none if nothing of it is left."""
-        raw, old = self.raws[at], self.blocks[at]
-        if old is None:
-            return self._empty(at) if is_blank(field(raw, "content")) else [raw]
-        kept = [(n, block) for n, block in enumerate(old) if not self._is_moved((at, n), batch)]
-        said = [self._block((at, n), block) for n, block in kept]
-        new = [block for block in said if block is not None]
-        if batch is not None:
-            new = self._led(batch, at, new)
-        if len(new) == len(old) and all(a is b for a, b in zip(new, old, strict=True)):
-            return [raw] if new else self._empty(at)
-        if new:
-            return [{**copy_of(raw), "content": new}]
-        return self._empty(at) if len(kept) == len(old) else self.left(at)
+    def emptied(self, at: int) -> list[Any]:
+        """See `Hosted.emptied`. The last one of the assistant may be empty (A9)."""
+        raw, role = self.raws[at], self.roles[at]
+        if role == "assistant" and at == len(self.raws) - 1 and not field(raw, "content"):
+            return [raw]
+        self.report(at, "the message had no text")
+        return [{**copy_of(raw), "content": EMPTY}] if role == "user" else []
 
-    def _empty(self, at: int) -> list[Any]:
-        """What becomes of a message without content."""
-        raw = self.raws[at]
-        if self.roles[at] == "assistant" and at == len(self.raws) - 1 and not field(raw, "content"):
-            return [raw]  # the last one of the assistant may be empty
-        self.log.report(at, "the message had no text")
-        return [{**copy_of(raw), "content": EMPTY}] if self.roles[at] == "user" else []
+    def with_blocks(self, at: int, blocks: list[Any]) -> Any:
+        """See `Hosted.with_blocks`."""
+        return {**copy_of(self.raws[at]), "content": blocks}
 
-    # ── results ──────────────────────────────────────────────────────────────────────
+    def is_led(self, at: int, caller: int, blocks: list[Any]) -> bool:
+        """See `Hosted.is_led`: all in one message (A6), and first in it (A5)."""
+        first = blocks[: len(self.batches[caller])]
+        return self.is_whole(at, caller) and all(map(self.is_result, first))
 
-    def _is_moved(self, result: At, batch: int | None) -> bool:
-        """Whether a block is a result that stands elsewhere, or one of ours left over."""
-        block = (self.blocks[result[0]] or ())[result[1]]
-        if field(block, "type") != "tool_result":
-            return False
-        call = self.pairs.calls.get(result)
-        return _is_ours(block) if call is None else call[0] != batch
+    def led(self, at: int, caller: int, blocks: list[Any]) -> list[list[Any]]:
+        """See `Hosted.led`."""
+        if self.is_led(at, caller, blocks):
+            return [blocks]
+        results = [block for block in blocks if self.is_result(block)]
+        others = [block for block in blocks if not self.is_result(block)]
+        if self.is_whole(at, caller):
+            self.report(at, "results stood behind something else")
+        else:
+            results = self.answers(caller, at)
+        return [[*results, *others]]
 
-    def _led(self, caller: int, at: int, blocks: list[Any]) -> list[Any]:
-        """The blocks of a host with all results of its batch first."""
-        calls = self.batches[caller]
-        are_here = all(self.pairs.answers.get(call, (-1, 0))[0] == at for call in calls)
-        is_result = [field(block, "type") == "tool_result" for block in blocks]
-        if are_here and all(is_result[: len(calls)]):
-            return blocks
-        others = [block for block, is_one in zip(blocks, is_result, strict=True) if not is_one]
-        if not are_here:
-            return [*self._answers(caller, at), *others]
-        self.log.report(at, "results stood behind something else")
-        return [*(b for b, is_one in zip(blocks, is_result, strict=True) if is_one), *others]
+    # ── blocks ───────────────────────────────────────────────────────────────────────
 
-    def _answers(self, caller: int, host: int | None = None) -> list[Any]:
-        """The results of a batch in the order of its calls."""
-        pairs = self.answered(self.batches[caller], lambda result: result[0] == host)
-        return [
-            _interrupted(self.names[call]) if result is None else self._result(result)
-            for call, result in pairs
-        ]
+    def is_result(self, block: Any) -> bool:
+        """See `Hosted.is_result`."""
+        return bool(field(block, "type") == "tool_result")
 
-    def _result(self, result: At) -> Any:
-        """A result under the id of its call; the caller's own block if that is its own."""
-        block = (self.blocks[result[0]] or ())[result[1]]
-        name = self.names[self.pairs.calls[result]]
+    def is_ours(self, block: Any) -> bool:
+        """See `Hosted.is_ours`."""
+        return is_interrupted(field(block, "content"))
+
+    def fitted(self, here: At, block: Any) -> Any:
+        """See `Hosted.fitted`."""
+        match field(block, "type"):
+            case "text" if is_blank(field(block, "text")):
+                self.report(here[0], "an empty text was left out")
+                return None
+            case "tool_result" if here in self.pairs.calls:
+                return self.result(here)
+            case "tool_result":
+                return _text(self.left_over(here, {"role": "user", "content": [block]}))
+            case "tool_use" if here in self.names:
+                return self._call(here, block)
+            case _ if here in self._unserved:
+                message = {"role": "assistant", "content": [block]}
+                return _text(self.set_aside(here[0], self._unserved[here], message))
+        return block
+
+    def result(self, result: At) -> Any:
+        """See `Reading.result`: under the id of its call, its content not null (A23)."""
+        block, name = self.block(result), self.names[self.pairs.calls[result]]
         void = isinstance(block, dict) and block.get("content", "") is None
         if field(block, "tool_use_id") == name and not void:
             return block
         new = {**copy_of(block), "tool_use_id": name}
         if void:
-            self.log.report(result[0], "the content of a result was null")
+            self.report(result[0], "the content of a result was null")
             del new["content"]
         return new
-
-    # ── blocks ───────────────────────────────────────────────────────────────────────
-
-    def _block(self, here: At, block: Any) -> Any:
-        """A block as it may stand where it is; None if it is left out."""
-        match field(block, "type"):
-            case "text" if is_blank(field(block, "text")):
-                self.log.report(here[0], "an empty text was left out")
-                return None
-            case "tool_result" if here in self.pairs.calls:
-                return self._result(here)
-            case "tool_result":
-                return _text(self.left_over(here, {"role": "user", "content": [block]}))
-            case "tool_use" if here in self.names:
-                return self._call(here, block)
-            case _ if here in self.unserved:
-                message = {"role": "assistant", "content": [block]}
-                kept = self.wire.parse(message, f"messages[{here[0]}]")
-                return _text(self.log.set_aside(here[0], self.unserved[here], kept))
-        return block
 
     def _call(self, here: At, block: Any) -> Any:
         given = field(block, "input")
@@ -208,15 +169,9 @@ class Messages(Reading):
             return block
         new = {**copy_of(block), "id": self.names[here]}
         if not isinstance(given, dict):
-            self.log.report(here[0], "the arguments of a call were not an object")
+            self.report(here[0], "the arguments of a call were not an object")
             new["input"] = _arguments(given)
         return new
-
-
-def _blocks(raw: Any) -> list[Any] | None:
-    """The blocks of a message, None if its content is a string."""
-    content = field(raw, "content")
-    return list(content) if isinstance(content, (list, tuple)) else None
 
 
 def _is_void(block: Any) -> bool:
@@ -229,27 +184,11 @@ def _text(text: str) -> dict[str, Any]:
     return {"type": "text", "text": text}
 
 
-def _interrupted(name: str) -> dict[str, Any]:
-    """The result of a call that has none: the same bytes every time."""
-    content = INTERRUPTED
-    return {"type": "tool_result", "tool_use_id": name, "content": content, "is_error": True}
-
-
-def _is_ours(block: Any) -> bool:
-    content = field(block, "content")
-    if isinstance(content, (list, tuple)) and len(content) == 1:
-        content = field(content[0], "text")
-    return isinstance(content, str) and content == INTERRUPTED
-
-
 def _arguments(given: Any) -> dict[str, Any]:
     """What is known of arguments that are not an object: text is read as JSON if it is."""
-    if given is None:
+    if given is None or given == "":
         return {}
-    value = given
-    if isinstance(given, str):
-        try:
-            value = _loads(given or "{}")
-        except (msgspec.DecodeError, UnicodeError, RecursionError):
-            value = given
-    return value if isinstance(value, dict) else {"input": given}
+    try:
+        return arguments_of(given) if isinstance(given, str) else {"input": given}
+    except (FormatError, UnicodeError):
+        return {"input": given}

@@ -37,9 +37,8 @@ def convert(
 ) -> Any:
     """The same conversation in another wire format.
 
-    Settings of the call (temperature, tool choice, thinking …) are no part of a conversation
-    and are not carried: give your own. Cache markers are left out as well. What is legal for
-    its own provider is legal for the target, and for ``model``.
+    Settings of the call (temperature, tool choice, thinking …) and cache markers are not carried.
+    What is legal for its own provider is legal for the target, and for ``model``.
 
     Args:
         conversation: the keyword arguments of a provider's call, or its list of messages
@@ -49,10 +48,9 @@ def convert(
             messages needs it.
         model: the model of the new request. None: the request names none.
         lossy: what to do with a part that the target cannot hold. ``"error"`` raises;
-            ``"describe"`` puts a line of text in its place that says what stood there,
-            leaves out a tool definition or a field that the target does not have, and writes
-            a tool's name that it does not take with ``_``. A history that the provider holds
-            is refused both ways.
+            ``"describe"`` puts a line of text in its place, leaves out a tool definition or a
+            field that the target has not, and writes a tool's name that it does not take with
+            ``_``. A history that the provider holds is refused both ways.
 
     Returns:
         A request, as keyword arguments of the target's SDK (of google-genai with ``config``),
@@ -64,33 +62,33 @@ def convert(
         UnsupportedPart: something in it would be lost; names its place, and what to do.
         ConfigError: there is no format of that name, or no such ``lossy``.
     """
-    for name in (to, to if format is None else format):
+    _check((to, to if format is None else format), lossy)
+    losses = Losses(to, model, describe=lossy == "describe")
+    if isinstance(conversation, Mapping):
+        source = format or recognise(conversation).name
+        return conversation if source == to else _request(source, conversation, losses)
+    if not isinstance(conversation, (list, tuple)):
+        got = f"expected a request or a list of messages, got {type(conversation).__name__}"
+        raise FormatError("conversation", got, "Give a call's keyword arguments, or its messages.")
+    if format is None:
+        problem = "a list alone does not show its format"
+        raise FormatError("messages", problem, "Give format=, or the request.")
+    return conversation if format == to else _messages(format, conversation, losses)
+
+
+def _check(formats: Sequence[Any], lossy: Any) -> None:
+    for name in formats:
         if not isinstance(name, str) or name not in FORMATS:
             raise ConfigError(
                 "convert", f"{name!r} is not known", f"Use one of {', '.join(FORMATS)}."
             )
     if lossy not in ("error", "describe"):
         raise ConfigError("lossy", f"{lossy!r} is not known", "Use error or describe.")
-    losses = Losses(to, model, describe=lossy == "describe")
-    if isinstance(conversation, Mapping):
-        source = format or recognise(conversation).name
-        if source == to:
-            return conversation
-        return _request(source, conversation, losses)
-    if not isinstance(conversation, (list, tuple)):
-        raise FormatError(
-            "conversation",
-            f"expected a request or a list of messages, got {type(conversation).__name__}",
-            "Give the keyword arguments of a call, or its messages.",
-        )
-    if format is None:
-        raise FormatError(
-            "messages", "a list alone does not tell its format", "Give format=, or the request."
-        )
-    if format == to:
-        return conversation
-    turns = read(format, conversation, 0, losses)
-    return write(turns, losses, format, tool_names((), turns, losses))
+
+
+def _messages(source: str, messages: Sequence[Any], losses: Losses) -> list[dict[str, Any]]:
+    turns = read(source, messages, 0, losses)
+    return write(turns, losses, source, tool_names((), turns, losses))
 
 
 def _request(source: str, request: Mapping[str, Any], losses: Losses) -> dict[str, Any]:

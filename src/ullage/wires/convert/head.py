@@ -12,11 +12,10 @@ from msgspec.structs import replace
 from ullage.errors import UnsupportedPart
 from ullage.values.messages import Text
 from ullage.wires import FORMATS, ToolSpec
-from ullage.wires.base import get, list_at, plain, text_at, unmarked
+from ullage.wires.base import at_path, get, plain, text_at, unmarked
 from ullage.wires.convert.read import read
 from ullage.wires.convert.turns import Losses
 from ullage.wires.convert.write import beginning
-from ullage.wires.gemini.fields import check_object, parts_of, setting
 
 __all__ = ["Beside", "beside", "request_of"]
 
@@ -41,20 +40,24 @@ def beside(name: str, request: Mapping[str, Any], losses: Losses) -> Beside:
         FormatError: it is not what the format says it is.
         UnsupportedPart: something of it would be lost, or the provider holds what was said.
     """
-    _refuse_what_is_held(name, request)
+    wire = FORMATS[name]
+    for path in _HELD.get(name, ()):
+        if at_path(request, path):
+            raise UnsupportedPart(
+                path,
+                "the history is held by the provider, not in this request, and would be lost",
+                "Give the whole history in the request.",
+            )
     system = tuple(_system(name, request, losses))
     for key, what in _BESIDE.get(name, {}).items():
         if request.get(key):
             losses.lose(key, what, "Leave it out.")
-    tools = tuple(
-        tool
-        for where, raw in _tools(name, request)
-        if (tool := _tool(name, raw, where, losses)) is not None
-    )
+    given = (_tool(name, raw, where, losses) for where, raw in wire.definitions(request))
+    tools = tuple(tool for tool in given if tool is not None)
     if tools and not FORMATS[losses.target].takes_tools({}, losses.model or ""):
         losses.lose("tools", f"each tool that {losses.model!r} would be given", "Leave them out.")
         tools = ()
-    return Beside(system, tools, FORMATS[name].head(request).asked_output_tokens)
+    return Beside(system, tools, wire.head(request).asked_output_tokens)
 
 
 _HELD = {
@@ -62,7 +65,7 @@ _HELD = {
     "anthropic": ("thread.previous_message_id",),
     "gemini": ("cachedContent", "config.cachedContent"),
 }
-"""What names a history that the provider holds."""
+"""What names a history that the provider holds: there is nothing to describe."""
 
 _BESIDE = {
     "openai-chat": {"web_search_options": "a search of the vendor's own"},
@@ -74,79 +77,17 @@ _BESIDE = {
 """What else the model is given beside the messages, and no other wire has."""
 
 
-def _refuse_what_is_held(name: str, request: Mapping[str, Any]) -> None:
-    """What the provider holds cannot be read, so that there is nothing to describe."""
-    for path in _HELD.get(name, ()):
-        value: Any = request
-        for key in path.split("."):
-            value = get(value, key)
-        if value:
-            raise UnsupportedPart(
-                path,
-                "the history is held by the provider, not in this request, and would be lost",
-                "Give the whole history in the request.",
-            )
-
-
-# ── system text ──────────────────────────────────────────────────────────────────────────
-
-
 def _system(name: str, request: Mapping[str, Any], losses: Losses) -> Iterator[str]:
     wire = FORMATS[name]
-    match name:
-        case "anthropic":
-            yield from _blocks(request.get("system"), losses)
-        case "gemini":
-            yield from _parts(setting(request, "systemInstruction"), losses)
-        case "openai-responses":
-            if request.get("prompt"):
-                yield losses.lose("prompt", "a prompt that the provider holds", "Give its text.")
-            if request.get("instructions") is not None:
-                yield text_at(request["instructions"], "instructions")
+    if name == "openai-responses" and request.get("prompt"):
+        yield losses.lose("prompt", "a prompt that the provider holds", "Give its text.")
+    texts = list(wire.system(request))
     for turn in read(name, wire.leading(request), 0, losses):
-        for piece in turn.pieces:
-            yield piece.text if isinstance(piece, Text) else _no_text(turn.where, losses)
-
-
-def _blocks(given: Any, losses: Losses) -> Iterator[str]:
-    """Anthropic's system text: a string, or blocks of text."""
-    if isinstance(given, str):
-        yield given
-        return
-    for at, block in enumerate(list_at(given, "system")):
-        where = f"system[{at}]"
-        fields = {"text": block} if isinstance(block, str) else plain(block, where)
-        if fields.get("type") not in (None, "text"):
-            yield _no_text(where, losses)
-        else:
-            yield text_at(fields.get("text"), f"{where}.text")
-
-
-def _parts(given: Any, losses: Losses) -> Iterator[str]:
-    """Gemini's: a content, or anything that the SDK takes for one."""
-    parts = () if given is None else parts_of(given)
-    for at, part in enumerate(list_at(parts, "systemInstruction.parts")):
-        where = f"systemInstruction.parts[{at}]"
-        if not isinstance(part, str):
-            check_object(part, where)
-        text = part if isinstance(part, str) else get(part, "text")
-        yield _no_text(where, losses) if text is None else text_at(text, f"{where}.text")
-
-
-def _no_text(where: str, losses: Losses) -> str:
-    return losses.lose(where, "system text that is no text", "Give text.")
-
-
-# ── tools ────────────────────────────────────────────────────────────────────────────────
-
-
-def _tools(name: str, request: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
-    """Each tool in the form its format has for one, and its place."""
-    for at, raw in enumerate(FORMATS[name].tools(request)):
-        yield f"tools[{at}]", raw
-    functions = request.get("functions") if name == "openai-chat" else None
-    for at, raw in enumerate(list_at(functions, "functions")):
-        yield f"functions[{at}]", {"type": "function", "function": raw}
+        pieces = (piece.text if isinstance(piece, Text) else None for piece in turn.pieces)
+        texts += [(turn.where, text) for text in pieces]
+    for where, text in texts:
+        no_text = "system text that is no text"
+        yield losses.lose(where, no_text, "Give text.") if text is None else text
 
 
 def _tool(name: str, given: Any, where: str, losses: Losses) -> ToolSpec | None:
@@ -155,20 +96,13 @@ def _tool(name: str, given: Any, where: str, losses: Losses) -> ToolSpec | None:
         losses.lose(where, "a function of Python that is given as a tool", "Leave it out.")
         return None
     raw = plain(unmarked(plain(given, where)), where)
-    kind = raw.get("type")
     body = raw
-    schema: Any = None
-    match name:
-        case "anthropic":
-            schema = raw.get("input_schema")
-        case "gemini" if get(raw, "name") is not None:
-            schema = get(raw, "parametersJsonSchema") or _lowered(get(raw, "parameters"))
-            schema = schema or _NO_PARAMETERS
-        case _ if kind == "function":
-            body = plain(raw.get("function"), f"{where}.function") if name[7:] == "chat" else raw
-            schema = body.get("parameters") or _NO_PARAMETERS
+    if name == "openai-chat" and not where.startswith("functions"):
+        body = plain(raw.get("function") or {}, f"{where}.function")
+    schema = _schema(name, raw, body, where)
     if schema is None:
-        losses.lose(where, f"a tool of type {kind or next(iter(raw), 'tool')!r}", "Leave it out.")
+        kind = raw.get("type") or next(iter(raw), "tool")
+        losses.lose(where, f"a tool of type {kind!r}", "Leave it out.")
         return None
     for key, value in (*body.items(), *(raw.items() if body is not raw else ())):
         if key not in _KNOWN and value not in (None, False, [], {}):
@@ -178,7 +112,20 @@ def _tool(name: str, given: Any, where: str, losses: Losses) -> ToolSpec | None:
     return ToolSpec(named, described, plain(schema, f"{where}.parameters"))
 
 
-_NO_PARAMETERS = {"type": "object"}
+def _schema(name: str, raw: Any, body: Any, where: str) -> Any:
+    """The schema of a function's arguments, None of what is no function."""
+    match name:
+        case "anthropic":
+            return raw.get("input_schema")
+        case "gemini":
+            schema = get(raw, "parametersJsonSchema") or _lowered(get(raw, "parameters"))
+            is_function = get(raw, "name") is not None
+        case _:
+            schema = body.get("parameters")
+            is_function = raw.get("type") == "function" or where.startswith("functions")
+    return (schema or {"type": "object"}) if is_function else None
+
+
 _KNOWN = frozenset(
     (
         *("type", "name", "description", "parameters", "input_schema", "function"),
@@ -197,50 +144,35 @@ def _lowered(schema: Any) -> Any:
     return [_lowered(item) for item in schema] if isinstance(schema, list) else schema
 
 
-def request_of(losses: Losses, head: Beside, messages: Sequence[Any]) -> dict[str, Any]:
-    """The keyword arguments of the vendor's call."""
-    name = losses.target
-    named = {"model": losses.model} if losses.model is not None else {}
-    tools = [_defined(name, tool) for tool in head.tools]
-    given: dict[str, Any] = {"tools": tools} if tools else {}
-    if name in ("gemini", "anthropic"):
-        messages = messages or [beginning(name)]
-    if name == "gemini":
-        return _gemini_request(named, head, messages, tools)
-    if head.output_tokens is not None:
-        given[_OUTPUT[name]] = head.output_tokens
-    if name == "anthropic":
-        texts = [{"type": "text", "text": text} for text in head.system if text.strip()]
-        if texts:
-            given["system"] = texts[0]["text"] if len(texts) == 1 else texts
-        return {**named, **given, "messages": list(messages)}
-    role = "system" if name == "openai-chat" else "developer"
-    leading = [{"role": role, "content": text} for text in head.system]
-    return {**named, **given, FORMATS[name].key: [*leading, *messages]}
-
-
 _OUTPUT = {
     "anthropic": "max_tokens",
     "openai-chat": "max_completion_tokens",
     "openai-responses": "max_output_tokens",
+    "gemini": "max_output_tokens",
 }
+_LEADING = {"openai-chat": "system", "openai-responses": "developer"}
 
 
-def _gemini_request(
-    named: dict[str, Any], head: Beside, messages: Sequence[Any], tools: Sequence[Any]
-) -> dict[str, Any]:
-    config: dict[str, Any] = {}
-    if head.system:
-        config["system_instruction"] = {"parts": [{"text": text} for text in head.system if text]}
-    if tools:
-        config["tools"] = [{"function_declarations": list(tools)}]
+def request_of(losses: Losses, head: Beside, messages: Sequence[Any]) -> dict[str, Any]:
+    """The keyword arguments of the vendor's call."""
+    name = losses.target
+    request = {"model": losses.model} if losses.model is not None else {}
+    tools = [FORMATS[name].tool(tool) for tool in head.tools]
+    settings: dict[str, Any] = {"tools": tools} if tools else {}
     if head.output_tokens is not None:
-        config["max_output_tokens"] = head.output_tokens
-    return {**named, "contents": list(messages), "config": config}
-
-
-def _defined(name: str, tool: ToolSpec) -> dict[str, Any]:
-    if name == "gemini":  # the other field takes a dialect of JSON schema only
-        known = {"name": tool.name, "description": tool.description}
-        return {**known, "parameters_json_schema": dict(tool.parameters)}
-    return FORMATS[name].tool(tool)
+        settings[_OUTPUT[name]] = head.output_tokens
+    if name in _LEADING:
+        leading = [{"role": _LEADING[name], "content": text} for text in head.system]
+        return {**request, **settings, FORMATS[name].key: [*leading, *messages]}
+    messages = list(messages) or [beginning(name)]
+    if name == "anthropic":
+        texts = [{"type": "text", "text": text} for text in head.system if text.strip()]
+        if texts:
+            settings["system"] = texts[0]["text"] if len(texts) == 1 else texts
+        return {**request, **settings, "messages": messages}
+    if tools:  # the other field takes a dialect of JSON schema only
+        functions = [{**tool, "parameters_json_schema": tool.pop("parameters")} for tool in tools]
+        settings["tools"] = [{"function_declarations": functions}]
+    if head.system:
+        settings["system_instruction"] = {"parts": [{"text": text} for text in head.system if text]}
+    return {**request, "contents": messages, "config": settings}

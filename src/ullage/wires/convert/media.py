@@ -14,76 +14,48 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from ullage.values.messages import Media
-from ullage.wires.base import field, get, text_at
+from ullage.wires.base import at_path, text_at
+from ullage.wires.block import Block
 from ullage.wires.convert.turns import Losses, Medium
 
 __all__ = ["block_of", "medium_of"]
 
 _DATA_URL = re.compile(r"data:([\w.+/-]+);base64,", re.ASCII)
+_URL_SAFE = str.maketrans("-_", "+/")
 _IMAGES = frozenset(("image/png", "image/jpeg", "image/gif", "image/webp"))
 _SOUNDS = {"audio/wav": "wav", "audio/x-wav": "wav", "audio/mp3": "mp3", "audio/mpeg": "mp3"}
+_TYPES = {"wav": "audio/wav", "mp3": "audio/mp3"}
+_PDF = "application/pdf"
 _BY_ENDING = {
     "png": "image/png",
     "jpg": "image/jpeg",
     "jpeg": "image/jpeg",
     "gif": "image/gif",
     "webp": "image/webp",
-    "pdf": "application/pdf",
+    "pdf": _PDF,
 }
-_PDF = "application/pdf"
 _GOOGLES_OWN = re.compile(r"gs://|https://generativelanguage\.googleapis\.com/")
 
 
-# ── out of a wire ────────────────────────────────────────────────────────────────────────
-
-
-def medium_of(name: str, part: Media, where: str) -> Medium:
-    """What stands in a block of the format ``name``. Raises FormatError."""
-    block: Any = part.block or {}
-    text_at(part.data, where)
-    text_at(part.mime, where)
-    if name == "gemini":
-        return _from_gemini(part, block, where)
-    if name == "anthropic":
-        source = block.get("source")
-        given = {"base64": "data", "url": "url", "file": "file_id"}[str(field(source, "type"))]
-        kept = {given: part.data, "mime": part.mime, "name": _said(block, "title", where)}
-        return Medium(part.kind, where, **kept)
-    if part.kind == "audio":
-        mime = next((mime for mime, form in _SOUNDS.items() if form == part.mime), part.mime)
-        return Medium("audio", where, mime, part.data)
-    inner = block.get("image_url") or block.get("file")
-    inner = inner if isinstance(inner, Mapping) else block
-    named, detail = _said(inner, "filename", where), _said(inner, "detail", where)
-    if inner.get("file_id") and part.data == inner["file_id"]:
-        return Medium(part.kind, where, file_id=part.data, name=named, detail=detail)
-    found = _DATA_URL.match(part.data)
-    if found:
-        data = part.data[found.end() :]
-        return Medium(part.kind, where, found[1], data, name=named, detail=detail)
-    if "://" in part.data:
-        return Medium(part.kind, where, url=part.data, name=named, detail=detail)
-    mime = _PDF if part.kind == "document" else "image/png"
-    return Medium(part.kind, where, mime, part.data, name=named, detail=detail)
-
-
-def _from_gemini(part: Media, block: Any, where: str) -> Medium:
-    file = get(block, "fileData")
-    named = get(get(block, "inlineData") if file is None else file, "displayName") or ""
-    text_at(named, f"{where}.displayName")
-    if file is None:
-        data = part.data.replace("-", "+").replace("_", "/")
-        return Medium(part.kind, where, part.mime, data, name=named)
-    if _GOOGLES_OWN.match(part.data):
-        return Medium(part.kind, where, part.mime, file_id=part.data, name=named)
-    return Medium(part.kind, where, part.mime, url=part.data, name=named)
-
-
-def _said(block: Any, key: str, where: str) -> str:
-    return text_at(field(block, key) or "", f"{where}.{key}")
-
-
-# ── into a wire ──────────────────────────────────────────────────────────────────────────
+def medium_of(part: Media, row: Block, where: str) -> Medium:
+    """What stands in a block of that row. Raises FormatError."""
+    block, data = part.block, part.data
+    title = at_path(block, row.title) if row.title else None
+    kept = {
+        "name": text_at(title or "", f"{where}.{row.title}"),
+        "detail": part.detail if row.detail else "",
+    }
+    path = next((path for path in row.data if at_path(block, path)), row.data[0])
+    field = path.rpartition(".")[2]
+    if field == "file_id" or (field == "fileUri" and _GOOGLES_OWN.match(data)):
+        return Medium(part.kind, where, part.mime, file_id=data, **kept)
+    if found := _DATA_URL.match(data):
+        return Medium(part.kind, where, found[1], data[found.end() :], **kept)
+    if field == "fileUri" or "://" in data:
+        return Medium(part.kind, where, part.mime if row.mime else "", url=data, **kept)
+    mime = part.mime or ("" if row.mime else "image/png")
+    data = data.translate(_URL_SAFE)
+    return Medium(part.kind, where, _TYPES.get(mime, mime), data, **kept)
 
 
 def block_of(medium: Medium, losses: Losses, source: str) -> dict[str, Any] | str:
@@ -93,14 +65,15 @@ def block_of(medium: Medium, losses: Losses, source: str) -> dict[str, Any] | st
         what = f"a file of {source}'s own"
         return losses.lose(medium.where, what, "Give its data instead of the id.")
     made = _WRITERS[losses.target](medium)
+    named = f"{'an' if medium.kind[0] in 'ai' else 'a'} {medium.kind}"
     if made is None:
-        return losses.lose(medium.where, _named(medium), "Leave it out, or give it otherwise.")
+        form = f" ({medium.mime})" if medium.mime else ""
+        what = f"{named}{form}{' by URL' if medium.url else ''}"
+        return losses.lose(medium.where, what, "Leave it out, or give it otherwise.")
     if medium.detail not in ("", "auto") and not openais:
         losses.lose(f"{medium.where}.detail", "the detail of an image", "Leave it out.")
     if medium.name and not _keeps_name(medium, losses.target):
-        article = _article(medium.kind)
-        what = f"the name of {article} {medium.kind}"
-        losses.lose(f"{medium.where}.title", what, "Leave it out.")
+        losses.lose(f"{medium.where}.title", f"the name of {named}", "Leave it out.")
     return made
 
 
@@ -108,15 +81,6 @@ def _keeps_name(medium: Medium, target: str) -> bool:
     """Whether the name goes along: a document's, to OpenAI beside its data alone."""
     where_it_is = {"anthropic": True, "gemini": False}.get(target, bool(medium.data))
     return medium.kind == "document" and where_it_is
-
-
-def _article(kind: str) -> str:
-    return "an" if kind[0] in "ai" else "a"
-
-
-def _named(medium: Medium) -> str:
-    form = f" ({medium.mime})" if medium.mime else ""
-    return f"{_article(medium.kind)} {medium.kind}{form}{' by URL' if medium.url else ''}"
 
 
 def _anthropic(medium: Medium) -> dict[str, Any] | None:
@@ -133,35 +97,43 @@ def _anthropic(medium: Medium) -> dict[str, Any] | None:
 
 def _chat(medium: Medium) -> dict[str, Any] | None:
     match medium.kind:
-        case "image":
-            detail = {"detail": medium.detail} if medium.detail not in ("", "auto") else {}
-            if medium.file_id:
-                return None
-            return {"type": "image_url", "image_url": {"url": _url(medium), **detail}}
         case "audio":
             return _sound(medium)
-    if medium.file_id:
-        return {"type": "file", "file": {"file_id": medium.file_id}}
-    if medium.url or medium.mime != _PDF:
-        return None
-    name = medium.name or "document.pdf"
-    return {"type": "file", "file": {"filename": name, "file_data": _url(medium)}}
+        case "image":
+            detail = {"detail": medium.detail} if medium.detail not in ("", "auto") else {}
+            image = {"url": _url(medium), **detail}
+            return None if medium.file_id else {"type": "image_url", "image_url": image}
+    file = None if medium.url else _file(medium)
+    return None if file is None else {"type": "file", "file": file}
 
 
 def _responses(medium: Medium) -> dict[str, Any] | None:
-    if medium.kind == "audio":
-        return _sound(medium)
-    if medium.kind == "image":
-        held = {"file_id": medium.file_id} if medium.file_id else {"image_url": _url(medium)}
-        return {"type": "input_image", **held, "detail": medium.detail or "auto"}
+    match medium.kind:
+        case "audio":
+            return _sound(medium)
+        case "image":
+            held = {"file_id": medium.file_id} if medium.file_id else {"image_url": _url(medium)}
+            return {"type": "input_image", **held, "detail": medium.detail or "auto"}
+    file = {"file_url": medium.url} if medium.url else _file(medium)
+    return None if file is None else {"type": "input_file", **file}
+
+
+def _file(medium: Medium) -> dict[str, Any] | None:
+    """The fields of a document at OpenAI, None if it is not a PDF."""
     if medium.file_id:
-        return {"type": "input_file", "file_id": medium.file_id}
-    if medium.url:
-        return {"type": "input_file", "file_url": medium.url}
-    if medium.mime != _PDF:
-        return None
+        return {"file_id": medium.file_id}
     name = medium.name or "document.pdf"
-    return {"type": "input_file", "filename": name, "file_data": _url(medium)}
+    return {"filename": name, "file_data": _url(medium)} if medium.mime == _PDF else None
+
+
+def _sound(medium: Medium) -> dict[str, Any] | None:
+    form = None if medium.url else _SOUNDS.get(medium.mime)
+    sound = {"data": medium.data, "format": form}
+    return {"type": "input_audio", "input_audio": sound} if form else None
+
+
+def _url(medium: Medium) -> str:
+    return medium.url or f"data:{medium.mime};base64,{medium.data}"
 
 
 def _gemini(medium: Medium) -> dict[str, Any] | None:
@@ -170,17 +142,6 @@ def _gemini(medium: Medium) -> dict[str, Any] | None:
     ending = medium.url.partition("?")[0].rpartition(".")[2].lower()
     mime = medium.mime or _BY_ENDING.get(ending)
     return {"fileData": {"fileUri": medium.url, "mimeType": mime}} if mime else None
-
-
-def _sound(medium: Medium) -> dict[str, Any] | None:
-    form = _SOUNDS.get(medium.mime)
-    if form is None or medium.url:
-        return None
-    return {"type": "input_audio", "input_audio": {"data": medium.data, "format": form}}
-
-
-def _url(medium: Medium) -> str:
-    return medium.url or f"data:{medium.mime};base64,{medium.data}"
 
 
 _WRITERS: Mapping[str, Callable[[Medium], dict[str, Any] | None]] = {

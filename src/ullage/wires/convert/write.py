@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from base64 import b64encode
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from itertools import zip_longest
 from typing import Any, TypeAlias
 
 from ullage.values.messages import Text
@@ -19,8 +20,9 @@ from ullage.wires.repair.base import EMPTY
 __all__ = ["beginning", "write"]
 
 _Wire: TypeAlias = dict[str, Any]
+_Say: TypeAlias = Callable[[str], _Wire]
 
-UNSIGNED = "skip_thought_signature_validator"
+_UNSIGNED = "skip_thought_signature_validator"
 """What Gemini takes for the signature of a call that it did not make (G10)."""
 
 
@@ -29,7 +31,7 @@ def write(
 ) -> list[_Wire]:
     """The turns as messages of the target that ``losses`` names, tools called by ``names``."""
     named = under_names(turns, losses.target, names, without_ids=source == "gemini")
-    messages = _WRITERS[losses.target](_Writing(losses, source), named)
+    messages = list(_WRITERS[losses.target](_Writing(losses, source), named))
     if messages and messages[0].get("role") in _NOT_FIRST.get(losses.target, ()):
         return [beginning(losses.target), *messages]
     return messages
@@ -54,27 +56,35 @@ class _Writing:
         self.losses = losses
         self.source = source
 
-    def medium(self, medium: Medium, say: Callable[[str], _Wire]) -> _Wire:
+    def blocks(self, pieces: Sequence[Piece], say: _Say) -> list[_Wire]:
+        """The blocks of texts and media, a text in place of a medium that has none."""
+        return [
+            say(piece.text) if isinstance(piece, Text) else self.medium(piece, say)
+            for piece in pieces
+            if isinstance(piece, (Text, Medium))
+        ]
+
+    def medium(self, medium: Medium, say: _Say) -> _Wire:
         """The block of a medium, or a text in its place."""
         made = block_of(medium, self.losses, self.source)
         return say(made) if isinstance(made, str) else made
 
-    def none(self, medium: Medium, place: str) -> Text:
-        """A text for a medium that may not stand there at all."""
-        what = f"{medium.kind} in {place}".replace("image in", "an image in")
-        return Text(self.losses.lose(medium.where, what, "Put it into a message of the user."))
+    def texts(self, pieces: Sequence[Piece], place: str) -> list[Text]:
+        """What is said in texts, where no medium may stand at all."""
+        said: list[Text] = []
+        for piece in pieces:
+            if isinstance(piece, Medium):
+                what = f"{'an ' if piece.kind == 'image' else ''}{piece.kind} in {place}"
+                remedy = "Put it into a message of the user."
+                said.append(Text(self.losses.lose(piece.where, what, remedy)))
+            elif isinstance(piece, Text):
+                said.append(piece)
+        return said
 
-    def texts(self, content: Sequence[Text | Medium]) -> list[str]:
-        """The content of a result in texts, where nothing else may stand in one."""
-        return [
-            piece.text if isinstance(piece, Text) else self.none(piece, "a tool's result").text
-            for piece in content
-        ]
-
-    def arguments(self, call: Call) -> Mapping[str, Any]:
+    def arguments(self, call: Call) -> _Wire:
         """The arguments as the object that the target wants."""
         if call.value is not None:
-            return call.value
+            return dict(call.value)
         what = "a call whose arguments are no JSON object"
         self.losses.lose(call.where, what, "Give its arguments as an object.")
         return {"input": call.arguments}
@@ -95,120 +105,105 @@ class _Writing:
         return Turn("user", (Text(note), *turn.pieces), turn.where)
 
 
-def _texts(pieces: Sequence[Piece]) -> list[str]:
-    return [piece.text for piece in pieces if isinstance(piece, Text)]
+def _typed(kind: str) -> _Say:
+    return lambda text: {"type": kind, "text": text}
+
+
+_text, _input_text = _typed("text"), _typed("input_text")
+_REPLY, _RESULT = "a reply", "a tool's result"
+
+
+def _alone(content: Sequence[Text | Medium]) -> str | None:
+    """The text that is all there is, to be given as a string; None if there is more."""
+    return content[0].text if len(content) == 1 and isinstance(content[0], Text) else None
 
 
 # ── Anthropic ────────────────────────────────────────────────────────────────────────────
 
 
-def _anthropic(writing: _Writing, turns: Sequence[Turn]) -> list[_Wire]:
-    messages: list[_Wire] = []
+def _anthropic(writing: _Writing, turns: Sequence[Turn]) -> Iterator[_Wire]:
+    before = ""
     takes_none = takes_no_system_messages(writing.losses.model)
-    for number, turn in enumerate(turns):
-        following = turns[number + 1].who if number + 1 < len(turns) else "assistant"
-        stands = messages and messages[-1]["role"] == "user" and following == "assistant"
+    for turn, following in zip_longest(turns, turns[1:]):
+        stands = before == "user" and (following is None or following.who == "assistant")
         if turn.who == "system" and (takes_none or not stands):
             turn = writing.system(turn)
-        role = "user" if turn.who == "results" else turn.who
-        content = [_anthropic_block(writing, piece, turn) for piece in turn.pieces]
-        content = [block for block in content if block != {"type": "text", "text": ""}]
+        blocks = [_anthropic_block(writing, piece, turn) for piece in turn.pieces]
+        content = [block for block in blocks if block != _text("")]
         if not content and turn.who == "user":
-            content = [{"type": "text", "text": EMPTY}]
+            content = [_text(EMPTY)]
         if content:
-            messages.append({"role": role, "content": content})
-    return messages
+            before = "user" if turn.who == "results" else turn.who
+            yield {"role": before, "content": content}
 
 
 def _anthropic_block(writing: _Writing, piece: Piece, turn: Turn) -> _Wire:
-    def say(text: str) -> _Wire:
-        return {"type": "text", "text": text}
-
     match piece:
         case Call():
             given = writing.arguments(piece)
-            return {"type": "tool_use", "id": piece.id, "name": piece.name, "input": dict(given)}
+            return {"type": "tool_use", "id": piece.id, "name": piece.name, "input": given}
         case Result():
             block: _Wire = {"type": "tool_result", "tool_use_id": piece.call_id}
-            content = [_anthropic_block(writing, item, turn) for item in piece.content]
+            content = writing.blocks(piece.content, _text)
             alone = len(content) == 1 and content[0]["type"] == "text"
             if content:
                 block["content"] = content[0]["text"] if alone else content
             return {**block, "is_error": True} if piece.is_error else block
         case Medium() if turn.who == "assistant":
-            return say(writing.none(piece, "a reply").text)
+            return _text(writing.texts((piece,), _REPLY)[0].text)
         case Medium():
-            return writing.medium(piece, say)
-    if piece.text.isspace() and turn.who != "results":
-        return say(writing.losses.lose(turn.where, "text of nothing but spaces", "Leave it out."))
-    return say(piece.text)
+            return writing.medium(piece, _text)
+    if piece.text.isspace():
+        what = "text of nothing but spaces"
+        return _text(writing.losses.lose(turn.where, what, "Leave it out."))
+    return _text(piece.text)
 
 
 # ── OpenAI Chat ──────────────────────────────────────────────────────────────────────────
 
 
-def _chat(writing: _Writing, turns: Sequence[Turn]) -> list[_Wire]:
-    messages: list[_Wire] = []
+def _chat(writing: _Writing, turns: Sequence[Turn]) -> Iterator[_Wire]:
     for turn in turns:
-        if turn.who == "results":
-            results = (piece for piece in turn.pieces if isinstance(piece, Result))
-            messages += [_chat_result(writing, result) for result in results]
+        results = [piece for piece in turn.pieces if isinstance(piece, Result)]
+        yield from (_chat_result(writing, result) for result in results)
+        if results:
             continue
         calls = [_chat_call(piece) for piece in turn.pieces if isinstance(piece, Call)]
         if calls and signs_calls(writing.losses.model):  # C12
-            calls[0]["extra_content"] = {"google": {"thought_signature": UNSIGNED}}
-        said = [piece for piece in turn.pieces if isinstance(piece, (Text, Medium))]
-        message: _Wire = {"role": turn.who, "content": _chat_content(writing, said, turn.who)}
-        if calls:
-            message["tool_calls"] = calls
-        messages.append(message)
-    return messages
-
-
-def _chat_content(writing: _Writing, said: Sequence[Text | Medium], who: str) -> Any:
-    def say(text: str) -> _Wire:
-        return {"type": "text", "text": text}
-
-    if who != "user":
-        said = [writing.none(p, "a reply") if isinstance(p, Medium) else p for p in said]
-    if all(isinstance(piece, Text) for piece in said) and len(said) < 2:
-        return next(iter(_texts(said)), None)
-    return [
-        say(piece.text) if isinstance(piece, Text) else writing.medium(piece, say) for piece in said
-    ]
+            calls[0]["extra_content"] = {"google": {"thought_signature": _UNSIGNED}}
+        said: Sequence[Any] = [piece for piece in turn.pieces if not isinstance(piece, Call)]
+        said = said if turn.who == "user" else writing.texts(said, _REPLY)
+        text = _alone(said)
+        content = writing.blocks(said, _text) if said and text is None else text
+        message = {"role": turn.who, "content": content}
+        yield {**message, "tool_calls": calls} if calls else message
 
 
 def _chat_call(call: Call) -> _Wire:
-    if call.is_free_text:
-        custom = {"name": call.name, "input": call.arguments}
-        return {"id": call.id, "type": "custom", "custom": custom}
-    function = {"name": call.name, "arguments": call.arguments}
-    return {"id": call.id, "type": "function", "function": function}
+    kind, held = ("custom", "input") if call.is_free_text else ("function", "arguments")
+    return {"id": call.id, "type": kind, kind: {"name": call.name, held: call.arguments}}
 
 
 def _chat_result(writing: _Writing, result: Result) -> _Wire:
-    texts = writing.texts(writing.failed(result))
-    parts = [{"type": "text", "text": text} for text in texts]
-    content = parts if len(parts) > 1 else "".join(texts)
+    texts = writing.texts(writing.failed(result), _RESULT)
+    content = writing.blocks(texts, _text) if len(texts) > 1 else _alone(texts) or ""
     return {"role": "tool", "tool_call_id": result.call_id, "content": content}
 
 
 # ── OpenAI Responses ─────────────────────────────────────────────────────────────────────
 
 
-def _responses(writing: _Writing, turns: Sequence[Turn]) -> list[_Wire]:
-    items: list[_Wire] = []
+def _responses(writing: _Writing, turns: Sequence[Turn]) -> Iterator[_Wire]:
     for turn in turns:
-        if turn.who == "assistant":
-            items += _responses_reply(writing, turn)
-        elif turn.who == "results":
-            results = (piece for piece in turn.pieces if isinstance(piece, Result))
-            items += [_responses_output(writing, result) for result in results]
-        else:
-            said = [piece for piece in turn.pieces if isinstance(piece, (Text, Medium))]
-            role = "developer" if turn.who == "system" else "user"
-            items.append({"role": role, "content": _responses_content(writing, said)})
-    return items
+        match turn.who:
+            case "assistant":
+                yield from _responses_reply(writing, turn)
+            case "results":
+                results = (piece for piece in turn.pieces if isinstance(piece, Result))
+                yield from (_responses_output(writing, result) for result in results)
+            case who:
+                role = "developer" if who == "system" else "user"
+                yield {"role": role, "content": _responses_content(writing, turn.pieces)}
 
 
 def _responses_reply(writing: _Writing, turn: Turn) -> list[_Wire]:
@@ -216,12 +211,14 @@ def _responses_reply(writing: _Writing, turn: Turn) -> list[_Wire]:
     items: list[_Wire] = []
     for piece in turn.pieces:
         if isinstance(piece, Call):
-            items.append(_responses_call(piece))
+            kind, held = (
+                ("custom_tool", "input") if piece.is_free_text else ("function", "arguments")
+            )
+            known = {"type": f"{kind}_call", "call_id": piece.id, "name": piece.name}
+            items.append({**known, held: piece.arguments})
             continue
-        if isinstance(piece, Medium):
-            piece = writing.none(piece, "a reply")
-        if isinstance(piece, Text):
-            part = {"type": "output_text", "text": piece.text, "annotations": []}
+        for said in writing.texts((piece,), _REPLY):
+            part = {"type": "output_text", "text": said.text, "annotations": []}
             if items and "content" in items[-1]:
                 items[-1]["content"].append(part)
             else:
@@ -229,29 +226,16 @@ def _responses_reply(writing: _Writing, turn: Turn) -> list[_Wire]:
     return items
 
 
-def _responses_call(call: Call) -> _Wire:
-    kind, held = (
-        ("custom_tool_call", "input") if call.is_free_text else ("function_call", "arguments")
-    )
-    return {"type": kind, "call_id": call.id, "name": call.name, held: call.arguments}
-
-
 def _responses_output(writing: _Writing, result: Result) -> _Wire:
-    kind = "custom_tool_call_output" if result.is_free_text else "function_call_output"
+    kind = "custom_tool" if result.is_free_text else "function"
     content = writing.failed(result)
     output = _responses_content(writing, content) if content else ""
-    return {"type": kind, "call_id": result.call_id, "output": output}
+    return {"type": f"{kind}_call_output", "call_id": result.call_id, "output": output}
 
 
-def _responses_content(writing: _Writing, said: Sequence[Text | Medium]) -> Any:
-    def say(text: str) -> _Wire:
-        return {"type": "input_text", "text": text}
-
-    if len(said) == 1 and isinstance(said[0], Text):
-        return said[0].text
-    return [
-        say(piece.text) if isinstance(piece, Text) else writing.medium(piece, say) for piece in said
-    ]
+def _responses_content(writing: _Writing, said: Sequence[Any]) -> Any:
+    text = _alone(said)
+    return writing.blocks(said, _input_text) if text is None else text
 
 
 # ── Gemini ───────────────────────────────────────────────────────────────────────────────
@@ -274,23 +258,18 @@ def _gemini(writing: _Writing, turns: Sequence[Turn]) -> list[_Wire]:
     for content in contents:
         first = next((part for part in content["parts"] if "functionCall" in part), None)
         if first is not None:
-            first["thoughtSignature"] = UNSIGNED
+            first["thoughtSignature"] = _UNSIGNED
     return contents
 
 
 def _gemini_part(writing: _Writing, piece: Piece) -> _Wire:
-    def say(text: str) -> _Wire:
-        return {"text": text}
-
     match piece:
         case Call():
-            args = dict(writing.arguments(piece))
+            args = writing.arguments(piece)
             return {"functionCall": {"id": piece.id, "name": piece.name, "args": args}}
         case Result():
             return _gemini_response(writing, piece)
-        case Medium():
-            return writing.medium(piece, say)
-    return say(piece.text)
+    return writing.blocks((piece,), lambda text: {"text": text})[0]
 
 
 def _gemini_response(writing: _Writing, result: Result) -> _Wire:
@@ -298,27 +277,25 @@ def _gemini_response(writing: _Writing, result: Result) -> _Wire:
 
     It has no parts before Gemini 3.
     """
-
-    def say(text: str) -> _Wire:
-        data = b64encode(text.encode("utf-8", "surrogatepass")).decode()
-        return {"inlineData": {"mimeType": "text/plain", "data": data}}
-
-    content = list(result.content)
+    content: Sequence[Text | Medium] = result.content
     if signs_no_calls(writing.losses.model):
-        content = [Text("\n".join(writing.texts(content)))]
+        texts = writing.texts(content, _RESULT)
+        content = [Text("\n".join(text.text for text in texts))]
     first = content[0] if content else None
     text = first.text if isinstance(first, Text) else ""
-    rest = content[1:] if isinstance(first, Text) else content
     response = {"error" if result.is_error else "output": text}
     body: _Wire = {"id": result.call_id, "name": result.name, "response": response}
-    if rest:
-        body["parts"] = [
-            say(item.text) if isinstance(item, Text) else writing.medium(item, say) for item in rest
-        ]
+    if rest := content[1:] if isinstance(first, Text) else content:
+        body["parts"] = writing.blocks(rest, _plain_file)
     return {"functionResponse": body}
 
 
-_WRITERS: Mapping[str, Callable[[_Writing, Sequence[Turn]], list[_Wire]]] = {
+def _plain_file(text: str) -> _Wire:
+    data = b64encode(text.encode("utf-8", "surrogatepass")).decode()
+    return {"inlineData": {"mimeType": "text/plain", "data": data}}
+
+
+_WRITERS: Mapping[str, Callable[[_Writing, Sequence[Turn]], Iterator[_Wire] | list[_Wire]]] = {
     "anthropic": _anthropic,
     "openai-chat": _chat,
     "openai-responses": _responses,

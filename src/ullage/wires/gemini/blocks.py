@@ -29,6 +29,9 @@ def _blob(kind: str, holds: str) -> Block:
         carried=fields(kind),
         within=within,
         media=("image", "audio", "document"),
+        data=(f"{kind}.{holds}",),
+        mime=f"{kind}.mimeType",
+        title=f"{kind}.displayName",
     )
 
 

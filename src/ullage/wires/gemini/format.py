@@ -17,7 +17,7 @@ one loses the signature if it is ever cut: it is optional there, and valid for t
 from __future__ import annotations
 
 from base64 import b64encode
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from msgspec.structs import replace
@@ -37,7 +37,6 @@ from ullage.values.messages import (
     ToolResult,
 )
 from ullage.values.notices import NO_REASONING
-from ullage.values.usage import Usage
 from ullage.wires.base import (
     as_json,
     detail_of,
@@ -49,7 +48,6 @@ from ullage.wires.base import (
     text_at,
 )
 from ullage.wires.format import Change, Format
-from ullage.wires.gemini import usage
 from ullage.wires.gemini.blocks import PARTS, ROLES
 from ullage.wires.gemini.fields import (
     calls_functions,
@@ -75,6 +73,7 @@ from ullage.wires.gemini.results import (
     response_text,
     unwrapped,
 )
+from ullage.wires.usages import Counts
 
 __all__ = ["Gemini"]
 
@@ -91,6 +90,18 @@ class Gemini(Format):
     schemas = ("responseSchema", "responseJsonSchema", "_responseJsonSchema")
     usage_field = "usageMetadata"
     families = FAMILIES
+    counts = Counts(
+        prompt="promptTokenCount",
+        read="cachedContentTokenCount",
+        brought="toolUsePromptTokenCount",
+        output="candidatesTokenCount",
+        reasoning="thoughtsTokenCount",
+        beside_reasoning=True,
+        input_media="promptTokensDetails",
+        brought_media="toolUsePromptTokensDetails",
+        read_media="cacheTokensDetails",
+        output_media="candidatesTokensDetails",
+    )
 
     # ── the request ──────────────────────────────────────────────────────────────────
 
@@ -151,11 +162,16 @@ class Gemini(Format):
         """See `Format.settings`: in either form of a request."""
         return request.get("config") or get(request, "generationConfig")
 
-    def system(self, request: Mapping[str, Any]) -> list[str]:
-        """See `Format.system`."""
+    def system(self, request: Mapping[str, Any]) -> Iterator[tuple[str, str | None]]:
+        """See `Format.system`: a content, or anything that the SDK takes for one."""
         system = setting(request, "systemInstruction")
-        parts = () if system is None else self._parts(parts_of(system), "systemInstruction")
-        return [part.text for part in parts if isinstance(part, Text)]
+        parts = () if system is None else parts_of(system)
+        for at, part in enumerate(list_at(parts, "systemInstruction.parts")):
+            where = f"systemInstruction.parts[{at}]"
+            if not isinstance(part, str):
+                check_object(part, where)
+            text = part if isinstance(part, str) else get(part, "text")
+            yield where, None if text is None else text_at(text, f"{where}.text")
 
     def tool_text(self, tool: Any, where: str) -> str:
         """See `Format.tool_text`: of a function, what its declaration will be made from."""
@@ -338,14 +354,6 @@ class Gemini(Format):
         """See `Format.calls`: the parts that hold them."""
         parts = (part for part in parts_of(raw) if not isinstance(part, str))
         return [part for part in parts if get(part, "functionCall") is not None]
-
-    def counted(self, counts: Any) -> Usage:
-        """See `Format.counted`.
-
-        Cached tokens are inside ``promptTokenCount``; thoughts are outside
-        ``candidatesTokenCount``, and what tools of the server's brought in is outside both.
-        """
-        return usage.of_reply(counts)
 
 
 def _named(part: ToolCall | ToolResult, number: int) -> ToolCall | ToolResult:

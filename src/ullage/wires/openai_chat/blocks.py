@@ -11,7 +11,16 @@ from typing import Any
 from ullage.values.messages import Role
 from ullage.wires.block import Block, Kind, fields, table
 
-__all__ = ["BLOCKS", "CALLS", "FIELDS", "PARTS", "ROLES", "THOUGHTS"]
+__all__ = [
+    "BLOCKS",
+    "CALLS",
+    "FIELDS",
+    "ID_LENGTH",
+    "INSTEAD_OF_CONTENT",
+    "PARTS",
+    "ROLES",
+    "THOUGHTS",
+]
 
 ROLES: dict[str, Role] = {
     "system": "system",
@@ -21,6 +30,11 @@ ROLES: dict[str, Role] = {
     "tool": "tool",
     "function": "tool",
 }
+
+ID_LENGTH = 40
+"""Most characters of a call's id (C6)."""
+INSTEAD_OF_CONTENT = ("tool_calls", "function_call", "refusal", "audio")
+"""With one of these an assistant message needs no content (C5)."""
 
 _USER, _MODEL = ("user",), ("assistant",)
 _THOUGHTS = "reasoning_content reasoning reasoning_details"

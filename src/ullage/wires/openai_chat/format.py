@@ -23,7 +23,6 @@ from ullage.values.messages import (
     ToolCall,
     ToolResult,
 )
-from ullage.values.usage import Usage
 from ullage.wires.base import (
     as_json,
     content_at,
@@ -35,19 +34,16 @@ from ullage.wires.base import (
     sealed_bytes,
     text_at,
 )
-from ullage.wires.block import cannot_edit, medium_at, replaced, without_medium
+from ullage.wires.block import cannot_edit, filled, medium_at, replaced, without_medium
 from ullage.wires.format import Change, Format, ToolSpec
 from ullage.wires.openai_chat.blocks import CALLS, FIELDS, PARTS, ROLES, THOUGHTS
 from ullage.wires.openai_chat.models import FAMILIES, is_gpt_6_2
-from ullage.wires.usages import with_the_cache
+from ullage.wires.usages import Counts
 
 __all__ = ["REFUSAL", "OpenAIChat"]
 
 REFUSAL = -2
 """Where a text stands that is the field ``refusal`` of a message, beside its content."""
-
-_FIELDS = {WHOLE: "content", REFUSAL: "refusal"}
-"""The fields that hold one text, by the place of that text."""
 
 
 class OpenAIChat(Format):
@@ -59,6 +55,17 @@ class OpenAIChat(Format):
     answer_limits = ("max_completion_tokens", "max_tokens")
     schemas = ("response_format.json_schema.schema",)
     families = FAMILIES
+    counts = Counts(
+        prompt="prompt_tokens",
+        read="prompt_tokens_details.cached_tokens",
+        written="prompt_tokens_details.cache_write_tokens",
+        long_written="prompt_tokens_details.cache_write_tokens_details.ttl_12h_tokens",
+        output="completion_tokens",
+        reasoning="completion_tokens_details.reasoning_tokens",
+        input_media="prompt_tokens_details",
+        read_media="prompt_tokens_details.cached_tokens_details",
+        output_media="completion_tokens_details",
+    )
 
     def takes_tools(self, request: Mapping[str, Any], model: str) -> bool:
         """See `Format.takes_tools`: GPT-6.2 takes none here (C11)."""
@@ -136,8 +143,10 @@ class OpenAIChat(Format):
             leaf = part.content[item] if isinstance(part, ToolResult) else part
             if leaf.at >= 0:
                 new["content"] = _with(new["content"], leaf.at, _say, text)
+            elif isinstance(leaf, Text) and leaf.at == REFUSAL:
+                new["refusal"] = filled(text, "refusal", "C5")
             elif isinstance(leaf, Text):
-                new[_FIELDS[leaf.at]] = text
+                new["content"] = text
             else:
                 raise cannot_edit("reasoning" if isinstance(leaf, Reasoning) else leaf.kind)
         return new
@@ -188,10 +197,6 @@ class OpenAIChat(Format):
     def calls(self, raw: Any) -> list[Any]:
         """See `Format.calls`."""
         return list(list_at(field(raw, "tool_calls"), "tool_calls"))
-
-    def counted(self, counts: Any) -> Usage:
-        """See `Format.counted`. Cached and written tokens are inside ``prompt_tokens``."""
-        return with_the_cache(counts, "prompt", "completion")
 
 
 def _is_signed(call: Any) -> bool:

@@ -7,16 +7,20 @@ from typing import Any
 from ullage.history.pairing import At
 from ullage.wires.block import Block
 from ullage.wires.gemini.models import signs_calls
-from ullage.wires.openai_chat.blocks import BLOCKS, CALLS, PARTS, ROLES
+from ullage.wires.openai_chat.blocks import (
+    BLOCKS,
+    CALLS,
+    ID_LENGTH,
+    INSTEAD_OF_CONTENT,
+    PARTS,
+    ROLES,
+)
 from ullage.wires.openai_chat.models import is_gpt_6_2
 from ullage.wires.rules import problem
 from ullage.wires.rules.problem import Report, Wire, items_of, kind_of, name_in
 
 __all__ = ["Check"]
 
-ID_LENGTH = 40
-
-_INSTEAD_OF_CONTENT = ("tool_calls", "function_call", "refusal", "audio")
 _NOT_IN_GPT_6_2 = ("tools", "temperature", "top_p", "logprobs")
 _FUNCTION = Block("function", needs={"name": str})
 
@@ -48,7 +52,7 @@ class Check(problem.Check):
             if role == "assistant":
                 self._calls(message.get("tool_calls"), at, f"{where}.tool_calls")
                 if content is None:
-                    says = any(message.get(key) for key in _INSTEAD_OF_CONTENT)
+                    says = any(message.get(key) for key in INSTEAD_OF_CONTENT)
                     sentence = "content is null and no calls"
                     self.report.need(says, "C5", f"{where}.content", sentence)
                     return

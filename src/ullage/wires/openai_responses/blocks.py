@@ -6,12 +6,26 @@ through untouched. So is an item of a type that is not listed; it speaks as the 
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 from ullage.values.messages import Role
 from ullage.wires.block import Block, fields, table
 
-__all__ = ["BLOCKS", "CALLERS_OWN", "CALLS", "ITEMS", "OUTPUTS", "PARTS", "ROLES"]
+__all__ = [
+    "BLOCKS",
+    "CALLERS_OWN",
+    "CALLS",
+    "CALL_ID_LENGTH",
+    "ITEMS",
+    "OUTPUTS",
+    "PARTS",
+    "ROLES",
+    "paired_by",
+]
+
+CALL_ID_LENGTH = 64
+"""Most characters of a call_id (C6)."""
 
 ROLES: dict[str, Role] = {
     "user": "user",
@@ -105,3 +119,15 @@ OUTPUTS = frozenset(row.kind for row in ITEMS.values() if row.becomes == "result
 CALLS = frozenset(kind.removesuffix("_output") for kind in OUTPUTS)
 CALLERS_OWN = frozenset(row.kind for row in ITEMS.values() if row.roles not in ((), _MODEL))
 """The items, but for messages, that the caller makes."""
+
+_END_OF_KIND = re.compile("(_call)?(_output)?$|_request$|_response$")
+_ALIKE = ("function", "custom_tool")
+
+
+def paired_by(kind: str, id: object) -> str:
+    """What an item that calls, asks or answers is paired by: what it is about, and the id.
+
+    Functions and custom tools are answered alike, so that their id alone counts.
+    """
+    about = _END_OF_KIND.sub("", kind, count=1)
+    return str(id or "") if about in _ALIKE else f"{about} {id or ''}"

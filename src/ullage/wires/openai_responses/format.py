@@ -41,9 +41,9 @@ from ullage.wires.base import (
 )
 from ullage.wires.block import Block, cannot_edit, medium_at, replaced, without_medium
 from ullage.wires.format import Change, Format, ToolSpec, before_last
-from ullage.wires.openai_responses.blocks import ITEMS, PARTS, ROLES
+from ullage.wires.openai_responses.blocks import ITEMS, PARTS, ROLES, paired_by
 from ullage.wires.openai_responses.models import FAMILIES
-from ullage.wires.usages import with_the_cache
+from ullage.wires.usages import Counts
 
 __all__ = ["OpenAIResponses"]
 
@@ -75,6 +75,17 @@ class OpenAIResponses(Format):
     answer_limits = ("max_output_tokens",)
     schemas = ("text.format.schema", "text_format")
     families = FAMILIES
+    counts = Counts(
+        prompt="input_tokens",
+        read="input_tokens_details.cached_tokens",
+        written="input_tokens_details.cache_write_tokens",
+        long_written="input_tokens_details.cache_write_tokens_details.ttl_12h_tokens",
+        output="output_tokens",
+        reasoning="output_tokens_details.reasoning_tokens",
+        input_media="input_tokens_details",
+        read_media="input_tokens_details.cached_tokens_details",
+        output_media="output_tokens_details",
+    )
 
     def history(self, request: Mapping[str, Any]) -> list[Any]:
         """See `Format.history`. A string is one user message."""
@@ -91,10 +102,10 @@ class OpenAIResponses(Format):
             new["input"] = given
         return new
 
-    def system(self, request: Mapping[str, Any]) -> Sequence[str]:
+    def system(self, request: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
         """See `Format.system`."""
-        instructions = request.get("instructions")
-        return (instructions,) if isinstance(instructions, str) else ()
+        if request.get("instructions") is not None:
+            yield "instructions", text_at(request["instructions"], "instructions")
 
     # ── reading ──────────────────────────────────────────────────────────────────────
 
@@ -113,7 +124,8 @@ class OpenAIResponses(Format):
             case "result":
                 content = tuple(self._output(item, kind, f"{where}.output"))
                 name = item.get("call_id") or item.get("id") or item.get("name") or ""
-                return Message("tool", (ToolResult(str(name), content, False, WHOLE),))
+                asked = paired_by(kind, name)
+                return Message("tool", (ToolResult(asked, content, False, WHOLE),))
         return _other(item, row, kind, where)
 
     def _message(self, item: Mapping[str, Any], where: str) -> Message:
@@ -215,10 +227,6 @@ class OpenAIResponses(Format):
         row = ITEMS.get(str(field(raw, "type")), _UNKNOWN)
         return [raw] if row.becomes == "call" else []
 
-    def counted(self, counts: Any) -> Usage:
-        """See `Format.counted`. Cached and written tokens are inside ``input_tokens``."""
-        return with_the_cache(counts, "input", "output")
-
     def usage_of_stream(self, events: Iterable[Any]) -> Usage | None:
         """See `Format.usage_of_stream`: what the reply says that the closing event carries."""
         return super().usage_of_stream(
@@ -277,7 +285,9 @@ def _other(item: Mapping[str, Any], row: Block, kind: str, where: str) -> Messag
     sealed = known.get("encrypted_content")
     is_sealed = isinstance(sealed, str)
     tokens = sealed_bytes(sealed, _FRAME_BYTES) // _BYTES_PER_TOKEN + 1 if is_sealed else None
-    opens, closes = (str(item.get(name) or "") for name in (row.opens, row.closes))
+    opens, closes = (
+        paired_by(kind, item[name]) if item.get(name) else "" for name in (row.opens, row.closes)
+    )
     late = kind == "mcp_approval_request"
     part = Opaque(kind, opaque_json(known, where), WHOLE, tokens, opens, closes, late)
     return Message(role, (part,))

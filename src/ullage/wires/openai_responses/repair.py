@@ -14,37 +14,24 @@ from collections.abc import Sequence
 from typing import Any
 
 from ullage.history.pairing import Pairing
-from ullage.wires.base import as_json, field
-from ullage.wires.openai_responses.format import OpenAIResponses
-from ullage.wires.repair.base import (
-    BEGIN,
-    INTERRUPTED,
-    At,
-    Reading,
-    RepairLog,
-    copy_of,
+from ullage.wires.base import field
+from ullage.wires.openai_responses.blocks import (
+    CALL_ID_LENGTH,
+    CALLERS_OWN,
+    CALLS,
+    ITEMS,
+    OUTPUTS,
+    paired_by,
 )
+from ullage.wires.openai_responses.format import OpenAIResponses
+from ullage.wires.repair.base import INTERRUPTED, At, Reading, copy_of, is_interrupted
 
 __all__ = ["Items"]
 
-_ID_LENGTH = 64
-_legal_id = re.compile(r"[a-zA-Z0-9_-]+\Z").match
-_TEXTS = {"function_call": "arguments", "custom_tool_call": "input"}
-_CALLS = (*_TEXTS, "shell_call", "local_shell_call", "apply_patch_call", "computer_call")
-_OUTPUTS = tuple(f"{kind}_output" for kind in _CALLS)
-_CALLERS = (
-    *_OUTPUTS,
-    "mcp_approval_response",
-    "configuration_update",
-    "additional_tools",
-    "compaction_trigger",
-)
-_PREFIXES = {
-    "message": "msg_",
-    "reasoning": "rs_",
-    "function_call": "fc_",
-    "custom_tool_call": "ctc_",
-}
+_is_legal = re.compile(r"[a-zA-Z0-9_-]+\Z").match
+_TEXTS = {row.kind: row.text for row in ITEMS.values() if row.becomes == "call"}
+_PREFIXES = {row.kind: row.prefix for row in ITEMS.values() if row.prefix}
+_ANY_ID = CALLERS_OWN | {"item_reference"}
 _ASKS, _APPROVES = "mcp_approval_request", "mcp_approval_response"
 
 _ORPHANS = {
@@ -56,174 +43,143 @@ _BARE = "reasoning stood without what it was made with"
 
 
 class Items(Reading):
-    """A history with its calls paired, and the items that come of it."""
+    """A history with its calls paired, and the items that come of it. Each is its one block."""
 
     wire = OpenAIResponses()
 
     def __init__(self, raws: Sequence[Any], pairs: Pairing) -> None:
         super().__init__(raws, pairs)
         self.kinds: dict[int, str] = {}
-        self.names: dict[At, str] = {}
-        self.bare: set[int] = set()
-        self.nameless: set[int] = set()
+        self._nameless: set[int] = set()
         self._runs: dict[int, int] = {}
-        self._batches: dict[int, list[At]] = {}
         self._repaired: dict[int, bool] = {}
 
-    def read(self, at: int) -> None:
-        """See `Reading.read`. A run of items of the model is known by its first."""
-        raw, here = self.raws[at], (at, 0)
-        kind = self.kinds[at] = _kind(raw)
+    def opened(self, raw: Any) -> tuple[Any, list[Any] | None]:
+        """See `Reading.opened`: the provider's tools speak as the model."""
+        return "assistant" if _is_models(raw) else "user", [raw]
+
+    def pair(self, here: At, block: Any, role: Any) -> None:
+        """See `Reading.pair`. A run of items of the model is known by its first."""
+        at = here[0]
+        kind = self.kinds[at] = _kind(block)
         run = self._runs[at] = at if self.opens(at) else self._runs.get(at - 1, at)
-        self.speaker(at, is_model=_is_models(raw, kind))
         if kind == "item_reference":
             self.pairs.reference()
-        elif kind in _CALLS:
-            self._batches.setdefault(run, []).append(here)
-            self.pairs.call(here, _key(kind, field(raw, "call_id")), is_whole=True)
-        elif kind in _OUTPUTS:
-            self._output(raw, kind, here)
+        elif kind in CALLS:
+            self.batches.setdefault(run, []).append(here)
+            self.pairs.call(here, paired_by(kind, field(block, "call_id")), is_whole=True)
+        elif kind in OUTPUTS:
+            local = kind == "local_shell_call_output"
+            asked = field(block, "call_id") or (field(block, "id") if local else None)
+            if asked is not None or kind != "function_call_output":
+                ours = is_interrupted(field(block, "output"))
+                self.answer(here, paired_by(kind, asked), is_placeholder=ours, is_free=local)
         elif kind == _ASKS:
-            self.pairs.call(here, _key(kind, field(raw, "id")), is_whole=True)
+            self.pairs.call(here, paired_by(kind, field(block, "id")), is_whole=True)
         elif kind == _APPROVES:
-            self.answer(here, _key(_ASKS, field(raw, "approval_request_id")))
-
-    def _output(self, raw: Any, kind: str, here: At) -> None:
-        local = kind == "local_shell_call_output"
-        asked = field(raw, "call_id") or (field(raw, "id") if local else None)
-        if asked is not None or kind != "function_call_output":
-            ours = _is_ours(raw)
-            self.answer(here, _key(kind, asked), is_placeholder=ours, is_free=local)
+            self.answer(here, paired_by(kind, field(block, "approval_request_id")))
 
     def opens(self, at: int) -> bool:
         """See `Reading.opens`."""
-        raws = self.raws
-        speaks = _is_models(raws[at], _kind(raws[at]))
-        return speaks and not (at and _is_models(raws[at - 1], _kind(raws[at - 1])))
+        return _is_models(self.raws[at]) and not (at and _is_models(self.raws[at - 1]))
 
     def tool(self, call: At) -> str:
         """See `Reading.tool`."""
-        return str(field(self.raws[call[0]], "name") or self.kinds[call[0]])
+        return str(field(self.block(call), "name") or self.kinds[call[0]])
+
+    def is_id(self, name: str) -> bool:
+        """See `Reading.is_id` (C6)."""
+        return len(name) <= CALL_ID_LENGTH
 
     def is_late(self, result: At) -> bool:
         """Whether the model spoke between a call that must be answered and this output."""
         call = self.pairs.calls.get(result)
-        if call is None or _is_async(self.raws[call[0]]):
+        if call is None or _is_async(self.block(call)):
             return False
         return self._runs[result[0]] > self._runs[call[0]]
-
-    def _lacks(self, call: At) -> bool:
-        """Whether a call that must be answered is not, or late."""
-        result = self.pairs.answers.get(call)
-        if result is None:
-            return self.kinds[call[0]] != "computer_call" and not _is_async(self.raws[call[0]])
-        return self.is_late(result)
-
-    def _is_left_over(self, here: At) -> bool:
-        """Whether an answer stands where it answers nothing, here or elsewhere."""
-        return here in self.pairs.strays or here in self.pairs.seconds
 
     # ── the items ────────────────────────────────────────────────────────────────────
 
     def make(self, since: int, stop: int, count: int, last: Any) -> tuple[list[Any], bool]:
-        """See `Reading.make`."""
+        """See `Reading.make`. What is left out in repair may leave reasoning bare (R3)."""
         bare, nameless, is_over = _bare(self.raws[since:stop])
-        self.bare, self.nameless = {since + at for at in bare}, {since + at for at in nameless}
+        self._nameless = {since + at for at in nameless}
         self._repaired.clear()
-        items, stays = _reasoned(self._items(since, stop), self.log)
-        return items, is_over and stays
-
-    def ending(self, last: Any) -> list[Any]:
-        """See `Reading.ending`."""
-        if last is not None:
-            return []
-        self.log.report(0, "there was no item")
-        return [self.wire.user(BEGIN)]
-
-    def _items(self, since: int, stop: int) -> list[Any]:
-        """Every item as it is to be sent, but for reasoning that nothing follows."""
         made: list[Any] = []
         for at in range(since, stop):
-            kind = self.kinds[at]
-            if at in self.bare:
-                self.log.remove(at, _BARE, self.raws[at])
-            elif kind in _OUTPUTS and self._is_moved((at, 0)):
-                made += self._left(at)
-            elif self._is_orphan(at):
-                message = self.wire.parse(self.raws[at], f"input[{at}]")
-                made.append(self.wire.user(self.log.set_aside(at, _ORPHANS[kind], message)))
-            elif kind in _CALLS:
-                self._name(at)
-                made += self._item(at) + self._answer_to(at)
+            if at - since in bare:
+                self.remove(at, _BARE, self.raws[at])
             else:
-                made += self._item(at)
-        return made
+                made += self.content(at, None) + self._answer_to(at)
+        bare, nameless, stays = _bare(made)
+        for at in bare:
+            self.remove(at, _BARE, made[at])
+        items = [_without_id(item) if at in nameless else item for at, item in enumerate(made)]
+        return [item for at, item in enumerate(items) if at not in bare], is_over and stays
 
-    def _is_orphan(self, at: int) -> bool:
-        """Whether an item goes because no answer can be made up for it, or it answers nothing."""
-        kind, here = self.kinds[at], (at, 0)
-        if kind == _APPROVES:
-            return self._is_left_over(here)
-        return kind in _ORPHANS and here not in self.pairs.answers
-
-    def _name(self, at: int) -> None:
-        """Give a call an id: within its reply, none may come again."""
-        here, batch = (at, 0), self._batches[self._runs[at]]
-        taken = {self.names[call] for call in batch if call < here}
-        own = self.own_id(at, field(self.raws[at], "call_id"), taken, _legal_call_id)
-        self.names[here] = own
-
-    def _item(self, at: int) -> list[Any]:
-        """An item under ids of its own; none if it may not stand there."""
-        raw, kind = self.raws[at], self.kinds[at]
-        new: dict[str, Any] = {}
+    def content(self, at: int, caller: int | None) -> list[Any]:
+        """See `Reading.content`."""
+        raw, kind, here = self.raws[at], self.kinds[at], (at, 0)
+        if kind in OUTPUTS and self._is_moved(here):
+            if here in self.pairs.calls:
+                return self.left(at)
+            ours = is_interrupted(field(raw, "output"))
+            return [] if ours else [self.wire.user(self.left_over(here, raw))]
+        left = self._is_left_over(here) if kind == _APPROVES else here not in self.pairs.answers
+        if kind in _ORPHANS and left:
+            return [self.wire.user(self.set_aside(at, _ORPHANS[kind], raw))]
+        if kind in CALLS:
+            batch = self.batches[self._runs[at]]
+            taken = {self.names[call]: call[0] for call in batch if call < here}
+            self.name(here, taken, "call_id")
         if kind == "compaction_trigger" and at < len(self.raws) - 1:
-            self.log.report(at, "a compaction_trigger was not the last")
+            self.report(at, "a compaction_trigger was not the last")
             return []
+        return self._item(at, kind)
+
+    def _item(self, at: int, kind: str) -> list[Any]:
+        """An item under ids of its own; none if it stood before."""
+        raw = self.raws[at]
         name = field(raw, "id")
-        own = kind != "message" or field(raw, "role") == "assistant"
-        if own and name is not None and not self._is_free(name, kind):
+        own = name is not None and (kind != "message" or field(raw, "role") == "assistant")
+        if own and not self._is_free(name, kind):
             is_known = isinstance(name, str) and name in self.ids
             if is_known and kind in ("reasoning", "item_reference"):
-                self.log.remove(at, f"the same {kind} stood twice", raw)
+                self.remove(at, f"the same {kind} stood twice", raw)
                 return []
-            self.log.report(at, "an item had an id that is not legal or not its own")
-            new["id"] = None
-        if at in self.nameless:
-            new["id"] = None
+            self.report(at, "an item had an id that is not legal or not its own")
+            raw = _without_id(raw)
+        if at in self._nameless:
+            raw = _without_id(raw)
         elif own and isinstance(name, str):
             self.ids.setdefault(name, at)
-        new.update(self._called(at))
-        if not new:
-            return [raw]
-        kept = {**copy_of(raw), **new}
-        return [{key: value for key, value in kept.items() if key != "id" or value is not None}]
+        new = self._called(at)
+        return [{**copy_of(raw), **new} if new else raw]
 
     def _is_free(self, name: Any, kind: str) -> bool:
-        if not isinstance(name, str) or not _legal_id(name) or name in self.ids:
+        """Whether an item of this type may have this id (R5, R6)."""
+        if not isinstance(name, str) or not _is_legal(name) or name in self.ids:
             return False
-        if kind in _PREFIXES or kind in _CALLERS or kind == "item_reference":
+        if kind in _PREFIXES or kind in _ANY_ID:
             return name.startswith(_PREFIXES.get(kind, ""))
         return not name.startswith(tuple(_PREFIXES.values()))
 
     def _called(self, at: int) -> dict[str, Any]:
         """What must be set in a call or output: the id of the call, arguments as text."""
         raw, kind, here = self.raws[at], self.kinds[at], (at, 0)
-        call = here if kind in _CALLS else self.pairs.calls.get(here)
+        call = here if kind in CALLS else self.pairs.calls.get(here)
         new: dict[str, Any] = {}
         name = None if call is None else self.names.get(call)
         if name is not None and name != (field(raw, "call_id") or field(raw, "id")):
             new["call_id"] = name
         if kind in _TEXTS and not isinstance(field(raw, _TEXTS[kind]), str):
-            given = field(raw, _TEXTS[kind])
-            self.log.report(at, "the arguments of a call were not text")
-            new[_TEXTS[kind]] = "" if given is None else as_json(given, f"input[{at}]")
-        if call is not None and kind in _OUTPUTS and kind != f"{self.kinds[call[0]]}_output":
-            self.log.report(at, "a result was of another type than its call")
+            new[_TEXTS[kind]] = self.text_of(field(raw, _TEXTS[kind]), at)
+        if call is not None and kind in OUTPUTS and kind != f"{self.kinds[call[0]]}_output":
+            self.report(at, "a result was of another type than its call")
             new["type"] = f"{self.kinds[call[0]]}_output"
         texts = ("function_call_output", "custom_tool_call_output", "local_shell_call_output")
         if kind in texts and field(raw, "output") is None:
-            self.log.report(at, "a result had no output")
+            self.report(at, "a result had no output")
             new["output"] = ""
         return new
 
@@ -234,49 +190,52 @@ class Items(Reading):
         call = self.pairs.calls.get(result)
         if call is None:
             return self._is_left_over(result)
-        return self._is_repaired(self._runs[call[0]]) and not _is_async(self.raws[call[0]])
+        return self._is_repaired(self._runs[call[0]]) and not _is_async(self.block(call))
+
+    def _is_left_over(self, here: At) -> bool:
+        """Whether an answer stands where it answers nothing."""
+        return here in self.pairs.strays or here in self.pairs.seconds
 
     def _is_repaired(self, run: int) -> bool:
         """Whether a reply has a call that must be answered and is not, or late."""
         if run not in self._repaired:
-            self._repaired[run] = any(map(self._lacks, self._batches.get(run, ())))
+            self._repaired[run] = any(map(self._lacks, self.batches.get(run, ())))
         return self._repaired[run]
 
-    def _left(self, at: int) -> list[Any]:
-        """The line in place of an output that does not stay."""
-        raw = self.raws[at]
-        if (at, 0) in self.pairs.calls:
-            return self.left(at)
-        return [] if _is_ours(raw) else [self.wire.user(self.left_over((at, 0), raw))]
+    def _lacks(self, call: At) -> bool:
+        """Whether a call that must be answered is not, or late."""
+        result = self.pairs.answers.get(call)
+        if result is None:
+            return self.kinds[call[0]] != "computer_call" and not _is_async(self.block(call))
+        return self.is_late(result)
 
     def _answer_to(self, at: int) -> list[Any]:
         """What stands directly behind a call: its output, if its reply had to be repaired."""
         call = (at, 0)
         result = self.pairs.answers.get(call)
-        if not (self._is_moved(result) if result else self._lacks(call)):
+        if self.kinds[at] not in CALLS or not (
+            self._is_moved(result) if result else self._lacks(call)
+        ):
             return []
-        ((_, result),) = self.answered([call], lambda result: not self.is_late(result))
-        if result is None:
-            return [_interrupted(self.kinds[at], self.names[call])]
-        moved, new = self.raws[result[0]], self._called(result[0])
-        return [{**copy_of(moved), **new} if new else moved]
+        return list(self.answered([call], lambda result: not self.is_late(result)))
 
+    def result(self, result: At) -> Any:
+        """See `Reading.result`."""
+        raw, new = self.block(result), self._called(result[0])
+        return {**copy_of(raw), **new} if new else raw
 
-def _reasoned(items: list[Any], log: RepairLog) -> tuple[list[Any], bool]:
-    """The items without reasoning whose follower was left out in repair.
-
-    And whether that is so whatever else follows.
-    """
-    bare, nameless, is_over = _bare(items)
-    made = []
-    for at, item in enumerate(items):
-        if at in bare:
-            log.remove(at, _BARE, item)
-        elif at in nameless:
-            made.append({key: value for key, value in copy_of(item).items() if key != "id"})
-        else:
-            made.append(item)
-    return made, is_over
+    def interrupted(self, call: At) -> Any:
+        """See `Reading.interrupted`."""
+        kind, name = self.kinds[call[0]], self.names[call]
+        output: dict[str, Any] = {"type": f"{kind}_output", "call_id": name, "output": INTERRUPTED}
+        if kind == "shell_call":
+            outcome = {"type": "exit", "exit_code": 1}
+            output["output"] = [{"stdout": "", "stderr": INTERRUPTED, "outcome": outcome}]
+        elif kind == "apply_patch_call":
+            output["status"] = "failed"
+        elif kind == "local_shell_call":
+            output["id"] = output.pop("call_id")
+        return output
 
 
 def _bare(items: Sequence[Any]) -> tuple[set[int], set[int], bool]:
@@ -294,19 +253,19 @@ def _bare(items: Sequence[Any]) -> tuple[set[int], set[int], bool]:
         if kind == "reasoning":
             waiting.append(at)
             continue
-        speaks = _is_models(item, kind)
+        speaks = _is_models(item)
         if waiting:
             bare.update(() if speaks else waiting)
             waiting, cut = [], not speaks
-        elif cut and not speaks and _is_models(items[at - 1], _kind(items[at - 1])):
+        elif cut and not speaks and _is_models(items[at - 1]):
             cut = False  # that reply is over
         if cut and speaks and kind in _PREFIXES and field(item, "id") is not None:
             nameless.add(at)
     return bare | set(waiting), nameless, not waiting and not cut
 
 
-def _legal_call_id(name: str) -> bool:
-    return 0 < len(name) <= _ID_LENGTH
+def _without_id(item: Any) -> dict[str, Any]:
+    return {key: value for key, value in copy_of(item).items() if key != "id"}
 
 
 def _kind(raw: Any) -> str:
@@ -318,40 +277,15 @@ def _kind(raw: Any) -> str:
     return "item_reference" if field(raw, "id") is not None else ""
 
 
-def _key(kind: str, name: Any) -> str:
-    """What a call and its answer are paired by. Two types of calls are answered alike."""
-    call = kind.removesuffix("_output")
-    return f"{'' if call in _TEXTS else call} {name or ''}"
-
-
-def _is_models(raw: Any, kind: str) -> bool:
+def _is_models(raw: Any) -> bool:
     """Whether an item was made by the model or by a tool of the provider."""
+    kind = _kind(raw)
     if kind == "message":
         return bool(field(raw, "role") == "assistant")
     if kind == "tool_search_output":
         return bool(field(raw, "execution") != "client")
-    return kind not in _CALLERS
+    return kind not in CALLERS_OWN
 
 
 def _is_async(raw: Any) -> bool:
     return bool(field(raw, "async") or field(raw, "async_"))
-
-
-def _interrupted(kind: str, name: str) -> dict[str, Any]:
-    """The output of a call that has none: the same bytes every time."""
-    output: dict[str, Any] = {"type": f"{kind}_output", "call_id": name, "output": INTERRUPTED}
-    if kind == "shell_call":
-        outcome = {"type": "exit", "exit_code": 1}
-        output["output"] = [{"stdout": "", "stderr": INTERRUPTED, "outcome": outcome}]
-    elif kind == "apply_patch_call":
-        output["status"] = "failed"
-    elif kind == "local_shell_call":
-        output["id"] = output.pop("call_id")
-    return output
-
-
-def _is_ours(raw: Any) -> bool:
-    given = field(raw, "output")
-    if isinstance(given, list) and len(given) == 1:
-        given = field(given[0], "stderr") or field(given[0], "text")
-    return isinstance(given, str) and given == INTERRUPTED

@@ -17,13 +17,19 @@ from typing import Any, TypeAlias
 
 from ullage.history.pairing import At
 from ullage.wires.block import Block
-from ullage.wires.openai_responses.blocks import CALLERS_OWN, CALLS, ITEMS, OUTPUTS, PARTS, ROLES
+from ullage.wires.openai_responses.blocks import (
+    CALL_ID_LENGTH,
+    CALLERS_OWN,
+    CALLS,
+    ITEMS,
+    OUTPUTS,
+    PARTS,
+    ROLES,
+)
 from ullage.wires.rules import problem
 from ullage.wires.rules.problem import Problem, Report, Wire, items_of, kind_of, name_in
 
 __all__ = ["Check", "returned_problems"]
-
-CALL_ID_LENGTH = 64
 
 _ID = re.compile(r"[a-zA-Z0-9_-]+\Z").match
 _PREFIXES = tuple(row.prefix for row in ITEMS.values() if row.prefix)

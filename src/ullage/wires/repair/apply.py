@@ -34,31 +34,39 @@ history gone wrong but a caller's mistake: `ullage.problems` reports them, nobod
 In Responses a late output and a second one are taken as legal by the judge and repaired
 all the same: a request that was sent with our own result must not show another in its place.
 
-A new format is a new module here and one line in `_READINGS`.
+Of a history that grew, what is known of its beginning is not worked out again. A beginning is
+*closed* where the model begins to speak and nothing behind that can change what it became. When in
+doubt it is not used, and the whole is repaired: when a result came late for a call in it, or
+anything in it changed but the cache markers of an untouched message, which loops move at every
+turn.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from itertools import compress, count
+from operator import is_not, ne
 from typing import Any
 
 from msgspec.structs import replace
 
 from ullage.errors import ConfigError
+from ullage.history.pairing import Pairing
+from ullage.history.snapshots import snapshot, snapshot_at
 from ullage.values.events import Event
 from ullage.values.messages import Reasoning
 from ullage.wires.anthropic import repair as _anthropic
+from ullage.wires.base import unmarked
 from ullage.wires.format import Format
 from ullage.wires.gemini import repair as _gemini
 from ullage.wires.openai_chat import repair as _openai_chat
 from ullage.wires.openai_responses import repair as _openai_responses
-from ullage.wires.repair.base import INTERRUPTED, MOVED
-from ullage.wires.repair.growth import Read, repaired
+from ullage.wires.repair.base import INTERRUPTED, MOVED, Beginning, Reading, in_order
 from ullage.wires.repaired import Repaired
 
 __all__ = ["INTERRUPTED", "MOVED", "repair"]
 
-_READINGS: Mapping[str, Read] = {
+_READINGS: Mapping[str, Callable[[Sequence[Any], Pairing], Reading]] = {
     "anthropic": _anthropic.Messages,
     "openai-chat": _openai_chat.Messages,
     "openai-responses": _openai_responses.Items,
@@ -84,15 +92,79 @@ def repair(
         FormatError: what is to be set aside is not what its format says it is, or a message
             is nested too deep.
     """
-    read = _READINGS.get(wire.name)
-    if read is None:
+    if wire.name not in _READINGS:
         raise ConfigError(
             "repair",
             f"histories of the format {wire.name!r} cannot be repaired",
             f"Give repair=False, or a request of one of {', '.join(_READINGS)}.",
         )
-    found = repaired(read, wire.key, raws, known)
+    closed = [one.closed for one in known if one.closed and one.closed.stop < len(raws)]
+    for beginning in sorted(closed, key=lambda one: one.stop, reverse=True):
+        now = _as_now(beginning, raws)
+        found = None if now is None else _go_on(now, wire, raws)
+        if found is not None:
+            break
+    else:
+        found = _go_on(Beginning(), wire, raws)
+        assert found is not None, "nothing stands before the first message"
     return _stripped(found, wire) if strips and found.stale else found
+
+
+def _as_now(closed: Beginning, raws: Sequence[Any]) -> Beginning | None:
+    """A beginning with the cache markers it has now; None if it is another."""
+    changed = list(compress(count(), map(ne, closed.copies, raws)))
+    if not changed:
+        return closed
+    own = {one for one in closed.messages if type(one) is int}
+    if not own.issuperset(changed):
+        return None
+    if not all(_is_alike(closed.copies[at], raws[at]) for at in changed):
+        return None
+    copies = closed.copies.copy()
+    for at in changed:
+        copies[at] = snapshot(raws[at])
+    return replace(closed, copies=copies)
+
+
+def _is_alike(copy: Any, raw: Any) -> bool:
+    """Whether a message differs from its snapshot in nothing but cache markers."""
+    try:
+        return bool(unmarked(copy) == unmarked(raw))
+    except RecursionError:
+        return False
+
+
+def _go_on(before: Beginning, wire: Format, raws: Sequence[Any]) -> Repaired | None:
+    """The whole history from what its beginning became; None if that is to change."""
+    start, stop = before.stop, len(raws)
+    copies = [snapshot_at(raws[at], f"{wire.key}[{at}]") for at in range(start, stop)]
+    reading = _READINGS[wire.name](raws, before.pairs.copy())
+    close = next((at for at in range(stop - 1, start, -1) if reading.opens(at)), start)
+    for at in range(start, close):
+        reading.read(at)
+    pairs = reading.pairs.copy()
+    for at in range(close, stop):
+        reading.read(at)
+    if reading.crosses(start):
+        return None
+    closed = before
+    if close > start and not reading.crosses(close):
+        made, is_closed = reading.made(close, before)
+        if is_closed and made.messages:
+            known = [*before.copies, *copies[: close - start]]
+            line = before.line or object()
+            closed = replace(made, copies=known, pairs=pairs, line=line)
+    made, _ = reading.made(stop, closed)
+    messages = made.sent(raws)
+    same = len(messages) == len(raws) and not any(map(is_not, messages, raws))
+    outputs = {output.ref: output for output in made.outputs}
+    return Repaired(
+        raws if same else messages,
+        tuple(outputs.values()),
+        in_order(made.reports),
+        made.stale,
+        closed,
+    )
 
 
 def _stripped(found: Repaired, wire: Format) -> Repaired:

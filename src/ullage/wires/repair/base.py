@@ -1,27 +1,29 @@
-"""What repairing has in common: pairs, ids, what is set aside and what is reported.
+"""Repairing one history: the walk that all wires share, from calls and results to legal messages.
 
-A call and a result are known by where they stand: the index of the message and the number of
-the block or call within it.
+A wire says which blocks a message holds, which of them call and answer, and what each may look
+like (`Reading.opened`, `pair`, `fitted`, …); pairs, ids and the order of results are worked out
+here. A call and a result are known by where they stand: the index of the message and the number
+of the block within it.
 """
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from bisect import bisect_right
-from collections.abc import Callable, Container, Iterator, Mapping, Sequence
-from typing import Any, TypeAlias
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any, ClassVar, TypeAlias
 
-from msgspec import Struct
-from msgspec.structs import replace
+from msgspec import Struct, field
 
 from ullage.history import canon
 from ullage.history.pairing import INTERRUPTED, At, Pairing
 from ullage.history.transcript import Transcript
 from ullage.values.effects import Output
 from ullage.values.events import Event
-from ullage.values.messages import Message
+from ullage.values.messages import Message, ToolCall
 from ullage.values.notices import aside
-from ullage.wires.base import plain, unmarked
+from ullage.wires import base
+from ullage.wires.base import as_json, plain, unmarked
 from ullage.wires.format import Format
 
 __all__ = [
@@ -31,15 +33,13 @@ __all__ = [
     "INTERRUPTED",
     "MOVED",
     "At",
-    "Made",
+    "Beginning",
     "Reading",
-    "RepairLog",
     "Reports",
     "copy_of",
     "in_order",
     "is_blank",
-    "is_object",
-    "new_id",
+    "is_interrupted",
 ]
 
 MOVED = "[ullage: a result that came late now stands behind its call]"
@@ -57,69 +57,30 @@ def in_order(reports: Reports) -> tuple[Event, ...]:
     return tuple(dict.fromkeys(event for _, event in placed))
 
 
-class RepairLog:
-    """What is set aside and reported while messages are made."""
-
-    def __init__(self) -> None:
-        self.outputs: list[Output] = []
-        self.reports: list[tuple[int, Event]] = []
-
-    def report(self, at: int, why: str, ref: str | None = None, *, where: str = "") -> None:
-        """Report one thing that was repaired at a message."""
-        place = f"message {at + 1}{where and ', '}{where}"
-        self.reports.append((at, Event(kind="repaired", where=place, why=why, ref=ref)))
-
-    def remove(self, at: int, why: str, raw: Any) -> None:
-        """Keep a raw thing that leaves no line in the view: only the event names its ref."""
-        text = canon.canonical_json(unmarked(raw))
-        self.outputs.append(Output(canon.ref_of(text, "block"), text, "block"))
-        self.report(at, why, self.outputs[-1].ref)
-
-    def set_aside(self, at: int, what: str, message: Message) -> str:
-        """Keep what a message holds, which may not stand there; returns the line that names it."""
-        kept = [output for output in _outputs_in(message) if output.text]
-        self.outputs += kept
-        self.report(at, f"{what} was set aside", kept[0].ref if kept else None)
-        return aside(what, [(output.ref, len(output.text)) for output in kept])
-
-
-def _outputs_in(message: Message) -> Iterator[Output]:
-    transcript = Transcript(b"")
-    transcript.append(message, b"")
-    for number in range(len(message.parts)):
-        yield from transcript.outputs(0, number)
-
-
-class Made(Struct, frozen=True):
-    """What some messages in a row became.
+class Beginning(Struct, frozen=True):
+    """What the first messages of a history became.
 
     Attributes:
         messages: what is to be sent; an index stands for the caller's own object.
         ids: the ids up to here that may not come again, and where each stands.
-        is_closed: whether that is so whatever follows, but for a late result.
         outputs: what was set aside.
         reports: what was repaired.
         stale: of the messages, those of `ullage.wires.repaired.Repaired.stale`.
+        stop: how many raw messages it is made of.
+        copies: a snapshot of each of these.
+        pairs: their calls and results.
+        line: the same object for every beginning that went on from the same one.
     """
 
     messages: list[Any] = []
     ids: dict[str, int] = {}
-    is_closed: bool = True
     outputs: tuple[Output, ...] = ()
     reports: Reports = ()
     stale: tuple[int, ...] = ()
-
-    def behind(self, before: Made) -> Made:
-        """This and what became of the messages before it, as one."""
-        count = len(before.messages)
-        return Made(
-            [*before.messages, *self.messages],
-            self.ids,
-            self.is_closed,
-            before.outputs + self.outputs,
-            before.reports + self.reports,
-            (*before.stale, *(count + at for at in self.stale)),
-        )
+    stop: int = 0
+    copies: list[Any] = []
+    pairs: Pairing = field(default_factory=Pairing)
+    line: object = None
 
     def sent(self, raws: Sequence[Any]) -> list[Any]:
         """The messages, with the caller's own objects."""
@@ -127,40 +88,162 @@ class Made(Struct, frozen=True):
 
 
 class Reading(ABC):
-    """One history of one format: what was read of it, and what comes of it.
+    """One history of one wire: what was read of it, and what comes of it.
 
     Attributes:
+        wire: the format.
+        model: the role of the model, as `opened` gives it.
         raws: the raw messages, all of them.
         pairs: which call each result answers.
-        log: what is reported while messages are made.
+        roles: of the messages read.
+        blocks: what they hold, None where that is no list.
+        batches: their calls.
+        names: the id of each call, as it is to be sent.
         ids: the ids that may not come again, and where each stands.
         stale: the messages made of those that `Repaired.stale` names.
-        said: the messages of the model that were read, in order.
     """
 
-    wire: Format
+    wire: ClassVar[Format]
+    model: ClassVar[str] = "assistant"
 
     def __init__(self, raws: Sequence[Any], pairs: Pairing) -> None:
         self.raws = raws
         self.pairs = pairs
-        self.log = RepairLog()
+        self.roles: dict[int, Any] = {}
+        self.blocks: dict[int, list[Any] | None] = {}
+        self.batches: dict[int, list[At]] = {}
+        self.names: dict[At, str] = {}
         self.ids: dict[str, int] = {}
         self.stale: list[Any] = []
-        self.said: list[int] = []
+        self._outputs: list[Output] = []
+        self._reports: list[tuple[int, Event]] = []
+        self._said: list[int] = []
         self._joined: list[tuple[int, int]] = []
         self._results: dict[int, list[At]] = {}
 
+    # ── what a wire says ─────────────────────────────────────────────────────────────
+
     @abstractmethod
+    def opened(self, raw: Any) -> tuple[Any, list[Any] | None]:
+        """The role of a raw message and its blocks; None if its content is no list of them."""
+
+    @abstractmethod
+    def pair(self, here: At, block: Any, role: Any) -> None:
+        """Take in a block that may call or answer: with `call` and `answer`."""
+
+    @abstractmethod
+    def tool(self, call: At) -> str:
+        """What an event calls the tool of a call."""
+
+    @abstractmethod
+    def result(self, result: At) -> Any:
+        """A result as its call asks for it; the caller's own object if that is legal."""
+
+    @abstractmethod
+    def content(self, at: int, caller: int | None) -> list[Any]:
+        """What becomes of a message that answers the calls of ``caller``, if of any."""
+
+    def opens(self, at: int) -> bool:
+        """Whether the model begins to speak here. Asked before the message is read."""
+        return bool(self.opened(self.raws[at])[0] == self.model)
+
+    def before(self, at: int, last: Any) -> list[Any]:
+        """What is to stand between ``last``, if there is anything, and a message."""
+        return []
+
+    def ending(self, last: Any) -> list[Any]:
+        """What is to stand at the end, behind ``last`` (None if there is no message)."""
+        if last is not None:
+            return []
+        self.report(0, "there was no message")
+        return [self.wire.user(BEGIN)]
+
+    def taken(self, at: int) -> dict[str, int]:
+        """The ids that the calls of a message may not have; their own are added."""
+        return {}
+
+    def is_id(self, name: str) -> bool:
+        """Whether a call may have this id."""
+        return True
+
+    # ── reading ──────────────────────────────────────────────────────────────────────
+
     def read(self, at: int) -> None:
         """Take in the next message, which stands at ``at``. Looks at nothing behind it."""
+        role, blocks = self.opened(self.raws[at])
+        self.roles[at], self.blocks[at] = role, blocks
+        self.batches[at] = []
+        self._said += [at] if role == self.model else []
+        self.pairs.speaker(is_model=role == self.model)
+        for number, block in enumerate(blocks or ()):
+            self.pair((at, number), block, role)
 
-    @abstractmethod
-    def opens(self, at: int) -> bool:
-        """Whether the model begins to speak here. Asked before it is read."""
+    def call(self, at: At, id: Any, tool: str = "") -> None:
+        """A call stands here. See `Pairing.call`."""
+        self.batches[at[0]].append(at)
+        self.pairs.call(at, str(id or ""), tool)
 
-    @abstractmethod
+    def answer(self, at: At, id: Any, tool: str = "", **how: bool) -> None:
+        """A result stands here. See `Pairing.result`."""
+        self._results.setdefault(at[0], []).append(at)
+        call = self.pairs.result(at, str(id or ""), tool, **how)
+        if call is not None:
+            self._joined.append((call[0], at[0]))
+
+    def block(self, here: At) -> Any:
+        """The block that stands here."""
+        return (self.blocks[here[0]] or ())[here[1]]
+
+    def crosses(self, boundary: int) -> bool:
+        """Whether a result read stands behind a boundary, and its call before it."""
+        return any(call < boundary <= result for call, result in self._joined)
+
+    def spoken(self, start: int, stop: int) -> list[int]:
+        """The messages of the model between two that were read."""
+        return self._said[bisect_right(self._said, start) : bisect_right(self._said, stop)]
+
+    def is_late(self, result: At) -> bool:
+        """Whether the model spoke between a call and this result."""
+        call = self.pairs.calls.get(result)
+        return call is not None and bool(self.spoken(call[0], result[0]))
+
+    def answers_calls_of(self, at: int, caller: int) -> bool:
+        """Whether a message answers a call of another."""
+        calls = (self.pairs.calls.get(result) for result in self._results.get(at, ()))
+        return any(call is not None and call[0] == caller for call in calls)
+
+    # ── making ───────────────────────────────────────────────────────────────────────
+
+    def made(self, stop: int, since: Beginning) -> tuple[Beginning, bool]:
+        """What the messages up to ``stop`` become, and whether that is so whatever follows.
+
+        Args:
+            stop: the end, or where the model begins to speak.
+            since: what the messages before became.
+        """
+        self.ids, self.stale, self._outputs, self._reports = since.ids.copy(), [], [], []
+        last = [self.raws[one] if type(one) is int else one for one in since.messages[-1:]]
+        count = len(since.messages)
+        messages, is_closed = self.make(since.stop, stop, count, *last or [None])
+        if stop == len(self.raws):
+            messages += self.ending(*messages[-1:] or last or [None])
+        stale = set(map(id, self.stale))
+        own = {id(self.raws[at]): at for at in range(since.stop, stop)}
+        made = Beginning(
+            [*since.messages, *(own.get(id(message), message) for message in messages)],
+            self.ids,
+            (*since.outputs, *self._outputs),
+            (*since.reports, *self._reports),
+            (*since.stale, *(count + n for n, one in enumerate(messages) if id(one) in stale)),
+            stop,
+        )
+        return made, is_closed
+
     def make(self, since: int, stop: int, count: int, last: Any) -> tuple[list[Any], bool]:
         """What some messages become, and whether that is so whatever else follows.
+
+        Every batch of calls is followed by its results: in the message behind it, if that
+        answers one of them, else in messages of their own.
 
         Args:
             since: the first raw message: 0, or where the model begins to speak.
@@ -168,114 +251,106 @@ class Reading(ABC):
             count: how many messages everything before became.
             last: the last of those, or None.
         """
+        made: list[Any] = []
+        callers: dict[int, int] = {}
+        for at in range(since, stop):
+            made += self.before(at, made[-1] if made else last)
+            taken = self.taken(at)
+            for call in self.batches[at]:
+                self.name(call, taken)
+            made += self.content(at, callers.get(at))
+            if self.batches[at] and self.is_host(at + 1) and self.answers_calls_of(at + 1, at):
+                callers[at + 1] = at
+            elif self.batches[at]:
+                made += self.wire.results(self.answers(at))
+        return made, True
 
-    @abstractmethod
-    def tool(self, call: At) -> str:
-        """What an event calls the tool of a call."""
+    def is_host(self, at: int) -> bool:
+        """Whether a message may hold the results of the one before."""
+        return self.roles.get(at) == "user"
 
-    def ending(self, last: Any) -> list[Any]:
-        """What is to stand at the end, behind ``last`` (None if there is no message)."""
-        return []
+    def answers(self, caller: int, host: int | None = None) -> list[Any]:
+        """The results of a batch in the order of its calls; ``host`` holds those in place."""
+        return list(self.answered(self.batches[caller], lambda result: result[0] == host))
 
-    def made(self, since: int, stop: int, before: Made) -> Made:
-        """What some messages become, behind what the ones before became. See `make`."""
-        self.log, self.ids, self.stale = RepairLog(), before.ids.copy(), []
-        last = replace(before, messages=before.messages[-1:]).sent(self.raws)
-        messages, is_closed = self.make(since, stop, len(before.messages), *(last or [None]))
-        if stop == len(self.raws):
-            messages += self.ending(*(messages[-1:] or last or [None]))
-        stale = set(map(id, self.stale))
-        places = tuple(at for at, message in enumerate(messages) if id(message) in stale)
-        own = {id(self.raws[at]): at for at in range(since, stop)}
-        messages = [own.get(id(message), message) for message in messages]
-        outputs, reports = tuple(self.log.outputs), tuple(self.log.reports)
-        return Made(messages, self.ids, is_closed, outputs, reports, places)
+    def answered(self, calls: Sequence[At], stays: Callable[[At], bool]) -> Iterator[Any]:
+        """The result of each call. Reports what has none, and what does not stay in place."""
+        for call in calls:
+            result = self.pairs.answers.get(call)
+            if result is None:
+                self.report(call[0], "a call had no result", where=self.tool(call))
+                yield self.interrupted(call)
+                continue
+            if not stays(result):
+                late = self.is_late(result)
+                why = "a result came late" if late else "a result did not stand behind its call"
+                self.report(result[0], why, where=f"{self.tool(call)} result")
+            yield self.result(result)
 
-    def crosses(self, boundary: int) -> bool:
-        """Whether a result read stands behind a boundary, and its call before it."""
-        return any(call < boundary <= result for call, result in self._joined)
-
-    def speaker(self, at: int, *, is_model: bool) -> None:
-        """Who made the message that is read now. See `Pairing.speaker`."""
-        self.said += [at] if is_model else []
-        self.pairs.speaker(is_model=is_model)
-
-    def answer(
-        self,
-        at: At,
-        id: str,
-        tool: str = "",
-        *,
-        is_placeholder: bool = False,
-        is_free: bool = False,
-    ) -> None:
-        """A result stands here. See `Pairing.result`."""
-        pairs = self.pairs
-        self._results.setdefault(at[0], []).append(at)
-        call = pairs.result(at, id, tool, is_placeholder=is_placeholder, is_free=is_free)
-        if call is not None:
-            self._joined.append((call[0], at[0]))
-
-    def is_late(self, result: At) -> bool:
-        """Whether the model spoke between a call and this result."""
-        call = self.pairs.calls.get(result)
-        if call is None:
-            return False
-        return bisect_right(self.said, call[0]) < bisect_right(self.said, result[0])
-
-    def callers(self, at: int) -> set[int]:
-        """The messages whose calls a message answers."""
-        calls = (self.pairs.calls.get(result) for result in self._results.get(at, ()))
-        return {call[0] for call in calls if call}
+    def interrupted(self, call: At) -> Any:
+        """The result of a call that has none: the same bytes every time."""
+        asked = ToolCall(self.names[call], self.tool(call), "{}", 0)
+        return self.wire.result(asked, INTERRUPTED, is_error=True)
 
     def left(self, at: int) -> list[Any]:
         """What becomes of a message whose results all went to their calls."""
         is_late = any(map(self.is_late, self._results.get(at, ())))
         return [self.wire.user(MOVED)] if is_late else []
 
-    def answered(
-        self, calls: Sequence[At], stays: Callable[[At], bool]
-    ) -> Iterator[tuple[At, At | None]]:
-        """Each call with its result. Reports what has none, and what does not stay in place."""
-        for call in calls:
-            result = self.pairs.answers.get(call)
-            if result is None:
-                self.log.report(call[0], "a call had no result", where=self.tool(call))
-            elif not stays(result):
-                late = self.is_late(result)
-                why = "a result came late" if late else "a result did not stand behind its call"
-                where = f"{self.tool(call)} result"
-                self.log.report(result[0], why, where=where)
-            yield call, result
+    # ── ids, and what is set aside ───────────────────────────────────────────────────
+
+    def name(self, call: At, taken: dict[str, int], field: str = "id") -> None:
+        """Give a call an id: its own if that is legal and free, else one derived from it."""
+        given = base.field(self.block(call), field)
+        name = given if isinstance(given, str) else ""
+        if not name or not self.is_id(name):
+            name = f"call_{canon.ref_of(str(given))}"
+        found, number = name, 1
+        while found in taken:
+            number += 1
+            found = f"{name}_{number}"
+            if not self.is_id(found):
+                name = f"call_{canon.ref_of(name)}"
+                found = f"{name}_{number}"
+        if found != given:
+            self.report(call[0], "a call had an id that is not legal or not its own")
+        self.names[call], taken[found] = found, call[0]
+
+    def text_of(self, given: Any, at: int) -> str:
+        """Arguments that were to be text, as text; which is reported."""
+        self.report(at, "the arguments of a call were not text")
+        return "" if given is None else as_json(given, f"{self.wire.key}[{at}]")
+
+    def report(self, at: int, why: str, ref: str | None = None, *, where: str = "") -> None:
+        """Report one thing that was repaired at a message."""
+        place = f"message {at + 1}{where and ', '}{where}"
+        self._reports.append((at, Event(kind="repaired", where=place, why=why, ref=ref)))
+
+    def remove(self, at: int, why: str, raw: Any) -> None:
+        """Keep a raw thing that leaves no line in the view: only the event names its ref."""
+        text = canon.canonical_json(unmarked(raw))
+        self._outputs.append(Output(canon.ref_of(text, "block"), text, "block"))
+        self.report(at, why, self._outputs[-1].ref)
+
+    def set_aside(self, at: int, what: str, raw: Any) -> str:
+        """Keep what a message holds, which may not stand there; returns the line that names it."""
+        kept = [output for output in self._outputs_in(at, raw) if output.text]
+        self._outputs += kept
+        self.report(at, f"{what} was set aside", kept[0].ref if kept else None)
+        return aside(what, [(output.ref, len(output.text)) for output in kept])
 
     def left_over(self, result: At, raw: Any) -> str:
         """The line in place of a result that answers no call, or one that has an answer."""
-        at = result[0]
         stray = result in self.pairs.strays
         what = "a tool result without its call" if stray else "a second result of one call"
-        return self.log.set_aside(at, what, self.wire.parse(raw, f"{self.wire.key}[{at}]"))
+        return self.set_aside(result[0], what, raw)
 
-    def own_id(self, at: int, name: Any, taken: Container[str], legal: Callable[[str], Any]) -> str:
-        """An id for the call at a message: its own, or one derived from it, which is reported."""
-        own = new_id(name, taken, legal)
-        if own != name:
-            self.log.report(at, "a call had an id that is not legal or not its own")
-        return own
-
-
-def new_id(name: Any, taken: Container[str], legal: Callable[[str], Any]) -> str:
-    """An id for a call: its own if that is legal and free, else one derived from it."""
-    base = name if isinstance(name, str) else ""
-    if not legal(base):
-        base = f"call_{canon.ref_of(str(name))}"
-    found, number = base, 1
-    while found in taken:
-        number += 1
-        found = f"{base}_{number}"
-        if not legal(found):
-            base = f"call_{canon.ref_of(base)}"
-            found = f"{base}_{number}"
-    return found
+    def _outputs_in(self, at: int, raw: Any) -> Iterator[Output]:
+        message: Message = self.wire.parse(raw, f"{self.wire.key}[{at}]")
+        transcript = Transcript(b"")
+        transcript.append(message, b"")
+        for number in range(len(message.parts)):
+            yield from transcript.outputs(0, number)
 
 
 def is_blank(text: Any) -> bool:
@@ -283,9 +358,11 @@ def is_blank(text: Any) -> bool:
     return isinstance(text, str) and (not text or text.isspace())
 
 
-def is_object(raw: Any) -> bool:
-    """Whether `copy_of` can copy it: what is no object is left to the parser to refuse."""
-    return isinstance(raw, Mapping) or hasattr(raw, "model_dump")
+def is_interrupted(content: Any) -> bool:
+    """Whether the content of a result is our own: a text, or one item that holds it."""
+    if isinstance(content, (list, tuple)) and len(content) == 1:
+        content = base.field(content[0], "text") or base.field(content[0], "stderr")
+    return isinstance(content, str) and content == INTERRUPTED
 
 
 def copy_of(raw: Any) -> dict[str, Any]:
