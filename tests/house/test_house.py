@@ -24,7 +24,7 @@ APART = {"ullage.integrations.adk": "google.adk"}
 """Packages for what is not in this environment: they are tried where it is (make test-adk)."""
 
 UNDOCUMENTED = {
-    "stores/_base.py AsyncStore": "one line says it all: the same contract for an event loop",
+    "stores/_base.py AsyncStore": "one line says it all: methods of `Store`, awaited",
     "replay/readers/_claude_code_build.py LogLine": "fields of a log line, named as in the log",
     "replay/readers/_files.py Lines.readline": "the method of every file object",
 }
