@@ -36,7 +36,7 @@ def begin(window: Window, *, keeps_task: bool = True) -> int:
     if keeps_task:
         first = next((i for i in range(window.size) if messages[i].role == "user"), -1)
     start = 1 + newest_compaction(window, first + 1, first)
-    while start < window.size and not transcript.seam(start):
+    while start < window.size and not transcript.may_split(start):
         start += 1
     return start
 
