@@ -1,7 +1,4 @@
-"""Which call each result answers. It is decided here, for everybody who asks.
-
-The transcript, repairing, conversion between formats, the judge and the readers of logs feed
-what they read, in order, and are told the same. Nothing looks ahead.
+"""Which call each result answers, decided once for all: messages are fed in order, none ahead.
 
     a result answers                  of the open calls with its id, the first that was made
                                       together with the newest: in one message, or, where each
@@ -13,9 +10,8 @@ what they read, in order, and are told the same. Nothing looks ahead.
     a result of no call before it     is a stray, unless a reference may stand for its call
     a tool of the provider's          has its opening and closing paired as a call and its result
 
-What *waits* is another question: the calls of the newest reply without any result, and those
-of any reply whose result may come in a later turn. A call that was never answered must not
-wait for ever (F06).
+A call *waits* while its reply is the newest and it has no result; for longer only where its
+result may come in a later turn. A call that was never answered must not wait for ever (F06).
 """
 
 from __future__ import annotations

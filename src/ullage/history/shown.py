@@ -1,8 +1,4 @@
-"""The history as shown: with its edits in their places, read-only.
-
-It counts nothing: `ullage.history.window` counts it against its limits. What moves it forward
-is a `ullage.history.builder.WindowBuilder`, which nobody but the engine holds.
-"""
+"""The history as shown: with its edits in their places, read-only, and nothing counted."""
 
 from __future__ import annotations
 
@@ -13,7 +9,6 @@ from msgspec import Struct, field
 
 from ullage.history.transcript import Location, Transcript
 from ullage.values.edits import Drop, Edit, Replace, Summary
-from ullage.values.messages import Reasoning
 
 __all__ = ["Placed", "Shown", "ShownHistory"]
 
@@ -143,15 +138,6 @@ class ShownHistory(Struct, frozen=True, eq=False, kw_only=True):
         messages, reply = self.transcript.messages, self.transcript.reply(index, self.size)
         bound = self.transcript.bound(reply.start, reply.stop)
         return any(at == index or messages[at].only_thought for at in bound)
-
-    def thoughts(self, start: int, stop: int) -> list[int]:
-        """The messages of a range that hold reasoning."""
-        messages = self.transcript.messages
-        return [
-            index
-            for index in range(start, stop)
-            if any(isinstance(part, Reasoning) for part in messages[index].parts)
-        ]
 
     def spot_of(self, ref: str) -> Location | None:
         """The leaf that an edit made so far set aside under this ref."""

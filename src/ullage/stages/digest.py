@@ -2,8 +2,8 @@
 
 What an agent uses again are identifiers, types, constants and paths (`frontier`, "Evidence"), and
 these are made of capitals, ``_`` and ``/``. So lines are ranked by how many of these marks they
-have for their length, which is counted in bytes for all lines at once. Only the best lines, three
-times as many as fit, are parted into names. A line of which half the names are on no line chosen
+have for their length, which is counted in bytes for all lines at once. Only the best lines, twice
+as many as fit, are parted into names. A line of which half the names are on no line chosen
 before goes first, the others where room is left. The first and the last lines are asked first of
 all. One line at the end lists identifiers of the lines that were left out.
 
@@ -31,10 +31,10 @@ _LINE_CHARS = 240
 _LINE_COST_CHARS = 12
 """What a line costs beside its characters, so that none wins by being short."""
 _EDGE_LINES = 2
-_NEAR_TIMES = 3
+_NEAR_TIMES = 2
 _LINES_SHARE = 0.8
 _GAP = "…"
-_READ_CHARS = 40_000
+_READ_CHARS = 24_000
 _MOST_KNOWN = 20_000
 
 
@@ -55,7 +55,7 @@ _SPACES = _Spaces()
 def digest(text: str, chars: int) -> str:
     """The lines of a text that say most, and names from the others.
 
-    A line of more than 240 characters is taken in pieces, and of a text of more than 40,000
+    A line of more than 240 characters is taken in pieces, and of a text of more than 24,000
     the middle is passed over. Where lines are left out stands ``…``.
 
     Args:

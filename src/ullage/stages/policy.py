@@ -54,16 +54,15 @@ class Stage(Protocol):
     It is given the `Window` at one boundary of the history: what is shown there, counted against
     its limits. Writing to it raises AttributeError. It returns, in order, a `Cut` for each leaf
     (`Replace`), range of messages (`Summary`) or reasoning (`Drop`) that is to be shown otherwise,
-    with the outputs that this sets aside; nothing to be content; or `Skipped`, where it was time
-    to cut and it could not be done. A `Summary` may cover older ones whole or stand beside them;
-    one that would cut another in two has no effect. Several stages are asked in the order of the
-    policy, and each sees what the ones before it did.
+    with the outputs that this sets aside; or `Skipped`, where it was time to cut and it could not
+    be done. A `Summary` may cover older ones whole or stand beside them; one that would cut
+    another in two has no effect. Each stage sees what the ones before it in the policy did.
 
-    It has to be pure and deterministic: the same window, the same cuts, in any process and on any
-    day; no clock, no chance, no state of its own, no network. It has to be blind to the future:
-    what it decides depends on nothing after ``window.size``. Settings are keyword-only and bound
-    with `functools.partial`, so that they belong to the policy's fingerprint. What it works out of
-    each message it asks of the window as a `Measure`, so that a turn costs what is new.
+    It has to be pure and deterministic: the same window, the same cuts, in any process, without
+    clock, chance, state or network; and nothing after ``window.size`` may count. Settings are
+    keyword-only and bound with `functools.partial`, so that they belong to the policy's
+    fingerprint. What it works out of each message it asks of the window as a `Measure`, so that a
+    turn costs what is new.
     """
 
     def __call__(self, window: Window, /) -> Sequence[Cut] | Skipped:
