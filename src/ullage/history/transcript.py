@@ -286,10 +286,10 @@ class Transcript:
 
     def results(self, index: int) -> Iterator[Location]:
         """Every item of every tool result in a message."""
-        for number, part in enumerate(self.messages[index].parts):
-            if isinstance(part, ToolResult):
-                for item in range(len(part.content)):
-                    yield index, number, item
+        parts = self.messages[index].parts
+        for number, item, _ in leaves_of(self.messages[index]):
+            if isinstance(parts[number], ToolResult):
+                yield index, number, item
 
     def outputs(self, index: int, number: int) -> Iterator[Output]:
         """What the leaves of a part are set aside as."""

@@ -23,18 +23,17 @@ __all__ = [
 def begin(window: Window, *, keeps_task: bool = True) -> int:
     """The first message that may be condensed.
 
-    It stands behind the first user message, and behind the newest compaction of the provider:
-    that holds what was before it, and nobody but the provider can read it.
+    It is behind the first user message, and behind the newest compaction of the provider, which
+    nobody else can read.
 
     Args:
         window: the window at the boundary at hand.
         keeps_task: whether the first user message stays where it is.
     """
-    transcript = window.transcript
-    messages = transcript.messages
-    first = -1
+    transcript, first = window.transcript, -1
     if keeps_task:
-        first = next((i for i in range(window.size) if messages[i].role == "user"), -1)
+        roles = (message.role for message in transcript.messages[: window.size])
+        first = next((index for index, role in enumerate(roles) if role == "user"), -1)
     start = 1 + newest_compaction(window, first + 1, first)
     while start < window.size and not transcript.may_split(start):
         start += 1
@@ -77,6 +76,5 @@ def continues(window: Window, summary: Summary) -> bool:
     around = window.range_of(summary)
     if around is None or around[1] >= window.size or not window.may_cut(around[1]):
         return False
-    newest = window.open_summaries[-1:]
-    goes_on = all(placed.stop < around[1] for placed in newest)
+    goes_on = all(placed.stop < around[1] for placed in window.open_summaries)
     return goes_on and around[0] >= window.read_from and window.may_summarise(*around)

@@ -69,10 +69,8 @@ def shorten(
 
 
 def _smaller(shown: str, text: str) -> bool:
-    if len(shown) >= len(text):
-        return False
-    if shown.isascii():
-        return True
+    if shown.isascii() or len(shown) >= len(text):
+        return len(shown) < len(text)
     return len(shown.encode("utf-8", "surrogatepass")) < len(text.encode("utf-8", "surrogatepass"))
 
 
@@ -183,10 +181,7 @@ def _json(text: str, room: int, ref: str, words: Words) -> str | None:
     """
     try:
         whole = _encode(_loads(text))
-        if whole[:1] not in b"{[":
-            return None
-        chars = len(whole.decode())
-        size = room * len(whole) // chars
+        size = room * len(whole) // len(whole.decode())
         for _ in range(_TRIES):
             body = _fit(whole, size).decode()
             shown = _with_notice(body, words.cut(ref, len(body), len(text), 0))

@@ -108,25 +108,23 @@ def _user(texts: Sequence[Said], room: int, *, has_task: bool) -> str:
     if not texts:
         return ""
     newest_first = list(reversed(texts))
-    wanted = [
-        (newest_first[0].index, _whole(newest_first[0])),
-        *([(texts[0].index, _whole(texts[0]))] if has_task else ()),
-        *((each.index, _rules(each)) for each in newest_first),
-        *((each.index, _whole(each)) for each in newest_first),
-    ]
+    first = [newest_first[0], *(texts[:1] if has_task else ())]
+    whole = {each.index: f"Message {each.index + 1}:\n{each.text}" for each in texts}
     shown: dict[int, str] = {}
-    for index, text in wanted:
+    for index, text in (
+        *((each.index, whole[each.index]) for each in first),
+        *((each.index, _rules(each)) for each in newest_first),
+        *((each.index, whole[each.index]) for each in newest_first),
+    ):
         cost = len(text) - len(shown.get(index, ""))
         if text and cost <= room:
             shown[index] = text
             room -= cost
     lines = ["## The user's words", *(shown[each.index] for each in texts if each.index in shown)]
-    absent = [each for each in texts if each.index not in shown]
-    return "\n".join([*lines, _absent(absent)] if absent else lines)
-
-
-def _whole(each: Said) -> str:
-    return f"Message {each.index + 1}:\n{each.text}"
+    absent = [len(each.text) for each in texts if each.index not in shown]
+    if absent:
+        lines.append(f"… {len(absent):,} more, {sum(absent):,} characters: see the index")
+    return "\n".join(lines)
 
 
 def _rules(each: Said) -> str:
@@ -136,11 +134,6 @@ def _rules(each: Said) -> str:
         return ""
     head = f"Message {each.index + 1}, in part ({len(each.text):,} characters, whole in the index):"
     return "\n".join([head, *rules])
-
-
-def _absent(texts: Sequence[Said]) -> str:
-    chars = sum(len(each.text) for each in texts)
-    return f"… {len(texts):,} more, {chars:,} characters: see the index"
 
 
 # ── what was done ────────────────────────────────────────────────────────────────────────
