@@ -132,22 +132,16 @@ class WindowBuilder:
         messages = window.transcript.messages
         new = range(window.size, length)
         superseding = [index for index in new if messages[index].supersedes]
-        if superseding:
+        if superseding:  # what the provider does not read any more is shown, and costs nothing
             self._set(read_from=superseding[-1])
-            self._unread()
+            sums.tokens, sums.counted, sums.bound = [0] * window.read_from, 0, 0
+            sums.uncounted.clear()
+            window._tallies.clear()
         self._set(fresh=window.size, size=length)
         for index in range(len(sums.tokens), length):
             sums.tokens.append(-1)
             sums.uncounted.append(index)
             sums.bound += window.meter.bound(messages[index])
-
-    def _unread(self) -> None:
-        """What the provider does not read any more is shown, and costs nothing."""
-        sums = self.window._sums
-        sums.tokens = [0] * self.window.read_from
-        sums.counted = sums.bound = 0
-        sums.uncounted.clear()
-        self.window._tallies.clear()
 
     def refresh(self, index: int) -> None:
         """A message was worded anew by the caller (same digest): count it again."""

@@ -21,7 +21,7 @@ from typing import NamedTuple, TypeAlias
 
 from msgspec import Struct
 
-from ullage.values.messages import WHOLE, Content, Message, Opaque, Text, ToolCall, ToolResult
+from ullage.values.messages import WHOLE, Message, Opaque, ToolCall, ToolResult
 
 __all__ = ["INTERRUPTED", "At", "Pairing", "is_made_up", "made_up"]
 
@@ -166,18 +166,15 @@ class Pairing(Struct):
                 whole = part.at == WHOLE
                 self.call(at, part.id, part.name, late=part.late, is_whole=whole)
             elif isinstance(part, ToolResult):
-                ours = [item for item in part.content if not _is_nothing(item)]
-                is_ours = len(ours) == 1 and getattr(ours[0], "text", "") == INTERRUPTED
+                given = [item for item in part.content if not isinstance(item, Opaque)]
+                texts = [text for item in given if (text := getattr(item, "text", None)) != ""]
+                is_ours = texts == [INTERRUPTED]
                 self.result(at, part.call_id, part.name, is_placeholder=is_ours)
             elif isinstance(part, Opaque):
                 if part.closes:
                     self.result(at, part.closes)
                 if part.opens:
                     self.call(at, part.opens, late=part.late, is_whole=part.at == WHOLE)
-
-
-def _is_nothing(item: Content) -> bool:
-    return isinstance(item, Opaque) or (isinstance(item, Text) and not item.text)
 
 
 def made_up(tool: str, number: int) -> str:

@@ -94,7 +94,10 @@ class ShownHistory(Struct, frozen=True, eq=False, kw_only=True):
         if spot is None or spot[0] >= length:
             return None
         original = self.transcript.output(spot)
-        return spot if original is not None and _is_of(edit, original.ref) else None
+        if original is None:
+            return None
+        # of a call the chain vouches: clients write the same arguments with other spaces
+        return spot if edit.place.kind == "call" or edit.ref == original.ref else None
 
     @property
     def turn_start(self) -> int:
@@ -153,11 +156,3 @@ class ShownHistory(Struct, frozen=True, eq=False, kw_only=True):
         """Name of the tool whose result stands at a location, or ``""``."""
         call = self.transcript.call_for(spot[0], spot[1])
         return call.name if call else ""
-
-
-def _is_of(edit: Replace, ref: str) -> bool:
-    """Whether an edit is of the leaf that stands in its place now.
-
-    Of a call the chain vouches for it: clients write the same arguments with other spaces.
-    """
-    return edit.place.kind == "call" or edit.ref == ref

@@ -166,12 +166,9 @@ def _bullet(transcript: Transcript, role: str, index: int, number: int) -> str:
         return f"- {role}: {on_one_line(part.text, _SAID_CHARS)}"
     call = transcript.call_for(index, number)
     failed = "error: " if isinstance(part, ToolResult) and part.is_error else ""
-    gave = "; ".join(map(_gave, transcript.outputs(index, number))) or "nothing"
-    return f"- {_called(call) if call else 'a tool'} → {failed}{gave}"
-
-
-def _gave(output: Output) -> str:
-    short = output.kind == "text" and len(output.text) <= _GAVE_CHARS
-    if short and output.text.isprintable():
-        return output.text
-    return f"{len(output.text):,} characters, ref={output.ref}"
+    gave = []
+    for output in transcript.outputs(index, number):
+        text = output.text
+        is_short = output.kind == "text" and len(text) <= _GAVE_CHARS and text.isprintable()
+        gave.append(text if is_short else f"{len(text):,} characters, ref={output.ref}")
+    return f"- {_called(call) if call else 'a tool'} → {failed}{'; '.join(gave) or 'nothing'}"

@@ -25,7 +25,7 @@ from ullage.stages.account import index_of
 from ullage.stages.facts import actions, essentials
 from ullage.stages.flatten import flatten
 from ullage.stages.ranges import begin, coverable, cut_before, newly_hidden, summarised
-from ullage.stages.rough import message_tokens, view_tokens
+from ullage.stages.rough import shown_tokens, view_tokens
 from ullage.stages.standing import said_before
 from ullage.stages.summary import summary
 from ullage.values.briefs import Brief, Prompt
@@ -152,8 +152,7 @@ def oldest_rough(window: Window, start: int, *, target: float) -> int:
     room = view_tokens(window) - int(window.context_tokens * target)
     _, since = summarised(window) or (start, start)
     for index in range(since, window.size):
-        message, silent = window.transcript.messages[index], index in window.silent
-        room -= message_tokens(message, window.shown(index), silent=silent)
+        room -= shown_tokens(window, index)
         if room < 0:
             return index
     return window.size

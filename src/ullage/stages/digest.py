@@ -12,8 +12,9 @@ Nothing depends on the order of a set: a digest is the same in every process.
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections.abc import Iterable, Iterator, Sequence
-from itertools import repeat
+from itertools import accumulate, repeat
 from operator import add, truediv
 
 from ullage.stages.shorten import ends_of, safe_cut
@@ -72,8 +73,9 @@ def digest(text: str, chars: int) -> str:
         last = number
     if last + 1 < len(lines):
         shown.append(_GAP)
-    names = " ".join(_that_fit(_identifiers(left), chars - sum(map(len, shown))))
-    return "\n".join([*shown, f"[also: {names}]"] if names else shown)
+    names, room = _identifiers(left), chars - sum(map(len, shown))
+    fits = bisect_right(list(accumulate(len(name) + 1 for name in names)), room)
+    return "\n".join([*shown, f"[also: {' '.join(names[:fits])}]"] if fits else shown)
 
 
 def _lines(text: str) -> list[str]:
@@ -142,11 +144,3 @@ def _identifiers(names: Iterable[str]) -> list[str]:
     found = [name for name in stripped if not (name.isalpha() and name[1:].islower())]
     fits = [name for name in found if _LEAST_NAME_CHARS <= len(name) <= _MOST_NAME_CHARS]
     return sorted(fits, key=lambda name: (name[0].isdigit() or "/" in name, len(name)))
-
-
-def _that_fit(names: Iterable[str], room: int) -> Iterator[str]:
-    for name in names:
-        room -= len(name) + 1
-        if room < 0:
-            return
-        yield name

@@ -34,6 +34,7 @@ __all__ = [
     "head_tokens",
     "message_tokens",
     "part_tokens",
+    "shown_tokens",
     "text_tokens",
     "view_tokens",
 ]
@@ -83,12 +84,13 @@ def head_tokens(texts: Iterable[str]) -> int:
     return sum(_tool_tokens(text) if text.startswith("{") else text_tokens(text) for text in texts)
 
 
-def _at(window: Window, index: int) -> int:
+def shown_tokens(window: Window, index: int) -> int:
+    """Tokens of the message at an index as the window shows it."""
     message, silent = window.transcript.messages[index], index in window.silent
     return message_tokens(message, window.shown(index), silent=silent)
 
 
-_SHOWN = Measure("ullage.rough", _at)
+_SHOWN = Measure("ullage.rough", shown_tokens)
 
 
 def _leaf_tokens(leaf: Part | Content, edit: Replace | None) -> int:

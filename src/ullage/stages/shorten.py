@@ -206,17 +206,13 @@ def _fit(raw: bytes, room: int) -> bytes:
     if len(raw) <= room or kind not in _CONTAINERS:
         return raw
     if kind == b'"':
-        return _fit_string(_loads(raw), room * 100 // len(raw))
+        text = _loads(raw)
+        return _encode(ends_of(text, max(len(text) * room // len(raw), _LEAST_STRING_CHARS)))
     items = list(map(bytes, _raws(raw))) if kind == b"[" else _raw_fields(raw)
     if room < _LEAST_BYTES:
         return _encode(f"[… {len(items):,} {'items' if kind == b'[' else 'keys'} …]")
     room -= _LEAST_BYTES // 2  # what tells how much is left out
     return _fit_list(items, room) if isinstance(items, list) else _fit_dict(items, room)
-
-
-def _fit_string(text: str, percent: int) -> bytes:
-    """A text without its middle, of about so many percent of its length."""
-    return _encode(ends_of(text, max(len(text) * percent // 100, _LEAST_STRING_CHARS)))
 
 
 def _fit_list(items: list[bytes], room: int) -> bytes:

@@ -60,13 +60,14 @@ def summary(
     texts = list(said(transcript, start, stop, "assistant"))
     has_task = next(said(transcript, 0, start, "user"), None) is None
     user = _user(users, int(room_chars * _USER_SHARE), has_task=has_task)
-    items = [_quoted(each) for each in open_items(transcript, start, stop, texts)]
+    waiting = (f"{each.tool} {_quote(each.subject)}" for each in done if each.ended is None)
+    items = map(_quoted, open_items(transcript, start, stop, texts))
     room = room_chars - len(user)
     blocks = [user] if user else []
     for title, lines, part in (
         ("Errors not resolved", map(_failure, unresolved(done)), 3),
         ("Files", _files(done), 3),
-        ("Open items", [*_unanswered(done), *items], 3),
+        ("Open items", [*(f"no result yet: {each}" for each in waiting), *items], 3),
         ("Commands", _commands(done), 3),
         ("Decisions", map(_quoted, decisions(texts)), 2),
         ("Outputs set aside", _refs(done), 1),
@@ -142,12 +143,6 @@ def _rules(each: Said) -> str:
 def _failure(action: Action) -> str:
     subject, error = _quote(action.subject), _quote(action.error)
     return f"{action.tool} {subject}: {error} (message {action.index + 1})"
-
-
-def _unanswered(done: Sequence[Action]) -> Iterator[str]:
-    for action in done:
-        if action.ended is None:
-            yield f"no result yet: {action.tool} {_quote(action.subject)}"
 
 
 def _by_subject(done: Sequence[Action], *verbs: str) -> dict[str, list[Action]]:
