@@ -1,9 +1,7 @@
 """A policy is data: which stages run at which moment, with which settings and words.
 
-A stage is a plain function from a window to cuts. Its settings are keyword-only and bound
-once with `functools.partial`. There are three moments (DESIGN §1): at first sight, before a
-result was ever sent, when cutting breaks nothing; under pressure, in rare deep batches; and
-the guard, when the hard limit is near.
+There are three moments (DESIGN §1): at first sight, before a result was ever sent, when cutting
+breaks nothing; under pressure, in rare deep batches; and the guard, when the hard limit is near.
 """
 
 from __future__ import annotations
@@ -170,9 +168,8 @@ def kind_of(tool: str) -> ToolKind:
 def fingerprint(value: Any) -> str:
     """What a stage is, as text: its function's name and every setting it runs with.
 
-    Two values of one text decide alike, in any process and on any version of Python; the text
-    differs with any setting, given or left at its default. A function is its module and name,
-    its keyword defaults, and what it captured; an object of another type its class and fields.
+    Two values of one text decide alike, in any process and on any version of Python. A function is
+    its module and name, its defaults, and what it captured; any other object its class and fields.
 
     Args:
         value: a stage, a sequence of stages, or any setting of one.
