@@ -138,9 +138,9 @@ class ShownHistory(Struct, frozen=True, eq=False, kw_only=True):
 
         It stands in the message itself, or in one of its own of the same reply.
         """
-        messages, reply = self.transcript.messages, self.transcript.reply(index, self.size)
+        reply = self.transcript.reply(index, self.size)
         bound = self.transcript.bound(reply.start, reply.stop)
-        return any(at == index or messages[at].only_thought for at in bound)
+        return any(at == index or self.transcript.messages[at].only_thought for at in bound)
 
     def spot_of(self, ref: str) -> Location | None:
         """The leaf that an edit made so far set aside under this ref."""

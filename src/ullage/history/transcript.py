@@ -1,9 +1,7 @@
-"""The history as values, in step with the chain.
+"""The history as values, in step with the chain: what is worked out once for each message.
 
-A transcript holds what is worked out once per message and never changes while the message
-stays the same: the parsed message, its digest, the chain after it, its token counts, and
-where each call and result stands. It only ever grows; a history that was changed or rewound
-gets a new one, which takes over everything up to the change.
+A transcript only grows; a history that was changed or rewound gets a new one, which takes over
+everything up to the change.
 """
 
 from __future__ import annotations
@@ -55,7 +53,7 @@ word, holds a compaction of the provider."""
 
 
 class Transcript:
-    """Messages, digests and chain of one line of history (without leading system text).
+    """Messages, digests and chain of one history, without leading system text.
 
     Attributes:
         messages: the parsed messages.
@@ -175,22 +173,19 @@ class Transcript:
             yield len(self.messages)
 
     def decision_key(self, length: int) -> bytes:
-        """What a decision made at this length is keyed by: the last assistant message.
-
-        Before the model has spoken there is none; then it is everything said so far.
-        """
+        """What a decision made at this length is keyed by: `decision_index` in the chain."""
         return self.chain[self.decision_index(length)]
 
     def decision_index(self, length: int) -> int:
-        """Where `decision_key` stands in the chain."""
+        """Behind the last assistant message; before the model has spoken, ``length`` itself."""
         said = self._said[length]
         return said + 1 if said >= 0 else length
 
     def decision_keys(self, after: int, length: int) -> list[bytes]:
         """The keys of every decision that may have been made beyond ``after``, up to ``length``.
 
-        The last is that of ``length``. There are others where a request ended in the middle
-        of what now counts as one turn: with a reply that went on, or a user who did.
+        The last is that of ``length``. There are others where a request ended within what now
+        counts as one turn: a reply that went on, or a user who did.
         """
         lengths = range(min(after + 1, length), length + 1)
         return list(dict.fromkeys(self.decision_key(stop) for stop in lengths))
@@ -242,17 +237,15 @@ class Transcript:
 
     def home(self, index: int, number: int) -> int | None:
         """The message of the call that the result at (message, part) belongs to."""
-        found = self._pairs.of((index, number))
-        return found[0] if found and self.call_for(index, number) else None
+        found = self._pairs.of((index, number)) if self.call_for(index, number) else None
+        return found[0] if found else None
 
     def newest_result(self, call_id: str, length: int) -> Location | None:
         """Where the newest result of a call id stands in a history of this length."""
         name = whole(call_id)
-        for ordinal in range(self._times.get(("result", name), 0) - 1, -1, -1):
-            found = self._spots.get(("result", name, ordinal))
-            if found is not None and found[0] < length:
-                return (*found, 0)
-        return None
+        times = self._times.get(("result", name), 0)
+        found = (self._spots["result", name, ordinal] for ordinal in reversed(range(times)))
+        return next(((*spot, 0) for spot in found if spot[0] < length), None)
 
     def locate(self, place: Address) -> Location | None:
         """Where a place stands in this history, or None."""

@@ -111,7 +111,7 @@ def rough_full(window: Window, *, share: float, held_tokens: int | None = None) 
 def reported_full(window: Window, *, share: float) -> bool:
     """By what the provider reported last, prompt and answer, a share of the context is reached.
 
-    Without a report the estimate of the view stands in for it.
+    Without a report the estimate of the view counts.
     """
     held = window.estimate if window.reported_total is None else window.reported_total
     return held >= window.context_tokens * share

@@ -2,8 +2,7 @@
 
 JSON stays valid JSON: long lists keep their first and last items, long strings their ends.
 Any other text keeps whole lines from its head and tail and, between them, the lines that
-speak of errors; a single giant line is cut within. Never half a character, one notice at the
-end, and the result is always shorter than the original or there is no result.
+speak of errors; a single giant line is cut within. Never half a character.
 """
 
 from __future__ import annotations
@@ -65,13 +64,13 @@ def shorten(
     shown = _json(text, room, ref, words) if text[:1] in "{[" else None
     if shown is None:
         shown = _lines(text, room, ref, words, head_share)
-    return shown if _smaller(shown, text) else None
+    if len(shown) >= len(text):
+        return None
+    return shown if shown.isascii() or _utf8_bytes(shown) < _utf8_bytes(text) else None
 
 
-def _smaller(shown: str, text: str) -> bool:
-    if shown.isascii() or len(shown) >= len(text):
-        return len(shown) < len(text)
-    return len(shown.encode("utf-8", "surrogatepass")) < len(text.encode("utf-8", "surrogatepass"))
+def _utf8_bytes(text: str) -> int:
+    return len(text.encode("utf-8", "surrogatepass"))
 
 
 # ── plain text ───────────────────────────────────────────────────────────────────────────
