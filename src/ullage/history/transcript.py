@@ -47,7 +47,7 @@ def leaves_of(message: Message) -> Iterator[Leaf]:
 
 
 T = TypeVar("T")
-_Mark = Literal["begins", "stands", "bound", "asks", "compacted"]
+_Mark = Literal["begins", "pinned", "bound", "asks", "compacted"]
 """What a message is known for: begins a reply, stays, holds bound reasoning, is the user's own
 word, holds a compaction of the provider."""
 
@@ -102,7 +102,7 @@ class Transcript:
         if begins:
             marked["begins"].append(index)
         if message.stands:
-            marked["stands"].append(index)
+            marked["pinned"].append(index)
         if _is_bound(message):
             marked["bound"].append(index)
         if message.role == "user" and not message.results:
@@ -303,9 +303,9 @@ class Transcript:
             made[index] = measure(self, index)
         return made[index]
 
-    def standing(self, start: int, stop: int) -> list[int]:
+    def pinned(self, start: int, stop: int) -> list[int]:
         """The messages of a range that nothing may take the place of (`Message.stands`)."""
-        return self._between("stands", start, stop)
+        return self._between("pinned", start, stop)
 
     def bound(self, start: int, stop: int) -> list[int]:
         """The messages of a range that hold reasoning bound to what is before it."""

@@ -54,7 +54,7 @@ def summarised(window: Window) -> tuple[int, int] | None:
 
 def coverable(window: Window, start: int, stop: int) -> list[int]:
     """The shown messages of a range whose place a summary may take."""
-    pinned = set(window.transcript.standing(start, stop))
+    pinned = set(window.transcript.pinned(start, stop))
     return [i for i in range(start, stop) if not window.hidden(i) and i not in pinned]
 
 
