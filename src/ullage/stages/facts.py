@@ -126,10 +126,7 @@ def _ended(
     text = next((output.text for output in outputs if output.kind == "text"), "")
     edges = text if len(text) <= 2 * _EDGE_CHARS else text[:_EDGE_CHARS] + text[-_EDGE_CHARS:]
     verb, subject = _of(call)
-    codes = _EXIT.findall(edges)
-    traced = "Traceback (most recent call last)" in edges
-    ran_badly = codes[-1].strip("-") != "0" if codes else traced
-    failed = result.is_error or (verb == "ran" and ran_badly)
+    failed = result.is_error or (verb == "ran" and _failed(edges))
     return Action(
         index=index,
         tool=call.name,
@@ -166,6 +163,12 @@ def _fields(arguments: str) -> Mapping[str, Any]:
 
 def _first_text(fields: Mapping[str, Any], keys: Sequence[str]) -> str:
     return next((fields[key] for key in keys if isinstance(fields.get(key), str)), "")
+
+
+def _failed(edges: str) -> bool:
+    """Whether the output of a command says that it failed."""
+    codes = _EXIT.findall(edges)
+    return codes[-1].strip("-") != "0" if codes else "Traceback (most recent call last)" in edges
 
 
 def _error_line(edges: str) -> str:

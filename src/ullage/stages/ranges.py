@@ -30,10 +30,9 @@ def begin(window: Window, *, keeps_task: bool = True) -> int:
         window: the window at the boundary at hand.
         keeps_task: whether the first user message stays where it is.
     """
-    transcript, first = window.transcript, -1
+    transcript, messages, first = window.transcript, window.transcript.messages, -1
     if keeps_task:
-        roles = (message.role for message in transcript.messages[: window.size])
-        first = next((index for index, role in enumerate(roles) if role == "user"), -1)
+        first = next((i for i in range(window.size) if messages[i].role == "user"), -1)
     start = 1 + newest_compaction(window, first + 1, first)
     while start < window.size and not transcript.may_split(start):
         start += 1
