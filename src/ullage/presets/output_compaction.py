@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from functools import partial
+from typing import ClassVar
 
 from msgspec import Struct
 from msgspec.structs import replace
 
-from ullage.presets._settings import Settings, at_least, share
+from ullage.presets._settings import Settings
 from ullage.stages.compact import AHEAD, OURS, asked, compact, newest_turns, reported_full
 from ullage.stages.policy import Policy
 from ullage.values.briefs import Prompt
@@ -47,6 +49,9 @@ class CompactionConfig(Settings, frozen=True, rename="camel"):
         ConfigError: a number is out of range.
     """
 
+    least: ClassVar[Mapping[str, float]] = {"retain_last_turns": 0}
+    shares = ("threshold_ratio",)
+
     enabled: bool = True
     auto: bool = True
     threshold_ratio: float = 0.8
@@ -56,10 +61,6 @@ class CompactionConfig(Settings, frozen=True, rename="camel"):
     retain_prompt: str | None = None
     retain_directives: tuple[str, ...] = ()
     retain_last_turns: int = 1
-
-    def __post_init__(self) -> None:
-        at_least(0, retainLastTurns=self.retain_last_turns)
-        share(thresholdRatio=self.threshold_ratio)
 
 
 class TokenUsage(Struct, frozen=True, kw_only=True):
