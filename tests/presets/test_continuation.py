@@ -296,7 +296,7 @@ def test_no_character_is_cut_in_half_and_none_is_lost():
     "tool-result-continuation",
     "2. Result cache",
     "truncated_results: dict[str, str] = {}  # tool_call_id -> full result",
-    lives="ullage.recall.found.find_in_history",
+    lives="ullage.recall.history.find_in_history",
 )
 @pytest.mark.says(
     "tool-result-continuation",

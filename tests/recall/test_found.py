@@ -2,10 +2,8 @@
 
 import pytest
 
-from tests import histories
-from ullage import Limits, Session
 from ullage.history.canon import ref_of
-from ullage.recall.found import ToolOutputRef, find, find_in_history, output_ref
+from ullage.recall.found import ToolOutputRef, find, output_ref
 from ullage.session.drivers import run
 from ullage.stores import MemoryStore
 from ullage.values.effects import Output
@@ -67,25 +65,3 @@ def test_a_block_has_bytes_and_no_lines():
 
 def test_what_nobody_has_is_nothing():
     assert run(output_ref(REF, Asked()), store_with(), "") is None
-
-
-# What the history at hand gives back by itself
-
-CALL = histories.Call("bash", "a.py", "a line of output\n" * 400)
-
-
-def test_a_ref_opens_from_the_history_and_the_index_of_what_was_compacted():
-    messages = histories.wire("openai-chat", [histories.Turn(calls=(CALL,))] * 3)
-    session = Session("gpt-4.1", limits=Limits(window_tokens=100_000))
-    request = histories.request("openai-chat", messages)
-    assert session.compact(request)
-    session.fit(request)
-    window = session.window
-    assert find_in_history(window, "call_0_0", window.size, thorough=False).text == CALL.output
-    ref = window.summaries[-1].edit.ref
-    index = find_in_history(window, ref, window.size, thorough=True)
-    assert index.text.startswith("Index of messages 2 to ")
-    assert (
-        find_in_history(window, window.summaries[-1].edit.ref, window.size, thorough=False) is None
-    )
-    assert find_in_history(window, "0" * 16, window.size, thorough=True) is None

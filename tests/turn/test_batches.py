@@ -11,7 +11,7 @@ from tests.turn.test_fold import builder_of
 from ullage import Limits, Policy, Session
 from ullage.history import canon
 from ullage.history.ledger import Ledger
-from ullage.recall.found import find_in_history
+from ullage.recall.history import find_in_history
 from ullage.stages.account import index_of, outputs_of
 from ullage.turn.batches import Fitted, show_again
 from ullage.values.edits import Cut, Summary

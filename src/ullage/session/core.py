@@ -24,7 +24,8 @@ from ullage.history.snapshots import snapshot_at
 from ullage.history.window import Window
 from ullage.presets import preset
 from ullage.recall.dispatch import Answer, answer
-from ullage.recall.found import ToolOutputRef, find_in_history, output_ref
+from ullage.recall.found import ToolOutputRef, output_ref
+from ullage.recall.history import find_in_history
 from ullage.recall.tools import call_of
 from ullage.session.kept import Kept
 from ullage.session.refusals import Refusals

@@ -1,0 +1,44 @@
+"""What the history at hand can give back by itself, without a store."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from ullage.history import canon
+from ullage.history.window import Window
+from ullage.stages.account import index_of
+from ullage.values.effects import Output
+
+__all__ = ["find_in_history"]
+
+
+def find_in_history(window: Window, wanted: str, length: int, *, thorough: bool) -> Output | None:
+    """What a ref or a call id names in the history at hand, or None.
+
+    Args:
+        window: the window of the view that is spoken of.
+        wanted: a ref, or the id of a tool call (the newest with that id is meant).
+        length: how many messages that view was made of.
+        thorough: look at every leaf of the history, and at the index behind each summary.
+    """
+    transcript = window.transcript
+    location = window.spot_of(wanted) or transcript.newest_result(wanted, length)
+    if location is not None:
+        return transcript.output(location)
+    if not thorough:
+        return None
+    for output in _everything(window):
+        if output.ref == wanted:
+            return output
+    return None
+
+
+def _everything(window: Window) -> Iterator[Output]:
+    """Every output the history at hand can give back."""
+    transcript = window.transcript
+    for start, stop, _ in window.summaries:
+        text = index_of(transcript, start, stop, window.words)
+        yield Output(canon.ref_of(text), text)
+    for index, message in enumerate(transcript.messages):
+        for number in range(len(message.parts)):
+            yield from transcript.outputs(index, number)
