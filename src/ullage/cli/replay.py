@@ -171,7 +171,7 @@ def command(**given: Any) -> None:
     """Replay recorded runs call by call, without any model, and print what came out.
 
     PATHS are files or folders: session logs of agents, trajectories, provider requests with
-    or without their replies; JSON or JSON Lines, compressed or not, told apart by content.
+    or without their replies; JSON or JSON Lines, compressed or not, recognised by content.
 
     The status is 1 if any gate was broken, or if there was no run; 3 if something was skipped
     and all else is well. In a folder, files of a kind unknown here are named, and no loss.

@@ -84,7 +84,7 @@ def from_store(
     chosen = preset(policy) if policy is not None else _named(opened.policy)
     session = Session(
         model,
-        policy=_quiet(chosen),
+        policy=_first_sight(chosen),
         limits=limits,
         format=run.format,
         tenant=tenant,
@@ -117,7 +117,7 @@ def from_store(
 def _kept(run: Run, store: Store, model: str, tenant: str) -> tuple[Ledger, Opened]:
     """What the store holds of this history, and how it was opened."""
     roomy = Limits(window_tokens=1_000_000_000)
-    first = _quiet(preset("default"))
+    first = _first_sight(preset("default"))
     session = Session(model, policy=first, limits=roomy, format=run.format, tenant=tenant)
     session.fit(request_of(run, run.messages))
     chain = session.window.transcript.chain
@@ -139,6 +139,6 @@ def _named(name: str) -> Policy:
     return next((policy for policy in presets if policy.name == name), preset("default"))
 
 
-def _quiet(policy: Policy) -> Policy:
+def _first_sight(policy: Policy) -> Policy:
     """The policy with its cuts at first sight and nothing that decides."""
     return replace(policy, under_pressure=(), guard=None, on_request=None, spill_directory=None)

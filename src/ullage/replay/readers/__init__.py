@@ -20,7 +20,7 @@
     Claude Code session log   lines with a type and a session or parent     one a session,
                                                                             one a sidechain
 
-JSON, JSON Lines, with or without gzip, in any mixture, told apart by content and never by
+JSON, JSON Lines, with or without gzip, in any mixture, recognised by content and never by
 name. Values are read one at a time; only a session log has to be read to its end, because
 its last line decides which branch was the history. No reader guesses what a log leaves out:
 a run without tools, system text or calls is one. Whatever cannot be read is reported

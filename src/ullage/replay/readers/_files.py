@@ -1,7 +1,7 @@
 """Files to JSON values, one at a time: compressed or not, lines or one document.
 
-Everything is recognised by content. Two bytes tell gzip, four a zip, whose JSON files are read
-one after the other. The first two lines tell JSON Lines (one of them parses alone, or both
+Everything is recognised by content. Two bytes show gzip, four a zip, whose JSON files are read
+one after the other. The first two lines show JSON Lines (one of them parses alone, or both
 begin like one) from a document spread over lines; only such a document is read whole. A line
 is held in memory, never the file; one line or document longer than `MOST_LINE_BYTES` is none.
 """

@@ -24,7 +24,7 @@ class Run(Struct, frozen=True):
         format: the provider's format of ``messages``.
         request: everything of the request but its messages (model, system, tools, …);
             what the recording does not hold is left out.
-        messages: the full history. What stands before an assistant message is the request
+        messages: the full history. What comes before an assistant message is the request
             that produced it.
         usage: by the index of an assistant message, the tokens the provider reported for
             the request that produced it. The index may equal ``len(messages)``: then the
@@ -70,7 +70,7 @@ OnDamage: TypeAlias = Callable[[Damage], None]
 
 
 class Report:
-    """Passes on the damage of one file, and keeps quiet files quiet.
+    """Passes on the damage of one file, and sums up files that cannot be read.
 
     A file in which nothing can be read (a log of a kind unknown to us, a picture) is one
     damage, not a thousand; in a readable file the first hundred are reported one by one.

@@ -144,7 +144,7 @@ def page_of(
         "rows": rows,
         "runs": runs,
     }
-    data = [f'<script type="application/json" id="summary">{_quiet(summary)}</script>']
+    data = [f'<script type="application/json" id="summary">{_inert(summary)}</script>']
     for name, blob in blobs.items():
         data.append(f'<script {_SCRIPT} id="{name}">{base64.b64encode(blob).decode()}</script>')
     style, script = _file("page.css"), _file("page.js")
@@ -171,7 +171,7 @@ def _run(picture: Picture, blobs: dict[str, bytes]) -> Mapping[str, Any]:
     }
 
 
-def _quiet(value: Any) -> str:
+def _inert(value: Any) -> str:
     """JSON that no HTML parser reads anything but text in."""
     text = msgspec.json.encode(value).decode()
     return text.replace("<", "\\u003c").replace(">", "\\u003e").replace("&", "\\u0026")
