@@ -125,14 +125,14 @@ def _documents(lines: Iterator[tuple[int, bytes]], report: Report) -> Iterator[t
         whole = _parse(_joined(itertools.chain(head, lines)))
         if whole is _NOTHING:
             longest = f"or longer than {MOST_LINE_BYTES:,} bytes"
-            report.foreign(head[0][0], f"is neither JSON nor JSON Lines, {longest}")
+            report.add(head[0][0], f"is neither JSON nor JSON Lines, {longest}", "foreign")
         else:
             yield from _elements(whole, head[0][0])
         return
     for number, line in itertools.chain(head, lines):
         value = _parse(line)
         if value is _NOTHING:
-            report.foreign(number, "is not JSON")
+            report.add(number, "is not JSON", "foreign")
         else:
             yield from _elements(value, number)
 
