@@ -57,8 +57,7 @@ class Check(problem.Check):
         self._ends_with_server_result = False
         self._signed = 0
 
-    def judge(self, message: Any, at: int, where: str) -> None:
-        """See `problem.Check.judge`."""
+    def _judge(self, message: Any, at: int, where: str) -> None:
         role = name_in(message, "role")
         if role is None or role not in ROLES:
             self.report.add("A0", f"{where}.role", "no such role in this format")
@@ -82,13 +81,12 @@ class Check(problem.Check):
             self._block(block, role, (at, index), _path((at, index)))
         self._role = role
 
-    def end(self, report: Report) -> None:
-        """See `problem.Check.end`: A3 and A18."""
+    def _end(self, report: Report) -> None:
+        """A3 and A18."""
         self._missed(report)
         self._overdue(report)
 
-    def request(self, head: Wire, report: Report) -> None:
-        """See `problem.Check.request`."""
+    def _request(self, head: Wire, report: Report) -> None:
         judge_request(head, [m for m in self.messages if type(m) is dict], self.images, report)
         last = blocks_of(self.messages[-1]) if self.messages else []
         self.markers.of_request(head, last[-1] if last else None, report)

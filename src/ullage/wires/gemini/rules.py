@@ -50,8 +50,7 @@ class Check(problem.Check):
         self.steps: list[tuple[str, bool]] = []
         self._oversigned: list[str] = []
 
-    def judge(self, message: Any, at: int, where: str) -> None:
-        """See `problem.Check.judge`."""
+    def _judge(self, message: Any, at: int, where: str) -> None:
         role, parts = _opened(message)
         if type(role) is not str or role not in ROLES:
             self.report.add("G1", f"{where}.role", "no such role in this format")
@@ -72,8 +71,8 @@ class Check(problem.Check):
             self.steps, self._oversigned = [], []
         self._role = role
 
-    def end(self, report: Report) -> None:
-        """See `problem.Check.end`: what a request that ends here lacks."""
+    def _end(self, report: Report) -> None:
+        """What a request that ends here lacks."""
         if self._asked:
             where = f"contents[{self._asked[0][0]}]"
             report.add("G3", where, "the calls of this step have no responses")
@@ -90,8 +89,8 @@ class Check(problem.Check):
                 sentence = "the first call of this step has no signature"
                 report.need(signed, "G7", where, sentence)
 
-    def request(self, head: Wire, report: Report) -> None:
-        """See `problem.Check.request`: G12."""
+    def _request(self, head: Wire, report: Report) -> None:
+        """G12."""
         config = head.get("config")
         outside = _camel({**head, **(config if type(config) is dict else {})})
         for name in _NOT_BESIDE_A_CACHE if outside.get("cachedContent") else ():

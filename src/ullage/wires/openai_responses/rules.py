@@ -60,8 +60,7 @@ class Check(problem.Check):
         self._holds_nothing = given.get("store") is False
         self._is_continued = bool(given.get("previous_response_id") or given.get("conversation"))
 
-    def judge(self, item: Any, at: int, where: str) -> None:
-        """See `problem.Check.judge`."""
+    def _judge(self, item: Any, at: int, where: str) -> None:
         kind = _type(item)
         if kind is None:
             self.report.add("R0", where, "an item is an object with a type or a role")
@@ -81,8 +80,8 @@ class Check(problem.Check):
         self._shape(item, kind, where)
         self._pair(item, kind, (at, 0), where)
 
-    def end(self, report: Report) -> None:
-        """See `problem.Check.end`: calls without an answer, reasoning without what follows."""
+    def _end(self, report: Report) -> None:
+        """Calls without an answer, reasoning without what follows."""
         for call, may_stay_open in self.pairs.unanswered.items():
             if not may_stay_open:
                 sentence = f"the {self._names[call]} has no answer behind it"
@@ -90,8 +89,8 @@ class Check(problem.Check):
         if self._waiting:
             report.add("R3", self._waiting, "nothing follows this reasoning")
 
-    def request(self, head: Wire, report: Report) -> None:
-        """See `problem.Check.request`: R10, and that tools are a list."""
+    def _request(self, head: Wire, report: Report) -> None:
+        """R10, and that tools are a list."""
         if head.get("previous_response_id") and head.get("conversation"):
             sentence = "both previous_response_id and conversation are given"
             report.add("R10", "conversation", sentence)
