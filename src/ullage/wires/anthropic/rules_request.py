@@ -146,12 +146,16 @@ def _are_one(sent: Any, returned: Any) -> bool:
 
 
 def _calls(message: Any) -> list[Any]:
-    return [b.get("id") for b in blocks_of(message) if name_in(b, "type") == "tool_use"]
+    return [b.get("id") for b in _content(message) if name_in(b, "type") == "tool_use"]
 
 
 def _said(message: Any) -> list[Any]:
-    return [block for block in blocks_of(message) if name_in(block, "type") not in THOUGHTS]
+    return [block for block in _content(message) if name_in(block, "type") not in THOUGHTS]
 
 
 def _thinking(message: Any) -> list[Any]:
-    return [block for block in blocks_of(message) if name_in(block, "type") in THOUGHTS]
+    return [block for block in _content(message) if name_in(block, "type") in THOUGHTS]
+
+
+def _content(message: Any) -> list[Any]:
+    return items_of(message.get("content")) if type(message) is dict else []
