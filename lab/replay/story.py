@@ -44,7 +44,7 @@ class Story(story.Story):
     def add(self, raw: Any) -> Message:
         """Take in the next message."""
         index, message = len(self.messages), super().add(raw)
-        if any(piece.by == "told" for piece in self.pieces[index]):
+        if any(piece.by == "user" for piece in self.pieces[index]):
             self.said.append(index)
         kinds = ((number, isinstance(p, ToolResult)) for number, p in enumerate(message.parts))
         self.results += [(index, number) for number, is_result in kinds if is_result]

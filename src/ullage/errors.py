@@ -152,7 +152,7 @@ class ConfigError(UllageError):
 
     Attributes:
         setting: name of the setting.
-        remedy: how to mend it.
+        remedy: how to fix it.
     """
 
     def __init__(self, setting: str, problem: str, remedy: str) -> None:

@@ -24,7 +24,7 @@ APART = {"ullage.integrations.adk": "google.adk"}
 """Packages for what is not in this environment: they are tried where it is (make test-adk)."""
 
 UNDOCUMENTED = {
-    "stores/_base.py AsyncStore": "one line says it all: the same contract for an event loop",
+    "stores/_base.py AsyncStore": "one line says it all: methods of `Store`, awaited",
     "replay/readers/_claude_code_build.py LogLine": "fields of a log line, named as in the log",
     "replay/readers/_files.py Lines.readline": "the method of every file object",
 }
@@ -35,7 +35,6 @@ UNTESTED = {
     "ullage.cli.grep": "a command, loaded when called: tests/cli",
     "ullage.cli.inspect": "a command, loaded when called: tests/cli",
     "ullage.cli.read": "a command, loaded when called: tests/cli",
-    "ullage.session.view": "what fit returns: tests/session/test_workers.py and every test of it",
     "ullage.turn.first_sight": "tests/session/test_upgrades.py",
     "ullage.turn.request": "every request is read there; tests/session/test_bad_input.py",
     "ullage.session.core": "what both sessions share: every test of a session",

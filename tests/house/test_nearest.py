@@ -47,6 +47,7 @@ NEAREST = {
     "replay/cost/prefix.py": "replay/cost/test_cache.py",
     "replay/evidence/story.py": "replay/evidence/test_demands.py",
     # both sessions, by what they promise
+    "session/closing.py": "session/test_sessions.py",
     "session/core.py": "session/test_state.py",
     "session/session.py": "session/test_state.py",
     "session/aio.py": "session/test_ahead.py",

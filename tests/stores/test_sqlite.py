@@ -72,16 +72,16 @@ def test_what_is_there_is_not_compressed_again(path, monkeypatch):
 def test_a_blob_cleaned_up_before_the_transaction_is_written_again(path):
     store = SqliteStore(path)
     store.commit("a", [output(LOG)], [])
-    parcels = store._parcels
+    blobs = store._new_blobs
 
     def cleaned_up_meanwhile(outputs):
-        ready = parcels(outputs)
+        ready = blobs(outputs)
         with raw(path) as db:
             for table in ("grants", "blobs", "chunks"):
                 db.execute(f"DELETE FROM {table}")
         return ready
 
-    store._parcels = cleaned_up_meanwhile
+    store._new_blobs = cleaned_up_meanwhile
     store.commit("a", [output(LOG)], [])
     assert store.get("a", output(LOG).ref).text == LOG
     store.close()

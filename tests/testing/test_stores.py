@@ -16,8 +16,8 @@ class Forgetful(MemoryStore):
 
     def commit(self, tenant, outputs, records):
         for record in records:
-            room = self._rooms.get(tenant)
-            under = room.records.get(record.key) if room else None
+            own = self._tenants.get(tenant)
+            under = own.records.get(record.key) if own else None
             if under:
                 under.pop(record.place[1:], None)
         return super().commit(tenant, outputs, records)
@@ -102,8 +102,8 @@ class Careless(MemoryStore):
     """Asks no ledger what it needs."""
 
     def collect(self, tenant, bounds, cursor=None):
-        for room in self._rooms.values():
-            room.needs_of = dict.fromkeys(room.records, frozenset())
+        for own in self._tenants.values():
+            own.needs_of = dict.fromkeys(own.records, frozenset())
         return super().collect(tenant, bounds, cursor)
 
 

@@ -10,7 +10,7 @@ from msgspec import Struct
 
 from ullage.errors import ConfigError
 
-__all__ = ["Settings", "at_least", "check_types", "read"]
+__all__ = ["Settings", "at_least", "check_types", "read", "share"]
 
 S = TypeVar("S", bound="Settings")
 
@@ -42,6 +42,13 @@ def at_least(least: float, **settings: float | None) -> None:
     for name, value in settings.items():
         if value is not None and not value >= least:
             raise ConfigError(name, f"{value} is under {least}", f"Give {least} or more.")
+
+
+def share(**settings: float) -> None:
+    """Check that numbers are over 0 and at most 1. Raises ConfigError."""
+    for name, value in settings.items():
+        if not 0 < value <= 1:
+            raise ConfigError(name, f"{value} is no share", "Give more than 0, at most 1.")
 
 
 def read(of: type[S], values: Mapping[str, Any]) -> S:

@@ -7,8 +7,7 @@ from functools import partial
 from msgspec import Struct
 from msgspec.structs import replace
 
-from ullage.errors import ConfigError
-from ullage.presets._settings import Settings, at_least
+from ullage.presets._settings import Settings, at_least, share
 from ullage.stages.compact import AHEAD, OURS, asked, compact, newest_turns, reported_full
 from ullage.stages.policy import Policy
 from ullage.values.briefs import Prompt
@@ -60,10 +59,7 @@ class CompactionConfig(Settings, frozen=True, rename="camel"):
 
     def __post_init__(self) -> None:
         at_least(0, retainLastTurns=self.retain_last_turns)
-        if not 0 < self.threshold_ratio <= 1:
-            raise ConfigError(
-                "thresholdRatio", f"{self.threshold_ratio} is no share", "Give 0.8 for 80 %."
-            )
+        share(thresholdRatio=self.threshold_ratio)
 
 
 class TokenUsage(Struct, frozen=True, kw_only=True):
@@ -138,7 +134,7 @@ def compacted(policy: Policy, config: CompactionConfig) -> Policy:
 
 
 def prompt_of(config: CompactionConfig) -> Prompt:
-    """The words of a compaction; the interrupt message stands after the conversation."""
+    """The words of a compaction; the interrupt message comes after the conversation."""
     retain = config.retain_prompt or (_RETAIN if config.retain_directives else "")
     summary = _bulleted(config.summary_prompt or _SUMMARY, config.summary_directives)
     kept = _bulleted(retain, config.retain_directives) if retain else ""

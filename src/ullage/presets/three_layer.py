@@ -15,7 +15,7 @@ from msgspec import field
 
 from ullage.errors import ConfigError
 from ullage.history.window import Window
-from ullage.presets._settings import Settings, at_least, check_types
+from ullage.presets._settings import Settings, at_least, check_types, share
 from ullage.stages.compact import (
     AHEAD,
     Kept,
@@ -180,7 +180,7 @@ class ThreeLayerSettings(Settings, frozen=True, rename="pascal"):
             PruneOutputRetainChars=self.prune_output_retain_chars,
             DefaultMaxOutputTokens=self.default_max_output_tokens,
         )
-        _share(PruneThreshold=self.prune_threshold, CompactionThreshold=self.compaction_threshold)
+        share(PruneThreshold=self.prune_threshold, CompactionThreshold=self.compaction_threshold)
         if self.compaction_target_percent >= self.compaction_threshold * 100:
             raise ConfigError(
                 "CompactionTargetPercent",
@@ -192,32 +192,22 @@ class ThreeLayerSettings(Settings, frozen=True, rename="pascal"):
             raise ConfigError("SpillDirectory", "it is empty", "Name one, or leave it out.")
 
 
-def _share(**shares: float) -> None:
-    for name, share in shares.items():
-        if not 0 < share <= 1:
-            raise ConfigError(name, f"{share} is no share", "Give more than 0, at most 1.")
-
-
 _DEFAULTS = ThreeLayerSettings()
 
 
 def three_layer(settings: ThreeLayerSettings = _DEFAULTS) -> Policy:
     """The policy of the document, its three layers."""
+    threshold = settings.compaction_threshold
+    oldest = partial(oldest_rough, target=settings.compaction_target_percent / 100)
     return Policy(
         name="three_layer-1",
         at_first_sight=(partial(truncate, shape=output_shape(settings)),),
         under_pressure=(
             pruning(settings),
-            compacting(
-                partial(rough_full, share=settings.compaction_threshold),
-                partial(oldest_rough, target=settings.compaction_target_percent / 100),
-            ),
+            compacting(partial(rough_full, share=threshold), oldest),
         ),
         guard=partial(emergency),
-        ahead=compacting(
-            partial(rough_full, share=settings.compaction_threshold * AHEAD),
-            partial(oldest_rough, target=settings.compaction_target_percent / 100),
-        ),
+        ahead=compacting(partial(rough_full, share=threshold * AHEAD), oldest),
         on_request=compacting(asked, partial(newest_turns, turns=1)),
         unknown_model=settings.default_context_window,
         spill_directory=_spill_directory(settings),

@@ -22,7 +22,7 @@ from ullage.recall.pattern import Assertion, Chars, Either, Node, Repeat, Sequen
 __all__ = ["LINE_END", "OTHER", "TEXT_END", "Automaton", "Costly"]
 
 TEXT_END, LINE_END, CR_END, OTHER, _WORD = range(5)
-r"""What stands on a side of a place: `CR_END` is the "\r" of a "\r\n"."""
+r"""What is on a side of a place: `CR_END` is the "\r" of a "\r\n"."""
 
 _MOST_PLACES = 3_000
 _MOST_WORK = 500_000  # places looked at to make states: some 0.3 s
@@ -42,7 +42,7 @@ class _State(dict[str, "_State"]):
 
     Attributes:
         places: to go on from.
-        right: what stands to the right.
+        right: what is to the right.
         hit: a match begins to the right of the character last read.
     """
 
@@ -88,7 +88,7 @@ class Automaton:
         Args:
             line: without its end.
             left: the character before it, "" at the beginning of the text.
-            right: what stands behind it.
+            right: what is behind it.
 
         Raises:
             Costly: making the states costs too much.
@@ -128,7 +128,7 @@ class Automaton:
         return state
 
     def _reached(self, places: Iterable[int], left: int, right: int) -> set[int]:
-        """All places that can be reached without reading, between what stands on both sides."""
+        """All places that can be reached without reading, between what is on both sides."""
         reached: set[int] = set()
         stack = list(places)
         while stack:

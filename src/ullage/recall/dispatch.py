@@ -1,4 +1,4 @@
-"""Answer a recall call. Whatever is wrong with the call is told to the model, never raised."""
+"""Answer a recall call. Whatever is wrong with the call is reported to the model, never raised."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 r"""Search one output with a pattern that a model wrote.
 
 *A match is a line* the pattern is found in, as with grep. ``^`` and ``$`` are the ends of a line;
-``$`` also stands before the "\r" of "\r\n".
+``$`` is also before the "\r" of "\r\n".
 
 *What a search may cost is bounded*: the engine is linear (`ullage.recall.automaton`), and a search
 that has taken `MOST_SECONDS` of the thread is given up.
@@ -139,7 +139,7 @@ def search(
 
 
 def readable(text: str) -> str:
-    """The text with U+FFFD for each lone surrogate, as whoever wrote a pattern has seen it."""
+    """The text with U+FFFD for each lone surrogate, as the author of a pattern has seen it."""
     return text if text.isascii() else _SURROGATE.sub("\ufffd", text)
 
 
@@ -199,7 +199,7 @@ class _Scan:
             self._part()
 
     def _lines(self, text: str, end: int) -> None:
-        """Search whole lines; ``end`` is what stands behind the last one."""
+        """Search whole lines; ``end`` is what is behind the last one."""
         needed = self._machine.needed
         at = last = 0
         while at < len(text):
@@ -250,7 +250,7 @@ class _Page:
 
     def __init__(self, source: Source, room: int) -> None:
         self.source = source
-        self.room = room + 1  # nothing stands after the last line
+        self.room = room + 1  # nothing comes after the last line
         self.full = False
         self.lines: dict[int, Line] = {}
         self.spans: dict[int, tuple[int, int]] = {}

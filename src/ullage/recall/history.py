@@ -22,9 +22,9 @@ def find_in_history(window: Window, wanted: str, length: int, *, thorough: bool)
         thorough: look at every leaf of the history, and at the index behind each summary.
     """
     transcript = window.transcript
-    spot = window.spot_of(wanted) or transcript.newest_result(wanted, length)
-    if spot is not None:
-        return transcript.output(spot)
+    location = window.spot_of(wanted) or transcript.newest_result(wanted, length)
+    if location is not None:
+        return transcript.output(location)
     if not thorough:
         return None
     for output in _everything(window):

@@ -220,7 +220,7 @@ def _single(text: str, folds: bool) -> Node:
     if text == ".":
         return Chars((), negated=True)
     if text in ("(", ")", "[", "\\"):
-        raise _unknown(f"{text} stands alone")
+        raise _unknown(f"{text} is alone")
     if _CLASS.fullmatch(text):
         return Chars(_named(text))
     char = _char(text)
@@ -253,7 +253,7 @@ def _char(text: str) -> str:
 
 
 def _ranges(items: str) -> Iterator[tuple[str, str]]:
-    """The ranges of what stands in a class."""
+    """The ranges of what is in a class."""
     for item in _ITEM.finditer(items):
         if item["named"]:
             yield from _named(item[0])

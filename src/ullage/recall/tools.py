@@ -1,4 +1,4 @@
-"""The recall tools as data, for whoever offers them itself.
+"""The recall tools as data, for a host that offers them itself.
 
     for spec in ullage.recall_tools():
         framework.add(spec.name, spec.description, spec.parameters, run=session.open)
@@ -36,7 +36,7 @@ def recall_tools(policy: str | Policy = "default") -> tuple[ToolSpec, ...]:
 
 
 def call_of(name: str, arguments: Mapping[str, Any] | str, call_id: str = "") -> ToolCall:
-    """A call of one of them, as a framework hands it over: what is no JSON is told in the answer.
+    """A call of one of them, as a framework hands it over: the answer says what is no JSON.
 
     Args:
         name: the tool's.

@@ -170,13 +170,9 @@ def every_ref(store: Store, tenant: str) -> Iterator[str]:
 
 
 class AsyncStore(Protocol):
-    """The same contract for an event loop."""
+    """What a session on an event loop asks of a store: `Store`, where it is awaited."""
 
     name: str
-
-    async def put(self, tenant: str, outputs: Sequence[Output]) -> None: ...
-
-    async def append(self, tenant: str, records: Sequence[Record]) -> tuple[Record, ...]: ...
 
     async def commit(
         self, tenant: str, outputs: Sequence[Output], records: Sequence[Record]
@@ -189,14 +185,6 @@ class AsyncStore(Protocol):
     async def look(self, tenant: str, ref: str) -> Shape: ...
 
     async def chunk(self, tenant: str, ref: str, n: int) -> str: ...
-
-    async def refs(self, tenant: str, after: str = "", limit: int = 1_000) -> tuple[str, ...]: ...
-
-    async def held(self, refs: Collection[str]) -> frozenset[str]: ...
-
-    async def collect(
-        self, tenant: str | None, bounds: Bounds, cursor: str | None = None
-    ) -> Collected | None: ...
 
     async def close(self) -> None: ...
 

@@ -2,8 +2,8 @@
 
 A conversation is live while its ledger is used: records are marked as used when they are
 written and when a session looks them up. What is no longer live goes by age. Of the outputs,
-those are *needed* that a record of a live ledger names, and those that the index of a condensed
-span names. Whatever else is set aside goes by age, and by size with the longest unused first.
+those are *needed* that a record of a live ledger names, and those that the index of a
+summary names. Whatever else is set aside goes by age, and by size with the longest unused first.
 
 It goes in steps, so that nobody who writes meanwhile waits for long:
 
@@ -15,7 +15,7 @@ A record is not decoded for this: refs are looked for in its bytes, so that one 
 later version still keeps what it names. Something that only looks like a ref keeps too much,
 never too little.
 
-What goes is decided here, by `clean`; a store says what it has and lets go of it (`Shelves`).
+What goes is decided here, by `clean`; a store says what it has and lets go of it (`Contents`).
 
 Times later than now come from a clock that was wrong: a clean-up in the future counts as none,
 and what was used in the future counts as used now.
@@ -34,7 +34,7 @@ from msgspec.structs import replace
 
 from ullage.errors import ConfigError
 
-__all__ = ["DAY_S", "Bounds", "Collected", "Cursor", "Removed", "Shelves", "clean", "is_recent"]
+__all__ = ["DAY_S", "Bounds", "Collected", "Contents", "Cursor", "Removed", "clean", "is_recent"]
 __all__ += ["named_in", "refs_in"]
 
 DAY_S = 86_400
@@ -127,7 +127,7 @@ class Cursor(Struct, frozen=True):
     ref: str = ""
 
 
-class Shelves(Protocol):
+class Contents(Protocol):
     """What a clean-up asks of a store, for one tenant or for all; a step is one transaction."""
 
     def begun(self, now_s: float, every_s: float) -> int | None:
@@ -155,14 +155,14 @@ class Shelves(Protocol):
         """Let go of an output: what it took, and by how much that makes the whole less."""
 
 
-def clean(shelves: Shelves, bounds: Bounds, cursor: str | None, now_s: float) -> Collected | None:
+def clean(contents: Contents, bounds: Bounds, cursor: str | None, now_s: float) -> Collected | None:
     """One step; see `ullage.stores.Store.collect`.
 
     Raises:
         ConfigError: the cursor is none that a step returned.
     """
     if cursor is None:
-        left_bytes = shelves.begun(now_s, bounds.every_s)
+        left_bytes = contents.begun(now_s, bounds.every_s)
         if left_bytes is None:
             return None
         at: Cursor | None = Cursor("records", left_bytes)
@@ -172,7 +172,7 @@ def clean(shelves: Shelves, bounds: Bounds, cursor: str | None, now_s: float) ->
     while at is not None and (left > 0 or bounds.dry_run):
         work = _records if at.phase == "records" else _outputs
         limit = bounds.limit if bounds.dry_run else left
-        step, at, looked = work(shelves, bounds, at, limit, now_s)
+        step, at, looked = work(contents, bounds, at, limit, now_s)
         done, left = done.then(step), left - looked
     return replace(done, cursor=at and json.dumps(msgspec.to_builtins(at)))
 
@@ -180,15 +180,15 @@ def clean(shelves: Shelves, bounds: Bounds, cursor: str | None, now_s: float) ->
 _Step: TypeAlias = tuple[Collected, Cursor | None, int]
 
 
-def _records(shelves: Shelves, bounds: Bounds, at: Cursor, limit: int, now_s: float) -> _Step:
+def _records(contents: Contents, bounds: Bounds, at: Cursor, limit: int, now_s: float) -> _Step:
     """Look at the next keys, and let the dead ones go; how many were looked at."""
-    rows = shelves.keys(at, limit)
+    rows = contents.keys(at, limit)
     went = 0
     for tenant, key, used_s, count in rows:
         if used_s > now_s:
-            shelves.used_now(tenant, key, now_s)
+            contents.used_now(tenant, key, now_s)
         elif used_s <= bounds.last_s(now_s):
-            shelves.drop(tenant, key)
+            contents.drop(tenant, key)
             went += count
     done = Collected((), went, at.left_bytes)
     if len(rows) < limit:
@@ -196,10 +196,10 @@ def _records(shelves: Shelves, bounds: Bounds, at: Cursor, limit: int, now_s: fl
     return done, replace(at, tenant=rows[-1][0], key=rows[-1][1]), limit
 
 
-def _outputs(shelves: Shelves, bounds: Bounds, at: Cursor, limit: int, now_s: float) -> _Step:
+def _outputs(contents: Contents, bounds: Bounds, at: Cursor, limit: int, now_s: float) -> _Step:
     """Look at the next outputs, the longest unused first, and let go of what may go."""
     last_s = bounds.last_s(now_s)
-    rows = shelves.outputs(at, limit, last_s)
+    rows = contents.outputs(at, limit, last_s)
     gone, left_bytes, more = list[Removed](), at.left_bytes, len(rows) == limit
     for used_s, tenant, ref, needed in rows:
         old = used_s <= last_s and at.phase == "outputs"
@@ -207,7 +207,7 @@ def _outputs(shelves: Shelves, bounds: Bounds, at: Cursor, limit: int, now_s: fl
             more = False  # nothing after it is older
             break
         if needed == (at.phase == "needed") and ref not in bounds.keep:
-            size_bytes, freed_bytes = shelves.remove(tenant, ref)
+            size_bytes, freed_bytes = contents.remove(tenant, ref)
             left_bytes -= freed_bytes
             gone.append(Removed(tenant, ref, size_bytes, used_s, needed))
     done = Collected(tuple(gone), 0, left_bytes)
@@ -240,7 +240,7 @@ def refs_in(text: str) -> frozenset[str]:
 def named_in(
     data: bytes, held: Callable[[Collection[str]], set[str]], text_of: Callable[[str], str]
 ) -> set[str]:
-    """What a record names, and what the index behind a condensed span of it names.
+    """What a record names, and what the index behind a summary in it names.
 
     Args:
         data: the record's.

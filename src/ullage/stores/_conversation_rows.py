@@ -53,7 +53,7 @@ class StoredMessage(Struct, frozen=True, kw_only=True):
     Attributes:
         id: its row's.
         message: as the provider takes it.
-        is_compacted: whether a summary stands for it.
+        is_compacted: whether a summary replaces it.
         created_at: ISO time, in UTC where we wrote it.
     """
 
@@ -64,13 +64,13 @@ class StoredMessage(Struct, frozen=True, kw_only=True):
 
 
 class CompactionPart(Struct, frozen=True, kw_only=True):
-    """A summary and what it stands for.
+    """A summary and what it replaces.
 
     Attributes:
         id: its row's.
-        message_id: the boundary: the first message it does not stand for.
+        message_id: the boundary: the first message it does not replace.
         summary: its text.
-        compacted_message_count: how many messages it stands for.
+        compacted_message_count: how many messages it replaces.
         compacted_token_count: how many tokens they had.
         created_at: ISO time in UTC.
     """
@@ -138,7 +138,7 @@ def messages_of(
 
 
 def newest_part(db: sqlite3.Connection, session: str) -> tuple[CompactionPart, int] | None:
-    """The compaction that holds, and where its boundary stands.
+    """The compaction that holds, and where its boundary is.
 
     Its boundary is not compacted, so that only messages are looked at that are to be loaded.
     """
@@ -177,7 +177,7 @@ def synthetic(wire: Format, part: CompactionPart, *, as_user: bool) -> StoredMes
 
 
 def compactible(wire: Format, up_to_boundary: Sequence[StoredMessage]) -> tuple[StoredMessage, ...]:
-    """The messages a summary may stand for: those before the last, but for the system's head.
+    """The messages a summary may replace: those before the last, but for the system's head.
 
     Args:
         wire: the format of the messages.
@@ -193,11 +193,11 @@ def compactible(wire: Format, up_to_boundary: Sequence[StoredMessage]) -> tuple[
         message = wire.parse(raw, f"messages[{index}]")
         transcript.append(message, canon.digest_of(message))
     last = len(raws) - 1
-    standing = tuple(up_to_boundary[len(wire.leading({wire.key: raws})) : last])
-    if not standing:
+    summarised = tuple(up_to_boundary[len(wire.leading({wire.key: raws})) : last])
+    if not summarised:
         raise ConfigError(
             "boundary_id",
-            "there is no message before it that a summary could stand for",
+            "there is no message before it that a summary could replace",
             "Take a later one.",
         )
     if not transcript.seam(last):
@@ -208,7 +208,7 @@ def compactible(wire: Format, up_to_boundary: Sequence[StoredMessage]) -> tuple[
             "a call and its result may not be parted",
             f"Take message {begins} ({up_to_boundary[begins].id}), where the reply begins.",
         )
-    return standing
+    return summarised
 
 
 def _from_columns(role: str, content: str | None, *fields: str | None) -> dict[str, Any]:

@@ -4,9 +4,9 @@ What is missing is added, in one transaction; nothing that is there is ever chan
 run finds nothing to do, and writes nothing.
 
     Messages            as the service has it, with two columns more:
-      IsCompacted       1 once a summary stands for the message (three-layer, Database Schema)
+      IsCompacted       1 once a summary replaces the message (three-layer, Database Schema)
       Wire              the message as JSON, as its provider takes it; NULL in older rows
-    CompactionParts     the summaries, each with the first message it does not stand for
+    CompactionParts     the summaries, each with the first message it does not replace
 """
 
 from __future__ import annotations

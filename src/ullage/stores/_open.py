@@ -82,9 +82,9 @@ def with_files(
     directory = directory_of(wanted, store)
     if directory is None:
         return store, None
-    room = ref_of(tenant, "tenant") if tenant else ""
-    spilled = SpillStore(store, directory, room=room, files_kept_s=FILES_KEPT_S)
-    return spilled, f"{directory}/{room}" if room else directory
+    subfolder = ref_of(tenant, "tenant") if tenant else ""
+    spilled = SpillStore(store, directory, subfolder=subfolder, files_kept_s=FILES_KEPT_S)
+    return spilled, f"{directory}/{subfolder}" if subfolder else directory
 
 
 def directory_of(wanted: str | BesideStore | None, store: object) -> str | None:

@@ -27,13 +27,13 @@ else:
     from backports import zstd
 
 __all__ = [
-    "Parcel",
+    "NewBlob",
     "extents_of",
     "from_utf8",
-    "keep_parcel",
     "text_of",
     "text_of_chunk",
     "to_utf8",
+    "write_blob",
 ]
 
 _LEVEL = 3
@@ -45,7 +45,7 @@ Row: TypeAlias = tuple[int, str, int, int, int, bytes, bytes]
 """Of ``chunks``, without its digest."""
 
 
-class Parcel(Struct, frozen=True, gc=False):
+class NewBlob(Struct, frozen=True, gc=False):
     """An output on its way into the file; its rows are there once it is packed."""
 
     output: Output
@@ -53,11 +53,11 @@ class Parcel(Struct, frozen=True, gc=False):
     rows: tuple[Row, ...] | None = None
 
     @staticmethod
-    def of(output: Output) -> Parcel:
+    def of(output: Output) -> NewBlob:
         """An output that is not packed yet."""
-        return Parcel(output, content_digest(output.text, output.kind))
+        return NewBlob(output, content_digest(output.text, output.kind))
 
-    def packed(self) -> Parcel:
+    def packed(self) -> NewBlob:
         """The same, in chunks that are compressed where that is smaller."""
         if self.rows is not None:
             return self
@@ -70,17 +70,17 @@ class Parcel(Struct, frozen=True, gc=False):
         return replace(self, rows=tuple(rows))
 
 
-def keep_parcel(
-    db: sqlite3.Connection, store: str, tenant: bytes, parcel: Parcel, now_s: int
+def write_blob(
+    db: sqlite3.Connection, store: str, tenant: bytes, blob: NewBlob, now_s: int
 ) -> None:
     """Write a content unless it is there, and grant it to a tenant.
 
     Raises:
         StoreError: the ref names something else.
     """
-    output, digest = parcel.output, parcel.digest
+    output, digest = blob.output, blob.digest
     if db.execute("SELECT 1 FROM blobs WHERE digest = ?", (digest,)).fetchone() is None:
-        rows = parcel.packed().rows or ()  # not packed: it was cleaned up just now
+        rows = blob.packed().rows or ()  # not packed: it was cleaned up just now
         sizes = sum(row[2] for row in rows), sum(len(row[-1]) for row in rows)
         db.execute(
             "INSERT INTO blobs (digest, kind, size_bytes, stored_bytes, chunks) "

@@ -8,7 +8,7 @@ from typing import Any
 from ullage.stores._clean import Cursor, is_recent
 from ullage.stores._sqlite_blobs import from_utf8, to_utf8
 
-__all__ = ["SqliteShelves"]
+__all__ = ["SqliteContents"]
 
 _NEEDED = (
     "EXISTS (SELECT 1 FROM names JOIN records USING (tenant, key) WHERE "
@@ -16,8 +16,8 @@ _NEEDED = (
 )
 
 
-class SqliteShelves:
-    """The outputs and records of one tenant, or of all. The contract is `_clean.Shelves`."""
+class SqliteContents:
+    """The outputs and records of one tenant, or of all. The contract is `_clean.Contents`."""
 
     def __init__(self, db: sqlite3.Connection, tenant: str | None) -> None:
         self._db = db
@@ -25,7 +25,7 @@ class SqliteShelves:
         self._of = "" if tenant is None else "AND tenant = :only"
 
     def begun(self, now_s: float, every_s: float) -> int | None:
-        """`Shelves.begun`; the keys of the ledger are looked at one by one."""
+        """`Contents.begun`; the keys of the ledger are looked at one by one."""
         scope = b"all" if self._tenant is None else b"one " + self._tenant
         row = self._db.execute("SELECT began_s FROM cleanings WHERE scope = ?", (scope,)).fetchone()
         if row is not None and is_recent(row[0], now_s, every_s):
@@ -39,7 +39,7 @@ class SqliteShelves:
         return int(size_bytes)
 
     def keys(self, after: Cursor, limit: int) -> list[tuple[str, bytes, float, int]]:
-        """`Shelves.keys`."""
+        """`Contents.keys`."""
         rows = self._rows(
             "SELECT tenant, key, max(used_s), count(*) FROM records "
             f"WHERE (tenant, key) > (:tenant, :key) {self._of} "
@@ -52,7 +52,7 @@ class SqliteShelves:
     def outputs(
         self, after: Cursor, limit: int, last_s: float
     ) -> list[tuple[float, str, str, bool]]:
-        """`Shelves.outputs`."""
+        """`Contents.outputs`."""
         rows = self._rows(
             f"SELECT used_s, tenant, ref, {_NEEDED} FROM grants "
             f"WHERE (used_s, tenant, ref) > (:used_s, :tenant, :ref) {self._of} "
@@ -64,16 +64,16 @@ class SqliteShelves:
         return [(at_s, from_utf8(who), from_utf8(ref), bool(n)) for at_s, who, ref, n in rows]
 
     def drop(self, tenant: str, key: bytes) -> None:
-        """`Shelves.drop`."""
+        """`Contents.drop`."""
         for table in ("records", "names"):
             self._on_key(f"DELETE FROM {table}", tenant, key)
 
     def used_now(self, tenant: str, key: bytes, now_s: float) -> None:
-        """`Shelves.used_now`."""
+        """`Contents.used_now`."""
         self._on_key("UPDATE records SET used_s = :now", tenant, key, now_s)
 
     def remove(self, tenant: str, ref: str) -> tuple[int, int]:
-        """`Shelves.remove`: the content goes if nobody else holds it."""
+        """`Contents.remove`: the content goes if nobody else holds it."""
         where, place = "WHERE tenant = ? AND ref = ?", (to_utf8(tenant), to_utf8(ref))
         (digest,) = self._db.execute(f"SELECT digest FROM grants {where}", place).fetchone()
         self._db.execute(f"DELETE FROM grants {where}", place)

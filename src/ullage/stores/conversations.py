@@ -1,7 +1,7 @@
 """Conversations in SQLite: every message kept, loaded from the newest summary on.
 
     append            one row a message, as its provider takes it
-    mark_compacted    a summary stands for all before a boundary; they are marked, not deleted
+    mark_compacted    a summary replaces all before a boundary; they are marked, not deleted
     load              the summary, then every message from the boundary on
     history           all of it, for whoever asks what was really said
 
@@ -111,26 +111,26 @@ class ConversationStore:
         return tuple(row["Id"] for row in rows)
 
     def mark_compacted(self, boundary_id: str, summary: str, *, tokens: int) -> CompactionPart:
-        """Let a summary stand for all before a boundary; with the marks in one transaction.
+        """Replace all before a boundary by a summary; with the marks in one transaction.
 
         The newest one holds: what an earlier one had marked behind this boundary is loaded
         again.
 
         Args:
             boundary_id: the first message that is still to be loaded.
-            summary: what stands for those before it.
+            summary: what replaces those before it.
             tokens: how many tokens those had.
 
         Raises:
             ConfigError: a history may not begin at this message, or none is before it.
             StoreError: there is no such message, or the store failed.
         """
-        session, boundary, standing = self._before(boundary_id)
+        session, boundary, summarised = self._before(boundary_id)
         part = CompactionPart(
             id=str(uuid4()),
             message_id=boundary_id,
             summary=summary,
-            compacted_message_count=len(standing),
+            compacted_message_count=len(summarised),
             compacted_token_count=tokens,
             created_at=self._now(),
         )
@@ -140,7 +140,7 @@ class ConversationStore:
                 "UPDATE Messages SET IsCompacted = rowid < :boundary WHERE SessionId = :session "
                 "AND rowid >= (SELECT rowid FROM Messages WHERE Id = :first) "
                 "AND IsCompacted <> (rowid < :boundary)",
-                {"session": session, "boundary": boundary, "first": standing[0].id},
+                {"session": session, "boundary": boundary, "first": summarised[0].id},
             )
         return part
 
@@ -187,9 +187,9 @@ class ConversationStore:
         return found and found[0]
 
     def _before(self, boundary_id: str) -> tuple[str, int, tuple[StoredMessage, ...]]:
-        """The conversation of a boundary, its row, and the messages a summary would stand for.
+        """The conversation of a boundary, its row, and the messages a summary would replace.
 
-        Nothing is locked meanwhile: what stands before a message does not change.
+        Nothing is locked meanwhile: what comes before a message does not change.
         """
         with self._transaction("mark_compacted", "BEGIN") as db:
             found = db.execute(

@@ -21,7 +21,7 @@ from ullage.values.effects import Output, Record, Shape
 __all__ = ["MemoryStore"]
 
 
-class _Room:
+class _Tenant:
     """What one tenant keeps: outputs by ref, records by key and then by kind, n and name.
 
     Beside them: when each ref and key was last used, the shapes asked for so far, and which
@@ -73,46 +73,46 @@ class MemoryStore(Transactional):
         self._clock = clock
         self._collected_s: dict[str | None, float] = {}
         self._lock = Lock()
-        self._rooms: dict[str, _Room] | None = {}
+        self._tenants: dict[str, _Tenant] | None = {}
 
     def commit(
         self, tenant: str, outputs: Sequence[Output], records: Sequence[Record]
     ) -> tuple[Record, ...]:
         """`Store.commit`, all of it or nothing."""
         with self._lock:
-            room = self._open("commit").setdefault(tenant, _Room())
-            new = _checked(room, outputs)
+            own = self._open("commit").setdefault(tenant, _Tenant())
+            new = _checked(own, outputs)
             refuse_contradictions(self.name, records)
             now_s = self._clock()
-            room.outputs.update(new)
-            room.used_s.update((output.ref, now_s) for output in outputs)
-            first = _first(room, records)
+            own.outputs.update(new)
+            own.used_s.update((output.ref, now_s) for output in outputs)
+            first = _first(own, records)
             if not first:
                 for record in records:
-                    under = room.records.setdefault(record.key, {})
+                    under = own.records.setdefault(record.key, {})
                     under[record.kind, record.n, record.name] = record
-                    room.used_s[record.key] = now_s
-                    room.needs_of.pop(record.key, None)
+                    own.used_s[record.key] = now_s
+                    own.needs_of.pop(record.key, None)
             return first
 
     def find(self, tenant: str, keys: Iterable[bytes]) -> tuple[Record, ...]:
         """`Records.find`."""
         with self._lock:
-            room = self._open("find").get(tenant)
-            if room is None:
+            own = self._open("find").get(tenant)
+            if own is None:
                 return ()
-            kept = room.records
+            kept = own.records
             found = [key for key in dict.fromkeys(keys) if key in kept]
-            room.used_s.update(dict.fromkeys(found, self._clock()))
+            own.used_s.update(dict.fromkeys(found, self._clock()))
             return tuple(kept[key][place] for key in found for place in sorted(kept[key]))
 
     def look(self, tenant: str, ref: str) -> Shape:
         """`Blobs.look`: the output as one chunk, measured once."""
         with self._lock:
-            room, output = self._used("look", tenant, ref)
-            found = room.shapes.get(ref)
+            own, output = self._used("look", tenant, ref)
+            found = own.shapes.get(ref)
             if found is None:
-                found = room.shapes[ref] = shape(output)
+                found = own.shapes[ref] = shape(output)
             return found
 
     def chunk(self, tenant: str, ref: str, n: int) -> str:
@@ -126,15 +126,15 @@ class MemoryStore(Transactional):
     def refs(self, tenant: str, after: str = "", limit: int = 1_000) -> tuple[str, ...]:
         """`Store.refs`."""
         with self._lock:
-            room = self._open("refs").get(tenant)
-            behind = [ref for ref in room.outputs if ref > after] if room else []
+            own = self._open("refs").get(tenant)
+            behind = [ref for ref in own.outputs if ref > after] if own else []
         return tuple(nsmallest(limit, behind))
 
     def held(self, refs: Collection[str]) -> frozenset[str]:
         """`Store.held`."""
         with self._lock:
-            rooms = self._open("held").values()
-            return frozenset(ref for ref in refs if any(ref in room.outputs for room in rooms))
+            tenants = self._open("held").values()
+            return frozenset(ref for ref in refs if any(ref in own.outputs for own in tenants))
 
     def collect(
         self, tenant: str | None, bounds: Bounds, cursor: str | None = None
@@ -144,62 +144,62 @@ class MemoryStore(Transactional):
         A caller's history may hold the same string.
         """
         with self._lock:
-            rooms = self._open("collect")
-            some = rooms if tenant is None else {t: rooms[t] for t in (tenant,) if t in rooms}
-            shelves = _Shelves(some, self._collected_s, tenant, bounds.dry_run)
-            return clean(shelves, bounds, cursor, self._clock())
+            tenants = self._open("collect")
+            some = tenants if tenant is None else {t: tenants[t] for t in (tenant,) if t in tenants}
+            contents = _Contents(some, self._collected_s, tenant, bounds.dry_run)
+            return clean(contents, bounds, cursor, self._clock())
 
     def close(self) -> None:
         """Forget everything. May be called twice."""
         with self._lock:
-            self._rooms = None
+            self._tenants = None
 
-    def _used(self, operation: str, tenant: str, ref: str) -> tuple[_Room, Output]:
-        """An output and the room it is in, marked as used now. The lock is held."""
-        room = self._open(operation).get(tenant)
-        output = room.outputs.get(ref) if room else None
-        if room is None or output is None:
+    def _used(self, operation: str, tenant: str, ref: str) -> tuple[_Tenant, Output]:
+        """An output and what its tenant keeps, marked as used now. The lock is held."""
+        own = self._open(operation).get(tenant)
+        output = own.outputs.get(ref) if own else None
+        if own is None or output is None:
             raise RefNotFound(self.name, ref)
-        room.used_s[ref] = self._clock()
-        return room, output
+        own.used_s[ref] = self._clock()
+        return own, output
 
-    def _open(self, operation: str) -> dict[str, _Room]:
-        if self._rooms is None:
+    def _open(self, operation: str) -> dict[str, _Tenant]:
+        if self._tenants is None:
             raise closed(self.name, operation)
-        return self._rooms
+        return self._tenants
 
 
-def _checked(room: _Room, outputs: Sequence[Output]) -> dict[str, Output]:
+def _checked(own: _Tenant, outputs: Sequence[Output]) -> dict[str, Output]:
     """The outputs not kept yet, by ref."""
     new: dict[str, Output] = {}
     for output in outputs:
-        known = room.outputs.get(output.ref) or new.setdefault(output.ref, output)
+        known = own.outputs.get(output.ref) or new.setdefault(output.ref, output)
         if known is not output and known != output:
             raise taken(MemoryStore.name, output.ref)
     return new
 
 
-def _first(room: _Room, records: Sequence[Record]) -> tuple[Record, ...]:
+def _first(own: _Tenant, records: Sequence[Record]) -> tuple[Record, ...]:
     """The records written once that are in the place of one of these, with different data."""
     kept = (
-        (record, room.records.get(record.key, {}).get((record.kind, record.n, record.name)))
+        (record, own.records.get(record.key, {}).get((record.kind, record.n, record.name)))
         for record in records
         if record.is_once
     )
     return tuple(theirs for ours, theirs in kept if theirs and theirs.data != ours.data)
 
 
-class _Shelves:
-    """What clean-up asks of some rooms. The contract is `ullage.stores._clean.Shelves`."""
+class _Contents:
+    """What clean-up asks of some tenants. The contract is `ullage.stores._clean.Contents`."""
 
     def __init__(
         self,
-        rooms: Mapping[str, _Room],
+        tenants: Mapping[str, _Tenant],
         began_s: dict[str | None, float],
         scope: str | None,
         dry_run: bool,
     ) -> None:
-        self._rooms = rooms
+        self._tenants = tenants
         self._began_s = began_s
         self._scope = scope
         self._keeps = dry_run
@@ -209,28 +209,28 @@ class _Shelves:
             return None
         if not self._keeps:
             self._began_s[self._scope] = now_s
-        for room in self._rooms.values():
-            room.used_s = {name: min(at_s, now_s) for name, at_s in room.used_s.items()}
+        for own in self._tenants.values():
+            own.used_s = {name: min(at_s, now_s) for name, at_s in own.used_s.items()}
         return sum(
             sys.getsizeof(output.text)
-            for room in self._rooms.values()
-            for output in room.outputs.values()
+            for own in self._tenants.values()
+            for output in own.outputs.values()
         )
 
     def keys(self, after: Cursor, limit: int) -> list[tuple[str, bytes, float, int]]:
-        """`Shelves.keys`; what their records need is found out here, for `outputs`."""
+        """`Contents.keys`; what their records need is found out here, for `outputs`."""
         behind = after.tenant, after.key
         places = (
             (who, key)
-            for who, room in self._rooms.items()
-            for key in room.records
+            for who, own in self._tenants.items()
+            for key in own.records
             if (who, key) > behind
         )
         rows = []
         for who, key in nsmallest(limit, places):
-            room = self._rooms[who]
-            room.needs(key)
-            rows.append((who, key, room.used_s[key], len(room.records[key])))
+            own = self._tenants[who]
+            own.needs(key)
+            rows.append((who, key, own.used_s[key], len(own.records[key])))
         return rows
 
     def outputs(
@@ -238,26 +238,26 @@ class _Shelves:
     ) -> list[tuple[float, str, str, bool]]:
         behind = after.used_s, after.tenant, after.ref
         places = (
-            (room.used_s[ref], who, ref)
-            for who, room in self._rooms.items()
-            for ref in room.outputs
-            if (room.used_s[ref], who, ref) > behind
+            (own.used_s[ref], who, ref)
+            for who, own in self._tenants.items()
+            for ref in own.outputs
+            if (own.used_s[ref], who, ref) > behind
         )
-        needed = {who: room.needed(last_s) for who, room in self._rooms.items()}
+        needed = {who: own.needed(last_s) for who, own in self._tenants.items()}
         return [(*place, place[2] in needed[place[1]]) for place in nsmallest(limit, places)]
 
     def drop(self, tenant: str, key: bytes) -> None:
         if not self._keeps:
-            room = self._rooms[tenant]
-            del room.records[key], room.used_s[key], room.needs_of[key]
+            own = self._tenants[tenant]
+            del own.records[key], own.used_s[key], own.needs_of[key]
 
     def used_now(self, tenant: str, key: bytes, now_s: float) -> None:
-        self._rooms[tenant].used_s[key] = now_s
+        self._tenants[tenant].used_s[key] = now_s
 
     def remove(self, tenant: str, ref: str) -> tuple[int, int]:
-        room = self._rooms[tenant]
-        size_bytes = sys.getsizeof(room.outputs[ref].text)
+        own = self._tenants[tenant]
+        size_bytes = sys.getsizeof(own.outputs[ref].text)
         if not self._keeps:
-            del room.outputs[ref], room.used_s[ref]
-            room.shapes.pop(ref, None)
+            del own.outputs[ref], own.used_s[ref]
+            own.shapes.pop(ref, None)
         return size_bytes, size_bytes

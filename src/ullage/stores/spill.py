@@ -1,12 +1,12 @@
 """Any store, and beside it a folder of plain files that an agent's own tools can open.
 
-    {folder}/{ref}.txt            the text of each output, as UTF-8, byte for byte
-    {folder}/{room}/{ref}.txt     the same, of a store that has a room of its own there
+    {folder}/{ref}.txt                the text of each output, as UTF-8, byte for byte
+    {folder}/{subfolder}/{ref}.txt    the same, of a store that has a subfolder of its own there
 
 Files are private (0600, a new folder 0700), named by their content, and appear whole or not
 at all. A lone surrogate, which UTF-8 does not have, is written as its three bytes
 ("surrogatepass"); `SpillStore.retrieve` reads it back. What an agent can open here, it can open
-whosever it is: give each tenant a folder or a room of its own. Clean-up goes through all rooms.
+whosever it is: give each tenant a folder or a subfolder of its own. Clean-up covers all subfolders.
 
 The files are copies: recall, integrity and clean-up rest on the store underneath.
 """
@@ -34,7 +34,7 @@ from ullage.values.effects import Output, Record
 
 __all__ = ["SpillStore"]
 
-_ROOM = re.compile(r"[0-9a-z]{16}")
+_SUBFOLDER = re.compile(r"[0-9a-z]{16}")
 _NAME = re.compile(r"([0-9a-z]{16})\.txt")
 _UNFINISHED = re.compile(r"\.[0-9a-z]{16}\.[0-9a-f]{16}\.part")
 _UNFINISHED_S = 3_600
@@ -62,7 +62,7 @@ class SpillStore(Around):
     Args:
         store: the store underneath; closing this closes it.
         folder: where the files are; made with mode 0700 if need be.
-        room: the folder in it for the files of this store, named like a ref; "" for none.
+        subfolder: the one for the files of this store, named like a ref; "" for none.
         files_kept_s: files not wanted for so many seconds go, once a day, as the store is
             used; what they hold stays in the store underneath. None: `collect` alone does it.
         clock: the time in seconds since 1970.
@@ -80,13 +80,13 @@ class SpillStore(Around):
         store: Store,
         folder: str | os.PathLike[str],
         *,
-        room: str = "",
+        subfolder: str = "",
         files_kept_s: float | None = None,
         clock: Callable[[], float] = time.time,
     ) -> None:
         super().__init__(store)
         self._whole = Path(folder).expanduser().absolute()
-        self.folder = self._whole / room if room else self._whole
+        self.folder = self._whole / subfolder
         self.files_created = 0
         self.bytes_written = 0
         self._files_kept_s = files_kept_s
@@ -227,9 +227,9 @@ class SpillStore(Around):
                         path.unlink()
 
     def _places(self) -> Iterator[Path]:
-        """What is in the folder and in each of its rooms."""
+        """What is in the folder and in each of its subfolders."""
         for path in self._whole.iterdir():
-            if _ROOM.fullmatch(path.name) and path.is_dir() and not path.is_symlink():
+            if _SUBFOLDER.fullmatch(path.name) and path.is_dir() and not path.is_symlink():
                 yield from path.iterdir()
             else:
                 yield path

@@ -38,14 +38,14 @@ from ullage.stores._base import Transactional, refuse_contradictions
 from ullage.stores._clean import DAY_S, Bounds, Collected, clean, is_recent
 from ullage.stores._file import PrivateFile, absolute, default_path
 from ullage.stores._sqlite_blobs import (
-    Parcel,
+    NewBlob,
     extents_of,
     from_utf8,
-    keep_parcel,
     text_of_chunk,
     to_utf8,
+    write_blob,
 )
-from ullage.stores._sqlite_clean import SqliteShelves
+from ullage.stores._sqlite_clean import SqliteContents
 from ullage.stores._sqlite_records import marks, record_of, some, under
 from ullage.values.effects import Output, Record, Shape
 
@@ -106,11 +106,11 @@ class SqliteStore(Transactional):
         """`Store.commit` in one transaction; of a lost race the outputs are kept."""
         refuse_contradictions(self.name, records)
         who, now_s = to_utf8(tenant), int(self._clock())
-        parcels = self._parcels(outputs) if outputs else []
+        blobs = self._new_blobs(outputs) if outputs else []
         synced = bool(outputs) or any(record.is_once for record in records)
         with self._file.transaction(self, "commit", writes=True, synced=synced) as db:
-            for parcel in parcels:
-                keep_parcel(db, self.name, who, parcel, now_s)
+            for blob in blobs:
+                write_blob(db, self.name, who, blob, now_s)
             first = _sqlite_records.first(db, who, records)
             if not first:
                 _sqlite_records.write(db, who, records, now_s)
@@ -182,7 +182,7 @@ class SqliteStore(Transactional):
         """
         with self._file.transaction(self, "collect", writes=True) as db:
             db.execute("SAVEPOINT begun")
-            done = clean(SqliteShelves(db, tenant), bounds, cursor, int(self._clock()))
+            done = clean(SqliteContents(db, tenant), bounds, cursor, int(self._clock()))
             if bounds.dry_run:
                 db.execute("ROLLBACK TO begun")
             return done
@@ -234,15 +234,15 @@ class SqliteStore(Transactional):
             ):
                 db.executemany(query, ((now_s, tenant, name) for name in sorted(stale)))
 
-    def _parcels(self, outputs: Sequence[Output]) -> list[Parcel]:
+    def _new_blobs(self, outputs: Sequence[Output]) -> list[NewBlob]:
         """The outputs ready to write, in the order of digests; packed if their content is new."""
-        parcels = sorted(map(Parcel.of, outputs), key=lambda parcel: parcel.digest)
+        blobs = sorted(map(NewBlob.of, outputs), key=lambda blob: blob.digest)
         with self._file.connection(self, "commit") as db:
             known = {
                 digest
-                for part in some(tuple({parcel.digest for parcel in parcels}))
+                for part in some(tuple({blob.digest for blob in blobs}))
                 for (digest,) in db.execute(
                     f"SELECT digest FROM blobs WHERE digest IN ({marks(part)})", part
                 )
             }
-        return [parcel if parcel.digest in known else parcel.packed() for parcel in parcels]
+        return [blob if blob.digest in known else blob.packed() for blob in blobs]

@@ -1,10 +1,13 @@
-"""What the contracts of stores are tried with: odd texts, records of real batches, a clock."""
+"""What the contracts are tried with: odd texts, records of real batches, a clock, threads."""
 
 from __future__ import annotations
 
 import random
-from collections.abc import Callable, Sequence
-from typing import TypeVar
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from typing import Any, TypeVar
 
 from ullage.history.canon import ref_of
 from ullage.history.ledger import Ledger
@@ -12,8 +15,8 @@ from ullage.stores import DAY_S
 from ullage.values.edits import Batch, Edit
 from ullage.values.effects import KINDS, Output, Record
 
-__all__ = ["HUGE", "KEYS", "ODD", "TENANTS", "Clock", "batch", "decided", "expect", "output"]
-__all__ += ["fails_with", "random_commit", "smallest"]
+__all__ = ["HUGE", "KEYS", "ODD", "TENANTS", "Clock", "Opened", "batch", "decided", "expect"]
+__all__ += ["fails_with", "in_threads", "output", "random_commit", "smallest"]
 
 T = TypeVar("T")
 E = TypeVar("E", bound=Exception)
@@ -40,7 +43,7 @@ KEYS = (b"", b"\x00" * 16, b"\xff" * 16, b"k")
 
 
 class Clock:
-    """A time that passes when it is told to."""
+    """A time that passes on demand."""
 
     def __init__(self) -> None:
         self.now_s = 1_800_000_000.0
@@ -52,6 +55,30 @@ class Clock:
     def days_pass(self, days: float) -> None:
         """Go on, or back if ``days`` is negative."""
         self.now_s += days * DAY_S
+
+
+class Opened:
+    """What a contract is proved of, opened anew for each of its tests.
+
+    Attributes:
+        clock: what `open` gives to a store whose time can be set.
+    """
+
+    clock = Clock()
+
+    def open(self) -> Any:
+        """A new and empty one. It is closed if it has ``close``."""
+        raise NotImplementedError
+
+    @contextmanager
+    def opened(self) -> Iterator[Any]:
+        """One for one test."""
+        opened = self.open()
+        try:
+            yield opened
+        finally:
+            if hasattr(opened, "close"):
+                opened.close()
 
 
 def output(text: str, kind: str = "text") -> Output:
@@ -110,3 +137,16 @@ def fails_with(kind: type[E], call: Callable[[], object], promise: str) -> E:
     except kind as error:
         return error
     raise AssertionError(f"{promise}: wanted {kind.__name__}, and it returned {returned!r:.200}")
+
+
+def in_threads(count: int, work: Callable[[int], object]) -> list[str]:
+    """What went wrong in threads that each call ``work`` with their number, all at once."""
+    together = threading.Barrier(count)
+
+    def one(me: int) -> None:
+        together.wait(30)
+        work(me)
+
+    with ThreadPoolExecutor(count) as pool:
+        errors = [job.exception(60) for job in [pool.submit(one, me) for me in range(count)]]
+    return [repr(error) for error in errors if error is not None]

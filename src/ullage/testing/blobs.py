@@ -2,43 +2,20 @@
 
 from __future__ import annotations
 
-import threading
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from functools import partial
-from typing import Any
 
 from ullage.errors import RefNotFound, StoreError
 from ullage.history.canon import ref_of
 from ullage.stores import Blobs
-from ullage.testing._samples import HUGE, ODD, Clock, expect, fails_with, output
+from ullage.testing._samples import HUGE, ODD, Opened, expect, fails_with, in_threads, output
 from ullage.values.effects import Output
 
 __all__ = ["BlobsContract"]
 
 
-class BlobsContract:
-    """Inherit from it and say how one is opened.
-
-    Attributes:
-        clock: what `open` gives to a store whose time can be set.
-    """
-
-    clock = Clock()
-
-    def open(self) -> Any:
-        """A new and empty one. It is closed if it has ``close``."""
-        raise NotImplementedError
-
-    @contextmanager
-    def opened(self) -> Iterator[Any]:
-        """One for one test."""
-        opened = self.open()
-        try:
-            yield opened
-        finally:
-            if hasattr(opened, "close"):
-                opened.close()
+class BlobsContract(Opened):
+    """Inherit from it and say how one is opened."""
 
     def test_every_text_comes_back_as_it_was(self) -> None:
         """Lone surrogates, NUL, nothing at all: a str is a str."""
@@ -108,25 +85,6 @@ class BlobsContract:
             expect(errors, [], "nobody fails")
             for out in outputs:
                 expect(blobs.get("t", out.ref), out, "it comes back")
-
-
-def in_threads(count: int, work: Any) -> list[str]:
-    """What went wrong in threads that each call ``work`` with their number, all at once."""
-    together, errors = threading.Barrier(count), list[str]()
-
-    def one(me: int) -> None:
-        together.wait(30)
-        try:
-            work(me)
-        except (Exception, AssertionError) as error:  # noqa: BLE001 - told by the caller
-            errors.append(repr(error))
-
-    threads = [threading.Thread(target=one, args=(me,)) for me in range(count)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join(60)
-    return errors
 
 
 def _check_chunks(blobs: Blobs, text: str) -> None:

@@ -2,49 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
-from typing import Any
-
 from ullage.errors import StoreError
-from ullage.testing._samples import Clock, batch, expect, fails_with
-from ullage.testing.blobs import in_threads
+from ullage.testing._samples import Opened, batch, expect, fails_with, in_threads
 from ullage.values.effects import Record
 
 __all__ = ["RecordsContract"]
 
 
-class RecordsContract:
-    """Inherit from it and say how one is opened.
-
-    Attributes:
-        clock: what `open` gives to a store whose time can be set.
-    """
-
-    clock = Clock()
-
-    def open(self) -> Any:
-        """A new and empty one. It is closed if it has ``close``."""
-        raise NotImplementedError
-
-    @contextmanager
-    def opened(self) -> Iterator[Any]:
-        """One for one test."""
-        opened = self.open()
-        try:
-            yield opened
-        finally:
-            if hasattr(opened, "close"):
-                opened.close()
+class RecordsContract(Opened):
+    """Inherit from it and say how one is opened."""
 
     def test_the_first_of_what_is_written_once_stands(self) -> None:
-        """The loser is given what stands, and nothing of its append is kept."""
+        """The loser is given what is kept, and nothing of its append is kept."""
         with self.opened() as records:
             for kind in ("batch", "opened"):
                 one, two = (Record(b"k", kind, 0, data) for data in (b"first", b"second"))
                 expect(records.append("t", [one]), (), "the first one is kept")
                 late = [batch(b"k", 7, b"x"), Record(b"k", "observed", 0, b"y"), two]
-                expect(records.append("t", late), (one,), "the loser is given what stands")
+                expect(records.append("t", late), (one,), "the loser is given what is kept")
             kept = (batch(b"k", 0, b"first"), Record(b"k", "opened", 0, b"first"))
             expect(records.find("t", [b"k"]), kept, "nothing of a lost append is kept")
 
@@ -64,13 +39,13 @@ class RecordsContract:
                 for kind in ("latest", "observed"):
                     for name in ("b", "a", ""):
                         one = Record(b"k", kind, 0, data + name.encode(), name)
-                        expect(records.append("t", [one]), (), "nothing stands in its way")
+                        expect(records.append("t", [one]), (), "nothing prevents it")
             both = [Record(b"k", "observed", 0, b"x"), Record(b"k", "observed", 0, b"y")]
             records.append("t", both)
             found = [(r.kind, r.name, r.data) for r in records.find("t", [b"k"])]
             latest = [("latest", name, b"1" + name.encode()) for name in ("", "a", "b")]
             observed = [("observed", "", b"y"), ("observed", "a", b"1a"), ("observed", "b", b"1b")]
-            expect(found, [*latest, *observed], "the newest stands, in order of kind and name")
+            expect(found, [*latest, *observed], "the newest is kept, in order of kind and name")
 
     def test_a_kind_of_a_later_version_is_kept_as_it_is(self) -> None:
         """An upgrade that is taken back must not lose what the newer version wrote."""
@@ -110,16 +85,16 @@ class RecordsContract:
             expect(records.find("t", []), (), "no key, no record")
 
     def test_threads_that_want_one_place_agree_on_a_winner(self) -> None:
-        """Whoever returns knows what stands."""
+        """Each writer learns what is kept."""
         with self.opened() as records:
             lost: list[tuple[Record, ...]] = []
             errors = in_threads(
                 8, lambda me: lost.append(records.append("t", [batch(b"k", 0, b"%d" % me)]))
             )
             winner = records.find("t", [b"k"])
-            expect((errors, len(winner)), ([], 1), "one record stands")
+            expect((errors, len(winner)), ([], 1), "one record is kept")
             expect(lost.count(()), 1, "one writer won")
-            expect(set(lost), {(), winner}, "the others were given what stands")
+            expect(set(lost), {(), winner}, "the others were given what is kept")
 
     def test_threads_that_write_the_same_places_in_any_order_do_not_hinder_each_other(self) -> None:
         """Two writers must not wait for each other for ever."""

@@ -16,7 +16,7 @@ wire, and prints the shortest history found that shows it.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from copy import deepcopy
 from functools import partial
 from itertools import pairwise
@@ -134,22 +134,16 @@ def _state(window: Window) -> Any:
 
 
 def _broken(policy: Policy, run: Run, format: str, limits: Limits) -> str:
-    """The first promise that is not kept, told in one line; "" if all are."""
-    warm, twin = _session(policy, format, limits), _session(policy, format, limits)
+    """The first promise that is not kept, in one line; "" if all are."""
+    open_session = partial(
+        Session, MODELS[format], policy=policy, limits=limits, format=format, recall=True
+    )
+    warm, twin = open_session(), open_session()
     for number, stop in enumerate(boundaries(run)):
         try:
             request = in_format(run[:stop], format)
-            before = deepcopy(request)
-            view = warm.fit(request)
-            broken = (
-                _changed(request, before)
-                or _differs(twin.fit(before), view, format)
-                or _again(warm, request, view, format)
-                or _depends(_session(policy, format, limits).fit(request), view, format)
-                or _illegal(request, view)
-                or _larger(request, view, format)
-                or _lost(warm)
-            )
+            promises = _promises(request, format, warm, twin, open_session())
+            broken = next((said for said, kept in promises if not kept), "")
         except OverLimitError:
             continue
         except AssertionError as error:
@@ -157,34 +151,31 @@ def _broken(policy: Policy, run: Run, format: str, limits: Limits) -> str:
         except (UllageError, MsgspecError) as error:
             broken = f"legal: {error}"
         if broken:
-            promise, _, what = broken.partition(": ")
-            return f"{promise}: {what} (request {number} of the run, {format})"
+            return f"{broken} (request {number} of the run, {format})"
     return ""
 
 
-def _session(policy: Policy, format: str, limits: Limits) -> Session:
-    return Session(MODELS[format], policy=policy, limits=limits, format=format, recall=True)
-
-
-def _messages(request: Mapping[str, Any], format: str) -> Any:
-    return request[_KEYS.get(format, "messages")]
-
-
-def _changed(request: Mapping[str, Any], before: Mapping[str, Any]) -> str:
-    return "" if request == before else "pure: the request was changed"
-
-
-def _differs(other: Mapping[str, Any], view: Mapping[str, Any], format: str) -> str:
-    same = _messages(other, format) == _messages(view, format)
-    return "" if same else "deterministic: another session made another view of it"
-
-
-def _again(session: Session, request: Any, view: Mapping[str, Any], format: str) -> str:
-    made = _batches(session)
-    same = _messages(session.fit(request), format) == _messages(view, format)
-    if same and _batches(session) == made:
-        return ""
-    return "idempotent: the same request again was decided anew"
+def _promises(
+    request: dict[str, Any], format: str, warm: Session, twin: Session, cold: Session
+) -> Iterator[tuple[str, bool]]:
+    """Each promise in turn, and whether it is kept of the next request of a run."""
+    key, before = _KEYS.get(format, "messages"), deepcopy(request)
+    view = warm.fit(request)
+    messages, made = view[key], _batches(warm)
+    yield "pure: the request was changed", request == before
+    same = twin.fit(before)[key] == messages
+    yield "deterministic: another session made another view of it", same
+    same = warm.fit(request)[key] == messages and _batches(warm) == made
+    yield "idempotent: the same request again was decided anew", same
+    same = cold.fit(request)[key] == messages
+    yield "prefix-closed: who sees the history at once has another view of it", same
+    known = {problem.rule for problem in problems(request)}
+    for problem in problems(view):
+        yield f"legal: {problem}", problem.rule in known
+    sizes = [len(json.dumps(one[key], default=str)) for one in (request, view)]
+    yield f"smaller: {sizes[0]:,} characters became {sizes[1]:,}", sizes[1] <= sizes[0]
+    for ref in {event.ref for event in warm.events if event.ref}:
+        yield f"kept: nothing opens {ref}, or something else", _opens(warm, ref)
 
 
 def _batches(session: Session) -> dict[bytes, Any]:
@@ -192,31 +183,12 @@ def _batches(session: Session) -> dict[bytes, Any]:
     return {key: entry.batches for key, entry in entries if entry.batches}
 
 
-def _depends(cold: Mapping[str, Any], view: Mapping[str, Any], format: str) -> str:
-    same = _messages(cold, format) == _messages(view, format)
-    return "" if same else "prefix-closed: who sees the history at once has another view of it"
-
-
-def _illegal(request: Mapping[str, Any], view: Mapping[str, Any]) -> str:
-    known = {problem.rule for problem in problems(request)}
-    new = [problem for problem in problems(view) if problem.rule not in known]
-    return f"legal: {new[0]}" if new else ""
-
-
-def _larger(request: Mapping[str, Any], view: Mapping[str, Any], format: str) -> str:
-    sizes = [len(json.dumps(_messages(one, format), default=str)) for one in (request, view)]
-    return "" if sizes[1] <= sizes[0] else f"smaller: {sizes[0]:,} characters became {sizes[1]:,}"
-
-
-def _lost(session: Session) -> str:
-    for ref in {event.ref for event in session.events if event.ref}:
-        try:
-            kept = session.store.get(session.settings.tenant, ref)
-        except RefNotFound:
-            return f"kept: nothing opens {ref}"
-        if ref_of(kept.text, kept.kind) != ref:
-            return f"kept: {ref} opens something else"
-    return ""
+def _opens(session: Session, ref: str) -> bool:
+    try:
+        kept = session.store.get(session.settings.tenant, ref)
+    except RefNotFound:
+        return False
+    return ref_of(kept.text, kept.kind) == ref
 
 
 def _shortest(policy: Policy, run: Run, format: str, limits: Limits, promise: str) -> Run:

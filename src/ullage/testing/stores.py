@@ -90,7 +90,7 @@ class StoreContract(BlobsContract, RecordsContract):
         with self.opened() as store:
             try:
                 for commit in commits:
-                    expect(store.commit(*commit), model.commit(*commit), "what stands in the way")
+                    expect(store.commit(*commit), model.commit(*commit), "what prevents it")
                 for tenant in {tenant for tenant, _, _ in commits} | {"never"}:
                     found = store.find(tenant, iter(wanted))
                     expect(found, model.find(tenant, wanted), "find")
@@ -109,7 +109,7 @@ class StoreContract(BlobsContract, RecordsContract):
             expect(
                 store.commit("t", [late], [batch(b"k", 0, b"2")]),
                 (batch(b"k", 0, b"first"),),
-                "the loser is given what stands",
+                "the loser is given what is kept",
             )
             expect(store.get("t", late.ref), late, "its outputs are kept")
 
@@ -203,10 +203,10 @@ class StoreContract(BlobsContract, RecordsContract):
             expect(store.get("t", old.ref), old, "it can be put again")
 
     def test_what_a_live_ledger_names_stays_until_the_ledger_goes(self) -> None:
-        """And so does what the index of a condensed span names."""
+        """And so does what the index of a summary names."""
         named, listed, free = output("named"), output("listed"), output("free")
         index = output(f"Index of messages\noutput ref={listed.ref} (6 characters)")
-        span = Summary(b"a" * 16, b"b" * 16, "[condensed]", index.ref, "why")
+        span = Summary(b"a" * 16, b"b" * 16, "[summary]", index.ref, "why")
         with self.opened() as store:
             records = [decided(b"k", _replaced(named.ref)), decided(b"s", span)]
             store.commit("t", [named, listed, free, index], records)

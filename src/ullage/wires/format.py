@@ -206,11 +206,11 @@ class Format(ABC):
 
     @abstractmethod
     def edit(
-        self, raw: Any, message: Message, changes: Sequence[Change], *, silent: bool = False
+        self, raw: Any, message: Message, changes: Sequence[Change], *, drop_reasoning: bool = False
     ) -> Any:
         """A fresh message: ``raw`` with other texts in some places, all else as it was.
 
-        ``silent`` leaves its reasoning out.
+        ``drop_reasoning`` leaves its reasoning out.
 
         Raises:
             UnsupportedPart: no text may stand where a change wants one: it is reasoning, or a

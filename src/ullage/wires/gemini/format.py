@@ -279,14 +279,14 @@ class Gemini(Format):
     # ── edits ────────────────────────────────────────────────────────────────────────
 
     def edit(
-        self, raw: Any, message: Message, changes: Sequence[Change], *, silent: bool = False
+        self, raw: Any, message: Message, changes: Sequence[Change], *, drop_reasoning: bool = False
     ) -> Any:
         """See `Format.edit`. A string stays a string, an object an object of its type."""
         parts = list(parts_of(raw))
         for number, item, text in changes:
             part = message.parts[number]
             parts[part.at] = edited(parts[part.at], part, item, text)
-        if silent:
+        if drop_reasoning:
             thoughts = {part.at for part in message.parts if isinstance(part, Reasoning)}
             kept = [part for at, part in enumerate(parts) if at not in thoughts]
             parts = kept or [{"text": NO_REASONING}]
