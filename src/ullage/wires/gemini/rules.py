@@ -47,8 +47,9 @@ class Check(problem.Check):
         self._role: str | None = None
         self._names: dict[At, str] = {}
         self._asked: list[At] = []
-        self.steps: list[tuple[str, bool]] = []
+        self._steps: list[tuple[str, bool]] = []
         self._oversigned: list[str] = []
+        self._model = (head or {}).get("model")
 
     def _judge(self, message: Any, at: int, where: str) -> None:
         role, parts = _opened(message)
@@ -68,7 +69,7 @@ class Check(problem.Check):
         if role == "model":
             self._calls(called, where)
         elif not answered:
-            self.steps, self._oversigned = [], []
+            self._steps, self._oversigned = [], []
         self._role = role
 
     def _end(self, report: Report) -> None:
@@ -79,15 +80,19 @@ class Check(problem.Check):
         elif self._role == "model":
             where = f"contents[{len(self.messages) - 1}]"
             report.add("G11", where, "the last content is the model's")
-        model = (self.head or {}).get("model")
-        if signs_no_calls(model):
+        if signs_no_calls(self._model):
             return
         for where in self._oversigned:
             report.add("G7", where, "only the first call of a step carries a signature")
-        if signs_calls(model) or any(signed for _, signed in self.steps):
-            for where, signed in self.steps:
-                sentence = "the first call of this step has no signature"
-                report.need(signed, "G7", where, sentence)
+        if signs_calls(self._model) or any(signed for _, signed in self._steps):
+            for where in self.unsigned():
+                report.add("G7", where, "the first call of this step has no signature")
+
+    def unsigned(self) -> list[str]:
+        """The steps of the current turn without a signature, of a model that may sign calls."""
+        if signs_no_calls(self._model):
+            return []
+        return [where for where, signed in self._steps if not signed]
 
     def _request(self, head: Wire, report: Report) -> None:
         """G12."""
@@ -166,7 +171,7 @@ class Check(problem.Check):
         if self._role not in ("user", "function"):
             self.report.add("G4", where, "no user content stands directly before these calls")
         first, *siblings = called.values()
-        self.steps.append((where, bool(_signature(first))))
+        self._steps.append((where, bool(_signature(first))))
         self._oversigned += [where] if any(map(_signature, siblings)) else []
         for at, part in called.items():
             body = _body(part, "functionCall")
@@ -178,20 +183,17 @@ class Check(problem.Check):
 # -- what was returned --------------------------------------------------------------------
 
 
-def signature_problems(contents: Sequence[Any], history: Sequence[Any]) -> list[Problem]:
+def signature_problems(check: problem.Check, history: Sequence[Any]) -> list[Problem]:
     """G7 and G8 against the contents as they came: no signature moved, made up or lost.
 
     A signature is compared as bytes: the SDK writes it in another alphabet of base64.
     """
     report = Report()
-    check = Check()
     came = [(_unsigned(part), seal) for _, part in _parts(history) if (seal := _signature(part))]
     seals = {seal for _, seal in came}
     bare = [part for part, _ in came if part.get("functionCall")]
-    for content in contents:
-        check.feed(content)
-    lost = {where for where, signed in check.steps if not signed}
-    for where, part in _parts(contents):
+    lost = check.unsigned() if isinstance(check, Check) else set()
+    for where, part in _parts(check.messages):
         seal = _signature(part)
         if seal and seal not in SENTINELS and (_unsigned(part), seal) not in came:
             known = "stands on another part" if seal in seals else "is not known"

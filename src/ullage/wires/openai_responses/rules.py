@@ -218,14 +218,14 @@ _Group: TypeAlias = tuple[Wire, list[str], set[str]]
 """An item as returned, the ids of the reasoning it needs, and the names of what follows it."""
 
 
-def returned_problems(items: Sequence[Any], history: Sequence[Any]) -> list[Problem]:
+def returned_problems(check: problem.Check, history: Sequence[Any]) -> list[Problem]:
     """R3, R4 and R8 against the full history, as the provider returned it.
 
     Within a reply, reasoning and the items that follow it up to the next reasoning are one
     group: the reasoning needs the first of them directly behind it, and each of them that is
     sent with its id needs the reasoning.
     """
-    report = Report()
+    report, items = Report(), check.messages
     groups = _groups(history)
     present: set[str] = set()
     for at, item in enumerate(items):

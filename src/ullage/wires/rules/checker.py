@@ -106,5 +106,5 @@ def _judged(
         check.feed(message)
     found = check.problems()
     if history is not None and format in _AS_RETURNED:
-        found += _AS_RETURNED[format](check.messages, [plain_message(one) for one in history])
+        found += _AS_RETURNED[format](check, [plain_message(one) for one in history])
     return found
