@@ -11,6 +11,7 @@ What only the whole request shows is in `rules_request`.
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from typing import Any
 
 from ullage.history.pairing import At
@@ -22,10 +23,11 @@ from ullage.wires.anthropic.rules_request import (
     is_tool_name,
     judge_head,
     judge_images,
+    thinking_problems,
 )
 from ullage.wires.block import Block
 from ullage.wires.rules import problem
-from ullage.wires.rules.problem import Report, Wire, items_of, kind_of, name_in
+from ullage.wires.rules.problem import Problem, Report, Wire, items_of, kind_of, name_in
 
 __all__ = ["Check"]
 
@@ -101,6 +103,10 @@ class Check(problem.Check):
         """A3 and A18."""
         self._missed(report)
         self._overdue(report)
+
+    def returned(self, history: Sequence[Any]) -> list[Problem]:
+        """See `problem.Check.returned`: A13."""
+        return thinking_problems(self.messages, history)
 
     # -- between messages -----------------------------------------------------------------
 

@@ -11,7 +11,7 @@ from typing import Any
 from ullage.tokens import catalog
 from ullage.tokens.payload import image_size
 from ullage.wires.anthropic.blocks import MEDIA, THOUGHTS
-from ullage.wires.rules.problem import Check, Problem, Report, Wire, items_of, name_in
+from ullage.wires.rules.problem import Problem, Report, Wire, items_of, name_in
 
 __all__ = [
     "Markers",
@@ -121,9 +121,8 @@ def _ttl(thing: Wire) -> str:
 # -- what was returned --------------------------------------------------------------------
 
 
-def thinking_problems(check: Check, history: Sequence[Any]) -> list[Problem]:
+def thinking_problems(messages: Sequence[Any], history: Sequence[Any]) -> list[Problem]:
     """A13: the last assistant message's thinking is what was returned, or all is gone."""
-    messages = check.messages
     at, message = next(_replies(messages), (0, None))
     returned = [_thinking(reply) for _, reply in _replies(history) if _are_one(message, reply)]
     report = Report()

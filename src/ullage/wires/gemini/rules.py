@@ -23,7 +23,7 @@ from ullage.wires.gemini.models import signs_calls, signs_no_calls
 from ullage.wires.rules import problem
 from ullage.wires.rules.problem import Problem, Report, Wire, items_of, kind_of
 
-__all__ = ["Check", "signature_problems"]
+__all__ = ["Check"]
 
 SENTINELS = frozenset(("skip_thought_signature_validator", "context_engineering_is_the_way_to_go"))
 
@@ -85,10 +85,10 @@ class Check(problem.Check):
         for where in self._oversigned:
             report.add("G7", where, "only the first call of a step carries a signature")
         if signs_calls(self._model) or any(signed for _, signed in self._steps):
-            for where in self.unsigned():
+            for where in self._unsigned_steps():
                 report.add("G7", where, "the first call of this step has no signature")
 
-    def unsigned(self) -> list[str]:
+    def _unsigned_steps(self) -> list[str]:
         """The steps of the current turn without a signature, of a model that may sign calls."""
         if signs_no_calls(self._model):
             return []
@@ -101,6 +101,27 @@ class Check(problem.Check):
         for name in _NOT_BESIDE_A_CACHE if outside.get("cachedContent") else ():
             if outside.get(name):
                 report.add("G12", name, f"{name} and cachedContent exclude each other")
+
+    def returned(self, history: Sequence[Any]) -> list[Problem]:
+        """See `problem.Check.returned`: no signature moved, made up or lost (G7, G8).
+
+        A signature is compared as bytes: the SDK writes it in another alphabet of base64.
+        """
+        report = Report()
+        came = [
+            (_unsigned(part), seal) for _, part in _parts(history) if (seal := _signature(part))
+        ]
+        seals = {seal for _, seal in came}
+        bare = [part for part, _ in came if part.get("functionCall")]
+        lost = self._unsigned_steps()
+        for where, part in _parts(self.messages):
+            seal = _signature(part)
+            if seal and seal not in SENTINELS and (_unsigned(part), seal) not in came:
+                known = "stands on another part" if seal in seals else "is not known"
+                report.add("G8", where, f"this signature {known}")
+            if where.rpartition(".parts")[0] in lost and _unsigned(part) in bare:
+                report.add("G7", where, "this call came with a signature")
+        return report.found
 
     # -- within a content -----------------------------------------------------------------
 
@@ -178,29 +199,6 @@ class Check(problem.Check):
             self._names[at] = str(body.get("name") or "")
             self.pairs.call(at, str(body.get("id") or ""), self._names[at])
         self._asked = list(called)
-
-
-# -- what was returned --------------------------------------------------------------------
-
-
-def signature_problems(check: problem.Check, history: Sequence[Any]) -> list[Problem]:
-    """G7 and G8 against the contents as they came: no signature moved, made up or lost.
-
-    A signature is compared as bytes: the SDK writes it in another alphabet of base64.
-    """
-    report = Report()
-    came = [(_unsigned(part), seal) for _, part in _parts(history) if (seal := _signature(part))]
-    seals = {seal for _, seal in came}
-    bare = [part for part, _ in came if part.get("functionCall")]
-    lost = check.unsigned() if isinstance(check, Check) else set()
-    for where, part in _parts(check.messages):
-        seal = _signature(part)
-        if seal and seal not in SENTINELS and (_unsigned(part), seal) not in came:
-            known = "stands on another part" if seal in seals else "is not known"
-            report.add("G8", where, f"this signature {known}")
-        if where.rpartition(".parts")[0] in lost and _unsigned(part) in bare:
-            report.add("G7", where, "this call came with a signature")
-    return report.found
 
 
 # -- reading ------------------------------------------------------------------------------

@@ -3,7 +3,7 @@
 One pass over the items: which calls are open (R1, R2), whether reasoning still waits for what it
 was made with (R3), which ids were seen (R5, R6) and whether anything follows a trigger (R14). What
 depends on the replies as they were returned (R4, R8 and the other half of R3) is judged against
-them, in `returned_problems`.
+them, in `Check.returned`.
 
 An asynchronous call may stay open, an output without ``call_id`` answers nothing and asks
 nothing, and a reference may stand for any call: then R2 has nothing to say.
@@ -29,7 +29,7 @@ from ullage.wires.openai_responses.blocks import (
 from ullage.wires.rules import problem
 from ullage.wires.rules.problem import Problem, Report, Wire, items_of, kind_of, name_in
 
-__all__ = ["Check", "returned_problems"]
+__all__ = ["Check"]
 
 _ID = re.compile(r"[a-zA-Z0-9_-]+\Z").match
 _PREFIXES = tuple(row.prefix for row in ITEMS.values() if row.prefix)
@@ -96,6 +96,10 @@ class Check(problem.Check):
             report.add("R10", "conversation", sentence)
         if head.get("tools") is not None:
             report.fields("R0", head, {"tools": list}, "tools")
+
+    def returned(self, history: Sequence[Any]) -> list[Problem]:
+        """See `problem.Check.returned`: R3, R4 and R8."""
+        return _returned_problems(self.messages, history)
 
     def _id(self, item: Wire, kind: str, where: str) -> None:
         name = item.get("id")
@@ -218,14 +222,14 @@ _Group: TypeAlias = tuple[Wire, list[str], set[str]]
 """An item as returned, the ids of the reasoning it needs, and the names of what follows it."""
 
 
-def returned_problems(check: problem.Check, history: Sequence[Any]) -> list[Problem]:
+def _returned_problems(items: Sequence[Any], history: Sequence[Any]) -> list[Problem]:
     """R3, R4 and R8 against the full history, as the provider returned it.
 
     Within a reply, reasoning and the items that follow it up to the next reasoning are one
     group: the reasoning needs the first of them directly behind it, and each of them that is
     sent with its id needs the reasoning.
     """
-    report, items = Report(), check.messages
+    report = Report()
     groups = _groups(history)
     present: set[str] = set()
     for at, item in enumerate(items):

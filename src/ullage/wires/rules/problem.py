@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, ClassVar, TypeAlias
 
 from msgspec import Struct
@@ -140,6 +140,14 @@ class Check(ABC):
         if self.head is not None:
             self._request(self.head, end)
         return self.report.found + end.found
+
+    def returned(self, history: Sequence[Any]) -> list[Problem]:
+        """How the messages differ from those that the provider returned, where that is illegal.
+
+        Args:
+            history: all of them, as they came, as plain JSON.
+        """
+        return []
 
     @abstractmethod
     def _judge(self, message: Any, at: int, where: str) -> None:
