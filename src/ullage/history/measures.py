@@ -17,7 +17,7 @@ T = TypeVar("T")
 T_co = TypeVar("T_co", covariant=True)
 
 TABLES = 32
-"""So many measures are kept of one history; the one asked for least recently goes first."""
+"""So many measures are kept of one history; the one made first goes first."""
 
 
 class Measure(Generic[T_co]):
