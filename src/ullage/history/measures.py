@@ -23,7 +23,7 @@ TABLES = 32
 class Measure(Generic[T_co]):
     """Something worked out of a message: a number, a truth, a list of lines.
 
-    Two measures are equal if their names and settings are; a name stands for one function.
+    Two measures are equal if their names and settings are; a name is that of one function.
 
     Args:
         name: what it is kept under; begin it with the name of your package.
