@@ -7,7 +7,7 @@ breaks nothing; under pressure, in rare deep batches; and the guard, when the ha
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence, Set
-from functools import partial
+from functools import lru_cache, partial
 from typing import Any, Literal, Protocol, TypeAlias
 
 import msgspec
@@ -150,6 +150,7 @@ def _is_object(text: str) -> bool:
         return False
 
 
+@lru_cache(maxsize=256)
 def kind_of(tool: str) -> ToolKind:
     """What kind of output a tool gives, judged by its name.
 
