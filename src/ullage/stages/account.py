@@ -154,13 +154,12 @@ def _text_of(transcript: Transcript, step: _Step) -> str:
 
 def _steps(transcript: Transcript, index: int) -> list[_Step]:
     """What of a message is worth a bullet."""
-    message, steps = transcript.messages[index], list[_Step]()
-    for number, part in enumerate(message.parts):
-        if isinstance(part, ToolResult):
-            steps.append(("tool", index, number))
-        elif isinstance(part, Text) and part.text.strip():
-            steps.append((message.role, index, number))
-    return steps
+    message = transcript.messages[index]
+    return [
+        ("tool" if isinstance(part, ToolResult) else message.role, index, number)
+        for number, part in enumerate(message.parts)
+        if isinstance(part, ToolResult) or (isinstance(part, Text) and part.text.strip())
+    ]
 
 
 _STEPS = Measure("ullage.steps", _steps)
@@ -172,12 +171,9 @@ def _bullet(transcript: Transcript, role: str, index: int, number: int) -> str:
         return f"- {role}: {on_one_line(part.text, _SAID_CHARS)}"
     call = transcript.call_for(index, number)
     failed = "error: " if isinstance(part, ToolResult) and part.is_error else ""
-    gave = "; ".join(map(_gave, transcript.outputs(index, number))) or "nothing"
-    return f"- {_called(call) if call else 'a tool'} → {failed}{gave}"
-
-
-def _gave(output: Output) -> str:
-    short = output.kind == "text" and len(output.text) <= _GAVE_CHARS
-    if short and output.text.isprintable():
-        return output.text
-    return f"{len(output.text):,} characters, ref={output.ref}"
+    gave = []
+    for output in transcript.outputs(index, number):
+        text = output.text
+        is_short = output.kind == "text" and len(text) <= _GAVE_CHARS and text.isprintable()
+        gave.append(text if is_short else f"{len(text):,} characters, ref={output.ref}")
+    return f"- {_called(call) if call else 'a tool'} → {failed}{'; '.join(gave) or 'nothing'}"

@@ -17,10 +17,10 @@ from ullage.history.transcript import Location
 from ullage.history.window import Window
 from ullage.stages.account import account, index_of, said_chars
 from ullage.stages.pressure import is_frozen
+from ullage.stages.previous import Over, take_over
 from ullage.stages.ranges import coverable, newly_hidden
 from ullage.stages.shorten import level, shorten
 from ullage.stages.shrink import cut_to
-from ullage.stages.standing import Over, take_over
 from ullage.values.edits import Cut, Replace, Summary
 from ullage.values.effects import Output
 from ullage.values.messages import Reasoning, Text
@@ -118,7 +118,7 @@ def stretches(window: Window, first: int, stop: int) -> list[Stretch]:
         return [Stretch(first, stop)] if first < stop else []
     found = []
     asked = window.transcript.newest_asked(window.size)
-    if asked is not None and not is_frozen(window) and window.transcript.seam(asked):
+    if asked is not None and not is_frozen(window) and window.transcript.may_split(asked):
         found = [Stretch(first, asked)] if coverable(window, first, asked) else []
     return [*found, Stretch(head[0] + 1, stop, head)] if head[0] + 1 < stop else found
 

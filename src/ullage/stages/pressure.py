@@ -66,7 +66,7 @@ def over_or_pays(
 def over_reported(window: Window, *, budget_tokens: int) -> int | None:
     """Over a budget by what the provider reported for the last request: everything.
 
-    Without a report (nobody called ``observe``) the estimate of the view stands in for it.
+    Without a report (nobody called ``observe``) the estimate of the view counts.
     """
     reported = window.reported_tokens
     over = not window.within(budget_tokens) if reported is None else reported > budget_tokens
@@ -120,8 +120,7 @@ output_tokens = Measure("ullage.output_tokens", _output_tokens)
 def newest_share(window: Window, *, share: float, most_tokens: int = EVERYTHING) -> tuple[int, int]:
     """The newest share of the limit stays, but no more than so many tokens; whole turns of it.
 
-    What is condensed is passed over: after the guard has condensed something no more may go than
-    before, so that the same request again is shown as it was.
+    What a summary hides is passed over, so that the same request again is shown as it was.
     """
     least = min(window.limit_tokens * share, most_tokens)
     index, held = window.size, 0
@@ -151,7 +150,7 @@ def newest_batch(window: Window) -> tuple[int, int]:
 def newest_answered(window: Window) -> tuple[int, int]:
     """The newest results that the model has replied to stay, and all that came later.
 
-    They were the newest of all when the reply came and told how long its prompt had been.
+    They were the newest of all when the reply came and said how long its prompt had been.
     """
     return _batch_before(window, window.turn_start), 0
 
@@ -169,9 +168,8 @@ def _batch_before(window: Window, stop: int) -> int:
 def is_frozen(window: Window) -> bool:
     """Whether the open turn was thought about, and its thinking must stay as it is (A14).
 
-    A turn is open while results wait for the model; what the user says closes it. Asked of the
-    history and not of the view: once the guard had to leave that thinking out, a second call
-    must decide as the first one did.
+    A turn is open while results wait for the model. Asked of the history and not of the view: once
+    the guard left that thinking out, a second call must decide as the first one did.
     """
     return movable_from(window) > 0
 

@@ -1,8 +1,5 @@
 """Shapes of the documents: what is shown of a result that is too large at first sight.
 
-head_chars    the first characters, and a marker that names the call to read on with
-head_lines    the first lines, by lines, bytes, line length and characters by tool
-
 Nothing is copied while nothing is cut. Words come as templates from the preset.
 """
 
@@ -76,13 +73,13 @@ def head_lines(
         max_bytes: bytes of UTF-8 shown of all texts of a result together, each line's
             newline included.
         max_line_chars: characters shown of a line.
-        notice: what stands at the end. Fields: ``lines``, ``kept_lines``, ``size`` and
+        notice: what is at the end. Fields: ``lines``, ``kept_lines``, ``size`` and
             ``kept_size`` (as text), ``ref``.
         max_lines: lines shown.
         tool_chars: characters shown, by tool; `DEFAULT_TOOL` for all others.
         ellipsis: what is added to a line that was cut.
         spilled: what follows the notice if the output is kept as a file. Field: ``path``.
-        lines_notice: what stands at the end where lines were cut and nothing else; None: the
+        lines_notice: what is at the end where lines were cut and nothing else; None: the
             line that names the ref. Field: ``ref``.
 
     Returns:
@@ -93,11 +90,11 @@ def head_lines(
     limit_chars = limits.get(source.tool, limits.get(DEFAULT_TOOL, len(text)))
     if not _over(text, max_lines, max_bytes, limit_chars):
         return _lines_cut(source, words, max_line_chars, ellipsis, lines_notice)
-    lines = (_clipped(line, max_line_chars, ellipsis) for line in _lines_of(text, max_line_chars))
-    body = "\n".join(_as_many(islice(lines, max_lines), max_bytes))
+    lines = islice(_clipped_lines(text, max_line_chars, ellipsis), max_lines)
+    body = "\n".join(_as_many(lines, max_bytes))
     body = body[: safe_cut(body, limit_chars)]
     whole, kept = text_size(text), text_size(body) if body else TextSize(0, 0)
-    told = notice.format(
+    last = notice.format(
         lines=whole.lines,
         kept_lines=kept.lines,
         size=size_of(whole.bytes),
@@ -106,11 +103,11 @@ def head_lines(
     )
     file = words.file_of(source.ref)
     if file is not None:
-        told += spilled.format(path=file)
-    named = "" if source.ref in told else ref_line(source.ref, len(text)) + "\n"
-    shown = f"{body}\n\n{named}{told}"
+        last += spilled.format(path=file)
+    named = "" if source.ref in last else ref_line(source.ref, len(text)) + "\n"
+    shown = f"{body}\n\n{named}{last}"
     why = f"{whole.lines:,} lines, {whole.bytes:,} bytes; shown {kept.lines:,} and {kept.bytes:,}"
-    return Shown(shown, why, Extent(whole, kept, told)) if len(shown) < len(text) else None
+    return Shown(shown, why, Extent(whole, kept, last)) if len(shown) < len(text) else None
 
 
 def _over(text: str, max_lines: int | None, max_bytes: int, limit_chars: int) -> bool:
@@ -131,13 +128,12 @@ def _lines_cut(
     longest = _longest_line(text, max_line_chars)
     if longest <= max_line_chars:
         return None
-    lines = _lines_of(text, max_line_chars)
-    body = "\n".join(_clipped(line, max_line_chars, ellipsis) for line in lines)
+    body = "\n".join(_clipped_lines(text, max_line_chars, ellipsis))
     if notice is None:
-        told = f"\n{ref_line(source.ref, len(text), words.file_of(source.ref))}"
+        last = f"\n{ref_line(source.ref, len(text), words.file_of(source.ref))}"
     else:
-        told = f"\n\n{notice.format(ref=source.ref)}"
-    shown = f"{body}{told}"
+        last = f"\n\n{notice.format(ref=source.ref)}"
+    shown = f"{body}{last}"
     why = f"a line of {longest:,} characters, over {max_line_chars:,}"
     extent = Extent(text_size(text), text_size(body))
     return Shown(shown, why, extent) if len(shown) < len(text) else None
@@ -154,21 +150,13 @@ def _longest_line(text: str, enough: int) -> int:
     return longest
 
 
-def _clipped(line: str, max_line_chars: int, ellipsis: str) -> str:
-    if len(line) <= max_line_chars:
-        return line
-    return line[: safe_cut(line, max_line_chars)] + ellipsis
-
-
-def _lines_of(text: str, chars: int) -> Iterator[str]:
-    """The lines of a text, none made before it is wanted, of a long one ``chars`` and one more."""
-    start = 0
-    while True:
+def _clipped_lines(text: str, chars: int, ellipsis: str) -> Iterator[str]:
+    """The lines of a text, each cut to a length, none made before it is wanted."""
+    start, end = 0, 0
+    while end >= 0:
         end = text.find("\n", start)
-        stop = len(text) if end < 0 else end
-        yield text[start : min(stop, start + chars + 1)]
-        if end < 0:
-            return
+        line = text[start : min(len(text) if end < 0 else end, start + chars + 1)]
+        yield line if len(line) <= chars else line[: safe_cut(line, chars)] + ellipsis
         start = end + 1
 
 

@@ -5,7 +5,7 @@ good, decisions, open items, refs of what is set aside. Always made from the ori
 so that the tenth summary is as good as the first (failures F43, F50, F51).
 
 Where room is short each section keeps its newest lines and says how many are left out; what the
-user said has a room of its own. Text that comes from a tool or a model stands in quotes, on
+user said has a room of its own. Text that comes from a tool or a model is in quotes, on
 one line: it is data here (failure F53).
 """
 
@@ -57,13 +57,14 @@ def summary(
     texts = list(said(transcript, start, stop, "assistant"))
     has_task = next(said(transcript, 0, start, "user"), None) is None
     user = _user(list(said(transcript, start, stop, "user")), user_chars, has_task=has_task)
-    items = [_quoted(each) for each in open_items(transcript, start, stop, texts)]
+    waiting = (f"{each.tool} {_quote(each.subject)}" for each in done if each.ended is None)
+    items = map(_quoted, open_items(transcript, start, stop, texts))
     room = room_chars
     blocks = [user] if user else []
     for title, lines, part in (
         ("Errors not resolved", map(_failure, unresolved(done)), 3),
         ("Files", _files(done), 3),
-        ("Open items", [*_unanswered(done), *items], 3),
+        ("Open items", [*(f"no result yet: {each}" for each in waiting), *items], 3),
         ("Commands", _commands(done), 3),
         ("Decisions", map(_quoted, decisions(texts)), 2),
         ("Outputs set aside", _refs(done), 1),
@@ -107,13 +108,10 @@ def _user(texts: Sequence[Said], room: int, *, has_task: bool) -> str:
     said_texts = [each.text for each in texts]
     shown = quotes(said_texts, room, frame_chars=_FRAME_CHARS, keeps_first=has_task)
     lines = [f"Message {texts[at].index + 1}:\n{shown[at]}" for at in sorted(shown)]
-    absent = [each for number, each in enumerate(texts) if number not in shown]
-    return "\n".join(["## The user's words", *lines, *([_absent(absent)] if absent else ())])
-
-
-def _absent(texts: Sequence[Said]) -> str:
-    chars = sum(len(each.text) for each in texts)
-    return f"… {len(texts):,} more, {chars:,} characters: see the index"
+    absent = [len(each.text) for number, each in enumerate(texts) if number not in shown]
+    if absent:
+        lines.append(f"… {len(absent):,} more, {sum(absent):,} characters: see the index")
+    return "\n".join(["## The user's words", *lines])
 
 
 # ── what was done ────────────────────────────────────────────────────────────────────────
@@ -122,12 +120,6 @@ def _absent(texts: Sequence[Said]) -> str:
 def _failure(action: Action) -> str:
     subject, error = _quote(action.subject), _quote(action.error)
     return f"{action.tool} {subject}: {error} (message {action.index + 1})"
-
-
-def _unanswered(done: Sequence[Action]) -> Iterator[str]:
-    for action in done:
-        if action.ended is None:
-            yield f"no result yet: {action.tool} {_quote(action.subject)}"
 
 
 def _by_subject(done: Sequence[Action], *verbs: str) -> dict[str, list[Action]]:
