@@ -6,7 +6,7 @@ BIN    := $(VENV)/bin
 ADK    := .venv-adk
 READY  := $(VENV)/.ready
 
-.PHONY: help mutants trace-turn fuzz demo test real-model browser adk test-adk check documents bench bench-tokens bench-weight bench-recall bench-peers replay-all replay-held-out replay-controls lock clean setup
+.PHONY: help mutants trace-turn fuzz demo test real-model browser adk test-adk check documents bench bench-tokens bench-loop bench-weight bench-recall bench-peers replay-all replay-held-out replay-controls lock clean setup
 
 help:
 	@echo "make demo                a long agent run kept inside a 64k window, live"
@@ -24,6 +24,7 @@ help:
 	@echo "make bench-recall        reading in a 100 MB output: milliseconds and memory"
 	@echo "make bench-peers TRACES=… other libraries' policies on the same runs, by the same judge"
 	@echo "make bench-tokens        how good the token estimates are"
+	@echo "make bench-loop          how long an event loop waits while a long history is fitted"
 	@echo "make bench-weight        what an import and a fit cost: milliseconds and megabytes"
 	@echo "make replay-all TRACES=… every recorded run at 16k, 32k, 64k and 128k"
 	@echo "make replay-held-out TRACES=… policies beside each other, on the held-out side of long runs"
@@ -87,6 +88,9 @@ trace-turn: $(READY)
 
 bench-recall: $(READY)
 	@$(BIN)/python -m lab.bench.recall
+
+bench-loop: $(READY)
+	@$(BIN)/python -m lab.bench.loop_gap
 
 bench-weight: $(READY)
 	@$(BIN)/python -m lab.bench.weight

@@ -32,8 +32,8 @@ import ctok
 import numpy as np
 import splintr
 
-from lab.bench.token_corpus import generated, machine, split
-from ullage.tokens.estimate import STEPS, features
+from lab.bench.token_corpus import features, generated, machine, split
+from ullage.tokens.estimate import STEPS
 from ullage.tokens.exact import load, repaired
 
 FAMILIES = ("claude-v3", "claude-v4.8", "gemini", "o200k_base", "cl100k_base")

@@ -16,10 +16,13 @@ import random
 import re
 import sysconfig
 import uuid
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 
-__all__ = ["PIECES", "generated", "machine", "split"]
+from ullage.tokens.estimate import pairs
+
+__all__ = ["PIECES", "features", "generated", "machine", "split"]
 
 PIECES = 12
 """Into how many pieces the table cuts a text."""
@@ -55,6 +58,13 @@ _RUSSIAN = (
 def generated(size: int = 24_000, seed: int = 7) -> dict[str, str]:
     """One text of about ``size`` characters a kind, the same for the same seed and Python."""
     return {name: make(random.Random(f"{seed}{name}"), size) for name, make in _KINDS.items()}
+
+
+def features(text: str) -> list[int]:
+    """How often each byte and then each pair of classes occurs, in the order of the weights."""
+    raw = text.encode("utf-8", "surrogatepass")
+    bytes_of, pairs_of = Counter(raw), Counter(pairs(raw))
+    return [bytes_of[byte] for byte in range(256)] + [pairs_of[pair] for pair in range(256)]
 
 
 def split(text: str) -> list[str]:

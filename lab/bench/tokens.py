@@ -26,9 +26,9 @@ from rich.table import Table
 
 from lab.bench.token_corpus import generated, split
 from ullage.tokens.calibrate import Calibration
-from ullage.tokens.exact import Counter
+from ullage.tokens.estimate import Counter
 from ullage.tokens.models import counter_for, family_of
-from ullage.tokens.overhead import call_tokens, overhead_for
+from ullage.tokens.overhead import argument_text, overhead_for
 
 FAMILIES = {
     "Claude 3–4.6": ("claude-opus-4-5", "claude-v3"),
@@ -153,7 +153,9 @@ def _tokens(messages: list[dict[str, Any]], model: str) -> int:
         total += sum(counter.count(text) for text in _texts(message))
         for call in message.get("tool_calls") or ():
             function = call["function"]
-            total += call_tokens(overhead, counter, function["name"], function["arguments"])
+            given = function["arguments"]
+            shown = argument_text(given) if overhead.spoken_arguments else given
+            total += overhead.call + counter.count(function["name"]) + counter.count(shown)
     return total
 
 

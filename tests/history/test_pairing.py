@@ -246,7 +246,7 @@ def test_an_interrupted_call_and_another_with_its_id():
         history.reply([message], dict.fromkeys(ids, "t"), line) if ids else history.say(
             message, line
         )
-    history.result("c", lambda _: messages[4], 4)
+    history.result("c", messages[4], 4)
     results = [m["content"] for m in history.run().messages if m["role"] == "tool"]
     assert results[-1] == "RESULT"
     assert len(results) == 2
@@ -262,3 +262,19 @@ def test_gemini_pairs_by_tool_and_order_where_one_side_has_no_id():
         assert (
             by_transcript("gemini", messages) == by_repair("gemini", messages) == {(2, 0): (1, 0)}
         )
+
+
+def test_in_responses_an_id_is_that_of_one_type_of_call():
+    items = [
+        {"type": "function_call", "call_id": "c", "name": "run", "arguments": "{}"},
+        {"type": "shell_call", "call_id": "c", "action": {"commands": ["ls"]}},
+        {"type": "function_call_output", "call_id": "c", "output": "ran"},
+        {"type": "shell_call_output", "call_id": "c", "output": []},
+    ]
+    answers = {(2, 0): (0, 0), (3, 0): (1, 0)}
+    transcript = Transcript(b"")
+    for item in items:
+        transcript.append(FORMATS["openai-responses"].parse(item, "item"), b"")
+    assert transcript._pairs.calls == answers
+    assert by_repair("openai-responses", items) == answers
+    assert by_judge("openai-responses", items) == answers

@@ -47,6 +47,7 @@ NEAREST = {
     "replay/cost/prefix.py": "replay/cost/test_cache.py",
     "replay/evidence/story.py": "replay/evidence/test_demands.py",
     # both sessions, by what they promise
+    "session/closing.py": "session/test_sessions.py",
     "session/core.py": "session/test_state.py",
     "session/session.py": "session/test_state.py",
     "session/aio.py": "session/test_ahead.py",
@@ -63,7 +64,6 @@ NEAREST = {
     "stages/runs.py": "stages/test_compact.py",
     "stages/ranges.py": "stages/test_compact.py",
     "stages/shorten.py": "stages/test_truncate.py",
-    "stages/standing.py": "stages/test_standing_summary.py",
     "stages/summary.py": "stages/test_compact.py",
     # the store contract, by the store that keeps everything
     "stores/_conversation*.py": "stores/test_conversations.py",

@@ -101,7 +101,7 @@ class Logs:
 
 def one_run(format, history, logs, length):
     fuse, session = Fuse(length), new_session(format, Session)
-    for name in ("fit", "observe", "recall", "settle"):
+    for name in ("fit", "observe", "recall", "flush"):
         setattr(session, name, fuse.around(getattr(session, name)))
     model = fuse.around(Model(format))
     return run_turn(model, session, request(format, history), tools=[logs.tool(fuse)])
@@ -109,7 +109,7 @@ def one_run(format, history, logs, length):
 
 def one_async_run(format, history, logs, length):
     fuse, session = Fuse(length), new_session(format, AsyncSession)
-    for name in ("fit", "observe", "recall", "settle"):
+    for name in ("fit", "observe", "recall", "flush"):
         setattr(session, name, fuse.aaround(getattr(session, name)))
 
     async def ask(**view):

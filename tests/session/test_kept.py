@@ -27,9 +27,9 @@ def test_the_newest_events_are_kept_and_no_more():
 def test_what_is_told_once_is_not_told_again():
     session, _, increments, _ = lived("openai-chat", 6)
     one = kept()._replace(state=session.state)
-    told, found = one.told()
+    told, found = one.with_news()
     assert set(found) == {record for increment in increments for record in increment}
-    assert told.told() == (told, ())
+    assert told.with_news() == (told, ())
     assert one.carried == Ledger()
 
 

@@ -8,6 +8,7 @@ import pytest
 
 from tests.sessions import long_history, request
 from ullage import AsyncSessions, Budget, ConfigError, Limits, Sessions
+from ullage.session.closing import AsyncClosing, Closing
 from ullage.stores import MemoryStore
 from ullage.stores.threaded import Threaded
 
@@ -191,3 +192,32 @@ def test_the_twin_for_an_event_loop(store):
             assert await sessions.of("a").fit(asked("alpha")) == view
 
     asyncio.run(talk())
+
+
+class Door(Closing):
+    is_open = True
+
+    def close(self):
+        self.is_open = False
+
+
+class AsyncDoor(AsyncClosing):
+    is_open = True
+
+    async def close(self):
+        self.is_open = False
+
+
+def test_a_block_that_fails_closes_what_it_opened_and_raises():
+    door, other = Door(), AsyncDoor()
+
+    async def fails():
+        async with other as opened:
+            assert opened is other
+            raise KeyError("in it")
+
+    with pytest.raises(KeyError), door:
+        raise KeyError("in it")
+    with pytest.raises(KeyError):
+        asyncio.run(fails())
+    assert (door.is_open, other.is_open) == (False, False)

@@ -8,7 +8,7 @@ import pytest
 
 from tests import histories
 from tests.histories import Call, Turn
-from ullage import Limits, MemoryStore, Record, Session, SqliteStore, Usage
+from ullage import Limits, MemoryStore, Record, Session, SqliteStore, Usage, View
 from ullage.session.drivers import run as drive
 from ullage.wires import FORMATS
 from ullage.wires.rules.checker import problems_of
@@ -91,8 +91,8 @@ def test_two_workers_on_the_same_turn_at_once_send_the_same(format):
     messages, lengths = conversation(format)
     for length in lengths:
         request = histories.request(format, messages[:length])
-        fits = [session._fit(request) for session in run.sessions]
-        views = [view["messages"] for view, _ in side_by_side(fits, store)]
+        fits = [session._fit(request, View) for session in run.sessions]
+        views = [view["messages"] for view in side_by_side(fits, store)]
         assert views[0] == views[1]
         run.views.append([json.dumps(raw) for raw in views[0]])
         for session in run.sessions:

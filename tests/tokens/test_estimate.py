@@ -8,10 +8,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lab.bench.token_corpus import generated, split
+from lab.bench.token_corpus import features, generated, split
 from ullage.tokens import exact as exactly
 from ullage.tokens import models
-from ullage.tokens.estimate import STEPS, estimate, features
+from ullage.tokens.estimate import STEPS, estimate
 from ullage.tokens.weights import WEIGHTS
 
 KINDS = generated()

@@ -116,6 +116,21 @@ def test_a_leaf_is_replaced_legally_and_wholly_or_the_edit_is_refused(case, word
     assert json.dumps(raw) == before
 
 
+@pytest.mark.parametrize("text", ["", "  "])
+@pytest.mark.parametrize("case", LEAVES, ids=lambda case: f"{case[0]}-{case[1]}-{case[3]}")
+def test_a_leaf_is_emptied_legally_or_the_edit_is_refused(case, text):
+    """No blank text where the wire forbids it (A9, G2)."""
+    format, at, number, item, _ = case
+    wire, messages = FORMATS[format], history(format)
+    parsed = wire.parse(messages[at], "example")
+    try:
+        new = wire.edit(messages[at], parsed, [(number, item, text)])
+    except FormatError:
+        return
+    view = [*messages[:at], new, *messages[at + 1 :]]
+    assert problems(request(format, view), format) == []
+
+
 @every_format
 @pytest.mark.parametrize("text", ["no json", "[1]", "7", "{", "[" * 10_000])
 def test_arguments_are_replaced_by_an_object_or_not_at_all(format, text):

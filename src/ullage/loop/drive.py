@@ -8,10 +8,11 @@ from collections.abc import Callable, Collection, Iterable, Mapping
 from typing import Any
 
 from ullage.errors import ConfigError
-from ullage.loop.steps import UNCOUNTED_TOOLS, Limit, Outcome, Steps, Together, steps
+from ullage.loop.steps import UNCOUNTED_TOOLS, AgentTurn, Limit, Outcome, Together
 from ullage.loop.tools import Tool, by_name
 from ullage.session import Session
 from ullage.session.aio import AsyncSession
+from ullage.session.drivers import adrive, drive
 
 __all__ = ["arun_turn", "run_turn"]
 
@@ -44,10 +45,8 @@ def run_turn(
             raises is an error the model reads.
         max_iterations: the most model calls that count.
         max_uncounted: the most that do not, so that no model reads on for ever.
-        max_refusals: how often one request is shortened and sent again after the provider
-            called it too long.
-        uncounted: tools that do not count: a model call that asks for nothing else is no
-            iteration.
+        max_refusals: how often a request that is too long is shortened and sent again.
+        uncounted: a model call that asks for nothing but these tools does not count.
 
     Returns:
         What was said, why it ended, and the tokens it took.
@@ -66,8 +65,8 @@ def run_turn(
             raise ConfigError(
                 "tools", f"{tool.name!r} must be awaited", "Use arun_turn, or a plain function."
             )
-    limit = _limit(max_iterations, max_uncounted, max_refusals, uncounted)
-    return _run(steps(call, session, request, named, limit))
+    limit = Limit(max_iterations, max_uncounted, max_refusals, uncounted)
+    return drive(AgentTurn(call, session, request, named, limit).steps(), _do)
 
 
 async def arun_turn(
@@ -85,42 +84,8 @@ async def arun_turn(
 
     See `run_turn`. After a cancellation the history is legal, too.
     """
-    limit = _limit(max_iterations, max_uncounted, max_refusals, uncounted)
-    return await _arun(steps(call, session, request, by_name(tools), limit))
-
-
-def _limit(iterations: int, unseen: int, refusals: int, uncounted: Collection[str]) -> Limit:
-    return Limit(
-        iterations=iterations, uncounted=unseen, refusals=refusals, uncounted_tools=uncounted
-    )
-
-
-def _run(steps: Steps) -> Outcome:
-    try:
-        todo = next(steps)
-        while True:
-            try:
-                _do(todo)
-            except BaseException as stop:  # noqa: BLE001
-                todo = steps.throw(stop)
-            else:
-                todo = steps.send(None)
-    except StopIteration as stop:
-        return stop.value  # type: ignore[no-any-return]
-
-
-async def _arun(steps: Steps) -> Outcome:
-    try:
-        todo = next(steps)
-        while True:
-            try:
-                await _ado(todo)
-            except BaseException as stop:  # noqa: BLE001
-                todo = steps.throw(stop)
-            else:
-                todo = steps.send(None)
-    except StopIteration as stop:
-        return stop.value  # type: ignore[no-any-return]
+    limit = Limit(max_iterations, max_uncounted, max_refusals, uncounted)
+    return await adrive(AgentTurn(call, session, request, by_name(tools), limit).steps(), _ado)
 
 
 def _do(todo: Together) -> None:

@@ -104,18 +104,18 @@ def truncate_output(
     shown = output_shape(settings)(source, words)
     if shown is not None and place is not None:
         SpillStore(MemoryStore(), place).commit("", [Output(source.ref, output)], ())
-    told = shown.extent if shown is not None else None
-    if told is None or told.notice is None:
-        told = Extent(text_size(output), text_size(output))
+    extent = shown.extent if shown is not None else None
+    if extent is None or extent.notice is None:
+        extent = Extent(text_size(output), text_size(output))
     return TruncationResult(
         output=output if shown is None else shown.text,
-        was_truncated=told.notice is not None,
-        original_lines=told.whole.lines,
-        original_bytes=told.whole.bytes,
-        truncated_lines=told.kept.lines,
-        truncated_bytes=told.kept.bytes,
+        was_truncated=extent.notice is not None,
+        original_lines=extent.whole.lines,
+        original_bytes=extent.whole.bytes,
+        truncated_lines=extent.kept.lines,
+        truncated_bytes=extent.kept.bytes,
         spill_path=None if shown is None else words.file_of(source.ref),
-        truncation_message=told.notice,
+        truncation_message=extent.notice,
         ref=None if shown is None else source.ref,
     )
 

@@ -7,11 +7,11 @@
 It yields what is to be done (`Together`) and finds there what came of it. Where the layers
 act: what a tool returned is cut, old results are pruned and spans compacted by the `fit`
 *after the tools*; what a reply reported is taken in *after the call* and judged by that same
-`fit`; and `settle` *before the final return* leaves a history that has been seen to.
+`fit`; and `flush` *before the final return* leaves a history that has been seen to.
 
 The history is legal at every moment at which something else runs, but between a reply and its
-results; an interruption there closes it: what has finished stands with its result, the rest
-with an error that says so. After the death of the process the next `steps` does the same. No
+results; an interruption there closes it: what has finished has its result, the rest
+with an error that says so. After the death of the process the next turn does the same. No
 call is ever run twice.
 """
 
@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from ullage.session import Session
     from ullage.session.aio import AsyncSession
 
-__all__ = ["UNCOUNTED_TOOLS", "Limit", "Outcome", "Steps", "Together", "Why", "steps"]
+__all__ = ["UNCOUNTED_TOOLS", "AgentTurn", "Limit", "Outcome", "Steps", "Together", "Why"]
 
 UNCOUNTED_TOOLS = RECALL_TOOLS
 """Tools whose calls do not count as an iteration (`tool-result-continuation` §5)."""
@@ -51,20 +51,13 @@ _INTERRUPTED = Returned(
 _decode = msgspec.json.Decoder().decode
 
 
-class Limit(Struct, frozen=True, kw_only=True):
-    """How long a turn may go on.
+class Limit(Struct, frozen=True):
+    """How long a turn may go on; see `ullage.loop.run_turn`."""
 
-    Attributes:
-        iterations: the most model calls that count.
-        uncounted: the most that do not.
-        refusals: how often one request may be shortened after the provider refused it.
-        uncounted_tools: a model call that asks for nothing but these does not count.
-    """
-
-    iterations: int = 20
-    uncounted: int = 100
-    refusals: int = 2
-    uncounted_tools: Collection[str] = UNCOUNTED_TOOLS
+    iterations: int
+    uncounted: int
+    refusals: int
+    uncounted_tools: Collection[str]
 
 
 class Outcome(Struct, frozen=True, kw_only=True):
@@ -107,32 +100,11 @@ class Together:
 Steps: TypeAlias = Generator[Together, None, Outcome]
 
 
-def steps(
-    call: Callable[..., Any],
-    session: Session | AsyncSession,
-    request: Mapping[str, Any],
-    tools: Mapping[str, Tool],
-    limit: Limit,
-) -> Steps:
-    """One turn of an agent. See `ullage.loop.run_turn`."""
-    turn = _Turn(call, session, request, tools, limit)
-    said = turn.open_reply()
-    if said:
-        turn.close(turn.calls_of(said), ())
-        if not turn.calls_of(said):
-            return turn.outcome("answered", said)
-    while (why := turn.stopped()) is None:
-        said, reply = yield from turn.ask()
-        yield from turn.act(said, reply)
-        if not turn.calls_of(said):
-            why = "answered" if said else "empty"
-            break
-    yield from turn.settle()
-    return turn.outcome(why, said)
+class AgentTurn:
+    """One turn of an agent, and what it knows; its methods are the parts of the loop, in order.
 
-
-class _Turn:
-    """What one turn knows. Its methods are the parts of the loop, in order."""
+    The arguments are those of `ullage.loop.run_turn`.
+    """
 
     def __init__(
         self,
@@ -153,6 +125,22 @@ class _Turn:
         specs = [ToolSpec(tool.name, tool.description, tool.parameters) for tool in tools.values()]
         self.request = self.wire.compose(request, self.history, [self.wire.tool(s) for s in specs])
         self.iterations, self.uncounted, self.usage = 0, 0, Usage()
+
+    def steps(self) -> Steps:
+        """The turn from its beginning to its end."""
+        said = self.open_reply()
+        if said:
+            self.close(self.calls_of(said), ())
+            if not self.calls_of(said):
+                return self.outcome("answered", said)
+        while (why := self.stopped()) is None:
+            said, reply = yield from self.ask()
+            yield from self.act(said, reply)
+            if not self.calls_of(said):
+                why = "answered" if said else "empty"
+                break
+        yield from self.flush()
+        return self.outcome(why, said)
 
     # ── before ───────────────────────────────────────────────────────────────────────
 
@@ -251,13 +239,13 @@ class _Turn:
 
     # ── the end ──────────────────────────────────────────────────────────────────────
 
-    def settle(self) -> Generator[Together, None, None]:
+    def flush(self) -> Generator[Together, None, None]:
         """The last pass before the final return (`output-cache-and-compaction` §2.8).
 
-        It sends nothing, so a history that no longer fits is left for the next turn to tell.
+        It sends nothing, so a history that no longer fits is refused in the next turn.
         """
         try:
-            yield from _one(partial(self.session.settle, self.request))
+            yield from _one(partial(self.session.flush, self.request))
         except OverLimitError:
             return
 

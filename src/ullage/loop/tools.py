@@ -33,7 +33,7 @@ class Tool(Struct, frozen=True):
 
     Attributes:
         name: what the model calls it.
-        description: what the model is told of it.
+        description: what the model reads of it.
         parameters: a JSON schema of an object.
         run: takes the arguments as a dict; may be a coroutine function in `arun_turn`. What it
             returns is shown as it is if it is text, as JSON if not. What it raises is shown to
@@ -50,14 +50,14 @@ def tool(function: Callable[..., Any]) -> Tool:
     """A plain function as a tool: its name, its docstring, its signature.
 
     Parameters have the types that JSON and msgspec know; ``Annotated[str, Meta(description=…)]``
-    tells more of one. A parameter without a type takes anything. Arguments are checked and
+    says more of one. A parameter without a type takes anything. Arguments are checked and
     converted before the call (``"5"`` is taken for an int).
 
     Args:
         function: a function, or a coroutine function for `arun_turn`.
 
     Raises:
-        ConfigError: its signature cannot be told in a schema (``*args``, ``**kwargs``,
+        ConfigError: its signature cannot be a schema (``*args``, ``**kwargs``,
             positional-only parameters, a type that JSON does not have).
     """
     types = _types_of(function)

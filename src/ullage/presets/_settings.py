@@ -10,7 +10,7 @@ from msgspec import Struct
 
 from ullage.errors import ConfigError
 
-__all__ = ["Settings", "at_least", "check_types", "read"]
+__all__ = ["Settings", "read"]
 
 S = TypeVar("S", bound="Settings")
 
@@ -21,27 +21,39 @@ class Settings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     Attributes:
         section: the key under which an application's file holds them, or None for the top.
         environment: the settings that environment variables of the same name may give.
+        least: the least that a number may be; of a mapping, each of its numbers.
+        shares: the numbers that are over 0 and at most 1.
+
+    Raises:
+        ConfigError: a value is of another kind, or out of range.
     """
 
     section: ClassVar[str | None] = None
     environment: ClassVar[tuple[str, ...]] = ()
+    least: ClassVar[Mapping[str, float]] = {}
+    shares: ClassVar[tuple[str, ...]] = ()
+
+    def __post_init__(self) -> None:
+        for field in msgspec.structs.fields(self):
+            value, key, least = getattr(self, field.name), field.encode_name, self.least
+            try:
+                msgspec.convert(value, field.type)
+            except msgspec.ValidationError as error:
+                problem = str(error).rstrip(".")
+                raise ConfigError(key, problem, "Give what the document says.") from None
+            if field.name in least and value is not None:
+                _at_least(least[field.name], key, value)
+            if field.name in self.shares and not 0 < value <= 1:
+                raise ConfigError(key, f"{value} is no share", "Give more than 0, at most 1.")
 
 
-def check_types(settings: Settings) -> None:
-    """Check that settings given by Python name are what they should be. Raises ConfigError."""
-    for field in msgspec.structs.fields(settings):
-        try:
-            msgspec.convert(getattr(settings, field.name), field.type)
-        except msgspec.ValidationError as error:
-            problem = str(error).rstrip(".")
-            raise ConfigError(field.encode_name, problem, "Give what the document says.") from None
-
-
-def at_least(least: float, **settings: float | None) -> None:
-    """Check that numbers are no smaller than ``least``. Raises ConfigError."""
-    for name, value in settings.items():
-        if value is not None and not value >= least:
-            raise ConfigError(name, f"{value} is under {least}", f"Give {least} or more.")
+def _at_least(least: float, key: str, value: Any) -> None:
+    numbers = {key: value}
+    if isinstance(value, Mapping):
+        numbers = {f"{key}.{name}": number for name, number in value.items()}
+    for name, number in numbers.items():
+        if not number >= least:
+            raise ConfigError(name, f"{number} is under {least}", f"Give {least} or more.")
 
 
 def read(of: type[S], values: Mapping[str, Any]) -> S:

@@ -6,9 +6,11 @@ store behind it; its loop, with the calls that do not count, is `ullage.loop`.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from functools import partial
+from typing import ClassVar
 
-from ullage.presets._settings import Settings, at_least, check_types
+from ullage.presets._settings import Settings
 from ullage.stages.emergency import emergency
 from ullage.stages.policy import Policy
 from ullage.stages.shapes import head_chars
@@ -47,11 +49,9 @@ class ContinuationSettings(Settings, frozen=True):
         ConfigError: it is not a whole number, or under 1.
     """
 
-    MAX_TOOL_RESULT_CHARS: int = MAX_TOOL_RESULT_CHARS
+    least: ClassVar[Mapping[str, float]] = {"MAX_TOOL_RESULT_CHARS": 1}
 
-    def __post_init__(self) -> None:
-        check_types(self)
-        at_least(1, MAX_TOOL_RESULT_CHARS=self.MAX_TOOL_RESULT_CHARS)
+    MAX_TOOL_RESULT_CHARS: int = MAX_TOOL_RESULT_CHARS
 
 
 _DEFAULTS = ContinuationSettings()

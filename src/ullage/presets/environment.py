@@ -33,7 +33,7 @@ def whole_number(variable: str) -> int | None:
     Configuration).
 
     Raises:
-        ConfigError: it holds something else; its value is not told.
+        ConfigError: it holds something else; its value is not shown.
     """
     text = os.environ.get(variable, "").strip()
     if not text:

@@ -5,13 +5,14 @@ Its hard budget is an `ullage.Budget`, shared by any number of sessions.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from functools import partial
 from typing import ClassVar
 
 from msgspec.structs import replace
 
 from ullage.errors import ConfigError
-from ullage.presets._settings import Settings, at_least, check_types
+from ullage.presets._settings import Settings
 from ullage.stages.compact import OURS, asked, compact, newest_messages, newest_turns, over_tokens
 from ullage.stages.emergency import emergency
 from ullage.stages.policy import Policy
@@ -68,6 +69,15 @@ class MultiStageSettings(Settings, frozen=True):
 
     environment: ClassVar[tuple[str, ...]] = ("SAFE_TRIGGER_TOKENS", "MAX_RESULT_CHARS")
 
+    least: ClassVar[Mapping[str, float]] = {
+        "SAFE_TRIGGER_TOKENS": 0,
+        "MAX_RESULT_CHARS": 1,
+        "MAX_LIST_ITEMS": 1,
+        "COMPACTION_TRIGGER_TOKENS": 0,
+        "RECENT_EVENTS": 1,
+        "PREVIEW_CHARS": 0,
+    }
+
     SAFE_TRIGGER_TOKENS: int = 850_000
     MAX_RESULT_CHARS: int = 200_000
     MAX_LIST_ITEMS: int = 500
@@ -77,10 +87,7 @@ class MultiStageSettings(Settings, frozen=True):
     PREVIEW_CHARS: int = 2_000
 
     def __post_init__(self) -> None:
-        check_types(self)
-        at_least(0, SAFE_TRIGGER_TOKENS=self.SAFE_TRIGGER_TOKENS, PREVIEW_CHARS=self.PREVIEW_CHARS)
-        at_least(0, COMPACTION_TRIGGER_TOKENS=self.COMPACTION_TRIGGER_TOKENS)
-        at_least(1, RECENT_EVENTS=self.RECENT_EVENTS)
+        super().__post_init__()
         if self.COMPACTION_BUDGET_TOKENS < self.COMPACTION_TRIGGER_TOKENS:
             raise ConfigError(
                 "COMPACTION_BUDGET_TOKENS",
@@ -88,7 +95,6 @@ class MultiStageSettings(Settings, frozen=True):
                 f"{self.COMPACTION_TRIGGER_TOKENS:,}",
                 "Give as much or more.",
             )
-        at_least(1, MAX_RESULT_CHARS=self.MAX_RESULT_CHARS, MAX_LIST_ITEMS=self.MAX_LIST_ITEMS)
 
 
 _DEFAULTS = MultiStageSettings()
@@ -120,8 +126,8 @@ def multi_stage(settings: MultiStageSettings = _DEFAULTS) -> Policy:
     )
     slide = partial(
         compact,
-        pressed=partial(over_tokens, tokens=settings.COMPACTION_TRIGGER_TOKENS),
-        kept=partial(
+        is_due=partial(over_tokens, tokens=settings.COMPACTION_TRIGGER_TOKENS),
+        keep_from=partial(
             newest_messages,
             messages=settings.RECENT_EVENTS,
             budget_tokens=settings.COMPACTION_BUDGET_TOKENS - 2 * _SUMMARY_TOKENS,
@@ -137,6 +143,6 @@ def multi_stage(settings: MultiStageSettings = _DEFAULTS) -> Policy:
         under_pressure=(slide,) if settings.COMPACTION_TRIGGER_TOKENS else (),
         guard=brake,
         on_request=partial(
-            slide, pressed=asked, kept=partial(newest_turns, turns=1), least_messages=1
+            slide, is_due=asked, keep_from=partial(newest_turns, turns=1), least_messages=1
         ),
     )

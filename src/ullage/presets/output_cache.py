@@ -8,11 +8,13 @@ share of the model's window, the history is replaced by retain, summary and the 
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from functools import partial
+from typing import ClassVar
 
 from msgspec.structs import replace
 
-from ullage.presets._settings import Settings, at_least, check_types
+from ullage.presets._settings import Settings
 from ullage.presets.output_compaction import CompactionConfig, compacted
 from ullage.stages.emergency import emergency
 from ullage.stages.placeholders import bare_placeholder
@@ -44,16 +46,17 @@ class ToolOutputCacheConfig(Settings, frozen=True, rename="camel"):
         ConfigError: a value is of another kind, or a number too small.
     """
 
+    least: ClassVar[Mapping[str, float]] = {
+        "context_budget_tokens": 0,
+        "max_message_bytes": 1,
+        "max_line_length": 1,
+    }
+
     enabled: bool = True
     context_budget_tokens: int | None = None
     max_message_bytes: int = 50 * 1024
     max_line_length: int = 2_000
     compaction: CompactionConfig = CompactionConfig()
-
-    def __post_init__(self) -> None:
-        check_types(self)
-        at_least(0, contextBudgetTokens=self.context_budget_tokens)
-        at_least(1, maxMessageBytes=self.max_message_bytes, maxLineLength=self.max_line_length)
 
 
 _DEFAULTS = ToolOutputCacheConfig()

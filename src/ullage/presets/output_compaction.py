@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from functools import partial
+from typing import ClassVar
 
 from msgspec import Struct
 from msgspec.structs import replace
 
-from ullage.errors import ConfigError
-from ullage.presets._settings import Settings, at_least
+from ullage.presets._settings import Settings
 from ullage.stages.compact import AHEAD, OURS, asked, compact, newest_turns, reported_full
 from ullage.stages.policy import Policy
 from ullage.values.briefs import Prompt
@@ -48,6 +49,9 @@ class CompactionConfig(Settings, frozen=True, rename="camel"):
         ConfigError: a number is out of range.
     """
 
+    least: ClassVar[Mapping[str, float]] = {"retain_last_turns": 0}
+    shares = ("threshold_ratio",)
+
     enabled: bool = True
     auto: bool = True
     threshold_ratio: float = 0.8
@@ -57,13 +61,6 @@ class CompactionConfig(Settings, frozen=True, rename="camel"):
     retain_prompt: str | None = None
     retain_directives: tuple[str, ...] = ()
     retain_last_turns: int = 1
-
-    def __post_init__(self) -> None:
-        at_least(0, retainLastTurns=self.retain_last_turns)
-        if not 0 < self.threshold_ratio <= 1:
-            raise ConfigError(
-                "thresholdRatio", f"{self.threshold_ratio} is no share", "Give 0.8 for 80 %."
-            )
 
 
 class TokenUsage(Struct, frozen=True, kw_only=True):
@@ -117,13 +114,13 @@ def compacted(policy: Policy, config: CompactionConfig) -> Policy:
         return policy
     stage = partial(
         compact,
-        kept=partial(newest_turns, turns=config.retain_last_turns),
+        keep_from=partial(newest_turns, turns=config.retain_last_turns),
         prompt=prompt_of(config),
         account_tokens=_ACCOUNT_TOKENS,
         least_messages=1,
         least_share=0.0,
     )
-    policy = replace(policy, on_request=partial(stage, pressed=asked), unknown_model="error")
+    policy = replace(policy, on_request=partial(stage, is_due=asked), unknown_model="error")
     if not config.auto:
         return policy
     at, softer = config.threshold_ratio, config.threshold_ratio * AHEAD
@@ -131,14 +128,14 @@ def compacted(policy: Policy, config: CompactionConfig) -> Policy:
         policy,
         under_pressure=(
             *policy.under_pressure,
-            partial(stage, pressed=partial(reported_full, share=at)),
+            partial(stage, is_due=partial(reported_full, share=at)),
         ),
-        ahead=partial(stage, pressed=partial(reported_full, share=softer)),
+        ahead=partial(stage, is_due=partial(reported_full, share=softer)),
     )
 
 
 def prompt_of(config: CompactionConfig) -> Prompt:
-    """The words of a compaction; the interrupt message stands after the conversation."""
+    """The words of a compaction; the interrupt message comes after the conversation."""
     retain = config.retain_prompt or (_RETAIN if config.retain_directives else "")
     summary = _bulleted(config.summary_prompt or _SUMMARY, config.summary_directives)
     kept = _bulleted(retain, config.retain_directives) if retain else ""

@@ -15,11 +15,11 @@ from msgspec import field
 
 from ullage.errors import ConfigError
 from ullage.history.window import Window
-from ullage.presets._settings import Settings, at_least, check_types
+from ullage.presets._settings import Settings
 from ullage.stages.compact import (
     AHEAD,
-    Kept,
-    Pressed,
+    IsDue,
+    KeepFrom,
     asked,
     compact,
     newest_turns,
@@ -146,6 +146,19 @@ class ThreeLayerSettings(Settings, frozen=True, rename="pascal"):
     """
 
     section: ClassVar[str | None] = "TokenManagement"
+    least: ClassVar[Mapping[str, float]] = {
+        "max_output_lines": 1,
+        "max_output_bytes": 1,
+        "max_line_length": 1,
+        "tool_output_limits": 1,
+        "prune_protect_tokens": 0,
+        "prune_minimum_tokens": 1,
+        "prune_output_retain_chars": 0,
+        "default_context_window": 1,
+        "default_max_output_tokens": 0,
+        "compaction_target_percent": 1,
+    }
+    shares = ("prune_threshold", "compaction_threshold")
 
     max_output_lines: int = 2_000
     max_output_bytes: int = 50 * 1024
@@ -163,24 +176,7 @@ class ThreeLayerSettings(Settings, frozen=True, rename="pascal"):
     compaction_target_percent: int = 50
 
     def __post_init__(self) -> None:
-        check_types(self)
-        at_least(
-            1,
-            MaxOutputLines=self.max_output_lines,
-            MaxOutputBytes=self.max_output_bytes,
-            MaxLineLength=self.max_line_length,
-            PruneMinimumTokens=self.prune_minimum_tokens,
-            DefaultContextWindow=self.default_context_window,
-            CompactionTargetPercent=self.compaction_target_percent,
-            **{f"ToolOutputLimits.{tool}": most for tool, most in self.tool_output_limits.items()},
-        )
-        at_least(
-            0,
-            PruneProtectTokens=self.prune_protect_tokens,
-            PruneOutputRetainChars=self.prune_output_retain_chars,
-            DefaultMaxOutputTokens=self.default_max_output_tokens,
-        )
-        _share(PruneThreshold=self.prune_threshold, CompactionThreshold=self.compaction_threshold)
+        super().__post_init__()
         if self.compaction_target_percent >= self.compaction_threshold * 100:
             raise ConfigError(
                 "CompactionTargetPercent",
@@ -192,32 +188,22 @@ class ThreeLayerSettings(Settings, frozen=True, rename="pascal"):
             raise ConfigError("SpillDirectory", "it is empty", "Name one, or leave it out.")
 
 
-def _share(**shares: float) -> None:
-    for name, share in shares.items():
-        if not 0 < share <= 1:
-            raise ConfigError(name, f"{share} is no share", "Give more than 0, at most 1.")
-
-
 _DEFAULTS = ThreeLayerSettings()
 
 
 def three_layer(settings: ThreeLayerSettings = _DEFAULTS) -> Policy:
     """The policy of the document, its three layers."""
+    threshold = settings.compaction_threshold
+    oldest = partial(oldest_rough, target=settings.compaction_target_percent / 100)
     return Policy(
         name="three_layer-1",
         at_first_sight=(partial(truncate, shape=output_shape(settings)),),
         under_pressure=(
             pruning(settings),
-            compacting(
-                partial(rough_full, share=settings.compaction_threshold),
-                partial(oldest_rough, target=settings.compaction_target_percent / 100),
-            ),
+            compacting(partial(rough_full, share=threshold), oldest),
         ),
         guard=partial(emergency),
-        ahead=compacting(
-            partial(rough_full, share=settings.compaction_threshold * AHEAD),
-            partial(oldest_rough, target=settings.compaction_target_percent / 100),
-        ),
+        ahead=compacting(partial(rough_full, share=threshold * AHEAD), oldest),
         on_request=compacting(asked, partial(newest_turns, turns=1)),
         unknown_model=settings.default_context_window,
         spill_directory=_spill_directory(settings),
@@ -271,12 +257,12 @@ def pruning(
     )
 
 
-def compacting(pressed: Pressed, kept: Kept) -> Stage:
+def compacting(is_due: IsDue, keep_from: KeepFrom) -> Stage:
     """Layer 3: the oldest messages become a summary."""
     return partial(
         compact,
-        pressed=pressed,
-        kept=kept,
+        is_due=is_due,
+        keep_from=keep_from,
         prompt=COMPACTION,
         keeps_task=False,
         account_tokens=_ACCOUNT_TOKENS,

@@ -7,11 +7,13 @@ its first characters and a marker; nothing else is touched, and no other call is
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from functools import partial
+from typing import ClassVar
 
 from msgspec.structs import replace
 
-from ullage.presets._settings import Settings, at_least, check_types
+from ullage.presets._settings import Settings
 from ullage.stages.emergency import emergency
 from ullage.stages.placeholders import head_and_marker
 from ullage.stages.policy import Policy
@@ -40,13 +42,13 @@ class TokenBudgetSettings(Settings, frozen=True, rename="pascal"):
         ConfigError: a value is not a whole number, or is negative.
     """
 
+    least: ClassVar[Mapping[str, float]] = {
+        "input_token_budget": 0,
+        "tool_result_retention_chars": 0,
+    }
+
     input_token_budget: int = 40_000
     tool_result_retention_chars: int = 500
-
-    def __post_init__(self) -> None:
-        check_types(self)
-        at_least(0, InputTokenBudget=self.input_token_budget)
-        at_least(0, ToolResultRetentionChars=self.tool_result_retention_chars)
 
 
 _DEFAULTS = TokenBudgetSettings()

@@ -4,16 +4,16 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable, Iterable, Mapping
-from types import TracebackType
-from typing import Any, Self, TypeVar, overload
+from typing import Any, TypeVar, overload
 
 from ullage.errors import ConfigError
 from ullage.recall.dispatch import Answer
 from ullage.recall.found import ToolOutputRef
 from ullage.session.ahead import Begun, begun, due, proposing, still_of_use
+from ullage.session.closing import AsyncClosing
 from ullage.session.core import SessionCore
 from ullage.session.drivers import arun
-from ullage.session.view import AsyncView, Sent
+from ullage.session.view import AsyncView
 from ullage.stages.policy import Policy
 from ullage.stores import AsyncStore, directory_of, files_of, open_store
 from ullage.stores.threaded import Threaded
@@ -36,7 +36,7 @@ def _messages(request: Any) -> int:
 T = TypeVar("T")
 
 
-class AsyncSession(SessionCore):
+class AsyncSession(SessionCore, AsyncClosing):
     """`Session` for an event loop: the same settings, the same views, awaited.
 
     ``store`` may also be an `AsyncStore`; a sync store runs in a thread.
@@ -78,33 +78,19 @@ class AsyncSession(SessionCore):
 
     async def fit(self, request: Mapping[str, Any]) -> AsyncView:
         """See `Session.fit`."""
-        async with self._lock:
-            made: tuple[dict[str, Any], Sent] = await self._run_turn(self._fit(request), request)
-            view = AsyncView(*made, session=self)
-            self._handed_out(view)
-            self._look_ahead()
-            return view
+        return await self._run(self._fit(request, AsyncView), request)
 
-    async def settle(self, request: Mapping[str, Any]) -> None:
-        """See `Session.settle`."""
-        async with self._lock:
-            await self._run_turn(self._settle(request), request)
-            self._look_ahead()
+    async def flush(self, request: Mapping[str, Any]) -> None:
+        """See `Session.flush`."""
+        await self._run(self._flush(request), request)
 
     async def compact(self, request: Mapping[str, Any]) -> bool:
         """See `Session.compact`."""
-        async with self._lock:
-            made: bool = await self._run_turn(self._compact(request), request)
-            self._look_ahead()
-            return made
+        return await self._run(self._compact(request), request)
 
     async def observe(self, reply: Any) -> None:
         """See `Session.observe`."""
-        await self._observe_on(self._newest, reply)
-
-    async def _observe_on(self, sent: Sent, reply: Any) -> None:
-        async with self._lock:
-            await self._run(self._observe(sent, reply))
+        await self._run(self._observe(self._newest, reply))
 
     @overload
     async def call(self, create: Callable[..., Awaitable[T]], /, **request: Any) -> T: ...
@@ -120,13 +106,7 @@ class AsyncSession(SessionCore):
         self, call: Any, *, request: Mapping[str, Any] | None = None
     ) -> dict[str, Any]:
         """See `Session.recall`."""
-        await self._open_first(request)
-        return await self._recall_on(self._newest, call)
-
-    async def _recall_on(self, sent: Sent, call: Any) -> dict[str, Any]:
-        async with self._lock:
-            result: dict[str, Any] = await self._run(self._recall(sent, call))
-            return result
+        return await self._run(self._recall(call, request=request), request)
 
     async def open(
         self,
@@ -137,25 +117,15 @@ class AsyncSession(SessionCore):
         request: Mapping[str, Any] | None = None,
     ) -> Answer:
         """See `Session.open`."""
-        await self._open_first(request)
-        async with self._lock:
-            given: Answer = await self._run(self._open(name, arguments, call_id))
-            return given
-
-    async def _open_first(self, request: Mapping[str, Any] | None) -> None:
-        if request is not None and self._kept.newest is None:
-            await self.settle(request)
+        return await self._run(self._open(name, arguments, call_id, request), request)
 
     async def take(self, records: Iterable[Record]) -> None:
         """See `Session.take`."""
-        async with self._lock:
-            self._take(records)
+        await self._run(self._take(records))
 
     async def output_ref(self, wanted: str) -> ToolOutputRef:
         """See `Session.output_ref`."""
-        async with self._lock:
-            found: ToolOutputRef = await self._run(self._output_ref(wanted))
-            return found
+        return await self._run(self._output_ref(wanted))
 
     async def close(self) -> None:
         """Close the store, and give back what is reserved of the budget.
@@ -168,21 +138,25 @@ class AsyncSession(SessionCore):
         self.budget.end(self._account)
         await self.store.close()
 
-    async def _run(self, steps: Steps[Any], *, is_heavy: bool = False) -> Any:
+    async def _run(self, steps: Steps[T], request: Mapping[str, Any] | None = None) -> T:
+        """Run one thing at a time; of a turn's request also look ahead.
+
+        A turn that may take longer than the loop can wait is worked out in a thread.
+        """
+        async with self._lock:
+            is_first = self._kept.newest is None
+            is_heavy = request is not None and (is_first or _messages(request) > _LIGHT_MESSAGES)
+            came = await self._beside(steps, is_heavy=is_heavy)
+            if request is not None:
+                self._look_ahead()
+            return came
+
+    async def _beside(self, steps: Steps[T], *, is_heavy: bool = False) -> T:
+        """Run what does not wait for a turn."""
         model, tenant = self.settings.model, self.settings.tenant
         if not is_ready(model):
             await asyncio.to_thread(make_ready, model)
         return await arun(steps, self.store, tenant, self._summaries, is_heavy=is_heavy)
-
-    async def _run_turn(self, steps: Steps[Any], request: Mapping[str, Any]) -> Any:
-        """A turn; one that may take longer than the loop can wait is worked out in a thread."""
-        is_heavy = self._newest_size == 0 or _messages(request) > _LIGHT_MESSAGES
-        return await self._run(steps, is_heavy=is_heavy)
-
-    @property
-    def _newest_size(self) -> int:
-        newest = self._kept.newest
-        return 0 if newest is None else newest.size
 
     def _look_ahead(self) -> None:
         """Begin the next compaction, if the view is over the softer threshold."""
@@ -195,20 +169,9 @@ class AsyncSession(SessionCore):
         cut = due(self.settings.policy.ahead, window)
         if cut is not None:
             steps = fill(cut, self._asking(window.meter.model), window.meter.text)
-            task = asyncio.create_task(self._run(steps), name="ullage-compaction")
+            task = asyncio.create_task(self._beside(steps), name="ullage-compaction")
             self._begun = (*self._begun, Begun(cut, task))
             self.emit(begun())
 
     def _policy_now(self) -> Policy:
         return proposing(self.settings.policy, self._begun)
-
-    async def __aenter__(self) -> Self:
-        return self
-
-    async def __aexit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        at: TracebackType | None,
-    ) -> None:
-        await self.close()

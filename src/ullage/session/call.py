@@ -20,48 +20,76 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from ullage.errors import ConfigError, OverLimitError, StoreError
+from ullage.session.drivers import Actions, aacting, acting
 from ullage.session.streams import AsyncTap, Tap, source_of, tapped
 from ullage.values.events import Event
 from ullage.wires.reported import Unreadable, is_raw, is_stream
 
-__all__ = ["AsyncRound", "Round", "acall", "call"]
+__all__ = ["Round", "acall", "call"]
 
 if TYPE_CHECKING:
     from ullage.session.aio import AsyncSession
     from ullage.session.session import Session
-    from ullage.session.view import AsyncView, View
 
 
 def call(session: Session, create: Callable[..., Any], request: Mapping[str, Any]) -> Any:
     """See `Session.call`."""
-    round = Round(session, create, request)
-    return round.given(round.send())
+    return acting(Round(session, create, request, is_awaited=False).steps())
 
 
 async def acall(
     session: AsyncSession, create: Callable[..., Any], request: Mapping[str, Any]
 ) -> Any:
     """See `AsyncSession.call`."""
-    round = AsyncRound(session, create, request)
-    return await round.given(await round.send())
+    return await aacting(Round(session, create, request, is_awaited=True).steps())
 
 
-class _Round:
-    """One call, until its reply is observed or it has failed.
+class Round:
+    """One call, until its reply is observed or it has failed: steps for either driver.
 
     Attributes:
         view: the view that was sent.
         wire: the name of the wire of the request.
         is_over: whether the reply was observed, or there is none.
+        run: runs steps of it: as a call, or as something to be awaited.
     """
 
     def __init__(
-        self, session: Any, create: Callable[..., Any], request: Mapping[str, Any]
+        self,
+        session: Any,
+        create: Callable[..., Any],
+        request: Mapping[str, Any],
+        *,
+        is_awaited: bool,
     ) -> None:
         self.session, self.is_over, self.wire = session, False, ""
         self.view: Any = None
+        self.run: Callable[[Actions[Any]], Any] = aacting if is_awaited else acting
         self._create, self._request = create, request
+        self._is_awaited = is_awaited
+        self._next, self._enter = _NAMES[is_awaited]
         self._refusal: BaseException | None = None
+
+    def steps(self) -> Actions[Any]:
+        """From the request to the reply as the caller gets it."""
+        return (yield from self.given((yield from self.send())))
+
+    def send(self) -> Actions[Any]:
+        """What the client returns for the view; a shorter one if the first is too long."""
+        while True:
+            try:
+                self.view = yield partial(self.session.fit, self._request)
+            except OverLimitError as over:
+                refusal, self._refusal = self._refusal, None
+                if refusal is None:
+                    raise
+                raise refusal from over  # nothing shorter can be sent: the provider's word holds
+            self.wire = self.view.wire.wire
+            try:
+                return (yield self._called)
+            except BaseException as error:
+                if not self.may_retry(error):
+                    raise
 
     def may_retry(self, error: BaseException) -> bool:
         """Whether a call that failed may be made once more. If not, it is over."""
@@ -72,204 +100,116 @@ class _Round:
         self._refusal, self.is_over = error, not retry
         return retry
 
-    def _too_small(self) -> None:
-        """Nothing shorter can be sent: what the provider said of the longer request stands."""
-        refusal, self._refusal = self._refusal, None
-        if refusal is not None:
-            raise refusal
-
-    def _called(self, view: View | AsyncView) -> Any:
-        self.view, self.wire = view, view.wire.wire
-        return self._create(**view)
-
-    def _unkept(self, error: StoreError) -> None:
-        """Say that the usage could not be kept; the reply is there, and paid for."""
-        why = f"the reply's usage could not be kept: {error}"
-        self.session.emit(Event(kind="unreported", where="reply", why=why))
-
-
-class Round(_Round):
-    """A call by a client that blocks."""
-
-    session: Session
-
-    def send(self) -> Any:
-        """What the client returns for the view; a shorter one if the first is too long."""
-        while True:
-            try:
-                view = self.session.fit(self._request)
-            except OverLimitError:
-                self._too_small()
-                raise
-            try:
-                reply = self._called(view)
-                if inspect.isawaitable(reply):
-                    raise _misfit(reply, "an asynchronous client", "an AsyncSession")
-            except BaseException as error:
-                if not self.may_retry(error):
-                    raise
-            else:
-                return reply
-
-    def given(self, reply: Any) -> Any:
+    def given(self, reply: Any) -> Actions[Any]:
         """A reply as the caller gets it, and observed: now, or when it has been read."""
+        kind, other = type(reply), _NAMES[not self._is_awaited]
         if is_raw(reply):
-            self.given(_parsed(reply))
-        elif hasattr(type(reply), "__next__"):
-            return tapped(reply, partial(Tap, self))
-        elif is_stream(reply) or hasattr(type(reply), "__aenter__"):
-            raise _misfit(reply, "an asynchronous client", "an AsyncSession")
-        elif hasattr(type(reply), "__enter__"):
-            return _Manager(self, reply)
+            yield from self.given((yield partial(_parsed, reply)))
+        elif hasattr(kind, self._next):
+            return tapped(reply, partial(AsyncTap if self._is_awaited else Tap, self))
+        elif hasattr(kind, self._enter):
+            return (_AsyncManager if self._is_awaited else _Manager)(self, reply)
+        elif is_stream(reply) or any(hasattr(kind, name) for name in other):
+            raise self._misfit(reply)
         else:
-            self.observe(reply)
+            yield from self.observe(reply)
         return reply
 
-    def entered(self, opened: Any) -> Any:
+    def entered(self, opened: Any) -> Actions[Any]:
         """What a manager was entered for: a stream, or a response whose body is to be read."""
         if not is_raw(opened):
-            return self.given(opened)
+            return (yield from self.given(opened))
         parse = opened.parse
-        opened.parse = lambda **to: self.given(parse(**to))
+        opened.parse = lambda **to: self.run(self._given_of(partial(parse, **to)))
         return opened
 
-    def events_again(self) -> tuple[Any, Any]:
+    def events_again(self) -> Actions[Any]:
         """The events of another try, and what they come from."""
-        stream = self.send()
-        while not hasattr(type(stream), "__next__"):
-            stream = stream.parse() if is_raw(stream) else stream.__enter__()
+        stream = yield from self.send()
+        while not hasattr(type(stream), self._next):
+            stream = yield stream.parse if is_raw(stream) else getattr(stream, self._enter)
         return source_of(stream)[1], stream
 
-    def observe(self, reply: Any) -> None:
+    def observe(self, reply: Any) -> Actions[None]:
         """Take a reply in, the first time."""
-        if not self.is_over:
-            self.is_over = True
-            try:
-                self.view.observe(reply)
-            except StoreError as error:
-                self._unkept(error)
+        if self.is_over:
+            return
+        self.is_over = True
+        try:
+            yield partial(self.view.observe, reply)
+        except StoreError as error:  # the reply is there, and paid for
+            why = f"the reply's usage could not be kept: {error}"
+            self.session.emit(Event(kind="unreported", where="reply", why=why))
 
-
-class AsyncRound(_Round):
-    """A call by a client that is awaited."""
-
-    session: AsyncSession
-
-    async def send(self) -> Any:
-        """See `Round.send`."""
-        while True:
-            try:
-                view = await self.session.fit(self._request)
-            except OverLimitError:
-                self._too_small()
-                raise
-            try:
-                reply = self._called(view)
-                return await reply if inspect.isawaitable(reply) else reply
-            except BaseException as error:
-                if not self.may_retry(error):
-                    raise
-
-    async def given(self, reply: Any) -> Any:
-        """See `Round.given`."""
-        if is_raw(reply):
-            await self.given(await _awaited(_parsed(reply)))
-        elif hasattr(type(reply), "__anext__"):
-            return tapped(reply, partial(AsyncTap, self))
-        elif hasattr(type(reply), "__aenter__"):
-            return _AsyncManager(self, reply)
-        elif is_stream(reply) or hasattr(type(reply), "__enter__"):
-            raise _misfit(reply, "a client that blocks", "a Session")
-        else:
-            await self.observe(reply)
+    def _called(self) -> Any:
+        reply = self._create(**self.view)
+        if not self._is_awaited and inspect.isawaitable(reply):
+            raise self._misfit(reply)
         return reply
 
-    def entered(self, opened: Any) -> Any:
-        """See `Round.entered`."""
-        parse = opened.parse
+    def _given_of(self, parse: Callable[[], Any]) -> Actions[Any]:
+        return (yield from self.given((yield parse)))
 
-        async def parsed(**to: Any) -> Any:
-            return await self.given(await _awaited(parse(**to)))
-
-        opened.parse = parsed
-        return opened
-
-    async def events_again(self) -> tuple[Any, Any]:
-        """See `Round.events_again`."""
-        stream = await self.send()
-        while not hasattr(type(stream), "__anext__"):
-            opened = stream.parse() if is_raw(stream) else stream.__aenter__()
-            stream = await _awaited(opened)
-        return source_of(stream)[1], stream
-
-    async def observe(self, reply: Any) -> None:
-        """See `Round.observe`."""
-        if not self.is_over:
-            self.is_over = True
-            try:
-                await self.view.observe(reply)
-            except StoreError as error:
-                self._unkept(error)
+    def _misfit(self, reply: Any) -> ConfigError:
+        """The error for a client of the other kind."""
+        if inspect.iscoroutine(reply):
+            reply.close()
+        if self._is_awaited:
+            return ConfigError("create", "it belongs to a client that blocks", "Use a Session.")
+        what = "it belongs to an asynchronous client"
+        return ConfigError("create", what, "Use an AsyncSession.")
 
 
-class _Manager:
-    """A client's manager: entering it makes the request."""
+_NAMES = {False: ("__next__", "__enter__"), True: ("__anext__", "__aenter__")}
+"""What a stream has and what a manager has, of clients that block and of those that do not."""
+
+
+class _Entered:
+    """What both managers share: entering it makes the request."""
 
     def __init__(self, round: Round, manager: Any) -> None:
         self._round, self._manager = round, manager
         self._opened: Any = None
 
-    def __enter__(self) -> Any:
+    def _enter(self, name: str) -> Actions[Any]:
         while True:
             try:
-                self._opened = self._manager.__enter__()
+                self._opened = yield getattr(self._manager, name)
             except BaseException as error:
                 if not self._round.may_retry(error):
                     raise
-                self._manager = self._round.send()
+                self._manager = yield from self._round.send()
             else:
-                return self._round.entered(self._opened)
+                return (yield from self._round.entered(self._opened))
+
+    def _exit(self, leave: Callable[[], Any]) -> Actions[Any]:
+        try:
+            return (yield leave)
+        finally:
+            yield from self._round.observe(_read_of(self._opened))
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._manager, name)
+
+
+class _Manager(_Entered):
+    """A client's manager."""
+
+    def __enter__(self) -> Any:
+        return self._round.run(self._enter("__enter__"))
 
     def __exit__(self, *error: Any) -> Any:
-        try:
-            return self._manager.__exit__(*error)
-        finally:
-            self._round.observe(_read_of(self._opened))
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self._manager, name)
+        return self._round.run(self._exit(partial(self._manager.__exit__, *error)))
 
 
-class _AsyncManager:
-    """`_Manager` for an event loop."""
-
-    def __init__(self, round: AsyncRound, manager: Any) -> None:
-        self._round, self._manager = round, manager
-        self._opened: Any = None
+class _AsyncManager(_Entered):
+    """A client's manager for an event loop."""
 
     async def __aenter__(self) -> Any:
-        while True:
-            try:
-                self._opened = await self._manager.__aenter__()
-            except BaseException as error:
-                if not self._round.may_retry(error):
-                    raise
-                self._manager = await self._round.send()
-            else:
-                is_response = is_raw(self._opened)
-                opened = self._opened
-                return (
-                    self._round.entered(opened) if is_response else await self._round.given(opened)
-                )
+        return await self._round.run(self._enter("__aenter__"))
 
     async def __aexit__(self, *error: Any) -> Any:
-        try:
-            return await self._manager.__aexit__(*error)
-        finally:
-            await self._round.observe(_read_of(self._opened))
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self._manager, name)
+        return await self._round.run(self._exit(partial(self._manager.__aexit__, *error)))
 
 
 def _read_of(opened: Any) -> Any:
@@ -290,14 +230,3 @@ def _parsed(response: Any) -> Any:
         return response.parse()
     except Exception as error:  # noqa: BLE001 - an SDK raises what it likes
         return Unreadable(f"a raw response that does not parse ({type(error).__name__})")
-
-
-async def _awaited(value: Any) -> Any:
-    return await value if inspect.isawaitable(value) else value
-
-
-def _misfit(reply: Any, what: str, remedy: str) -> ConfigError:
-    """The error for a client of the other kind."""
-    if inspect.iscoroutine(reply):
-        reply.close()
-    return ConfigError("create", f"it belongs to {what}", f"Use {remedy}.")

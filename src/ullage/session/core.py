@@ -14,7 +14,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 from functools import partial
-from typing import Any, Literal
+from typing import Any, Literal, TypeVar
 from weakref import ref
 
 from msgspec.structs import replace
@@ -29,7 +29,7 @@ from ullage.recall.history import find_in_history
 from ullage.recall.tools import call_of
 from ullage.session.kept import Kept
 from ullage.session.refusals import Refusals
-from ullage.session.view import Sent
+from ullage.session.view import Sent, reported_in
 from ullage.spend.allowance import Claim
 from ullage.spend.budget import Budget
 from ullage.spend.calls import Call, Spent
@@ -50,9 +50,11 @@ from ullage.values.toolset import ToolSpec
 from ullage.values.usage import Usage
 from ullage.wires import Format, format_of
 from ullage.wires.overflow import Overflow, is_overflow
-from ullage.wires.reported import Unreadable, id_of, left_out_of, usage_of
+from ullage.wires.reported import Unreadable, id_of, usage_of
 
 __all__ = ["SessionCore"]
+
+V = TypeVar("V")
 
 
 class SessionCore(ABC):
@@ -91,9 +93,8 @@ class SessionCore(ABC):
         self._kept = Kept(state or State(), Refusals(given=limits), Memo())
         self.budget = Budget(tokens=0) if budget is None else budget
         self._account = self.budget.join(agent, self.emit)
-        self._summaries: Summaries | None = None
-        if summariser is not None:
-            self._summaries = Summaries(of(summariser), self.budget, agent)
+        writer = None if summariser is None else of(summariser)
+        self._summaries = None if writer is None else Summaries(writer, self.budget, agent)
         self._hold(store)
         preload(model)
 
@@ -154,7 +155,7 @@ class SessionCore(ABC):
         A call is ours if its name and our definition are in the newest request.
 
         Args:
-            call: a tool call as it stands in the reply, a dict or the SDK's object.
+            call: a tool call as it is in the reply, a dict or the SDK's object.
         """
         newest = self._kept.newest
         return newest is not None and newest.owns(call)
@@ -168,11 +169,12 @@ class SessionCore(ABC):
         small, frozen, and go through JSON (``msgspec.json``) and pickle. A session that has
         taken all of them (`take`) shows the views of the one they came from.
         """
-        self._kept, found = self._kept.told()
+        self._kept, found = self._kept.with_news()
         return found
 
-    def _take(self, records: Iterable[Record]) -> None:
+    def _take(self, records: Iterable[Record]) -> Steps[None]:
         self._kept = self._kept.with_records(records)
+        yield from ()
 
     # ── accounts ─────────────────────────────────────────────────────────────────────
 
@@ -209,18 +211,21 @@ class SessionCore(ABC):
 
     # ── a turn ───────────────────────────────────────────────────────────────────────
 
-    def _fit(self, request: Mapping[str, Any]) -> Steps[tuple[dict[str, Any], Sent]]:
+    def _fit(self, request: Mapping[str, Any], kind: Callable[..., V]) -> Steps[V]:
         """A view the budget allows; once that is spent, the view with the request to sum up."""
         self.budget.begin(self._account)
         turned = yield from self._turn(request)
-        if self.budget.claim(self._account, partial(self._most, turned.window)):
-            return turned.request, self._finish(turned)
-        self._finish(turned)
-        words = self.budget.allowance.words
-        added_tokens = turned.window.meter.message(words)
-        turned = yield from self._turn(request, added_tokens)
-        self.budget.claim_wrap_up(self._account, self._most(turned.window), added_tokens)
-        return turned.wire.wrap_up(turned.request, words), self._finish(turned)
+        made = turned.request
+        if not self.budget.claim(self._account, partial(self._most, turned.window)):
+            self._finish(turned)
+            words = self.budget.allowance.words
+            added_tokens = turned.window.meter.message(words)
+            turned = yield from self._turn(request, added_tokens)
+            self.budget.claim_wrap_up(self._account, self._most(turned.window), added_tokens)
+            made = turned.wire.wrap_up(turned.request, words)
+        view = kind(made, self._finish(turned), self)
+        self._kept = self._kept._replace(view=ref(view))
+        return view
 
     def _most(self, window: Window) -> Claim:
         """The most that the call of a view can come to."""
@@ -256,10 +261,6 @@ class SessionCore(ABC):
                 _say(event.why)
         return sent
 
-    def _handed_out(self, view: object) -> None:
-        """Note that somebody has this view of the newest turn."""
-        self._kept = self._kept._replace(view=ref(view))
-
     def _asking(self, model: str) -> Asking | None:
         """Who is asked for summaries of this model's conversation."""
         if self._summaries is None:
@@ -268,7 +269,6 @@ class SessionCore(ABC):
         return Asking(window_for, model)
 
     def _policy_now(self) -> Policy:
-        """What decides in the next turn."""
         return self.settings.policy
 
     def _compact(self, request: Mapping[str, Any]) -> Steps[bool]:
@@ -277,7 +277,7 @@ class SessionCore(ABC):
         sent = self._finish((yield from self._turn(request, now=True)))
         return any(event.kind == "compacted" for event in sent.events)
 
-    def _settle(self, request: Mapping[str, Any]) -> Steps[None]:
+    def _flush(self, request: Mapping[str, Any]) -> Steps[None]:
         self._finish((yield from self._turn(request)))
 
     def _paid(self, state: State) -> State:
@@ -296,19 +296,19 @@ class SessionCore(ABC):
             self._unreported(usage, sent)
             return
         kept, name = self._kept, id_of(reply)
-        heard = (sent.number, name, usage) if name else None
-        if heard in kept.heard:
+        report = (sent.number, name, usage) if name else None
+        if report in kept.observed:
             return  # the very reply that was observed before (F104)
         self._kept = kept._replace(memo=None)  # counting works on it
         tokens, estimate = sent.tokens, sent.estimate
         state = yield from observe(usage, kept.state, sent.key, sent.model, tokens)
-        self.budget.settle(self._account, usage, sent.model, estimate, heard)
+        self.budget.settle(self._account, usage, sent.model, estimate, report)
         sent.is_observed = True
         if kept.memo is not None:
             kept.memo.outdate(sent.window.transcript, [sent.key])
         refusals = kept.refusals.reported()
         kept = self._kept._replace(state=state, memo=kept.memo, refusals=refusals)
-        self._kept = kept.with_heard(heard).with_events(*_told_of(reply, usage))
+        self._kept = kept.with_observed(report).with_events(*reported_in(reply, usage))
 
     def _unreported(self, found: Unreadable, sent: Sent) -> None:
         """Nobody knows what a call came to: our estimate of its prompt is counted."""
@@ -317,7 +317,16 @@ class SessionCore(ABC):
         why = f"{found.why}; {estimate:,} input tokens are counted for it, our estimate"
         self.emit(Event(kind="unreported", where="reply", why=why, tokens_after=estimate))
 
-    def _recall(self, sent: Sent, call: Any) -> Steps[dict[str, Any]]:
+    def _opened(self, request: Mapping[str, Any] | None) -> Steps[Sent]:
+        """The newest view, decided now if there is none and its request is there."""
+        if request is not None and self._kept.newest is None:
+            yield from self._flush(request)
+        return self._newest
+
+    def _recall(
+        self, call: Any, sent: Sent | None = None, request: Mapping[str, Any] | None = None
+    ) -> Steps[dict[str, Any]]:
+        sent = sent or (yield from self._opened(request))
         snapshot_at(call, "call")
         parsed = sent.wire.call(call)
         given: Answer = yield from answer(parsed, sent.words, partial(self._from_history, sent))
@@ -343,11 +352,16 @@ class SessionCore(ABC):
             return toolset.tools
         return tuple(replace(spec, name=prefix + spec.name) for spec in toolset.tools)
 
-    def _open(self, name: str, arguments: Mapping[str, Any] | str, call_id: str) -> Steps[Answer]:
+    def _open(
+        self,
+        name: str,
+        arguments: Mapping[str, Any] | str,
+        call_id: str,
+        request: Mapping[str, Any] | None,
+    ) -> Steps[Answer]:
+        sent = yield from self._opened(request)
         call = call_of(name, arguments, call_id)
-        from_history = partial(self._from_history, self._newest)
-        given: Answer = yield from answer(call, self._newest.words, from_history)
-        return given
+        return (yield from answer(call, sent.words, partial(self._from_history, sent)))
 
     def _output_ref(self, wanted: str) -> Steps[ToolOutputRef]:
         found = yield from output_ref(wanted, partial(self._from_history, self._newest))
@@ -370,18 +384,6 @@ class SessionCore(ABC):
         if self._kept.newest is None:
             raise ConfigError("session", "nothing was fitted yet", "Call fit(request) first.")
         return self._kept.newest
-
-
-def _told_of(reply: Any, usage: Usage) -> tuple[Event, ...]:
-    """What a reply is told as: its usage, and what reasoning its provider left out."""
-    why = f"the provider reported {usage.input_tokens:,} input tokens"
-    observed = Event(kind="observed", where="reply", why=why, tokens_after=usage.input_tokens)
-    reasons = left_out_of(reply)
-    if not reasons:
-        return (observed,)
-    told = ", ".join(f"{reason} ({count})" for reason, count in reasons.items())
-    why = f"the provider left out {reasons.total():,} blocks of it: {told}"
-    return (Event(kind="reasoning", where="reply", why=why), observed)
 
 
 def _say(line: str) -> None:

@@ -1,84 +1,69 @@
-"""Drivers: run the core's generators against a real store. The only place effects are done."""
+"""Drivers: run generators of what is to be done, for threads and for an event loop.
+
+`drive` and `adrive` run any; `run` and `arun` do the core's effects on a real store.
+"""
 
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable
-from typing import Any, TypeVar
+from collections.abc import Callable, Generator
+from functools import partial
+from typing import Any, TypeAlias, TypeVar
 
-from ullage.errors import UllageError
 from ullage.stores import AsyncStore, Store
 from ullage.summarise import Summaries
-from ullage.values.effects import (
-    Chunk,
-    Commit,
-    Do,
-    Effect,
-    Find,
-    Get,
-    Look,
-    Steps,
-    Summarise,
-)
+from ullage.values.effects import Chunk, Commit, Do, Effect, Find, Get, Look, Steps, Summarise
 
-__all__ = ["arun", "run"]
+__all__ = ["Actions", "aacting", "acting", "adrive", "arun", "drive", "run"]
 
 T = TypeVar("T")
+E = TypeVar("E")
+Actions: TypeAlias = Generator[Callable[[], Any], Any, T]
+"""Steps that ask for what functions without arguments return; an event loop awaits it."""
 
 
-def run(steps: Steps[T], store: Store, tenant: str, summaries: Summaries | None = None) -> T:
-    """Run to the end, doing each effect on ``store``. Errors are thrown into the steps.
+def drive(steps: Generator[E, Any, T], do: Callable[[E], Any]) -> T:
+    """Run steps to their end, doing each thing they ask for.
 
-    What interrupts an effect closes the steps, so that they can undo what they began.
+    What ``do`` raises is thrown into the steps, an interrupt too, so that they can undo what they
+    began; they are closed in any case.
     """
     try:
-        effect = next(steps)
+        asked = next(steps)
         while True:
             try:
-                if isinstance(effect, Summarise):
-                    reply: Any = summaries and summaries.ask(effect)
-                elif isinstance(effect, Do):
-                    reply = effect.act()
-                else:
-                    reply = _do(effect, store, tenant)
-            except UllageError as error:
-                effect = steps.throw(error)
+                came = do(asked)
+            except BaseException as error:  # noqa: BLE001 - the steps see it, or it goes on from there
+                asked = steps.throw(error)
             else:
-                effect = steps.send(reply)
+                asked = steps.send(came)
     except StopIteration as stop:
         return stop.value  # type: ignore[no-any-return]
     finally:
         steps.close()
 
 
-async def arun(
-    steps: Steps[T],
-    store: AsyncStore,
-    tenant: str,
-    summaries: Summaries | None = None,
-    *,
-    is_heavy: bool = False,
+async def adrive(
+    steps: Generator[E, Any, T], do: Callable[[E], Any], *, is_heavy: bool = False
 ) -> T:
-    """The same for an event loop.
+    """`drive` for an event loop: what ``do`` gives is awaited where it can be.
 
-    With ``is_heavy`` what is worked out between two effects is worked out in a thread, so that
+    With ``is_heavy`` what is worked out between two of these is worked out in a thread, so that
     the loop stays free. Cancelled, it waits for the thread.
     """
     move = _moved_in_thread if is_heavy else _moved
     try:
-        effect = await move(steps.send, None)
+        asked = await move(steps.send, None)
         while True:
             try:
-                if isinstance(effect, Summarise):
-                    reply: Any = await summaries.aask(effect) if summaries else None
-                elif isinstance(effect, Do):
-                    reply = await _acted(effect.act)
-                else:
-                    reply = await _do(effect, store, tenant)
-            except UllageError as error:
-                effect = await move(steps.throw, error)
+                came = do(asked)
+                came = await came if inspect.isawaitable(came) else came
+            except Exception as error:  # noqa: BLE001
+                asked = await move(steps.throw, error)
+            except BaseException as stop:  # noqa: BLE001
+                asked = _next(steps.throw, stop)  # a cancellation waits for no thread
             else:
-                effect = await move(steps.send, reply)
+                asked = await move(steps.send, came)
     except _Ended as ended:
         return ended.value  # type: ignore[no-any-return]
     finally:
@@ -92,23 +77,63 @@ class _Ended(Exception):
         self.value = value
 
 
-async def _moved(move: Callable[[Any], Effect], given: Any) -> Effect:
-    """The next effect."""
+async def _moved(move: Callable[[Any], Any], given: Any) -> Any:
+    """What is asked for next."""
     return _next(move, given)
 
 
-async def _moved_in_thread(move: Callable[[Any], Effect], given: Any) -> Effect:
-    """The next effect, worked out in a thread."""
+async def _moved_in_thread(move: Callable[[Any], Any], given: Any) -> Any:
+    """What is asked for next, worked out in a thread."""
     from ullage.stores.threaded import in_thread  # it imports asyncio
 
     return await in_thread(_next, move, given)
 
 
-def _next(move: Callable[[Any], Effect], given: Any) -> Effect:
+def _next(move: Callable[[Any], Any], given: Any) -> Any:
     try:
         return move(given)
     except StopIteration as stop:
         raise _Ended(stop.value) from None
+
+
+# ── functions that are called ────────────────────────────────────────────────────────────
+
+
+def acting(steps: Actions[T]) -> T:
+    """Run steps by calling what they ask for."""
+    return drive(steps, _called)
+
+
+async def aacting(steps: Actions[T]) -> T:
+    """`acting` for an event loop."""
+    return await adrive(steps, _called)
+
+
+def _called(act: Callable[[], Any]) -> Any:
+    return act()
+
+
+# ── the core's effects ───────────────────────────────────────────────────────────────────
+
+
+def run(steps: Steps[T], store: Store, tenant: str, summaries: Summaries | None = None) -> T:
+    """Run steps of the core, doing each effect on ``store``."""
+    ask = None if summaries is None else summaries.ask
+    return drive(steps, partial(_done, ask=ask, act=_called, store=store, tenant=tenant))
+
+
+async def arun(
+    steps: Steps[T],
+    store: AsyncStore,
+    tenant: str,
+    summaries: Summaries | None = None,
+    *,
+    is_heavy: bool = False,
+) -> T:
+    """`run` for an event loop; see `adrive`."""
+    ask = None if summaries is None else summaries.aask
+    do = partial(_done, ask=ask, act=_acted, store=store, tenant=tenant)
+    return await adrive(steps, do, is_heavy=is_heavy)
 
 
 async def _acted(act: Callable[[], Any]) -> Any:
@@ -118,8 +143,15 @@ async def _acted(act: Callable[[], Any]) -> Any:
     return await (act() if inspect.iscoroutinefunction(act) else in_thread(act))
 
 
-def _do(effect: Effect, store: Store | AsyncStore, tenant: str) -> Any:
-    """What an effect is on a store: a reply, or an awaitable of it from an async store."""
+def _done(
+    effect: Effect,
+    *,
+    ask: Callable[[Summarise], Any] | None,
+    act: Callable[[Callable[[], Any]], Any],
+    store: Store | AsyncStore,
+    tenant: str,
+) -> Any:
+    """What an effect comes to: a reply, or an awaitable of it where the store is awaited."""
     match effect:
         case Commit(outputs=outputs, records=records):
             return store.commit(tenant, outputs, records)
@@ -131,3 +163,7 @@ def _do(effect: Effect, store: Store | AsyncStore, tenant: str) -> Any:
             return store.look(tenant, ref)
         case Chunk(ref=ref, n=n):
             return store.chunk(tenant, ref, n)
+        case Summarise():
+            return ask and ask(effect)
+        case Do(act=wanted):
+            return act(wanted)

@@ -21,7 +21,7 @@ __all__ = ["EVENTS_KEPT", "Kept"]
 
 EVENTS_KEPT = 4_096
 """The newest events that a session still lists."""
-HEARD_KEPT = 256
+OBSERVED_KEPT = 256
 """So many replies are known again when they are reported once more."""
 
 
@@ -36,7 +36,7 @@ class Kept(NamedTuple):
         events: the newest events, in order.
         refusals: what refused requests taught.
         carried: the ledger as far as the host has it (`news`).
-        heard: the newest replies that were observed: number of the view, id and usage.
+        observed: the newest replies that were observed: number of the view, id and usage.
         waiting: records that were taken in before those they follow.
     """
 
@@ -47,19 +47,23 @@ class Kept(NamedTuple):
     view: Callable[[], object] = lambda: None
     events: tuple[Event, ...] = ()
     carried: Ledger = Ledger()
-    heard: tuple[tuple[int, str, Usage], ...] = ()
+    observed: tuple[tuple[int, str, Usage], ...] = ()
     waiting: tuple[Record, ...] = ()
 
     def with_events(self, *events: Event) -> Kept:
         """With these events behind the others; the oldest are forgotten."""
         return self._replace(events=(*self.events, *events)[-EVENTS_KEPT:]) if events else self
 
-    def with_heard(self, heard: tuple[int, str, Usage] | None) -> Kept:
+    def with_observed(self, observed: tuple[int, str, Usage] | None) -> Kept:
         """With this reply among those that count no second time; the oldest are forgotten."""
-        return self._replace(heard=(*self.heard, heard)[-HEARD_KEPT:]) if heard else self
+        return (
+            self._replace(observed=(*self.observed, observed)[-OBSERVED_KEPT:])
+            if observed
+            else self
+        )
 
-    def told(self) -> tuple[Kept, tuple[Record, ...]]:
-        """The records that the host does not have, and the session that has told it of them."""
+    def with_news(self) -> tuple[Kept, tuple[Record, ...]]:
+        """The session whose host has every record, and the records that it did not have."""
         ledger = self.state.ledger
         return self._replace(carried=ledger), changes(ledger, self.carried)
 

@@ -41,17 +41,15 @@ class Refusals(Struct, frozen=True):
         """What is known once a view of so many tokens was refused, and the event of it."""
         room = found.room_tokens(sent_tokens)
         retry = {**self.retry, model: Limits(window_tokens=room, output_reserve_tokens=0)}
-        limit = found.limit_tokens if found.by == "tokens" else None
-        smaller = limit is not None and limit < self.limits(model).window_tokens
-        named = (
-            {**self.named, model: Limits(window_tokens=limit)} if limit and smaller else self.named
-        )
-        size = "a size it does not tell" if found.size_tokens is None else f"{found.size_tokens:,}"
-        told = "" if found.limit_tokens is None else f" for a limit of {found.limit_tokens:,}"
+        named, limit_tokens = self.named, found.limit_tokens if found.by == "tokens" else None
+        if limit_tokens and limit_tokens < self.limits(model).window_tokens:
+            named = {**named, model: Limits(window_tokens=limit_tokens)}
+        size = "a size it does not name" if found.size_tokens is None else f"{found.size_tokens:,}"
+        limit = "" if found.limit_tokens is None else f" for a limit of {found.limit_tokens:,}"
         event = Event(
             kind="refused",
             where="request",
-            why=f"the provider refused the request as too long: {size}{told}, by its own count",
+            why=f"the provider refused the request as too long: {size}{limit}, by its own count",
             tokens_before=sent_tokens,
             tokens_after=room,
         )

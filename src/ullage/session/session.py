@@ -12,15 +12,15 @@ from __future__ import annotations
 import os
 import threading
 from collections.abc import Callable, Iterable, Mapping
-from types import TracebackType
-from typing import Any, Literal, Self, TypeVar
+from typing import Any, Literal, TypeVar
 
 from ullage.errors import ConfigError
 from ullage.recall.dispatch import Answer
 from ullage.recall.found import ToolOutputRef
+from ullage.session.closing import Closing
 from ullage.session.core import SessionCore
 from ullage.session.drivers import run
-from ullage.session.view import Sent, View
+from ullage.session.view import View
 from ullage.stages.policy import Policy
 from ullage.stores import Store, open_store
 from ullage.values.effects import Record, Steps
@@ -33,7 +33,7 @@ __all__ = ["Session", "fit"]
 T = TypeVar("T")
 
 
-class Session(SessionCore):
+class Session(SessionCore, Closing):
     """Keeps one conversation within its window.
 
     Args:
@@ -52,7 +52,7 @@ class Session(SessionCore):
             that come late, twice or without a call, empty text), and report it.
         state: the state of an earlier session, to go on from.
         budget: what it may spend together with all sessions of the same budget. None: no
-            limit; its calls are kept account of all the same.
+            limit; its calls are listed all the same.
         agent: the name its calls are listed under.
         summariser: a model that adds to the summaries of what is compacted: any callable, or
             one of `ullage.summarise`. None: the deterministic summaries stand alone.
@@ -91,13 +91,9 @@ class Session(SessionCore):
             BudgetExceeded: the budget is spent, and the model has been asked to sum up.
             ConfigError: the budget is in money, and the model's prices are not known.
         """
-        with self._lock:
-            made: tuple[dict[str, Any], Sent] = self._run(self._fit(request))
-            view = View(*made, session=self)
-            self._handed_out(view)
-            return view
+        return self._run(self._fit(request, View))
 
-    def settle(self, request: Mapping[str, Any]) -> None:
+    def flush(self, request: Mapping[str, Any]) -> None:
         """Decide now what the next `fit` of this history would decide; nothing is to be sent.
 
         For the end of an agent's turn: what the answer has made necessary is done and kept
@@ -109,8 +105,7 @@ class Session(SessionCore):
         Raises:
             FormatError, OverLimitError, StoreError: see `fit`.
         """
-        with self._lock:
-            self._run(self._settle(request))
+        self._run(self._flush(request))
 
     def compact(self, request: Mapping[str, Any]) -> bool:
         """Compact this history now, whatever the pressure; nothing is to be sent.
@@ -125,9 +120,7 @@ class Session(SessionCore):
             ConfigError: the policy has no compaction.
             FormatError, OverLimitError, StoreError: see `fit`.
         """
-        with self._lock:
-            made: bool = self._run(self._compact(request))
-            return made
+        return self._run(self._compact(request))
 
     def observe(self, reply: Any) -> None:
         """Take in the reply to the newest view; `View.observe` is for any.
@@ -137,14 +130,10 @@ class Session(SessionCore):
         Args:
             reply: the provider's reply (a dict or the SDK's object), the list of a stream's
                 events, a raw response, or a `Usage`. What reports nothing, or cannot be read
-                (a stream itself), is told in an event of kind ``"unreported"``, and our
+                (a stream itself), is reported in an event of kind ``"unreported"``, and our
                 estimate of the prompt is counted against a budget.
         """
-        self._observe_on(self._newest, reply)
-
-    def _observe_on(self, sent: Sent, reply: Any) -> None:
-        with self._lock:
-            self._run(self._observe(sent, reply))
+        self._run(self._observe(self._newest, reply))
 
     def call(self, create: Callable[..., T], /, **request: Any) -> T:
         """Fit a request, make the call, and observe the reply: `fit`, a client, and `observe`.
@@ -178,27 +167,21 @@ class Session(SessionCore):
         """Answer a call that `owns` said is ours.
 
         Args:
-            call: the tool call as it stands in the reply, a dict or the SDK's object.
+            call: the tool call as it is in the reply, a dict or the SDK's object.
             request: the request with the history, for a session that was made anew: where
-                nothing was fitted yet, it is decided first, as by `settle`.
+                nothing was fitted yet, it is decided first, as by `flush`.
 
         Returns:
             The wire result, ready to append: a tool message (OpenAI), or a ``tool_result``
             block (Anthropic) or ``functionResponse`` part (Gemini) for the next user message.
-            What is wrong with the call is told to the model in it.
+            What is wrong with the call is said to the model in it.
 
         Raises:
             FormatError: this is not a tool call of the format.
             StoreError: the store failed.
             ConfigError: nothing was fitted yet, and there is no request.
         """
-        self._open_first(request)
-        return self._recall_on(self._newest, call)
-
-    def _recall_on(self, sent: Sent, call: Any) -> dict[str, Any]:
-        with self._lock:
-            result: dict[str, Any] = self._run(self._recall(sent, call))
-            return result
+        return self._run(self._recall(call, request=request))
 
     def open(
         self,
@@ -217,19 +200,12 @@ class Session(SessionCore):
             request: as for `recall`.
 
         Returns:
-            What the model is to read; what is wrong with the call is told in it.
+            What the model is to read; what is wrong with the call is said in it.
 
         Raises:
             StoreError, ConfigError: see `recall`.
         """
-        self._open_first(request)
-        with self._lock:
-            given: Answer = self._run(self._open(name, arguments, call_id))
-            return given
-
-    def _open_first(self, request: Mapping[str, Any] | None) -> None:
-        if request is not None and self._kept.newest is None:
-            self.settle(request)
+        return self._run(self._open(name, arguments, call_id, request))
 
     def take(self, records: Iterable[Record]) -> None:
         """Take in what `news` of another session of this conversation gave.
@@ -237,8 +213,7 @@ class Session(SessionCore):
         Args:
             records: in any order, any number of times. What cannot be read is passed over.
         """
-        with self._lock:
-            self._take(records)
+        self._run(self._take(records))
 
     def output_ref(self, wanted: str) -> ToolOutputRef:
         """The ref of a tool output, and how large it is, whether or not it was set aside.
@@ -250,28 +225,16 @@ class Session(SessionCore):
             RefNotFound: neither the newest history nor the store has it.
             ConfigError: nothing was fitted yet.
         """
-        with self._lock:
-            found: ToolOutputRef = self._run(self._output_ref(wanted))
-            return found
+        return self._run(self._output_ref(wanted))
 
     def close(self) -> None:
         """Close the store, and give back what is reserved of the budget."""
         self.budget.end(self._account)
         self.store.close()
 
-    def _run(self, steps: Steps[Any]) -> Any:
-        return run(steps, self.store, self.settings.tenant, self._summaries)
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        at: TracebackType | None,
-    ) -> None:
-        self.close()
+    def _run(self, steps: Steps[T]) -> T:
+        with self._lock:
+            return run(steps, self.store, self.settings.tenant, self._summaries)
 
 
 def fit(

@@ -15,12 +15,12 @@ import threading
 from collections import OrderedDict
 from collections.abc import Callable
 from contextlib import suppress
-from types import TracebackType
-from typing import TYPE_CHECKING, Any, Generic, Self, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
 from weakref import WeakValueDictionary
 
 from ullage.errors import ConfigError
 from ullage.history.transcript import Transcript
+from ullage.session.closing import AsyncClosing, Closing
 from ullage.session.session import Session
 from ullage.spend.budget import Budget
 from ullage.stores import open_store
@@ -103,7 +103,7 @@ class _Sessions(Generic[S]):
         self._held: OrderedDict[str, _Held[S]] = OrderedDict()
         self._alive: WeakValueDictionary[str, S] = WeakValueDictionary()
         self._bytes = 0
-        self._made("", {})  # a setting that cannot be meant is told now
+        self._made("", {})  # a setting that cannot be meant is refused now
 
     def of(self, key: str, *, parent: str | None = None, **settings: Any) -> S:
         """The session of a conversation: the one that is there, or one made anew.
@@ -178,7 +178,7 @@ class _Sessions(Generic[S]):
         raise NotImplementedError
 
 
-class Sessions(_Sessions[Session]):
+class Sessions(_Sessions[Session], Closing):
     """A session for each conversation, those used last held in memory.
 
     Args:
@@ -209,17 +209,6 @@ class Sessions(_Sessions[Session]):
             self._bytes = 0
         self.store.close()
 
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        at: TracebackType | None,
-    ) -> None:
-        self.close()
-
     def _opened(self, store: Any) -> Any:
         return open_store(store)
 
@@ -230,7 +219,7 @@ class Sessions(_Sessions[Session]):
         return Session(**settings)
 
 
-class AsyncSessions(_Sessions["AsyncSession"]):
+class AsyncSessions(_Sessions["AsyncSession"], AsyncClosing):
     """`Sessions` for an event loop; ``store`` may also be an `AsyncStore`."""
 
     async def close(self) -> None:
@@ -242,17 +231,6 @@ class AsyncSessions(_Sessions["AsyncSession"]):
         for session in sessions:
             await session.close()
         await self.store.close()
-
-    async def __aenter__(self) -> Self:
-        return self
-
-    async def __aexit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        at: TracebackType | None,
-    ) -> None:
-        await self.close()
 
     def _opened(self, store: Any) -> Any:
         from ullage.stores.threaded import Threaded  # it imports asyncio

@@ -11,17 +11,20 @@ not closed, is not; the next `fit` gives back what its call had claimed of a bud
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Callable
 from functools import partial
 from typing import TYPE_CHECKING, Any
 from weakref import ref
 
+from ullage.session.drivers import Actions
 from ullage.wires import usage_of_stream
 
 if TYPE_CHECKING:
-    from ullage.session.call import AsyncRound, Round
+    from ullage.session.call import Round
 
 __all__ = ["AsyncTap", "Tap", "source_of", "tapped"]
+
+_END = object()
 
 
 def tapped(stream: Any, tap: Callable[[Any, Any], Any]) -> Any:
@@ -47,61 +50,70 @@ def source_of(stream: Any) -> tuple[Any, Any]:
 
 
 class _Tapped:
-    """What both taps share: the events that speak of usage, and whether any was given out."""
+    """What both taps share: the events of one call, read once; those that speak of usage."""
 
-    def __init__(self, round: Any, events: Any, source: Any) -> None:
+    def __init__(self, round: Round, events: Any, source: Any) -> None:
         self._round, self._events, self._source = round, events, source
         self._has_given = False
-        self._telling: list[Any] = []
+        self._reporting: list[Any] = []
 
-    def _given(self, event: Any) -> Any:
+    def _event(self, next_of: Callable[[Any, Any], Any]) -> Actions[Any]:
+        """The next event, or `_END`; the first one of another try where the call was refused."""
+        while True:
+            try:
+                event = yield partial(next_of, self._events, _END)
+            except BaseException as error:
+                if self._has_given or not self._round.may_retry(error):
+                    yield from self._round.observe(self._reporting)
+                    raise
+            else:
+                break
+            self._events, self._source = yield from self._round.events_again()
+        if event is _END:
+            yield from self._round.observe(self._reporting)
+            return _END
         self._has_given = True
         if usage_of_stream(self._round.wire, (event,)) is not None:
-            self._telling.append(event)
+            self._reporting.append(event)
         return event
 
-    def _closing(self, name: str) -> Callable[[], Any]:
-        """What closes the source, or does nothing where it has no such thing.
+    def _closed(self, *names: str) -> Actions[None]:
+        """Close the source by the first of these methods it has, and observe what was reported."""
+        try:
+            yield next(filter(None, map(self._closing, names)), _nothing)
+        finally:
+            yield from self._round.observe(self._reporting)
+
+    def _closing(self, name: str) -> Callable[[], Any] | None:
+        """What closes the source, if it has such a thing.
 
         The SDK's stream is not held: one that is dropped closes its connection at once.
         """
         source = self._source() if isinstance(self._source, ref) else self._source
         if source is self._events:
-            return getattr(source, name, _nothing)
-        method = getattr(type(source), name, None)  # and not the one that stands in its place
-        return _nothing if method is None else partial(method, source)
+            return getattr(source, name, None)
+        method = getattr(type(source), name, None)  # and not the one put in its place
+        return None if method is None else partial(method, source)
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._events, name)
 
 
 class Tap(_Tapped):
-    """The events of one call, read once."""
-
-    _round: Round
+    """The events of a call by a client that blocks."""
 
     def __iter__(self) -> Tap:
         return self
 
     def __next__(self) -> Any:
-        try:
-            return self._given(next(self._events))
-        except StopIteration:
-            self._round.observe(self._telling)
-            raise
-        except BaseException as error:
-            if self._has_given or not self._round.may_retry(error):
-                self._round.observe(self._telling)
-                raise
-        self._events, self._source = self._round.events_again()
-        return next(self)
+        event = self._round.run(self._event(next))
+        if event is _END:
+            raise StopIteration
+        return event
 
     def close(self) -> None:
-        """Close the stream, and observe what it told until now."""
-        try:
-            self._closing("close")()
-        finally:
-            self._round.observe(self._telling)
+        """Close the stream, and observe what it reported until now."""
+        self._round.run(self._closed("close"))
 
     def __enter__(self) -> Tap:
         return self
@@ -113,33 +125,18 @@ class Tap(_Tapped):
 class AsyncTap(_Tapped):
     """`Tap` for an event loop."""
 
-    _round: AsyncRound
-
     def __aiter__(self) -> AsyncTap:
         return self
 
     async def __anext__(self) -> Any:
-        try:
-            return self._given(await anext(self._events))
-        except StopAsyncIteration:
-            await self._round.observe(self._telling)
-            raise
-        except BaseException as error:
-            if self._has_given or not self._round.may_retry(error):
-                await self._round.observe(self._telling)
-                raise
-        self._events, self._source = await self._round.events_again()
-        return await anext(self)
+        event = await self._round.run(self._event(anext))
+        if event is _END:
+            raise StopAsyncIteration
+        return event
 
     async def close(self) -> None:
         """See `Tap.close`."""
-        closing = self._closing("close")
-        try:
-            closed = self._closing("aclose")() if closing is _nothing else closing()
-            if isinstance(closed, Awaitable):
-                await closed
-        finally:
-            await self._round.observe(self._telling)
+        await self._round.run(self._closed("close", "aclose"))
 
     aclose = close
 

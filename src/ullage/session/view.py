@@ -18,9 +18,11 @@ from typing import TYPE_CHECKING, Any
 from ullage.history.window import Window
 from ullage.values.events import Event
 from ullage.values.notices import Words
+from ullage.values.usage import Usage
 from ullage.wires import Format
 from ullage.wires.base import name_of_call
 from ullage.wires.overflow import Overflow
+from ullage.wires.reported import left_out_of
 
 if TYPE_CHECKING:
     from ullage.session.aio import AsyncSession
@@ -28,7 +30,7 @@ if TYPE_CHECKING:
     from ullage.session.session import Session
     from ullage.turn import Turned
 
-__all__ = ["AsyncView", "Sent", "View"]
+__all__ = ["AsyncView", "Sent", "View", "reported_in"]
 
 _NUMBERS = count()
 
@@ -105,6 +107,18 @@ def _line(event: Event) -> str:
     return f"{event.kind}: {event.where}{sizes if event.tokens_before else ''}{ref}: {event.why}"
 
 
+def reported_in(reply: Any, usage: Usage) -> tuple[Event, ...]:
+    """The events of a reply: what reasoning its provider left out, and its usage."""
+    why = f"the provider reported {usage.input_tokens:,} input tokens"
+    observed = Event(kind="observed", where="reply", why=why, tokens_after=usage.input_tokens)
+    reasons = left_out_of(reply)
+    if not reasons:
+        return (observed,)
+    counts = ", ".join(f"{reason} ({count})" for reason, count in reasons.items())
+    why = f"the provider left out {reasons.total():,} blocks of it: {counts}"
+    return (Event(kind="reasoning", where="reply", why=why), observed)
+
+
 class _Handle(dict[str, Any]):
     """What both views share: a dict to be sent, and what is known of it without waiting."""
 
@@ -131,7 +145,7 @@ class _Handle(dict[str, Any]):
         A call is ours if its name and our definition are in this request.
 
         Args:
-            call: a tool call as it stands in the reply, a dict or the SDK's object.
+            call: a tool call as it is in the reply, a dict or the SDK's object.
         """
         return self._sent.owns(call)
 
@@ -164,11 +178,11 @@ class View(_Handle):
 
     def observe(self, reply: Any) -> None:
         """Take in the reply to this view; see `Session.observe`. The same one counts once."""
-        self._session._observe_on(self._sent, reply)
+        self._session._run(self._session._observe(self._sent, reply))
 
     def recall(self, call: Any) -> dict[str, Any]:
         """Answer a call that `owns` said is ours; see `Session.recall`."""
-        return self._session._recall_on(self._sent, call)
+        return self._session._run(self._session._recall(call, self._sent))
 
 
 class AsyncView(_Handle):
@@ -179,8 +193,8 @@ class AsyncView(_Handle):
 
     async def observe(self, reply: Any) -> None:
         """See `View.observe`."""
-        await self._session._observe_on(self._sent, reply)
+        await self._session._run(self._session._observe(self._sent, reply))
 
     async def recall(self, call: Any) -> dict[str, Any]:
         """See `View.recall`."""
-        return await self._session._recall_on(self._sent, call)
+        return await self._session._run(self._session._recall(call, self._sent))

@@ -32,11 +32,16 @@ class Spent(Struct, frozen=True, kw_only=True):
         """Prompts and outputs together, cached tokens included."""
         return self.usage.total_tokens
 
+    def __add__(self, other: Spent) -> Spent:
+        """The sum of both; its cost is known if both are."""
+        known = self.cost_usd is not None and other.cost_usd is not None
+        total = self.cost_usd + other.cost_usd if known else None  # type: ignore[operator]
+        calls = self.calls + other.calls
+        return Spent(usage=self.usage + other.usage, cost_usd=total, calls=calls)
+
     def plus(self, usage: Usage, cost_usd: float | None) -> Spent:
         """The sum with one more call."""
-        known = self.cost_usd is not None and cost_usd is not None
-        total = self.cost_usd + cost_usd if known else None  # type: ignore[operator]
-        return Spent(usage=self.usage + usage, cost_usd=total, calls=self.calls + 1)
+        return self + Spent(usage=usage, cost_usd=cost_usd, calls=1)
 
 
 class Call(Struct, frozen=True, kw_only=True):

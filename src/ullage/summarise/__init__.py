@@ -4,7 +4,7 @@
     Session(model, summariser=summarise.anthropic(anthropic.Anthropic(), "claude-haiku-4-5"))
     AsyncSession(model, summariser=summarise.openai(openai.AsyncOpenAI(), "gpt-5-mini"))
 
-What it writes is judged before it is used, and a deterministic summary stands in for it
+What it writes is judged before it is used, and a deterministic summary replaces it
 whenever it fails; see `ullage.turn.filling`. No SDK is imported here: a client brings its own.
 """
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from functools import partial
 from typing import Any
 
@@ -39,7 +39,7 @@ def anthropic(
             **more,
         )
 
-    return _through("anthropic", client, send, _stop_reason, model, window_tokens, timeout_s)
+    return _through("anthropic", client, send, model, window_tokens, timeout_s)
 
 
 def openai(
@@ -56,7 +56,7 @@ def openai(
             timeout=timeout_s,
         )
 
-    return _through("openai-chat", client, send, _finish_reason, model, window_tokens, timeout_s)
+    return _through("openai-chat", client, send, model, window_tokens, timeout_s)
 
 
 def gemini(
@@ -76,21 +76,20 @@ def gemini(
             model=model, contents=[{"role": "user", "parts": parts}], config=config
         )
 
-    return _through("gemini", client, send, _candidate_reason, model, window_tokens, timeout_s)
+    return _through("gemini", client, send, model, window_tokens, timeout_s)
 
 
 def _through(
     format: str,
     client: Any,
     send: Callable[[Summarise, str], Any],
-    reason: Callable[[Any], Any],
     model: str,
     window_tokens: int | None,
     timeout_s: float,
 ) -> Summariser:
     return Summariser(
         send=send,
-        read=partial(_read, FORMATS[format], reason),
+        read=partial(_read, FORMATS[format]),
         is_async=type(client).__name__.startswith("Async"),
         model=model,
         window_tokens=window_tokens,
@@ -101,9 +100,9 @@ def _through(
 _FINISHED = frozenset(("end_turn", "stop_sequence", "stop"))
 
 
-def _read(wire: Format, reason: Callable[[Any], Any], came: Any) -> Reply:
+def _read(wire: Format, came: Any) -> Reply:
     parts = [part for raw in wire.reply(came) for part in wire.parse(raw, wire.key).parts]
-    ended = reason(came)
+    ended = next((why for why in _reasons(came) if why is not None), None)
     return Reply(
         text="".join(part.text for part in parts if isinstance(part, Text)),
         finished=str(getattr(ended, "value", ended)).lower() in _FINISHED,
@@ -112,16 +111,8 @@ def _read(wire: Format, reason: Callable[[Any], Any], came: Any) -> Reply:
     )
 
 
-def _stop_reason(came: Any) -> Any:
-    return field(came, "stop_reason")
-
-
-def _finish_reason(came: Any) -> Any:
-    return next((field(choice, "finish_reason") for choice in field(came, "choices") or ()), None)
-
-
-def _candidate_reason(came: Any) -> Any:
-    found = field(came, "candidates") or ()
-    return next(
-        (field(each, "finish_reason") or field(each, "finishReason") for each in found), None
-    )
+def _reasons(came: Any) -> Iterator[Any]:
+    """Why a reply of any of the vendors ended; None where it does not say so."""
+    answers = (*(field(came, "choices") or ()), *(field(came, "candidates") or ()))
+    for at in (came, *answers[:1]):
+        yield from (field(at, name) for name in ("stop_reason", "finish_reason", "finishReason"))

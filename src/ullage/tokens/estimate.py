@@ -5,7 +5,7 @@
 with weights fitted by ``lab/bench/fit_families.py`` to each vocabulary; ``docs/tokens.md`` has
 the errors. What a byte-pair vocabulary makes of a text shows in which letters stand beside which
 (words against random letters), in how digits, blanks and marks follow one another, and in the
-first byte of characters beyond ASCII, which tells the script. What is left of the error the
+first byte of characters beyond ASCII, which shows the script. What is left of the error the
 reported usage corrects (``calibrate``).
 
 Everything runs in C over the whole text, some 100 MB/s: ``translate`` gives each byte its class
@@ -19,7 +19,6 @@ from __future__ import annotations
 
 import base64
 import string
-from collections import Counter as Tally
 from functools import lru_cache
 from zlib import adler32
 
@@ -27,7 +26,7 @@ from msgspec import Struct
 
 from ullage.tokens.weights import WEIGHTS
 
-__all__ = ["STEPS", "Estimate", "byte_length", "estimate", "features"]
+__all__ = ["STEPS", "Counter", "Estimate", "byte_length", "estimate", "pairs"]
 
 STEPS = 160
 """A weight is a whole number of so many parts of a token."""
@@ -57,20 +56,36 @@ _CLASS_OF = bytes(
 _BLOCK = 1 << 16  # bytes looked at together: bounds the memory, costs one pair each
 
 
-class Estimate(Struct, frozen=True):
-    """Counts by the weights of a vocabulary.
+class Counter(Struct, frozen=True, kw_only=True):
+    """Counts the tokens of a text, cold: without what usage reports teach.
 
     Attributes:
-        name: what counts.
-        of_bytes: the weight of each byte, in parts of a token.
-        of_pairs: that of each pair of classes.
-        exact: never.
+        name: what counts, in words fit for an event or a table.
+        exact: whether ``count`` equals the provider's own tokeniser.
     """
 
     name: str
+    exact: bool = False
+
+    def count(self, text: str) -> int:
+        """Tokens of ``text`` on its own, without any message around it."""
+        raise NotImplementedError
+
+    def bound(self, text: str) -> int:
+        """The bytes of ``text`` in UTF-8, which ``count`` never exceeds."""
+        return byte_length(text)
+
+
+class Estimate(Counter, frozen=True, kw_only=True):
+    """Counts by the weights of a vocabulary.
+
+    Attributes:
+        of_bytes: the weight of each byte, in parts of a token.
+        of_pairs: that of each pair of classes.
+    """
+
     of_bytes: bytes
     of_pairs: bytes
-    exact: bool = False
 
     def count(self, text: str) -> int:
         """Tokens of ``text``, estimated: a pure function of it."""
@@ -79,12 +94,8 @@ class Estimate(Struct, frozen=True):
         for start in range(0, len(raw), _BLOCK):
             block = raw[start : start + _BLOCK]
             parts += _sum(block.translate(self.of_bytes))
-            parts += _sum(_pairs(block).translate(self.of_pairs))
+            parts += _sum(pairs(block).translate(self.of_pairs))
         return min(-(-parts // STEPS), len(raw))
-
-    def bound(self, text: str) -> int:
-        """The bytes of ``text`` in UTF-8, which ``count`` does not exceed."""
-        return byte_length(text)
 
 
 @lru_cache
@@ -96,14 +107,7 @@ def estimate(vocabulary: str, name: str) -> Estimate:
         name: what shall be said to count.
     """
     weights = base64.b85decode(WEIGHTS[vocabulary])
-    return Estimate(name, weights[:256], weights[256:])
-
-
-def features(text: str) -> list[int]:
-    """How often each byte and then each pair of classes occurs, in the order of the weights."""
-    raw = text.encode("utf-8", "surrogatepass")
-    bytes_of, pairs_of = Tally(raw), Tally(_pairs(raw))
-    return [bytes_of[byte] for byte in range(256)] + [pairs_of[pair] for pair in range(256)]
+    return Estimate(name=name, of_bytes=weights[:256], of_pairs=weights[256:])
 
 
 def byte_length(text: str) -> int:
@@ -111,7 +115,7 @@ def byte_length(text: str) -> int:
     return len(text) if text.isascii() else len(text.encode("utf-8", "surrogatepass"))
 
 
-def _pairs(raw: bytes) -> bytes:
+def pairs(raw: bytes) -> bytes:
     """For each byte its class and, in the upper four bits, that of the next one."""
     classes = int.from_bytes(raw.translate(_CLASS_OF), "little")
     return (classes | classes >> 4).to_bytes(len(raw), "little")

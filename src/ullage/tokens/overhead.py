@@ -13,7 +13,6 @@ from __future__ import annotations
 import msgspec
 from msgspec import Struct
 
-from ullage.tokens.exact import Counter
 from ullage.tokens.models import family_of
 
 __all__ = ["ANTHROPIC", "GOOGLE", "OPENAI", "Overhead", "argument_text", "overhead_for"]
@@ -63,12 +62,6 @@ def overhead_for(model: str) -> Overhead:
     if family.startswith("claude"):
         return ANTHROPIC
     return GOOGLE if family == "gemini" else OPENAI
-
-
-def call_tokens(model_overhead: Overhead, counter: Counter, name: str, arguments: str) -> int:
-    """Tokens of one tool call: its frame, its name and its arguments (JSON text)."""
-    shown = argument_text(arguments) if model_overhead.spoken_arguments else arguments
-    return model_overhead.call + counter.count(name) + counter.count(shown)
 
 
 def argument_text(arguments: str) -> str:

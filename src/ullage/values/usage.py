@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from msgspec import Struct
 
 __all__ = ["Modalities", "Usage"]
@@ -21,14 +23,16 @@ class Modalities(Struct, frozen=True, kw_only=True):
         return self.image_tokens + self.audio_tokens + self.video_tokens + self.document_tokens
 
     def __add__(self, other: Modalities) -> Modalities:
-        return Modalities(
-            image_tokens=self.image_tokens + other.image_tokens,
-            audio_tokens=self.audio_tokens + other.audio_tokens,
-            video_tokens=self.video_tokens + other.video_tokens,
-            document_tokens=self.document_tokens + other.document_tokens,
-        )
+        return Modalities(**_sums(self, other))
 
 
+def _sums(one: Struct, other: Struct) -> dict[str, Any]:
+    """The sum of each field of two values of a kind."""
+    names = one.__struct_fields__
+    return {name: getattr(one, name) + getattr(other, name) for name in names if name != _AS_SENT}
+
+
+_AS_SENT = "prompt_tokens"
 _TEXT = Modalities()
 
 
@@ -37,7 +41,7 @@ class Usage(Struct, frozen=True, kw_only=True):
 
     The four classes do not overlap, whatever the vendor's field says: Anthropic reports cached
     tokens outside ``input_tokens``, OpenAI and Gemini inside (`provider-rules` §4.1). What
-    stands below them is a part of one of them, and not counted again.
+    comes after them is a part of one of them, and not counted again.
 
     Attributes:
         fresh_tokens: of the prompt, neither read from a cache nor written to one.
@@ -53,7 +57,7 @@ class Usage(Struct, frozen=True, kw_only=True):
         output_media: of the output, by modality.
         prompt_tokens: the prompt as it was sent, where the classes hold more than that: a server
             that ran several iterations, or brought something in, bills all of it (F64). 0 where
-            it is not told, None where it is `input_tokens`. A sum of several replies has none.
+            it is not reported, None where it is `input_tokens`. A sum of several replies has none.
     """
 
     fresh_tokens: int = 0
@@ -74,7 +78,7 @@ class Usage(Struct, frozen=True, kw_only=True):
 
     @property
     def sent_tokens(self) -> int:
-        """The size of the prompt as it was sent, 0 if that is not told."""
+        """The size of the prompt as it was sent, 0 if that is not reported."""
         return self.input_tokens if self.prompt_tokens is None else self.prompt_tokens
 
     @property
@@ -93,14 +97,4 @@ class Usage(Struct, frozen=True, kw_only=True):
         return max(self.output_tokens - self.output_media.total_tokens, 0)
 
     def __add__(self, other: Usage) -> Usage:
-        return Usage(
-            fresh_tokens=self.fresh_tokens + other.fresh_tokens,
-            cache_read_tokens=self.cache_read_tokens + other.cache_read_tokens,
-            cache_write_tokens=self.cache_write_tokens + other.cache_write_tokens,
-            output_tokens=self.output_tokens + other.output_tokens,
-            reasoning_tokens=self.reasoning_tokens + other.reasoning_tokens,
-            long_write_tokens=self.long_write_tokens + other.long_write_tokens,
-            input_media=self.input_media + other.input_media,
-            cache_read_media=self.cache_read_media + other.cache_read_media,
-            output_media=self.output_media + other.output_media,
-        )
+        return Usage(**_sums(self, other))

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import inspect
 import re
-from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import lru_cache
 from typing import Any, TypeVar, get_args
@@ -62,28 +61,8 @@ def get(value: Any, name: str) -> Any:
 def at_path(value: Any, path: str) -> Any:
     """What stands under names with dots between, each read as by `get`; None if nothing does."""
     for name in path.split("."):
-        value = get(value, name)
+        value = None if isinstance(value, str) else get(value, name)
     return value
-
-
-def reply_id(reply: Any) -> str:
-    """The id a provider gave its reply, ``""`` if it has none."""
-    found = (field(reply, name) for name in ("id", "responseId", "response_id"))
-    return next((name for name in found if isinstance(name, str)), "")
-
-
-def reasoning_left_out(reply: Any) -> Counter[str]:
-    """How many blocks of reasoning the provider says it left out of the prompt, by its reasons.
-
-    Claude and GPT from 6.2 on list it in ``input_transformations`` (`provider-rules` §0.1, R11);
-    what was let through all the same is listed there too, and not counted.
-    """
-    listed = field(reply, "input_transformations")
-    return Counter(
-        reason if isinstance(reason := field(each, "reason"), str) else "no reason given"
-        for each in (listed if isinstance(listed, (list, tuple)) else ())
-        if field(each, "type") == "thinking_dropped" or field(each, "action") == "removed"
-    )
 
 
 _CALL_BODIES = ("function", "custom", "functionCall", "function_call")

@@ -20,6 +20,8 @@ from ullage.values.model_names import plain_name
 from ullage.values.toolset import ToolSpec
 from ullage.values.usage import Usage
 from ullage.wires.base import MARKERS, as_json, field, get, list_at, plain, schemas_at
+from ullage.wires.usages import Counts
+from ullage.wires.usages import read as read_usage
 
 __all__ = ["Change", "Family", "Format", "Head", "ToolSpec", "before_last", "family_of"]
 
@@ -83,6 +85,7 @@ class Format(ABC):
         schemas: where the schemas stand that an answer is to have, as `schemas_at` takes them.
         parameters: the field of a tool's definition that holds the schema of its arguments.
         usage_field: the field of a reply that holds its usage.
+        counts: where that has each count.
         families: of its models, tried in order; the last one takes every model.
     """
 
@@ -95,6 +98,7 @@ class Format(ABC):
     schemas: tuple[str, ...] = ()
     parameters = "parameters"
     usage_field = "usage"
+    counts: Counts | None = None
     families: Sequence[Family] = ()
 
     # ── the request ──────────────────────────────────────────────────────────────────
@@ -202,15 +206,16 @@ class Format(ABC):
 
     @abstractmethod
     def edit(
-        self, raw: Any, message: Message, changes: Sequence[Change], *, silent: bool = False
+        self, raw: Any, message: Message, changes: Sequence[Change], *, drop_reasoning: bool = False
     ) -> Any:
         """A fresh message: ``raw`` with other texts in some places, all else as it was.
 
-        ``silent`` leaves its reasoning out.
+        ``drop_reasoning`` leaves its reasoning out.
 
         Raises:
             UnsupportedPart: no text may stand where a change wants one: it is reasoning, or a
-                part that stands as it came or not at all.
+                part that stands as it came or not at all. Or the text is blank, and the wire
+                takes no blank text there.
             FormatError: the arguments of a call are to be a text that the wire has no form for.
         """
 
@@ -280,12 +285,8 @@ class Format(ABC):
 
     def usage(self, reply: Any) -> Usage | None:
         """What a reply reports, or None if it reports nothing."""
-        counts = get(reply, self.usage_field)
-        return None if counts is None else self.counted(counts)
-
-    @abstractmethod
-    def counted(self, counts: Any) -> Usage:
-        """What the usage of a reply says, in our classes of tokens."""
+        usage = get(reply, self.usage_field)
+        return None if usage is None or self.counts is None else read_usage(usage, self.counts)
 
     def usage_of_stream(self, events: Iterable[Any]) -> Usage | None:
         """What the events of one streamed reply report, the last that reports anything; or None."""

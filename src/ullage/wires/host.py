@@ -137,10 +137,10 @@ class Host(Format):
         return self._parse(raw)
 
     def edit(
-        self, raw: Any, message: Message, changes: Sequence[Change], *, silent: bool = False
+        self, raw: Any, message: Message, changes: Sequence[Change], *, drop_reasoning: bool = False
     ) -> Any:
         """See `Format.edit`."""
-        return self._show(raw, message, changes, silent)
+        return self._show(raw, message, changes, drop_reasoning)
 
     def apart(self, raw: Any) -> Any:
         """See `Format.apart`: the user hands in what the results say."""
@@ -161,6 +161,5 @@ class Host(Format):
     results = _as_on_the_wire("results")
     reply = _as_on_the_wire("reply")
     calls = _as_on_the_wire("calls")
-    counted = _as_on_the_wire("counted")
     usage = _as_on_the_wire("usage")
     usage_of_stream = _as_on_the_wire("usage_of_stream")

@@ -5,8 +5,8 @@
     a raw response of ``with_raw_response``: what it parses to
     a Usage        as it is
 
-Everything else is told by name: a stream that somebody else has to read, a reply without
-usage, a value that is no reply. An unread reply is a call that was paid for all the same.
+Anything else is `Unreadable`: a stream that somebody else has to read, a reply without usage, a
+value that is no reply. An unread reply is a call that was paid for all the same.
 """
 
 from __future__ import annotations
@@ -20,13 +20,13 @@ from msgspec import Struct
 
 from ullage.values.usage import Usage
 from ullage.wires import Format, usage_of_stream
-from ullage.wires.base import field, reasoning_left_out, reply_id
+from ullage.wires.base import field
 
 __all__ = ["Unreadable", "id_of", "is_raw", "is_stream", "left_out_of", "usage_of"]
 
 
 class Unreadable(Struct, frozen=True):
-    """There is a reply, and no telling from it what it came to.
+    """There is a reply, and no reading from it what it came to.
 
     Attributes:
         why: the reason, for an event. Never content.
@@ -51,7 +51,7 @@ def usage_of(reply: Any, wire: Format) -> Usage | Unreadable:
     elif is_raw(reply):
         return _parsed(reply, wire)
     elif is_stream(reply):
-        return Unreadable("a stream tells its usage to whoever reads it: give its events")
+        return Unreadable("a stream reports its usage to whoever reads it: give its events")
     else:
         found = wire.usage(reply)
     if found is None:
@@ -62,7 +62,7 @@ def usage_of(reply: Any, wire: Format) -> Usage | Unreadable:
 
 
 def _bodies(reply: Any) -> Sequence[Any]:
-    """The replies in what `usage_of` takes: itself, or those that stand in its events."""
+    """The replies in what `usage_of` takes: itself, or those in its events."""
     if not isinstance(reply, (list, tuple)):
         return (reply,)
     inner = (field(event, name) for event in reply for name in ("message", "response"))
@@ -82,14 +82,25 @@ def is_raw(reply: Any) -> bool:
 
 def id_of(reply: Any) -> str:
     """The id a provider gave this reply, ``""`` if it has none."""
-    return next((name for name in map(reply_id, _bodies(reply)) if name), "")
+    names = ("id", "responseId", "response_id")
+    found = (field(body, name) for body in _bodies(reply) for name in names)
+    return next((name for name in found if isinstance(name, str) and name), "")
 
 
 def left_out_of(reply: Any) -> Counter[str]:
-    """How much reasoning the provider says it left out; see `reasoning_left_out`."""
+    """How many blocks of reasoning the provider says it left out of the prompt, by its reasons.
+
+    Claude and GPT from 6.2 on list it in ``input_transformations`` (`provider-rules` §0.1, R11);
+    what was let through all the same is listed there too, and not counted.
+    """
     total: Counter[str] = Counter()
     for body in _bodies(reply):
-        total |= reasoning_left_out(body)
+        listed = field(body, "input_transformations")
+        total |= Counter(
+            reason if isinstance(reason := field(each, "reason"), str) else "no reason given"
+            for each in (listed if isinstance(listed, (list, tuple)) else ())
+            if field(each, "type") == "thinking_dropped" or field(each, "action") == "removed"
+        )
     return total
 
 

@@ -1,55 +1,114 @@
-"""What the readers of usage have in common (`provider-rules` §4.1).
+"""What the usage of a reply says, read by one table for each wire (`provider-rules` §4.1).
 
-OpenAI and Gemini count cached tokens inside the prompt, Anthropic beside it; thoughts are inside
-the output everywhere but at Gemini. A count that is missing, or cannot be one, is 0.
+A count that is missing, or cannot be one, is 0.
 """
 
 from __future__ import annotations
 
 from typing import Any
 
-from ullage.values.usage import Modalities, Usage
-from ullage.wires.base import field, get
+from msgspec import Struct
 
-__all__ = ["KINDS", "count", "with_the_cache"]
+from ullage.values.usage import Modalities, Usage
+from ullage.wires.base import at_path, get
+
+__all__ = ["Counts", "openai_counts", "read"]
 
 _MOST_TOKENS = 1 << 53
 """What JSON numbers hold exactly, and more than anybody ever sent."""
 
-KINDS = ("image", "audio", "video", "document")
+_KINDS = ("image", "audio", "video", "document")
 """The kinds of media that are counted apart."""
 
 
-def count(value: Any, name: str) -> int:
-    """The tokens that an object counts under a camelCase name; 0 if there is no such count."""
-    found = get(value, name)
+class Counts(Struct, frozen=True, kw_only=True):
+    """Where one wire's usage has its counts: paths as `at_path` takes them, ``""`` for none.
+
+    Attributes:
+        prompt: of the prompt, those from and for the cache included.
+        beside_cache: the prompt's count leaves those out.
+        read: of the prompt, read from cache.
+        written: written to cache.
+        long_written: of those, for the longer of two times.
+        brought: what tools of the server's brought in, beside the prompt.
+        output: of the reply, reasoning included.
+        beside_reasoning: the output's count leaves it out.
+        reasoning: of the reply, reasoning.
+        input_media: what of the prompt was no text: an object with a field for each kind
+            (``audio_tokens``), or a list (``{"modality": "AUDIO", "tokenCount": 250}``).
+        brought_media: of what was brought in.
+        read_media: of what was read from cache.
+        output_media: of the output.
+    """
+
+    prompt: str
+    output: str
+    read: str
+    reasoning: str
+    beside_cache: bool = False
+    beside_reasoning: bool = False
+    written: str = ""
+    long_written: str = ""
+    brought: str = ""
+    input_media: str = ""
+    brought_media: str = ""
+    read_media: str = ""
+    output_media: str = ""
+
+
+def openai_counts(prompt: str, output: str) -> Counts:
+    """OpenAI's, which calls prompt and output so; Chat and Responses differ in that alone."""
+    details = f"{prompt}_tokens_details"
+    return Counts(
+        prompt=f"{prompt}_tokens",
+        read=f"{details}.cached_tokens",
+        written=f"{details}.cache_write_tokens",
+        long_written=f"{details}.cache_write_tokens_details.ttl_12h_tokens",
+        output=f"{output}_tokens",
+        reasoning=f"{output}_tokens_details.reasoning_tokens",
+        input_media=details,
+        read_media=f"{details}.cached_tokens_details",
+        output_media=f"{output}_tokens_details",
+    )
+
+
+def read(usage: Any, counts: Counts) -> Usage:
+    """What a usage object reports, by the table of its wire."""
+    prompt, brought = _count(usage, counts.prompt), _count(usage, counts.brought)
+    from_cache, written = _count(usage, counts.read), _count(usage, counts.written)
+    output, reasoning = _count(usage, counts.output), _count(usage, counts.reasoning)
+    fresh = prompt if counts.beside_cache else max(prompt - from_cache - written, 0)
+    return Usage(
+        fresh_tokens=fresh + brought,
+        cache_read_tokens=from_cache,
+        cache_write_tokens=written,
+        output_tokens=output + reasoning * counts.beside_reasoning,
+        reasoning_tokens=reasoning,
+        long_write_tokens=_count(usage, counts.long_written),
+        input_media=_media(usage, counts.input_media) + _media(usage, counts.brought_media),
+        cache_read_media=_media(usage, counts.read_media),
+        output_media=_media(usage, counts.output_media),
+        prompt_tokens=prompt if brought else None,
+    )
+
+
+def _count(usage: Any, path: str) -> int:
+    found = at_path(usage, path) if path else 0
     is_count = isinstance(found, int) and not isinstance(found, bool) and 0 < found <= _MOST_TOKENS
     return found if is_count else 0
 
 
-def with_the_cache(usage: Any, prompt: str, output: str) -> Usage:
-    """OpenAI's usage: cached and written tokens are inside the prompt's.
-
-    Args:
-        usage: the object.
-        prompt: how its fields call the prompt: ``"prompt"`` (Chat) or ``"input"`` (Responses).
-        output: and the output: ``"completion"`` or ``"output"``.
-    """
-    details, said = (field(usage, f"{side}_tokens_details") for side in (prompt, output))
-    read, written = count(details, "cached_tokens"), count(details, "cache_write_tokens")
-    return Usage(
-        fresh_tokens=max(count(usage, f"{prompt}_tokens") - read - written, 0),
-        cache_read_tokens=read,
-        cache_write_tokens=written,
-        output_tokens=count(usage, f"{output}_tokens"),
-        reasoning_tokens=count(said, "reasoning_tokens"),
-        long_write_tokens=count(field(details, "cache_write_tokens_details"), "ttl_12h_tokens"),
-        input_media=_named(details),
-        cache_read_media=_named(field(details, "cached_tokens_details")),
-        output_media=_named(said),
-    )
-
-
-def _named(details: Any) -> Modalities:
-    """Modalities that are fields of an object: ``audio_tokens``."""
-    return Modalities(**{f"{kind}_tokens": count(details, f"{kind}_tokens") for kind in KINDS})
+def _media(usage: Any, path: str) -> Modalities:
+    details = at_path(usage, path) if path else None
+    if not isinstance(details, (list, tuple)):
+        return Modalities(
+            **{f"{kind}_tokens": _count(details, f"{kind}_tokens") for kind in _KINDS}
+        )
+    found = Modalities()
+    for each in details:
+        modality = get(each, "modality")
+        named = getattr(modality, "value", modality)
+        kind = named.lower() if isinstance(named, str) else ""
+        if kind in _KINDS:
+            found += Modalities(**{f"{kind}_tokens": _count(each, "tokenCount")})
+    return found

@@ -427,7 +427,7 @@ def test_each_adk_session_has_a_budget_of_its_own(serve):
             one, two = await kept(runner, "one"), await kept(runner, "two")
             let_go = plugin.room(one)
             assert plugin.room(two) is not let_go is not plugin.room(one)
-            await plugin.room(one).take_in(one.state)
+            await plugin.room(one).session_of(("investigator", ""), one.state)
             return plugin.room(one).budget.spent.calls, two.state["ullage:spent:investigator"][
                 "calls"
             ]

@@ -26,10 +26,10 @@ from tests.integrations.adk.world import (
     text_of,
 )
 from tests.servers import Call, Reply
-from ullage import Budget, MemoryStore, Usage, summarise
+from ullage import AsyncSession, AsyncSessions, Budget, Usage, summarise
 from ullage.history.ledger import Ledger, Opened
 from ullage.integrations.adk import Room, UllagePlugin
-from ullage.integrations.adk._records import entry_of
+from ullage.integrations.adk._state import entry_of, record_of
 from ullage.presets.multi_stage import NARRATIVE
 
 durable = pytest.mark.parametrize("kind", ["sqlite", "database"])
@@ -240,22 +240,19 @@ def test_a_ledger_that_somebody_wrote_over_is_as_if_it_were_not_there(serve):
 
 def test_an_agent_tells_its_own_account_alone():
     """The events of agents side by side are kept in any order: an older sum must not win."""
-    room = Room("a session", MemoryStore(), partial(Budget, tokens=0))
+    room = Room("a session", AsyncSessions(format="gemini"), partial(Budget, tokens=0))
     for agent in ("logs", "metrics"):
         room.budget.charge(Usage(fresh_tokens=9), "gemini-2.5-pro", agent=agent)
     told = {}
-    room.give("logs", told, {})
+    room.give(AsyncSession(""), "logs", told, {})
     assert list(told) == ["ullage:spent:logs"]
 
 
 def test_of_two_values_for_one_record_the_state_can_hold_but_one():
-    key, opened = bytes(16), ("first", "second")
-    _, one = Ledger().with_opened(key, Opened(opened[0], recall=False))
-    _, two = Ledger().with_opened(key, Opened(opened[1], recall=False))
-    (place, first), (_, second) = entry_of(one), entry_of(two)
-    room = Room("a session", MemoryStore(), partial(Budget, tokens=0))
-    asyncio.run(room.take_in({place: first, f"{place}0": second}))
-    assert asyncio.run(room.store.find("a session", [key])) == (one,)
+    _, one = Ledger().with_opened(bytes(16), Opened("first", recall=False))
+    place, value = entry_of(one)
+    assert record_of(place, value) == one
+    assert record_of(f"{place}0", value) is None
 
 
 def test_two_processes_that_take_turns_show_the_same_view(serve):

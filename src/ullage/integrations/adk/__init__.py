@@ -6,15 +6,13 @@
 Needs the extra ``ullage[adk]``.
 
     _plugin     ADK's callbacks, and what each of them asks of an ullage session
-    _rooms      one ADK session: its budget, its ledger, and an ullage session for each agent
-    _records    the ledger in ADK's session state
-    _requests   an LlmRequest as a request of ullage, and the view as an LlmRequest
-    _results    a tool's result cut before ADK keeps it
+    _state      one ADK session: its budget, its agents' sessions, and their ledger in its state
+    _content    ADK's requests and results as ullage's, and back
 """
 
 from __future__ import annotations
 
 from ullage.integrations.adk._plugin import UllagePlugin
-from ullage.integrations.adk._rooms import Room
+from ullage.integrations.adk._state import Room
 
 __all__ = ["Room", "UllagePlugin"]

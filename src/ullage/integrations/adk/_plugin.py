@@ -11,7 +11,9 @@ in ADK's session, but for what `after_tool_callback` cut, which is in the store.
 
 from __future__ import annotations
 
+import json
 import os
+from collections import OrderedDict
 from collections.abc import Callable
 from functools import partial
 from typing import Any, Literal
@@ -21,13 +23,11 @@ from google.adk.models.llm_response import LlmResponse
 from google.adk.plugins.base_plugin import BasePlugin
 
 from ullage.errors import BudgetExceeded, ConfigError, FormatError
-from ullage.integrations.adk._records import Noted
-from ullage.integrations.adk._requests import has_functions, request_of, show
-from ullage.integrations.adk._results import shorten_result
-from ullage.integrations.adk._rooms import Room, Rooms, Talk
+from ullage.integrations.adk._content import has_functions, request_of, shorten, show
+from ullage.integrations.adk._state import Call, Room
 from ullage.presets import from_env
 from ullage.presets.environment import TOKEN_BUDGET, whole_number
-from ullage.session.aio import AsyncSession
+from ullage.session.sessions import AsyncSessions
 from ullage.spend.budget import Budget
 from ullage.stages.policy import Policy
 from ullage.stores import MemoryStore, Store, open_store
@@ -57,7 +57,7 @@ class UllagePlugin(BasePlugin):
             policy's limit are cut in `after_tool_callback`, and ADK keeps what is shown. Without
             one ADK's session holds the only original, so they are cut in the request alone.
         budget: makes the budget of an ADK session, shared by its agents; takes ``spent``.
-            None: no limit, account alone.
+            None: no limit, sums alone.
         recall: whether requests offer the recall tools; ``"auto"``: if the plugin is there from
             the start. Never where an agent has no functions of its own.
         summariser: a model that adds to the narratives of the sliding window: any callable, or
@@ -84,18 +84,14 @@ class UllagePlugin(BasePlugin):
         super().__init__(name=name)
         if most_sessions < 1:
             raise ConfigError("most_sessions", f"{most_sessions} is under 1", "Give 1 or more.")
-        self._settings = {
-            "policy": policy,
-            "limits": limits,
-            "format": "gemini",
-            "summariser": summariser,
-        }
-        self._recall = recall
-        self._budget = budget
         opened = open_store(store)
-        self._store = None if isinstance(opened, MemoryStore) else opened
-        self._rooms = Rooms(self._new_room, most_sessions)
-        self._new_session("", Noted(opened), budget(), has_tools=True)  # a bad setting is told now
+        self._lasts = not isinstance(opened, MemoryStore)
+        self._sessions = AsyncSessions(
+            store=opened, policy=policy, limits=limits, format="gemini", summariser=summariser
+        )
+        self._recall, self._budget, self._most = recall, budget, most_sessions
+        self._rooms: OrderedDict[str, Room] = OrderedDict()
+        budget()  # a bad setting is refused now
 
     @classmethod
     def from_env(cls, name: str = "ullage", **settings: Any) -> UllagePlugin:
@@ -108,14 +104,21 @@ class UllagePlugin(BasePlugin):
             settings: the other settings of the plugin.
 
         Raises:
-            ConfigError: a variable holds no whole number; its value is not told.
+            ConfigError: a variable holds no whole number; its value is not shown.
         """
         budget = partial(Budget, tokens=whole_number(TOKEN_BUDGET) or 0)
         return cls(name, policy=from_env("multi_stage"), budget=budget, **settings)
 
     def room(self, session: Any) -> Room:
-        """What is held of an ADK session: its budget and account, its agents' sessions."""
-        return self._rooms.of(session)
+        """What is held of an ADK session: its budget, its agents' sessions; of those used last."""
+        tenant = json.dumps([session.app_name, session.user_id, session.id])
+        if tenant not in self._rooms:
+            own = {} if self._lasts else {"store": MemoryStore()}
+            self._rooms[tenant] = Room(tenant, self._sessions, self._budget, **own)
+        self._rooms.move_to_end(tenant)
+        while len(self._rooms) > self._most:
+            self._rooms.popitem(last=False)
+        return self._rooms[tenant]
 
     # ── ADK's callbacks ──────────────────────────────────────────────────────────────────
 
@@ -133,28 +136,29 @@ class UllagePlugin(BasePlugin):
         """
         if llm_request.previous_interaction_id or not llm_request.contents:
             return None  # the history is held by the provider
-        asked, room = request_of(llm_request), self.room(callback_context.session)
-        held = callback_context.session.state
-        await room.take_in(held)
-        talk = self._talk(room, callback_context, has_tools=has_functions(asked))
-        talk.ask(asked)
+        asked, place = request_of(llm_request), _place(callback_context)
+        room, held = self.room(callback_context.session), callback_context.session.state
+        recall = has_functions(asked) and self._recall
+        session = await room.session_of(place, held, recall=recall)
+        call = room.calls[place] = Call(session, asked)
         try:
-            return await _fit(talk, llm_request)
+            return await _fit(call, llm_request)
         finally:
-            room.give(callback_context.agent_name, callback_context.state, held)
+            room.give(session, place[0], callback_context.state, held)
 
     async def after_model_callback(
         self, *, callback_context: Any, llm_response: LlmResponse
     ) -> LlmResponse | None:
         """Take in the usage of a reply: tokens, cost, calibration."""
-        room = self.room(callback_context.session)
-        talk = room.talks.get(_place(callback_context))
-        if talk is None or not talk.awaits_usage or llm_response.partial:
+        room, place = self.room(callback_context.session), _place(callback_context)
+        call = room.calls.get(place)
+        if call is None or call.view is None or llm_response.partial:
             return None
-        talk.awaits_usage = llm_response.usage_metadata is None
-        await talk.session.observe(llm_response)
+        if llm_response.usage_metadata is not None:
+            del room.calls[place]
+        await call.view.observe(llm_response)
         held = callback_context.session.state
-        room.give(callback_context.agent_name, callback_context.state, held)
+        room.give(call.session, place[0], callback_context.state, held)
         return None
 
     async def on_model_error_callback(
@@ -166,19 +170,17 @@ class UllagePlugin(BasePlugin):
             The reply to the shorter request; None if the error says anything else, or if the
             provider has refused it too often. ADK raises the error then.
         """
-        room = self.room(callback_context.session)
-        talk = room.talks.get(_place(callback_context))
-        if talk is None or talk.asked is None:
-            return None
+        call = self.room(callback_context.session).calls.get(_place(callback_context))
         agent, seen = callback_context.get_invocation_context().agent, error
-        while talk.refusals < _REFUSALS and talk.session.refused(seen) is not None:
-            talk.refusals += 1
+        while call and call.view and call.refusals < _REFUSALS and call.view.refused(seen):
+            call.refusals += 1
             try:
-                ended = await _fit(talk, llm_request)
+                ended = await _fit(call, llm_request)
                 return ended or await _send(agent.canonical_model, llm_request)
             except Exception as again:  # noqa: BLE001
                 seen = again
-        talk.session.release()
+        if call is not None:
+            call.session.release()
         return None
 
     async def after_tool_callback(
@@ -186,53 +188,24 @@ class UllagePlugin(BasePlugin):
     ) -> dict[str, Any] | None:
         """Cut a result that is over the policy's limit, if its original can be kept."""
         room = self.room(tool_context.session)
-        talk = room.talks.get(_place(tool_context))
-        if self._store is None or talk is None or not result:
+        session = room.session_at(_place(tool_context))
+        if not self._lasts or session is None or not result:
             return None
-        session = talk.session
         try:
-            done = shorten_result(result, tool.name, session.settings.policy, session.window.words)
+            done = shorten(result, tool.name, session.settings.policy, session.window.words)
         except FormatError:
             return None  # media, or an object of the tool's own: ADK knows what to do with it
-        if done.response is not None:
-            await room.store.commit(room.tenant, done.outputs, ())
-            for event in done.events:
-                session.emit(event)
+        if done is None:
+            return None
+        await session.store.commit(room.tenant, done.outputs, ())
+        for event in done.events:
+            session.emit(event)
         return done.response
 
     async def close(self) -> None:
         """Let go of everything. ADK's sessions hold what is needed to go on."""
         self._rooms.clear()
-        if self._store is not None:
-            self._store.close()
-
-    # ── rooms and sessions ───────────────────────────────────────────────────────────────
-
-    def _new_room(self, tenant: str) -> Room:
-        return Room(tenant, self._store or MemoryStore(), self._budget)
-
-    def _talk(self, room: Room, context: Any, *, has_tools: bool) -> Talk:
-        place = _place(context)
-        if place not in room.talks:
-            session = self._new_session(
-                room.tenant, room.store, room.budget, has_tools=has_tools, agent=place[0]
-            )
-            room.talks[place] = Talk(session)
-        return room.talks[place]
-
-    def _new_session(
-        self, tenant: str, store: Any, budget: Budget, *, has_tools: bool, agent: str = ""
-    ) -> AsyncSession:
-        recall = self._recall if has_tools else False
-        return AsyncSession(
-            "",
-            tenant=tenant,
-            store=store,
-            budget=budget,
-            agent=agent,
-            recall=recall,
-            **self._settings,  # type: ignore[arg-type]
-        )
+        await self._sessions.close()
 
 
 def _place(context: Any) -> tuple[str, str]:
@@ -240,15 +213,14 @@ def _place(context: Any) -> tuple[str, str]:
     return context.agent_name, context.get_invocation_context().branch or ""
 
 
-async def _fit(talk: Talk, request: LlmRequest) -> LlmResponse | None:
+async def _fit(call: Call, request: LlmRequest) -> LlmResponse | None:
     """Make a request the view of what its agent asked; the response if there is to be none."""
-    asked = talk.asked
     try:
-        view = await talk.session.fit(asked or {})
+        call.view = await call.session.fit(call.asked)
     except BudgetExceeded as error:
-        talk.ask(None)
+        call.view = None
         return LlmResponse(error_code="BUDGET_EXCEEDED", error_message=str(error))
-    show(view, request, talk.session)
+    show(call.view, request)
     return None
 
 

@@ -8,7 +8,7 @@
 A session fits what is loaded. Where its policy, or the guard, finds that it is time to stand for
 messages by less, the summary is made anew of the whole history, the compacted messages too, and
 the boundary, the summary and the marks are written in one transaction. What is loaded begins
-there, so that one summary stands however often it is compacted.
+there, so that there is one summary however often it is compacted.
 
     ┌ history ─────────────────────────────┐
     │ compacted, kept  │ from the boundary │      the summary is made of the left side

@@ -9,8 +9,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Mapping, Sequence
 from functools import partial
-from types import TracebackType
-from typing import Any, Self
+from typing import Any, TypeVar
 
 from ullage.errors import UllageError
 from ullage.history.window import Window
@@ -18,6 +17,7 @@ from ullage.loop.conversation._core import ConversationCore
 from ullage.loop.conversation._plan import Plan
 from ullage.session.ahead import begun, due
 from ullage.session.aio import AsyncSession
+from ullage.session.closing import AsyncClosing
 from ullage.session.drivers import arun
 from ullage.stages.compact import compact, surely_over
 from ullage.stages.ranges import continues
@@ -28,13 +28,15 @@ from ullage.values.effects import Do, Steps
 
 __all__ = ["AsyncConversation"]
 
+T = TypeVar("T")
+
 _BEFORE_GUARD = partial(
-    compact, pressed=partial(surely_over, share=0.80), keeps_task=False, least_share=0.0
+    compact, is_due=partial(surely_over, share=0.80), keeps_task=False, least_share=0.0
 )
 """The policy's threshold may be by a rough estimate, and the guard be first with a summary."""
 
 
-class AsyncConversation(ConversationCore):
+class AsyncConversation(ConversationCore, AsyncClosing):
     """`Conversation` for an event loop: the same settings, the same views, awaited.
 
     ``store`` may also be an `ullage.AsyncStore`, and the summariser may be async. The
@@ -43,7 +45,7 @@ class AsyncConversation(ConversationCore):
     With a summariser, a summary is begun beside the turns before it is needed, at the threshold of
     the policy's ``ahead`` or at 80 % of the limit, before the guard has to act; the `fit` that
     needs it writes it down. No `fit` waits for one that was begun, nor is a model asked again in
-    its place: if it is late, refused or cancelled, the deterministic summary stands. Where none
+    its place: if it is late, refused or cancelled, the deterministic summary is used. Where none
     was begun, since the view grew too much at once, the model is asked within that `fit`, as in
     `Conversation`, for no longer than the summariser's ``timeout_s``.
     """
@@ -70,19 +72,17 @@ class AsyncConversation(ConversationCore):
             StoreError: the conversation cannot be read.
         """
         async with self._lock:
-            messages: list[Any] = await self._run(self._messages())
-            return messages
+            return await self._run(self._messages())
 
     async def append(self, messages: Sequence[Any]) -> tuple[str, ...]:
         """See `Conversation.append`. Cancelled, it has happened whole or not at all."""
         async with self._lock:
-            ids: tuple[str, ...] = await self._run(self._append(messages))
-            return ids
+            return await self._run(self._append(messages))
 
     async def fit(self, request: Mapping[str, Any]) -> dict[str, Any]:
         """See `Conversation.fit`."""
         async with self._lock:
-            view: dict[str, Any] = await self._run(self._fit(request))
+            view = await self._run(self._fit(request))
             self._look_ahead()
             return view
 
@@ -93,10 +93,9 @@ class AsyncConversation(ConversationCore):
             await asyncio.wait((self.preparing,))
         await self.session.close()
 
-    async def _run(self, steps: Steps[Any]) -> Any:
+    async def _run(self, steps: Steps[T]) -> T:
         session = self.session
-        tenant = session.settings.tenant
-        return await arun(steps, session.store, tenant, self._summaries)
+        return await arun(steps, session.store, session.settings.tenant, self._summaries)
 
     @property
     def _was_begun(self) -> bool:
@@ -134,7 +133,7 @@ class AsyncConversation(ConversationCore):
         try:
             plan: Plan = yield planned
         except UllageError:
-            return None  # the turn that needs it meets the same, and tells of it
+            return None  # the turn that needs it meets the same, and raises it
         return None if plan.cut is None else (yield from self._ask(plan.window, plan.cut))
 
     def _mark(self, boundary_id: str, summary: str, tokens: int) -> Steps[CompactionPart]:
@@ -142,14 +141,3 @@ class AsyncConversation(ConversationCore):
         self._is_for_next = False
         self._task = self.preparing
         return part
-
-    async def __aenter__(self) -> Self:
-        return self
-
-    async def __aexit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        at: TracebackType | None,
-    ) -> None:
-        await self.close()

@@ -43,7 +43,7 @@ class CompactionResult(Struct, frozen=True, kw_only=True):
         was_compacted: whether there was one.
         tokens_before: what the request held, by the window's estimate.
         tokens_after: what it holds now.
-        messages_compacted: how many messages the summary stands for, of the whole history.
+        messages_compacted: how many messages the summary covers, of the whole history.
         summary: its text, without the words around it; None where there was none.
         compaction_part_id: its row's; None where there was none.
     """
@@ -94,9 +94,8 @@ class ConversationCore(ABC):
             recall=policy.toolset.offered if recall is None else recall,
             budget=budget,
         )
-        self._summaries: Summaries | None = None
-        if writer is not None:
-            self._summaries = Summaries(writer, self.session.budget, "summaries")
+        budget = self.session.budget
+        self._summaries = None if writer is None else Summaries(writer, budget, "summaries")
         self._summary_usage = Usage()
         self._kept = kept
         self._name = name
@@ -170,7 +169,7 @@ class ConversationCore(ABC):
         return view
 
     def _compact(self) -> Steps[CompactionPart | None]:
-        """Summarise all before the boundary, if the view stands for some of it by less.
+        """Summarise all before the boundary, if the view shows a summary of some of it.
 
         None if it does not, or if nothing is won.
         """
@@ -202,7 +201,7 @@ class ConversationCore(ABC):
         """A cut with what a model has to add; what was begun beside the turns goes first.
 
         Where something was begun there and cannot be used, nobody is asked again: the
-        deterministic summary stands.
+        deterministic summary is used.
         """
         if not self._was_begun:
             return (yield from self._ask(window, cut))
@@ -242,7 +241,7 @@ def _unfitted(window: Window) -> int:
 
 
 def _result(part: CompactionPart | None, before: int, after: int) -> CompactionResult:
-    """What is told of the newest `fit`, given the compaction it wrote, if any."""
+    """What is reported of the newest `fit`, given the compaction it wrote, if any."""
     if part is None:
         return CompactionResult(tokens_before=after, tokens_after=after)
     return CompactionResult(

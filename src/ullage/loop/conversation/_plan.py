@@ -1,4 +1,4 @@
-"""One compaction of a whole conversation: what a summary stands for, and its row."""
+"""One compaction of a whole conversation: what a summary covers, and its row."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ __all__ = ["Plan", "Row", "planned", "row_of", "summarising"]
 
 _SUMMARY_SHARE = 0.12
 _BEFORE_CHARS = 8_000
-"""For what stands before a stage's summary, the task say, which is loaded no more either."""
+"""For what is before a stage's summary, the task say, which is loaded no more either."""
 _BOUNDLESS_TOKENS = 1 << 40
 """The limit of the window over the whole history: nothing of it is ever sent."""
 
@@ -35,7 +35,7 @@ class Plan(NamedTuple):
     """A compaction before a model has added to it.
 
     Attributes:
-        window: the whole history but for the system's head, the newest summary standing.
+        window: the whole history but for the system's head, the newest summary shown.
         ids: the ids of its messages, in order.
         cut: the summary of all before a boundary, or None if nothing is won by it.
     """
@@ -50,7 +50,7 @@ class Row(NamedTuple):
 
     Attributes:
         boundary_id: the first message that is still to be loaded.
-        summary: what stands for those before it, without the store's words around it.
+        summary: what is loaded in place of those before it, without the store's words around it.
         tokens: how many tokens those had.
         outputs: everything the summary names, to be kept first.
     """
@@ -77,7 +77,7 @@ def summarising(policy: Policy) -> Stage:
 
 
 def _is_ours(stage: Stage) -> TypeGuard[partial[Any]]:
-    """Whether a stage may be told where to end, and how much its record may hold."""
+    """Whether a stage may be told where to end, and how much its deterministic text may hold."""
     return isinstance(stage, partial) and stage.func is compact
 
 
@@ -109,7 +109,7 @@ def planned(
     ids = tuple(each.id for each in stored[leading:])
     builder = _window(kept.wire, messages, leading, shown, tenant)
     if part is not None:
-        _stand(builder, ids.index(part.message_id), part)
+        _show(builder, ids.index(part.message_id), part)
     window = builder.window
     return Plan(window, ids, _cut(window, ids.index(boundary_id), stage, shown.limit_tokens))
 
@@ -146,8 +146,8 @@ def _window(
     return builder
 
 
-def _stand(builder: WindowBuilder, stop: int, part: CompactionPart) -> None:
-    """Let the newest summary stand, for a model to go on from."""
+def _show(builder: WindowBuilder, stop: int, part: CompactionPart) -> None:
+    """Show the newest summary, for a model to go on from."""
     chain = builder.window.transcript.chain
     why = "it was summarised before"
     builder.apply(Summary(chain[0], chain[stop], part.text, "", why, said=part.summary))
@@ -158,7 +158,7 @@ def _cut(window: Window, stop: int, stage: Stage, limit_tokens: int) -> Cut | No
     if _is_ours(stage):
         most = int(limit_tokens * _SUMMARY_SHARE)
         account_tokens = min(most, stage.keywords.get("account_tokens") or most)
-        cuts = stage(window, kept=lambda window, start: stop, account_tokens=account_tokens)
+        cuts = stage(window, keep_from=lambda window, start: stop, account_tokens=account_tokens)
     else:
         cuts = stage(window)
     found = () if isinstance(cuts, Skipped) else cuts

@@ -4,18 +4,20 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Mapping, Sequence
-from types import TracebackType
-from typing import Any, Self
+from typing import Any, TypeVar
 
 from ullage.loop.conversation._core import ConversationCore
 from ullage.session import Session
+from ullage.session.closing import Closing
 from ullage.session.drivers import run
 from ullage.values.effects import Steps
 
 __all__ = ["Conversation"]
 
+T = TypeVar("T")
 
-class Conversation(ConversationCore):
+
+class Conversation(ConversationCore, Closing):
     """One conversation of a `ConversationStore`, kept within its window.
 
     Args:
@@ -51,9 +53,7 @@ class Conversation(ConversationCore):
     @property
     def messages(self) -> list[Any]:
         """What is loaded: the newest summary, then every message from its boundary on."""
-        with self._lock:
-            messages: list[Any] = self._run(self._messages())
-            return messages
+        return self._run(self._messages())
 
     def append(self, messages: Sequence[Any]) -> tuple[str, ...]:
         """Keep some messages at the end, all of them or none. Returns their ids.
@@ -61,9 +61,7 @@ class Conversation(ConversationCore):
         Raises:
             FormatError, StoreError: see `ConversationStore.append`.
         """
-        with self._lock:
-            ids: tuple[str, ...] = self._run(self._append(messages))
-            return ids
+        return self._run(self._append(messages))
 
     def fit(self, request: Mapping[str, Any]) -> dict[str, Any]:
         """A request that fits, with what is loaded as its history; compacts where it is time.
@@ -75,25 +73,13 @@ class Conversation(ConversationCore):
             ConfigError: there is a history in the request.
             FormatError, OverLimitError, StoreError, BudgetExceeded: see `ullage.Session.fit`.
         """
-        with self._lock:
-            view: dict[str, Any] = self._run(self._fit(request))
-            return view
+        return self._run(self._fit(request))
 
     def close(self) -> None:
         """Close the session; see `ullage.Session.close`."""
         self.session.close()
 
-    def _run(self, steps: Steps[Any]) -> Any:
+    def _run(self, steps: Steps[T]) -> T:
         session = self.session
-        return run(steps, session.store, session.settings.tenant, self._summaries)
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        at: TracebackType | None,
-    ) -> None:
-        self.close()
+        with self._lock:
+            return run(steps, session.store, session.settings.tenant, self._summaries)

@@ -39,7 +39,7 @@ from ullage.wires.base import (
     sealed_bytes,
     text_at,
 )
-from ullage.wires.block import Block, arguments_of, medium_at, replaced
+from ullage.wires.block import Block, arguments_of, filled, medium_at, replaced
 from ullage.wires.format import Change, Format, before_last, family_of
 
 __all__ = ["Anthropic"]
@@ -108,13 +108,13 @@ class Anthropic(Format):
         return _content(block, _row_of(block), at, where)
 
     def edit(
-        self, raw: Any, message: Message, changes: Sequence[Change], *, silent: bool = False
+        self, raw: Any, message: Message, changes: Sequence[Change], *, drop_reasoning: bool = False
     ) -> dict[str, Any]:
         """See `Format.edit`."""
         new = dict(raw if type(raw) is dict else plain(raw, "message"))
         if isinstance(new["content"], str):
             for _, _, text in changes:
-                new["content"] = text
+                new["content"] = filled(text, "text", "A9")
             return new
         blocks = new["content"] = list(new["content"])
         for number, item, text in changes:
@@ -127,7 +127,7 @@ class Anthropic(Format):
                 blocks[part.at] = {**block, "content": content}
             else:
                 blocks[part.at] = _said(block, text)
-        if silent:
+        if drop_reasoning:
             thoughts = {part.at for part in message.parts if isinstance(part, Reasoning)}
             kept = [block for at, block in enumerate(blocks) if at not in thoughts]
             new["content"] = kept or [{"type": "text", "text": NO_REASONING}]
@@ -198,9 +198,10 @@ class Anthropic(Format):
         blocks = content if isinstance(content, (list, tuple)) else ()
         return [block for block in blocks if field(block, "type") == "tool_use"]
 
-    def counted(self, counts: Any) -> Usage:
-        """See `Format.counted`. Cached tokens are outside ``input_tokens``."""
-        return usage.of_reply(counts)
+    def usage(self, reply: Any) -> Usage | None:
+        """See `Format.usage`."""
+        counts = field(reply, "usage")
+        return None if counts is None else usage.of_reply(counts)
 
     def usage_of_stream(self, events: Iterable[Any]) -> Usage | None:
         """See `Format.usage_of_stream`."""
@@ -227,12 +228,10 @@ def _content(block: Mapping[str, Any], row: Block, at: int, where: str) -> Conte
     return Opaque(str(kind), text, at, opens=opens, closes=closes, supersedes=compacted)
 
 
-def _said(raw: Any, text: str) -> Any:
+def _said(raw: Any, text: str) -> dict[str, Any]:
     """A block, or an item of a result, that shows another text."""
-    if isinstance(raw, str):
-        return {"type": "text", "text": text}
-    block = plain(raw, "block")
-    return replaced(block, _row_of(block), text, "text")
+    kind = "text" if isinstance(raw, str) else field(raw, "type")
+    return replaced(raw, BLOCKS, filled(text, kind, "A9"))
 
 
 def _shown(content: Any, at: int, text: str) -> Any:

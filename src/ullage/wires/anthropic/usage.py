@@ -1,7 +1,7 @@
 """What Anthropic reports of a reply, whole or streamed (`provider-rules` §4.1, §4.4).
 
-Cached and written tokens are beside the input's. A stream gives its counts in ``message_start``,
-overlaid by each ``message_delta``: they are cumulative, and what one leaves out stays as it was.
+A stream gives its counts in ``message_start``, overlaid by each ``message_delta``: they are
+cumulative, and what one leaves out stays as it was.
 """
 
 from __future__ import annotations
@@ -13,12 +13,21 @@ from msgspec.structs import replace
 
 from ullage.values.usage import Usage
 from ullage.wires.base import field
-from ullage.wires.usages import count
+from ullage.wires.usages import Counts, read
 
-__all__ = ["of_reply", "of_stream"]
+__all__ = ["COUNTS", "of_reply", "of_stream"]
 
+COUNTS = Counts(
+    prompt="input_tokens",
+    beside_cache=True,
+    read="cache_read_input_tokens",
+    written="cache_creation_input_tokens",
+    long_written="cache_creation.ephemeral_1h_input_tokens",
+    output="output_tokens",
+    reasoning="output_tokens_details.thinking_tokens",
+)
 _BESIDE_THE_SUMS = ("compaction", "advisor_message")
-_COUNTS = (
+_FIELDS = (
     "input_tokens",
     "cache_read_input_tokens",
     "cache_creation_input_tokens",
@@ -40,7 +49,7 @@ def of_stream(events: Iterable[Any]) -> Usage | None:
                 usage = field(event, "usage")
             case _:
                 continue
-        given = {name: field(usage, name) for name in _COUNTS}
+        given = {name: field(usage, name) for name in _FIELDS}
         known |= {name: value for name, value in given.items() if value is not None}
     return of_reply(known) if known else None
 
@@ -55,22 +64,9 @@ def of_reply(usage: Any) -> Usage:
     listed = field(usage, "iterations")
     iterations = listed if isinstance(listed, (list, tuple)) else ()
     beside = [each for each in iterations if field(each, "type") in _BESIDE_THE_SUMS]
-    total = sum(map(_beside_the_cache, beside), _beside_the_cache(usage))
+    total = sum((read(each, COUNTS) for each in beside), read(usage, COUNTS))
     if not iterations:
         return total
     first = iterations[0]
     is_of_prompt = field(first, "type") not in _BESIDE_THE_SUMS  # and not of what became of it
-    sent = _beside_the_cache(first).input_tokens if is_of_prompt else 0
-    return replace(total, prompt_tokens=sent)
-
-
-def _beside_the_cache(usage: Any) -> Usage:
-    written = field(usage, "cache_creation")
-    return Usage(
-        fresh_tokens=count(usage, "input_tokens"),
-        cache_read_tokens=count(usage, "cache_read_input_tokens"),
-        cache_write_tokens=count(usage, "cache_creation_input_tokens"),
-        output_tokens=count(usage, "output_tokens"),
-        reasoning_tokens=count(field(usage, "output_tokens_details"), "thinking_tokens"),
-        long_write_tokens=count(written, "ephemeral_1h_input_tokens"),
-    )
+    return replace(total, prompt_tokens=read(first, COUNTS).input_tokens if is_of_prompt else 0)

@@ -37,7 +37,6 @@ from ullage.values.messages import (
     ToolResult,
 )
 from ullage.values.notices import NO_REASONING
-from ullage.values.usage import Usage
 from ullage.wires.base import (
     as_json,
     detail_of,
@@ -49,7 +48,6 @@ from ullage.wires.base import (
     text_at,
 )
 from ullage.wires.format import Change, Format
-from ullage.wires.gemini import usage
 from ullage.wires.gemini.blocks import PARTS, ROLES
 from ullage.wires.gemini.fields import (
     calls_functions,
@@ -75,6 +73,7 @@ from ullage.wires.gemini.results import (
     response_text,
     unwrapped,
 )
+from ullage.wires.usages import Counts
 
 __all__ = ["Gemini"]
 
@@ -91,6 +90,18 @@ class Gemini(Format):
     schemas = ("responseSchema", "responseJsonSchema", "_responseJsonSchema")
     usage_field = "usageMetadata"
     families = FAMILIES
+    counts = Counts(
+        prompt="promptTokenCount",
+        read="cachedContentTokenCount",
+        brought="toolUsePromptTokenCount",
+        output="candidatesTokenCount",
+        reasoning="thoughtsTokenCount",
+        beside_reasoning=True,
+        input_media="promptTokensDetails",
+        brought_media="toolUsePromptTokensDetails",
+        read_media="cacheTokensDetails",
+        output_media="candidatesTokensDetails",
+    )
 
     # ── the request ──────────────────────────────────────────────────────────────────
 
@@ -268,14 +279,14 @@ class Gemini(Format):
     # ── edits ────────────────────────────────────────────────────────────────────────
 
     def edit(
-        self, raw: Any, message: Message, changes: Sequence[Change], *, silent: bool = False
+        self, raw: Any, message: Message, changes: Sequence[Change], *, drop_reasoning: bool = False
     ) -> Any:
         """See `Format.edit`. A string stays a string, an object an object of its type."""
         parts = list(parts_of(raw))
         for number, item, text in changes:
             part = message.parts[number]
             parts[part.at] = edited(parts[part.at], part, item, text)
-        if silent:
+        if drop_reasoning:
             thoughts = {part.at for part in message.parts if isinstance(part, Reasoning)}
             kept = [part for at, part in enumerate(parts) if at not in thoughts]
             parts = kept or [{"text": NO_REASONING}]
@@ -343,14 +354,6 @@ class Gemini(Format):
         """See `Format.calls`: the parts that hold them."""
         parts = (part for part in parts_of(raw) if not isinstance(part, str))
         return [part for part in parts if get(part, "functionCall") is not None]
-
-    def counted(self, counts: Any) -> Usage:
-        """See `Format.counted`.
-
-        Cached tokens are inside ``promptTokenCount``; thoughts are outside
-        ``candidatesTokenCount``, and what tools of the server's brought in is outside both.
-        """
-        return usage.of_reply(counts)
 
 
 def _named(part: ToolCall | ToolResult, number: int) -> ToolCall | ToolResult:

@@ -17,7 +17,7 @@ from typing import Any, Literal
 from ullage.errors import FormatError
 from ullage.values.messages import WHOLE, Media, Opaque, Part, Reasoning, ToolCall, ToolResult
 from ullage.wires.base import block_at, get
-from ullage.wires.block import arguments_of, cannot_edit
+from ullage.wires.block import arguments_of, cannot_edit, filled
 from ullage.wires.gemini.blocks import PARTS
 from ullage.wires.gemini.fields import unsigned, with_field
 
@@ -56,10 +56,11 @@ def edited(raw: Any, part: Part, item: int, text: str) -> Any:
     """A raw part that shows another text in one place.
 
     Raises:
-        UnsupportedPart: it is reasoning, signed as it stands, or a tool of the server's.
+        UnsupportedPart: it is reasoning, signed as it stands, or a tool of the server's; or the
+            text is blank where a text must not be.
     """
     if isinstance(raw, str):
-        return text
+        return filled(text, "text", "G2")
     if isinstance(part, ToolCall):
         if get(raw, "thoughtSignature"):
             raise cannot_edit("functionCall", "carries the signature of these very arguments (G8)")
@@ -74,6 +75,7 @@ def edited(raw: Any, part: Part, item: int, text: str) -> Any:
     kind = next((kind for kind in PARTS if get(raw, kind) is not None), "")
     if isinstance(part, Reasoning) or not kind or not PARTS[kind].edited:
         raise cannot_edit("reasoning" if isinstance(part, Reasoning) else kind or "part")
+    filled(text, kind, "G2")
     if PARTS[kind].edited == "a text":
         said = {"text": text}
         return said if isinstance(raw, Mapping) else type(raw).model_validate(said)

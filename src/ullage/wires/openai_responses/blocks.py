@@ -6,6 +6,7 @@ through untouched. So is an item of a type that is not listed; it speaks as the 
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 from ullage.values.messages import Role
@@ -20,6 +21,7 @@ __all__ = [
     "OUTPUTS",
     "PARTS",
     "ROLES",
+    "paired_by",
 ]
 
 CALL_ID_LENGTH = 64
@@ -32,6 +34,8 @@ ROLES: dict[str, Role] = {
     "developer": "system",
 }
 
+_SCREENSHOT_TOKENS = 1_500
+"""A screenshot of 1,280 by 800, as tiles or patches, rounded up."""
 _EVERYONE = ("user", "system", "developer", "assistant")
 _MODEL = ("assistant",)
 
@@ -70,7 +74,7 @@ PARTS = table(
     Block("input_audio", "media", roles=("user",), needs={"input_audio": dict}, edited="a text",
           carried=fields("input_audio"), within={"input_audio": fields("data format")},
           media=("audio",), data=("input_audio.data",), mime="input_audio.format"),
-    Block("computer_screenshot"),
+    Block("computer_screenshot", tokens=_SCREENSHOT_TOKENS),
 )
 ITEMS = table(
     Block("message", "message", carried=fields("content phase"), prefix="msg_"),
@@ -117,3 +121,15 @@ OUTPUTS = frozenset(row.kind for row in ITEMS.values() if row.becomes == "result
 CALLS = frozenset(kind.removesuffix("_output") for kind in OUTPUTS)
 CALLERS_OWN = frozenset(row.kind for row in ITEMS.values() if row.roles not in ((), _MODEL))
 """The items, but for messages, that the caller makes."""
+
+_END_OF_KIND = re.compile("(_call)?(_output)?$|_request$|_response$")
+_ALIKE = ("function", "custom_tool")
+
+
+def paired_by(kind: str, id: object) -> str:
+    """What an item that calls, asks or answers is paired by: what it is about, and the id.
+
+    Functions and custom tools are answered alike, so that their id alone counts.
+    """
+    about = _END_OF_KIND.sub("", kind, count=1)
+    return str(id or "") if about in _ALIKE else f"{about} {id or ''}"

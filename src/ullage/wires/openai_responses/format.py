@@ -14,6 +14,7 @@ with its id needs the reasoning it was made with (R4), and no edit removes eithe
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from functools import partial
 from typing import Any
 
 from ullage.errors import FormatError
@@ -39,26 +40,25 @@ from ullage.wires.base import (
     sealed_bytes,
     text_at,
 )
-from ullage.wires.block import Block, cannot_edit, medium_at, replaced, without_medium
+from ullage.wires.block import Block, cannot_edit, read_part, replaced, without_medium
 from ullage.wires.format import Change, Format, ToolSpec, before_last
-from ullage.wires.openai_responses.blocks import ITEMS, PARTS, ROLES
+from ullage.wires.openai_responses.blocks import ITEMS, PARTS, ROLES, paired_by
 from ullage.wires.openai_responses.models import FAMILIES
-from ullage.wires.usages import with_the_cache
+from ullage.wires.usages import openai_counts
 
 __all__ = ["OpenAIResponses"]
 
 _NAMELESS = frozenset(("id", "status", "created_by"))
 """Fields of an item that have no say in what it is."""
 
-_APART = "[ullage: one more result of a call that the account above stands for]"
+_APART = "[ullage: one more result of a call that is summarised above]"
 _STREAMS = ("stdout", "stderr", "outcome")
 _FRAME_BYTES = 650
 """What stands around an encrypted text, as OpenAI's own coding agent reckons it."""
 _BYTES_PER_TOKEN = 4
-_SCREENSHOT_TOKENS = 1_500
-"""A screenshot of 1,280 by 800, as tiles or patches, rounded up."""
 _CLOSING = ("response.completed", "response.incomplete", "response.failed")
 _UNKNOWN = Block("", roles=("assistant",))
+_part = partial(read_part, PARTS)
 
 
 def _is_trigger(item: Any) -> bool:
@@ -75,6 +75,7 @@ class OpenAIResponses(Format):
     answer_limits = ("max_output_tokens",)
     schemas = ("text.format.schema", "text_format")
     families = FAMILIES
+    counts = openai_counts("input", "output")
 
     def history(self, request: Mapping[str, Any]) -> list[Any]:
         """See `Format.history`. A string is one user message."""
@@ -113,14 +114,15 @@ class OpenAIResponses(Format):
             case "result":
                 content = tuple(self._output(item, kind, f"{where}.output"))
                 name = item.get("call_id") or item.get("id") or item.get("name") or ""
-                return Message("tool", (ToolResult(str(name), content, False, WHOLE),))
+                asked = paired_by(kind, name)
+                return Message("tool", (ToolResult(asked, content, False, WHOLE),))
         return _other(item, row, kind, where)
 
     def _message(self, item: Mapping[str, Any], where: str) -> Message:
         role = self.role_of(item.get("role"), where)
         if item.get("content") is None:
             raise FormatError(f"{where}.content", "there is none", "Give text, or parts.")
-        return Message(role, tuple(content_at(item["content"], f"{where}.content", self._part)))
+        return Message(role, tuple(content_at(item["content"], f"{where}.content", _part)))
 
     def _output(self, item: Mapping[str, Any], kind: str, where: str) -> Iterable[Content]:
         """What a tool answered: text, a list of parts, chunks of a shell, or a screenshot."""
@@ -128,26 +130,13 @@ class OpenAIResponses(Format):
         if kind == "shell_call_output" and isinstance(output, (list, tuple)):
             return _streams(output, where)
         if output is None or isinstance(output, (str, list, tuple)):
-            return content_at(output, where, self._part)
-        return (self._part(output, WHOLE, where),)
-
-    def _part(self, raw: Any, at: int, where: str) -> Content:
-        if type(raw) is str:
-            return Text(raw, at)
-        part = raw if type(raw) is dict else plain(raw, where)
-        kind = part.get("type")
-        row = PARTS.get(kind, _UNKNOWN) if type(kind) is str else _UNKNOWN
-        if row.text:
-            return Text(text_at(part.get(row.text), f"{where}.{row.text}"), at)
-        if row.media:
-            return medium_at(part, row, at, where)
-        tokens = _SCREENSHOT_TOKENS if kind == "computer_screenshot" else None
-        return Opaque(str(kind), opaque_json(part, where), at, tokens)
+            return content_at(output, where, _part)
+        return (_part(output, WHOLE, where),)
 
     # ── writing ──────────────────────────────────────────────────────────────────────
 
     def edit(
-        self, raw: Any, message: Message, changes: Sequence[Change], *, silent: bool = False
+        self, raw: Any, message: Message, changes: Sequence[Change], *, drop_reasoning: bool = False
     ) -> dict[str, Any]:
         """See `Format.edit`. Reasoning is an item of its own here; it is never left out."""
         new = dict(raw if type(raw) is dict else plain(raw, "item"))
@@ -202,7 +191,7 @@ class OpenAIResponses(Format):
         """
         output: Any = text
         if block is not None:
-            said = without_medium(PARTS, self._part(block, 0, "block"), text)
+            said = without_medium(PARTS, _part(block, 0, "block"), text)
             output = [block] if said is None else said
         return {"type": "function_call_output", "call_id": call.id, "output": output}
 
@@ -214,10 +203,6 @@ class OpenAIResponses(Format):
         """See `Format.calls`. The item is the call."""
         row = ITEMS.get(str(field(raw, "type")), _UNKNOWN)
         return [raw] if row.becomes == "call" else []
-
-    def counted(self, counts: Any) -> Usage:
-        """See `Format.counted`. Cached and written tokens are inside ``input_tokens``."""
-        return with_the_cache(counts, "input", "output")
 
     def usage_of_stream(self, events: Iterable[Any]) -> Usage | None:
         """See `Format.usage_of_stream`: what the reply says that the closing event carries."""
@@ -277,7 +262,9 @@ def _other(item: Mapping[str, Any], row: Block, kind: str, where: str) -> Messag
     sealed = known.get("encrypted_content")
     is_sealed = isinstance(sealed, str)
     tokens = sealed_bytes(sealed, _FRAME_BYTES) // _BYTES_PER_TOKEN + 1 if is_sealed else None
-    opens, closes = (str(item.get(name) or "") for name in (row.opens, row.closes))
+    opens, closes = (
+        paired_by(kind, item[name]) if item.get(name) else "" for name in (row.opens, row.closes)
+    )
     late = kind == "mcp_approval_request"
     part = Opaque(kind, opaque_json(known, where), WHOLE, tokens, opens, closes, late)
     return Message(role, (part,))
@@ -314,5 +301,5 @@ def _with(content: Sequence[Any], at: int, text: str) -> list[Any]:
     part = {key: value for key, value in plain(new[at], "part").items() if key != "logprobs"}
     if part.get("annotations"):
         part["annotations"] = []
-    new[at] = replaced(part, PARTS.get(str(part.get("type"))), text, "input_text")
+    new[at] = replaced(part, PARTS, text, "input_text")
     return new

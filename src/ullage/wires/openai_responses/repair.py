@@ -21,6 +21,7 @@ from ullage.wires.openai_responses.blocks import (
     CALLS,
     ITEMS,
     OUTPUTS,
+    paired_by,
 )
 from ullage.wires.openai_responses.format import OpenAIResponses
 from ullage.wires.repair.base import INTERRUPTED, At, Reading, copy_of, is_interrupted
@@ -66,17 +67,17 @@ class Items(Reading):
             self.pairs.reference()
         elif kind in CALLS:
             self.batches.setdefault(run, []).append(here)
-            self.pairs.call(here, _key(kind, field(block, "call_id")), is_whole=True)
+            self.pairs.call(here, paired_by(kind, field(block, "call_id")), is_whole=True)
         elif kind in OUTPUTS:
             local = kind == "local_shell_call_output"
             asked = field(block, "call_id") or (field(block, "id") if local else None)
             if asked is not None or kind != "function_call_output":
                 ours = is_interrupted(field(block, "output"))
-                self.answer(here, _key(kind, asked), is_placeholder=ours, is_free=local)
+                self.answer(here, paired_by(kind, asked), is_placeholder=ours, is_free=local)
         elif kind == _ASKS:
-            self.pairs.call(here, _key(kind, field(block, "id")), is_whole=True)
+            self.pairs.call(here, paired_by(kind, field(block, "id")), is_whole=True)
         elif kind == _APPROVES:
-            self.answer(here, _key(_ASKS, field(block, "approval_request_id")))
+            self.answer(here, paired_by(kind, field(block, "approval_request_id")))
 
     def opens(self, at: int) -> bool:
         """See `Reading.opens`."""
@@ -274,12 +275,6 @@ def _kind(raw: Any) -> str:
     if field(raw, "role") is not None:
         return "message"
     return "item_reference" if field(raw, "id") is not None else ""
-
-
-def _key(kind: str, name: Any) -> str:
-    """What a call and its answer are paired by. Two types of calls are answered alike."""
-    call = kind.removesuffix("_output")
-    return f"{'' if call in _TEXTS else call} {name or ''}"
 
 
 def _is_models(raw: Any) -> bool:

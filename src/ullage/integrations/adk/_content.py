@@ -1,0 +1,126 @@
+"""ADK's requests and results as ullage's, and the views back; the recall tools as ADK's own."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+
+from google.adk.models.llm_request import LlmRequest
+from google.adk.tools.base_tool import BaseTool
+from google.genai import types
+
+from ullage.loop.services import window_of
+from ullage.session.view import AsyncView
+from ullage.stages.policy import Policy
+from ullage.values.edits import Replace, storable
+from ullage.values.effects import Output
+from ullage.values.events import Event
+from ullage.values.notices import Words
+from ullage.wires import FORMATS
+from ullage.wires.base import get
+
+__all__ = ["Shortened", "has_functions", "request_of", "shorten", "show"]
+
+_WIRE = FORMATS["gemini"]
+
+
+class RecallTool(BaseTool):
+    """One of ullage's recall tools, answered on the view that offered it, without a round trip."""
+
+    def __init__(self, declaration: types.FunctionDeclaration, view: AsyncView) -> None:
+        super().__init__(name=declaration.name or "", description=declaration.description or "")
+        self._declaration, self._view = declaration, view
+
+    def _get_declaration(self) -> types.FunctionDeclaration:
+        return self._declaration
+
+    async def run_async(self, *, args: dict[str, Any], tool_context: Any) -> dict[str, Any]:
+        """What the call opens, or what is wrong with it."""
+        given = await self._view.recall({"name": self.name, "args": args})
+        body = given["functionResponse"]
+        parts = [types.FunctionResponsePart.model_validate(part) for part in body.get("parts", ())]
+        return {**body["response"], **({"parts": parts} if parts else {})}
+
+
+def request_of(request: LlmRequest) -> dict[str, Any]:
+    """The keyword arguments that ADK would give to google-genai, as they are now."""
+    return {
+        "model": request.model or "",
+        "contents": list(request.contents),
+        "config": request.config or types.GenerateContentConfig(),
+    }
+
+
+def has_functions(asked: Mapping[str, Any]) -> bool:
+    """Whether a request offers functions: only then may others stand beside them.
+
+    Many models take no functions next to a built-in tool or an output schema.
+    """
+    return any(get(tool, "functionDeclarations") for tool in asked["config"].tools or ())
+
+
+def show(view: AsyncView, request: LlmRequest) -> None:
+    """Make a request the view. What the request shares with ADK's events is not touched.
+
+    The recall tools join the functions that are there: some backends take one tool only.
+    """
+    tools = view["config"].tools or ()
+    own = [_copy(tool) for tool in tools if not isinstance(tool, Mapping)]
+    request.contents = [
+        raw if isinstance(raw, types.Content) else types.Content.model_validate(raw)
+        for raw in view["contents"]
+    ]
+    request.config = view["config"].model_copy(update={"tools": own or None})
+    added = [tool for tool in tools if isinstance(tool, Mapping)]
+    offered: list[BaseTool] = [
+        RecallTool(types.FunctionDeclaration.model_validate(raw), view)
+        for tool in added
+        for raw in tool["function_declarations"]
+    ]
+    for tool in offered:
+        request.tools_dict.pop(tool.name, None)
+    request.append_tools(offered)
+
+
+def _copy(tool: Any) -> Any:
+    """A tool whose list of functions may be added to."""
+    declared = getattr(tool, "function_declarations", None)
+    if not declared:
+        return tool
+    return tool.model_copy(update={"function_declarations": list(declared)})
+
+
+class Shortened(NamedTuple):
+    """A tool's result as ADK is to keep it, the originals of what was cut, and what was done."""
+
+    response: dict[str, Any]
+    outputs: list[Output]
+    events: list[Event]
+
+
+def shorten(result: Any, tool: str, policy: Policy, words: Words) -> Shortened | None:
+    """What the stages of a policy's first sight leave of a result; None if it may stay as it is.
+
+    Raises:
+        FormatError: the result is no JSON.
+    """
+    response = result if isinstance(result, dict) else {"result": result}
+    raws = [
+        {"role": "model", "parts": [{"functionCall": {"name": tool, "args": {}}}]},
+        {"role": "user", "parts": [{"functionResponse": {"name": tool, "response": response}}]},
+    ]
+    builder = window_of(raws, _WIRE, words)
+    outputs, events = list[Output](), list[Event]()
+    for stage in policy.at_first_sight:
+        cuts = stage(builder.window)
+        for cut in cuts if isinstance(cuts, (list, tuple)) else ():
+            edit = storable(cut.edit)
+            if isinstance(edit, Replace) and builder.apply(edit) is not None:
+                outputs += cut.outputs
+                where = f"{tool} result"
+                events.append(Event(kind=edit.kind, where=where, why=edit.why, ref=edit.ref))
+    changes = builder.window.changed.get(1)
+    if not changes:
+        return None
+    message = _WIRE.edit(raws[1], builder.window.transcript.messages[1], changes)
+    return Shortened(dict(message["parts"][0]["functionResponse"]["response"]), outputs, events)

@@ -1,0 +1,46 @@
+"""What is closed at the end of a ``with`` block, or of an ``async with`` block."""
+
+from __future__ import annotations
+
+from types import TracebackType
+from typing import Self
+
+__all__ = ["AsyncClosing", "Closing"]
+
+
+class Closing:
+    """Closed at the end of its block."""
+
+    def close(self) -> None:
+        """Let go of what is held."""
+        raise NotImplementedError
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        at: TracebackType | None,
+    ) -> None:
+        self.close()
+
+
+class AsyncClosing:
+    """`Closing` for an event loop."""
+
+    async def close(self) -> None:
+        """Let go of what is held."""
+        raise NotImplementedError
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        at: TracebackType | None,
+    ) -> None:
+        await self.close()
