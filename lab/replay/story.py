@@ -57,7 +57,7 @@ class Story(story.Story):
 
         A call is never parted from its results, nor one message of a reply from the next.
         """
-        cuts = [i for i in range(1, length) if self._transcript.seam(i)]
+        cuts = [i for i in range(1, length) if self._transcript.may_split(i)]
         edges = [0, *cuts, length]
         return [(a, b) for a, b in pairwise(edges) if a < b]
 

@@ -128,7 +128,7 @@ def layout(view: ShownHistory) -> list[int | str]:
             laid.append(index)
         if edit is not None:
             laid += edit.texts
-            pinned += view.transcript.standing(start, stop)
+            pinned += view.transcript.pinned(start, stop)
         at = stop
     return laid + pinned
 
