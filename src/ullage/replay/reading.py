@@ -169,7 +169,7 @@ def reachable(session: Session, texts: Sequence[str], opened: dict[str, str]) ->
 
 def leads_to(text: str) -> list[str]:
     """The refs that an index of messages names; none if the text is no index."""
-    return [pointer.ref for pointer in pointers(text)] if text.startswith(_INDEX) else []
+    return [pointer.ref for pointer in refs_in(text)] if text.startswith(_INDEX) else []
 
 
 def reachable_with(leads: Callable[[str], Iterable[str]], refs: Iterable[str]) -> list[str]:
