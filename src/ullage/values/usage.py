@@ -86,15 +86,5 @@ class Usage(Struct, frozen=True, kw_only=True):
         """Prompt and output together."""
         return self.input_tokens + self.output_tokens
 
-    @property
-    def input_text_tokens(self) -> int:
-        """Of the prompt, what is text."""
-        return max(self.input_tokens - self.input_media.total_tokens, 0)
-
-    @property
-    def output_text_tokens(self) -> int:
-        """Of the output, what is text, reasoning included."""
-        return max(self.output_tokens - self.output_media.total_tokens, 0)
-
     def __add__(self, other: Usage) -> Usage:
         return Usage(**_sums(self, other))

@@ -39,6 +39,7 @@ from ullage.values.messages import (
 from ullage.values.notices import NO_REASONING
 from ullage.wires.base import (
     as_json,
+    check_object,
     detail_of,
     get,
     list_at,
@@ -51,7 +52,6 @@ from ullage.wires.format import Change, Format
 from ullage.wires.gemini.blocks import PARTS, ROLES
 from ullage.wires.gemini.fields import (
     calls_functions,
-    check_object,
     check_wrapped,
     is_built_in,
     is_content,
