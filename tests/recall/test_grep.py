@@ -205,6 +205,8 @@ def test_a_pattern_too_costly_for_the_text_is_refused():
         ("((a{0,90}){0,90}){0,90}", "1,000"),
         ("f(", "backslash"),
         ("[a", "backslash"),
+        ("[]", "backslash"),
+        ("[^]", "backslash"),
         ("*.py", "backslash"),
         (r"a\nb", "lines of context"),
         ("a\nb", "lines of context"),
@@ -314,12 +316,16 @@ CATASTROPHIC = [
     "(a|b|ab)*c", "([a-zA-Z]+)*1", "(.*)*=", "^(([a-z])+.)+[A-Z]([a-z])+$", r"\w+@\w+\.\w+",
     r"(\w+\s?)+[!?]", "(?:.*?,){11}P", "a*a*a*a*b", "(ax?a?)*b", r"\s+$", "((a*)*)*c", ".*.*=.*",
     "(a?){300}a{300}Q", "a{500}[xy]", "(?:aaaaaaab|aaaaaaac|aaaaaaad|aaaaaaae)",
+    "|".join(f"[a-z][a-z][a-z][a-z][a-z][a-z][a-z]{digit}" for digit in "01234567"),
+    "[ab]*a[ab]{50}[ab]*b[ab]{50}", "(?:a.{9}b|b.{11}a|a.{12}a).{30}", "a?" * 490,
+    "(?i)[^a]*(?:a|é){400}[^b]{400}", "(?:a|b|.){300}a.*", "[ab]a?.{60}a.*(?:Q|$)",
 ]  # fmt: skip
 CPU_S = 4.0  # two are promised; a machine may be half as fast
 FIVE_MB = {
     "one line": "a" * 5_000_000,
     "lines": ("a" * 499 + "\n") * 10_000,
     "other words": "xa a, " * 833_333,
+    "at random": FOUR_MB + FOUR_MB[:1_000_000],
 }
 
 

@@ -268,27 +268,23 @@ class _Page:
         there. So no line is looked at twice from the same side.
         """
         for number in tuple(self.lines):
-            yield from self._add_before(number, count)
-            yield from self._add_after(number, count)
+            for step in (-1, 1):
+                yield from self._add_near(number, step, count)
 
-    def _add_before(self, number: int, count: int) -> Steps[None]:
-        start, _ = self.spans[number]
-        for before in range(number - 1, max(0, number - 1 - count), -1):
-            if self.full or before in self.lines:
-                break
-            start = (yield from self.source.newline_before(start - 1)) + 1
-            added = yield from self._add(before, start, start, None)
+    def _add_near(self, number: int, step: int, count: int) -> Steps[None]:
+        """Walk from a line shown, backwards or forwards."""
+        start, end = self.spans[number]
+        for near in range(number + step, number + step * (count + 1), step):
+            is_beyond = near < 1 or (step > 0 and end + 1 >= self.source.chars)
+            if self.full or is_beyond or near in self.lines:
+                return
+            begin = end + 1
+            if step < 0:
+                begin = (yield from self.source.newline_before(start - 1)) + 1
+            added = yield from self._add(near, begin, begin, None)
             if not added:
-                break
-
-    def _add_after(self, number: int, count: int) -> Steps[None]:
-        _, end = self.spans[number]
-        for after in range(number + 1, number + 1 + count):
-            if self.full or after in self.lines or end + 1 >= self.source.chars:
-                break
-            added = yield from self._add(after, end + 1, end + 1, None)
-            if added:
-                _, end = self.spans[after]
+                return
+            start, end = self.spans[near]
 
     def _add(self, number: int, start: int, focus: int, match: int | None) -> Steps[bool]:
         """Show one line, which starts at ``start``, around ``focus``."""

@@ -1,8 +1,14 @@
-"""The rows of a conversation: from wire messages to columns, and back.
+"""The tables of a conversation store, and their rows: from wire messages to columns, and back.
 
-A row of ours holds its message as JSON (``Wire``), and beside it what a chat service reads:
-its role, its text, its calls. A row of the service's own has those alone, and is read as an
-OpenAI Chat message.
+    Messages            as the service has it, with two columns more:
+      IsCompacted       1 once a summary replaces the message (three-layer, Database Schema)
+      Wire              the message as JSON, as its provider takes it; NULL in older rows
+    CompactionParts     the summaries, each with the first message it does not replace
+
+The database may be a chat service's own. What is missing is added, in one transaction; nothing
+that is there is ever changed, and a second run writes nothing. A row of ours holds its message as
+JSON, and beside it what a chat service reads: its role, its text, its calls. A row of the service's
+own has those alone, and is read as an OpenAI Chat message.
 """
 
 from __future__ import annotations
@@ -14,26 +20,47 @@ from typing import Any
 from uuid import uuid4
 
 from msgspec import Struct
+from msgspec.structs import astuple
 
-from ullage.errors import ConfigError, FormatError
+from ullage.errors import ConfigError, FormatError, StoreError
 from ullage.history import canon
 from ullage.history.transcript import Transcript
-from ullage.stores._conversation_tables import columns_of
 from ullage.values.messages import Message, Text, ToolResult
 from ullage.wires import Format
 from ullage.wires.base import plain
 
-__all__ = [
-    "EMPTY_ID",
-    "CompactionPart",
-    "StoredMessage",
-    "compactible",
-    "insert_part",
-    "messages_of",
-    "newest_part",
-    "row_of",
-    "synthetic",
-]
+__all__ = ["EMPTY_ID", "NAME", "CompactionPart", "StoredMessage", "columns_of", "compactible"]
+__all__ += ["insert_part", "messages_of", "newest_part", "prepare", "row_of", "synthetic"]
+
+NAME = "conversations"
+
+_MESSAGES = """CREATE TABLE IF NOT EXISTS Messages (
+    Id TEXT PRIMARY KEY,
+    SessionId TEXT NOT NULL,
+    Role TEXT NOT NULL,
+    Content TEXT NOT NULL,
+    ToolCallsJson TEXT,
+    CreatedAt TEXT NOT NULL
+)"""
+_PARTS = """CREATE TABLE IF NOT EXISTS CompactionParts (
+    Id TEXT PRIMARY KEY,
+    MessageId TEXT NOT NULL,
+    Summary TEXT NOT NULL,
+    CompactedMessageCount INTEGER NOT NULL,
+    CompactedTokenCount INTEGER NOT NULL,
+    CreatedAt TEXT NOT NULL,
+    FOREIGN KEY (MessageId) REFERENCES Messages(Id)
+)"""
+_INDEXES = (
+    "CREATE INDEX IF NOT EXISTS idx_compaction_message ON CompactionParts(MessageId)",
+    # ours: what is loaded is one range of it, in order
+    "CREATE INDEX IF NOT EXISTS idx_messages_session ON Messages(SessionId, IsCompacted)",
+)
+_ADDED = {"IsCompacted": "INTEGER DEFAULT 0", "Wire": "TEXT"}
+_NEEDED = frozenset(("id", "sessionid", "role", "content"))
+_THERE = "SELECT count(*) FROM sqlite_master WHERE name COLLATE NOCASE IN (?, ?, ?, ?)"
+_NAMES = ("Messages", "CompactionParts", "idx_compaction_message", "idx_messages_session")
+_PART = "Id, MessageId, Summary, CompactedMessageCount, CompactedTokenCount, CreatedAt"
 
 EMPTY_ID = "00000000-0000-0000-0000-000000000000"
 """The id of the message that a summary is shown as: it is no row."""
@@ -63,7 +90,7 @@ class StoredMessage(Struct, frozen=True, kw_only=True):
     created_at: str
 
 
-class CompactionPart(Struct, frozen=True, kw_only=True):
+class CompactionPart(Struct, frozen=True):
     """A summary and what it replaces.
 
     Attributes:
@@ -143,27 +170,17 @@ def newest_part(db: sqlite3.Connection, session: str) -> tuple[CompactionPart, i
     Its boundary is not compacted, so that only messages are looked at that are to be loaded.
     """
     row = db.execute(
-        "SELECT m.rowid, p.Id, p.MessageId, p.Summary, p.CompactedMessageCount, "
-        "p.CompactedTokenCount, p.CreatedAt "
+        f"SELECT m.rowid, p.{_PART.replace(', ', ', p.')} "
         "FROM Messages m CROSS JOIN CompactionParts p ON p.MessageId = m.Id "
         "WHERE m.SessionId = ? AND m.IsCompacted = 0 ORDER BY p.rowid DESC LIMIT 1",
         (session,),
     ).fetchone()
-    if row is None:
-        return None
-    boundary, *fields = row
-    return CompactionPart(**dict(zip(CompactionPart.__struct_fields__, fields, strict=True))), (
-        boundary
-    )
+    return row and (CompactionPart(*row[1:]), row[0])
 
 
 def insert_part(db: sqlite3.Connection, part: CompactionPart) -> None:
     """Write a compaction."""
-    db.execute(
-        "INSERT INTO CompactionParts (Id, MessageId, Summary, CompactedMessageCount, "
-        "CompactedTokenCount, CreatedAt) VALUES (?, ?, ?, ?, ?, ?)",
-        tuple(getattr(part, name) for name in CompactionPart.__struct_fields__),
-    )
+    db.execute(f"INSERT INTO CompactionParts ({_PART}) VALUES (?, ?, ?, ?, ?, ?)", astuple(part))
 
 
 def synthetic(wire: Format, part: CompactionPart, *, as_user: bool) -> StoredMessage:
@@ -236,3 +253,54 @@ def _json(value: Any, where: str) -> str:
         return json.dumps(value, default=lambda found: dict(plain(found, where)))
     except (TypeError, ValueError) as error:
         raise FormatError(where, f"not JSON ({error})", "Give plain JSON values.") from None
+
+
+def columns_of(db: sqlite3.Connection) -> frozenset[str]:
+    """The columns of ``Messages`` in lower case; none if there is no such table."""
+    return frozenset(row[1].lower() for row in db.execute("PRAGMA table_info(Messages)"))
+
+
+def prepare(db: sqlite3.Connection) -> None:
+    """Add what is missing. To be called outside of a transaction.
+
+    Raises:
+        StoreError: there is a table ``Messages`` that is not one of conversations.
+    """
+    if _is_complete(db):
+        return
+    db.execute("BEGIN IMMEDIATE")
+    db.execute(_MESSAGES)
+    columns = columns_of(db)
+    if lacking := _NEEDED - columns:
+        raise _foreign(f"it has no column {', '.join(sorted(lacking))}")
+    if not _counts_rows(db):
+        raise _foreign("it is a view or WITHOUT ROWID, so that its order is not known")
+    for column, kind in _ADDED.items():
+        if column.lower() not in columns:
+            db.execute(f"ALTER TABLE Messages ADD COLUMN {column} {kind}")
+    db.execute(_PARTS)
+    for index in _INDEXES:
+        db.execute(index)
+    db.execute("COMMIT")
+
+
+def _is_complete(db: sqlite3.Connection) -> bool:
+    (there,) = db.execute(_THERE, _NAMES).fetchone()
+    return there == len(_NAMES) and {name.lower() for name in _ADDED} <= columns_of(db)
+
+
+def _counts_rows(db: sqlite3.Connection) -> bool:
+    """Whether rows have a number that grows: the order in which they were written."""
+    (kind,) = db.execute(
+        "SELECT type FROM sqlite_master WHERE name = 'Messages' COLLATE NOCASE"
+    ).fetchone()
+    try:
+        db.execute("SELECT rowid FROM Messages LIMIT 0")
+    except sqlite3.OperationalError:
+        return False
+    return bool(kind == "table")
+
+
+def _foreign(why: str) -> StoreError:
+    reason = f"there is a table Messages that cannot be used: {why}. Name another file"
+    return StoreError(NAME, "open", reason)

@@ -42,7 +42,8 @@ from ullage.errors import ConfigError, StoreError
 from ullage.stores._base import closed
 from ullage.stores._schema import APPLICATION_ID, MIGRATIONS
 
-__all__ = ["PrivateFile", "absolute", "default_path", "make_folders", "reason_of"]
+__all__ = ["PrivateFile", "absolute", "create_private", "default_path", "make_folders"]
+__all__ += ["reason_of"]
 
 _STORE = "sqlite"
 _RETRY_S = 0.02
@@ -284,18 +285,26 @@ def _version(connection: sqlite3.Connection) -> int:
 
 def _make_private(path: Path, *, own_folder: bool) -> tuple[int, int]:
     """Create the folders and the file if need be, and return the file's (device, inode)."""
-    make_folders(path.parent, own_folder=own_folder)
-    if any(_is_odd(place) for place in _places(path)):
+    found = filter(None, map(_found, _places(path)))
+    if not all(stat.S_ISREG(there.st_mode) for there in found):
         raise _unsafe("a link, a folder or a device is at the place of the file. Use another path")
-    try:
-        flags = os.O_RDWR | os.O_CREAT | os.O_EXCL | getattr(os, "O_CLOEXEC", 0)
-        os.close(os.open(path, flags, 0o600))
-    except FileExistsError:
-        pass
+    create_private(path, own_folder=own_folder)
     inode = _inode(path)
     if inode is None:
         raise _unsafe("the file was taken away while it was being opened. Try again")
     return inode
+
+
+def create_private(path: Path, *, own_folder: bool) -> None:
+    """Create a file with mode 0600, and its folders, unless they are there.
+
+    Raises:
+        OSError: the system refused.
+    """
+    make_folders(path.parent, own_folder=own_folder)
+    flags = os.O_RDWR | os.O_CREAT | os.O_EXCL | getattr(os, "O_CLOEXEC", 0)
+    with suppress(FileExistsError):
+        os.close(os.open(path, flags, 0o600))
 
 
 def make_folders(folder: Path, *, own_folder: bool) -> None:
@@ -318,12 +327,6 @@ def _tighten(path: Path) -> None:
 def _places(path: Path) -> tuple[Path, ...]:
     """The file and those SQLite puts beside it."""
     return tuple(path.with_name(path.name + suffix) for suffix in _SIDE_FILES)
-
-
-def _is_odd(place: Path) -> bool:
-    """Something is there that is not a regular file."""
-    found = _found(place)
-    return found is not None and not stat.S_ISREG(found.st_mode)
 
 
 def _inode(path: Path) -> tuple[int, int] | None:

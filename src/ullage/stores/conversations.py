@@ -31,18 +31,9 @@ from typing import Any
 from uuid import uuid4
 
 from ullage.errors import StoreError
-from ullage.stores._conversation_rows import (
-    CompactionPart,
-    StoredMessage,
-    compactible,
-    insert_part,
-    messages_of,
-    newest_part,
-    row_of,
-    synthetic,
-)
-from ullage.stores._conversation_tables import NAME, columns_of, prepare
-from ullage.stores._file import absolute, make_folders, reason_of
+from ullage.stores import _conversation_rows as rows
+from ullage.stores._conversation_rows import NAME, CompactionPart, StoredMessage
+from ullage.stores._file import absolute, create_private, reason_of
 from ullage.wires import Format, format_of
 
 __all__ = ["CompactionPart", "ConversationStore", "StoredMessage"]
@@ -81,7 +72,7 @@ class ConversationStore:
         self._clock = clock
         self._create()
         with self._connected("open") as db:
-            prepare(db)
+            rows.prepare(db)
 
     def append(self, session: str, messages: Sequence[Any]) -> tuple[str, ...]:
         """Keep some messages at the end of a conversation, all of them or none.
@@ -98,17 +89,17 @@ class ConversationStore:
             StoreError: they could not be kept.
         """
         at = self._now()
-        rows = [row_of(self.wire, session, raw, n, at) for n, raw in enumerate(messages)]
+        new = [rows.row_of(self.wire, session, raw, n, at) for n, raw in enumerate(messages)]
         with self._transaction("append", "BEGIN IMMEDIATE") as db:
-            there = columns_of(db)
-            for row in rows:
+            there = rows.columns_of(db)
+            for row in new:
                 given = {name: value for name, value in row.items() if name.lower() in there}
                 marks = ", ".join("?" * len(given))
                 db.execute(
                     f"INSERT INTO Messages ({', '.join(given)}) VALUES ({marks})",
                     tuple(given.values()),
                 )
-        return tuple(row["Id"] for row in rows)
+        return tuple(row["Id"] for row in new)
 
     def mark_compacted(self, boundary_id: str, summary: str, *, tokens: int) -> CompactionPart:
         """Replace all before a boundary by a summary; with the marks in one transaction.
@@ -135,7 +126,7 @@ class ConversationStore:
             created_at=self._now(),
         )
         with self._transaction("mark_compacted", "BEGIN IMMEDIATE") as db:
-            insert_part(db, part)
+            rows.insert_part(db, part)
             db.execute(
                 "UPDATE Messages SET IsCompacted = rowid < :boundary WHERE SessionId = :session "
                 "AND rowid >= (SELECT rowid FROM Messages WHERE Id = :first) "
@@ -159,13 +150,13 @@ class ConversationStore:
             StoreError: the store failed.
         """
         with self._transaction("load", "BEGIN") as db:
-            found = newest_part(db, session)
+            found = rows.newest_part(db, session)
             if found is None:
-                return messages_of(db, session)
+                return rows.messages_of(db, session)
             part, boundary = found
-            head = messages_of(db, session, "IsCompacted = 0 AND rowid < ?", boundary)
-            kept = messages_of(db, session, "IsCompacted = 0 AND rowid >= ?", boundary)
-        return (*head, synthetic(self.wire, part, as_user=as_user), *kept)
+            head = rows.messages_of(db, session, "IsCompacted = 0 AND rowid < ?", boundary)
+            kept = rows.messages_of(db, session, "IsCompacted = 0 AND rowid >= ?", boundary)
+        return (*head, rows.synthetic(self.wire, part, as_user=as_user), *kept)
 
     def history(self, session: str) -> tuple[StoredMessage, ...]:
         """Every message of a conversation, the compacted ones too.
@@ -174,7 +165,7 @@ class ConversationStore:
             StoreError: the store failed.
         """
         with self._transaction("history", "BEGIN") as db:
-            return messages_of(db, session)
+            return rows.messages_of(db, session)
 
     def newest_compaction(self, session: str) -> CompactionPart | None:
         """The summary that `load` shows, or None.
@@ -183,7 +174,7 @@ class ConversationStore:
             StoreError: the store failed.
         """
         with self._transaction("newest_compaction", "BEGIN") as db:
-            found = newest_part(db, session)
+            found = rows.newest_part(db, session)
         return found and found[0]
 
     def _before(self, boundary_id: str) -> tuple[str, int, tuple[StoredMessage, ...]]:
@@ -199,8 +190,8 @@ class ConversationStore:
                 reason = "there is no such message. Give an id that append or load returned"
                 raise StoreError(NAME, "mark_compacted", reason, boundary_id)
             session, boundary = found
-            before = messages_of(db, session, "rowid <= ?", boundary)
-        return session, boundary, compactible(self.wire, before)
+            before = rows.messages_of(db, session, "rowid <= ?", boundary)
+        return session, boundary, rows.compactible(self.wire, before)
 
     def _now(self) -> str:
         return datetime.fromtimestamp(self._clock(), UTC).isoformat()
@@ -208,11 +199,7 @@ class ConversationStore:
     def _create(self) -> None:
         """A new file is private; one that is there stays as it is."""
         try:
-            make_folders(self._path.parent, own_folder=False)
-            flags = os.O_RDWR | os.O_CREAT | os.O_EXCL | getattr(os, "O_CLOEXEC", 0)
-            os.close(os.open(self._path, flags, 0o600))
-        except FileExistsError:
-            pass
+            create_private(self._path, own_folder=False)
         except OSError as error:
             raise StoreError(NAME, "open", reason_of(error)) from error
 
