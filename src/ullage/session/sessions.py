@@ -24,7 +24,6 @@ from ullage.session.closing import AsyncClosing, Closing
 from ullage.session.session import Session
 from ullage.spend.budget import Budget
 from ullage.stores import open_store
-from ullage.stores._around import Around
 from ullage.values.held import held_bytes
 
 if TYPE_CHECKING:
@@ -38,15 +37,8 @@ _MESSAGE_BYTES = 1_500
 """What is kept of a message beside its texts: the snapshot, digests, counts, places."""
 
 
-class _Lent(Around):
+class _Lent:
     """A store that many sessions share: closing one of them does not close it."""
-
-    def close(self) -> None:
-        """Nothing: whoever lent it closes it."""
-
-
-class _AsyncLent:
-    """`_Lent` for an asynchronous store."""
 
     def __init__(self, store: Any) -> None:
         self.store = store
@@ -54,8 +46,13 @@ class _AsyncLent:
     def __getattr__(self, name: str) -> Any:
         return getattr(self.store, name)
 
-    async def close(self) -> None:
+    def close(self) -> Any:
         """Nothing: whoever lent it closes it."""
+
+
+class _AsyncLent(_Lent):
+    async def close(self) -> None:
+        """See `_Lent.close`."""
 
 
 class _Held(Generic[S]):
