@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Iterator, Sequence
+from itertools import chain
 from typing import TextIO
 
 import click
@@ -39,7 +40,11 @@ def drawn(
         wire, lengths = FORMATS[run.format], boundaries(run)
         story = Story(wire, run.messages)
         demands = demands_of(story, lengths, Head.of(wire, run.request), common)
-        first = [demand for demand in demands if demand.use == "first" and demand.age >= age]
+        first = [
+            demand
+            for demand in chain.from_iterable(demands)
+            if demand.use == "first" and demand.age >= age
+        ]
         if first:
             left.append((run, story, lot.sample(first, len(first))))
         if len(left) == each:

@@ -13,6 +13,7 @@ import random
 import sys
 import time
 from collections.abc import Iterator
+from itertools import chain
 from pathlib import Path
 
 from lab.replay.adversaries import ADVERSARIES
@@ -32,7 +33,7 @@ from ullage.replay.evidence.common import common_in, task_of
 from ullage.replay.evidence.demands import Demands, Head, demands_of
 from ullage.replay.evidence.texts import Atom
 from ullage.replay.gates import Judge
-from ullage.replay.many import Engine, Job, Kept, replay_all
+from ullage.replay.many import Engine, Finished, Job, replay_all
 from ullage.replay.readers import Run, read
 from ullage.replay.rows import rows_of
 from ullage.wires import FORMATS
@@ -62,7 +63,7 @@ def kept_all_and_none(run: Run, common: frozenset[str]) -> tuple[Tally, Tally]:
         for number, length in enumerate(lengths):
             view = [m for i, m in enumerate(run.messages[:length]) if keeps or story.is_fixed(i)]
             watch.see(number, length, view)
-        found.append(evidence_of(watch.verdicts, {}).far)
+        found.append(evidence_of(watch.verdicts).far)
     return found[0], found[1]
 
 
@@ -77,12 +78,13 @@ def shuffled(runs: list[Run], common: frozenset[str], seed: int = 0) -> tuple[in
             for atom in atoms:
                 asked += 1
                 places = story.before(atom, len(run.messages))
-                hits += any(piece.by == "result" for _, piece in places)
+                hits += any(piece.by == "tool" for _, piece in places)
     return hits, asked
 
 
 def _first_uses(run: Run, common: frozenset[str]) -> list[Atom]:
-    return [demand.atom for demand in told(run, common)[2] if demand.use == "first"]
+    demands = chain.from_iterable(told(run, common)[2])
+    return [demand.atom for demand in demands if demand.use == "first"]
 
 
 # ── N3, N6, and the floors ───────────────────────────────────────────────────────────────
@@ -99,7 +101,7 @@ def replays(
     """Every run under every policy, in this share of its largest request."""
     wanted = (("", run, 0) for run in runs)
     tries = tuple((policy, share) for policy in policies)
-    found = replay_all(wanted, tries, job, jobs, Kept(None), engine)
+    found = replay_all(wanted, tries, job, jobs, Finished(None), engine)
     return [(name, done) for name, done, _ in found if isinstance(done, Tried)]
 
 

@@ -37,7 +37,7 @@ from ullage.wires import FORMATS
 
 _BUDGET_SHARE = 0.3
 _CLASSES = {
-    "user/system": "told",
+    "user/system": "given",
     "generated": "generated",
     "tool name": "schema",
     "stop list": "common",
@@ -88,7 +88,7 @@ class Pair:
 
     def _first(self) -> Iterator[tuple[tuple[int, str], Found]]:
         for number, length in enumerate(self.lengths):
-            demands = {demand.atom: demand for demand in self.demands.by_call[number]}
+            demands = {demand.atom: demand for demand in self.demands[number]}
             for atom, (use, _) in classes_of(self.story, length, self.head).items():
                 demand = demands.get(atom)
                 yield (number, atom.text), _of_first(use, atom.kind, demand)

@@ -26,7 +26,7 @@ from rich.table import Table
 
 from lab.bench.token_corpus import generated, split
 from ullage.tokens.calibrate import Calibration
-from ullage.tokens.exact import Counter
+from ullage.tokens.estimate import Counter
 from ullage.tokens.models import counter_for, family_of
 from ullage.tokens.overhead import argument_text, overhead_for
 

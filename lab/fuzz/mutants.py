@@ -109,15 +109,17 @@ def _without(*names: str) -> Changed:
 
 def _loud(right: Any) -> Any:
     """`edit` that leaves reasoning where it was."""
-    return lambda self, raw, message, changes, silent=False: right(self, raw, message, changes)
+    return lambda self, raw, message, changes, drop_reasoning=False: right(
+        self, raw, message, changes
+    )
 
 
 def _hollow(right: Any) -> Any:
     """`edit` that leaves nothing in the place of a message of nothing but reasoning."""
 
-    def edit(self: Any, raw: Any, message: Any, changes: Any, silent: bool = False) -> Any:
-        new = right(self, raw, message, changes, silent=silent)
-        only = silent and all(isinstance(part, Reasoning) for part in message.parts)
+    def edit(self: Any, raw: Any, message: Any, changes: Any, drop_reasoning: bool = False) -> Any:
+        new = right(self, raw, message, changes, drop_reasoning=drop_reasoning)
+        only = drop_reasoning and all(isinstance(part, Reasoning) for part in message.parts)
         return {**new, "content": []} if only else new
 
     return edit
@@ -125,8 +127,12 @@ def _hollow(right: Any) -> Any:
 
 def _emptied(right: Any) -> Any:
     """`edit` that shows an empty text wherever it shows another."""
-    return lambda self, raw, message, changes, silent=False: right(
-        self, raw, message, [(number, item, "") for number, item, _ in changes], silent=silent
+    return lambda self, raw, message, changes, drop_reasoning=False: right(
+        self,
+        raw,
+        message,
+        [(number, item, "") for number, item, _ in changes],
+        drop_reasoning=drop_reasoning,
     )
 
 

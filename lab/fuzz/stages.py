@@ -123,7 +123,7 @@ def condense_any(window: Window, /, *, seed: int) -> Sequence[Cut]:
     transcript, size = window.transcript, window.size
     old = summarised(window)
     least, end = reach(window)
-    begins = [old[0]] if old else [i for i in range(least, size) if transcript.seam(i)]
+    begins = [old[0]] if old else [i for i in range(least, size) if transcript.may_split(i)]
     if not begins:
         return ()
     begin = begins[int(from_ * len(begins))]

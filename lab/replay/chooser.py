@@ -78,7 +78,7 @@ def stubs_in(
     found: dict[Pointer, Stub] = {}
     for pieces in texts:
         for piece in pieces:
-            if piece.by == "own" and piece.call_id:
+            if piece.by == "model" and piece.call_id:
                 calls[piece.call_id] = piece.text
             for pointer in named(piece.text):
                 beside = _beside(piece.text, pointer.ref)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections.abc import Callable, Iterable, Sequence
+from itertools import chain
 from typing import TypeAlias
 
 from msgspec import Struct
@@ -65,7 +66,7 @@ def touches(
     number_of = {place: number for number, place in enumerate(story.results)}
     found: list[Touch] = []
     told = 0
-    for length, of_call in zip(lengths, demands.by_call, strict=True):
+    for length, of_call in zip(lengths, demands, strict=True):
         while told < len(sizes) and story.results[told][0] < length:
             found.append(Touch(told, sizes[told], False))
             told += 1
@@ -82,7 +83,7 @@ def lives(
 ) -> list[Life]:
     """How long each result waited for its first demand, or to the end of the run."""
     first: dict[tuple[int, int], int] = {}
-    for demand in demands:
+    for demand in chain.from_iterable(demands):
         index, piece = demand.sources[-1]
         first.setdefault((index, piece.part), demand.call)
     sizes = {touch.result: touch.tokens for touch in found if not touch.demanded}

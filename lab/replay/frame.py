@@ -124,7 +124,7 @@ def _wanted(past: Past, demands: Demands, in_view: set[int]) -> list[tuple[str, 
     """Each line that is still demanded and that nothing told later, with weight and tokens."""
     found: dict[str, tuple[float, int]] = {}
     told = past.length - past.story.origins[: past.length].count(-1)
-    for later in demands.by_call[past.call :]:
+    for later in demands[past.call :]:
         for demand in later:
             indices = [index for index, _ in demand.sources]
             if indices[-1] < told and in_view.isdisjoint(indices):

@@ -129,7 +129,7 @@ def serve(
     for number, length in enumerate(boundaries(run)):
         service.told.extend(run.messages[done:length])
         done = length
-        service.call(number, length, demands.by_call[number])
+        service.call(number, length, demands[number])
     return service.result()
 
 

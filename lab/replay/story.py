@@ -44,7 +44,7 @@ class Story(story.Story):
     def add(self, raw: Any) -> Message:
         """Take in the next message."""
         index, message = len(self.messages), super().add(raw)
-        if any(piece.by == "told" for piece in self.pieces[index]):
+        if any(piece.by == "user" for piece in self.pieces[index]):
             self.said.append(index)
         kinds = ((number, isinstance(p, ToolResult)) for number, p in enumerate(message.parts))
         self.results += [(index, number) for number, is_result in kinds if is_result]
@@ -57,7 +57,7 @@ class Story(story.Story):
 
         A call is never parted from its results, nor one message of a reply from the next.
         """
-        cuts = [i for i in range(1, length) if self._transcript.seam(i)]
+        cuts = [i for i in range(1, length) if self._transcript.may_split(i)]
         edges = [0, *cuts, length]
         return [(a, b) for a, b in pairwise(edges) if a < b]
 

@@ -66,8 +66,6 @@ class Evidence(score.Evidence, frozen=True, kw_only=True):
         far_reuse: the same of re-uses.
         line: first uses of every age, by weight.
         anchors: old texts of edits that stood in the history, of any age and use, counted.
-        classes: how many values of all arguments are of each class; only the first two are
-            scored.
         views: how many views there were.
         unsaid: of them those in which some text of the user or the system was missing.
     """
@@ -78,7 +76,6 @@ class Evidence(score.Evidence, frozen=True, kw_only=True):
     far_reuse: Tally
     line: Tally
     anchors: Tally
-    classes: dict[str, int]
     views: int = 0
     unsaid: int = 0
 
@@ -118,7 +115,7 @@ class Watch(score.Watch):
 
     def evidence(self) -> Evidence:
         """What was in view so far, summed up."""
-        found = evidence_of(self.verdicts, self.demands.classes)
+        found = evidence_of(self.verdicts)
         return replace(found, views=self.views, unsaid=self.unsaid)
 
     def _ranked(self, verdict: Verdict, shelf: Shelf, asked: str) -> Ranked:
@@ -141,7 +138,7 @@ def watch_pages(run: Run, lengths: Sequence[int], session: Session, common: Set[
     return watch_over(run, lengths, SessionPages(session), common)
 
 
-def evidence_of(verdicts: Iterable[Verdict], classes: Mapping[str, int]) -> Evidence:
+def evidence_of(verdicts: Iterable[Verdict]) -> Evidence:
     """The verdicts of one run, summed up."""
     found = list(verdicts)
     first = [v for v in found if v.demand.use == "first"]
@@ -153,7 +150,6 @@ def evidence_of(verdicts: Iterable[Verdict], classes: Mapping[str, int]) -> Evid
         far_reuse=_far(reuse),
         line=_sum(first),
         anchors=sum((_tally(v, 1) for v in found if v.demand.atom.kind == "quote"), Tally()),
-        classes=dict(classes),
     )
 
 

@@ -95,6 +95,20 @@ def test_a_step_changes_no_earlier_ledger(steps):
     assert after.at(KEY).batches[-1] == BATCH
 
 
+def test_however_much_is_in_it_a_step_copies_what_came_last_and_the_rest_stays_in_place():
+    steps = [(number.to_bytes(16, "big"), Observed(number, 1)) for number in range(1_000)]
+    ledger, records = written([*steps, (steps[3][0], BATCH)])
+    assert ledger == Ledger().with_records(records)
+    assert set(ledger.entries) == {key for key, _ in steps}
+    for key, observed in steps:
+        assert key in ledger
+        assert ledger.at(key).observed == {"": observed}
+    assert ledger.at(steps[3][0]).batches == (BATCH,)
+    after = ledger.with_observed(KEY, Observed(5, 4))[0]
+    assert after._older is ledger._older
+    assert KEY not in ledger
+
+
 def test_the_stored_form_is_pinned():
     """A stored form is read for ever: old bytes must go on meaning what they meant."""
     old = bytes.fromhex(

@@ -246,7 +246,7 @@ def test_an_interrupted_call_and_another_with_its_id():
         history.reply([message], dict.fromkeys(ids, "t"), line) if ids else history.say(
             message, line
         )
-    history.result("c", lambda _: messages[4], 4)
+    history.result("c", messages[4], 4)
     results = [m["content"] for m in history.run().messages if m["role"] == "tool"]
     assert results[-1] == "RESULT"
     assert len(results) == 2

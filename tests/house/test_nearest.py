@@ -64,7 +64,6 @@ NEAREST = {
     "stages/runs.py": "stages/test_compact.py",
     "stages/ranges.py": "stages/test_compact.py",
     "stages/shorten.py": "stages/test_truncate.py",
-    "stages/standing.py": "stages/test_standing_summary.py",
     "stages/summary.py": "stages/test_compact.py",
     # the store contract, by the store that keeps everything
     "stores/_conversation*.py": "stores/test_conversations.py",

@@ -27,8 +27,8 @@ POLICY = Policy(
     name="summarised by a small model",
     on_request=partial(
         compact,
-        pressed=asked,
-        kept=partial(newest_turns, turns=1),
+        is_due=asked,
+        keep_from=partial(newest_turns, turns=1),
         prompt=WORDS,
         least_share=0.0,
         account_share=0.05,

@@ -4,7 +4,7 @@ from msgspec.structs import replace
 
 from tests.replay.test_run import small_run
 from ullage.replay.cost.prices import PROFILES
-from ullage.replay.many import SESSIONS, Engine, Job, Kept, replay_all, replay_session
+from ullage.replay.many import SESSIONS, Engine, Finished, Job, replay_all, replay_session
 from ullage.replay.readers import Damage
 
 JOB = Job((PROFILES["none"],))
@@ -12,9 +12,9 @@ TRIES = (("default", 16_000), ("continuation", 16_000))
 
 
 def outcomes(runs, kept=None, processes=1, engine=SESSIONS):
-    with kept or Kept(None) as open_:
-        wanted = (("file", run, at) for at, run in enumerate(runs))
-        return list(replay_all(wanted, TRIES, JOB, processes, open_, engine))
+    open_ = kept or Finished(None)
+    wanted = (("file", run, at) for at, run in enumerate(runs))
+    return list(replay_all(wanted, TRIES, JOB, processes, open_, engine))
 
 
 def bare(replayed):
@@ -34,9 +34,9 @@ def test_two_processes_find_what_one_finds():
 
 def test_kept_is_what_was_found_and_runs_alike_are_done_once(tmp_path):
     path = tmp_path / "kept"
-    first = outcomes([small_run("gemini", 2)], Kept(path))
+    first = outcomes([small_run("gemini", 2)], Finished(path))
     text = path.read_bytes()
-    again = outcomes([small_run("gemini", 2), small_run("gemini", 3)], Kept(path))
+    again = outcomes([small_run("gemini", 2), small_run("gemini", 3)], Finished(path))
     assert again[:2] == [(name, found, 0) for name, found, _ in first]  # the times as well
     assert path.read_bytes().startswith(text)
     assert len(path.read_bytes().splitlines()) == 4
@@ -46,7 +46,7 @@ def test_a_run_that_cannot_be_replayed_is_damage_and_not_kept(tmp_path):
     odd = replace(small_run("openai-chat", 1), messages=[{"role": "user"}, {"role": 7}], line=5)
     odd.messages.append({"role": "assistant", "content": "x"})
     path = tmp_path / "kept"
-    found = [damage for _, damage, _ in outcomes([odd], Kept(path))]
+    found = [damage for _, damage, _ in outcomes([odd], Finished(path))]
     assert {type(damage) for damage in found} == {Damage}
     assert {(damage.file, damage.line, damage.grade) for damage in found} == {
         ("file", 5, "skipped")
@@ -63,7 +63,9 @@ def test_a_defect_of_ours_costs_one_run_and_is_told(tmp_path):
         return replay_session(run, *more)
 
     runs = [small_run("openai-chat", 1), small_run("openai-chat", 3)]
-    failed, _, *done = [found for _, found, _ in outcomes(runs, Kept(path), engine=Engine(broken))]
+    failed, _, *done = [
+        found for _, found, _ in outcomes(runs, Finished(path), engine=Engine(broken))
+    ]
     assert failed.problem.startswith(
         "ullage failed on a run under default: IndexError in broken, line"
     )

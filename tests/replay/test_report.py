@@ -12,7 +12,7 @@ from msgspec.structs import replace
 from tests.replay.test_run import small_run
 from ullage.replay.cost.prices import PROFILES
 from ullage.replay.gates import Judge
-from ullage.replay.many import Job, Kept, replay_all
+from ullage.replay.many import Finished, Job, replay_all
 from ullage.replay.report import Album, Drawn, Picture, packed, page_of
 from ullage.replay.rows import row_of, rows_of
 from ullage.replay.run import replay_run
@@ -158,8 +158,8 @@ def test_turns_are_made_when_asked_for_and_are_not_kept(tmp_path):
     tries = (("default", 16_000),)
     plain = Job((PROFILE,))
     for job, kind in ((Job((PROFILE,), draws=True), Drawn), (plain, type(None))):
-        with Kept(path) as kept:
-            ((_, outcome, _),) = replay_all(iter([("f", run, 0)]), tries, job, 1, kept)
+        kept = Finished(path)
+        ((_, outcome, _),) = replay_all(iter([("f", run, 0)]), tries, job, 1, kept)
         assert isinstance(outcome, Drawn) == (kind is Drawn)
     assert b"story" not in path.read_bytes()
 
@@ -167,7 +167,7 @@ def test_turns_are_made_when_asked_for_and_are_not_kept(tmp_path):
 def test_a_chart_is_named_by_the_budget_that_was_asked_for():
     job, run = Job((PROFILE,), draws=True), small_run("openai-chat", 4)
     for room, share in ((0.2, 0.2), (16_000, None)):
-        with Kept(None) as kept:
-            tries = (("default", room),)
-            ((_, outcome, _),) = replay_all(iter([("f", run, 0)]), tries, job, 1, kept)
+        kept = Finished(None)
+        tries = (("default", room),)
+        ((_, outcome, _),) = replay_all(iter([("f", run, 0)]), tries, job, 1, kept)
         assert json.loads(zlib.decompress(outcome.trace))["share"] == share

@@ -8,7 +8,7 @@ from tests.servers import Call, Refusal, Reply
 from tests.servers.loops import TASK, calls_in, gathered, loop, request, said, user
 from tests.servers.replies import MODELS, signature_of
 from ullage import Limits, Session, Usage, is_overflow
-from ullage.wires import FORMATS, usage_of_stream
+from ullage.wires import FORMATS
 
 FORMAT_NAMES = tuple(FORMATS)
 TWO = Reply("Let me look.", [Call("read_file", {"path": "a"}), Call("read_file", {"path": "b"})])
@@ -55,7 +55,7 @@ def test_a_streamed_reply_says_the_same(serve, format):
     if format == "openai-chat":
         asked["stream_options"] = {"include_usage": True}
     events = server.ask(client, asked, stream=True)
-    assert usage_of_stream(format, events) == FORMATS[format].usage(server.answered[0])
+    assert FORMATS[format].usage_of_stream(events) == FORMATS[format].usage(server.answered[0])
     assert put_together(format, events) == ("Let me look.", ['{"path": "a"}', '{"path": "b"}'])
 
 

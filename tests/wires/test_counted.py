@@ -99,7 +99,10 @@ def test_a_thought_of_any_name_is_left_out_with_the_others():
     wire = FORMATS["openai-chat"]
     raw = {"role": "assistant", "content": "Done.", "reasoning": "hm", "reasoning_details": []}
     message = wire.parse(raw, "messages[0]")
-    assert wire.edit(raw, message, (), silent=True) == {"role": "assistant", "content": "Done."}
+    assert wire.edit(raw, message, (), drop_reasoning=True) == {
+        "role": "assistant",
+        "content": "Done.",
+    }
 
 
 # Schemas

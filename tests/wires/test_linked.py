@@ -21,7 +21,7 @@ def seams(format, messages):
     for raw in messages:
         message = wire.parse(raw, "message")
         transcript.append(message, canon.digest_of(message))
-    return [index for index in range(len(messages)) if transcript.seam(index)]
+    return [index for index in range(len(messages)) if transcript.may_split(index)]
 
 
 HOSTED = [

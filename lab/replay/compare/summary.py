@@ -11,12 +11,12 @@ from collections.abc import Callable, Iterable, Sequence
 from lab.replay.compare.spread import Spread, spread_of
 from lab.replay.watch import Evidence, Tally
 from ullage.replay.evidence.demands import BUCKETS
-from ullage.replay.rows import Kept, kept_of
+from ullage.replay.rows import Needed, needed_of
 
 __all__ = ["Summary", "summary_of"]
 
 
-class Summary(Kept, frozen=True, kw_only=True):
+class Summary(Needed, frozen=True, kw_only=True):
     """Evidence over runs. Shares are of first uses of age 4 and more; None without any.
 
     Attributes:
@@ -33,7 +33,6 @@ class Summary(Kept, frozen=True, kw_only=True):
         views: how many views there were.
         unsaid: share of views in which some text of the user or the system was missing.
         reused: counts of re-uses by bucket.
-        classes: how many values of all arguments are of each class.
     """
 
     runs: int
@@ -49,19 +48,14 @@ class Summary(Kept, frozen=True, kw_only=True):
     views: int
     unsaid: float
     reused: dict[str, Tally]
-    classes: dict[str, int]
 
 
 def summary_of(found: Iterable[Evidence]) -> Summary:
     """What the evidence of these runs comes to."""
     each = list(found)
     far = [evidence.far for evidence in each if evidence.far.demanded]
-    classes: dict[str, int] = {}
-    for evidence in each:
-        for name, count in evidence.classes.items():
-            classes[name] = classes.get(name, 0) + count
     views = sum(evidence.views for evidence in each)
-    kept = kept_of(each)
+    kept = needed_of(each)
     return Summary(
         **{field: getattr(kept, field) for field in kept.__struct_fields__},
         runs=len(far),
@@ -77,7 +71,6 @@ def summary_of(found: Iterable[Evidence]) -> Summary:
         views=views,
         unsaid=sum(evidence.unsaid for evidence in each) / views if views else 0.0,
         reused=_sum(evidence.reuse for evidence in each),
-        classes=classes,
     )
 
 

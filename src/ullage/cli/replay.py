@@ -24,7 +24,7 @@ from ullage.presets import NAMES
 from ullage.replay.budgets import MOST_SHARE, label_of
 from ullage.replay.cost.prices import Profile
 from ullage.replay.evidence.common import common_in
-from ullage.replay.many import SESSIONS, Engine, Job, Kept, Try, replay_all
+from ullage.replay.many import SESSIONS, Engine, Finished, Job, Try, replay_all
 from ullage.replay.readers import Damage, FormatName, Run, size_of
 from ullage.replay.report import Album, Drawn, Picture, page_of
 from ullage.replay.rows import Row, row_of, rows_of
@@ -222,10 +222,11 @@ def _replayed(
 ) -> list[tuple[str, Replayed]]:
     """Each replay with the name of its file; what is drawn goes into the album."""
     console, found = Console(stderr=True), list[tuple[str, Replayed]]()
-    with _progress(console) as progress, Kept(asked.kept_at, engine.outcome) as kept:
+    finished = Finished(asked.kept_at, engine.outcome)
+    with _progress(console) as progress:
         task = progress.add_task("replaying", total=sum(map(size_of, choice.paths)), runs=0)
         runs = choice.runs(damage)
-        for name, outcome, done in replay_all(runs, asked.tries, job, asked.jobs, kept, engine):
+        for name, outcome, done in replay_all(runs, asked.tries, job, asked.jobs, finished, engine):
             if isinstance(outcome, Damage):
                 damage.append(outcome)
             elif isinstance(outcome, Drawn):

@@ -15,7 +15,7 @@ from ullage.history.window import Window
 from ullage.tokens.calibrate import Calibration
 from ullage.tokens.meter import Meter
 from ullage.values.edits import Drop, Edit, Replace, Summary
-from ullage.values.messages import ReasoningRule
+from ullage.values.messages import Reasoning, ReasoningRule
 from ullage.values.notices import Words
 
 __all__ = ["PAST", "WindowBuilder"]
@@ -132,22 +132,16 @@ class WindowBuilder:
         messages = window.transcript.messages
         new = range(window.size, length)
         superseding = [index for index in new if messages[index].supersedes]
-        if superseding:
+        if superseding:  # what the provider does not read any more is shown, and costs nothing
             self._set(read_from=superseding[-1])
-            self._unread()
+            sums.tokens, sums.counted, sums.bound = [0] * window.read_from, 0, 0
+            sums.uncounted.clear()
+            window._tallies.clear()
         self._set(fresh=window.size, size=length)
         for index in range(len(sums.tokens), length):
             sums.tokens.append(-1)
             sums.uncounted.append(index)
             sums.bound += window.meter.bound(messages[index])
-
-    def _unread(self) -> None:
-        """What the provider does not read any more is shown, and costs nothing."""
-        sums = self.window._sums
-        sums.tokens = [0] * self.window.read_from
-        sums.counted = sums.bound = 0
-        sums.uncounted.clear()
-        self.window._tallies.clear()
 
     def refresh(self, index: int) -> None:
         """A message was worded anew by the caller (same digest): count it again."""
@@ -159,7 +153,7 @@ class WindowBuilder:
         if read and sums.tokens[index] >= 0:
             before = sums.tokens[index]
             sums.tokens[index] = window.count_message(index)
-            if index not in self.window._hidden:
+            if index not in window._hidden:
                 sums.counted += sums.tokens[index] - before
 
     def look_from(self, index: int) -> None:
@@ -204,9 +198,9 @@ class WindowBuilder:
         index, uncounted = spot[0], sums.tokens[spot[0]] < 0
         tokens = window.leaf_bound if uncounted else window.leaf_tokens
         won = tokens(spot)
-        shown = self.window._shown[index] = {**window.shown(index), spot[1:]: edit}
-        self.window._spots[edit.ref] = spot
-        if index not in self.window._hidden:
+        shown = window._shown[index] = {**window.shown(index), spot[1:]: edit}
+        window._spots[edit.ref] = spot
+        if index not in window._hidden:
             self._changed[index] = [(*leaf, each.text) for leaf, each in shown.items()]
         won -= tokens(spot)
         self._outdate(index)
@@ -214,16 +208,17 @@ class WindowBuilder:
             sums.bound -= won
         else:
             sums.tokens[index] -= won
-            sums.counted -= 0 if index in self.window._hidden else won
+            sums.counted -= 0 if index in window._hidden else won
         return True
 
     def _drop(self, edit: Drop) -> bool:
         """Leave out the reasoning of a range of messages."""
         around = self.window.range_of(edit)
-        thoughts = self.window.thoughts(*around) if around else []
-        self._silent.update(thoughts)
-        for index in thoughts:
-            self.refresh(index)
+        messages = self.window.transcript.messages
+        for index in range(*around) if around else ():
+            if any(isinstance(part, Reasoning) for part in messages[index].parts):
+                self._silent.add(index)
+                self.refresh(index)
         return around is not None
 
     def _summarise(self, edit: Summary) -> bool:
@@ -236,11 +231,11 @@ class WindowBuilder:
         start, stop = around
         others = [each for each in window.summaries if not start <= each.start < stop]
         gone = [each for each in window.summaries if start <= each.start < stop]
-        pinned = set(window.transcript.standing(start, stop))
+        pinned = set(window.transcript.pinned(start, stop))
         for index in range(start, stop):
-            if index not in self.window._hidden and index not in pinned:
+            if index not in window._hidden and index not in pinned:
                 sums.counted -= sums.tokens[index]
-                self.window._hidden.add(index)
+                window._hidden.add(index)
                 self._changed.pop(index, None)
                 self._outdate(index)
         sums.counted += window.texts_tokens(edit.texts)

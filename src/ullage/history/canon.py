@@ -1,8 +1,7 @@
 """What a message *is*, apart from how it happens to be written: digests, chain, refs.
 
-Clients move cache markers, drop reasoning, re-serialise arguments and rebuild messages
-between two requests. None of that may lose an edit, so identity is taken over a canonical
-form (DESIGN §10 "what is hashed?", `core-feasibility` §7):
+Between two requests clients move cache markers, drop reasoning and write arguments anew. None of
+that may lose an edit, so identity is taken over a canonical form (DESIGN §10 "what is hashed?"):
 
     d    = H(msgpack [version, role, parts…])      one message
     c0   = H(version, format, tenant)              the empty history
@@ -95,12 +94,8 @@ def _form(part: Part | Content) -> list[Any] | None:
             content = [form for item in part.content if (form := _form(item)) is not None]
             return ["r", _utf8(part.call_id), part.is_error, content]
         case Media(kind=kind, mime=mime, data=data):
-            return [
-                "m",
-                kind,
-                _utf8(mime),
-                blake3(data.encode("utf-8", "surrogatepass")).digest(16),
-            ]
+            digest = blake3(data.encode("utf-8", "surrogatepass")).digest(16)
+            return ["m", kind, _utf8(mime), digest]
         case Opaque(kind=kind, text=text):
             return ["o", _utf8(kind), _utf8(text)]
         case _:
@@ -116,8 +111,5 @@ def _arguments(text: str) -> str | bytes:
 
 
 def _utf8(text: str) -> str | bytes:
-    """Text for packing, so that the caller's own string never grows a cached UTF-8 copy.
-
-    An ASCII string is its own UTF-8; any other is encoded apart (lone surrogates included).
-    """
+    """Text for packing; not ASCII, encoded apart: the caller's string keeps no copy as UTF-8."""
     return text if text.isascii() else text.encode("utf-8", "surrogatepass")

@@ -5,7 +5,7 @@
                                times; those whose predecessors are missing wait for them
 
 A ledger made of all increments decides as the one they came from. Where two writers decided at
-one place without knowing of each other, every reader of both takes the same one for standing.
+one place without knowing of each other, every reader of both takes the same one.
 """
 
 from __future__ import annotations
@@ -87,15 +87,11 @@ def _in_order(
     usable = [record for place, record in chosen.items() if place[0] not in _NUMBERED]
     rest: list[Record] = []
     for kind in _NUMBERED:
-        series = sorted((r for place, r in chosen.items() if place[0] == kind), key=_number)
-        whole = [r for n, r in enumerate(series) if r.n == n]
+        series = [chosen[place] for place in sorted(chosen) if place[0] == kind]
+        whole = [record for n, record in enumerate(series) if record.n == n]
         usable += whole
         rest += series[len(whole) :]
     return usable, rest
-
-
-def _number(record: Record) -> int:
-    return record.n
 
 
 def _is_readable(record: Record) -> bool:

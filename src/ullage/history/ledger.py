@@ -180,26 +180,22 @@ def _batch(data: bytes) -> Batch:
 
 
 def _with_record(entry: Entry, record: Record) -> Entry:
+    """An entry with what a record sets; as it was for one that a newer version wrote."""
+    n, data = record.n, record.data
     try:
-        return replace(entry, **_field(entry, record))
+        match record.kind:
+            case "batch":
+                return replace(entry, batches=_placed(entry.batches, n, _batch(data)))
+            case "opened":
+                return replace(entry, opened=_placed(entry.opened, n, _opened(data)))
+            case "observed":
+                new = _observed(data)
+                return replace(entry, observed={**entry.observed, new.model: new})
+            case "latest":
+                return replace(entry, latest=data)
     except (msgspec.MsgspecError, ValueError):
-        return entry  # a newer version wrote it
-
-
-def _field(entry: Entry, record: Record) -> dict[str, Any]:
-    """The field of an entry that a record sets; none for a kind that is not known."""
-    match record.kind:
-        case "batch":
-            return {"batches": _placed(entry.batches, record.n, _batch(record.data))}
-        case "opened":
-            return {"opened": _placed(entry.opened, record.n, _opened(record.data))}
-        case "observed":
-            observed = _observed(record.data)
-            return {"observed": {**entry.observed, observed.model: observed}}
-        case "latest":
-            return {"latest": record.data}
-        case _:
-            return {}
+        pass
+    return entry
 
 
 def _placed(each: tuple[Any, ...], n: int, value: Any) -> tuple[Any, ...]:

@@ -1,7 +1,4 @@
-"""Which call each result answers. It is decided here, for everybody who asks.
-
-The transcript, repairing, conversion between formats, the judge and the readers of logs feed
-what they read, in order, and are told the same. Nothing looks ahead.
+"""Which call each result answers, decided once for all: messages are fed in order, none ahead.
 
     a result answers                  of the open calls with its id, the first that was made
                                       together with the newest: in one message, or, where each
@@ -13,9 +10,8 @@ what they read, in order, and are told the same. Nothing looks ahead.
     a result of no call before it     is a stray, unless a reference may stand for its call
     a tool of the provider's          has its opening and closing paired as a call and its result
 
-What *waits* is another question: the calls of the newest reply without any result, and those
-of any reply whose result may come in a later turn. A call that was never answered must not
-wait for ever (F06).
+A call *waits* while its reply is the newest and it has no result; for longer only where its
+result may come in a later turn. A call that was never answered must not wait for ever (F06).
 """
 
 from __future__ import annotations
@@ -25,7 +21,7 @@ from typing import NamedTuple, TypeAlias
 
 from msgspec import Struct
 
-from ullage.values.messages import WHOLE, Content, Message, Opaque, Text, ToolCall, ToolResult
+from ullage.values.messages import WHOLE, Message, Opaque, ToolCall, ToolResult
 
 __all__ = ["INTERRUPTED", "At", "Pairing", "is_made_up", "made_up"]
 
@@ -170,18 +166,15 @@ class Pairing(Struct):
                 whole = part.at == WHOLE
                 self.call(at, part.id, part.name, late=part.late, is_whole=whole)
             elif isinstance(part, ToolResult):
-                ours = [item for item in part.content if not _is_nothing(item)]
-                is_ours = len(ours) == 1 and getattr(ours[0], "text", "") == INTERRUPTED
+                given = [item for item in part.content if not isinstance(item, Opaque)]
+                texts = [text for item in given if (text := getattr(item, "text", None)) != ""]
+                is_ours = texts == [INTERRUPTED]
                 self.result(at, part.call_id, part.name, is_placeholder=is_ours)
             elif isinstance(part, Opaque):
                 if part.closes:
                     self.result(at, part.closes)
                 if part.opens:
                     self.call(at, part.opens, late=part.late, is_whole=part.at == WHOLE)
-
-
-def _is_nothing(item: Content) -> bool:
-    return isinstance(item, Opaque) or (isinstance(item, Text) and not item.text)
 
 
 def made_up(tool: str, number: int) -> str:

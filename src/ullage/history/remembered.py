@@ -1,13 +1,11 @@
 """What was worked out from content alone, remembered by content.
 
-How a result is shown at first sight, what is left of it in a digest, and how many tokens a text
-has are pure functions of the text and of settings. So they are remembered for the whole process:
-a retry, an edit, a fork of a history and a session made anew find what another one worked out.
-It may be dropped at any time and changes nothing but speed.
+Cuts at first sight, digests and token counts are pure functions of a text and settings, so they
+are remembered for the whole process: a retry, an edit, a fork of a history and a new session find
+them again. It may be dropped at any time and changes nothing but speed.
 
-Keys begin with the root of a chain wherever they name content, so that no tenant can tell from
-the time a call takes what another one sent. Only single operations on dicts are used and no lock
-is held: threads, interrupts and forks can lose an entry, never see half of one.
+Keys begin with the root of a chain, so that no tenant can tell from the time a call takes what
+another one sent. No lock is held: threads and interrupts can lose an entry, never see half of one.
 """
 
 from __future__ import annotations

@@ -1,8 +1,4 @@
-"""The history as shown: with its edits in their places, read-only.
-
-It counts nothing: `ullage.history.window` counts it against its limits. What moves it forward
-is a `ullage.history.builder.WindowBuilder`, which nobody but the engine holds.
-"""
+"""The history as shown: with its edits in their places, read-only, and nothing counted."""
 
 from __future__ import annotations
 
@@ -13,7 +9,6 @@ from msgspec import Struct, field
 
 from ullage.history.transcript import Location, Transcript
 from ullage.values.edits import Drop, Edit, Replace, Summary
-from ullage.values.messages import Reasoning
 
 __all__ = ["Placed", "Shown", "ShownHistory"]
 
@@ -99,7 +94,10 @@ class ShownHistory(Struct, frozen=True, eq=False, kw_only=True):
         if spot is None or spot[0] >= length:
             return None
         original = self.transcript.output(spot)
-        return spot if original is not None and _is_of(edit, original.ref) else None
+        if original is None:
+            return None
+        # of a call the chain vouches: clients write the same arguments with other spaces
+        return spot if edit.place.kind == "call" or edit.ref == original.ref else None
 
     @property
     def turn_start(self) -> int:
@@ -140,18 +138,9 @@ class ShownHistory(Struct, frozen=True, eq=False, kw_only=True):
 
         It stands in the message itself, or in one of its own of the same reply.
         """
-        messages, reply = self.transcript.messages, self.transcript.reply(index, self.size)
+        reply = self.transcript.reply(index, self.size)
         bound = self.transcript.bound(reply.start, reply.stop)
-        return any(at == index or messages[at].only_thought for at in bound)
-
-    def thoughts(self, start: int, stop: int) -> list[int]:
-        """The messages of a range that hold reasoning."""
-        messages = self.transcript.messages
-        return [
-            index
-            for index in range(start, stop)
-            if any(isinstance(part, Reasoning) for part in messages[index].parts)
-        ]
+        return any(at == index or self.transcript.messages[at].only_thought for at in bound)
 
     def spot_of(self, ref: str) -> Location | None:
         """The leaf that an edit made so far set aside under this ref."""
@@ -167,11 +156,3 @@ class ShownHistory(Struct, frozen=True, eq=False, kw_only=True):
         """Name of the tool whose result stands at a location, or ``""``."""
         call = self.transcript.call_for(spot[0], spot[1])
         return call.name if call else ""
-
-
-def _is_of(edit: Replace, ref: str) -> bool:
-    """Whether an edit is of the leaf that stands in its place now.
-
-    Of a call the chain vouches for it: clients write the same arguments with other spaces.
-    """
-    return edit.place.kind == "call" or edit.ref == ref

@@ -1,8 +1,7 @@
 """Snapshots: how a change in somebody else's data is noticed without hashing it.
 
-A snapshot is a copy of the containers alone; the leaves, the long strings among them, are
-shared. CPython compares a shared leaf by pointer and any other by value, so comparing a
-snapshot with what it was taken of is sound at every depth and costs nothing for the bytes
+A snapshot copies the containers and shares the leaves. CPython compares a shared leaf by pointer
+and any other by value, so a comparison is sound and costs nothing for the bytes
 (`core-feasibility` §1).
 """
 

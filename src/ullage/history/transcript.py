@@ -1,16 +1,14 @@
-"""The history as values, in step with the chain.
+"""The history as values, in step with the chain: what is worked out once for each message.
 
-A transcript holds what is worked out once per message and never changes while the message
-stays the same: the parsed message, its digest, the chain after it, its token counts, and
-where each call and result stands. It only ever grows; a history that was changed or rewound
-gets a new one, which takes over everything up to the change.
+A transcript only grows; a history that was changed or rewound gets a new one, which takes over
+everything up to the change.
 """
 
 from __future__ import annotations
 
-from bisect import bisect_left, bisect_right
+from bisect import bisect_left
 from collections.abc import Iterator
-from typing import Any, Literal, TypeVar
+from typing import Any, Literal, TypeVar, get_args
 
 from ullage.history import canon
 from ullage.history.measures import Measure, table_of
@@ -49,10 +47,13 @@ def leaves_of(message: Message) -> Iterator[Leaf]:
 
 
 T = TypeVar("T")
+_Mark = Literal["begins", "pinned", "bound", "asks", "compacted"]
+"""What a message is known for: begins a reply, stays, holds bound reasoning, is the user's own
+word, holds a compaction of the provider."""
 
 
 class Transcript:
-    """Messages, digests and chain of one line of history (without leading system text).
+    """Messages, digests and chain of one history, without leading system text.
 
     Attributes:
         messages: the parsed messages.
@@ -71,19 +72,14 @@ class Transcript:
         self._alike: dict[bytes, list[int]] = {}
         self._said: list[int] = [-1]
         self._turns: list[int] = [-1]
-        self._seams: list[bool] = []
         self._closed: list[bool] = []
+        self._marked: dict[_Mark, list[int]] = {mark: [] for mark in get_args(_Mark)}
         self._spots: dict[tuple[str, str, int], tuple[int, int]] = {}
         self._ordinals: dict[tuple[int, int], int] = {}
         self._times: dict[tuple[str, str], int] = {}
         self._pairs = Pairing()
         self._refs: dict[Location, str] = {}
         self._texts: dict[Location, Output] = {}
-        self._standing: list[int] = []
-        self._compactions: list[int] = []
-        self._bound: list[int] = []
-        self._asked: list[int] = []
-        self._begins: list[int] = []
         self._made: dict[Any, dict[int, Any]] = {}
 
     def __len__(self) -> int:
@@ -91,54 +87,51 @@ class Transcript:
 
     def append(self, message: Message, digest: bytes) -> None:
         """Take in the next message."""
-        index = len(self.messages)
+        index, last, marked = len(self.messages), self.chain[-1], self._marked
+        speaks = message.role == "assistant"
+        begins = speaks and not (index and self.messages[-1].role == "assistant")
         self.messages.append(message)
         self.digests.append(digest)
-        last = self.chain[-1]
         self.chain.append(last if message.only_thought else canon.extend(last, digest))
         self._lengths.setdefault(self.chain[-1], index + 1)
-        self._standing += [index] if message.stands else []
-        self._bound += [index] if _is_bound(message) else []
-        self._asked += [index] if message.role == "user" and not message.results else []
         self._alike.setdefault(digest, []).append(index)
-        speaks = message.role == "assistant"
-        before = self.messages[index - 1].role if index else ""
-        starts = index if speaks and before != "assistant" else self._turns[-1]
-        waits = bool(self._pairs.waiting)
-        self._closed.append(not waits)
-        self._turns.append(starts)
-        self._begins += [index] if starts == index else []
+        self._turns.append(index if begins else self._turns[-1])
         self._said.append(index if speaks else self._said[-1])
-        self._seams.append(not waits and (starts == index or not speaks))
+        self._closed.append(not self._pairs.waiting)
         self._pairs.feed(index, message)
+        if begins:
+            marked["begins"].append(index)
+        if message.stands:
+            marked["pinned"].append(index)
+        if _is_bound(message):
+            marked["bound"].append(index)
+        if message.role == "user" and not message.results:
+            marked["asks"].append(index)
         for number, part in enumerate(message.parts):
             if isinstance(part, ToolCall):
                 self._note("call", part.id, index, number)
             elif isinstance(part, ToolResult):
                 self._note("result", part.call_id, index, number)
             elif isinstance(part, Opaque) and part.kind == "compaction":
-                self._compactions.append(index)
+                marked["compacted"].append(index)
 
     def upto(self, length: int) -> Transcript:
         """Another transcript of the first ``length`` messages, with all that is known of them."""
         other = Transcript(self.chain[0])
-        for row in ("messages", "digests", "_seams", "_closed"):
+        for row in ("messages", "digests", "_closed"):
             setattr(other, row, getattr(self, row)[:length])
         for row in ("chain", "_said", "_turns"):
             setattr(other, row, getattr(self, row)[: length + 1])
-        for row in ("_standing", "_compactions", "_bound", "_asked", "_begins"):
-            at = getattr(self, row)
-            setattr(other, row, at[: bisect_left(at, length)])
         for table in ("counts", "_ordinals", "_refs", "_texts"):
             known = getattr(self, table).items()
             setattr(other, table, {spot: it for spot, it in known if spot[0] < length})
-        for index, message in enumerate(other.messages):
-            other._pairs.feed(index, message)
+        other._marked = {mark: self._between(mark, 0, length) for mark in self._marked}
         other._lengths = {key: at for key, at in self._lengths.items() if at <= length}
         other._spots = {name: at for name, at in self._spots.items() if at[0] < length}
         for kind, name, ordinal in other._spots:
             other._times[kind, name] = ordinal + 1
-        for index, digest in enumerate(other.digests):
+        for index, (message, digest) in enumerate(zip(other.messages, other.digests, strict=True)):
+            other._pairs.feed(index, message)
             other._alike.setdefault(digest, []).append(index)
         for make, made in self._made.items():
             other._made[make] = {index: it for index, it in made.items() if index < length}
@@ -154,12 +147,14 @@ class Transcript:
     def refresh(self, index: int, message: Message) -> None:
         """Take a message's new wording: same digest, but markers or reasoning differ."""
         for number, item, _ in leaves_of(self.messages[index]):
-            self._refs.pop((index, number, item), None)
-            self._texts.pop((index, number, item), None)
-            self.counts.pop((index, number, item), None)
-        if _is_bound(message) != _is_bound(self.messages[index]):
-            others = (other for other in self._bound if other != index)
-            self._bound = sorted([*others, index]) if _is_bound(message) else [*others]
+            for table in (self._refs, self._texts, self.counts):
+                table.pop((index, number, item), None)
+        bound = (
+            {*self._marked["bound"], index}
+            if _is_bound(message)
+            else {*self._marked["bound"]} - {index}
+        )
+        self._marked["bound"] = sorted(bound)
         self.messages[index] = message
         for made in self._made.values():
             made.pop(index, None)
@@ -173,27 +168,24 @@ class Transcript:
 
         A request was sent before each reply; a reply may be several assistant messages.
         """
-        yield from self._begins[bisect_right(self._begins, after) :]
+        yield from self._between("begins", after + 1, len(self.messages))
         if len(self.messages) > after:
             yield len(self.messages)
 
     def decision_key(self, length: int) -> bytes:
-        """What a decision made at this length is keyed by: the last assistant message.
-
-        Before the model has spoken there is none; then it is everything said so far.
-        """
+        """What a decision made at this length is keyed by: `decision_index` in the chain."""
         return self.chain[self.decision_index(length)]
 
     def decision_index(self, length: int) -> int:
-        """Where `decision_key` stands in the chain."""
+        """Behind the last assistant message; before the model has spoken, ``length`` itself."""
         said = self._said[length]
         return said + 1 if said >= 0 else length
 
     def decision_keys(self, after: int, length: int) -> list[bytes]:
         """The keys of every decision that may have been made beyond ``after``, up to ``length``.
 
-        The last is that of ``length``. There are others where a request ended in the middle
-        of what now counts as one turn: with a reply that went on, or a user who did.
+        The last is that of ``length``. There are others where a request ended within what now
+        counts as one turn: a reply that went on, or a user who did.
         """
         lengths = range(min(after + 1, length), length + 1)
         return list(dict.fromkeys(self.decision_key(stop) for stop in lengths))
@@ -208,21 +200,21 @@ class Transcript:
 
     def may_cut(self, index: int) -> bool:
         """Whether a history may begin anew here: a reply begins, and no call is open."""
-        return self._seams[index] and self.starts_turn(index)
+        return self._closed[index] and self.starts_turn(index)
 
-    def seam(self, index: int) -> bool:
-        """Whether what stands before this message may be parted from it.
+    def may_split(self, index: int) -> bool:
+        """Whether what is before this message may be parted from it.
 
         It may not within a reply, nor between a call and its result, nor behind a system
-        message, which would then stand before an account: a reply follows it (A20).
+        message, which would then come before a summary: a reply follows it (A20).
         """
         leads = index > 0 and self.messages[index - 1].role == "system"
-        return self._seams[index] and not leads
+        is_within = self.messages[index].role == "assistant" and not self.starts_turn(index)
+        return self._closed[index] and not is_within and not leads
 
     def in_loop(self, index: int, length: int) -> bool:
         """Whether the user says nothing but results from this message on up to ``length``."""
-        at = bisect_left(self._asked, index)
-        return at == len(self._asked) or self._asked[at] >= length
+        return not self._between("asks", index, length)
 
     def closed(self, length: int) -> bool:
         """Whether nothing before this length still waits for its answer."""
@@ -245,17 +237,15 @@ class Transcript:
 
     def home(self, index: int, number: int) -> int | None:
         """The message of the call that the result at (message, part) belongs to."""
-        found = self._pairs.of((index, number))
-        return found[0] if found and self.call_for(index, number) else None
+        found = self._pairs.of((index, number)) if self.call_for(index, number) else None
+        return found[0] if found else None
 
     def newest_result(self, call_id: str, length: int) -> Location | None:
         """Where the newest result of a call id stands in a history of this length."""
         name = whole(call_id)
-        for ordinal in range(self._times.get(("result", name), 0) - 1, -1, -1):
-            found = self._spots.get(("result", name, ordinal))
-            if found is not None and found[0] < length:
-                return (*found, 0)
-        return None
+        times = self._times.get(("result", name), 0)
+        found = (self._spots["result", name, ordinal] for ordinal in reversed(range(times)))
+        return next(((*spot, 0) for spot in found if spot[0] < length), None)
 
     def locate(self, place: Address) -> Location | None:
         """Where a place stands in this history, or None."""
@@ -277,25 +267,22 @@ class Transcript:
     def output(self, spot: Location) -> Output | None:
         """What the leaf at a spot is set aside as, or None. Its ref is worked out once."""
         output = self._texts.get(spot)
-        if output is not None:
-            return output
-        kept = _set_aside(self.leaf(spot))
+        kept = None if output else _set_aside(self.leaf(spot))
         if kept is None:
-            return None
-        ref = self._refs.get(spot)
-        if ref is None:
-            ref = self._refs[spot] = canon.ref_of(*kept)
-        output = Output(ref, *kept)
+            return output
+        output = Output(self._refs.get(spot) or canon.ref_of(*kept), *kept)
         if output.kind == "text":  # the caller's own string; a block would be a copy of it
             self._texts[spot] = output
+        else:
+            self._refs[spot] = output.ref
         return output
 
     def results(self, index: int) -> Iterator[Location]:
         """Every item of every tool result in a message."""
-        for number, part in enumerate(self.messages[index].parts):
-            if isinstance(part, ToolResult):
-                for item in range(len(part.content)):
-                    yield index, number, item
+        parts = self.messages[index].parts
+        for number, item, _ in leaves_of(self.messages[index]):
+            if isinstance(parts[number], ToolResult):
+                yield index, number, item
 
     def outputs(self, index: int, number: int) -> Iterator[Output]:
         """What the leaves of a part are set aside as."""
@@ -316,20 +303,21 @@ class Transcript:
             made[index] = measure(self, index)
         return made[index]
 
-    def standing(self, start: int, stop: int) -> list[int]:
-        """The messages of a run that nothing may take the place of (`Message.stands`)."""
-        at = self._standing
-        return at[bisect_left(at, start) : bisect_left(at, stop)]
+    def pinned(self, start: int, stop: int) -> list[int]:
+        """The messages of a range that nothing may take the place of (`Message.stands`)."""
+        return self._between("pinned", start, stop)
 
     def bound(self, start: int, stop: int) -> list[int]:
-        """The messages of a run that hold reasoning bound to what is before it."""
-        return self._bound[bisect_left(self._bound, start) : bisect_left(self._bound, stop)]
+        """The messages of a range that hold reasoning bound to what is before it."""
+        return self._between("bound", start, stop)
 
     def compaction(self, start: int, stop: int) -> int | None:
-        """The newest message of a run that holds a compaction of the provider."""
-        at = bisect_left(self._compactions, stop)
-        newest = self._compactions[at - 1] if at else -1
-        return newest if newest >= start else None
+        """The newest message of a range that holds a compaction of the provider."""
+        return next(reversed(self._between("compacted", start, stop)), None)
+
+    def _between(self, mark: _Mark, start: int, stop: int) -> list[int]:
+        at = self._marked[mark]
+        return at[bisect_left(at, start) : bisect_left(at, stop)]
 
     def place(self, spot: Location) -> Address:
         """The address of the leaf at a spot."""

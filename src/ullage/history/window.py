@@ -1,12 +1,9 @@
 """The window: a history as it is shown at one boundary, counted against its limits.
 
-A window is the fold of the edits made so far over a transcript. It keeps running sums, and so
-answers "how much is shown" without a scan. Stages read it and cannot write to it; a
+It is the fold of the edits made so far over a transcript, with running sums. Stages read it; a
 `ullage.history.builder.WindowBuilder` moves it forward. Every token figure comes from here:
-trigger, cut and acceptance use one estimator (failure F29).
-
-Counting is put off while a bound decides: the bytes of what is uncounted are an upper bound
-of its tokens, so while the bound fits, nothing needs counting (`core-feasibility` §2).
+trigger, cut and acceptance use one estimator (failure F29). Nothing is counted while the bytes
+of what is uncounted, an upper bound of its tokens, fit (`core-feasibility` §2).
 """
 
 from __future__ import annotations
@@ -24,7 +21,7 @@ from ullage.history.transcript import Location, leaves_of
 from ullage.tokens.calibrate import Calibration
 from ullage.tokens.meter import Meter
 from ullage.values.edits import Replace
-from ullage.values.messages import Content, Part, Reasoning, ReasoningRule, ToolCall
+from ullage.values.messages import Reasoning, ReasoningRule, ToolCall
 from ullage.values.notices import NO_REASONING, Words
 
 __all__ = ["Sums", "Window"]
@@ -133,30 +130,26 @@ class Window(ShownHistory, frozen=True, eq=False, kw_only=True):
     def leaf_counts(self, index: int) -> tuple[int, ...]:
         """Tokens of each leaf of a message, unedited, in wire order."""
         leaves = leaves_of(self.transcript.messages[index])
-        return tuple(self._original((index, number, item), leaf) for number, item, leaf in leaves)
+        return tuple(self._original((index, number, item)) for number, item, _ in leaves)
 
     def leaf_tokens(self, spot: Location) -> int:
         """Tokens of a leaf as it is shown."""
-        index, number, item = spot
-        if index < self.read_from:
+        if spot[0] < self.read_from:
             return 0
-        edit = self.shown(index).get((number, item))
-        if edit is not None:
-            return self.edit_tokens(edit)
-        tokens = self.transcript.counts.get(spot)
-        if tokens is None:
-            leaf = self.transcript.leaf(spot)
-            tokens = 0 if leaf is None else self._original(spot, leaf)
-        return tokens
+        edit = self.edit_at(spot)
+        return self._original(spot) if edit is None else self.edit_tokens(edit)
 
-    def _original(self, spot: Location, leaf: Part | Content) -> int:
+    def _original(self, spot: Location) -> int:
         """Tokens of a leaf, unedited, counted once; a long text once in this process."""
         tokens = self.transcript.counts.get(spot)
         if tokens is None:
-            tokens = self.transcript.counts[spot] = self._measured(leaf, spot)
+            tokens = self.transcript.counts[spot] = self._count(spot)
         return tokens
 
-    def _measured(self, leaf: Part | Content, spot: Location) -> int:
+    def _count(self, spot: Location) -> int:
+        leaf = self.transcript.leaf(spot)
+        if leaf is None:
+            return 0
         text = leaf.arguments if isinstance(leaf, ToolCall) else getattr(leaf, "text", "")
         output = self.transcript.output(spot) if len(text) >= _WORTH_CHARS else None
         if output is None or output.kind != "text":
@@ -186,10 +179,9 @@ class Window(ShownHistory, frozen=True, eq=False, kw_only=True):
 
     def leaf_bound(self, spot: Location) -> int:
         """An upper bound of the tokens of a leaf as it is shown, found without counting."""
-        edit = self.shown(spot[0]).get(spot[1:])
+        edit, leaf = self.edit_at(spot), self.transcript.leaf(spot)
         if edit is not None:
             return self.meter.counter.bound(edit.text)
-        leaf = self.transcript.leaf(spot)
         return 0 if leaf is None else self.meter.leaf_bound(leaf)
 
     def message_tokens(self, index: int) -> int:
@@ -247,10 +239,9 @@ class Window(ShownHistory, frozen=True, eq=False, kw_only=True):
         return 0 if index in self._hidden else measure(self, index)
 
     def settled_to(self, stop: int, is_settled: Measure[bool]) -> int:
-        """The first message below ``stop`` of which that does not hold; once settled, for ever.
+        """The first message below ``stop`` of which that does not hold; where it holds, for ever.
 
-        So a stage that looks for old outputs begins here: its work is proportional to what is
-        new.
+        A stage that looks for old outputs begins here: its work is proportional to what is new.
         """
         at = table_of(self._settled, is_settled, lambda: [0])
         while at[0] < stop and is_settled(self, at[0]):

@@ -126,8 +126,8 @@ def multi_stage(settings: MultiStageSettings = _DEFAULTS) -> Policy:
     )
     slide = partial(
         compact,
-        pressed=partial(over_tokens, tokens=settings.COMPACTION_TRIGGER_TOKENS),
-        kept=partial(
+        is_due=partial(over_tokens, tokens=settings.COMPACTION_TRIGGER_TOKENS),
+        keep_from=partial(
             newest_messages,
             messages=settings.RECENT_EVENTS,
             budget_tokens=settings.COMPACTION_BUDGET_TOKENS - 2 * _SUMMARY_TOKENS,
@@ -143,6 +143,6 @@ def multi_stage(settings: MultiStageSettings = _DEFAULTS) -> Policy:
         under_pressure=(slide,) if settings.COMPACTION_TRIGGER_TOKENS else (),
         guard=brake,
         on_request=partial(
-            slide, pressed=asked, kept=partial(newest_turns, turns=1), least_messages=1
+            slide, is_due=asked, keep_from=partial(newest_turns, turns=1), least_messages=1
         ),
     )

@@ -114,13 +114,13 @@ def compacted(policy: Policy, config: CompactionConfig) -> Policy:
         return policy
     stage = partial(
         compact,
-        kept=partial(newest_turns, turns=config.retain_last_turns),
+        keep_from=partial(newest_turns, turns=config.retain_last_turns),
         prompt=prompt_of(config),
         account_tokens=_ACCOUNT_TOKENS,
         least_messages=1,
         least_share=0.0,
     )
-    policy = replace(policy, on_request=partial(stage, pressed=asked), unknown_model="error")
+    policy = replace(policy, on_request=partial(stage, is_due=asked), unknown_model="error")
     if not config.auto:
         return policy
     at, softer = config.threshold_ratio, config.threshold_ratio * AHEAD
@@ -128,9 +128,9 @@ def compacted(policy: Policy, config: CompactionConfig) -> Policy:
         policy,
         under_pressure=(
             *policy.under_pressure,
-            partial(stage, pressed=partial(reported_full, share=at)),
+            partial(stage, is_due=partial(reported_full, share=at)),
         ),
-        ahead=partial(stage, pressed=partial(reported_full, share=softer)),
+        ahead=partial(stage, is_due=partial(reported_full, share=softer)),
     )
 
 

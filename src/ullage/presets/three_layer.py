@@ -18,8 +18,8 @@ from ullage.history.window import Window
 from ullage.presets._settings import Settings
 from ullage.stages.compact import (
     AHEAD,
-    Kept,
-    Pressed,
+    IsDue,
+    KeepFrom,
     asked,
     compact,
     newest_turns,
@@ -257,12 +257,12 @@ def pruning(
     )
 
 
-def compacting(pressed: Pressed, kept: Kept) -> Stage:
+def compacting(is_due: IsDue, keep_from: KeepFrom) -> Stage:
     """Layer 3: the oldest messages become a summary."""
     return partial(
         compact,
-        pressed=pressed,
-        kept=kept,
+        is_due=is_due,
+        keep_from=keep_from,
         prompt=COMPACTION,
         keeps_task=False,
         account_tokens=_ACCOUNT_TOKENS,

@@ -19,7 +19,7 @@ from typing import Any
 
 from ullage.replay.reading import content_of, reachable, results, texts_of
 from ullage.session import Session
-from ullage.tokens.exact import Counter as TokenCounter
+from ullage.tokens.estimate import Counter as TokenCounter
 from ullage.tokens.exact import exact
 from ullage.turn.rendering import layout
 from ullage.values.edits import Summary

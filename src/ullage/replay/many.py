@@ -12,10 +12,10 @@ import multiprocessing
 import traceback
 from collections.abc import Callable, Iterator
 from concurrent.futures import FIRST_COMPLETED, Executor, Future, ProcessPoolExecutor, wait
+from contextlib import suppress
 from functools import partial
 from pathlib import Path
-from types import TracebackType
-from typing import BinaryIO, ParamSpec, TypeAlias, TypeVar
+from typing import ParamSpec, TypeAlias, TypeVar
 
 import msgspec
 from msgspec import Struct
@@ -35,8 +35,8 @@ from ullage.replay.tracer import Tracer
 __all__ = [
     "SESSIONS",
     "Engine",
+    "Finished",
     "Job",
-    "Kept",
     "Outcome",
     "Try",
     "Wanted",
@@ -114,36 +114,24 @@ class _Line(Struct, frozen=True):
     replayed: msgspec.Raw
 
 
-class Kept:
+class Finished:
     """What was finished, in a file of JSON Lines; nothing without a path.
 
-    A context manager. A line cut short by a crash counts as not done.
+    A line cut short by a crash counts as not done.
     """
 
     def __init__(self, path: Path | None, outcome: type[Replayed] = Replayed) -> None:
-        self._path, self._outcome = path, outcome
-        self._done: dict[str, Replayed] = {}
-        self._file: BinaryIO | None = None
-
-    def __enter__(self) -> Kept:
-        if self._path is not None:
-            self._file = self._path.open("a+b")
-            self._file.seek(0)
-            last = b"\n"
-            for last in self._file:
-                self._read(last)
-            if not last.endswith(b"\n"):
-                self._file.write(b"\n")
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        if self._file is not None:
-            self._file.close()
+        self._path, self._done = path, dict[str, Replayed]()
+        kept = b""
+        if path is not None:
+            path.touch()
+            kept = path.read_bytes()
+        for line in kept.splitlines():
+            with suppress(msgspec.DecodeError, UnicodeDecodeError):
+                found = msgspec.json.decode(line, type=_Line)
+                self._done[found.key] = msgspec.json.decode(found.replayed, type=outcome)
+        if path is not None and kept and not kept.endswith(b"\n"):
+            _append(path, b"\n")
 
     def get(self, key: str) -> Replayed | None:
         """What was finished under this key."""
@@ -151,17 +139,14 @@ class Kept:
 
     def add(self, key: str, replayed: Replayed) -> None:
         """Keep what is finished, on disk when this returns."""
-        if self._file is not None:
+        if self._path is not None:
             line = _Line(key, msgspec.Raw(msgspec.json.encode(replayed)))
-            self._file.write(msgspec.json.encode(line) + b"\n")
-            self._file.flush()
+            _append(self._path, msgspec.json.encode(line) + b"\n")
 
-    def _read(self, line: bytes) -> None:
-        try:
-            found = msgspec.json.decode(line, type=_Line)
-            self._done[found.key] = msgspec.json.decode(found.replayed, type=self._outcome)
-        except (msgspec.DecodeError, UnicodeDecodeError):
-            return
+
+def _append(path: Path, line: bytes) -> None:
+    with path.open("ab") as file:
+        file.write(line)
 
 
 def replay_all(
@@ -169,7 +154,7 @@ def replay_all(
     tries: tuple[Try, ...],
     job: Job,
     processes: int,
-    kept: Kept,
+    kept: Finished,
     engine: Engine = SESSIONS,
 ) -> Iterator[tuple[str, Outcome, int]]:
     """Replay every run with every policy in every room, in any order.
@@ -232,7 +217,7 @@ def _outcome(
 
 
 def _finished(
-    running: dict[Future[Outcome], tuple[str, str, int]], kept: Kept
+    running: dict[Future[Outcome], tuple[str, str, int]], kept: Finished
 ) -> Iterator[tuple[str, Outcome, int]]:
     done, _ = wait(running, return_when=FIRST_COMPLETED)
     for future in [each for each in running if each in done]:  # in order, where there is one
@@ -244,9 +229,9 @@ def _finished(
 
 
 def _digest(value: object) -> str:
-    """What tells a value from others."""
+    """What distinguishes a value from others."""
     try:
-        told = msgspec.json.encode(value)
-    except UnicodeEncodeError:  # a lone surrogate: told apart all the same
-        told = msgspec.msgpack.encode(repr(value).encode("utf-8", "surrogatepass"))
-    return hashlib.blake2b(told, digest_size=16).hexdigest()
+        encoded = msgspec.json.encode(value)
+    except UnicodeEncodeError:  # a lone surrogate: still a digest of its own
+        encoded = msgspec.msgpack.encode(repr(value).encode("utf-8", "surrogatepass"))
+    return hashlib.blake2b(encoded, digest_size=16).hexdigest()

@@ -20,14 +20,14 @@ from ullage.replay.evidence.demands import BUCKETS
 from ullage.replay.evidence.score import Evidence, Tally
 from ullage.replay.run import Replayed
 
-__all__ = ["Charge", "Kept", "Row", "charges_of", "kept_of", "ratio", "row_of", "rows_of"]
+__all__ = ["Charge", "Needed", "Row", "charges_of", "needed_of", "ratio", "row_of", "rows_of"]
 
 R = TypeVar("R", bound="Row")
 _MANY_FILES = 12
 _NEAR = ("1", "2-3")
 
 
-class Kept(Struct, frozen=True, kw_only=True):
+class Needed(Struct, frozen=True, kw_only=True):
     """Of what was needed from old results, what was there. Shares are None without any.
 
     Attributes:
@@ -120,7 +120,7 @@ class Row(Struct, frozen=True, kw_only=True):
     broken: dict[str, int]
     fit_ms_median: float
     fit_ms_p99: float
-    evidence: Kept
+    evidence: Needed
 
     @property
     def room(self) -> Room:
@@ -193,16 +193,16 @@ def row_of(name: str, group: Sequence[Replayed]) -> Row:
         broken=_sum(r.broken for r in group),
         fit_ms_median=times[len(times) // 2],
         fit_ms_p99=times[min(len(times) * 99 // 100, len(times) - 1)],
-        evidence=kept_of([r.evidence for r in group]),
+        evidence=needed_of([r.evidence for r in group]),
     )
 
 
-def kept_of(found: Sequence[Evidence]) -> Kept:
+def needed_of(found: Sequence[Evidence]) -> Needed:
     """What the evidence of these runs comes to: counts summed, shares as the mean over runs."""
     far = [evidence.far for evidence in found if evidence.far.demanded]
     tallies = {b: [each.first[b] for each in found if b in each.first] for b in BUCKETS}
     first = {bucket: reduce(add, each) for bucket, each in tallies.items() if each}
-    return Kept(
+    return Needed(
         needed=int(sum(tally.demanded for name, tally in first.items() if name not in _NEAR)),
         visible=_mean([tally.visible / tally.demanded for tally in far]),
         lost=_mean([tally.lost / tally.demanded for tally in far]),

@@ -137,22 +137,24 @@ def _newest(transcript: Transcript, steps: Sequence[_Step], room: int) -> dict[i
 
 def _quoted(transcript: Transcript, steps: Sequence[_Step], room: int) -> dict[int, str]:
     """What the user said, by number, as far as it fits: it may be a rule."""
-    said = [number for number, step in enumerate(steps) if step[0] == "user"]
-    parts = (transcript.messages[steps[n][1]].parts[steps[n][2]] for n in said)
-    texts = [part.text if isinstance(part, Text) else "" for part in parts]
-    room -= len(said) * len(f"{_USER}\n")
-    return {said[at]: f"{_USER}{text}" for at, text in quotes(texts, room).items()}
+    texts = {
+        number: part.text
+        for number, (role, index, at) in enumerate(steps)
+        if role == "user" and isinstance(part := transcript.messages[index].parts[at], Text)
+    }
+    numbers, room = list(texts), room - len(texts) * len(f"{_USER}\n")
+    quoted = quotes(list(texts.values()), room)
+    return {numbers[at]: f"{_USER}{text}" for at, text in quoted.items()}
 
 
 def _steps(transcript: Transcript, index: int) -> list[_Step]:
     """What of a message is worth a bullet."""
-    message, steps = transcript.messages[index], list[_Step]()
-    for number, part in enumerate(message.parts):
-        if isinstance(part, ToolResult):
-            steps.append(("tool", index, number))
-        elif isinstance(part, Text) and part.text.strip():
-            steps.append((message.role, index, number))
-    return steps
+    message = transcript.messages[index]
+    return [
+        ("tool" if isinstance(part, ToolResult) else message.role, index, number)
+        for number, part in enumerate(message.parts)
+        if isinstance(part, ToolResult) or (isinstance(part, Text) and part.text.strip())
+    ]
 
 
 _STEPS = Measure("ullage.steps", _steps)
@@ -164,12 +166,9 @@ def _bullet(transcript: Transcript, role: str, index: int, number: int) -> str:
         return f"- {role}: {on_one_line(part.text, _SAID_CHARS)}"
     call = transcript.call_for(index, number)
     failed = "error: " if isinstance(part, ToolResult) and part.is_error else ""
-    gave = "; ".join(map(_gave, transcript.outputs(index, number))) or "nothing"
-    return f"- {_called(call) if call else 'a tool'} → {failed}{gave}"
-
-
-def _gave(output: Output) -> str:
-    short = output.kind == "text" and len(output.text) <= _GAVE_CHARS
-    if short and output.text.isprintable():
-        return output.text
-    return f"{len(output.text):,} characters, ref={output.ref}"
+    gave = []
+    for output in transcript.outputs(index, number):
+        text = output.text
+        is_short = output.kind == "text" and len(text) <= _GAVE_CHARS and text.isprintable()
+        gave.append(text if is_short else f"{len(text):,} characters, ref={output.ref}")
+    return f"- {_called(call) if call else 'a tool'} → {failed}{'; '.join(gave) or 'nothing'}"

@@ -2,8 +2,8 @@
 
 One stage, in two questions, each answered by a plain function:
 
-    pressed   is it time?                              here and `ullage.stages.pressure`
-    kept      where does what stays whole begin?       here
+    is_due      is it time?                            here and `ullage.stages.pressure`
+    keep_from   where does what stays whole begin?     here
 
 Its summary is complete without a model: the deterministic account of the whole range, made from
 the original messages, and an index of everything behind it under a ref. With it goes a brief:
@@ -24,9 +24,9 @@ from ullage.history.window import Window
 from ullage.stages.account import index_of
 from ullage.stages.facts import actions, essentials
 from ullage.stages.flatten import flatten
+from ullage.stages.previous import said_before
 from ullage.stages.ranges import begin, coverable, cut_before, newly_hidden, summarised
-from ullage.stages.rough import message_tokens, view_tokens
-from ullage.stages.standing import said_before
+from ullage.stages.rough import shown_tokens, view_tokens
 from ullage.stages.summary import summary
 from ullage.values.briefs import Brief, Prompt
 from ullage.values.edits import Cut, Skipped, Summary
@@ -35,8 +35,8 @@ from ullage.values.effects import Output
 __all__ = [
     "AHEAD",
     "OURS",
-    "Kept",
-    "Pressed",
+    "IsDue",
+    "KeepFrom",
     "asked",
     "compact",
     "newest_messages",
@@ -54,10 +54,10 @@ AHEAD = 0.9
 _CHARS_PER_TOKEN = 3
 _LEAST_ROOM_TOKENS = 100
 
-Pressed: TypeAlias = Callable[[Window], object]
+IsDue: TypeAlias = Callable[[Window], object]
 """Says whether it is time, by anything that is true."""
 
-Kept: TypeAlias = Callable[[Window, int], int]
+KeepFrom: TypeAlias = Callable[[Window, int], int]
 """Where what stays whole should begin, given where the range begins."""
 
 OURS = Prompt(
@@ -111,7 +111,7 @@ def rough_full(window: Window, *, share: float, held_tokens: int | None = None) 
 def reported_full(window: Window, *, share: float) -> bool:
     """By what the provider reported last, prompt and answer, a share of the context is reached.
 
-    Without a report the estimate of the view stands in for it.
+    Without a report the estimate of the view counts.
     """
     held = window.estimate if window.reported_total is None else window.reported_total
     return held >= window.context_tokens * share
@@ -152,8 +152,7 @@ def oldest_rough(window: Window, start: int, *, target: float) -> int:
     room = view_tokens(window) - int(window.context_tokens * target)
     _, since = summarised(window) or (start, start)
     for index in range(since, window.size):
-        message, silent = window.transcript.messages[index], index in window.silent
-        room -= message_tokens(message, window.shown(index), silent=silent)
+        room -= shown_tokens(window, index)
         if room < 0:
             return index
     return window.size
@@ -163,8 +162,8 @@ def compact(
     window: Window,
     /,
     *,
-    pressed: Pressed = partial(surely_over, share=0.88),
-    kept: Kept = partial(newest_share, share=0.25),
+    is_due: IsDue = partial(surely_over, share=0.88),
+    keep_from: KeepFrom = partial(newest_share, share=0.25),
     prompt: Prompt = OURS,
     keeps_task: bool = True,
     account_share: float = 0.12,
@@ -177,8 +176,8 @@ def compact(
 
     Args:
         window: the window at the boundary at hand.
-        pressed: whether it is time.
-        kept: where what stays whole begins; it is moved outward to where a reply begins and
+        is_due: whether it is time.
+        keep_from: where what stays whole begins; it is moved outward to where a reply begins and
             no call is open.
         prompt: the words, the model's and those around its summary.
         keeps_task: whether the first user message stays where it is, before the summary; else
@@ -189,10 +188,10 @@ def compact(
         least_share: do nothing unless at least this share of the limit is won.
         warning: what is reported where there are too few messages, or None.
     """
-    if not pressed(window):
+    if not is_due(window):
         return ()
     start, since = summarised(window) or [begin(window, keeps_task=keeps_task)] * 2
-    stop = cut_before(window, kept(window, start), since)
+    stop = cut_before(window, keep_from(window, start), since)
     if stop - since < least_messages:
         return () if warning is None else Skipped(warning)
     most_tokens = window.limit_tokens if account_tokens is None else account_tokens

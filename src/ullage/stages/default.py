@@ -20,7 +20,7 @@ DEFAULT = Policy(
     under_pressure=(partial(prune),),
     guard=partial(emergency),
     on_request=partial(
-        compact, pressed=asked, kept=partial(newest_turns, turns=1), least_share=0.0
+        compact, is_due=asked, keep_from=partial(newest_turns, turns=1), least_share=0.0
     ),
 )
 """Cut at first sight by kind of content with generous limits; make what is old a digest, in
@@ -30,7 +30,7 @@ SUMMARISED = replace(
     DEFAULT,
     name="default-summarised-2",
     under_pressure=(*DEFAULT.under_pressure, partial(compact)),
-    ahead=partial(compact, pressed=partial(surely_over, share=0.80)),
+    ahead=partial(compact, is_due=partial(surely_over, share=0.80)),
 )
 """The default with a compaction at 88 %, for sessions that have a model to write summaries. An
 `AsyncSession` begins it at 80 %."""

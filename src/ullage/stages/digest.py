@@ -2,8 +2,8 @@
 
 What an agent uses again are identifiers, types, constants and paths (`frontier`, "Evidence"), and
 these are made of capitals, ``_`` and ``/``. So lines are ranked by how many of these marks they
-have for their length, which is counted in bytes for all lines at once. Only the best lines, three
-times as many as fit, are parted into names. A line of which half the names are on no line chosen
+have for their length, which is counted in bytes for all lines at once. Only the best lines, twice
+as many as fit, are parted into names. A line of which half the names are on no line chosen
 before goes first, the others where room is left. The first and the last lines are asked first of
 all. One line at the end lists identifiers of the lines that were left out.
 
@@ -12,8 +12,9 @@ Nothing depends on the order of a set: a digest is the same in every process.
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections.abc import Iterable, Iterator, Sequence
-from itertools import repeat
+from itertools import accumulate, repeat
 from operator import add, truediv
 
 from ullage.stages.shorten import ends_of, safe_cut
@@ -31,10 +32,10 @@ _LINE_CHARS = 240
 _LINE_COST_CHARS = 12
 """What a line costs beside its characters, so that none wins by being short."""
 _EDGE_LINES = 2
-_NEAR_TIMES = 3
+_NEAR_TIMES = 2
 _LINES_SHARE = 0.8
 _GAP = "…"
-_READ_CHARS = 40_000
+_READ_CHARS = 24_000
 _MOST_KNOWN = 20_000
 
 
@@ -55,7 +56,7 @@ _SPACES = _Spaces()
 def digest(text: str, chars: int) -> str:
     """The lines of a text that say most, and names from the others.
 
-    A line of more than 240 characters is taken in pieces, and of a text of more than 40,000
+    A line of more than 240 characters is taken in pieces, and of a text of more than 24,000
     the middle is passed over. Where lines are left out stands ``…``.
 
     Args:
@@ -72,8 +73,9 @@ def digest(text: str, chars: int) -> str:
         last = number
     if last + 1 < len(lines):
         shown.append(_GAP)
-    names = " ".join(_that_fit(_identifiers(left), chars - sum(map(len, shown))))
-    return "\n".join([*shown, f"[also: {names}]"] if names else shown)
+    names, room = _identifiers(left), chars - sum(map(len, shown))
+    fits = bisect_right(list(accumulate(len(name) + 1 for name in names)), room)
+    return "\n".join([*shown, f"[also: {' '.join(names[:fits])}]"] if fits else shown)
 
 
 def _lines(text: str) -> list[str]:
@@ -142,11 +144,3 @@ def _identifiers(names: Iterable[str]) -> list[str]:
     found = [name for name in stripped if not (name.isalpha() and name[1:].islower())]
     fits = [name for name in found if _LEAST_NAME_CHARS <= len(name) <= _MOST_NAME_CHARS]
     return sorted(fits, key=lambda name: (name[0].isdigit() or "/" in name, len(name)))
-
-
-def _that_fit(names: Iterable[str], room: int) -> Iterator[str]:
-    for name in names:
-        room -= len(name) + 1
-        if room < 0:
-            return
-        yield name

@@ -3,7 +3,7 @@
 What is kept whole: what stands outside the messages, everything up to the first user
 message and up to what the provider itself compacted, what the system says, the newest
 messages. What is between becomes an account: one user message of bullets, with an index of
-everything it stands for. Where a summary stood, the account takes it over (`standing`).
+everything it stands for. Where a summary stood, the account takes it over (`previous`).
 If what is kept is itself too large, its largest texts are cut to size. The account is always
 made from the original messages, never from an earlier account, so nothing decays however
 often it happens (failure F51).
@@ -23,6 +23,7 @@ from ullage.history.transcript import Location, leaves_of
 from ullage.history.window import Window
 from ullage.stages.account import account, index_of
 from ullage.stages.pressure import is_frozen
+from ullage.stages.previous import take_over
 from ullage.stages.ranges import (
     begin,
     coverable,
@@ -31,7 +32,6 @@ from ullage.stages.ranges import (
     summarised,
 )
 from ullage.stages.shorten import level, shorten
-from ullage.stages.standing import take_over
 from ullage.values.edits import Cut, Replace, Summary
 from ullage.values.effects import Output
 from ullage.values.messages import Text, ToolCall

@@ -43,11 +43,7 @@ class _Leaf(NamedTuple):
     spot: Location
     original: Part | Content
     output: Output
-    edit: Replace | None
-
-    @property
-    def shown(self) -> str:
-        return self.output.text if self.edit is None else self.edit.text
+    shown: str
 
 
 def _leaf(window: Window, spot: Location, *, again: bool = False) -> _Leaf | None:
@@ -56,7 +52,7 @@ def _leaf(window: Window, spot: Location, *, again: bool = False) -> _Leaf | Non
     edit = window.edit_at(spot)
     if original is None or output is None or (edit is not None and edit.is_late and not again):
         return None
-    return _Leaf(spot, original, output, edit)
+    return _Leaf(spot, original, output, output.text if edit is None else edit.text)
 
 
 def placeholder(window: Window, spot: Location, /) -> Cut | None:
@@ -90,9 +86,7 @@ def digested(
     most_chars: int = 3_000,
     said_chars: int = 200,
 ) -> Cut | None:
-    """Ours for what is old: of an output the lines that say most, of speech its beginning.
-
-    All else is as `placeholder` has it.
+    """Ours for what is old: of an output a digest, of speech its beginning, else a placeholder.
 
     Args:
         window: the window at the boundary at hand.

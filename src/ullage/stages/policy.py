@@ -1,9 +1,7 @@
 """A policy is data: which stages run at which moment, with which settings and words.
 
-A stage is a plain function from a window to cuts. Its settings are keyword-only and bound
-once with `functools.partial`. There are three moments (DESIGN §1): at first sight, before a
-result was ever sent, when cutting breaks nothing; under pressure, in rare deep batches; and
-the guard, when the hard limit is near.
+There are three moments (DESIGN §1): at first sight, before a result was ever sent, when cutting
+breaks nothing; under pressure, in rare deep batches; and the guard, when the hard limit is near.
 """
 
 from __future__ import annotations
@@ -54,16 +52,15 @@ class Stage(Protocol):
     It is given the `Window` at one boundary of the history: what is shown there, counted against
     its limits. Writing to it raises AttributeError. It returns, in order, a `Cut` for each leaf
     (`Replace`), range of messages (`Summary`) or reasoning (`Drop`) that is to be shown otherwise,
-    with the outputs that this sets aside; nothing to be content; or `Skipped`, where it was time
-    to cut and it could not be done. A `Summary` may cover older ones whole or stand beside them;
-    one that would cut another in two has no effect. Several stages are asked in the order of the
-    policy, and each sees what the ones before it did.
+    with the outputs that this sets aside; or `Skipped`, where it was time to cut and it could not
+    be done. A `Summary` may cover older ones whole or stand beside them; one that would cut
+    another in two has no effect. Each stage sees what the ones before it in the policy did.
 
-    It has to be pure and deterministic: the same window, the same cuts, in any process and on any
-    day; no clock, no chance, no state of its own, no network. It has to be blind to the future:
-    what it decides depends on nothing after ``window.size``. Settings are keyword-only and bound
-    with `functools.partial`, so that they belong to the policy's fingerprint. What it works out of
-    each message it asks of the window as a `Measure`, so that a turn costs what is new.
+    It has to be pure and deterministic: the same window, the same cuts, in any process, without
+    clock, chance, state or network; and nothing after ``window.size`` may count. Settings are
+    keyword-only and bound with `functools.partial`, so that they belong to the policy's
+    fingerprint. What it works out of each message it asks of the window as a `Measure`, so that a
+    turn costs what is new.
     """
 
     def __call__(self, window: Window, /) -> Sequence[Cut] | Skipped:
@@ -171,9 +168,8 @@ def kind_of(tool: str) -> ToolKind:
 def fingerprint(value: Any) -> str:
     """What a stage is, as text: its function's name and every setting it runs with.
 
-    Two values of one text decide alike, in any process and on any version of Python; the text
-    differs with any setting, given or left at its default. A function is its module and name,
-    its keyword defaults, and what it captured; an object of another type its class and fields.
+    Two values of one text decide alike, in any process and on any version of Python. A function is
+    its module and name, its defaults, and what it captured; any other object its class and fields.
 
     Args:
         value: a stage, a sequence of stages, or any setting of one.

@@ -114,8 +114,7 @@ output_tokens = Measure("ullage.output_tokens", _output_tokens)
 def newest_share(window: Window, *, share: float, most_tokens: int = EVERYTHING) -> tuple[int, int]:
     """The newest share of the limit stays, but no more than so many tokens; whole turns of it.
 
-    What is condensed is passed over: after the guard has condensed something no more may go than
-    before, so that the same request again is shown as it was.
+    What a summary hides is passed over, so that the same request again is shown as it was.
     """
     least = min(window.limit_tokens * share, most_tokens)
     index, held = window.size, 0
@@ -163,9 +162,8 @@ def _batch_before(window: Window, stop: int) -> int:
 def is_frozen(window: Window) -> bool:
     """Whether the open turn was thought about, and its thinking must stay as it is (A14).
 
-    A turn is open while results wait for the model; what the user says closes it. Asked of the
-    history and not of the view: once the guard had to leave that thinking out, a second call
-    must decide as the first one did.
+    A turn is open while results wait for the model. Asked of the history and not of the view: once
+    the guard left that thinking out, a second call must decide as the first one did.
     """
     turn, messages = range(window.turn_start, window.size), window.transcript.messages
     is_open = window.reasoning == "frozen" and any(messages[index].results for index in turn)

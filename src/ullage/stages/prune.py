@@ -143,7 +143,9 @@ def prune(
     if need is None:
         return ()
     spots = candidates(window, protected(window))
-    if _surely_won(window, spots) < min(window.limit_tokens * least_share, least_tokens):
+    held = map(window.leaf_tokens, spots)
+    surely_won = sum(max(each * (1 - LEFT_SHARE) - _LEFT_TOKENS, 0) for each in held)
+    if surely_won < min(window.limit_tokens * least_share, least_tokens):
         return ()
     cuts, total = [], 0
     for spot in spots:
@@ -154,9 +156,3 @@ def prune(
             cuts.append(cut)
             total += won(window, spot, cut)
     return cuts
-
-
-def _surely_won(window: Window, spots: Sequence[Location]) -> float:
-    """Tokens that the cuts of these leaves win at least, known before any of them is made."""
-    tokens = map(window.leaf_tokens, spots)
-    return sum(max(count * (1 - LEFT_SHARE) - _LEFT_TOKENS, 0) for count in tokens)

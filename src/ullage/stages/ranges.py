@@ -23,20 +23,18 @@ __all__ = [
 def begin(window: Window, *, keeps_task: bool = True) -> int:
     """The first message that may be condensed.
 
-    It stands behind the first user message, and behind the newest compaction of the provider:
-    that holds what was before it, and nobody but the provider can read it.
+    It is behind the first user message, and behind the newest compaction of the provider, which
+    nobody else can read.
 
     Args:
         window: the window at the boundary at hand.
         keeps_task: whether the first user message stays where it is.
     """
-    transcript = window.transcript
-    messages = transcript.messages
-    first = -1
+    transcript, messages, first = window.transcript, window.transcript.messages, -1
     if keeps_task:
         first = next((i for i in range(window.size) if messages[i].role == "user"), -1)
     start = 1 + newest_compaction(window, first + 1, first)
-    while start < window.size and not transcript.seam(start):
+    while start < window.size and not transcript.may_split(start):
         start += 1
     return start
 
@@ -55,7 +53,7 @@ def summarised(window: Window) -> tuple[int, int] | None:
 
 def coverable(window: Window, start: int, stop: int) -> list[int]:
     """The shown messages of a range whose place a summary may take."""
-    pinned = set(window.transcript.standing(start, stop))
+    pinned = set(window.transcript.pinned(start, stop))
     return [i for i in range(start, stop) if not window.hidden(i) and i not in pinned]
 
 
@@ -77,6 +75,5 @@ def continues(window: Window, summary: Summary) -> bool:
     around = window.range_of(summary)
     if around is None or around[1] >= window.size or not window.may_cut(around[1]):
         return False
-    newest = window.open_summaries[-1:]
-    goes_on = all(placed.stop < around[1] for placed in newest)
+    goes_on = all(placed.stop < around[1] for placed in window.open_summaries)
     return goes_on and around[0] >= window.read_from and window.may_summarise(*around)

@@ -9,13 +9,12 @@ shown now, so that a cold start comes to the same.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 from ullage.history.measures import Measure
-from ullage.history.shown import Shown
-from ullage.history.transcript import leaves_of
+from ullage.history.transcript import Leaf, leaves_of
 from ullage.history.window import Window
-from ullage.values.messages import Content, Media, Part, Text, ToolCall, ToolResult
+from ullage.values.messages import Media, Text, ToolCall, ToolResult
 
 __all__ = ["LEFT_SHARE", "nothing_to_win", "pays", "prunable"]
 
@@ -57,8 +56,8 @@ def pays(window: Window, *, times: float, tail_chars: int) -> bool:
     return freed > 0 and rent >= times * (sum(held[first:seen]) - freed)
 
 
-def prunable(window: Window, index: int) -> Iterator[tuple[int, int, Part | Content]]:
-    """Part, item and original of every leaf of a message that a batch may set aside.
+def prunable(window: Window, index: int) -> Iterator[Leaf]:
+    """Every leaf of a message that a batch may set aside.
 
     They are large enough, and no batch took them before: results, the arguments of calls that no
     signature holds, and what the model itself said; nothing of what users and systems say.
@@ -86,29 +85,30 @@ def prunable(window: Window, index: int) -> Iterator[tuple[int, int, Part | Cont
 
 def _winnable_chars(window: Window, index: int) -> int:
     """About how many characters a batch wins in a message; 0 for what was pruned before."""
-    shown = window.shown(index)
-    chars = (_chars(leaf, shown, (number, item)) for number, item, leaf in prunable(window, index))
+    chars = _chars(window, index, prunable(window, index))
     return sum(max(int(each * (1 - LEFT_SHARE)) - _LEFT_CHARS, 0) for each in chars)
 
 
 def _shown_chars(window: Window, index: int) -> int:
     """Characters of a message as it is shown."""
-    shown = window.shown(index)
-    leaves = leaves_of(window.transcript.messages[index])
-    return sum(_chars(leaf, shown, (number, item)) for number, item, leaf in leaves)
+    return sum(_chars(window, index, leaves_of(window.transcript.messages[index])))
 
 
 _WINNABLE = Measure("ullage.winnable_chars", _winnable_chars)
 _SHOWN = Measure("ullage.shown_chars", _shown_chars)
 
 
-def _chars(leaf: Part | Content, shown: Shown, at: tuple[int, int]) -> int:
-    edit = shown.get(at)
-    if edit is not None:
-        return len(edit.text)
-    if isinstance(leaf, Media):
-        return _MEDIA_CHARS
-    return len(leaf.arguments if isinstance(leaf, ToolCall) else getattr(leaf, "text", ""))
+def _chars(window: Window, index: int, leaves: Iterable[Leaf]) -> Iterator[int]:
+    """Characters of leaves of a message as they are shown."""
+    shown = window.shown(index)
+    for number, item, leaf in leaves:
+        edit = shown.get((number, item))
+        if edit is None and isinstance(leaf, Media):
+            yield _MEDIA_CHARS
+        elif edit is None and isinstance(leaf, ToolCall):
+            yield len(leaf.arguments)
+        else:
+            yield len(getattr(edit or leaf, "text", ""))
 
 
 def _nothing_to_win(window: Window, index: int) -> bool:

@@ -1,9 +1,8 @@
-"""The estimate some documents name: four characters are one token.
+"""The estimate some documents name: four characters are one token. Nothing of ours asks it.
 
-Nothing of ours is decided by it; a preset may take it for its trigger where its document
-does (DESIGN §10 "estimators"). Each text is rounded up by itself, a message costs four tokens
-more, and of a tool count its name, its description and its parameters (three-layer document,
-"Token Estimator"). Characters are Unicode's.
+Each text is rounded up by itself, a message costs four tokens more, and of a tool count its name,
+its description and its parameters (three-layer document, "Token Estimator"). Characters are
+Unicode's.
 """
 
 from __future__ import annotations
@@ -11,7 +10,6 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Mapping
 from functools import lru_cache
-from typing import Any
 
 import msgspec
 
@@ -36,6 +34,7 @@ __all__ = [
     "head_tokens",
     "message_tokens",
     "part_tokens",
+    "shown_tokens",
     "text_tokens",
     "view_tokens",
 ]
@@ -54,13 +53,7 @@ def text_tokens(text: str) -> int:
 def message_tokens(
     message: Message, shown: Mapping[tuple[int, int], Replace], *, silent: bool = False
 ) -> int:
-    """Tokens of a message as it is shown.
-
-    Args:
-        message: the original.
-        shown: what replaces its leaves, by part and item index.
-        silent: its reasoning is left out.
-    """
+    """Tokens of a message with ``shown`` in place of its leaves, ``silent``: without reasoning."""
     names = sum(text_tokens(call.name) for call in message.calls)
     return (
         MESSAGE_TOKENS
@@ -81,13 +74,7 @@ def view_tokens(window: Window) -> int:
 
 
 def part_tokens(part: Part, number: int, shown: Mapping[tuple[int, int], Replace] = _WHOLE) -> int:
-    """Tokens of one part as it is shown: a text, a call's arguments, a result, a thought.
-
-    Args:
-        part: the original.
-        number: its index in its message.
-        shown: what replaces the leaves of that message, by part and item index.
-    """
+    """Tokens of a part, the ``number``-th of its message, with ``shown`` in place of its leaves."""
     leaves = part.content if isinstance(part, ToolResult) else (part,)
     return sum(_leaf_tokens(leaf, shown.get((number, item))) for item, leaf in enumerate(leaves))
 
@@ -97,12 +84,13 @@ def head_tokens(texts: Iterable[str]) -> int:
     return sum(_tool_tokens(text) if text.startswith("{") else text_tokens(text) for text in texts)
 
 
-def _at(window: Window, index: int) -> int:
+def shown_tokens(window: Window, index: int) -> int:
+    """Tokens of the message at an index as the window shows it."""
     message, silent = window.transcript.messages[index], index in window.silent
     return message_tokens(message, window.shown(index), silent=silent)
 
 
-_SHOWN = Measure("ullage.rough", _at)
+_SHOWN = Measure("ullage.rough", shown_tokens)
 
 
 def _leaf_tokens(leaf: Part | Content, edit: Replace | None) -> int:
@@ -124,14 +112,12 @@ def _tool_tokens(text: str) -> int:
         return text_tokens(text)
     tool = tool.get("function", tool)
     declared = tool.get("functionDeclarations") if isinstance(tool, dict) else None
-    declared = declared if isinstance(declared, list) else [tool]
-    if not all(isinstance(each, dict) and isinstance(each.get("name"), str) for each in declared):
-        return text_tokens(text)
-    return sum(map(_declared_tokens, declared))
-
-
-def _declared_tokens(tool: Mapping[str, Any]) -> int:
-    described = str(tool.get("description") or "")
-    schema = next((tool[key] for key in _SCHEMAS if tool.get(key)), None)
-    written = "" if schema is None else json.dumps(schema, separators=(",", ":"))
-    return text_tokens(tool["name"]) + text_tokens(described) + text_tokens(written)
+    total = 0
+    for each in declared if isinstance(declared, list) else [tool]:
+        if not (isinstance(each, dict) and isinstance(each.get("name"), str)):
+            return text_tokens(text)
+        schema = next((each[key] for key in _SCHEMAS if each.get(key)), None)
+        written = "" if schema is None else json.dumps(schema, separators=(",", ":"))
+        texts = (each["name"], str(each.get("description") or ""), written)
+        total += sum(map(text_tokens, texts))
+    return total

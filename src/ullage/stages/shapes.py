@@ -1,8 +1,5 @@
 """Shapes of the documents: what is shown of a result that is too large at first sight.
 
-head_chars    the first characters, and a marker that names the call to read on with
-head_lines    the first lines, by lines, bytes, line length and characters by tool
-
 Nothing is copied while nothing is cut. Words come as templates from the preset.
 """
 
@@ -93,8 +90,8 @@ def head_lines(
     limit_chars = limits.get(source.tool, limits.get(DEFAULT_TOOL, len(text)))
     if not _over(text, max_lines, max_bytes, limit_chars):
         return _lines_cut(source, words, max_line_chars, ellipsis, lines_notice)
-    lines = (_clipped(line, max_line_chars, ellipsis) for line in _lines_of(text, max_line_chars))
-    body = "\n".join(_as_many(islice(lines, max_lines), max_bytes))
+    lines = islice(_clipped_lines(text, max_line_chars, ellipsis), max_lines)
+    body = "\n".join(_as_many(lines, max_bytes))
     body = body[: safe_cut(body, limit_chars)]
     whole, kept = text_size(text), text_size(body) if body else TextSize(0, 0)
     told = notice.format(
@@ -131,8 +128,7 @@ def _lines_cut(
     longest = _longest_line(text, max_line_chars)
     if longest <= max_line_chars:
         return None
-    lines = _lines_of(text, max_line_chars)
-    body = "\n".join(_clipped(line, max_line_chars, ellipsis) for line in lines)
+    body = "\n".join(_clipped_lines(text, max_line_chars, ellipsis))
     if notice is None:
         told = f"\n{ref_line(source.ref, len(text), words.file_of(source.ref))}"
     else:
@@ -154,21 +150,13 @@ def _longest_line(text: str, enough: int) -> int:
     return longest
 
 
-def _clipped(line: str, max_line_chars: int, ellipsis: str) -> str:
-    if len(line) <= max_line_chars:
-        return line
-    return line[: safe_cut(line, max_line_chars)] + ellipsis
-
-
-def _lines_of(text: str, chars: int) -> Iterator[str]:
-    """The lines of a text, none made before it is wanted, of a long one ``chars`` and one more."""
-    start = 0
-    while True:
+def _clipped_lines(text: str, chars: int, ellipsis: str) -> Iterator[str]:
+    """The lines of a text, each cut to a length, none made before it is wanted."""
+    start, end = 0, 0
+    while end >= 0:
         end = text.find("\n", start)
-        stop = len(text) if end < 0 else end
-        yield text[start : min(stop, start + chars + 1)]
-        if end < 0:
-            return
+        line = text[start : min(len(text) if end < 0 else end, start + chars + 1)]
+        yield line if len(line) <= chars else line[: safe_cut(line, chars)] + ellipsis
         start = end + 1
 
 

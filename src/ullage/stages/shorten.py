@@ -2,8 +2,7 @@
 
 JSON stays valid JSON: long lists keep their first and last items, long strings their ends.
 Any other text keeps whole lines from its head and tail and, between them, the lines that
-speak of errors; a single giant line is cut within. Never half a character, one notice at the
-end, and the result is always shorter than the original or there is no result.
+speak of errors; a single giant line is cut within. Never half a character.
 """
 
 from __future__ import annotations
@@ -65,15 +64,13 @@ def shorten(
     shown = _json(text, room, ref, words) if text[:1] in "{[" else None
     if shown is None:
         shown = _lines(text, room, ref, words, head_share)
-    return shown if _smaller(shown, text) else None
-
-
-def _smaller(shown: str, text: str) -> bool:
     if len(shown) >= len(text):
-        return False
-    if shown.isascii():
-        return True
-    return len(shown.encode("utf-8", "surrogatepass")) < len(text.encode("utf-8", "surrogatepass"))
+        return None
+    return shown if shown.isascii() or _utf8_bytes(shown) < _utf8_bytes(text) else None
+
+
+def _utf8_bytes(text: str) -> int:
+    return len(text.encode("utf-8", "surrogatepass"))
 
 
 # ── plain text ───────────────────────────────────────────────────────────────────────────
@@ -183,10 +180,7 @@ def _json(text: str, room: int, ref: str, words: Words) -> str | None:
     """
     try:
         whole = _encode(_loads(text))
-        if whole[:1] not in b"{[":
-            return None
-        chars = len(whole.decode())
-        size = room * len(whole) // chars
+        size = room * len(whole) // len(whole.decode())
         for _ in range(_TRIES):
             body = _fit(whole, size).decode()
             shown = _with_notice(body, words.cut(ref, len(body), len(text), 0))
@@ -211,17 +205,13 @@ def _fit(raw: bytes, room: int) -> bytes:
     if len(raw) <= room or kind not in _CONTAINERS:
         return raw
     if kind == b'"':
-        return _fit_string(_loads(raw), room * 100 // len(raw))
+        text = _loads(raw)
+        return _encode(ends_of(text, max(len(text) * room // len(raw), _LEAST_STRING_CHARS)))
     items = list(map(bytes, _raws(raw))) if kind == b"[" else _raw_fields(raw)
     if room < _LEAST_BYTES:
         return _encode(f"[… {len(items):,} {'items' if kind == b'[' else 'keys'} …]")
     room -= _LEAST_BYTES // 2  # what tells how much is left out
     return _fit_list(items, room) if isinstance(items, list) else _fit_dict(items, room)
-
-
-def _fit_string(text: str, percent: int) -> bytes:
-    """A text without its middle, of about so many percent of its length."""
-    return _encode(ends_of(text, max(len(text) * percent // 100, _LEAST_STRING_CHARS)))
 
 
 def _fit_list(items: list[bytes], room: int) -> bytes:

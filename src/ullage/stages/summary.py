@@ -60,13 +60,14 @@ def summary(
     texts = list(said(transcript, start, stop, "assistant"))
     has_task = next(said(transcript, 0, start, "user"), None) is None
     user = _user(users, int(room_chars * _USER_SHARE), has_task=has_task)
-    items = [_quoted(each) for each in open_items(transcript, start, stop, texts)]
+    waiting = (f"{each.tool} {_quote(each.subject)}" for each in done if each.ended is None)
+    items = map(_quoted, open_items(transcript, start, stop, texts))
     room = room_chars - len(user)
     blocks = [user] if user else []
     for title, lines, part in (
         ("Errors not resolved", map(_failure, unresolved(done)), 3),
         ("Files", _files(done), 3),
-        ("Open items", [*_unanswered(done), *items], 3),
+        ("Open items", [*(f"no result yet: {each}" for each in waiting), *items], 3),
         ("Commands", _commands(done), 3),
         ("Decisions", map(_quoted, decisions(texts)), 2),
         ("Outputs set aside", _refs(done), 1),
@@ -108,25 +109,23 @@ def _user(texts: Sequence[Said], room: int, *, has_task: bool) -> str:
     if not texts:
         return ""
     newest_first = list(reversed(texts))
-    wanted = [
-        (newest_first[0].index, _whole(newest_first[0])),
-        *([(texts[0].index, _whole(texts[0]))] if has_task else ()),
-        *((each.index, _rules(each)) for each in newest_first),
-        *((each.index, _whole(each)) for each in newest_first),
-    ]
+    first = [newest_first[0], *(texts[:1] if has_task else ())]
+    whole = {each.index: f"Message {each.index + 1}:\n{each.text}" for each in texts}
     shown: dict[int, str] = {}
-    for index, text in wanted:
+    for index, text in (
+        *((each.index, whole[each.index]) for each in first),
+        *((each.index, _rules(each)) for each in newest_first),
+        *((each.index, whole[each.index]) for each in newest_first),
+    ):
         cost = len(text) - len(shown.get(index, ""))
         if text and cost <= room:
             shown[index] = text
             room -= cost
     lines = ["## The user's words", *(shown[each.index] for each in texts if each.index in shown)]
-    absent = [each for each in texts if each.index not in shown]
-    return "\n".join([*lines, _absent(absent)] if absent else lines)
-
-
-def _whole(each: Said) -> str:
-    return f"Message {each.index + 1}:\n{each.text}"
+    absent = [len(each.text) for each in texts if each.index not in shown]
+    if absent:
+        lines.append(f"… {len(absent):,} more, {sum(absent):,} characters: see the index")
+    return "\n".join(lines)
 
 
 def _rules(each: Said) -> str:
@@ -138,23 +137,12 @@ def _rules(each: Said) -> str:
     return "\n".join([head, *rules])
 
 
-def _absent(texts: Sequence[Said]) -> str:
-    chars = sum(len(each.text) for each in texts)
-    return f"… {len(texts):,} more, {chars:,} characters: see the index"
-
-
 # ── what was done ────────────────────────────────────────────────────────────────────────
 
 
 def _failure(action: Action) -> str:
     subject, error = _quote(action.subject), _quote(action.error)
     return f"{action.tool} {subject}: {error} (message {action.index + 1})"
-
-
-def _unanswered(done: Sequence[Action]) -> Iterator[str]:
-    for action in done:
-        if action.ended is None:
-            yield f"no result yet: {action.tool} {_quote(action.subject)}"
 
 
 def _by_subject(done: Sequence[Action], *verbs: str) -> dict[str, list[Action]]:

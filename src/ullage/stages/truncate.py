@@ -1,8 +1,8 @@
 """Truncate: a tool result too large is shown in part, before it is first sent.
 
-What the part looks like is the business of a *shape*: a pure function of the result's text,
-its tool and its settings, so that it comes out the same in every session and needs no record
-(DESIGN §10). Ours is `by_kind`; the documents' are in `ullage.stages.shapes`.
+A *shape* says which part: a pure function of the result's text, its tool and its settings, so
+that it comes out the same in every session and needs no record (DESIGN §10). Ours is `by_kind`;
+the documents' are in `ullage.stages.shapes`.
 """
 
 from __future__ import annotations
@@ -85,9 +85,8 @@ class Shown(NamedTuple):
     @property
     def left_out_bytes(self) -> int:
         """Bytes of the original that are not shown; 0 where the shape does not say."""
-        if self.extent is None:
-            return 0
-        return max(self.extent.whole.bytes - self.extent.kept.bytes, 0)
+        of = self.extent
+        return 0 if of is None else max(of.whole.bytes - of.kept.bytes, 0)
 
 
 class Shape(Protocol):
@@ -119,22 +118,17 @@ def by_kind(
     if chars <= min(limit_chars.values()):
         return None
     kind = (tools or {}).get(source.tool) or kind_of(source.tool)
-    limit = limit_chars[kind]
+    limit, head_share = limit_chars[kind], 0.4 if kind == "shell" else 0.7
     if chars <= limit:
         return None
-    shown = _shortened(source, limit, words, 0.4 if kind == "shell" else 0.7)
-    why = f"{chars:,} characters, over {limit:,} for {kind} tools"
-    return Shown(shown, why) if shown else None
-
-
-def _shortened(source: Source, limit: int, words: Words, head_share: float) -> str:
-    """What `shorten` makes of it, once in this process; ``""`` for what is to stay whole."""
-    key = source.root, source.ref, limit, words, head_share
+    ref = source.ref
+    key = source.root, ref, limit, words, head_share
     shown: str | None = REMEMBERED.get(key)
     if shown is None:
-        shown = shorten(source.text, limit, source.ref, words, head_share=head_share) or ""
+        shown = shorten(source.text, limit, ref, words, head_share=head_share) or ""
         REMEMBERED.put(key, shown, len(shown))
-    return shown
+    why = f"{chars:,} characters, over {limit:,} for {kind} tools"
+    return Shown(shown, why) if shown else None
 
 
 def truncate(window: Window, /, *, shape: Shape = by_kind) -> Sequence[Cut]:
@@ -150,23 +144,19 @@ def truncate(window: Window, /, *, shape: Shape = by_kind) -> Sequence[Cut]:
 
 
 def _cut(window: Window, spot: Location, shape: Shape) -> Cut | None:
-    leaf, tool = window.transcript.leaf(spot), window.tool_of(spot)
-    if not isinstance(leaf, Text) or window.words.is_recall(tool):
-        return None  # what was called back is bounded, and never set aside again (F78)
-    shown = shape(_source(window, spot, leaf.text, tool), window.words)
-    output = window.transcript.output(spot) if shown else None
+    transcript, tool, (index, number, item) = window.transcript, window.tool_of(spot), spot
+    result, leaf = transcript.messages[index].parts[number], transcript.leaf(spot)
+    if not isinstance(leaf, Text) or not isinstance(result, ToolResult):
+        return None
+    if window.words.is_recall(tool):  # it is bounded, and never set aside again (F78)
+        return None
+    before = tuple(part.text for part in result.content[:item] if isinstance(part, Text))
+    call_id = "" if item else result.call_id
+    source = Source(leaf.text, tool, call_id, before, transcript.chain[0])
+    shown = shape(source, window.words)
+    output = transcript.output(spot) if shown else None
     if shown is None or output is None:
         return None
-    place = window.transcript.place(spot)
-    edit = Replace(place, output.ref, shown.text, "truncated", shown.why, shown.left_out_bytes)
+    place, left_out = transcript.place(spot), shown.left_out_bytes
+    edit = Replace(place, output.ref, shown.text, "truncated", shown.why, left_out)
     return Cut(edit, (output,))
-
-
-def _source(window: Window, spot: Location, text: str, tool: str) -> Source:
-    index, number, item = spot
-    part = window.transcript.messages[index].parts[number]
-    root = window.transcript.chain[0]
-    if not isinstance(part, ToolResult):
-        return Source(text, tool, root=root)
-    before = tuple(part.text for part in part.content[:item] if isinstance(part, Text))
-    return Source(text, tool, part.call_id if item == 0 else "", before, root)

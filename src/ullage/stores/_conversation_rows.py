@@ -200,7 +200,7 @@ def compactible(wire: Format, up_to_boundary: Sequence[StoredMessage]) -> tuple[
             "there is no message before it that a summary could replace",
             "Take a later one.",
         )
-    if not transcript.seam(last):
+    if not transcript.may_split(last):
         begins = next((at for at in range(last, -1, -1) if transcript.may_cut(at)), 0)
         raise ConfigError(
             "boundary_id",

@@ -8,7 +8,7 @@ or taken away since is estimated,
     tokens(e) = reported + scale · (e - estimated)
 
 The scale is the median of the slopes between successive reports, weighed by how much changed,
-with the cold estimate (slope 1) as one more voice among them. A median does not follow one
+with the cold estimate (slope 1) as one more among them. A median does not follow one
 reply whose usage was summed over a turn, or a prompt that grew by something we did not see.
 """
 
@@ -29,7 +29,7 @@ UNSEEN_TOKENS = 150_000
 
 _KEPT_SLOPES = 16
 _LEAST_CHANGE = 32
-_COLD_VOICE = 400
+_COLD_WEIGHT = 400
 _SHARE_EXACT, _SHARE_ESTIMATE = 0.08, 0.25
 _SHARE_OF_REPORT = 0.005
 
@@ -111,7 +111,7 @@ class Calibration(Struct, frozen=True):
         return low
 
     def _with_slope(self, change_reported: int, estimated: int) -> tuple[Slope, ...]:
-        """The slopes kept, with the one of this report if enough has changed to tell."""
+        """The slopes kept, with the one of this report if enough has changed for one."""
         change = estimated - self.estimated_tokens
         if not self.replies or abs(change) < _LEAST_CHANGE:
             return self.slopes
@@ -125,10 +125,10 @@ def _is_plausible(reported: int, estimated: int) -> bool:
 
 
 def _weighed_median(slopes: tuple[Slope, ...]) -> float:
-    """The slope with half of the weight on either side, the cold estimate's voice included."""
-    voices = sorted((*slopes, (1.0, _COLD_VOICE)))
-    half, below = sum(weight for _, weight in voices) / 2, 0
-    for slope, weight in voices:
+    """The slope with half of the weight on either side, the cold estimate included."""
+    weighed = sorted((*slopes, (1.0, _COLD_WEIGHT)))
+    half, below = sum(weight for _, weight in weighed) / 2, 0
+    for slope, weight in weighed:
         below += weight
         if below >= half:
             return slope

@@ -1,4 +1,4 @@
-"""Exact counts of OpenAI's encodings, and what every counter promises.
+"""Exact counts of OpenAI's encodings.
 
 The tokeniser is toktok, whose vocabularies are compiled into its wheel: no file is looked for
 and nothing is downloaded. It runs at some 60–350 MB/s (4 MB of base64 on one line, its worst
@@ -23,52 +23,22 @@ import threading
 from collections.abc import Callable
 from functools import cache
 from importlib.util import find_spec
-from typing import Protocol
 
-from msgspec import Struct
+from ullage.tokens.estimate import Counter
 
-from ullage.tokens.estimate import byte_length
-
-__all__ = ["Counter", "Vocabulary", "exact", "is_installed", "is_loaded", "load", "repaired"]
+__all__ = ["Vocabulary", "exact", "is_installed", "is_loaded", "load", "repaired"]
 
 _ENCODINGS = ("o200k_base", "cl100k_base")
 
 
-class Counter(Protocol):
-    """Counts the tokens of a text, cold: without what usage reports teach.
+class Vocabulary(Counter, frozen=True, kw_only=True):
+    """Counts with one encoding's vocabulary; exact if the model is known to use it.
 
     Attributes:
-        name: what counts, in words fit for an event or a table.
-        exact: whether ``count`` equals the provider's own tokeniser.
-    """
-
-    @property
-    def name(self) -> str:
-        """What counts, in words fit for an event or a table."""
-
-    @property
-    def exact(self) -> bool:
-        """Whether ``count`` equals the provider's own tokeniser."""
-
-    def count(self, text: str) -> int:
-        """Tokens of ``text`` on its own, without any message around it."""
-
-    def bound(self, text: str) -> int:
-        """A number that ``count(text)`` never exceeds, found without tokenising."""
-
-
-class Vocabulary(Struct, frozen=True):
-    """Counts with one encoding's vocabulary.
-
-    Attributes:
-        name: what counts; says so if the encoding is only assumed for the model.
         encoding: ``"o200k_base"`` or ``"cl100k_base"``.
-        exact: whether the model is known to use this encoding.
     """
 
-    name: str
     encoding: str
-    exact: bool
 
     def count(self, text: str) -> int:
         """Tokens of ``text``; special tokens spelled out in it count as ordinary text."""
@@ -79,10 +49,6 @@ class Vocabulary(Struct, frozen=True):
             return tokens(text.encode().decode())  # a copy takes the UTF-8 form with it
         except UnicodeEncodeError:
             return tokens(repaired(text))
-
-    def bound(self, text: str) -> int:
-        """The bytes of ``text`` in UTF-8: every token holds at least one."""
-        return byte_length(text)
 
 
 def exact(encoding: str) -> Vocabulary:

@@ -1,6 +1,6 @@
 """What a picture, a document, a sound or a video costs: by its size, never by its base64.
 
-Sizes come from the caller, or from what the bytes tell (`ullage.tokens.payload`); where they tell
+Sizes come from the caller, or from the bytes (`ullage.tokens.payload`); where they say
 nothing (a URL, a file id, an unknown type) a stated default stands in: of pictures what the
 largest ordinary one costs, 10 pages, a minute of sound, five minutes of video.
 """
@@ -28,7 +28,7 @@ _LETTER_PX = (816, 1056)
 _UNKNOWN_SOUND_S, _UNKNOWN_VIDEO_S = 60, 300
 _MOST_VIDEO_S = 12 * 3600
 _VIDEO_BYTES_A_SECOND = 62_500
-"""Of a video that does not tell how long it is: half a megabit a second, as of a screen."""
+"""Of a video that does not say how long it is: half a megabit a second, as of a screen."""
 _SOUND_TOKENS_A_SECOND, _GEMINI_SOUND_TOKENS_A_SECOND = 10, 32
 _STAMP_TOKENS_A_SECOND = 10
 _GEMINI_PAGE = {"low": 280, "high": 1120, "ultra_high": 1120}

@@ -94,7 +94,7 @@ class Meter:
         return self.overhead.message + self.text(text)
 
     def head(self, texts: Iterable[str]) -> int:
-        """Tokens of what stands outside the messages: system text and tools as JSON."""
+        """Tokens of what is outside the messages: system text and tools as JSON."""
         total = self.overhead.request
         tools = 0
         for text in texts:

@@ -13,9 +13,8 @@ import re
 from functools import lru_cache
 from typing import Literal, TypeAlias
 
-from ullage.tokens.estimate import estimate
+from ullage.tokens.estimate import Counter, estimate
 from ullage.tokens.exact import (
-    Counter,
     Vocabulary,
     exact,
     is_installed,

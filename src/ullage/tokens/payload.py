@@ -1,4 +1,4 @@
-"""What the bytes of a medium tell of its size: pixels, pages and seconds.
+"""What the bytes of a medium say of its size: pixels, pages and seconds.
 
 Data is base64 text, a ``data:`` URL, another URL or a file id; of the last two nothing is known.
 The work is bounded: a few hundred kilobytes of base64 are decoded, whatever the data's length.
@@ -116,7 +116,7 @@ def sound_seconds(data: str) -> float:
 
 
 def video_seconds(data: str) -> float:
-    """Seconds of an MP4, MOV or WEBM as its header tells them; 0.0 if it does not say."""
+    """Seconds of an MP4, MOV or WEBM as its header says; 0.0 if it does not say."""
     payload = _payload(data)
     if payload is None:
         return 0.0

@@ -80,7 +80,7 @@ class Rendering:
             raw, copy, silent = raws[index + leading], copies[index], index in view.silent
             kept = made.get(index)
             if kept is None or not kept.holds(raw, copy, changes, silent):
-                message = wire.edit(raw, parsed[index], changes, silent=silent)
+                message = wire.edit(raw, parsed[index], changes, drop_reasoning=silent)
                 kept = _Rendered(raw, copy, changes, silent, message, snapshot(message))
                 made[index] = kept
             messages[index + leading] = kept.message
@@ -128,7 +128,7 @@ def layout(view: ShownHistory) -> list[int | str]:
             laid.append(index)
         if edit is not None:
             laid += edit.texts
-            pinned += view.transcript.standing(start, stop)
+            pinned += view.transcript.pinned(start, stop)
         at = stop
     return laid + pinned
 

@@ -57,9 +57,9 @@ class Replace(Struct, frozen=True, tag="replace"):
         ref: what opens the original. It is derived from the original's content, so it is
             also the guard: the edit applies only where the leaf still has this ref.
         text: what is shown. For call arguments: a JSON object.
-        kind: the kind of event this is told as.
+        kind: the kind of event this is reported as.
         why: the reason, with its numbers.
-        left_out_bytes: bytes of the original that are not shown, where its stage tells.
+        left_out_bytes: bytes of the original that are not shown, where its stage says.
     """
 
     place: Address
@@ -81,14 +81,14 @@ class Summary(Struct, frozen=True, tag="span"):
     Attributes:
         after: the chain before the first message of the run, 16 bytes.
         upto: the chain after its last message, 16 bytes.
-        text: the account or summary shown in its place.
+        text: the summary shown in its place.
         ref: what opens the index of everything in the run.
         why: the reason, with its numbers.
-        kind: the kind of event this is told as.
+        kind: the kind of event this is reported as.
         said: what of ``text`` a model wrote, as it wrote it; the next summary goes on from it.
         retain: what a model chose to keep, shown as a message before ``text``; ``""`` for none.
         summarised: whether ``text`` holds the deterministic summary of the run.
-        said_upto: the chain up to which ``said`` tells of the run; empty for all of it.
+        said_upto: the chain up to which ``said`` covers the run; empty for all of it.
     """
 
     after: bytes
@@ -131,7 +131,7 @@ Edit: TypeAlias = Replace | Summary | Drop
 class Cut(NamedTuple):
     """An edit and what it sets aside: the effect that fills it.
 
-    A span may bring a brief: a model is asked, if there is one, for what it adds to the text.
+    A summary may bring a brief: a model is asked, if there is one, for what it adds to the text.
     """
 
     edit: Edit

@@ -82,7 +82,7 @@ class Record(Struct, frozen=True, gc=False):
         kind: what is recorded; one of `KINDS`, or of a later version.
         n: the batch's number under this key, from 0; 0 for the other kinds.
         data: the value, encoded by `ullage.history.ledger`.
-        name: tells records of one kind and number apart, such as by the model they are
+        name: distinguishes records of one kind and number, such as by the model they are
             about; ``""`` where there is one only.
     """
 
@@ -94,7 +94,7 @@ class Record(Struct, frozen=True, gc=False):
 
     @property
     def is_once(self) -> bool:
-        """Whether the first value written stands; otherwise the newest does."""
+        """Whether the first value written is kept; otherwise the newest is."""
         return KINDS.get(self.kind, "once") == "once"
 
     @property

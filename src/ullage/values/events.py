@@ -11,10 +11,10 @@ __all__ = ["Event", "Kind"]
 Kind: TypeAlias = Literal[
     "truncated",  # a result was cut when first seen
     "pruned",  # an old result or old call arguments left the view
-    "condensed",  # a span of messages became an account
-    "compacted",  # a span of messages became a summary
+    "condensed",  # a run of messages became a deterministic summary
+    "compacted",  # a run of messages became a summary
     "preparing",  # a summary was begun beside the turns, before it is needed
-    "summary_refused",  # what a model wrote was not accepted; the deterministic summary stands
+    "summary_refused",  # what a model wrote was not accepted; the deterministic one is shown
     "stalled",  # what was summarised is being done again, call for call, and nothing is changed
     "reasoning",  # reasoning that an edit made invalid was left out, here or by the provider
     "held",  # a batch was not made: reasoning of an open turn must stay, or it wins too little
@@ -26,10 +26,10 @@ Kind: TypeAlias = Literal[
     "unreported",  # a reply's usage could not be read or kept; our estimate is counted for it
     "refused",  # the provider called the request too long; the next one is smaller
     "recalled",  # something set aside was opened again
-    "repaired",  # something the provider would refuse was mended
+    "repaired",  # something the provider would refuse was repaired
     "warned",  # a budget is nearly spent, or is spent and everything goes on all the same
     "wrapped_up",  # a budget is spent, and the model was asked to sum up
-    "diagnostic",  # what a policy wants told on stderr
+    "diagnostic",  # what a policy wants printed on stderr
     "unknown_model",  # no window is known for the model; a default is used
 ]
 
@@ -44,7 +44,7 @@ class Event(Struct, frozen=True, kw_only=True):
         tokens_before: tokens of the place before, 0 where it does not apply.
         tokens_after: tokens of the place after.
         ref: what opens the original, or None.
-        left_out_bytes: bytes of the original that are not shown, where its stage tells.
+        left_out_bytes: bytes of the original that are not shown, where its stage says.
     """
 
     kind: Kind

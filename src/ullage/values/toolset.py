@@ -66,62 +66,45 @@ class Toolset(Struct, frozen=True, eq=False, kw_only=True):
         return frozenset(tool.name for tool in self.tools)
 
 
-_REF = {"type": "string", "description": "The ref from the notice"}
+def _property(kind: str, description: str) -> dict[str, str]:
+    return {"type": kind, "description": description}
+
+
+def _tool(name: str, description: str, *required: str, **properties: dict[str, str]) -> ToolSpec:
+    schema = {"type": "object", "properties": properties, "required": list(required)}
+    return ToolSpec(name, description, schema)
+
+
+_REF = _property("string", "The ref from the notice")
 
 OURS = Toolset(
     tools=(
-        ToolSpec(
+        _tool(
             CONTINUATION,
             "Read on in a tool output that was shown in part or set aside. Returns the next "
             "8,000 characters, and says where to read on.",
-            {
-                "type": "object",
-                "properties": {
-                    "tool_call_id": {
-                        "type": "string",
-                        "description": "The ref from the notice, or the id of the tool call",
-                    },
-                    "offset": {
-                        "type": "integer",
-                        "description": "Character offset to read from (default: 0)",
-                    },
-                },
-                "required": ["tool_call_id"],
-            },
+            "tool_call_id",
+            tool_call_id=_property("string", "The ref from the notice, or the id of the tool call"),
+            offset=_property("integer", "Character offset to read from (default: 0)"),
         ),
-        ToolSpec(
+        _tool(
             READ,
             "Read a tool output that was set aside, by line. Lines are numbered from 1.",
-            {
-                "type": "object",
-                "properties": {
-                    "ref_id": _REF,
-                    "offset": {"type": "integer", "description": "Lines to skip (default: 0)"},
-                    "limit": {
-                        "type": "integer",
-                        "description": "Lines to return (default: 200)",
-                    },
-                },
-                "required": ["ref_id"],
-            },
+            "ref_id",
+            ref_id=_REF,
+            offset=_property("integer", "Lines to skip (default: 0)"),
+            limit=_property("integer", "Lines to return (default: 200)"),
         ),
-        ToolSpec(
+        _tool(
             GREP,
             "Search a tool output that was set aside for a regular expression (RE2 syntax). "
             "Returns the matching lines with their numbers.",
-            {
-                "type": "object",
-                "properties": {
-                    "ref_id": _REF,
-                    "pattern": {"type": "string", "description": "Regular expression, RE2 syntax"},
-                    "ignore_case": {"type": "boolean", "description": "Default: false"},
-                    "context_lines": {
-                        "type": "integer",
-                        "description": "Lines around each match, 0 to 5 (default: 0)",
-                    },
-                },
-                "required": ["ref_id", "pattern"],
-            },
+            "ref_id",
+            "pattern",
+            ref_id=_REF,
+            pattern=_property("string", "Regular expression, RE2 syntax"),
+            ignore_case=_property("boolean", "Default: false"),
+            context_lines=_property("integer", "Lines around each match, 0 to 5 (default: 0)"),
         ),
     )
 )

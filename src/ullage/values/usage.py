@@ -41,7 +41,7 @@ class Usage(Struct, frozen=True, kw_only=True):
 
     The four classes do not overlap, whatever the vendor's field says: Anthropic reports cached
     tokens outside ``input_tokens``, OpenAI and Gemini inside (`provider-rules` §4.1). What
-    stands below them is a part of one of them, and not counted again.
+    comes after them is a part of one of them, and not counted again.
 
     Attributes:
         fresh_tokens: of the prompt, neither read from a cache nor written to one.
@@ -57,7 +57,7 @@ class Usage(Struct, frozen=True, kw_only=True):
         output_media: of the output, by modality.
         prompt_tokens: the prompt as it was sent, where the classes hold more than that: a server
             that ran several iterations, or brought something in, bills all of it (F64). 0 where
-            it is not told, None where it is `input_tokens`. A sum of several replies has none.
+            it is not reported, None where it is `input_tokens`. A sum of several replies has none.
     """
 
     fresh_tokens: int = 0
@@ -78,23 +78,13 @@ class Usage(Struct, frozen=True, kw_only=True):
 
     @property
     def sent_tokens(self) -> int:
-        """The size of the prompt as it was sent, 0 if that is not told."""
+        """The size of the prompt as it was sent, 0 if that is not reported."""
         return self.input_tokens if self.prompt_tokens is None else self.prompt_tokens
 
     @property
     def total_tokens(self) -> int:
         """Prompt and output together."""
         return self.input_tokens + self.output_tokens
-
-    @property
-    def input_text_tokens(self) -> int:
-        """Of the prompt, what is text."""
-        return max(self.input_tokens - self.input_media.total_tokens, 0)
-
-    @property
-    def output_text_tokens(self) -> int:
-        """Of the output, what is text, reasoning included."""
-        return max(self.output_tokens - self.output_media.total_tokens, 0)
 
     def __add__(self, other: Usage) -> Usage:
         return Usage(**_sums(self, other))

@@ -10,12 +10,11 @@ A new format is a new folder and one line in `FORMATS`.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 from ullage.errors import ConfigError, FormatError
 from ullage.values.model_names import plain_name
-from ullage.values.usage import Usage
 from ullage.wires.anthropic import blocks as _anthropic
 from ullage.wires.anthropic.format import Anthropic
 from ullage.wires.base import field
@@ -37,7 +36,6 @@ __all__ = [
     "ToolSpec",
     "format_of",
     "recognise",
-    "usage_of_stream",
 ]
 
 FORMATS: Mapping[str, Format] = {
@@ -127,27 +125,3 @@ def _by_model(model: str) -> str | None:
     if "claude" in name:
         return "anthropic"
     return "openai-chat" if name.startswith(_OPENAI_FAMILIES) else None
-
-
-def usage_of_stream(format_name: str, events: Iterable[Any]) -> Usage | None:
-    """What a stream reports, or None if it reports nothing (F63, `provider-rules` §4.1 to §4.5).
-
-    Args:
-        format_name: a wire format.
-        events: the events of one reply in order, dicts or SDK objects. A stream that broke
-            off gives what it had reported by then. Events of other kinds are passed over, and a
-            whole reply is a stream of one event.
-
-    Returns:
-        Tokens by class. Reasoning is inside the output; cached tokens are outside the fresh.
-
-    Raises:
-        FormatError: there is no format of that name.
-    """
-    if format_name not in FORMATS:
-        raise FormatError(
-            "format_name",
-            f"unknown format {format_name!r}",
-            f"Formats with streams are {', '.join(FORMATS)}.",
-        )
-    return FORMATS[format_name].usage_of_stream(events)

@@ -17,6 +17,16 @@ MARKERS = frozenset(("cache_control", "prompt_cache_breakpoint"))
 """What a client puts on a block to have it cached: it has no say in what the block is."""
 
 
+def check_object(value: Any, where: str) -> None:
+    """Raise FormatError unless ``value`` is a dict or an object of an SDK."""
+    if not isinstance(value, (dict, Mapping)) and not hasattr(value, "model_dump"):
+        raise FormatError(
+            where,
+            f"expected an object, got {type(value).__name__}",
+            "Give a dict as sent on the wire, or the SDK's own object.",
+        )
+
+
 def plain(value: Any, where: str) -> Mapping[str, Any]:
     """``value`` as a mapping: itself if it is a dict, its fields if it is an SDK object.
 
@@ -25,16 +35,10 @@ def plain(value: Any, where: str) -> Mapping[str, Any]:
     """
     if type(value) is dict or isinstance(value, Mapping):
         return value
-    dump = getattr(value, "model_dump", None)
-    if dump is not None:
-        # As the vendors' own clients write it: a null they were given is a null they send.
-        fields: Mapping[str, Any] = dump(mode="json", by_alias=True, exclude_unset=True)
-        return fields
-    raise FormatError(
-        where,
-        f"expected an object, got {type(value).__name__}",
-        "Give a dict as sent on the wire, or the SDK's own object.",
-    )
+    check_object(value, where)
+    # As the vendors' own clients write it: a null they were given is a null they send.
+    fields: Mapping[str, Any] = value.model_dump(mode="json", by_alias=True, exclude_unset=True)
+    return fields
 
 
 def field(value: Any, name: str, default: Any = None) -> Any:

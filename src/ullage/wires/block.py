@@ -19,8 +19,17 @@ import msgspec
 from msgspec import Struct
 
 from ullage.errors import FormatError, UnsupportedPart
-from ullage.values.messages import Media
-from ullage.wires.base import MARKERS, at_path, block_at, detail_of, optional_text_at, plain
+from ullage.values.messages import Content, Media, Opaque, Text
+from ullage.wires.base import (
+    MARKERS,
+    at_path,
+    block_at,
+    detail_of,
+    opaque_json,
+    optional_text_at,
+    plain,
+    text_at,
+)
 
 __all__ = [
     "Block",
@@ -33,6 +42,7 @@ __all__ = [
     "filled",
     "media_in_results",
     "medium_at",
+    "read_part",
     "replaced",
     "table",
     "without_medium",
@@ -72,6 +82,7 @@ class Block(Struct, frozen=True, gc=False):
         type: the medium's type, where no field tells.
         detail: the path of how finely it is to be looked at.
         title: the path of its name.
+        tokens: what it costs where its JSON does not tell.
         opens: the field with the id under which something behind it belongs to it.
         closes: the field with the id of what it belongs to.
         prefix: how an id begins that the server gave it.
@@ -98,6 +109,7 @@ class Block(Struct, frozen=True, gc=False):
     type: str = ""
     detail: str = ""
     title: str = ""
+    tokens: int | None = None
     opens: str = ""
     closes: str = ""
     prefix: str = ""
@@ -122,6 +134,7 @@ def fields(names: str) -> frozenset[str]:
 
 
 Blocks: TypeAlias = Mapping[str, Block]
+_UNKNOWN = Block("")
 
 
 def table(*rows: Block) -> Blocks:
@@ -145,21 +158,25 @@ def filled(text: str, kind: object, rule: str) -> str:
     return text
 
 
-def replaced(block: Mapping[str, Any], row: Block | None, text: str, say: str) -> dict[str, Any]:
-    """A block that shows another text, and its cache marker.
+def replaced(raw: Any, rows: Blocks, text: str, say: str = "text") -> dict[str, Any]:
+    """A block of a content that shows another text, and its cache marker.
 
     Args:
-        block: as it stands on the wire.
-        row: of its type, None if that is not known.
+        raw: as it is on the wire; a bare text becomes a block.
+        rows: of the blocks that may stand there.
         text: what it shows.
-        say: the type of a block of text where it stands.
+        say: the type of a block of text there.
 
     Raises:
         UnsupportedPart: nothing but the block itself may stand there.
     """
-    if row is not None and row.edited == "its field":
+    if isinstance(raw, str):
+        return {"type": say, "text": text}
+    block = plain(raw, "block")
+    row = rows.get(str(block.get("type")), _UNKNOWN)
+    if row.edited == "its field":
         return {**block, row.text: text}
-    if row is not None and row.edited == "a text":
+    if row.edited == "a text":
         kept = {key: block[key] for key in MARKERS if block.get(key) is not None}
         return {"type": say, "text": text, **kept}
     raise cannot_edit(block.get("type"))
@@ -174,6 +191,30 @@ def arguments_of(text: str) -> dict[str, Any]:
     if isinstance(found, dict):
         return found
     raise FormatError("arguments", "not a JSON object", "Replace arguments by a JSON object.")
+
+
+def read_part(rows: Blocks, raw: Any, at: int, where: str) -> Content:
+    """One part of a content as its row says: a text, a medium, or what is carried through.
+
+    Args:
+        rows: of the parts that may stand there.
+        raw: a bare text, a dict or an object of the SDK.
+        at: its place in the content.
+        where: its path.
+
+    Raises:
+        FormatError: it is not what its type says it is.
+    """
+    if type(raw) is str:
+        return Text(raw, at)
+    part = raw if type(raw) is dict else plain(raw, where)
+    kind = part.get("type")
+    row = rows.get(kind, _UNKNOWN) if type(kind) is str else _UNKNOWN
+    if row.becomes == "text":
+        return Text(text_at(part.get(row.text), f"{where}.{row.text}"), at)
+    if row.media:
+        return medium_at(part, row, at, where)
+    return Opaque(str(kind), opaque_json(part, where), at, row.tokens)
 
 
 # ── media ────────────────────────────────────────────────────────────────────────────────

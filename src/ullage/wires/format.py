@@ -206,11 +206,11 @@ class Format(ABC):
 
     @abstractmethod
     def edit(
-        self, raw: Any, message: Message, changes: Sequence[Change], *, silent: bool = False
+        self, raw: Any, message: Message, changes: Sequence[Change], *, drop_reasoning: bool = False
     ) -> Any:
         """A fresh message: ``raw`` with other texts in some places, all else as it was.
 
-        ``silent`` leaves its reasoning out.
+        ``drop_reasoning`` leaves its reasoning out.
 
         Raises:
             UnsupportedPart: no text may stand where a change wants one: it is reasoning, or a
@@ -289,7 +289,11 @@ class Format(ABC):
         return None if usage is None or self.counts is None else read_usage(usage, self.counts)
 
     def usage_of_stream(self, events: Iterable[Any]) -> Usage | None:
-        """What the events of one streamed reply report, the last that reports anything; or None."""
+        """What the events of one streamed reply report, or None (F63, `provider-rules` §4).
+
+        A stream that broke off gives what it had reported by then. Events of other kinds are
+        passed over, and a whole reply is a stream of one event.
+        """
         found = [usage for event in events if (usage := self.usage(event)) is not None]
         return found[-1] if found else None
 

@@ -137,10 +137,10 @@ class Host(Format):
         return self._parse(raw)
 
     def edit(
-        self, raw: Any, message: Message, changes: Sequence[Change], *, silent: bool = False
+        self, raw: Any, message: Message, changes: Sequence[Change], *, drop_reasoning: bool = False
     ) -> Any:
         """See `Format.edit`."""
-        return self._show(raw, message, changes, silent)
+        return self._show(raw, message, changes, drop_reasoning)
 
     def apart(self, raw: Any) -> Any:
         """See `Format.apart`: the user hands in what the results say."""

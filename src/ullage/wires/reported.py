@@ -19,7 +19,7 @@ from typing import Any
 from msgspec import Struct
 
 from ullage.values.usage import Usage
-from ullage.wires import Format, usage_of_stream
+from ullage.wires import Format
 from ullage.wires.base import field
 
 __all__ = ["Unreadable", "id_of", "is_raw", "is_stream", "left_out_of", "usage_of"]
@@ -47,7 +47,7 @@ def usage_of(reply: Any, wire: Format) -> Usage | Unreadable:
     elif reply is None or isinstance(reply, (str, bytes, bool, int, float)):
         return Unreadable(f"a value of type {type(reply).__name__} is no reply")
     elif isinstance(reply, (list, tuple)):
-        found = usage_of_stream(wire.wire, reply)
+        found = wire.usage_of_stream(reply)
     elif is_raw(reply):
         return _parsed(reply, wire)
     elif is_stream(reply):

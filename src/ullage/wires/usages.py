@@ -12,7 +12,7 @@ from msgspec import Struct
 from ullage.values.usage import Modalities, Usage
 from ullage.wires.base import at_path, get
 
-__all__ = ["Counts", "read"]
+__all__ = ["Counts", "openai_counts", "read"]
 
 _MOST_TOKENS = 1 << 53
 """What JSON numbers hold exactly, and more than anybody ever sent."""
@@ -54,6 +54,22 @@ class Counts(Struct, frozen=True, kw_only=True):
     brought_media: str = ""
     read_media: str = ""
     output_media: str = ""
+
+
+def openai_counts(prompt: str, output: str) -> Counts:
+    """OpenAI's, which calls prompt and output so; Chat and Responses differ in that alone."""
+    details = f"{prompt}_tokens_details"
+    return Counts(
+        prompt=f"{prompt}_tokens",
+        read=f"{details}.cached_tokens",
+        written=f"{details}.cache_write_tokens",
+        long_written=f"{details}.cache_write_tokens_details.ttl_12h_tokens",
+        output=f"{output}_tokens",
+        reasoning=f"{output}_tokens_details.reasoning_tokens",
+        input_media=details,
+        read_media=f"{details}.cached_tokens_details",
+        output_media=f"{output}_tokens_details",
+    )
 
 
 def read(usage: Any, counts: Counts) -> Usage:

@@ -3,7 +3,7 @@
 from lab.replay.many import SERVED, TRIED
 from tests.replay.test_run import small_run
 from ullage.replay.cost.prices import PROFILES
-from ullage.replay.many import Job, Kept, replay_all
+from ullage.replay.many import Finished, Job, replay_all
 
 
 def test_full_service_is_kept_with_the_rest_and_is_not_taken_for_a_replay_without(tmp_path):
@@ -11,9 +11,9 @@ def test_full_service_is_kept_with_the_rest_and_is_not_taken_for_a_replay_withou
     found = []
     for engine in (SERVED, SERVED, TRIED):
         job = Job((PROFILES["none"], PROFILES["openai-5"]))
-        with Kept(path, engine.outcome) as kept:
-            wanted = iter([("file", run, 0)])
-            ((_, outcome, _),) = replay_all(wanted, (("default", 0.5),), job, 1, kept, engine)
+        kept = Finished(path, engine.outcome)
+        wanted = iter([("file", run, 0)])
+        ((_, outcome, _),) = replay_all(wanted, (("default", 0.5),), job, 1, kept, engine)
         found.append(outcome)
     assert found[0].served is not None
     assert found[0] == found[1], "the second is what was kept, its times too"

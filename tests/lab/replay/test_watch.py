@@ -30,7 +30,7 @@ def test_the_sums_are_by_age_and_by_weight():
     watch = Watch(story, demands, PageLibrary())
     for number, length in enumerate(lengths):
         watch.see(number, length, RUN.messages[:length] if number < 3 else [])
-    evidence = evidence_of(watch.verdicts, demands.classes)
+    evidence = evidence_of(watch.verdicts)
     assert evidence.first == {"4-10": Tally(demanded=1, lost=1)}
     assert evidence.far == Tally(demanded=1, lost=1)
     assert evidence.far.er_line == 0
@@ -65,9 +65,9 @@ def test_each_run_counts_once_in_a_summary():
     story, lengths, demands = told(RUN)
     watch = Watch(story, demands, PageLibrary())
     watch.see(len(lengths) - 1, lengths[-1], [])
-    lost = evidence_of(watch.verdicts, demands.classes)
-    full = evidence_of([], {})
-    seen = evidence_of([watch.see(len(lengths) - 1, lengths[-1], RUN.messages)[0]] * 9, {})
+    lost = evidence_of(watch.verdicts)
+    full = evidence_of([])
+    seen = evidence_of([watch.see(len(lengths) - 1, lengths[-1], RUN.messages)[0]] * 9)
     found = summary_of([lost, full, seen])
     assert (found.runs, found.needed, found.visible, found.lost) == (2, 10, 0.5, 0.5)
     assert summary_of([]).visible is None
@@ -75,7 +75,7 @@ def test_each_run_counts_once_in_a_summary():
 
 def test_ages_stand_in_their_order_whichever_run_had_them_first():
     old, new = (
-        replace(evidence_of([], {}), first=dict.fromkeys(ages, Tally(demanded=1)))
+        replace(evidence_of([]), first=dict.fromkeys(ages, Tally(demanded=1)))
         for ages in (("1", "4-10", ">30"), ("2-3", "4-10", "11-30"))
     )
     assert [*summary_of([old, new]).first] == ["1", "2-3", "4-10", "11-30", ">30"]

@@ -2,6 +2,7 @@
 
 import json
 import random
+from itertools import chain
 
 from lab.replay.story import Story
 from ullage.replay.calls import boundaries, on_wire
@@ -45,7 +46,7 @@ def told(run, common=frozenset()):
 
 def first_uses(run, common=frozenset()):
     """The demands of first use, as (value, age)."""
-    found = told(run, common)[2]
+    found = chain.from_iterable(told(run, common)[2])
     return [(demand.atom.text, demand.age) for demand in found if demand.use == "first"]
 
 

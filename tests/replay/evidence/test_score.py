@@ -6,7 +6,7 @@ from lab.replay.past import PageLibrary
 from tests.replay.evidence.conversation import call, errand, run_of, told, user
 from ullage.replay.cost.prices import PROFILES
 from ullage.replay.evidence.score import Watch
-from ullage.replay.rows import kept_of, row_of
+from ullage.replay.rows import needed_of, row_of
 from ullage.replay.run import replay_run
 from ullage.replay.tables import tables_of
 from ullage.wires import FORMATS
@@ -94,7 +94,7 @@ def test_the_table_has_a_column_for_it():
     _, kept, _ = tables_of([row], [row], "none")
     columns = {str(c.header): [*c.cells] for c in kept.columns}
     assert columns["lost"] == ["0%"]
-    assert columns["needed"] == [str(kept_of([replayed.evidence]).needed)]
+    assert columns["needed"] == [str(needed_of([replayed.evidence]).needed)]
 
 
 def test_each_run_counts_once_and_what_is_neither_visible_nor_lost_is_recallable():
@@ -107,8 +107,8 @@ def test_each_run_counts_once_and_what_is_neither_visible_nor_lost_is_recallable
         watch = Watch(story, demands, library)
         watch.see(len(lengths) - 1, lengths[-1], views)
         found.append(watch.evidence())
-    kept = kept_of(found)
+    kept = needed_of(found)
     assert kept.needed == 3
     assert [kept.visible, kept.recallable, kept.lost] == pytest.approx([1 / 3] * 3)
     assert [*kept.first] == ["4-10"]
-    assert kept_of([]).visible is kept_of([]).recallable is None
+    assert needed_of([]).visible is needed_of([]).recallable is None

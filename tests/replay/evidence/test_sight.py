@@ -1,6 +1,7 @@
 """What a view shows: a line, a mere mention, or nothing."""
 
 import json
+from itertools import chain
 
 import pytest
 from hypothesis import given
@@ -19,7 +20,7 @@ RUN = run_of(
 
 def seen(*view):
     story, _, demands = told(RUN)
-    (demand,) = demands
+    (demand,) = chain.from_iterable(demands)
     sight = Sight(story)
     return sight.seen(demand, sight.look(list(view)))
 
@@ -70,7 +71,7 @@ def test_an_edit_must_see_its_old_text_whole():
         call("edit", "ok", old_string=old, new_string=""),
     )
     story, _, demands = told(run)
-    (demand,) = demands
+    (demand,) = chain.from_iterable(demands)
     sight = Sight(story)
     for text, found in ((f"> {old}", "line"), (old.replace("    ", "  "), "nothing")):
         assert sight.seen(demand, sight.look([{"role": "user", "content": text}])) == found
@@ -85,7 +86,7 @@ def test_an_old_text_is_shown_by_its_line_and_mentioned_without_it():
         call("edit", "ok", old_string=old, new_string=""),
     )
     story, _, demands = told(run)
-    (demand,) = demands
+    (demand,) = chain.from_iterable(demands)
     sight = Sight(story)
     for text, found in ((line, "line"), (json.dumps(line), "line"), (f"do {old}", "mention")):
         assert sight.seen(demand, sight.look([{"role": "user", "content": text}])) == found
@@ -99,7 +100,7 @@ def test_a_view_of_the_line_itself_always_shows_it_whatever_else_stands_there(ot
 
 def test_every_line_is_told_once():
     _, _, demands = told(RUN)
-    (line,) = [line for demand in demands for line in lines_of(demand)]
+    (line,) = [line for demand in chain.from_iterable(demands) for line in lines_of(demand)]
     assert line.before + "total_tokens" + line.behind == LINE
 
 
@@ -110,5 +111,5 @@ def test_an_old_text_that_json_writes_otherwise_is_a_line_itself():
         call("edit", "done", path="a.py", old="x = 1", new=f"import re\n{old}\n    pass"),
         call("edit", "done", path="a.py", old=old, new="y = 1"),
     )
-    (demand,) = [each for each in told(run)[2] if each.atom.kind == "quote"]
+    (demand,) = [each for each in chain.from_iterable(told(run)[2]) if each.atom.kind == "quote"]
     assert lines_of(demand) == (Line("", ""),)

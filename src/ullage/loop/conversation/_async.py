@@ -31,7 +31,7 @@ __all__ = ["AsyncConversation"]
 T = TypeVar("T")
 
 _BEFORE_GUARD = partial(
-    compact, pressed=partial(surely_over, share=0.80), keeps_task=False, least_share=0.0
+    compact, is_due=partial(surely_over, share=0.80), keeps_task=False, least_share=0.0
 )
 """The policy's threshold may be by a rough estimate, and the guard be first with a summary."""
 

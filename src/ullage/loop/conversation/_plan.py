@@ -139,7 +139,7 @@ def _cut(window: Window, stop: int, stage: Stage, limit_tokens: int) -> Cut | No
     if _is_ours(stage):
         most = int(limit_tokens * _SUMMARY_SHARE)
         account_tokens = min(most, stage.keywords.get("account_tokens") or most)
-        cuts = stage(window, kept=lambda window, start: stop, account_tokens=account_tokens)
+        cuts = stage(window, keep_from=lambda window, start: stop, account_tokens=account_tokens)
     else:
         cuts = stage(window)
     found = () if isinstance(cuts, Skipped) else cuts

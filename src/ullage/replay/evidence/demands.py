@@ -1,15 +1,14 @@
-"""What a call demands of the history: the values that only a tool could have told it.
+"""What a call demands of the history: the values that only a tool could have given it.
 
 A value in the arguments of call ``t`` is a *demand* if it stands in an earlier result and
 nobody else has said it: not the system, the tools' schemas or the user, not the model itself
 before. Values the model has written before are the *re-use* series, kept apart. All others
-are counted by class and never scored (`metrics` M1).
+are never scored (`metrics` M1).
 """
 
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence, Set
 from typing import Any, Literal, TypeAlias
 
@@ -18,12 +17,10 @@ from msgspec import Struct
 from ullage.replay.evidence.atoms import atoms_of
 from ullage.replay.evidence.story import Piece, Story
 from ullage.replay.evidence.texts import Atom, holds, plain, quotes
-from ullage.values.messages import ToolCall
 from ullage.wires import Format
 
 __all__ = [
     "BUCKETS",
-    "CLASSES",
     "Demand",
     "Demands",
     "Head",
@@ -37,7 +34,6 @@ __all__ = [
 Use: TypeAlias = Literal["first", "reuse"]
 Sources: TypeAlias = tuple[tuple[int, Piece], ...]
 """The texts that hold a value, oldest first, each with the number of its message."""
-CLASSES = ("first", "reuse", "told", "schema", "common", "generated")
 BUCKETS = ("1", "2-3", "4-10", "11-30", ">30")
 _UPPER = (1, 3, 10, 30)
 
@@ -73,19 +69,8 @@ class Demand(Struct, frozen=True):
         return self.age >= 4
 
 
-class Demands(Struct, frozen=True):
-    """What all calls of a run demand.
-
-    Attributes:
-        by_call: the demands of each call.
-        classes: how many values of the arguments are of each of `CLASSES`.
-    """
-
-    by_call: tuple[tuple[Demand, ...], ...]
-    classes: dict[str, int]
-
-    def __iter__(self) -> Iterator[Demand]:
-        return (demand for demands in self.by_call for demand in demands)
+Demands: TypeAlias = Sequence[Sequence[Demand]]
+"""What the calls of a run demand, by call."""
 
 
 class Head(Struct, frozen=True):
@@ -129,19 +114,17 @@ def demands_of(
         head: what stands outside the messages.
         common: the stop list (`ullage.replay.evidence.common`).
     """
-    classes: Counter[str] = Counter()
-    by_call = []
-    for number, length in enumerate(lengths):
-        found = classes_of(story, length, head, common)
-        classes.update(kind for kind, _ in found.values())
-        by_call.append(tuple(_made(number, found, lengths)))
-    return Demands(tuple(by_call), {name: classes[name] for name in CLASSES if classes[name]})
+    found = (classes_of(story, length, head, common) for length in lengths)
+    return [list(_made(number, of_call, lengths)) for number, of_call in enumerate(found)]
 
 
 def classes_of(
     story: Story, length: int, head: Head, common: Set[str] = frozenset()
 ) -> dict[Atom, tuple[str, Sources]]:
-    """The class of every value in the arguments of one reply; of the scored, the sources.
+    """The class of every value in the arguments of one reply; of demands, the sources.
+
+    One of ``first`` and ``reuse``, which are demands; ``given`` by the user or the system,
+    ``schema``, ``common``, ``generated``.
 
     Args:
         story: the whole run.
@@ -150,7 +133,7 @@ def classes_of(
         common: the stop list (`ullage.replay.evidence.common`).
     """
     found: dict[Atom, tuple[str, Sources]] = {}
-    for call in _calls(story, length):
+    for call in (call for message in story.reply(length) for call in message.calls):
         for atom in sorted(atoms_of(call.arguments)):
             if atom not in found:
                 found[atom] = _class(atom, call.name, story, length, head, common)
@@ -173,25 +156,17 @@ def _class(
     atom: Atom, tool: str, story: Story, length: int, head: Head, common: Set[str]
 ) -> tuple[str, Sources]:
     places = story.before(atom, length)
-    if head.says(atom) or any(piece.by == "told" for _, piece in places):
-        return "told", ()
+    if head.says(atom) or any(piece.by == "user" for _, piece in places):
+        return "given", ()
     if head.allows(tool, atom):
         return "schema", ()
     if not places:
         return "generated", ()
     if atom.text in common:
         return "common", ()
-    if any(piece.by == "own" for _, piece in places):
+    if any(piece.by == "model" for _, piece in places):
         return "reuse", tuple(places)
     return "first", tuple(places)
-
-
-def _calls(story: Story, length: int) -> Iterator[ToolCall]:
-    """The calls of the reply that begins at this message."""
-    for message in story.parsed[length:]:
-        if message.role != "assistant":
-            return
-        yield from message.calls
 
 
 def _enums(value: Any) -> Iterator[str]:

@@ -89,7 +89,7 @@ class Watch:
 
     def judge(self, number: int, length: int, view: View) -> list[Verdict]:
         """What becomes of the demands of a call in its view."""
-        demands = self.demands.by_call[number]
+        demands = self.demands[number]
         seen = [self._sight.seen(demand, view) for demand in demands]
         refs: Sequence[str] = ()
         if any(each != "line" for each in seen):
@@ -103,7 +103,7 @@ class Watch:
 
     def missed(self, number: int) -> None:
         """There was no view for this call: all it demands is lost."""
-        self.verdicts += [Verdict(d, "nothing", lost=True) for d in self.demands.by_call[number]]
+        self.verdicts += [Verdict(d, "nothing", lost=True) for d in self.demands[number]]
 
     def evidence(self) -> Evidence:
         """What was in view so far, summed up."""

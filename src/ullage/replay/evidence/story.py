@@ -19,8 +19,8 @@ from ullage.wires import Format
 
 __all__ = ["Piece", "Said", "Story", "said"]
 
-Said: TypeAlias = Literal["told", "own", "result"]
-"""By whom: the user or the system; the model; a tool."""
+Said: TypeAlias = Literal["user", "model", "tool"]
+"""By whom; the system says what it says as the user does."""
 _QUOTE_WORDS = 50
 
 
@@ -50,7 +50,7 @@ class Piece(Struct, frozen=True, gc=False):
 
 def said(message: Message) -> Iterator[Piece]:
     """Every text of a message that a model reads: not ids, names or other fields."""
-    mine: Said = "own" if message.role == "assistant" else "told"
+    mine: Said = "model" if message.role == "assistant" else "user"
     for number, part in enumerate(message.parts):
         match part:
             case Text(text=text) | Reasoning(text=text):
@@ -60,7 +60,7 @@ def said(message: Message) -> Iterator[Piece]:
             case ToolResult(call_id=name, content=content):
                 for item, leaf in enumerate(content):
                     if isinstance(leaf, Text):
-                        yield Piece("result", leaf.text, plain(leaf.text), number, item, name)
+                        yield Piece("tool", leaf.text, plain(leaf.text), number, item, name)
 
 
 class Story:

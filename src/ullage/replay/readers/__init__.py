@@ -23,8 +23,8 @@
 JSON, JSON Lines, with or without gzip, in any mixture, told apart by content and never by
 name. Values are read one at a time; only a session log has to be read to its end, because
 its last line decides which branch was the history. No reader guesses what a log leaves out:
-a run without tools, system text or calls is one. Whatever cannot be read is told and
-skipped: a recording of last year must not stop the reading of all others.
+a run without tools, system text or calls is one. Whatever cannot be read is reported
+and skipped: a recording of last year must not stop the reading of all others.
 """
 
 from __future__ import annotations
@@ -36,18 +36,13 @@ from pathlib import Path
 from typing import Any, Protocol, TypeAlias
 
 from ullage.errors import FormatError
-from ullage.replay.readers import (
-    _claude_code,
-    _codex,
-    _documents,
-    _events,
-    _exchanges,
-    _gemini_cli,
-    _opencode,
-    _request,
-    _trajectory,
-)
+from ullage.replay.readers import _claude_code, _documents, _exchanges, _request, _trajectory
+from ullage.replay.readers._codex import CODEX
+from ullage.replay.readers._events import COPILOT, PI
 from ullage.replay.readers._files import Progress, files_under, values
+from ullage.replay.readers._gemini_cli import GEMINI_CLI
+from ullage.replay.readers._log import Kind, Log
+from ullage.replay.readers._opencode import OPENCODE
 from ullage.replay.readers._run import Damage, FormatName, Grade, OnDamage, Report, Run
 
 __all__ = ["Damage", "FormatName", "Grade", "Run", "read", "size_of"]
@@ -105,81 +100,79 @@ def _advance(progress: Progress, before: int, here: int) -> None:
     progress(before + here)
 
 
-class _Log(Protocol):
-    """A session log: gathers the lines of a file, then gives its runs."""
+class _Reader(Protocol):
+    """Reads the values of one kind in one file."""
 
-    def add(self, value: dict[str, Any], line: int, /) -> None: ...
-    def runs(self) -> Iterator[Run]: ...
+    def add(self, value: dict[str, Any], line: int, /) -> Iterator[Run]:
+        """Take a value; gives the runs that are surely over."""
+
+    def runs(self) -> Iterator[Run]:
+        """The runs that the end of the file ends."""
 
 
-_Is: TypeAlias = Callable[[dict[str, Any]], bool]
 _RunsOf: TypeAlias = Callable[[dict[str, Any], str, int, Report], Iterator[Run]]
 
-# The first that knows a value has it: those that look for more come before those that look
-# for less.
-_VALUES: tuple[tuple[_Is, _RunsOf], ...] = (
-    (_trajectory.is_trajectory, _trajectory.runs_of),
-    (_documents.is_document, _documents.runs_of),
-    (_request.is_request, _request.runs_of),
-)
-_LOGS: tuple[tuple[_Is, Callable[[str, Report], _Log]], ...] = (
-    (_codex.is_line, _codex.Log),
-    (_gemini_cli.is_line, _gemini_cli.Log),
-    (_opencode.is_line, _opencode.Log),
-    (_events.is_copilot_line, _events.CopilotLog),
+
+class _Whole:
+    """Reads runs that are one value each."""
+
+    def __init__(self, runs_of: _RunsOf, name: str, report: Report) -> None:
+        self._runs_of, self._name, self._report = runs_of, name, report
+
+    def add(self, value: dict[str, Any], line: int) -> Iterator[Run]:
+        return self._runs_of(value, self._name, line, self._report)
+
+    def runs(self) -> Iterator[Run]:
+        return iter(())
+
+
+def _log(kind: Kind) -> _Row:
+    return kind.is_line, partial(Log, kind)
+
+
+_Row: TypeAlias = tuple[Callable[[dict[str, Any]], bool], Callable[[str, Report], _Reader]]
+_KINDS: tuple[_Row, ...] = (
+    # The first that knows a value has it: those that look for more come before those that look
+    # for less.
+    (_trajectory.is_trajectory, partial(_Whole, _trajectory.runs_of)),
+    (_documents.is_document, partial(_Whole, _documents.runs_of)),
+    (_request.is_request, partial(_Whole, _request.runs_of)),
+    (_exchanges.is_line, _exchanges.Log),
+    *map(_log, (CODEX, GEMINI_CLI, OPENCODE, COPILOT)),
     (_claude_code.is_line, _claude_code.Log),
-    (_events.is_pi_line, _events.PiLog),
+    _log(PI),
 )
 
 
 def _runs(file: Path, report: Report, progress: Progress) -> Iterator[Run]:
     """The runs in one file; those of session logs come last."""
     name, count = file.name.split(".")[0], 0
-    exchanges = _exchanges.Log(name, report)
-    logs: dict[int, _Log] = {}
+    readers: dict[int, _Reader] = {}
     for number, value in values(file, report, progress):
         count += 1
-        found = _runs_in(value, number, name, report, exchanges, logs)
-        yield from _guarded(found, number, report)
+        with report.guarded(number):
+            reader = _reader_of(value, number, name, report, readers)
+            if reader is not None:
+                report.readable()
+                yield from reader.add(value, number)
     if not count:
         report.empty()
-    yield from exchanges.runs()
-    for log in logs.values():
-        yield from _guarded(log.runs(), 0, report)
+    for reader in readers.values():
+        with report.guarded(0):
+            yield from reader.runs()
 
 
-def _guarded(runs: Iterator[Run], number: int, report: Report) -> Iterator[Run]:
-    """The runs up to a value that has another shape than its kind has."""
-    try:
-        yield from runs
-    except (AttributeError, KeyError, TypeError, ValueError) as error:
-        report.add(number, f"is not as its kind has it ({type(error).__name__})")
-
-
-def _runs_in(
-    value: Any,
-    number: int,
-    name: str,
-    report: Report,
-    exchanges: _exchanges.Log,
-    logs: dict[int, _Log],
-) -> Iterator[Run]:
-    """The runs in one value, and those that it ends; a line of a log goes to its log."""
+def _reader_of(
+    value: Any, number: int, name: str, report: Report, readers: dict[int, _Reader]
+) -> _Reader | None:
+    """What reads values of this kind in the file; None where the kind is not known."""
     if not isinstance(value, dict):
         report.foreign(number, "is not an object")
-        return
-    for known, runs_of in _VALUES:
-        if known(value):
-            report.readable()
-            yield from runs_of(value, name, number, report)
-            return
-    if _exchanges.is_line(value):
-        report.readable()
-        yield from exchanges.add(value, number)
-        return
-    for at, (known, log) in enumerate(_LOGS):
-        if known(value):
-            report.readable()
-            logs.setdefault(at, log(name, report)).add(value, number)
-            return
+        return None
+    for at, (is_known, new_reader) in enumerate(_KINDS):
+        if is_known(value):
+            if at not in readers:
+                readers[at] = new_reader(name, report)
+            return readers[at]
     report.foreign(number, "is of no kind known here")
+    return None

@@ -3,36 +3,58 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable
 from typing import Any
 
-__all__ = ["chat_reply", "chat_result", "fields_of", "json_text", "text_of"]
+from ullage.replay.readers._history import History
+from ullage.values.usage import Usage
+
+__all__ = ["Call", "answer", "calls_in", "fields_of", "json_text", "reply", "say", "text_of"]
+
+Call = tuple[str, str, Any]
+"""Id, tool and arguments, the arguments as JSON text or a value."""
 
 
-def chat_reply(
-    content: Any, calls: Iterable[tuple[str, str, Any]]
-) -> tuple[dict[str, Any], dict[str, str]]:
-    """A message of the assistant, and its tools by call id.
-
-    Args:
-        content: what it says; an empty text is left out where there are calls.
-        calls: id, tool and arguments of each call, the arguments as JSON text or a value.
-    """
-    wire, names = [], {}
-    for call_id, tool, arguments in calls:
-        text = arguments if isinstance(arguments, str) else json_text(arguments or {})
-        body = {"name": tool, "arguments": text}
-        wire.append({"id": call_id, "type": "function", "function": body})
-        names[call_id] = tool
-    said = content if content else None
-    if not wire:
-        return {"role": "assistant", "content": said or ""}, names
-    return {"role": "assistant", "content": said, "tool_calls": wire}, names
+def say(
+    history: History, text: str, line: int, stamp: float | None = None, *, role: str = "user"
+) -> None:
+    """The user, or the system, says this, if it is anything."""
+    if text:
+        history.say({"role": role, "content": text}, line, stamp)
 
 
-def chat_result(content: Any) -> Callable[[str], dict[str, Any]]:
-    """The result of a call, once its id is known."""
-    return lambda call_id: {"role": "tool", "tool_call_id": call_id, "content": content}
+def reply(
+    history: History,
+    content: Any,
+    calls: list[Call],
+    line: int,
+    stamp: float | None = None,
+    usage: Usage | None = None,
+) -> None:
+    """The model replies; an empty text is left out where there are calls."""
+    message: dict[str, Any] = {
+        "role": "assistant",
+        "content": content or ("" if not calls else None),
+    }
+    if calls:
+        message["tool_calls"] = [_call(*call) for call in calls]
+    history.reply([message], {id: tool for id, tool, _ in calls}, line, stamp, usage)
+
+
+def _call(id: str, tool: str, arguments: Any) -> dict[str, Any]:
+    text = arguments if isinstance(arguments, str) else json_text(arguments or {})
+    return {"id": id, "type": "function", "function": {"name": tool, "arguments": text}}
+
+
+def answer(history: History, call_id: str | None, text: Any, line: int) -> None:
+    """A call returns this; without an id, the first open one."""
+    id = history.open_call if call_id is None else call_id
+    history.result(id, {"role": "tool", "tool_call_id": id, "content": text}, line)
+
+
+def calls_in(values: Any, id: str, tool: str, arguments: str) -> list[Call]:
+    """The calls among these objects, which stand in them under such keys."""
+    calls = [value for value in values or () if isinstance(value, dict)]
+    return [(str(call.get(id)), str(call.get(tool)), call.get(arguments)) for call in calls]
 
 
 def text_of(content: Any) -> str:
@@ -40,13 +62,8 @@ def text_of(content: Any) -> str:
     if isinstance(content, str):
         return content
     blocks = content if isinstance(content, list) else ()
-    texts = (block if isinstance(block, str) else _text_in(block) for block in blocks)
-    return "\n".join(text for text in texts if text)
-
-
-def _text_in(block: Any) -> str:
-    text = block.get("text") if isinstance(block, dict) else None
-    return text if isinstance(text, str) else ""
+    texts = (block if isinstance(block, str) else fields_of(block).get("text") for block in blocks)
+    return "\n".join(text for text in texts if isinstance(text, str) and text)
 
 
 def fields_of(value: Any) -> dict[str, Any]:

@@ -14,22 +14,27 @@ a message; the rest (progress, snapshots, titles) only matters as a link in the 
 
 A log is not a request: it has empty texts the client never sent back, and calls cut short.
 Those are left out, or answered by a short error where later messages build on them, and each
-is told as damage. No system prompt and no tools are in such a log.
+is reported as damage. No system prompt and no tools are in such a log.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from datetime import datetime
 from typing import Any
 
 from msgspec import Struct
+from msgspec.structs import replace
 
-from ullage.replay.readers._claude_code_build import build
+from ullage.replay.readers._history import History, Turn, seconds, usage_of
 from ullage.replay.readers._run import Report, Run
 
-__all__ = ["Log", "is_line"]
+__all__ = ["ANTHROPIC_COUNTS", "Log", "is_line"]
 
+ANTHROPIC_COUNTS = (
+    *("input_tokens", "cache_read_input_tokens", "cache_creation_input_tokens"),
+    *("output_tokens", ""),
+)
+"""What Anthropic's usage object calls its counts; cached tokens lie outside the input."""
 _LINKS = ("parentUuid", "leafUuid", "snapshot")
 _NOTES = ("queue-operation", "ai-title", "last-prompt", "pr-link", "custom-title", "mode")
 
@@ -59,8 +64,12 @@ class Log:
         self._parents: dict[str, str] = {}
         self._threads: dict[str, list[Line]] = {}
 
-    def add(self, value: dict[str, Any], number: int) -> None:
-        """Take one line."""
+    def add(self, value: dict[str, Any], number: int) -> Iterator[Run]:
+        """Take one line; no session is over before the file is."""
+        self._add(value, number)
+        return iter(())
+
+    def _add(self, value: dict[str, Any], number: int) -> None:
         uuid = value.get("uuid")
         uuid = uuid if isinstance(uuid, str) else f"line {number}"
         parent = value.get("parentUuid") or value.get("logicalParentUuid")
@@ -72,13 +81,13 @@ class Log:
         if not isinstance(message, dict) or not isinstance(message.get("content"), (str, list)):
             self._report.add(number, "a line of a session without a message")
             return
-        line = Line(number, uuid, role, message, _stamp(value.get("timestamp")))
+        line = Line(number, uuid, role, message, seconds(value.get("timestamp")))
         self._threads.setdefault(self._thread(value, uuid), []).append(line)
 
     def runs(self) -> Iterator[Run]:
         """The runs: each session, then each sidechain, in order of their first line."""
         for thread, lines in self._threads.items():
-            run = build(thread, self._in_order(lines), self._report)
+            run = _Session(thread, self._in_order(lines), self._report).run()
             if run is not None:
                 yield run
 
@@ -149,9 +158,67 @@ def _ids(kind: str, lines: Iterable[Line]) -> Iterator[str]:
                 yield str(block.get(key))
 
 
-def _stamp(text: Any) -> float | None:
-    """Seconds since 1970 of an ISO time, or None."""
-    try:
-        return datetime.fromisoformat(text).timestamp()
-    except (TypeError, ValueError):
-        return None
+class _Session:
+    """The lines of one thread, in order, made into messages (step 3)."""
+
+    def __init__(self, id: str, lines: list[Line], report: Report) -> None:
+        self._report = report
+        self._history = History(id, "anthropic", "claude-code", report, lines[0].number)
+        self._replies: dict[str, Turn] = {}
+        for line in lines:
+            if line.role == "assistant":
+                self._reply(line)
+            else:
+                self._user(line)
+        models = [line.message.get("model") for line in lines if line.role == "assistant"]
+        self._history.of_model(models[-1] if models else None)
+
+    def run(self) -> Run | None:
+        """The run these lines make, or None when no reply is left."""
+        turns = self._history.turns
+        turns[:] = [turn for turn in turns if turn.raws[0]["content"]]
+        return self._history.run()
+
+    def _reply(self, line: Line) -> None:
+        """One line of a reply: begins it, or adds to it. The last usage counts."""
+        id, blocks = str(line.message.get("id") or line.uuid), self._blocks(line)
+        turn = self._replies.get(id)
+        if turn is None:
+            raw = {"role": "assistant", "content": []}
+            turn = self._replies[id] = self._history.reply([raw], {}, line.number, line.stamp)
+        turn.raws[0]["content"] += blocks
+        calls = [str(block.get("id")) for block in blocks if _is(block, "tool_use")]
+        self._history.asks(turn, dict.fromkeys(calls, ""))
+        usage = usage_of(line.message.get("usage"), ANTHROPIC_COUNTS)
+        if usage is not None:  # its output is often the count at the start of the stream
+            turn.usage = replace(usage, output_tokens=0)
+
+    def _user(self, line: Line) -> None:
+        """Results go to the reply that asked; the rest beside them, or is a message by itself."""
+        answered, rest = None, []
+        for block in self._blocks(line):
+            if not _is(block, "tool_result"):
+                rest.append(block)
+                continue
+            turn = self._history.result(str(block.get("tool_use_id")), block, line.number)
+            if turn is not None:
+                answered, turn.answered_s = turn, line.stamp
+        if answered is not None:
+            answered.beside += rest
+        elif rest:
+            content = line.message["content"]
+            raw = {"role": "user", "content": content if isinstance(content, str) else rest}
+            self._history.say(raw, line.number, line.stamp)
+
+    def _blocks(self, line: Line) -> list[Any]:
+        """The blocks without empty texts: a provider sends some, and takes none back."""
+        content = line.message["content"]
+        blocks = [{"type": "text", "text": content}] if isinstance(content, str) else content
+        kept = [b for b in blocks if not (_is(b, "text") and not str(b.get("text")).strip())]
+        if len(kept) < len(blocks):
+            self._report.repaired(line.number, "an empty text is left out")
+        return kept
+
+
+def _is(block: Any, kind: str) -> bool:
+    return isinstance(block, dict) and block.get("type") == kind

@@ -14,108 +14,102 @@ of what happened, longer than what the model saw.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import Any
 
-from ullage.replay.readers._history import History, seconds
-from ullage.replay.readers._run import Report, Run
-from ullage.values.usage import Usage
+from ullage.replay.readers._chat import fields_of
+from ullage.replay.readers._history import History, seconds, usage_of
+from ullage.replay.readers._log import Event, Kind
 
-__all__ = ["Log", "is_line"]
+__all__ = ["CODEX"]
 
 _LINES = ("session_meta", "turn_context", "response_item", "event_msg", "compacted")
 _CALLS = ("function_call", "custom_tool_call", "local_shell_call")
 _OF_THE_MODEL = (*_CALLS, "reasoning", "web_search_call", "image_generation_call")
 _BY_THE_CLIENT = ("id", "status", "phase", "internal_chat_message_metadata_passthrough")
+_COUNTS = (
+    *("input_tokens", "cached_input_tokens", "cache_write_input_tokens"),
+    *("output_tokens", "reasoning_output_tokens"),
+)
 
 
-def is_line(value: dict[str, Any]) -> bool:
-    """Whether the value is a line of a rollout."""
-    kind = value.get("type")
+def _is_line(value: Event) -> bool:
     if isinstance(value.get("payload"), dict):
-        return kind in _LINES
-    return value.get("record_type") == "state" or _is_item(value) or _is_old_head(value)
+        return value.get("type") in _LINES
+    is_old_head = {"id", "timestamp", "instructions"} <= value.keys() and "type" not in value
+    return value.get("record_type") == "state" or _is_item(value) or is_old_head
 
 
-def _is_item(value: dict[str, Any]) -> bool:
+def _is_item(value: Event) -> bool:
     kind = value.get("type")
     if kind == "message":
         return isinstance(value.get("content"), list) and "role" in value
     return kind in _OF_THE_MODEL or str(kind) in {f"{call}_output" for call in _CALLS}
 
 
-def _is_old_head(value: dict[str, Any]) -> bool:
-    return {"id", "timestamp", "instructions"} <= value.keys() and "type" not in value
+def _take(history: History, value: Event, line: int) -> None:
+    kind, payload, stamp = value.get("type"), value.get("payload"), seconds(value.get("timestamp"))
+    if not isinstance(payload, dict):
+        kind, payload = ("response_item" if _is_item(value) else "session_meta"), value
+    match kind:
+        case "session_meta":
+            _meta(history, payload)
+        case "turn_context":
+            history.of_model(payload.get("model"))
+        case "response_item":
+            _item(history, payload, line, stamp)
+        case "event_msg" if payload.get("type") == "token_count":
+            _used(history, fields_of(payload.get("info")).get("last_token_usage"))
+        case "event_msg" if payload.get("type") == "thread_rolled_back":
+            _back(history, payload.get("num_turns"))
+        case "compacted" if payload.get("message"):
+            history.say({"role": "user", "content": str(payload["message"])}, line, stamp)
 
 
-class Log:
-    """Gathers the lines of one file; each ``session_meta`` of another session begins a run."""
-
-    def __init__(self, name: str, report: Report) -> None:
-        self._name, self._report = name, report
-        self._histories: dict[str, History] = {}
-        self._now = self._begin(name)
-
-    def _begin(self, id: str) -> History:
-        return self._histories.setdefault(
-            id, History(id, "openai-responses", "codex", self._report)
-        )
-
-    def add(self, value: dict[str, Any], line: int) -> None:
-        """Take one line."""
-        kind, payload = value.get("type"), value.get("payload")
-        stamp = seconds(value.get("timestamp"))
-        if not isinstance(payload, dict):
-            kind, payload = ("response_item" if _is_item(value) else "session_meta"), value
-        match kind:
-            case "session_meta":
-                self._meta(payload)
-            case "turn_context":
-                self._now.of_model(payload.get("model"))
-            case "response_item":
-                self._item(payload, line, stamp)
-            case "event_msg":
-                self._event(payload)
-            case "compacted" if payload.get("message"):
-                said = {"role": "user", "content": str(payload["message"])}
-                self._now.say(said, line, stamp)
-
-    def runs(self) -> Iterator[Run]:
-        """The runs, in order of their first line."""
-        for history in self._histories.values():
-            run = history.run()
-            if run is not None:
-                yield run
-
-    def _meta(self, payload: dict[str, Any]) -> None:
-        if isinstance(payload.get("id"), str) and self._now.is_empty:
-            self._now = self._begin(payload["id"])
-        told = payload.get("base_instructions") or payload.get("instructions")
-        text = told.get("text") if isinstance(told, dict) else told
-        if isinstance(text, str) and text:
-            self._now.request.setdefault("instructions", text)
-
-    def _item(self, payload: dict[str, Any], line: int, stamp: float | None) -> None:
-        kind, item = payload.get("type"), _sent(payload)
-        call_id = payload.get("call_id") or payload.get("id")
-        if kind == "message" and payload.get("role") != "assistant":
-            if payload.get("content"):
-                self._now.say(item, line, stamp)
-        elif kind == "message" or kind in _OF_THE_MODEL:
-            calls = {str(call_id): str(kind)} if kind in _CALLS else {}
-            self._now.more(item, calls, line, stamp)
-        elif str(kind).endswith("_output"):
-            self._now.result(str(call_id), lambda _: item, line)
-
-    def _event(self, payload: dict[str, Any]) -> None:
-        if payload.get("type") == "token_count":
-            self._now.used(_usage(payload.get("info")))
-        elif payload.get("type") == "thread_rolled_back":
-            turns = payload.get("num_turns")
-            self._now.back(turns if isinstance(turns, int) else 0)
+def _meta(history: History, payload: Event) -> None:
+    """The head of the session; in one under way, that of another it was made from."""
+    if isinstance(payload.get("id"), str) and not history.turns:
+        history.id, history.request = payload["id"], {}
+    given = payload.get("base_instructions") or payload.get("instructions")
+    text = given.get("text") if isinstance(given, dict) else given
+    if isinstance(text, str) and text:
+        history.request.setdefault("instructions", text)
 
 
-def _sent(payload: dict[str, Any]) -> dict[str, Any]:
+def _item(history: History, payload: Event, line: int, stamp: float | None) -> None:
+    kind, item = payload.get("type"), _sent(payload)
+    call_id = str(payload.get("call_id") or payload.get("id"))
+    if kind == "message" and payload.get("role") != "assistant":
+        if payload.get("content"):
+            history.say(item, line, stamp)
+    elif kind == "message" or kind in _OF_THE_MODEL:
+        calls = {call_id: str(kind)} if kind in _CALLS else {}
+        last = history.turns[-1] if history.turns else None
+        if last is None or last.calls is None or last.results:
+            history.reply([item], calls, line, stamp)
+        else:  # one more item of the same reply
+            last.raws.append(item)
+            history.asks(last, calls)
+    elif str(kind).endswith("_output"):
+        history.result(call_id, item, line)
+
+
+def _used(history: History, counts: Any) -> None:
+    """What the provider counted for the last reply."""
+    usage = usage_of(counts, _COUNTS, cached_inside=True)
+    replies = [turn for turn in history.turns if turn.calls is not None]
+    if replies and usage is not None:
+        replies[-1].usage = usage
+
+
+def _back(history: History, turns: Any) -> None:
+    """The user goes back: what was said and replied since so many turns ago is dropped."""
+    is_reply = [turn.calls is not None for turn in history.turns]
+    starts = [at for at, now in enumerate(is_reply) if at and is_reply[at - 1] and not now]
+    if isinstance(turns, int) and turns > 0:
+        del history.turns[([0, *starts])[-turns:][0] :]
+
+
+def _sent(payload: Event) -> Event:
     """The item as it was sent: without what is null, and without the client's own notes."""
     item = {
         key: value
@@ -130,19 +124,4 @@ def _sent(payload: dict[str, Any]) -> dict[str, Any]:
     return item
 
 
-_WRITTEN = "cache_write_input_tokens"
-
-
-def _usage(info: Any) -> Usage | None:
-    """The counts of the last request: cached tokens lie inside the input."""
-    counts = info.get("last_token_usage") if isinstance(info, dict) else None
-    if not isinstance(counts, dict) or not isinstance(counts.get("input_tokens"), int):
-        return None
-    read, written = (counts.get(key) or 0 for key in ("cached_input_tokens", _WRITTEN))
-    return Usage(
-        fresh_tokens=max(counts["input_tokens"] - read - written, 0),
-        cache_read_tokens=read,
-        cache_write_tokens=written,
-        output_tokens=counts.get("output_tokens") or 0,
-        reasoning_tokens=counts.get("reasoning_output_tokens") or 0,
-    )
+CODEX = Kind(source="codex", format="openai-responses", is_line=_is_line, take=_take)

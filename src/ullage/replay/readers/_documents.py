@@ -1,12 +1,17 @@
 """Runs that are one value each: ATIF, SWE-agent, inspect, LangChain.
 
-    ATIF       {"schema_version": "ATIF-v…", "agent": {…}, "steps": [{"source": …, …}]}
+    ATIF       {"schema_version": "ATIF-v…", "agent": {"model_name": …}, "steps": [
+                   {"source": "user", "message": …},
+                   {"source": "agent", "message": …, "tool_calls": [{"tool_call_id": …,
+                    "function_name": …, "arguments": {…}}], "observation": {"results": [
+                        {"source_call_id": …, "content": …}]}, "metrics": {…}}]}
     SWE-agent  {"trajectory": […], "history": [{"role": …, "message_type": …}]}
     inspect    {"id": …, "messages": […]}, by itself or under "samples"; ``.eval`` is a zip of it
     LangChain  {"messages": [{"type": "AIMessage", "content": …, "tool_calls": […]}]}
 
-They are told as Chat Completions, whatever provider the agent spoke to: that is not in them.
-Agents that act by text (SWE-agent's first ones) have no calls; their runs are conversations.
+They are read as Chat Completions, whatever provider the agent spoke to: that is not in them.
+Agents that act by text (SWE-agent's first ones) have no calls; their runs are conversations, in
+which the user says what they observe.
 """
 
 from __future__ import annotations
@@ -14,9 +19,17 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
-from ullage.replay.readers import _atif
-from ullage.replay.readers._chat import chat_reply, chat_result, fields_of, json_text, text_of
-from ullage.replay.readers._history import History
+from ullage.replay.readers._chat import (
+    Call,
+    answer,
+    calls_in,
+    fields_of,
+    json_text,
+    reply,
+    say,
+    text_of,
+)
+from ullage.replay.readers._history import History, seconds, usage_of
 from ullage.replay.readers._run import Report, Run
 
 __all__ = ["is_document", "runs_of"]
@@ -48,7 +61,7 @@ def runs_of(value: Value, name: str, line: int, report: Report) -> Iterator[Run]
         return
     kind = _kind_of(value) or ""
     history = History(f"{name}:{_id_in(value) or line}", "openai-chat", kind, report)
-    _TELLERS[kind](value, history, line)
+    _TAKE[kind](value, history, line)
     run = history.run()
     if run is None:
         report.add(line, f"a run of {kind} in which no model replies")
@@ -67,7 +80,7 @@ def _id_in(value: Value) -> str:
 
 def _kind_of(value: Value) -> str | None:
     messages = value.get("messages")
-    if _atif.is_atif(value):
+    if str(value.get("schema_version")).startswith("ATIF-") and _are_dicts(value.get("steps")):
         return "atif"
     if "trajectory" in value and _are_dicts(value.get("history")):
         return "swe-agent"
@@ -93,12 +106,35 @@ def _are_dicts(values: Any) -> bool:
     return isinstance(values, list) and all(isinstance(value, dict) for value in values)
 
 
+def _atif(value: Value, history: History, line: int) -> None:
+    """A step is one reply with what came of it."""
+    history.of_model(fields_of(value.get("agent")).get("model_name"))
+    for step in value["steps"]:
+        stamp, text = seconds(step.get("timestamp")), text_of(step.get("message"))
+        history.of_model(step.get("model_name"))
+        if step.get("source") in ("user", "system"):
+            say(history, text, line, stamp, role=step["source"])
+            continue
+        calls = calls_in(step.get("tool_calls"), "tool_call_id", "function_name", "arguments")
+        counts = usage_of(step.get("metrics"), _ATIF_COUNTS, cached_inside=True)
+        reply(history, text, calls, line, stamp, counts)
+        for result in fields_of(step.get("observation")).get("results") or ():
+            seen, source = text_of(result.get("content")), result.get("source_call_id")
+            if calls:
+                answer(history, str(source) if source else None, seen, line)
+            else:
+                say(history, seen, line)
+
+
+_ATIF_COUNTS = ("prompt_tokens", "cached_tokens", "", "completion_tokens", "")
+
+
 def _swe_agent(value: Value, history: History, line: int) -> None:
     for message in value["history"]:
-        calls = [call for call in message.get("tool_calls") or () if isinstance(call, dict)]
-        calls_made = [(str(c.get("id")), *_function(c.get("function"))) for c in calls]
+        asked = [call for call in message.get("tool_calls") or () if isinstance(call, dict)]
+        calls = [(str(call.get("id")), *_function(call.get("function"))) for call in asked]
         answered = message.get("tool_call_ids") or [message.get("tool_call_id")]
-        _message(message, str(message.get("role")), calls_made, answered[0], history, line)
+        _message(message, str(message.get("role")), calls, answered[0], history, line)
 
 
 def _function(body: Any) -> tuple[str, Any]:
@@ -110,13 +146,12 @@ def _inspect(value: Value, history: History, line: int) -> None:
     history.of_model(fields_of(value.get("output")).get("model"))
     for stored in value["messages"]:
         message = _attached(stored, kept)
-        calls = [call for call in message.get("tool_calls") or () if isinstance(call, dict)]
-        calls_made = [(str(c.get("id")), str(c.get("function")), c.get("arguments")) for c in calls]
+        calls = calls_in(message.get("tool_calls"), "id", "function", "arguments")
         error = message.get("error")
         if isinstance(error, dict) and error.get("message") and not message.get("content"):
             message = {**message, "content": error["message"]}
         role, answered = str(message.get("role")), message.get("tool_call_id")
-        _message(message, role, calls_made, answered, history, line)
+        _message(message, role, calls, answered, history, line)
 
 
 def _attached(value: Any, kept: Mapping[str, Any]) -> Any:
@@ -130,35 +165,29 @@ def _attached(value: Any, kept: Mapping[str, Any]) -> Any:
 
 def _langchain(value: Value, history: History, line: int) -> None:
     for message in value["messages"]:
-        calls = [call for call in message.get("tool_calls") or () if isinstance(call, dict)]
-        calls_made = [(str(c.get("id")), str(c.get("name")), c.get("args")) for c in calls]
-        answered = message.get("tool_call_id")
-        _message(message, _LANGCHAIN[message["type"]], calls_made, answered, history, line)
+        calls = calls_in(message.get("tool_calls"), "id", "name", "args")
+        role, answered = _LANGCHAIN[message["type"]], message.get("tool_call_id")
+        _message(message, role, calls, answered, history, line)
 
 
 def _message(
-    message: Value,
-    role: str,
-    calls: list[tuple[str, str, Any]],
-    answered: Any,
-    history: History,
-    line: int,
+    message: Value, role: str, calls: list[Call], answered: Any, history: History, line: int
 ) -> None:
     """One message with a role: said, replied, or the result of a call."""
     content = message.get("content")
     text = text_of(content) if isinstance(content, (str, list)) else json_text(content)
     if role == "tool":
-        history.result(str(answered) if answered else None, chat_result(text), line)
-    elif role == "assistant":
-        reply, names = chat_reply("" if content is None else text, calls)
-        if names or reply["content"]:
-            history.reply([reply], names, line)
-    elif text and content is not None:
-        history.say({"role": "system" if role == "system" else "user", "content": text}, line)
+        answer(history, str(answered) if answered else None, text, line)
+        return
+    text = "" if content is None else text
+    if role != "assistant":
+        say(history, text, line, role="system" if role == "system" else "user")
+    elif text or calls:
+        reply(history, text, calls, line)
 
 
-_TELLERS: dict[str, Callable[[Value, History, int], None]] = {
-    "atif": _atif.tell,
+_TAKE: dict[str, Callable[[Value, History, int], None]] = {
+    "atif": _atif,
     "swe-agent": _swe_agent,
     "inspect": _inspect,
     "langchain": _langchain,

@@ -45,22 +45,22 @@ class Log:
     def add(self, value: dict[str, Any], line: int) -> Iterator[Run]:
         """Take one line; gives the runs that are surely over."""
         if "request" in value:
-            yield from self._settle(None)
+            yield from self._join(None)
             self._asked = (_body(value["request"]) or {}, line)
         bodies = (_body(value[key]) for key in _REPLIES if key in value)
         reply = next((body for body in bodies if body is not None), None)
         if reply is not None and self._asked is None:
             self._report.add(line, "a reply without its request")
         elif reply is not None:
-            yield from self._settle(reply)
+            yield from self._join(reply)
 
     def runs(self) -> Iterator[Run]:
         """The runs that were still going on."""
-        yield from self._settle(None)
+        yield from self._join(None)
         for _, run in self._open:
             yield run
 
-    def _settle(self, reply: dict[str, Any] | None) -> Iterator[Run]:
+    def _join(self, reply: dict[str, Any] | None) -> Iterator[Run]:
         """Take in the request that was waiting for its reply."""
         if self._asked is not None:
             body, line = self._asked

@@ -11,27 +11,26 @@ message as well. Thoughts are notes for the screen; their signatures are not in 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterable
 from typing import Any
 
-from ullage.replay.readers._history import History, seconds
-from ullage.replay.readers._run import Report, Run
+from msgspec.structs import replace
+
+from ullage.replay.readers._history import History, seconds, usage_of
+from ullage.replay.readers._log import Event, Kind, Lines
 from ullage.values.usage import Usage
 
-__all__ = ["Log", "is_line"]
+__all__ = ["GEMINI_CLI"]
 
 _KINDS = ("user", "gemini", "info", "error", "warning")
+_COUNTS = ("input", "cached", "", "output", "thoughts")
+_HEAD = {"sessionId", "projectHash"}
 
 
-def is_line(value: dict[str, Any]) -> bool:
-    """Whether the value is a session, or a line of one."""
+def _is_line(value: Event) -> bool:
     changes = value.get("$set")
-    return (
-        {"sessionId", "projectHash"} <= value.keys()
-        or (isinstance(changes, dict) and len(value) == 1)
-        or "$rewindTo" in value
-        or _is_message(value)
-    )
+    is_change = (isinstance(changes, dict) and len(value) == 1) or "$rewindTo" in value
+    return value.keys() >= _HEAD or is_change or _is_message(value)
 
 
 def _is_message(value: Any) -> bool:
@@ -39,91 +38,64 @@ def _is_message(value: Any) -> bool:
     return known and value["type"] in _KINDS
 
 
-class Log:
-    """Gathers the lines of one file; every head of a session begins a run."""
+def _events(value: Event) -> Iterable[tuple[str | None, Event]]:
+    yield (str(value["sessionId"]) if value.keys() >= _HEAD else None), value
 
-    def __init__(self, name: str, report: Report) -> None:
-        self._report = report
-        self._sessions: dict[str, dict[str, tuple[dict[str, Any], int]]] = {}
-        self._now = name
 
-    def add(self, value: dict[str, Any], line: int) -> None:
-        """Take one line, or a whole session."""
-        if {"sessionId", "projectHash"} <= value.keys():
-            self._now = str(value["sessionId"])
-        messages = self._sessions.setdefault(self._now, {})
+def _arranged(lines: Lines) -> Lines:
+    """The messages as they stand in the end, each with all results that messages brought."""
+    messages: dict[str, tuple[Event, int]] = {}
+    for value, line in lines:
         if "$rewindTo" in value:
             ids = list(messages)
             for gone in ids[ids.index(value["$rewindTo"]) :] if value["$rewindTo"] in ids else ():
                 del messages[gone]
-        told = value.get("$set", value).get("messages")
-        for message in told if isinstance(told, list) else [value]:
+        several = value.get("$set", value).get("messages")
+        for message in several if isinstance(several, list) else [value]:
             if _is_message(message):
                 messages[str(message["id"])] = (message, line)
-
-    def runs(self) -> Iterator[Run]:
-        """The runs, in order of their first line."""
-        for id, messages in self._sessions.items():
-            run = _history(id, list(messages.values()), self._report).run()
-            if run is not None:
-                yield run
-
-
-def _history(id: str, told: list[tuple[dict[str, Any], int]], report: Report) -> History:
-    history = History(id, "gemini", "gemini-cli", report)
     answers = {
         str(part["functionResponse"].get("id")): part
-        for message, _ in told
+        for message, _ in messages.values()
         for part in _parts(message["content"])
         if isinstance(part.get("functionResponse"), dict)
     }
-    for message, line in told:
-        stamp = seconds(message["timestamp"])
-        if message["type"] == "user":
-            parts = [part for part in _parts(message["content"]) if "functionResponse" not in part]
-            if parts:
-                history.say({"role": "user", "parts": parts}, line, stamp)
-        elif message["type"] == "gemini":
-            _reply(history, message, answers, line)
-    return history
+    return [({**message, "answers": answers}, line) for message, line in messages.values()]
 
 
-def _reply(
-    history: History, message: dict[str, Any], answers: dict[str, dict[str, Any]], line: int
-) -> None:
-    asked = message.get("toolCalls") or ()
-    calls = [call for call in asked if isinstance(call, dict) and {"id", "name"} <= call.keys()]
-    parts = _parts(message["content"])
-    parts += [
-        {
-            "functionCall": {
-                "id": str(call["id"]),
-                "name": call["name"],
-                "args": call.get("args") or {},
-            }
-        }
-        for call in calls
-    ]
-    if not parts:
-        return
-    history.of_model(message.get("model"))
-    names = {str(call["id"]): str(call["name"]) for call in calls}
-    usage = _usage(message.get("tokens"))
-    reply = {"role": "model", "parts": parts}
-    history.reply([reply], names, line, seconds(message["timestamp"]), usage)
-    for call in calls:
-        own = [part for part in _parts(call.get("result")) if "functionResponse" in part]
-        part = own[0] if own else answers.get(str(call["id"]))
-        if part is not None:
-            given = {**part["functionResponse"], "id": str(call["id"]), "name": call["name"]}
-            history.result(str(call["id"]), _given(given), line)
+def _take(history: History, message: Event, line: int) -> None:
+    parts, stamp = _parts(message["content"]), seconds(message["timestamp"])
+    if message["type"] == "user":
+        said = [part for part in parts if "functionResponse" not in part]
+        if said:
+            history.say({"role": "user", "parts": said}, line, stamp)
+    elif message["type"] == "gemini":
+        asked = message.get("toolCalls") or ()
+        calls = [call for call in asked if isinstance(call, dict) and {"id", "name"} <= call.keys()]
+        parts += [{"functionCall": _called(call)} for call in calls]
+        if parts:
+            history.of_model(message.get("model"))
+            names = {str(call["id"]): str(call["name"]) for call in calls}
+            usage = _usage(message.get("tokens"))
+            history.reply([{"role": "model", "parts": parts}], names, line, stamp, usage)
+            for call in calls:
+                _result(history, call, message["answers"], line)
 
 
-def _given(response: dict[str, Any]) -> Callable[[str], dict[str, Any]]:
-    return lambda _: {"functionResponse": response}
+def _called(call: Event) -> Event:
+    return {"id": str(call["id"]), "name": call["name"], "args": call.get("args") or {}}
 
 
-def _parts(content: Any) -> list[dict[str, Any]]:
+def _result(history: History, call: Event, answers: dict[str, Event], line: int) -> None:
+    """The result that stands in the call, else that of a later message."""
+    own = [part for part in _parts(call.get("result")) if "functionResponse" in part]
+    part = own[0] if own else answers.get(str(call["id"]))
+    if part is not None:
+        given = {**part["functionResponse"], "id": str(call["id"]), "name": call["name"]}
+        history.result(str(call["id"]), {"functionResponse": given}, line)
+
+
+def _parts(content: Any) -> list[Event]:
     if isinstance(content, str):
         return [{"text": content}] if content.strip() else []
     parts = content if isinstance(content, list) else [content]
@@ -132,13 +104,15 @@ def _parts(content: Any) -> list[dict[str, Any]]:
 
 
 def _usage(tokens: Any) -> Usage | None:
-    """The counts of a reply: cached tokens lie inside the input, thoughts outside the output."""
-    if not isinstance(tokens, dict) or not isinstance(tokens.get("input"), int):
-        return None
-    read, thought = tokens.get("cached") or 0, tokens.get("thoughts") or 0
-    return Usage(
-        fresh_tokens=max(tokens["input"] - read, 0) + (tokens.get("tool") or 0),
-        cache_read_tokens=read,
-        output_tokens=(tokens.get("output") or 0) + thought,
-        reasoning_tokens=thought,
-    )
+    usage = usage_of(tokens, _COUNTS, cached_inside=True, thoughts_beside=True)
+    return usage and replace(usage, fresh_tokens=usage.fresh_tokens + (tokens.get("tool") or 0))
+
+
+GEMINI_CLI = Kind(
+    source="gemini-cli",
+    format="gemini",
+    is_line=_is_line,
+    take=_take,
+    events=_events,
+    arranged=_arranged,
+)

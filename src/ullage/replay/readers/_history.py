@@ -4,8 +4,8 @@ Logs tell of a call and of its result apart: the result may come late, twice, wi
 call, or never. A history pairs them again. Each reply is followed by the results of its
 calls, in the order of the calls; the raw messages themselves are the reader's.
 
-    told                                      made of it
-    ----                                      ----------
+    in the log                                made of it
+    ----------                                ----------
     a result of no call, a second result      left out
     a call without a result, later on built   answered by a short error
     the last reply, its calls unanswered      left out, its usage kept
@@ -14,66 +14,38 @@ calls, in the order of the calls; the raw messages themselves are the reader's.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from datetime import datetime
-from typing import Any, Generic, TypeVar
+from typing import Any
 
 from ullage.history.pairing import At, Pairing
 from ullage.replay.readers._run import FormatName, Report, Run
 from ullage.values.usage import Usage
 
-__all__ = ["Asked", "History", "seconds"]
+__all__ = ["History", "Turn", "seconds", "usage_of"]
 
 NO_RESULT = "No result was recorded for this call."
 
 
-T = TypeVar("T")
+class Turn:
+    """What stands in one place: what was said, or a reply with what answers it.
 
-
-class Asked(Generic[T]):
-    """Who made each call of a log, so that its result finds the way back."""
-
-    def __init__(self) -> None:
-        self._pairs = Pairing()
-        self._owners: dict[At, T] = {}
-        self._newest: dict[str, T] = {}
-        self._count = 0
-
-    def ask(self, owner: T, ids: Iterable[str]) -> None:
-        """These calls are the owner's. One that a log tells twice is one."""
-        self._count += 1
-        for number, id in enumerate(ids):
-            if self._newest.get(id) is not owner:
-                at = (self._count, number)
-                self._owners[at] = self._newest[id] = owner
-                self._pairs.call(at, id)
-
-    def answer(self, call_id: str) -> tuple[T | None, str]:
-        """Who made the call that a result answers; else None, and what is wrong with it."""
-        self._count += 1
-        here = (self._count, 0)
-        call = self._pairs.result(here, call_id)
-        if call is not None:
-            return self._owners[call], ""
-        what = (
-            "a second result of one call" if self._pairs.of(here) else "a result without its call"
-        )
-        return None, f"{what} is left out"
-
-
-class _Turn:
-    """What stands in one place: what was said, or a reply with what answers it."""
+    Attributes:
+        calls: the names of the tools it calls, by call id; None: it is no reply.
+        beside: what the user said in the message of the results.
+    """
 
     def __init__(self, raws: list[Any], line: int, stamp: float | None) -> None:
-        self.raws = raws
-        self.line = line
-        self.stamp = stamp
+        self.raws, self.line, self.stamp = raws, line, stamp
         self.usage: Usage | None = None
         self.calls: dict[str, str] | None = None
         self.results: dict[str, Any] = {}
+        self.beside: list[Any] = []
+        self.answered_s: float | None = None
 
     @property
     def unanswered(self) -> list[str]:
+        """The calls without a result."""
         return [call_id for call_id in self.calls or () if call_id not in self.results]
 
 
@@ -82,19 +54,21 @@ class History:
 
     Attributes:
         request: what stands beside its messages; grows as the log tells of it.
+        turns: what was said and replied, in order.
+        line: the line it begins at; 0: that of its first turn.
     """
 
-    def __init__(self, id: str, format: FormatName, source: str, report: Report) -> None:
-        self.id, self.format, self.source = id, format, source
+    def __init__(
+        self, id: str, format: FormatName, source: str, report: Report, line: int = 0
+    ) -> None:
+        self.id, self.format, self.source, self.line = id, format, source, line
         self.request: dict[str, Any] = {}
+        self.turns: list[Turn] = []
         self._report = report
-        self._turns: list[_Turn] = []
-        self._asked: Asked[_Turn] = Asked()
-
-    @property
-    def is_empty(self) -> bool:
-        """Nothing was told yet."""
-        return not self._turns
+        self._pairs = Pairing()
+        self._owners: dict[At, Turn] = {}
+        self._newest: dict[str, Turn] = {}
+        self._count = 0
 
     def of_model(self, model: Any) -> None:
         """The log names the model."""
@@ -103,7 +77,7 @@ class History:
 
     def say(self, raw: Any, line: int, stamp: float | None = None) -> None:
         """The user, or the system, says this."""
-        self._turns.append(_Turn([raw], line, stamp))
+        self.turns.append(Turn([raw], line, stamp))
 
     def reply(
         self,
@@ -112,56 +86,50 @@ class History:
         line: int,
         stamp: float | None = None,
         usage: Usage | None = None,
-    ) -> None:
+    ) -> Turn:
         """The model replies. ``calls`` are the names of the tools it calls, by call id."""
-        turn = _Turn(list(raws), line, stamp)
-        turn.calls, turn.usage = dict(calls), usage
-        self._turns.append(turn)
-        self._asked.ask(turn, calls)
+        turn = Turn(list(raws), line, stamp)
+        turn.calls, turn.usage = {}, usage
+        self.turns.append(turn)
+        self.asks(turn, calls)
+        return turn
 
-    def more(self, raw: Any, calls: Mapping[str, str], line: int, stamp: float | None) -> None:
-        """One more item of the reply that is being told, or the first of a new one."""
-        last = self._turns[-1] if self._turns else None
-        if last is None or last.calls is None or last.results:
-            self.reply([raw], calls, line, stamp)
-            return
-        last.raws.append(raw)
-        last.calls.update(calls)
-        self._asked.ask(last, calls)
+    def asks(self, turn: Turn, calls: Mapping[str, str]) -> None:
+        """These calls are the reply's. One that a log tells twice is one."""
+        turn.calls = {**(turn.calls or {}), **calls}
+        self._count += 1
+        for number, id in enumerate(calls):
+            if self._newest.get(id) is not turn:
+                at = (self._count, number)
+                self._owners[at] = self._newest[id] = turn
+                self._pairs.call(at, id)
 
-    def result(self, call_id: str | None, raw: Callable[[str], Any], line: int) -> None:
-        """A result. Without an id it answers the first open call; ``raw`` is given the id."""
-        if call_id is None:
-            replies = [turn for turn in self._turns if turn.calls is not None]
-            call_id = next(iter(replies[-1].unanswered), None) if replies else None
-        turn, problem = self._asked.answer(call_id or "")
-        if turn is None or call_id is None:
-            self._report.repaired(line, problem)
-        else:
-            turn.results[call_id] = raw(call_id)
+    @property
+    def open_call(self) -> str:
+        """The first call of the last reply that has no result yet; "" if there is none."""
+        replies = [turn for turn in self.turns if turn.calls is not None]
+        return next(iter(replies[-1].unanswered), "") if replies else ""
 
-    def used(self, usage: Usage | None) -> None:
-        """What the provider counted for the last reply."""
-        replies = [turn for turn in self._turns if turn.calls is not None]
-        if replies and usage is not None:
-            replies[-1].usage = usage
-
-    def back(self, turns: int) -> None:
-        """The user goes back: what was said and replied since so many turns ago is dropped."""
-        starts = [
-            at
-            for at, turn in enumerate(self._turns)
-            if turn.calls is None and at and self._turns[at - 1].calls is not None
-        ]
-        if turns > 0:
-            del self._turns[([0, *starts])[-turns:][0] :]
+    def result(self, call_id: str, raw: Any, line: int) -> Turn | None:
+        """A result; the reply whose call it answers, or None where it is left out."""
+        self._count += 1
+        here = (self._count, 0)
+        call = self._pairs.result(here, call_id)
+        if call is None:
+            of_one = self._pairs.of(here)
+            what = "a second result of one call" if of_one else "a result without its call"
+            self._report.repaired(line, f"{what} is left out")
+            return None
+        turn = self._owners[call]
+        turn.results[call_id] = raw
+        return turn
 
     def run(self) -> Run | None:
         """The run it makes, or None when the model never replied."""
         turns, cut = self._kept()
         if not any(turn.calls is not None for turn in turns) and cut is None:
             return None
-        line = turns[0].line if turns else 0
+        line = self.line or (turns[0].line if turns else 0)
         run = Run(self.id, self.format, self.request, [], {}, self.source, {}, line)
         for turn in turns:
             self._emit(turn, run)
@@ -169,12 +137,12 @@ class History:
             run.usage[len(run.messages)] = cut.usage
         return run
 
-    def _kept(self) -> tuple[list[_Turn], _Turn | None]:
-        turns = list(self._turns)
+    def _kept(self) -> tuple[list[Turn], Turn | None]:
+        """The turns that a history can hold, and the last reply if it was cut off."""
+        turns = list(self.turns)
         while turns and turns[0].calls is not None:
-            self._report.repaired(
-                turns.pop(0).line, "the log begins with a reply, which is left out"
-            )
+            problem = "the log begins with a reply, which is left out"
+            self._report.repaired(turns.pop(0).line, problem)
         last = max((at for at, turn in enumerate(turns) if turn.calls is not None), default=-1)
         if last < 0 or not turns[last].unanswered:
             return turns, None
@@ -182,30 +150,39 @@ class History:
         self._report.repaired(turns[last].line, problem)
         return turns[:last], turns[last]
 
-    def _emit(self, turn: _Turn, run: Run) -> None:
-        if turn.stamp is not None:
-            run.stamps[len(run.messages)] = turn.stamp
+    def _emit(self, turn: Turn, run: Run) -> None:
         if turn.usage is not None:
             run.usage[len(run.messages)] = turn.usage
-        run.messages.extend(turn.raws)
         for call_id in turn.unanswered:
             problem = "a call without a result is answered by a short error"
             self._report.repaired(turn.line, problem)
             turn.results[call_id] = _missing(self.format, call_id, (turn.calls or {})[call_id])
         results = [turn.results[call_id] for call_id in turn.calls or ()]
-        if results and self.format == "gemini":
-            results = [{"role": "user", "parts": results}]
-        run.messages.extend(results)
+        if results and self.format in _GROUPED:
+            results = [{"role": "user", _GROUPED[self.format]: results + turn.beside}]
+        for raws, stamp in ((turn.raws, turn.stamp), (results, turn.answered_s)):
+            if raws and stamp is not None:
+                run.stamps[len(run.messages)] = stamp
+            run.messages.extend(raws)
+
+
+_GROUPED = {"anthropic": "content", "gemini": "parts"}
+"""Where all results of a reply are one message: the key they stand under."""
 
 
 def _missing(format: FormatName, call_id: str, tool: str) -> dict[str, Any]:
     """The result of a call that has none; in Responses, ``tool`` is the type of the call."""
-    if format == "gemini":
-        given = {"id": call_id, "name": tool, "response": {"error": NO_RESULT}}
-        return {"functionResponse": given}
-    if format == "openai-responses":
-        return {"type": f"{tool}_output", "call_id": call_id, "output": NO_RESULT}
-    return {"role": "tool", "tool_call_id": call_id, "content": NO_RESULT}
+    match format:
+        case "gemini":
+            given = {"id": call_id, "name": tool, "response": {"error": NO_RESULT}}
+            return {"functionResponse": given}
+        case "openai-responses":
+            return {"type": f"{tool}_output", "call_id": call_id, "output": NO_RESULT}
+        case "anthropic":
+            given = {"type": "tool_result", "tool_use_id": call_id, "content": NO_RESULT}
+            return {**given, "is_error": True}
+        case "openai-chat":
+            return {"role": "tool", "tool_call_id": call_id, "content": NO_RESULT}
 
 
 def seconds(stamp: Any) -> float | None:
@@ -216,3 +193,32 @@ def seconds(stamp: Any) -> float | None:
         return datetime.fromisoformat(stamp).timestamp()
     except (TypeError, ValueError):
         return None
+
+
+def usage_of(
+    counts: Any,
+    names: tuple[str, str, str, str, str],
+    *,
+    cached_inside: bool = False,
+    thoughts_beside: bool = False,
+) -> Usage | None:
+    """What a log counted for a reply, or None if that is no count.
+
+    Args:
+        counts: the log's object.
+        names: what it calls the input, tokens read from a cache and written to it, the output,
+            and what the model thought; "" for what it does not count.
+        cached_inside: whether cached tokens lie inside the input.
+        thoughts_beside: whether the output is without the thoughts.
+    """
+    if not isinstance(counts, dict) or not isinstance(counts.get(names[0]), int):
+        return None
+    read, written, output, thought = (counts.get(name) or 0 for name in names[1:])
+    fresh = counts[names[0]]
+    return Usage(
+        fresh_tokens=max(fresh - read - written, 0) if cached_inside else fresh,
+        cache_read_tokens=read,
+        cache_write_tokens=written,
+        output_tokens=output + thought if thoughts_beside else output,
+        reasoning_tokens=thought,
+    )

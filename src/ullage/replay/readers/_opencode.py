@@ -9,21 +9,20 @@ assistant may hold several replies of the model, each begun by ``step-start``.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Any
 
-from ullage.replay.readers._chat import chat_reply, chat_result, fields_of
-from ullage.replay.readers._history import History, seconds
-from ullage.replay.readers._run import Report, Run
+from ullage.replay.readers._chat import answer, fields_of, reply, say
+from ullage.replay.readers._history import History, seconds, usage_of
+from ullage.replay.readers._log import Event, Kind
 from ullage.values.usage import Usage
 
-__all__ = ["Log", "is_line"]
+__all__ = ["OPENCODE"]
 
-Part = dict[str, Any]
+_COUNTS = ("input", "read", "write", "output", "reasoning")
 
 
-def is_line(value: dict[str, Any]) -> bool:
-    """Whether the value is an exported session, or a message of one."""
+def _is_line(value: Event) -> bool:
     info, messages = value.get("info"), value.get("messages")
     if isinstance(info, dict) and isinstance(messages, list):
         return all(map(_is_message, messages))
@@ -36,42 +35,31 @@ def _is_message(value: Any) -> bool:
     return isinstance(value.get("parts"), list) and "role" in value["info"]
 
 
-class Log:
-    """Gathers the sessions of one file."""
-
-    def __init__(self, name: str, report: Report) -> None:
-        self._name, self._report = name, report
-        self._histories: dict[str, History] = {}
-
-    def add(self, value: dict[str, Any], line: int) -> None:
-        """Take a session, or a message of one."""
-        whole = "messages" in value
-        for message in value["messages"] if whole else [value]:
-            info = message["info"]
-            id = str(info.get("sessionID") or (whole and value["info"].get("id")) or self._name)
-            history = self._histories.setdefault(
-                id, History(id, "openai-chat", "opencode", self._report)
-            )
-            parts = [part for part in message["parts"] if isinstance(part, dict)]
-            stamp = seconds(fields_of(info.get("time")).get("created"))
-            if info["role"] == "user":
-                text = "\n".join(_texts(parts))
-                if text:
-                    history.say({"role": "user", "content": text}, line, stamp)
-            else:
-                history.of_model(info.get("modelID"))
-                for step in _steps(parts):
-                    _reply(history, step, info.get("tokens"), line, stamp)
-
-    def runs(self) -> Iterator[Run]:
-        """The runs, in order of their first message."""
-        for history in self._histories.values():
-            run = history.run()
-            if run is not None:
-                yield run
+def _events(value: Event) -> Iterable[tuple[str | None, Event]]:
+    whole = "messages" in value
+    for message in value["messages"] if whole else [value]:
+        session = message["info"].get("sessionID") or (whole and value["info"].get("id")) or ""
+        yield str(session), message
 
 
-def _texts(parts: list[Part]) -> Iterator[str]:
+def _take(history: History, message: Event, line: int) -> None:
+    info = message["info"]
+    parts = [part for part in message["parts"] if isinstance(part, dict)]
+    stamp = seconds(fields_of(info.get("time")).get("created"))
+    if info["role"] == "user":
+        say(history, "\n".join(_texts(parts)), line, stamp)
+        return
+    history.of_model(info.get("modelID"))
+    steps: list[list[Event]] = [[]]
+    for part in parts:
+        if part.get("type") == "step-start":
+            steps.append([])
+        steps[-1].append(part)
+    for step in steps:
+        _reply(history, step, info.get("tokens"), line, stamp)
+
+
+def _texts(parts: list[Event]) -> Iterator[str]:
     for part in parts:
         if part.get("type") == "text" and part.get("text") and not part.get("ignored"):
             yield str(part["text"])
@@ -79,47 +67,32 @@ def _texts(parts: list[Part]) -> Iterator[str]:
             yield f"[file: {part.get('filename') or part.get('mime')}]"
 
 
-def _steps(parts: list[Part]) -> list[list[Part]]:
-    """The parts of each reply."""
-    steps: list[list[Part]] = [[]]
-    for part in parts:
-        if part.get("type") == "step-start":
-            steps.append([])
-        steps[-1].append(part)
-    return steps
-
-
 def _reply(
-    history: History, parts: list[Part], tokens: Any, line: int, stamp: float | None
+    history: History, parts: list[Event], tokens: Any, line: int, stamp: float | None
 ) -> None:
-    calls = [part for part in parts if part.get("type") == "tool"]
-    states = [fields_of(part.get("state")) for part in calls]
-    calls_made = [
-        (str(call.get("callID")), str(call.get("tool")), state.get("input"))
-        for call, state in zip(calls, states, strict=True)
+    found = [part for part in parts if part.get("type") == "tool"]
+    states = [(str(part.get("callID")), fields_of(part.get("state"))) for part in found]
+    calls = [
+        (id, str(part.get("tool")), state.get("input"))
+        for part, (id, state) in zip(found, states, strict=True)
     ]
-    reply, names = chat_reply("\n".join(_texts(parts)), calls_made)
-    if not names and not reply["content"]:
+    text = "\n".join(_texts(parts))
+    if not calls and not text:
         return
     ends = [part.get("tokens") for part in parts if part.get("type") == "step-finish"]
-    history.reply([reply], names, line, stamp, _usage(ends[-1] if ends else tokens))
-    for call, state in zip(calls, states, strict=True):
+    reply(history, text, calls, line, stamp, _usage(ends[-1] if ends else tokens))
+    for id, state in states:
         given = {"completed": state.get("output"), "error": state.get("error")}
-        text = given.get(str(state.get("status")))
-        if isinstance(text, str):
-            history.result(str(call.get("callID")), chat_result(text), line)
+        result = given.get(str(state.get("status")))
+        if isinstance(result, str):
+            answer(history, id, result, line)
 
 
 def _usage(tokens: Any) -> Usage | None:
-    """Cached tokens lie outside the input, reasoning outside the output."""
-    if not isinstance(tokens, dict) or not isinstance(tokens.get("input"), int):
-        return None
-    cache = fields_of(tokens.get("cache"))
-    thought = tokens.get("reasoning") or 0
-    return Usage(
-        fresh_tokens=tokens["input"],
-        cache_read_tokens=cache.get("read") or 0,
-        cache_write_tokens=cache.get("write") or 0,
-        output_tokens=(tokens.get("output") or 0) + thought,
-        reasoning_tokens=thought,
-    )
+    counts = {**tokens, **fields_of(tokens.get("cache"))} if isinstance(tokens, dict) else None
+    return usage_of(counts, _COUNTS, thoughts_beside=True)
+
+
+OPENCODE = Kind(
+    source="opencode", format="openai-chat", is_line=_is_line, take=_take, events=_events
+)

@@ -19,7 +19,7 @@ from ullage.replay.readers._run import FormatName, Report, Run
 from ullage.values.usage import Usage
 from ullage.wires import FORMATS
 
-__all__ = ["anthropic_usage", "has_messages", "is_request", "run_of", "runs_of"]
+__all__ = ["has_messages", "is_request", "run_of", "runs_of"]
 
 _ROLES = ("system", "developer", "user", "assistant", "tool", "function")
 _OF_THE_LOG = (
@@ -86,18 +86,6 @@ def run_of(value: dict[str, Any], name: str, line: int) -> Run:
         source="request",
         stamps={},
         line=line,
-    )
-
-
-def anthropic_usage(counts: Any, *, output: bool = True) -> Usage | None:
-    """Anthropic's usage object, or None if it is none. Cached tokens lie outside the input."""
-    if not isinstance(counts, dict) or not isinstance(counts.get("input_tokens"), int):
-        return None
-    return Usage(
-        fresh_tokens=counts["input_tokens"],
-        cache_read_tokens=counts.get("cache_read_input_tokens") or 0,
-        cache_write_tokens=counts.get("cache_creation_input_tokens") or 0,
-        output_tokens=(counts.get("output_tokens") or 0) if output else 0,
     )
 
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import Any, Literal, TypeAlias
 
 from msgspec import Struct
@@ -31,7 +32,7 @@ class Run(Struct, frozen=True):
         source: what kind of recording this was, such as ``"trajectory"``.
         stamps: seconds since 1970 by message index, where recorded.
         line: the line of the file it begins at, from 1; 0 if not known.
-        task: what tells the task from others, where recorded; several runs may share it.
+        task: what distinguishes the task from others, where recorded; several runs may share it.
     """
 
     id: str
@@ -72,25 +73,25 @@ class Report:
     """Passes on the damage of one file, and keeps quiet files quiet.
 
     A file in which nothing can be read (a log of a kind unknown to us, a picture) is one
-    damage, not a thousand; in a readable file the first hundred are told one by one.
+    damage, not a thousand; in a readable file the first hundred are reported one by one.
     """
 
     MOST = 100
 
     def __init__(self, file: str, on_damage: OnDamage | None) -> None:
         self.file = file
-        self._tell = on_damage or (lambda _: None)
+        self._pass_on = on_damage or (lambda _: None)
         self._held: list[Damage] = []
         self._count = 0
         self._readable = False
         self._lost = self._unsaid = False
 
     def readable(self) -> None:
-        """Something in this file could be read: tell what was held back."""
+        """Something in this file could be read: report what was held back."""
         if not self._readable:
             self._readable = True
             for damage in self._held:
-                self._tell(_skipped(damage))
+                self._pass_on(_skipped(damage))
             self._held = []
 
     def add(self, line: int, problem: str) -> None:
@@ -112,31 +113,39 @@ class Report:
             self._unsaid = self._unsaid or damage.grade != "repaired"
             return
         if self._readable:
-            self._tell(_skipped(damage))
+            self._pass_on(_skipped(damage))
         else:
             self._held.append(damage)
 
+    @contextmanager
+    def guarded(self, line: int) -> Iterator[None]:
+        """What has another shape than its kind has ends here, as damage of the line."""
+        try:
+            yield
+        except (AttributeError, KeyError, TypeError, ValueError) as error:
+            self.add(line, f"is not as its kind has it ({type(error).__name__})")
+
     def empty(self) -> None:
-        """The file holds no value at all; tell so, unless it was told why."""
+        """The file holds no value at all; say so, unless something said why."""
         if not self._count:
             self.foreign(0, "the file is empty")
 
     def fruitless(self) -> None:
-        """The file gave no run; tell so, unless it was told why."""
+        """The file gave no run; say so, unless something said why."""
         if self._readable and not self._lost:
             self.add(0, "there is no run in it in which a model replies")
 
     def close(self) -> None:
-        """The file is at its end: tell what was summed up."""
+        """The file is at its end: report what was summed up."""
         if self._held:
             first = self._held[0]
             more = f" (and {self._count - 1:,} more in this file)" if self._count > 1 else ""
             lost = any(damage.grade == "skipped" for damage in self._held)
             grade: Grade = "skipped" if lost else "foreign"
-            self._tell(Damage(self.file, first.line, f"{first.problem}{more}", grade))
+            self._pass_on(Damage(self.file, first.line, f"{first.problem}{more}", grade))
         elif self._count > self.MOST:
             problem = f"{self._count - self.MOST:,} more damaged lines"
-            self._tell(Damage(self.file, 0, problem, "skipped" if self._unsaid else "repaired"))
+            self._pass_on(Damage(self.file, 0, problem, "skipped" if self._unsaid else "repaired"))
 
 
 def _skipped(damage: Damage) -> Damage:

@@ -108,7 +108,7 @@ class Anthropic(Format):
         return _content(block, _row_of(block), at, where)
 
     def edit(
-        self, raw: Any, message: Message, changes: Sequence[Change], *, silent: bool = False
+        self, raw: Any, message: Message, changes: Sequence[Change], *, drop_reasoning: bool = False
     ) -> dict[str, Any]:
         """See `Format.edit`."""
         new = dict(raw if type(raw) is dict else plain(raw, "message"))
@@ -127,7 +127,7 @@ class Anthropic(Format):
                 blocks[part.at] = {**block, "content": content}
             else:
                 blocks[part.at] = _said(block, text)
-        if silent:
+        if drop_reasoning:
             thoughts = {part.at for part in message.parts if isinstance(part, Reasoning)}
             kept = [block for at, block in enumerate(blocks) if at not in thoughts]
             new["content"] = kept or [{"type": "text", "text": NO_REASONING}]
@@ -228,12 +228,10 @@ def _content(block: Mapping[str, Any], row: Block, at: int, where: str) -> Conte
     return Opaque(str(kind), text, at, opens=opens, closes=closes, supersedes=compacted)
 
 
-def _said(raw: Any, text: str) -> Any:
+def _said(raw: Any, text: str) -> dict[str, Any]:
     """A block, or an item of a result, that shows another text."""
-    if isinstance(raw, str):
-        return {"type": "text", "text": filled(text, "text", "A9")}
-    block = plain(raw, "block")
-    return replaced(block, _row_of(block), filled(text, block.get("type"), "A9"), "text")
+    kind = "text" if isinstance(raw, str) else field(raw, "type")
+    return replaced(raw, BLOCKS, filled(text, kind, "A9"))
 
 
 def _shown(content: Any, at: int, text: str) -> Any:

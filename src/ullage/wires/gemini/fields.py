@@ -11,10 +11,9 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from ullage.errors import FormatError
-from ullage.wires.base import as_json, get, snake
+from ullage.wires.base import as_json, check_object, get, snake
 
 __all__ = [
-    "check_object",
     "check_wrapped",
     "is_built_in",
     "is_content",
@@ -49,16 +48,6 @@ def unsigned(raw: Any) -> Any:
         marks = ("thoughtSignature", "thought_signature")
         return {key: value for key, value in raw.items() if key not in marks}
     return unsigned(raw.model_dump(mode="json", exclude_none=True, by_alias=True))
-
-
-def check_object(raw: Any, where: str) -> None:
-    """Raise FormatError unless ``raw`` is a dict or an object of the SDK."""
-    if not isinstance(raw, (dict, Mapping)) and not hasattr(raw, "model_dump"):
-        raise FormatError(
-            where,
-            f"expected an object, got {type(raw).__name__}",
-            "Give a dict as sent on the wire, or the SDK's own object.",
-        )
 
 
 def check_wrapped(contents: Sequence[Any]) -> None:

@@ -39,6 +39,7 @@ from ullage.values.messages import (
 from ullage.values.notices import NO_REASONING
 from ullage.wires.base import (
     as_json,
+    check_object,
     detail_of,
     get,
     list_at,
@@ -51,7 +52,6 @@ from ullage.wires.format import Change, Format
 from ullage.wires.gemini.blocks import PARTS, ROLES
 from ullage.wires.gemini.fields import (
     calls_functions,
-    check_object,
     check_wrapped,
     is_built_in,
     is_content,
@@ -279,14 +279,14 @@ class Gemini(Format):
     # ── edits ────────────────────────────────────────────────────────────────────────
 
     def edit(
-        self, raw: Any, message: Message, changes: Sequence[Change], *, silent: bool = False
+        self, raw: Any, message: Message, changes: Sequence[Change], *, drop_reasoning: bool = False
     ) -> Any:
         """See `Format.edit`. A string stays a string, an object an object of its type."""
         parts = list(parts_of(raw))
         for number, item, text in changes:
             part = message.parts[number]
             parts[part.at] = edited(parts[part.at], part, item, text)
-        if silent:
+        if drop_reasoning:
             thoughts = {part.at for part in message.parts if isinstance(part, Reasoning)}
             kept = [part for at, part in enumerate(parts) if at not in thoughts]
             parts = kept or [{"text": NO_REASONING}]

@@ -9,12 +9,12 @@ is counted, and never edited. Fields that nobody is known to read are not counte
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from functools import partial
 from typing import Any
 
 from ullage.errors import FormatError
 from ullage.values.messages import (
     WHOLE,
-    Content,
     Message,
     Opaque,
     Part,
@@ -34,16 +34,18 @@ from ullage.wires.base import (
     sealed_bytes,
     text_at,
 )
-from ullage.wires.block import cannot_edit, filled, medium_at, replaced, without_medium
+from ullage.wires.block import cannot_edit, filled, read_part, replaced, without_medium
 from ullage.wires.format import Change, Format, ToolSpec
 from ullage.wires.openai_chat.blocks import CALLS, FIELDS, PARTS, ROLES, THOUGHTS
 from ullage.wires.openai_chat.models import FAMILIES, is_gpt_6_2
-from ullage.wires.usages import Counts
+from ullage.wires.usages import openai_counts
 
 __all__ = ["REFUSAL", "OpenAIChat"]
 
 REFUSAL = -2
 """Where a text stands that is the field ``refusal`` of a message, beside its content."""
+
+_part = partial(read_part, PARTS)
 
 
 class OpenAIChat(Format):
@@ -55,17 +57,7 @@ class OpenAIChat(Format):
     answer_limits = ("max_completion_tokens", "max_tokens")
     schemas = ("response_format.json_schema.schema",)
     families = FAMILIES
-    counts = Counts(
-        prompt="prompt_tokens",
-        read="prompt_tokens_details.cached_tokens",
-        written="prompt_tokens_details.cache_write_tokens",
-        long_written="prompt_tokens_details.cache_write_tokens_details.ttl_12h_tokens",
-        output="completion_tokens",
-        reasoning="completion_tokens_details.reasoning_tokens",
-        input_media="prompt_tokens_details",
-        read_media="prompt_tokens_details.cached_tokens_details",
-        output_media="completion_tokens_details",
-    )
+    counts = openai_counts("prompt", "completion")
 
     def takes_tools(self, request: Mapping[str, Any], model: str) -> bool:
         """See `Format.takes_tools`: GPT-6.2 takes none here (C11)."""
@@ -81,7 +73,7 @@ class OpenAIChat(Format):
         """See `Format.parse`."""
         fields = raw if type(raw) is dict else plain(raw, where)
         role = self.role_of(fields.get("role"), where)
-        content = content_at(fields.get("content"), f"{where}.content", self._part)
+        content = content_at(fields.get("content"), f"{where}.content", _part)
         if role == "tool":
             call_id = str(fields.get("tool_call_id") or fields.get("name") or "")
             return Message(role, (ToolResult(call_id, tuple(content), False, WHOLE),))
@@ -94,18 +86,6 @@ class OpenAIChat(Format):
                 parts.append(Reasoning("", WHOLE, bound=True))
             parts += _thoughts(fields)
         return Message(role, ordered(parts))
-
-    def _part(self, raw: Any, at: int, where: str) -> Content:
-        if type(raw) is str:
-            return Text(raw, at)
-        part = plain(raw, where)
-        kind = part.get("type")
-        row = PARTS.get(kind) if type(kind) is str else None
-        if row is None:
-            return Opaque(str(kind), opaque_json(part, where), at)
-        if row.media:
-            return medium_at(part, row, at, where)
-        return Text(text_at(part.get(row.text), f"{where}.{row.text}"), at)
 
     def _calls(self, fields: Mapping[str, Any], where: str) -> list[Part]:
         calls: list[Part] = []
@@ -129,20 +109,22 @@ class OpenAIChat(Format):
         return ToolCall(str(call.get("id") or ""), name, arguments, at)
 
     def edit(
-        self, raw: Any, message: Message, changes: Sequence[Change], *, silent: bool = False
+        self, raw: Any, message: Message, changes: Sequence[Change], *, drop_reasoning: bool = False
     ) -> dict[str, Any]:
         """See `Format.edit`."""
         new = dict(raw if type(raw) is dict else plain(raw, "message"))
-        if silent:
+        if drop_reasoning:
             new = {key: value for key, value in new.items() if key not in THOUGHTS}
         for number, item, text in changes:
             part = message.parts[number]
             if isinstance(part, ToolCall):
-                new["tool_calls"] = _with(new["tool_calls"], part.at, _argue, text)
+                calls = new["tool_calls"] = list(new["tool_calls"])
+                calls[part.at] = _argue(calls[part.at], text)
                 continue
             leaf = part.content[item] if isinstance(part, ToolResult) else part
             if leaf.at >= 0:
-                new["content"] = _with(new["content"], leaf.at, _say, text)
+                items = new["content"] = list(new["content"])
+                items[leaf.at] = replaced(items[leaf.at], PARTS, text)
             elif isinstance(leaf, Text) and leaf.at == REFUSAL:
                 new["refusal"] = filled(text, "refusal", "C5")
             elif isinstance(leaf, Text):
@@ -183,7 +165,7 @@ class OpenAIChat(Format):
         """
         content = text
         if block is not None:
-            said = without_medium(PARTS, self._part(block, 0, "block"), text)
+            said = without_medium(PARTS, _part(block, 0, "block"), text)
             content = as_json(block, "block") if said is None else said
         return {"role": "tool", "tool_call_id": call.id, "content": content}
 
@@ -218,12 +200,6 @@ def _thoughts(fields: Mapping[str, Any]) -> list[Part]:
     return [Reasoning(text, WHOLE, sealed_bytes=sealed)] if text or sealed else []
 
 
-def _with(items: Sequence[Any], at: int, change: Any, text: str) -> list[Any]:
-    new = list(items)
-    new[at] = change(new[at], text)
-    return new
-
-
 _CUSTOM = CALLS["custom"]
 
 
@@ -231,14 +207,6 @@ def _argue(raw: Any, text: str) -> dict[str, Any]:
     call = plain(raw, "tool_call")
     kind = call.get("type") or "function"
     return {**call, kind: {**plain(call[kind], kind), CALLS.get(kind, _CUSTOM).text: text}}
-
-
-def _say(raw: Any, text: str) -> dict[str, Any]:
-    """The part as text, or as the refusal it is; a cache marker on it stays."""
-    if isinstance(raw, str):
-        return {"type": "text", "text": text}
-    part = plain(raw, "part")
-    return replaced(part, PARTS.get(str(part.get("type"))), text, "text")
 
 
 _SAYINGS = ("content", "tool_calls", "refusal", "function_call", "audio")

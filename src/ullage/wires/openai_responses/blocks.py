@@ -34,6 +34,8 @@ ROLES: dict[str, Role] = {
     "developer": "system",
 }
 
+_SCREENSHOT_TOKENS = 1_500
+"""A screenshot of 1,280 by 800, as tiles or patches, rounded up."""
 _EVERYONE = ("user", "system", "developer", "assistant")
 _MODEL = ("assistant",)
 
@@ -72,7 +74,7 @@ PARTS = table(
     Block("input_audio", "media", roles=("user",), needs={"input_audio": dict}, edited="a text",
           carried=fields("input_audio"), within={"input_audio": fields("data format")},
           media=("audio",), data=("input_audio.data",), mime="input_audio.format"),
-    Block("computer_screenshot"),
+    Block("computer_screenshot", tokens=_SCREENSHOT_TOKENS),
 )
 ITEMS = table(
     Block("message", "message", carried=fields("content phase"), prefix="msg_"),

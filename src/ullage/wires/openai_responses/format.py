@@ -14,6 +14,7 @@ with its id needs the reasoning it was made with (R4), and no edit removes eithe
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from functools import partial
 from typing import Any
 
 from ullage.errors import FormatError
@@ -39,26 +40,25 @@ from ullage.wires.base import (
     sealed_bytes,
     text_at,
 )
-from ullage.wires.block import Block, cannot_edit, medium_at, replaced, without_medium
+from ullage.wires.block import Block, cannot_edit, read_part, replaced, without_medium
 from ullage.wires.format import Change, Format, ToolSpec, before_last
 from ullage.wires.openai_responses.blocks import ITEMS, PARTS, ROLES, paired_by
 from ullage.wires.openai_responses.models import FAMILIES
-from ullage.wires.usages import Counts
+from ullage.wires.usages import openai_counts
 
 __all__ = ["OpenAIResponses"]
 
 _NAMELESS = frozenset(("id", "status", "created_by"))
 """Fields of an item that have no say in what it is."""
 
-_APART = "[ullage: one more result of a call that the account above stands for]"
+_APART = "[ullage: one more result of a call that is summarised above]"
 _STREAMS = ("stdout", "stderr", "outcome")
 _FRAME_BYTES = 650
 """What stands around an encrypted text, as OpenAI's own coding agent reckons it."""
 _BYTES_PER_TOKEN = 4
-_SCREENSHOT_TOKENS = 1_500
-"""A screenshot of 1,280 by 800, as tiles or patches, rounded up."""
 _CLOSING = ("response.completed", "response.incomplete", "response.failed")
 _UNKNOWN = Block("", roles=("assistant",))
+_part = partial(read_part, PARTS)
 
 
 def _is_trigger(item: Any) -> bool:
@@ -75,17 +75,7 @@ class OpenAIResponses(Format):
     answer_limits = ("max_output_tokens",)
     schemas = ("text.format.schema", "text_format")
     families = FAMILIES
-    counts = Counts(
-        prompt="input_tokens",
-        read="input_tokens_details.cached_tokens",
-        written="input_tokens_details.cache_write_tokens",
-        long_written="input_tokens_details.cache_write_tokens_details.ttl_12h_tokens",
-        output="output_tokens",
-        reasoning="output_tokens_details.reasoning_tokens",
-        input_media="input_tokens_details",
-        read_media="input_tokens_details.cached_tokens_details",
-        output_media="output_tokens_details",
-    )
+    counts = openai_counts("input", "output")
 
     def history(self, request: Mapping[str, Any]) -> list[Any]:
         """See `Format.history`. A string is one user message."""
@@ -132,7 +122,7 @@ class OpenAIResponses(Format):
         role = self.role_of(item.get("role"), where)
         if item.get("content") is None:
             raise FormatError(f"{where}.content", "there is none", "Give text, or parts.")
-        return Message(role, tuple(content_at(item["content"], f"{where}.content", self._part)))
+        return Message(role, tuple(content_at(item["content"], f"{where}.content", _part)))
 
     def _output(self, item: Mapping[str, Any], kind: str, where: str) -> Iterable[Content]:
         """What a tool answered: text, a list of parts, chunks of a shell, or a screenshot."""
@@ -140,26 +130,13 @@ class OpenAIResponses(Format):
         if kind == "shell_call_output" and isinstance(output, (list, tuple)):
             return _streams(output, where)
         if output is None or isinstance(output, (str, list, tuple)):
-            return content_at(output, where, self._part)
-        return (self._part(output, WHOLE, where),)
-
-    def _part(self, raw: Any, at: int, where: str) -> Content:
-        if type(raw) is str:
-            return Text(raw, at)
-        part = raw if type(raw) is dict else plain(raw, where)
-        kind = part.get("type")
-        row = PARTS.get(kind, _UNKNOWN) if type(kind) is str else _UNKNOWN
-        if row.text:
-            return Text(text_at(part.get(row.text), f"{where}.{row.text}"), at)
-        if row.media:
-            return medium_at(part, row, at, where)
-        tokens = _SCREENSHOT_TOKENS if kind == "computer_screenshot" else None
-        return Opaque(str(kind), opaque_json(part, where), at, tokens)
+            return content_at(output, where, _part)
+        return (_part(output, WHOLE, where),)
 
     # ── writing ──────────────────────────────────────────────────────────────────────
 
     def edit(
-        self, raw: Any, message: Message, changes: Sequence[Change], *, silent: bool = False
+        self, raw: Any, message: Message, changes: Sequence[Change], *, drop_reasoning: bool = False
     ) -> dict[str, Any]:
         """See `Format.edit`. Reasoning is an item of its own here; it is never left out."""
         new = dict(raw if type(raw) is dict else plain(raw, "item"))
@@ -214,7 +191,7 @@ class OpenAIResponses(Format):
         """
         output: Any = text
         if block is not None:
-            said = without_medium(PARTS, self._part(block, 0, "block"), text)
+            said = without_medium(PARTS, _part(block, 0, "block"), text)
             output = [block] if said is None else said
         return {"type": "function_call_output", "call_id": call.id, "output": output}
 
@@ -324,5 +301,5 @@ def _with(content: Sequence[Any], at: int, text: str) -> list[Any]:
     part = {key: value for key, value in plain(new[at], "part").items() if key != "logprobs"}
     if part.get("annotations"):
         part["annotations"] = []
-    new[at] = replaced(part, PARTS.get(str(part.get("type"))), text, "input_text")
+    new[at] = replaced(part, PARTS, text, "input_text")
     return new

@@ -15,6 +15,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 import msgspec
+from msgspec import Struct
 
 __all__ = ["Evidence", "causes", "gather"]
 
@@ -39,7 +40,7 @@ _UNREACHED = ("timeout", "connect", "cancelled", "readerror", "protocolerror")
 _decode = msgspec.json.Decoder().decode
 
 
-class Evidence:
+class Evidence(Struct):
     """What one layer of an error says.
 
     Attributes:
@@ -51,14 +52,13 @@ class Evidence:
         packages: where the class of the error comes from.
     """
 
-    def __init__(self) -> None:
-        self.texts: list[str] = []
-        self.stops: list[str] = []
-        self.statuses: set[int] = set()
-        self.makers: list[str] = []
-        self.hosts: list[str] = []
-        self.packages: list[str] = []
-        self._seen: set[int] = set()
+    texts: list[str] = []
+    stops: list[str] = []
+    statuses: set[int] = set()
+    makers: list[str] = []
+    hosts: list[str] = []
+    packages: list[str] = []
+    _seen: set[int] = set()
 
     def read(self, value: Any, depth: int = 0) -> None:
         """Take in a value: text, JSON, an object with fields, or a list of them."""

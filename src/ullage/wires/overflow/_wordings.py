@@ -180,40 +180,19 @@ LOOSE: tuple[Row, ...] = (
 )  # fmt: skip
 """Wordings that many use, and some for something else."""
 
-PROVIDERS: dict[str, str] = {
-    "anthropic": "anthropic",
-    "azure": "azure",
-    "amazonaws": "bedrock",
-    "bedrock": "bedrock",
-    "openai": "openai",
-    "google": "gemini",
-    "vertex": "gemini",
-    "gemini": "gemini",
-    "openrouter": "openrouter",
-    "x.ai": "xai",
-    "xai": "xai",
-    "groq": "groq",
-    "moonshot": "kimi",
-    "minimax": "minimax",
-    "deepseek": "deepseek",
-    "mistral": "mistral",
-    "cohere": "cohere",
-    "together": "together",
-    "cerebras": "cerebras",
-    "fireworks": "fireworks",
-    "dashscope": "dashscope",
-    "bigmodel": "zai",
-    "z.ai": "zai",
-    "githubcopilot": "copilot",
-    "models.github": "github",
-    "ollama": "ollama",
-    "siliconflow": "siliconflow",
-    "cloudflare": "cloudflare",
-    "snowflake": "snowflake",
-    "volces": "volcengine",
-    "volcengine": "volcengine",
-    "bytepluses": "volcengine",
-    "perplexity": "perplexity",
-    "vllm": "vllm",
-}
-"""Providers by what an address, a gateway's word or a package's name has in it."""
+_SIGNS = (
+    ("anthropic", "anthropic"), ("azure", "azure"), ("bedrock", "amazonaws bedrock"),
+    ("openai", "openai"), ("gemini", "google vertex gemini"), ("openrouter", "openrouter"),
+    ("xai", "x.ai xai"), ("groq", "groq"), ("kimi", "moonshot"), ("minimax", "minimax"),
+    ("deepseek", "deepseek"), ("mistral", "mistral"), ("cohere", "cohere"),
+    ("together", "together"), ("cerebras", "cerebras"), ("fireworks", "fireworks"),
+    ("dashscope", "dashscope"), ("zai", "bigmodel z.ai"), ("copilot", "githubcopilot"),
+    ("github", "models.github"), ("ollama", "ollama"), ("siliconflow", "siliconflow"),
+    ("cloudflare", "cloudflare"), ("snowflake", "snowflake"),
+    ("volcengine", "volces volcengine bytepluses"), ("perplexity", "perplexity"),
+    ("vllm", "vllm"),
+)  # fmt: skip
+"""Of each provider what shows it in an address, a gateway's word or a package's name."""
+
+PROVIDERS = {sign: provider for provider, signs in _SIGNS for sign in signs.split()}
+"""Providers by these signs, the first of which decides."""

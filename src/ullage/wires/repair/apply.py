@@ -172,7 +172,7 @@ def _stripped(found: Repaired, wire: Format) -> Repaired:
     for at in found.stale:
         message = wire.parse(messages[at], f"{wire.key}[{at}]")
         if any(isinstance(part, Reasoning) and part.bound for part in message.parts):
-            messages[at] = wire.edit(messages[at], message, (), silent=True)
+            messages[at] = wire.edit(messages[at], message, (), drop_reasoning=True)
             why = "it was bound to a result in whose place a late one stands now"
             events.append(Event(kind="reasoning", where=f"message {at + 1}", why=why))
     return replace(found, messages=messages, events=tuple(events))

@@ -12,7 +12,7 @@ from lab.replay.compare.standings import curves_table, standings_table
 from lab.replay.many import SERVED, TRIED
 from tests.replay.evidence.conversation import errand
 from ullage.replay.cost.prices import PROFILES
-from ullage.replay.many import Job, Kept, replay_all
+from ullage.replay.many import Finished, Job, replay_all
 from ullage.replay.rows import rows_of
 
 POLICIES = ("recency", "belady", "last_call", "default")
@@ -23,9 +23,9 @@ FREE = [replace(floor, limit=100.0 if floor.is_most else 0.0) for floor in FLOOR
 def found_with(policies, rooms, runs=(1, 2), engine=TRIED):
     wanted = (("errands", replace(errand(seed), id=f"errand {seed}"), 0) for seed in runs)
     tries = tuple((policy, room) for policy in policies for room in rooms)
-    with Kept(None) as kept:
-        all_of = replay_all(wanted, tries, Job((PROFILES["anthropic-5m"],)), 1, kept, engine)
-        return [(name, outcome) for name, outcome, _ in all_of]
+    kept = Finished(None)
+    all_of = replay_all(wanted, tries, Job((PROFILES["anthropic-5m"],)), 1, kept, engine)
+    return [(name, outcome) for name, outcome, _ in all_of]
 
 
 @pytest.fixture(scope="module")
