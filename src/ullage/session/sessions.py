@@ -80,6 +80,8 @@ class _Held(Generic[S]):
 class _Sessions(Generic[S]):
     """What both kinds share. The arguments are those of `Sessions`."""
 
+    _lent: type[_Lent] = _Lent
+
     def __init__(
         self,
         model: str = "",
@@ -162,13 +164,10 @@ class _Sessions(Generic[S]):
 
     def _made(self, key: str, settings: dict[str, Any]) -> S:
         budget = self._budget(key) if callable(self._budget) else self._budget
-        given = {"store": self._lent(), "budget": budget, **self._settings, **settings}
+        given = {"store": self._lent(self.store), "budget": budget, **self._settings, **settings}
         return self._session(given)
 
     def _opened(self, store: Any) -> Any:
-        raise NotImplementedError
-
-    def _lent(self) -> Any:
         raise NotImplementedError
 
     def _session(self, settings: dict[str, Any]) -> S:
@@ -209,15 +208,14 @@ class Sessions(_Sessions[Session], Closing):
     def _opened(self, store: Any) -> Any:
         return open_store(store)
 
-    def _lent(self) -> Any:
-        return _Lent(self.store)
-
     def _session(self, settings: dict[str, Any]) -> Session:
         return Session(**settings)
 
 
 class AsyncSessions(_Sessions["AsyncSession"], AsyncClosing):
     """`Sessions` for an event loop; ``store`` may also be an `AsyncStore`."""
+
+    _lent = _AsyncLent
 
     async def close(self) -> None:
         """See `Sessions.close`. A compaction under way is given up."""
@@ -234,9 +232,6 @@ class AsyncSessions(_Sessions["AsyncSession"], AsyncClosing):
 
         is_awaited = inspect.iscoroutinefunction(getattr(store, "commit", None))
         return store if is_awaited else Threaded(open_store(store))
-
-    def _lent(self) -> Any:
-        return _AsyncLent(self.store)
 
     def _session(self, settings: dict[str, Any]) -> AsyncSession:
         from ullage.session.aio import AsyncSession
