@@ -21,7 +21,7 @@ _decode = msgspec.json.Decoder().decode
 
 
 class _Unreadable(click.ClickException):
-    """The file is not what the command takes; the status tells it from a broken rule."""
+    """The file is not what the command takes; the status distinguishes it from a broken rule."""
 
     exit_code = 2
 
@@ -34,7 +34,7 @@ def command(file: BinaryIO, wire: str | None, as_json: bool) -> None:
     """Print every rule of its provider that the request in FILE breaks (or -, standard input).
 
     FILE is one request as JSON, or one on each line (JSON Lines). Of each broken rule: its
-    name, its place, what stands there, what to do; "unverified" beside it means that the rule
+    name, its place, what is there, what to do; "unverified" beside it means that the rule
     is known from memory or by report alone. The status is 1 if there is one, 2 if FILE
     cannot be read, 0 if every request is legal.
     """

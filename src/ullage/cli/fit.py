@@ -23,7 +23,7 @@ __all__ = ["command"]
 @click.option("--window", type=int, help="The context window in tokens. Default: the model's.")
 @format_option
 @click.option("--recall/--no-recall", default=None, help="Offer the recall tools. Default: auto.")
-@click.option("--repair", is_flag=True, help="Mend a history the provider would refuse.")
+@click.option("--repair", is_flag=True, help="Repair a history the provider would refuse.")
 @store_options
 @json_option
 def command(

@@ -98,7 +98,7 @@ def _page(run: Run, found: Stored, profiles: tuple[Profile, ...], asked: str) ->
     return page_of(
         "What was sent, turn by turn",
         f"One session under {found.policy}: {len(trace.lengths):,} requests, "
-        f"{len(trace.marks):,} edits, as its ledger tells it.",
+        f"{len(trace.marks):,} edits, by its ledger.",
         pictures=[picture],
         profiles=profiles,
         command=asked,

@@ -6,6 +6,7 @@ import os
 import sys
 from collections.abc import Callable, Iterable, Sequence
 from datetime import UTC, datetime
+from functools import partial
 from itertools import product
 from pathlib import Path
 from typing import Any, TypeVar
@@ -18,13 +19,13 @@ from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn, Ti
 from ullage import __version__
 from ullage.cli._options import json_option, print_json
 from ullage.cli._page import command_of, page_option, price_option, profiles_of, save
-from ullage.cli._runs import Choice, damage_lines
+from ullage.cli._runs import damage_lines, runs_in
 from ullage.errors import FormatError
 from ullage.presets import NAMES
 from ullage.replay.budgets import MOST_SHARE, label_of
 from ullage.replay.cost.prices import Profile
 from ullage.replay.evidence.common import common_in
-from ullage.replay.many import SESSIONS, Engine, Finished, Job, Try, replay_all
+from ullage.replay.many import SESSIONS, Engine, Finished, Job, Try, Wanted, replay_all
 from ullage.replay.readers import Damage, FormatName, Run, size_of
 from ullage.replay.report import Album, Drawn, Picture, page_of
 from ullage.replay.rows import Row, row_of, rows_of
@@ -171,7 +172,7 @@ def command(**given: Any) -> None:
     """Replay recorded runs call by call, without any model, and print what came out.
 
     PATHS are files or folders: session logs of agents, trajectories, provider requests with
-    or without their replies; JSON or JSON Lines, compressed or not, told apart by content.
+    or without their replies; JSON or JSON Lines, compressed or not, recognised by content.
 
     The status is 1 if any gate was broken, or if there was no run; 3 if something was skipped
     and all else is well. In a folder, files of a kind unknown here are named, and no loss.
@@ -201,13 +202,13 @@ def replay_asked(
         ConfigError: a price profile is unknown.
         FormatError: there is no run in the paths.
     """
-    choice = Choice(paths=asked.paths, least=asked.least, most=asked.most, is_wanted=is_wanted)
+    runs = partial(runs_in, asked.paths, least=asked.least, most=asked.most, is_wanted=is_wanted)
     profiles = profiles_of(asked.named)
-    common = common_in(run for _, run, _ in choice.runs())
+    common = common_in(run for _, run, _ in runs([]))
     draws = asked.page is not None
     job = Job(profiles, asked.wire, tuple(sorted(common)), draws=draws)
     album, damage = Album(asked.drawn), list[Damage]()
-    found = _replayed(asked, choice, job, engine, album, damage)
+    found = _replayed(asked, runs(damage), job, engine, album, damage)
     return Found(
         rows=rows_of(found, row_of, each=asked.each),
         replays=found,
@@ -218,14 +219,13 @@ def replay_asked(
 
 
 def _replayed(
-    asked: Asked, choice: Choice, job: Job, engine: Engine, album: Album, damage: list[Damage]
+    asked: Asked, runs: Wanted, job: Job, engine: Engine, album: Album, damage: list[Damage]
 ) -> list[tuple[str, Replayed]]:
     """Each replay with the name of its file; what is drawn goes into the album."""
     console, found = Console(stderr=True), list[tuple[str, Replayed]]()
     finished = Finished(asked.kept_at, engine.outcome)
     with _progress(console) as progress:
-        task = progress.add_task("replaying", total=sum(map(size_of, choice.paths)), runs=0)
-        runs = choice.runs(damage)
+        task = progress.add_task("replaying", total=sum(map(size_of, asked.paths)), runs=0)
         for name, outcome, done in replay_all(runs, asked.tries, job, asked.jobs, finished, engine):
             if isinstance(outcome, Damage):
                 damage.append(outcome)

@@ -109,7 +109,7 @@ class WindowBuilder:
         head_tokens: int = 0,
         head_texts: Sequence[str] = (),
     ) -> None:
-        """Set what the view may hold, and what stands outside its messages. See `Window`."""
+        """Set what the view may hold, and what is outside its messages. See `Window`."""
         self._set(limit_tokens=limit_tokens, context_tokens=context_tokens)
         self._set(head_tokens=head_tokens, head_texts=head_texts)
 

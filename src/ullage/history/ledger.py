@@ -51,7 +51,7 @@ class Opened(Struct, frozen=True, array_like=True):
     Attributes:
         policy: name of the policy.
         recall: whether the recall tools are in the requests.
-        prefix: what stands before the recall tools' names, after a clash.
+        prefix: what is before the recall tools' names, after a clash.
         decides: fingerprint of the first-sight stages, their limits and the wording.
         family: whose rules of reasoning are asked, and whose tokeniser is estimated.
         folder: the folder of spill files as notices name it, or None.

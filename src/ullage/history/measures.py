@@ -17,13 +17,13 @@ T = TypeVar("T")
 T_co = TypeVar("T_co", covariant=True)
 
 TABLES = 32
-"""So many measures are kept of one history; the one asked for least recently goes first."""
+"""So many measures are kept of one history; the one made first goes first."""
 
 
 class Measure(Generic[T_co]):
     """Something worked out of a message: a number, a truth, a list of lines.
 
-    Two measures are equal if their names and settings are; a name stands for one function.
+    Two measures are equal if their names and settings are; a name is that of one function.
 
     Args:
         name: what it is kept under; begin it with the name of your package.

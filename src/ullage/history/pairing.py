@@ -29,7 +29,7 @@ INTERRUPTED = "[ullage: this call was interrupted; it has no result]"
 """The text of a placeholder: the result that a call without one gets."""
 
 At: TypeAlias = tuple[int, int]
-"""Where a call or result stands: its message, and its number there."""
+"""Where a call or result is: its message, and its number there."""
 
 _Key: TypeAlias = tuple[str, str]
 
@@ -82,13 +82,13 @@ class Pairing(Struct):
         self._is_reply = is_model
 
     def reference(self) -> None:
-        """A reference stands here: whatever is answered from now on, it may name the call."""
+        """A reference is here: whatever is answered from now on, it may name the call."""
         self._refers = True
 
     def call(
         self, at: At, id: str, tool: str = "", *, late: bool = False, is_whole: bool = False
     ) -> None:
-        """A call stands here.
+        """A call is here.
 
         Args:
             at: where.
@@ -115,7 +115,7 @@ class Pairing(Struct):
         is_placeholder: bool = False,
         is_free: bool = False,
     ) -> At | None:
-        """A result stands here; returns the call that it answers, if it answers one.
+        """A result is here; returns the call that it answers, if it answers one.
 
         Args:
             at: where.

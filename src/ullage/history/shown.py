@@ -89,7 +89,7 @@ class ShownHistory(Struct, frozen=True, eq=False, kw_only=True):
         return tuple(placed for placed in self.summaries if placed.stop > self.read_from)
 
     def spot_for(self, edit: Replace, length: int) -> Location | None:
-        """Where an edit stands within a length; None where the history holds no such leaf."""
+        """Where an edit is within a length; None where the history holds no such leaf."""
         spot = self.transcript.locate(edit.place)
         if spot is None or spot[0] >= length:
             return None
@@ -122,7 +122,7 @@ class ShownHistory(Struct, frozen=True, eq=False, kw_only=True):
         return self.shown(spot[0]).get(spot[1:])
 
     def bound_reasoning(self, start: int, stop: int | None = None) -> bool:
-        """Whether reasoning bound to what is before it stands at or after a message.
+        """Whether reasoning bound to what is before it is at or after a message.
 
         Also what a summary hides: that may be given back, and be shown behind something else.
 
@@ -134,9 +134,9 @@ class ShownHistory(Struct, frozen=True, eq=False, kw_only=True):
         return not self.silent >= set(bound)
 
     def signed(self, index: int) -> bool:
-        """Whether signed reasoning stands by a message, so that its calls must stay as they are.
+        """Whether signed reasoning is by a message, so that its calls must stay as they are.
 
-        It stands in the message itself, or in one of its own of the same reply.
+        It is in the message itself, or in one of its own of the same reply.
         """
         reply = self.transcript.reply(index, self.size)
         bound = self.transcript.bound(reply.start, reply.stop)
@@ -153,6 +153,6 @@ class ShownHistory(Struct, frozen=True, eq=False, kw_only=True):
                 yield from self.transcript.results(index)
 
     def tool_of(self, spot: Location) -> str:
-        """Name of the tool whose result stands at a location, or ``""``."""
+        """Name of the tool whose result is at a location, or ``""``."""
         call = self.transcript.call_for(spot[0], spot[1])
         return call.name if call else ""

@@ -20,7 +20,7 @@ _LEAVES = frozenset((str, int, float, bool, type(None), bytes))
 
 
 def snapshot_at(value: Any, where: str) -> Any:
-    """A snapshot of what stands at a place of the request.
+    """A snapshot of what is at a place of the request.
 
     Raises:
         FormatError: it is nested too deep, or holds itself.

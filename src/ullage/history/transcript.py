@@ -30,10 +30,10 @@ from ullage.values.messages import (
 __all__ = ["Leaf", "Location", "Transcript", "leaves_of"]
 
 Location = tuple[int, int, int]
-"""Where a leaf stands: message index, part index, item index."""
+"""Where a leaf is: message index, part index, item index."""
 
 Leaf = tuple[int, int, Part | Content]
-"""Part index, item index within the part, and what stands there."""
+"""Part index, item index within the part, and what is there."""
 
 
 def leaves_of(message: Message) -> Iterator[Leaf]:
@@ -241,14 +241,14 @@ class Transcript:
         return found[0] if found else None
 
     def newest_result(self, call_id: str, length: int) -> Location | None:
-        """Where the newest result of a call id stands in a history of this length."""
+        """Where the newest result of a call id is in a history of this length."""
         name = whole(call_id)
         times = self._times.get(("result", name), 0)
         found = (self._spots["result", name, ordinal] for ordinal in reversed(range(times)))
         return next(((*spot, 0) for spot in found if spot[0] < length), None)
 
     def locate(self, place: Address) -> Location | None:
-        """Where a place stands in this history, or None."""
+        """Where a place is in this history, or None."""
         if place.kind == "text":
             alike = self._alike.get(bytes.fromhex(place.id), ())
             return (alike[place.ordinal], place.item, 0) if place.ordinal < len(alike) else None
@@ -256,7 +256,7 @@ class Transcript:
         return (*found, place.item) if found else None
 
     def leaf(self, spot: Location) -> Part | Content | None:
-        """What stands at a spot, or None if the message is shorter than that."""
+        """What is at a spot, or None if the message is shorter than that."""
         index, number, item = spot
         parts = self.messages[index].parts
         part = parts[number] if number < len(parts) else None

@@ -59,10 +59,10 @@ class Window(ShownHistory, frozen=True, eq=False, kw_only=True):
         words: the wording of notices.
         limit_tokens: the most the prompt may hold.
         context_tokens: the model's whole context window, prompt and answer together.
-        head_tokens: tokens of what stands outside the messages (system text, tools).
+        head_tokens: tokens of what is outside the messages (system text, tools).
         head_texts: the same as text: system text, each tool as JSON, schemas of the answer.
         reported_tokens: what the provider reported for the request at the last boundary, or
-            None if nobody told.
+            None without a report.
         reported_total: the same, and its answer.
         reasoning: what an edit does to the reasoning behind it, for this model.
         thinks_first: an open turn must begin with thinking (manual thinking, A14).

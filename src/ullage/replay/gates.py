@@ -147,9 +147,9 @@ class Gates:
             self._texts.update(self._opened.values())
 
     def _said(self, raw: Sequence[Wire], view: Sequence[Wire]) -> None:
-        """G5: every user text is in the view, unless an event told of the place."""
-        told = any(event.kind in ("condensed", "cut") for event in self.session.events)
-        if told or self.session.window.summaries:
+        """G5: every user text is in the view, unless an event reported the place."""
+        reported = any(event.kind in ("condensed", "cut") for event in self.session.events)
+        if reported or self.session.window.summaries:
             return
         for before, after in zip(raw, view, strict=True):
             if before is not after and before.get("role") in ("user", "system", "developer"):

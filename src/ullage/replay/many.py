@@ -160,7 +160,7 @@ def replay_all(
     """Replay every run with every policy in every room, in any order.
 
     Yields:
-        The name of the file, what came out, and how far in the files its run stood. A run
+        The name of the file, what came out, and how far in the files its run was. A run
         that cannot be replayed is a `Damage` with the line it begins at.
     """
     context = multiprocessing.get_context("spawn")

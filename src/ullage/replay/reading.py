@@ -144,7 +144,7 @@ def follow(session: Session, ref: str, offset: int = 0) -> str:
             return "".join([*pages, text])
         page, following = more
         if following <= offset:
-            raise ValueError(f"paging of {ref!r} stands still at character {offset:,}")
+            raise ValueError(f"paging of {ref!r} does not move on from character {offset:,}")
         pages.append(page)
         offset = following
 

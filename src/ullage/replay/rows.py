@@ -15,7 +15,7 @@ from typing import TypeVar
 from msgspec import Struct
 
 from ullage.replay.budgets import Room
-from ullage.replay.cost.money import Bill, Clock, Side
+from ullage.replay.cost.money import Bill, Clock
 from ullage.replay.evidence.demands import BUCKETS
 from ullage.replay.evidence.score import Evidence, Tally
 from ullage.replay.run import Replayed
@@ -48,25 +48,17 @@ class Needed(Struct, frozen=True, kw_only=True):
         return None if self.visible is None or self.lost is None else 1 - self.visible - self.lost
 
 
-class Charge(Struct, frozen=True, kw_only=True):
-    """What some runs cost under one price profile and clock.
+class Charge(Bill, frozen=True, kw_only=True):
+    """What some runs cost under one profile and clock, summed.
 
     Attributes:
-        profile: the price profile.
-        clock: which gaps outlived the cache (`ullage.replay.cost.money`).
         runs: how many runs; on the recorded clock, those with time stamps.
-        raw: as recorded.
-        shown: as shown.
         input_share: input of the views relative to the raw requests, cliffs left out.
         usd_share: cost of the views relative to the raw requests, answers included; None if
             a price is not known.
     """
 
-    profile: str
-    clock: Clock
     runs: int
-    raw: Side
-    shown: Side
     input_share: float
     usd_share: float | None
 

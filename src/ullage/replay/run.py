@@ -1,7 +1,7 @@
 """Replay one recorded run: at every call, what would the view have been, and was it right?
 
 Teacher-forced (`metrics` §0): before each recorded assistant message the session is given
-exactly what stood before it. It never sees what comes after, and makes no model call. The
+exactly what came before it. It never sees what comes after, and makes no model call. The
 usage it observes is the judge's count of its own view, as if the judge were the provider.
 """
 
@@ -67,7 +67,7 @@ class Replayed(Struct, frozen=True, kw_only=True):
         evidence: of what the calls demanded, what was in view.
         share: the share of its largest request that the window leaves to the prompt; None
             where the window was given in tokens.
-        digest: what tells the run from others of its name; empty if nobody had to.
+        digest: what distinguishes the run from others of its name; empty if nobody had to.
     """
 
     run: str
@@ -161,7 +161,7 @@ class Sums:
         added: head text that the views have and the recorded requests have not.
 
     Attributes:
-        lengths: how many messages stood before each call.
+        lengths: how many messages came before each call.
         head_tokens: the head of the views.
         over_limit: calls whose view is too large, or that have none.
         fit_ms: how long each view took.

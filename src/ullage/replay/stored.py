@@ -77,21 +77,24 @@ def from_store(
     Raises:
         ConfigError: the store holds no session with this history.
     """
-    model = model_of(run)
     limits = Limits(window_tokens=window_tokens) if window_tokens is not None else None
-    wire, lengths = FORMATS[run.format], boundaries(run)
-    ledger, opened = _kept(run, store, model, tenant)
+    ledger, opened = _kept(run, store, tenant)
     chosen = preset(policy) if policy is not None else _named(opened.policy)
     session = Session(
-        model,
-        policy=_quiet(chosen),
+        model_of(run),
+        policy=_first_sight(chosen),
         limits=limits,
         format=run.format,
         tenant=tenant,
         state=State(format=run.format, opened=opened, ledger=ledger),
     )
-    judge, unfit, meter = Judge(), 0, None
-    tracer = Tracer(judge.text)
+    return _shown(run, session, opened.policy, profiles)
+
+
+def _shown(run: Run, session: Session, policy: str, profiles: Sequence[Profile]) -> Stored:
+    """Every view of the run that the session shows, traced and priced."""
+    wire, lengths, judge = FORMATS[run.format], boundaries(run), Judge()
+    tracer, meter, unfit = Tracer(judge.text), None, 0
     for number, length in enumerate(lengths):
         history = run.messages[:length]
         try:
@@ -106,19 +109,19 @@ def from_store(
         if meter.newest is not None:
             tracer(session.window, meter.newest)
     return Stored(
-        policy=opened.policy,
-        trace=tracer.trace(opened.policy),
+        policy=policy,
+        trace=tracer.trace(policy),
         story=tracer.story(run.id),
         bills=meter.bills() if meter is not None else [],
         unfit=unfit,
     )
 
 
-def _kept(run: Run, store: Store, model: str, tenant: str) -> tuple[Ledger, Opened]:
+def _kept(run: Run, store: Store, tenant: str) -> tuple[Ledger, Opened]:
     """What the store holds of this history, and how it was opened."""
     roomy = Limits(window_tokens=1_000_000_000)
-    first = _quiet(preset("default"))
-    session = Session(model, policy=first, limits=roomy, format=run.format, tenant=tenant)
+    first = _first_sight(preset("default"))
+    session = Session(model_of(run), policy=first, limits=roomy, format=run.format, tenant=tenant)
     session.fit(request_of(run, run.messages))
     chain = session.window.transcript.chain
     ledger = Ledger().with_records(store.find(tenant, chain))
@@ -139,6 +142,6 @@ def _named(name: str) -> Policy:
     return next((policy for policy in presets if policy.name == name), preset("default"))
 
 
-def _quiet(policy: Policy) -> Policy:
+def _first_sight(policy: Policy) -> Policy:
     """The policy with its cuts at first sight and nothing that decides."""
     return replace(policy, under_pressure=(), guard=None, on_request=None, spill_directory=None)

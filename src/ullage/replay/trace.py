@@ -16,10 +16,10 @@ from msgspec import Struct
 
 __all__ = [
     "KINDS",
+    "REASONING_DROPPED",
     "SHORTENED",
     "STUB",
     "SUMMED_UP",
-    "UNREASONED",
     "WHOLE",
     "Mark",
     "Role",
@@ -32,7 +32,7 @@ KINDS = ("head", "user", "assistant", "reasoning", "call", "result", "notice")
 """What a token shown is of: system text and tools, the user, the model's text, its reasoning,
 its calls, their results, and what ullage wrote in place of any of them."""
 
-WHOLE, SHORTENED, STUB, SUMMED_UP, UNREASONED = range(5)
+WHOLE, SHORTENED, STUB, SUMMED_UP, REASONING_DROPPED = range(5)
 """How a message is shown: as it is; in part; set aside; within a summary; without its
 reasoning."""
 
@@ -47,9 +47,9 @@ class Mark(Struct, frozen=True, kw_only=True):
         turn: the request before which it was made, from 0.
         message: index of the first message it changed.
         stop: one past the last.
-        kind: the kind of event it was told as.
+        kind: the kind of its event.
         first: whether the message was new, so that nothing sent before was changed.
-        what: the tool and its arguments, or what else stood there.
+        what: the tool and its arguments, or what else was there.
         why: the reason, with its numbers.
         ref: what opens the original; "" where there is none.
         before: tokens of the place before.

@@ -15,10 +15,10 @@ from ullage.history.window import Window
 from ullage.replay.cost.money import Priced
 from ullage.replay.trace import (
     KINDS,
+    REASONING_DROPPED,
     SHORTENED,
     STUB,
     SUMMED_UP,
-    UNREASONED,
     WHOLE,
     Mark,
     Role,
@@ -59,7 +59,7 @@ class Tracer:
 
     def __init__(self, count: Callable[[str], int]) -> None:
         self._count = count
-        self._counts: dict[int, list[tuple[str, int]]] = {}
+        self._counts: list[dict[tuple[int, int], tuple[str, int]]] = []
         self._vectors: list[list[int]] = []
         self._raws: list[int] = []
         self._states: dict[int, _State] = {}
@@ -128,11 +128,16 @@ class Tracer:
     def _add(self, window: Window, index: int) -> None:
         """Take in a new message, unedited."""
         message, counts = window.transcript.messages[index], window.leaf_counts(index)
-        leaves = leaves_of(message)
-        self._counts[index] = [
-            (_kind(message.role, message.parts[number]), self._leaf(leaf, estimated))
-            for (number, _, leaf), estimated in zip(leaves, counts, strict=True)
-        ]
+        leaves = zip(leaves_of(message), counts, strict=True)
+        self._counts.append(
+            {
+                (number, item): (
+                    _kind(message.role, message.parts[number]),
+                    self._leaf(leaf, estimated),
+                )
+                for (number, item, leaf), estimated in leaves
+            }
+        )
         self._vectors.append(self._vector(window, index, (WHOLE, ())))
         self._raws.append(sum(self._vectors[-1]))
 
@@ -154,13 +159,12 @@ class Tracer:
         vector[_AT[_kind(message.role, message.parts[0]) if message.parts else "user"]] += (
             _FRAMING_TOKENS
         )
-        leaves = leaves_of(message)
-        for (number, item, leaf), (kind, tokens) in zip(leaves, self._counts[index], strict=True):
-            edit = shown.get((number, item))
+        for place, (kind, tokens) in self._counts[index].items():
+            edit = shown.get(place)
             if edit is not None:
                 kind = "notice" if edit.kind == "pruned" else kind
                 tokens = self._count(edit.text)
-            elif isinstance(leaf, Reasoning) and index in window.silent:
+            elif isinstance(message.parts[place[0]], Reasoning) and index in window.silent:
                 continue
             vector[_AT[kind]] += tokens
         return vector
@@ -184,16 +188,7 @@ class Tracer:
 
     def _replaced(self, window: Window, turn: int, index: int, edit: Replace) -> Mark:
         spot = window.spot_of(edit.ref) or (index, 0, 0)
-        leaves = leaves_of(window.transcript.messages[index])
-        counts = self._counts[index]
-        before = next(
-            (
-                counts[at][1]
-                for at, (number, item, _) in enumerate(leaves)
-                if (number, item) == spot[1:]
-            ),
-            0,
-        )
+        _, before = self._counts[index].get(spot[1:], ("", 0))
         return Mark(
             turn=turn,
             message=index,
@@ -236,8 +231,8 @@ class Tracer:
 
     def _said(self, window: Window, index: int) -> Iterator[Said]:
         message = window.transcript.messages[index]
-        counts = self._counts[index]
-        for (number, _, leaf), (kind, tokens) in zip(leaves_of(message), counts, strict=True):
+        for number, item, leaf in leaves_of(message):
+            kind, tokens = self._counts[index][number, item]
             text = _text(leaf)
             part = message.parts[number]
             tool = part.name if isinstance(part, ToolCall) else ""
@@ -253,7 +248,7 @@ def _states(window: Window) -> dict[int, _State]:
     """Every message that is not shown as it is."""
     found: dict[int, _State] = {}
     for index in window.silent:
-        found[index] = (UNREASONED, ())
+        found[index] = (REASONING_DROPPED, ())
     for index in window.changed:
         edits = tuple(window.shown(index).values())
         stub = any(edit.kind == "pruned" for edit in edits)

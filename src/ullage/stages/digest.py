@@ -57,7 +57,7 @@ def digest(text: str, chars: int) -> str:
     """The lines of a text that say most, and names from the others.
 
     A line of more than 240 characters is taken in pieces, and of a text of more than 24,000
-    the middle is passed over. Where lines are left out stands ``…``.
+    the middle is passed over. ``…`` is where lines are left out.
 
     Args:
         text: the original.

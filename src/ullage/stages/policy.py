@@ -7,7 +7,7 @@ breaks nothing; under pressure, in rare deep batches; and the guard, when the ha
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence, Set
-from functools import partial
+from functools import lru_cache, partial
 from typing import Any, Literal, Protocol, TypeAlias
 
 import msgspec
@@ -94,9 +94,9 @@ class Policy(Struct, frozen=True, kw_only=True):
             threshold than that under pressure, or None for none.
         toolset: the recall tools and their words.
         unknown_model: what is done about a model whose window is not known: ``"warn"``
-            assumes a cautious window and tells of it, ``"error"`` raises, a number is taken
+            assumes a cautious window and reports it, ``"error"`` raises, a number is taken
             as the window in tokens.
-        diagnostic: what a batch made under pressure is told as on stderr, or None. Fields:
+        diagnostic: what a batch made under pressure writes to stderr, or None. Fields:
             ``count`` (results cut) and ``reported_tokens``.
         spill_directory: the directory in which every output set aside is also kept as a
             file that the agent's own tools can read, a rule that finds one, or None.
@@ -150,6 +150,7 @@ def _is_object(text: str) -> bool:
         return False
 
 
+@lru_cache(maxsize=256)
 def kind_of(tool: str) -> ToolKind:
     """What kind of output a tool gives, judged by its name.
 

@@ -60,7 +60,7 @@ def over_or_pays(
 def over_reported(window: Window, *, budget_tokens: int) -> int | None:
     """Over a budget by what the provider reported for the last request: everything.
 
-    Without a report (nobody called ``observe``) the estimate of the view stands in for it.
+    Without a report (nobody called ``observe``) the estimate of the view counts.
     """
     reported = window.reported_tokens
     over = not window.within(budget_tokens) if reported is None else reported > budget_tokens
@@ -144,7 +144,7 @@ def newest_batch(window: Window) -> tuple[int, int]:
 def newest_answered(window: Window) -> tuple[int, int]:
     """The newest results that the model has replied to stay, and all that came later.
 
-    They were the newest of all when the reply came and told how long its prompt had been.
+    They were the newest of all when the reply came and said how long its prompt had been.
     """
     return _batch_before(window, window.turn_start), 0
 

@@ -5,7 +5,7 @@ One stage, in four questions, each answered by a plain function:
     wanted       how many tokens should be won now?     `ullage.stages.pressure`
     protected    where does what must stay begin?       `ullage.stages.pressure`
     candidates   what may leave, in which order?        here
-    show         what stands in its place?              `ullage.stages.placeholders`
+    show         what is shown in its place?            `ullage.stages.placeholders`
 
 Ours starts when a batch pays (`ullage.stages.rent`), at the latest near the limit, and takes
 everything that is old at once; but not unless that wins enough, or it would fire at every turn
@@ -53,7 +53,7 @@ Candidates: TypeAlias = Callable[[Window, tuple[int, int]], Sequence[Location]]
 
 
 class Show(Protocol):
-    """Says what stands in place of a leaf."""
+    """Says what is shown in place of a leaf."""
 
     def __call__(self, window: Window, spot: Location, /) -> Cut | None:
         """The cut of one leaf, or None if it stays."""
@@ -134,7 +134,7 @@ def prune(
         wanted: how many tokens are to be won; None ends it there.
         protected: where what must stay begins.
         candidates: what may leave, in order.
-        show: what stands in its place.
+        show: what is shown in its place.
         won: how many tokens one cut wins.
         least_share: do nothing unless at least this share of the limit can be won,
         least_tokens: or so many tokens, if that is less.

@@ -29,7 +29,7 @@ _MEDIA_CHARS = 4_000
 def pays(window: Window, *, times: float, tail_chars: int) -> bool:
     """Whether the rent of what is old has come to ``times`` the price of a batch.
 
-    At a place where a batch stands it never does: the same request again is shown as it was.
+    Never where a batch was made: the same request again is shown as it was.
 
     Args:
         window: the window at the boundary at hand.

@@ -80,7 +80,7 @@ def part_tokens(part: Part, number: int, shown: Mapping[tuple[int, int], Replace
 
 
 def head_tokens(texts: Iterable[str]) -> int:
-    """Tokens of what stands outside the messages: system texts, and tools as JSON."""
+    """Tokens of what is outside the messages: system texts, and tools as JSON."""
     return sum(_tool_tokens(text) if text.startswith("{") else text_tokens(text) for text in texts)
 
 

@@ -73,13 +73,13 @@ def head_lines(
         max_bytes: bytes of UTF-8 shown of all texts of a result together, each line's
             newline included.
         max_line_chars: characters shown of a line.
-        notice: what stands at the end. Fields: ``lines``, ``kept_lines``, ``size`` and
+        notice: what is at the end. Fields: ``lines``, ``kept_lines``, ``size`` and
             ``kept_size`` (as text), ``ref``.
         max_lines: lines shown.
         tool_chars: characters shown, by tool; `DEFAULT_TOOL` for all others.
         ellipsis: what is added to a line that was cut.
         spilled: what follows the notice if the output is kept as a file. Field: ``path``.
-        lines_notice: what stands at the end where lines were cut and nothing else; None: the
+        lines_notice: what is at the end where lines were cut and nothing else; None: the
             line that names the ref. Field: ``ref``.
 
     Returns:
@@ -94,7 +94,7 @@ def head_lines(
     body = "\n".join(_as_many(lines, max_bytes))
     body = body[: safe_cut(body, limit_chars)]
     whole, kept = text_size(text), text_size(body) if body else TextSize(0, 0)
-    told = notice.format(
+    last = notice.format(
         lines=whole.lines,
         kept_lines=kept.lines,
         size=size_of(whole.bytes),
@@ -103,11 +103,11 @@ def head_lines(
     )
     file = words.file_of(source.ref)
     if file is not None:
-        told += spilled.format(path=file)
-    named = "" if source.ref in told else ref_line(source.ref, len(text)) + "\n"
-    shown = f"{body}\n\n{named}{told}"
+        last += spilled.format(path=file)
+    named = "" if source.ref in last else ref_line(source.ref, len(text)) + "\n"
+    shown = f"{body}\n\n{named}{last}"
     why = f"{whole.lines:,} lines, {whole.bytes:,} bytes; shown {kept.lines:,} and {kept.bytes:,}"
-    return Shown(shown, why, Extent(whole, kept, told)) if len(shown) < len(text) else None
+    return Shown(shown, why, Extent(whole, kept, last)) if len(shown) < len(text) else None
 
 
 def _over(text: str, max_lines: int | None, max_bytes: int, limit_chars: int) -> bool:
@@ -130,10 +130,10 @@ def _lines_cut(
         return None
     body = "\n".join(_clipped_lines(text, max_line_chars, ellipsis))
     if notice is None:
-        told = f"\n{ref_line(source.ref, len(text), words.file_of(source.ref))}"
+        last = f"\n{ref_line(source.ref, len(text), words.file_of(source.ref))}"
     else:
-        told = f"\n\n{notice.format(ref=source.ref)}"
-    shown = f"{body}{told}"
+        last = f"\n\n{notice.format(ref=source.ref)}"
+    shown = f"{body}{last}"
     why = f"a line of {longest:,} characters, over {max_line_chars:,}"
     extent = Extent(text_size(text), text_size(body))
     return Shown(shown, why, extent) if len(shown) < len(text) else None

@@ -33,7 +33,7 @@ _FLAG_HALVES = "".join(map(chr, range(0x1F1E6, 0x1F200)))
 
 _CONTAINERS = frozenset((b"[", b"{", b'"'))
 _LEAST_BYTES = 80
-"""A list or an object in fewer is told of by its size alone."""
+"""A list or an object in fewer is named by its size alone."""
 _LEAST_STRING_CHARS = 60
 _LEAST_ITEMS = 6
 """No item of a list is given so little room that fewer than these would fill it."""
@@ -141,7 +141,7 @@ def ends_of(text: str, chars: int, gap: str = "[… {:,} characters …]") -> st
     Args:
         text: the text.
         chars: the most characters, the gap included; the gap alone may have more.
-        gap: what stands where the middle is left out. Field: the characters left out.
+        gap: what is put for the middle. Field: the characters left out.
     """
     if len(text) <= chars:
         return text
@@ -210,7 +210,7 @@ def _fit(raw: bytes, room: int) -> bytes:
     items = list(map(bytes, _raws(raw))) if kind == b"[" else _raw_fields(raw)
     if room < _LEAST_BYTES:
         return _encode(f"[… {len(items):,} {'items' if kind == b'[' else 'keys'} …]")
-    room -= _LEAST_BYTES // 2  # what tells how much is left out
+    room -= _LEAST_BYTES // 2  # for what says how much is left out
     return _fit_list(items, room) if isinstance(items, list) else _fit_dict(items, room)
 
 

@@ -5,7 +5,7 @@ good, decisions, open items, refs of what is set aside. Always made from the ori
 so that the tenth summary is as good as the first (failures F43, F50, F51).
 
 Where room is short each section keeps its newest lines and says how many are left out; the
-user's rules are the last to go. Text that comes from a tool or a model stands in quotes, on
+user's rules are the last to go. Text that comes from a tool or a model is in quotes, on
 one line: it is data here (failure F53).
 """
 

@@ -38,7 +38,7 @@ class Source(NamedTuple):
         text: all of it.
         tool: the name of the tool that gave it.
         call_id: the id of the call it answers, for its first item; any other has none.
-        before: the texts that stand before it in the same result.
+        before: the texts before it in the same result.
         root: the chain of the empty history, another for each tenant.
     """
 
@@ -112,7 +112,7 @@ def by_kind(
         source: the result.
         words: the wording of the session.
         limit_chars: the most characters shown, by kind of tool.
-        tools: the kind of a tool whose name does not tell it.
+        tools: the kind of a tool whose name does not say it.
     """
     chars = len(source.text)
     if chars <= min(limit_chars.values()):

@@ -87,7 +87,7 @@ def _is_shown(
 ) -> bool:
     """Whether this was cut by the same limits before it came here, as a callback may do.
 
-    It is told by how it ends, and is bounded all the same; to cut it again would name the
+    It is known by how it ends, and is bounded all the same; to cut it again would name the
     part and no longer the original.
     """
     if isinstance(value, list):

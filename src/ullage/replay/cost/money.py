@@ -112,8 +112,8 @@ class CostMeter:
         count: CountText,
     ) -> None:
         self.raw, self.shown = (_Row(head, count) for head in heads)
-        self._accounts = [
-            _Account(profile, clock, starts)
+        self._pricings = [
+            _Pricing(profile, clock, starts)
             for profile in profiles
             for clock, starts in clocks.items()
             if _matters(clock, profile)
@@ -129,13 +129,13 @@ class CostMeter:
     ) -> None:
         """Take in call ``number`` of the run: as recorded, as shown, and its answer's tokens."""
         raw, shown = self.raw.take(history), self.shown.take(view)
-        for account in self._accounts:
-            account.take(raw, shown, output_tokens, number)
-        self.newest = self._accounts[0].newest if self._accounts else None
+        for pricing in self._pricings:
+            pricing.take(raw, shown, output_tokens, number)
+        self.newest = self._pricings[0].newest if self._pricings else None
 
     def bills(self) -> list[Bill]:
         """What each profile and clock came to, in the order of the profiles."""
-        return [account.bill() for account in self._accounts]
+        return [pricing.bill() for pricing in self._pricings]
 
 
 def _matters(clock: Clock, profile: Profile) -> bool:
@@ -162,7 +162,7 @@ class _Row:
         return sent
 
 
-class _Account:
+class _Pricing:
     """One profile on one clock."""
 
     def __init__(self, profile: Profile, clock: Clock, starts: Sequence[float]) -> None:

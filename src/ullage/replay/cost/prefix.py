@@ -4,7 +4,7 @@ A request is a head (tools, then system) and a list of messages:
 
     before   ████████████████████████████▓▓▓▓▓▓▓▓▓▓
     now      ████████████████████████████░░░░░░░░░░░░░░░
-             └── common prefix ─────────┘└ rewritten ┘ = what stood there before and is lost
+             └── common prefix ─────────┘└ rewritten ┘ = what was there before and is lost
 
 Messages are compared by identity, then by value without their cache markers, so a message must
 not be changed in place between two calls; within the first message that differs, the common

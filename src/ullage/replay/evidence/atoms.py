@@ -88,18 +88,18 @@ def atoms_in(text: str) -> Iterator[Atom]:
 
 
 def tokens_in(text: str) -> set[str]:
-    """Every token of a plain text that may be an atom; quicker than to tell which are."""
+    """Every token of a plain text that may be an atom; quicker than to find out which are."""
     tokens = {match.strip() for quoted in _QUOTED for match in quoted.findall(text)}
     if "://" in text:
         tokens.update(bare_url(match[0]) for match in URL.finditer(text))
         text = URL.sub(" ", text)
-    once = "\n".join(set(_ROUGH.findall(text)))  # most stand in a text many times
+    once = "\n".join(set(_ROUGH.findall(text)))  # most are in a text many times
     tokens.update(map(_trimmed, _TOKEN.findall(once)))
     return tokens
 
 
 def leaves(arguments: str) -> Iterator[tuple[str, str]]:
-    """Every string in the arguments, with the key it stands under."""
+    """Every string in the arguments, with the key it is under."""
     try:
         value = json.loads(arguments)
     except (ValueError, RecursionError):

@@ -28,13 +28,13 @@ def common_in(runs: Iterable[Run]) -> frozenset[str]:
     """The stop list of these runs, each of which is held in memory only while it is read."""
     census = Census()
     for run in runs:
-        with suppress(FormatError, AttributeError, KeyError, TypeError):  # told when replayed
+        with suppress(FormatError, AttributeError, KeyError, TypeError):  # reported when replayed
             census.add(run)
     return census.common()
 
 
 def task_of(run: Run) -> str:
-    """What tells the task of a run: as recorded, else what the user said first."""
+    """What identifies the task of a run: as recorded, else what the user said first."""
     if run.task:
         return run.task
     users = (message for message in run.messages if message.get("role") == "user")

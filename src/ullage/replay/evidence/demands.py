@@ -1,6 +1,6 @@
 """What a call demands of the history: the values that only a tool could have given it.
 
-A value in the arguments of call ``t`` is a *demand* if it stands in an earlier result and
+A value in the arguments of call ``t`` is a *demand* if it is in an earlier result and
 nobody else has said it: not the system, the tools' schemas or the user, not the model itself
 before. Values the model has written before are the *re-use* series, kept apart. All others
 are never scored (`metrics` M1).
@@ -74,7 +74,7 @@ Demands: TypeAlias = Sequence[Sequence[Demand]]
 
 
 class Head(Struct, frozen=True):
-    """What stands outside the messages, for the question who said a value first.
+    """What a request has outside its messages, for the question who said a value first.
 
     Attributes:
         text: system text and tool schemas.
@@ -93,7 +93,7 @@ class Head(Struct, frozen=True):
         return cls("\n".join(wire.head(whole).texts), enums)
 
     def says(self, atom: Atom) -> bool:
-        """Whether an atom stands in the head."""
+        """Whether an atom is in the head."""
         if atom.kind == "quote":
             return quotes(self.text, atom.text)
         return holds(plain(self.text), atom)
@@ -110,8 +110,8 @@ def demands_of(
 
     Args:
         story: the whole run.
-        lengths: how many messages stood before each call.
-        head: what stands outside the messages.
+        lengths: how many messages came before each call.
+        head: what a request has outside its messages.
         common: the stop list (`ullage.replay.evidence.common`).
     """
     found = (classes_of(story, length, head, common) for length in lengths)
@@ -128,8 +128,8 @@ def classes_of(
 
     Args:
         story: the whole run.
-        length: how many messages stood before the reply.
-        head: what stands outside the messages.
+        length: how many messages came before the reply.
+        head: what a request has outside its messages.
         common: the stop list (`ullage.replay.evidence.common`).
     """
     found: dict[Atom, tuple[str, Sources]] = {}

@@ -82,7 +82,7 @@ class Watch:
         self._sight = Sight(story)
 
     def see(self, number: int, length: int, messages: Sequence[Any]) -> list[Verdict]:
-        """Judge the view of one call, before which ``length`` messages stood."""
+        """Judge the view of one call, before which ``length`` messages came."""
         found = self.judge(number, length, self._sight.look(messages))
         self.verdicts += found
         return found
@@ -125,7 +125,7 @@ def watch_over(run: Run, lengths: Sequence[int], library: Library, common: Set[s
 
     Args:
         run: the recording.
-        lengths: how many messages stood before each call.
+        lengths: how many messages came before each call.
         library: opens the refs in its views.
         common: values that are no evidence (`ullage.replay.evidence.common`).
     """

@@ -1,6 +1,6 @@
 """What of the history a view shows: the matcher (`metrics` M1, "visible").
 
-A value is *visible* if one of the lines that told it stands in the view, or nearly: at least
+A value is *visible* if one of the lines that gave it is in the view, or nearly: at least
 four fifths of the line's words, in order, around the value, in one message. A value alone is
 only *mentioned*: a bag of names would hold it too, and a model finds little in one. Of a long
 line the 80 characters on either side count.
@@ -29,7 +29,7 @@ _MOST_LINES = 64
 
 
 class Line(Struct, frozen=True):
-    """The surroundings of a value: what stands before and behind it in its line."""
+    """The surroundings of a value: what is before and behind it in its line."""
 
     before: str
     behind: str
@@ -40,7 +40,7 @@ class View(Struct, frozen=True):
 
     Attributes:
         texts: the texts of each message, in order.
-        originals: the messages of the story that stand in it as they were.
+        originals: the messages of the story that are in it as they were.
         others: the texts of the messages that are not in the story.
     """
 
@@ -110,9 +110,9 @@ class Sight:
 
 
 def lines_of(demand: Demand) -> tuple[Line, ...]:
-    """The lines that told a value, newest text first, each once; the first 64.
+    """The lines that gave a value, newest text first, each once; the first 64.
 
-    An old text with backslashes may read otherwise in the JSON that told it; it is a line itself.
+    An old text with backslashes may read otherwise in the JSON that gave it; it is a line itself.
     """
     found: dict[Line, None] = {}
     value = demand.atom.plain

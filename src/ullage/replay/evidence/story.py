@@ -1,4 +1,4 @@
-"""What was said by whom in a run, and where a value stands in it.
+"""What was said by whom in a run, and where a value is in it.
 
 Every text is read once: its plain form and its words are kept, and a value is looked for only
 in the texts that hold its rarest word.
@@ -17,9 +17,9 @@ from ullage.replay.evidence.texts import Atom, holds, plain, quotes, words
 from ullage.values.messages import Message, Reasoning, Text, ToolCall, ToolResult
 from ullage.wires import Format
 
-__all__ = ["Piece", "Said", "Story", "said"]
+__all__ = ["Piece", "Speaker", "Story", "said"]
 
-Said: TypeAlias = Literal["user", "model", "tool"]
+Speaker: TypeAlias = Literal["user", "model", "tool"]
 """By whom; the system says what it says as the user does."""
 _QUOTE_WORDS = 50
 
@@ -36,7 +36,7 @@ class Piece(Struct, frozen=True, gc=False):
         call_id: the id of the call whose arguments or result this is, or ``""``.
     """
 
-    by: Said
+    by: Speaker
     text: str
     plain: str
     part: int
@@ -50,7 +50,7 @@ class Piece(Struct, frozen=True, gc=False):
 
 def said(message: Message) -> Iterator[Piece]:
     """Every text of a message that a model reads: not ids, names or other fields."""
-    mine: Said = "model" if message.role == "assistant" else "user"
+    mine: Speaker = "model" if message.role == "assistant" else "user"
     for number, part in enumerate(message.parts):
         match part:
             case Text(text=text) | Reasoning(text=text):
@@ -106,7 +106,7 @@ class Story:
         return takewhile(lambda message: message.role == "assistant", self.parsed[length:])
 
     def place_of(self, raw: Any) -> int | None:
-        """Where this very object stands among the messages, or None."""
+        """Where this very object is among the messages, or None."""
         return self._places.get(id(raw))
 
     def before(self, atom: Atom, length: int) -> list[tuple[int, Piece]]:

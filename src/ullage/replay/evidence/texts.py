@@ -51,7 +51,7 @@ class Atom(Struct, frozen=True, order=True):
 
     @property
     def plain(self) -> str:
-        """The value in the plain form, as it stands in a plain text."""
+        """The value in the plain form, as it is written in a plain text."""
         return plain(self.text) if self.kind == "quote" else self.text
 
 

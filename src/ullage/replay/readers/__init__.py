@@ -20,7 +20,7 @@
     Claude Code session log   lines with a type and a session or parent     one a session,
                                                                             one a sidechain
 
-JSON, JSON Lines, with or without gzip, in any mixture, told apart by content and never by
+JSON, JSON Lines, with or without gzip, in any mixture, recognised by content and never by
 name. Values are read one at a time; only a session log has to be read to its end, because
 its last line decides which branch was the history. No reader guesses what a log leaves out:
 a run without tools, system text or calls is one. Whatever cannot be read is reported
@@ -85,9 +85,7 @@ def _read(files: list[Path], on_damage: OnDamage | None, progress: Progress) -> 
         for run in _runs(file, report, partial(_advance, progress, before)):
             found += 1
             yield run
-        if found == found_before:
-            report.fruitless()
-        report.close()
+        report.close(has_runs=found > found_before)
         before += file.stat().st_size
         progress(before)
     if not found:
@@ -146,17 +144,14 @@ _KINDS: tuple[_Row, ...] = (
 
 def _runs(file: Path, report: Report, progress: Progress) -> Iterator[Run]:
     """The runs in one file; those of session logs come last."""
-    name, count = file.name.split(".")[0], 0
+    name = file.name.split(".")[0]
     readers: dict[int, _Reader] = {}
     for number, value in values(file, report, progress):
-        count += 1
         with report.guarded(number):
             reader = _reader_of(value, number, name, report, readers)
             if reader is not None:
-                report.readable()
+                report.is_readable = True
                 yield from reader.add(value, number)
-    if not count:
-        report.empty()
     for reader in readers.values():
         with report.guarded(0):
             yield from reader.runs()
@@ -167,12 +162,12 @@ def _reader_of(
 ) -> _Reader | None:
     """What reads values of this kind in the file; None where the kind is not known."""
     if not isinstance(value, dict):
-        report.foreign(number, "is not an object")
+        report.add(number, "is not an object", "foreign")
         return None
     for at, (is_known, new_reader) in enumerate(_KINDS):
         if is_known(value):
             if at not in readers:
                 readers[at] = new_reader(name, report)
             return readers[at]
-    report.foreign(number, "is of no kind known here")
+    report.add(number, "is of no kind known here", "foreign")
     return None

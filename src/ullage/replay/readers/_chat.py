@@ -52,7 +52,7 @@ def answer(history: History, call_id: str | None, text: Any, line: int) -> None:
 
 
 def calls_in(values: Any, id: str, tool: str, arguments: str) -> list[Call]:
-    """The calls among these objects, which stand in them under such keys."""
+    """The calls among these objects, which are in them under such keys."""
     calls = [value for value in values or () if isinstance(value, dict)]
     return [(str(call.get(id)), str(call.get(tool)), call.get(arguments)) for call in calls]
 

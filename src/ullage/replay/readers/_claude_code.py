@@ -10,7 +10,7 @@ a message; the rest (progress, snapshots, titles) only matters as a link in the 
    of the same reply and the results of its calls. What is left over are branches the user
    went back on; they are no part of the history;
 3. *messages*: the lines of one reply (same ``message.id``) are one assistant message; the
-   results of its calls are one user message directly after it, whatever stood between.
+   results of its calls are one user message directly after it, whatever came between.
 
 A log is not a request: it has empty texts the client never sent back, and calls cut short.
 Those are left out, or answered by a short error where later messages build on them, and each

@@ -1,4 +1,4 @@
-"""Session logs that tell of messages and of results apart: pi and Copilot CLI.
+"""Session logs that hold messages and results apart: pi and Copilot CLI.
 
     pi       {"type": "session", "id": …}
              {"type": "message", "message": {"role": "user" | "assistant" | "toolResult", …}}

@@ -1,7 +1,7 @@
 """Logs of requests and what came back, as proxies write them, and our own.
 
     {"request": {…}, "response": {…}}       one exchange a line; a body may be JSON text,
-                                            or stand under "body"
+                                            or be under "body"
     {"request": {…}} and {"reply": {…}}     the same in two lines: `ullage.replay.record`
 
 An agent sends its whole history again with every request. Exchanges whose histories grow out

@@ -1,7 +1,7 @@
 """Files to JSON values, one at a time: compressed or not, lines or one document.
 
-Everything is recognised by content. Two bytes tell gzip, four a zip, whose JSON files are read
-one after the other. The first two lines tell JSON Lines (one of them parses alone, or both
+Everything is recognised by content. Two bytes show gzip, four a zip, whose JSON files are read
+one after the other. The first two lines show JSON Lines (one of them parses alone, or both
 begin like one) from a document spread over lines; only such a document is read whole. A line
 is held in memory, never the file; one line or document longer than `MOST_LINE_BYTES` is none.
 """
@@ -125,14 +125,14 @@ def _documents(lines: Iterator[tuple[int, bytes]], report: Report) -> Iterator[t
         whole = _parse(_joined(itertools.chain(head, lines)))
         if whole is _NOTHING:
             longest = f"or longer than {MOST_LINE_BYTES:,} bytes"
-            report.foreign(head[0][0], f"is neither JSON nor JSON Lines, {longest}")
+            report.add(head[0][0], f"is neither JSON nor JSON Lines, {longest}", "foreign")
         else:
             yield from _elements(whole, head[0][0])
         return
     for number, line in itertools.chain(head, lines):
         value = _parse(line)
         if value is _NOTHING:
-            report.foreign(number, "is not JSON")
+            report.add(number, "is not JSON", "foreign")
         else:
             yield from _elements(value, number)
 

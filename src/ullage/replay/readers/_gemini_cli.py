@@ -2,10 +2,10 @@
 
     {"sessionId": …, "projectHash": …, "messages": […]}          a document, or the first line
     {"id": …, "type": "user" | "gemini" | "info", "content": …}  a message
-    {"$set": {"messages": […]}}, {"$rewindTo": id}               changes to what stands so far
+    {"$set": {"messages": […]}}, {"$rewindTo": id}               changes to what came so far
 
-A message told again under its id takes the place of the first: replies are told once without
-and once with their calls. Results stand in the call, and in newer versions in the user's next
+A message given again under its id takes the place of the first: replies are given once without
+and once with their calls. Results are in the call, and in newer versions in the user's next
 message as well. Thoughts are notes for the screen; their signatures are not in the log.
 """
 
@@ -43,7 +43,7 @@ def _events(value: Event) -> Iterable[tuple[str | None, Event]]:
 
 
 def _arranged(lines: Lines) -> Lines:
-    """The messages as they stand in the end, each with all results that messages brought."""
+    """The messages as they are in the end, each with all results that messages brought."""
     messages: dict[str, tuple[Event, int]] = {}
     for value, line in lines:
         if "$rewindTo" in value:
@@ -87,7 +87,7 @@ def _called(call: Event) -> Event:
 
 
 def _result(history: History, call: Event, answers: dict[str, Event], line: int) -> None:
-    """The result that stands in the call, else that of a later message."""
+    """The result in the call, else that of a later message."""
     own = [part for part in _parts(call.get("result")) if "functionResponse" in part]
     part = own[0] if own else answers.get(str(call["id"]))
     if part is not None:

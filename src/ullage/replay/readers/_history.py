@@ -1,6 +1,6 @@
-"""A history put together from what a log tells, in order, of any wire format.
+"""A history put together from what a log holds, in order, of any wire format.
 
-Logs tell of a call and of its result apart: the result may come late, twice, without its
+Logs hold a call and its result apart: the result may come late, twice, without its
 call, or never. A history pairs them again. Each reply is followed by the results of its
 calls, in the order of the calls; the raw messages themselves are the reader's.
 
@@ -28,7 +28,7 @@ NO_RESULT = "No result was recorded for this call."
 
 
 class Turn:
-    """What stands in one place: what was said, or a reply with what answers it.
+    """One place: what was said, or a reply with what answers it.
 
     Attributes:
         calls: the names of the tools it calls, by call id; None: it is no reply.
@@ -53,7 +53,7 @@ class History:
     """Gathers one conversation.
 
     Attributes:
-        request: what stands beside its messages; grows as the log tells of it.
+        request: what it has beside its messages; grows as the log names it.
         turns: what was said and replied, in order.
         line: the line it begins at; 0: that of its first turn.
     """
@@ -95,7 +95,7 @@ class History:
         return turn
 
     def asks(self, turn: Turn, calls: Mapping[str, str]) -> None:
-        """These calls are the reply's. One that a log tells twice is one."""
+        """These calls are the reply's. One that a log holds twice is one."""
         turn.calls = {**(turn.calls or {}), **calls}
         self._count += 1
         for number, id in enumerate(calls):
@@ -167,7 +167,7 @@ class History:
 
 
 _GROUPED = {"anthropic": "content", "gemini": "parts"}
-"""Where all results of a reply are one message: the key they stand under."""
+"""Where all results of a reply are one message: the key they are under."""
 
 
 def _missing(format: FormatName, call_id: str, tool: str) -> dict[str, Any]:

@@ -6,7 +6,7 @@
 
 The format follows from the field of the history, then from structure only one of the two
 APIs with ``messages`` has, then from the model's name.
-The reply is appended when it can stand in a history: a reply whose calls nobody answered
+The reply is appended when it can be part of a history: a reply whose calls nobody answered
 cannot, so it is left off and its usage is kept under the index it would have had.
 """
 

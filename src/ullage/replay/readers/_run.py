@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any, Literal, TypeAlias
@@ -24,7 +25,7 @@ class Run(Struct, frozen=True):
         format: the provider's format of ``messages``.
         request: everything of the request but its messages (model, system, tools, …);
             what the recording does not hold is left out.
-        messages: the full history. What stands before an assistant message is the request
+        messages: the full history. What comes before an assistant message is the request
             that produced it.
         usage: by the index of an assistant message, the tokens the provider reported for
             the request that produced it. The index may equal ``len(messages)``: then the
@@ -70,52 +71,32 @@ OnDamage: TypeAlias = Callable[[Damage], None]
 
 
 class Report:
-    """Passes on the damage of one file, and keeps quiet files quiet.
+    """Gathers the damage of one file, and passes it on when the file is at its end.
 
     A file in which nothing can be read (a log of a kind unknown to us, a picture) is one
     damage, not a thousand; in a readable file the first hundred are reported one by one.
+
+    Attributes:
+        is_readable: whether something in the file is of a kind known here.
     """
 
     MOST = 100
 
     def __init__(self, file: str, on_damage: OnDamage | None) -> None:
-        self.file = file
+        self.file, self.is_readable = file, False
         self._pass_on = on_damage or (lambda _: None)
-        self._held: list[Damage] = []
-        self._count = 0
-        self._readable = False
-        self._lost = self._unsaid = False
+        self._found: list[Damage] = []
+        self._counts = Counter[Grade]()
 
-    def readable(self) -> None:
-        """Something in this file could be read: report what was held back."""
-        if not self._readable:
-            self._readable = True
-            for damage in self._held:
-                self._pass_on(_skipped(damage))
-            self._held = []
-
-    def add(self, line: int, problem: str) -> None:
-        """Note what is lost."""
-        self._note(Damage(self.file, line, problem))
-
-    def foreign(self, line: int, problem: str) -> None:
-        """Note what is nothing known here: no loss in a file of another kind, else one."""
-        self._note(Damage(self.file, line, problem, "foreign"))
+    def add(self, line: int, problem: str, grade: Grade = "skipped") -> None:
+        """Note what is lost; or foreign, which is no loss in a file of another kind."""
+        self._counts[grade] += 1
+        if len(self._found) < self.MOST:
+            self._found.append(Damage(self.file, line, problem, grade))
 
     def repaired(self, line: int, problem: str) -> None:
         """Note what a run was read without, or with."""
-        self._note(Damage(self.file, line, problem, "repaired"))
-
-    def _note(self, damage: Damage) -> None:
-        self._count += 1
-        self._lost = self._lost or damage.grade != "repaired"
-        if self._count > self.MOST:
-            self._unsaid = self._unsaid or damage.grade != "repaired"
-            return
-        if self._readable:
-            self._pass_on(_skipped(damage))
-        else:
-            self._held.append(damage)
+        self.add(line, problem, "repaired")
 
     @contextmanager
     def guarded(self, line: int) -> Iterator[None]:
@@ -125,29 +106,31 @@ class Report:
         except (AttributeError, KeyError, TypeError, ValueError) as error:
             self.add(line, f"is not as its kind has it ({type(error).__name__})")
 
-    def empty(self) -> None:
-        """The file holds no value at all; say so, unless something said why."""
-        if not self._count:
-            self.foreign(0, "the file is empty")
-
-    def fruitless(self) -> None:
-        """The file gave no run; say so, unless something said why."""
-        if self._readable and not self._lost:
+    def close(self, *, has_runs: bool) -> None:
+        """The file is at its end. That it gave nothing is damage, unless some says why."""
+        if not self.is_readable and not self._found:
+            self.add(0, "the file is empty", "foreign")
+        if self.is_readable and not has_runs and not self._lost(self._counts):
             self.add(0, "there is no run in it in which a model replies")
-
-    def close(self) -> None:
-        """The file is at its end: report what was summed up."""
-        if self._held:
-            first = self._held[0]
-            more = f" (and {self._count - 1:,} more in this file)" if self._count > 1 else ""
-            lost = any(damage.grade == "skipped" for damage in self._held)
-            grade: Grade = "skipped" if lost else "foreign"
+        if self.is_readable:
+            self._pass_on_each()
+        elif self._found:
+            first, count = self._found[0], self._counts.total()
+            more = f" (and {count - 1:,} more in this file)" if count > 1 else ""
+            grade: Grade = "skipped" if self._counts["skipped"] else "foreign"
             self._pass_on(Damage(self.file, first.line, f"{first.problem}{more}", grade))
-        elif self._count > self.MOST:
-            problem = f"{self._count - self.MOST:,} more damaged lines"
-            self._pass_on(Damage(self.file, 0, problem, "skipped" if self._unsaid else "repaired"))
 
+    def _pass_on_each(self) -> None:
+        """Each damage; what is foreign in a file that is readable is lost."""
+        for damage in self._found:
+            is_foreign = damage.grade == "foreign"
+            self._pass_on(replace(damage, grade="skipped") if is_foreign else damage)
+        rest = self._counts - Counter(damage.grade for damage in self._found)
+        if rest:
+            grade: Grade = "skipped" if self._lost(rest) else "repaired"
+            problem = f"{rest.total():,} more damaged lines"
+            self._pass_on(Damage(self.file, 0, problem, grade))
 
-def _skipped(damage: Damage) -> Damage:
-    """The damage in a file that was readable: what is foreign there is lost."""
-    return replace(damage, grade="skipped") if damage.grade == "foreign" else damage
+    @staticmethod
+    def _lost(counts: Counter[Grade]) -> int:
+        return counts["skipped"] + counts["foreign"]

@@ -18,6 +18,7 @@ from typing import Any
 
 import msgspec
 from msgspec import Struct
+from msgspec.structs import asdict
 
 from ullage.replay.budgets import Room
 from ullage.replay.cost.prices import Profile
@@ -64,13 +65,6 @@ class Drawn(Struct, frozen=True, kw_only=True):
     trace: bytes
 
 
-class _Page(Struct):
-    peak: int
-    calls: int
-    story: bytes
-    traces: dict[tuple[str, Room], bytes]
-
-
 class Album:
     """Keeps the pictures of the runs with the largest raw requests, and lets go of the others.
 
@@ -80,31 +74,32 @@ class Album:
 
     def __init__(self, most: int) -> None:
         self._most = most
-        self._pages: dict[tuple[str, int], _Page] = {}
+        self._pages: dict[tuple[str, int], list[Drawn]] = {}
 
     def add(self, drawn: Drawn) -> None:
         """Take in a run under one policy and in one room, if it is among the largest so far."""
-        replayed, key = drawn.replayed, (drawn.replayed.run, drawn.line)
-        if key not in self._pages:
-            peak, calls = replayed.raw_peak_tokens, replayed.calls
-            self._pages[key] = _Page(peak, calls, drawn.story, {})
-        self._pages[key].traces[replayed.policy, replayed.room] = drawn.trace
+        self._pages.setdefault((drawn.replayed.run, drawn.line), []).append(drawn)
         if len(self._pages) > self._most:
-            del self._pages[min(self._pages, key=lambda key: self._pages[key].peak)]
+            del self._pages[min(self._pages, key=self._peak)]
 
     def pictures(self, tries: Sequence[tuple[str, Room]]) -> list[Picture]:
         """The runs kept, largest first, each with its policies and rooms in this order."""
-        pages = sorted(self._pages.items(), key=lambda item: -item[1].peak)
-        return [
-            Picture(
-                name=name,
-                calls=page.calls,
-                peak=page.peak,
-                story=page.story,
-                traces=[page.traces[each] for each in tries if each in page.traces],
+        pictures = []
+        for key in sorted(self._pages, key=self._peak, reverse=True):
+            first = self._pages[key][0]
+            traces = {(d.replayed.policy, d.replayed.room): d.trace for d in self._pages[key]}
+            picture = Picture(
+                name=first.replayed.run,
+                calls=first.replayed.calls,
+                peak=first.replayed.raw_peak_tokens,
+                story=first.story,
+                traces=[traces[each] for each in tries if each in traces],
             )
-            for (name, _), page in pages
-        ]
+            pictures.append(picture)
+        return pictures
+
+    def _peak(self, key: tuple[str, int]) -> int:
+        return self._pages[key][0].replayed.raw_peak_tokens
 
 
 def packed(value: Story | Trace) -> bytes:
@@ -133,7 +128,7 @@ def page_of(
         command: what prints the same figures again.
         notes: what was left out of the page.
     """
-    blobs: dict[str, bytes] = {}
+    blobs: list[bytes] = []
     runs = [_run(picture, blobs) for picture in pictures]
     summary = {
         "lead": lead,
@@ -144,9 +139,9 @@ def page_of(
         "rows": rows,
         "runs": runs,
     }
-    data = [f'<script type="application/json" id="summary">{_quiet(summary)}</script>']
-    for name, blob in blobs.items():
-        data.append(f'<script {_SCRIPT} id="{name}">{base64.b64encode(blob).decode()}</script>')
+    data = [f'<script type="application/json" id="summary">{_inert(summary)}</script>']
+    for at, blob in enumerate(blobs):
+        data.append(f'<script {_SCRIPT} id="b{at}">{base64.b64encode(blob).decode()}</script>')
     style, script = _file("page.css"), _file("page.js")
     return Template(_file("page.html")).substitute(
         policy=_policy(style, script),
@@ -157,21 +152,14 @@ def page_of(
     )
 
 
-def _run(picture: Picture, blobs: dict[str, bytes]) -> Mapping[str, Any]:
-    names = []
-    for blob in (picture.story, *picture.traces):
-        names.append(f"b{len(blobs)}")
-        blobs[names[-1]] = blob
-    return {
-        "name": picture.name,
-        "calls": picture.calls,
-        "peak": picture.peak,
-        "story": names[0],
-        "traces": names[1:],
-    }
+def _run(picture: Picture, blobs: list[bytes]) -> Mapping[str, Any]:
+    """A picture with the names of its packed parts, which are put beside it."""
+    story, *traces = (f"b{len(blobs) + at}" for at in range(1 + len(picture.traces)))
+    blobs += [picture.story, *picture.traces]
+    return {**asdict(picture), "story": story, "traces": traces}
 
 
-def _quiet(value: Any) -> str:
+def _inert(value: Any) -> str:
     """JSON that no HTML parser reads anything but text in."""
     text = msgspec.json.encode(value).decode()
     return text.replace("<", "\\u003c").replace(">", "\\u003e").replace("&", "\\u0026")

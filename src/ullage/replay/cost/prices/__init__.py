@@ -4,7 +4,7 @@ A profile is one TOML file in this folder, or any other file of the same shape. 
 those of one model, in US dollars per million tokens; cache terms are factors of its input
 price (`metrics` M3, `provider-rules` §3). A file that leaves out a term of the cache is
 refused. A price or a time to live that is not known is left out, and what depends on it is
-told as unknown: never as 0.
+reported as unknown: never as 0.
 """
 
 from __future__ import annotations
