@@ -135,9 +135,9 @@ def counted(monkeypatch, format):
             work["read"] += 1
             super().read(at)
 
-        def make(self, since, stop, count, last):
+        def _make(self, since, stop, count, last):
             work["made"] += stop - since
-            return super().make(since, stop, count, last)
+            return super()._make(since, stop, count, last)
 
     monkeypatch.setitem(apply._READINGS, format, Counting)
     return work

@@ -29,6 +29,7 @@ from ullage.stages.shapes import text_size
 from ullage.stages.truncate import Extent, Source
 from ullage.stores import MemoryStore, SpillStore
 from ullage.tokens.meter import Meter
+from ullage.turn.batches import cuts_of
 from ullage.values.edits import Cut, Replace, storable
 from ullage.values.effects import Output
 from ullage.values.notices import Words
@@ -188,7 +189,7 @@ def prune_messages(
     builder = window_of(messages, wire)
     builder.limit(context_limit, context_limit)
     window = builder.window
-    cuts = pruning(settings, held_tokens=current_tokens)(window)
+    cuts = cuts_of(pruning(settings, held_tokens=current_tokens), window)
     won = sum(map(partial(_won, window, settings), cuts))
     for cut in cuts:
         builder.apply(storable(cut.edit))

@@ -121,7 +121,11 @@ def row_of(plan: Plan, cut: Cut) -> Row | None:
         return None
     stop = window.transcript.find(span.upto) or 0
     start = window.transcript.find(span.after) or 0
-    before = (summary(window.transcript, 0, start, _BEFORE_CHARS),) if start else ()
+    before = (
+        (summary(window.transcript, 0, start, _BEFORE_CHARS, user_chars=_BEFORE_CHARS),)
+        if start
+        else ()
+    )
     return Row(
         boundary_id=plan.ids[stop],
         summary="\n\n".join((*before, *span.texts)),

@@ -23,30 +23,30 @@ from ullage.wires.repair.hosted import Hosted
 
 __all__ = ["Messages"]
 
-_is_id = re.compile(r"[a-zA-Z0-9_-]+\Z").match
-
 
 class Messages(Hosted):
     """A history with its calls paired, and the messages that come of it."""
 
     wire = Anthropic()
+    hosts = ("user",)
+    legal_id = re.compile(r"[a-zA-Z0-9_-]+\Z")
+    ids_once = True
 
     def __init__(self, raws: Sequence[Any], pairs: Pairing) -> None:
         super().__init__(raws, pairs)
         self._unserved: dict[At, str] = {}
         self._outdated: set[int] = set()
 
-    def opened(self, raw: Any) -> tuple[Any, list[Any] | None]:
-        """See `Reading.opened`."""
+    def _opened(self, raw: Any) -> tuple[Any, list[Any] | None]:
         content = field(raw, "content")
         blocks = list(content) if isinstance(content, (list, tuple)) else None
         return field(raw, "role"), blocks
 
-    def pair(self, here: At, block: Any, role: Any) -> None:
-        """See `Reading.pair`. A server's tools are paired under names of their own."""
+    def _pair(self, here: At, block: Any, role: Any) -> None:
+        """A server's tools are paired under names of their own."""
         kind = field(block, "type")
         if kind == "tool_result":
-            self.answer(here, field(block, "tool_use_id"), is_placeholder=self.is_ours(block))
+            self.answer(here, field(block, "tool_use_id"), is_placeholder=self._is_ours(block))
             if self.is_late(here):
                 self._outdated.update(self.spoken(self.pairs.calls[here][0], here[0]))
         elif role == "assistant" and kind == "tool_use":
@@ -56,92 +56,76 @@ class Messages(Hosted):
         elif role == "assistant" and turns.is_server_result(kind):
             self.answer(here, f"{SERVER}{field(block, 'tool_use_id')}")
 
-    def tool(self, call: At) -> str:
-        """See `Reading.tool`."""
+    def _tool(self, call: At) -> str:
         return str(field(self.block(call), "name") or "tool")
-
-    def taken(self, at: int) -> dict[str, int]:
-        """See `Reading.taken`: no id comes again (A7)."""
-        return self.ids
-
-    def is_id(self, name: str) -> bool:
-        """See `Reading.is_id` (A8)."""
-        return _is_id(name) is not None
 
     # ── the messages ─────────────────────────────────────────────────────────────────
 
     def opens(self, at: int) -> bool:
         """See `Reading.opens`. What is empty may be left out, so nothing opens with it."""
-        role, blocks = self.opened(self.raws[at])
+        role, blocks = self._opened(self.raws[at])
         content = field(self.raws[at], "content")
         if blocks is None:
             return role == "assistant" and bool(content) and not is_blank(content)
         return role == "assistant" and not all(map(_is_void, blocks))
 
-    def make(self, since: int, stop: int, count: int, last: Any) -> tuple[list[Any], bool]:
-        """See `Reading.make`."""
+    def _make(self, since: int, stop: int, count: int, last: Any) -> tuple[list[Any], bool]:
         self._unserved, is_paused = turns.unserved(self, since, stop)
-        messages, _ = super().make(since, stop, count, last)
+        messages, _ = super()._make(since, stop, count, last)
         messages = turns.with_system_placed(messages, self, count)
         return messages if since else turns.begun(messages, self), not is_paused
 
-    def content(self, at: int, caller: int | None) -> list[Any]:
-        """See `Reading.content`."""
+    def _content(self, at: int, caller: int | None) -> list[Any]:
         raw = self.raws[at]
         if self.blocks[at] is not None:
-            made = super().content(at, caller)
+            made = super()._content(at, caller)
         else:
-            made = self.emptied(at) if is_blank(field(raw, "content")) else [raw]
+            made = self._emptied(at) if is_blank(field(raw, "content")) else [raw]
         self.stale += made if at in self._outdated else []
         return made
 
-    def emptied(self, at: int) -> list[Any]:
-        """See `Hosted.emptied`. The last one of the assistant may be empty (A9)."""
+    def _emptied(self, at: int) -> list[Any]:
+        """The last one of the assistant may be empty (A9)."""
         raw, role = self.raws[at], self.roles[at]
         if role == "assistant" and at == len(self.raws) - 1 and not field(raw, "content"):
             return [raw]
         self.report(at, "the message had no text")
         return [{**copy_of(raw), "content": EMPTY}] if role == "user" else []
 
-    def with_blocks(self, at: int, blocks: list[Any]) -> Any:
-        """See `Hosted.with_blocks`."""
+    def _with_blocks(self, at: int, blocks: list[Any]) -> Any:
         return {**copy_of(self.raws[at]), "content": blocks}
 
-    def is_led(self, at: int, caller: int, blocks: list[Any]) -> bool:
-        """See `Hosted.is_led`: all in one message (A6), and first in it (A5)."""
+    def _is_led(self, at: int, caller: int, blocks: list[Any]) -> bool:
+        """All in one message (A6), and first in it (A5)."""
         first = blocks[: len(self.batches[caller])]
-        return self.is_whole(at, caller) and all(map(self.is_result, first))
+        return self.is_whole(at, caller) and all(map(self._is_result, first))
 
-    def led(self, at: int, caller: int, blocks: list[Any]) -> list[list[Any]]:
-        """See `Hosted.led`."""
-        if self.is_led(at, caller, blocks):
+    def _led(self, at: int, caller: int, blocks: list[Any]) -> list[list[Any]]:
+        if self._is_led(at, caller, blocks):
             return [blocks]
-        results = [block for block in blocks if self.is_result(block)]
-        others = [block for block in blocks if not self.is_result(block)]
+        results = [block for block in blocks if self._is_result(block)]
+        others = [block for block in blocks if not self._is_result(block)]
         if self.is_whole(at, caller):
             self.report(at, "results stood behind something else")
         else:
-            results = self.answers(caller, at)
+            results = self._answers(caller, at)
         return [[*results, *others]]
 
     # ── blocks ───────────────────────────────────────────────────────────────────────
 
-    def is_result(self, block: Any) -> bool:
-        """See `Hosted.is_result`."""
+    def _is_result(self, block: Any) -> bool:
         return bool(field(block, "type") == "tool_result")
 
-    def is_ours(self, block: Any) -> bool:
-        """See `Hosted.is_ours`."""
+    def _is_ours(self, block: Any) -> bool:
         return is_interrupted(field(block, "content"))
 
-    def fitted(self, here: At, block: Any) -> Any:
-        """See `Hosted.fitted`."""
+    def _fitted(self, here: At, block: Any) -> Any:
         match field(block, "type"):
             case "text" if is_blank(field(block, "text")):
                 self.report(here[0], "an empty text was left out")
                 return None
             case "tool_result" if here in self.pairs.calls:
-                return self.result(here)
+                return self._result(here)
             case "tool_result":
                 return _text(self.left_over(here, {"role": "user", "content": [block]}))
             case "tool_use" if here in self.names:
@@ -151,8 +135,8 @@ class Messages(Hosted):
                 return _text(self.set_aside(here[0], self._unserved[here], message))
         return block
 
-    def result(self, result: At) -> Any:
-        """See `Reading.result`: under the id of its call, its content not null (A23)."""
+    def _result(self, result: At) -> Any:
+        """Under the id of its call, its content not null (A23)."""
         block, name = self.block(result), self.names[self.pairs.calls[result]]
         void = isinstance(block, dict) and block.get("content", "") is None
         if field(block, "tool_use_id") == name and not void:

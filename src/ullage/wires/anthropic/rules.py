@@ -11,19 +11,30 @@ What only the whole request shows is in `rules_request`.
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from typing import Any
 
 from ullage.history.pairing import At
 from ullage.wires.anthropic.blocks import BLOCKS, ROLES, SERVER, SERVER_CALLS, THOUGHTS
-from ullage.wires.anthropic.rules_request import Markers, blocks_of, is_tool_name, judge_request
+from ullage.wires.anthropic.models import claude, refuses_force, takes_no_system_messages
+from ullage.wires.anthropic.rules_request import (
+    Markers,
+    blocks_of,
+    is_tool_name,
+    judge_head,
+    judge_images,
+    thinking_problems,
+)
 from ullage.wires.block import Block
 from ullage.wires.rules import problem
-from ullage.wires.rules.problem import Report, Wire, items_of, kind_of, name_in
+from ullage.wires.rules.problem import Problem, Report, Wire, items_of, kind_of, name_in
 
 __all__ = ["Check"]
 
 _MESSAGE = frozenset(("role", "content"))
 _SYSTEM_MESSAGE = _MESSAGE | {"clear_at", "output_config"}
+_NO_PREFILL_SINCE = (4, 6)
+_TURN_BEGINS = ("thinking", "redacted_thinking", "compaction")
 _COMPACT = "compaction"
 _NAMES = {"call": "id", "result": "tool_use_id"}
 _ID = re.compile(r"[a-zA-Z0-9_-]+\Z").match
@@ -34,15 +45,19 @@ class Check(problem.Check):
 
     The state: the role before; of the newest assistant message its place and the ids it calls by,
     how many user messages have followed, and whether those held nothing but results; every call
-    id seen and answered; the server's calls open in it and carried over to it.
+    id seen and answered; the server's calls open in it and carried over to it, with their tools.
+
+    A tool loop is one turn (A14): it goes back to the last message of the user's that held more
+    than results. Words beside the newest results leave it open, a message behind them ends it, and
+    system messages are no part of it. A model that is not named is judged by no rule of its own.
     """
 
     asks_one = ("A1", "at least one message is asked for")
 
     def __init__(self, head: Wire | None = None) -> None:
         super().__init__(head)
-        self.images: list[tuple[str, Wire]] = []
-        self.markers = Markers(head or {}, self.report)
+        self._images: list[tuple[str, Wire]] = []
+        self._markers = Markers(head or {}, self.report)
         self._role: str | None = None
         self._caller = -1
         self._batch: set[str] = set()
@@ -52,13 +67,17 @@ class Check(problem.Check):
         self._answered: set[str] = set()
         self._hollow = ""
         self._server_calls: set[At] = set()
-        self._open: list[At] = []
-        self._carried: list[At] = []
+        self._open: dict[At, str | None] = {}
+        self._carried: dict[At, str | None] = {}
         self._ends_with_server_result = False
         self._signed = 0
+        self._reply = -1
+        self._reply_calls = False
+        self._loop = -1
+        self._is_loop_over = True
+        self._holds_results = False
 
-    def judge(self, message: Any, at: int, where: str) -> None:
-        """See `problem.Check.judge`."""
+    def _judge(self, message: Any, at: int, where: str) -> None:
         role = name_in(message, "role")
         if role is None or role not in ROLES:
             self.report.add("A0", f"{where}.role", "no such role in this format")
@@ -69,12 +88,10 @@ class Check(problem.Check):
         self.report.unknown("A23", [key for key in message if key not in known], where)
         content = message.get("content")
         blocks = items_of(content)
-        if (
-            at == 0
-            and role == "assistant"
-            and name_in(next(iter(blocks), None), "type") != _COMPACT
-        ):
-            self.report.add("A1", f"{where}.role", "the first message must be the user's")
+        if at == 0 and role == "assistant":
+            begins = bool(blocks) and name_in(blocks[0], "type") == _COMPACT
+            sentence = "the first message must be the user's"
+            self.report.need(begins, "A1", f"{where}.role", sentence)
         self.pairs.speaker(is_model=role == "assistant")
         self._turn(role, content, at, where)
         self._text(content, role, f"{where}.content")
@@ -82,16 +99,14 @@ class Check(problem.Check):
             self._block(block, role, (at, index), _path((at, index)))
         self._role = role
 
-    def end(self, report: Report) -> None:
-        """See `problem.Check.end`: A3 and A18."""
+    def _end(self, report: Report) -> None:
+        """A3 and A18."""
         self._missed(report)
         self._overdue(report)
 
-    def request(self, head: Wire, report: Report) -> None:
-        """See `problem.Check.request`."""
-        judge_request(head, [m for m in self.messages if type(m) is dict], self.images, report)
-        last = blocks_of(self.messages[-1]) if self.messages else []
-        self.markers.of_request(head, last[-1] if last else None, report)
+    def returned(self, history: Sequence[Any]) -> list[Problem]:
+        """See `problem.Check.returned`: A13."""
+        return thinking_problems(self.messages, history)
 
     # -- between messages -----------------------------------------------------------------
 
@@ -103,26 +118,35 @@ class Check(problem.Check):
         if self._role == "system" and role == "user":
             sentence = "an assistant message must follow the system message"
             self.report.add("A20", where, sentence)
+        kinds = {name_in(block, "type") for block in items_of(content)}
+        only_results = type(content) is list and kinds <= {"tool_result"}
+        self._holds_results = "tool_result" in kinds
         if role == "assistant":
+            if self._role != "assistant":
+                self._reply, self._reply_calls = at, False
+            if self._is_loop_over:
+                self._loop, self._is_loop_over = at, False
             self._missed(self.report)
             self._caller, self._batch, self._answering = at, set(), 0
             self._only_results = True
             self._overdue(self.report)
-            self._carried, self._open = self._open, []
+            self._carried, self._open = self._open, {}
             self._ends_with_server_result = False
-        elif self._batch:
+            return
+        self._is_loop_over = self._is_loop_over or kinds != {"tool_result"}
+        if self._batch:
             self._answering += 1
-            blocks = content if type(content) is list else [None]
-            only = all(name_in(block, "type") == "tool_result" for block in blocks)
             sentence = "an unfinished server tool allows nothing but results here"
-            self.report.need(only or not self._open, "A19", f"{where}.content", sentence)
+            self.report.need(only_results or not self._open, "A19", f"{where}.content", sentence)
         elif self._role == "assistant":
             for call in self._open:
                 sentence = f"this server tool call has no result before {where}"
                 self.report.add("A18", _path(call), sentence)
-            self._open = []
+            self._open = {}
 
     def _system(self, at: int, where: str) -> None:
+        if takes_no_system_messages((self.head or {}).get("model")):
+            self.report.add("A0", f"{where}.role", "this model takes no system messages here")
         if self._unanswered():
             self.report.add("A20", where, "a system message parts a call from its result")
         elif at == 0:
@@ -182,7 +206,7 @@ class Check(problem.Check):
         if kind != "tool_result" and role == "user":
             self._only_results = False
         if block.get("cache_control") is not None:
-            self.markers.on_block(block, where)
+            self._markers.on_block(block, where)
 
     def _fields(self, block: Wire, row: Block, where: str) -> None:
         """A0, A8 and A23."""
@@ -197,7 +221,7 @@ class Check(problem.Check):
         if tool is not None and not is_tool_name(tool):
             self.report.add("A8", where, "the tool's name is not allowed")
         if row.media == ("image",):
-            self.images.append((where, block))
+            self._images.append((where, block))
 
     def _call(self, block: Wire, role: str, here: At, where: str) -> None:
         call_id = block.get("id")
@@ -206,6 +230,7 @@ class Check(problem.Check):
         self.report.need(call_id not in self._seen, "A7", where, "this tool_use id was used before")
         if call_id not in self._batch:
             self.pairs.call(here, call_id)
+        self._reply_calls = True
         self._seen.add(call_id)
         self._batch.add(call_id)
 
@@ -239,7 +264,12 @@ class Check(problem.Check):
         else:
             self._fields(item, row, where)
         if type(item) is dict and item.get("cache_control") is not None:
-            self.markers.on_block(item, where)
+            self._markers.on_block(item, where)
+
+    def _open_in_reply(self) -> set[str | None]:
+        """The tools of the server's calls without a result in the last run of the assistant."""
+        opened = {**self._carried, **self._open}
+        return {tool for call, tool in opened.items() if call[0] >= self._reply}
 
     def _compaction(self, block: Wire, here: At, where: str) -> None:
         """A22, as far as a request shows it: one signed block, first."""
@@ -256,14 +286,53 @@ class Check(problem.Check):
         if kind in SERVER_CALLS:
             self.pairs.call(here, f"{SERVER}{block.get('id')}")
             self._server_calls.add(here)
-            self._open.append(here)
+            self._open[here] = name_in(block, "name") if kind == "server_tool_use" else None
         elif self._ends_with_server_result:
             call = self.pairs.result(here, f"{SERVER}{block.get('tool_use_id')}")
-            waiting = self._open if call in self._open else self._carried
-            if call in waiting:
-                waiting.remove(call)
+            if call in self._open:
+                del self._open[call]
+            elif call in self._carried:
+                del self._carried[call]
             else:
                 self.report.add("A18", where, "a server tool's result without its call")
+
+    # -- where a request ends -------------------------------------------------------------
+
+    def _request(self, head: Wire, report: Report) -> None:
+        last = (blocks_of(self.messages[-1]) if self.messages else [])[-1:]
+        judge_head(head, report)
+        if self._role == "assistant":
+            self._ending(head, last, report)
+        self._thinking_and_tools(head, report)
+        judge_images(head, self._images, report)
+        self._markers.of_request(head, last[0] if last else None, report)
+
+    def _ending(self, head: Wire, last: list[Any], report: Report) -> None:
+        """A11 and A12. A paused turn may end the request; its open server tool shows it."""
+        where, model = f"messages[{len(self.messages) - 1}]", claude(head.get("model"))
+        if model is not None and model[1] >= _NO_PREFILL_SINCE:
+            report.need(self._open_in_reply(), "A11", where, "the last message is the assistant's")
+        elif last and name_in(last[0], "type") == "text":
+            text = name_in(last[0], "text") or ""
+            report.need(text == text.rstrip(), "A12", where, "its text ends with white space")
+
+    def _thinking_and_tools(self, head: Wire, report: Report) -> None:
+        """A14, A19 and A24: what thinking and open calls ask of the rest."""
+        manual = name_in(head.get("thinking"), "type") == "enabled"
+        if manual and self._holds_results and self._loop >= 0:
+            first = blocks_of(self.messages[self._loop])[:1]
+            begins = bool(first) and name_in(first[0], "type") in _TURN_BEGINS
+            sentence = "the open turn does not begin with thinking, and thinking is manual"
+            report.need(begins, "A14", f"messages[{self._loop}].content", sentence)
+        is_whole = isinstance(head.get("tools"), list) or head.get("model")  # else a history alone
+        if is_whole and self._reply_calls and self._role != "assistant":
+            names = {name_in(tool, "name") for tool in items_of(head.get("tools"))}
+            for name in filter(None, self._open_in_reply() - names):
+                report.add("A19", "tools", f"an open call of {name[:64]!r} without its tool")
+        if name_in(head.get("tool_choice"), "type") in ("any", "tool"):
+            sentence = "a forced tool, with a model or a mode of thinking that excludes it"
+            allowed = not manual and not refuses_force(head.get("model"))
+            report.need(allowed, "A24", "tool_choice", sentence)
 
 
 def _path(at: At) -> str:

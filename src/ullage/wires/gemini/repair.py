@@ -23,9 +23,10 @@ class Contents(Hosted):
 
     wire = Gemini()
     model = "model"
+    hosts = ("user", "function")
 
-    def opened(self, raw: Any) -> tuple[Any, list[Any] | None]:
-        """See `Reading.opened`: who says nothing of a role is the model if he calls."""
+    def _opened(self, raw: Any) -> tuple[Any, list[Any] | None]:
+        """Who says nothing of a role is the model if he calls."""
         parts = [raw] if isinstance(raw, str) else _readable(raw)
         said = get(raw, "role") if not isinstance(raw, (str, list)) and is_content(raw) else None
         if said is not None:
@@ -33,96 +34,82 @@ class Contents(Hosted):
         calls = any(get(part, "functionCall") is not None for part in parts or ())
         return "model" if calls else "user", parts
 
-    def pair(self, here: At, block: Any, role: Any) -> None:
-        """See `Reading.pair`."""
+    def _pair(self, here: At, block: Any, role: Any) -> None:
         call, response = get(block, "functionCall"), get(block, "functionResponse")
         if call is not None and role == "model":
-            self.call(here, get(call, "id"), _name(call))
+            self.call(here, get(call, "id"), _named(call))
             self.names[here] = str(get(call, "id") or "")
         elif response is not None:
-            ours = self.is_ours(block)
-            self.answer(here, get(response, "id"), _name(response), is_placeholder=ours)
+            ours = self._is_ours(block)
+            self.answer(here, get(response, "id"), _named(response), is_placeholder=ours)
 
-    def tool(self, call: At) -> str:
-        """See `Reading.tool`."""
-        return _name(get(self.block(call), "functionCall"))
+    def _tool(self, call: At) -> str:
+        return _named(get(self.block(call), "functionCall"))
 
     # ── the contents ─────────────────────────────────────────────────────────────────
 
-    def before(self, at: int, last: Any) -> list[Any]:
-        """See `Reading.before`: calls follow the user (G4)."""
+    def _before(self, at: int, last: Any) -> list[Any]:
+        """Calls follow the user (G4)."""
         if not self.batches[at] or (last is not None and not self._speaks(last)):
             return []
         self.report(at, "calls did not stand behind the user")
         return [self.wire.user(BEGIN if last is None else GO_ON)]
 
-    def ending(self, last: Any) -> list[Any]:
-        """See `Reading.ending`: the model's is not the last (G11)."""
+    def _ending(self, last: Any) -> list[Any]:
+        """The model's is not the last (G11)."""
         if last is not None and not self._speaks(last):
             return []
         self.report(max(len(self.raws) - 1, 0), "the last content was not the user's")
         return [self.wire.user(BEGIN if last is None else GO_ON)]
 
     def _speaks(self, content: Any) -> bool:
-        return bool(self.opened(content)[0] == "model")
+        return bool(self._opened(content)[0] == "model")
 
-    def is_host(self, at: int) -> bool:
-        """See `Reading.is_host`."""
-        return bool(self.roles.get(at, "model") != "model")
-
-    def name(self, call: At, taken: dict[str, int], field: str = "id") -> None:
-        """See `Reading.name`: a call may do without an id, and with that of another."""
-
-    def content(self, at: int, caller: int | None) -> list[Any]:
-        """See `Reading.content`. What is no content is left to the parser."""
+    def _content(self, at: int, caller: int | None) -> list[Any]:
+        """What is no content is left to the parser."""
         known = self.blocks[at] is not None and self.roles[at] in ("user", "model", "function")
-        return super().content(at, caller) if known else [self.raws[at]]
+        return super()._content(at, caller) if known else [self.raws[at]]
 
-    def emptied(self, at: int) -> list[Any]:
-        """See `Hosted.emptied`."""
+    def _emptied(self, at: int) -> list[Any]:
         self.report(at, "the content had no text")
         if self.roles[at] == "model":
             return []
         is_text = isinstance(self.raws[at], str)
-        return [EMPTY if is_text else self.with_blocks(at, [{"text": EMPTY}])]
+        return [EMPTY if is_text else self._with_blocks(at, [{"text": EMPTY}])]
 
-    def with_blocks(self, at: int, blocks: list[Any]) -> Any:
-        """See `Hosted.with_blocks`: a dict with a role unless it was a list of parts."""
+    def _with_blocks(self, at: int, blocks: list[Any]) -> Any:
+        """A dict with a role unless it was a list of parts."""
         raw = self.raws[at]
         if isinstance(raw, dict) and is_content(raw):
             return with_field(raw, "parts", blocks)
         return blocks if isinstance(raw, list) else {"role": self.roles[at], "parts": blocks}
 
-    def is_led(self, at: int, caller: int, blocks: list[Any]) -> bool:
-        """See `Hosted.is_led`: each response is found by its id or its order (G6)."""
+    def _is_led(self, at: int, caller: int, blocks: list[Any]) -> bool:
+        """Each response is found by its id or its order (G6)."""
         calls = self.batches[caller]
         found = [self.pairs.answers.get(call, (-1, 0)) for call in calls]
         ids = {self.names[call] for call in calls}
         return self.is_whole(at, caller) and (len(ids) == len(calls) or found == sorted(found))
 
-    def led(self, at: int, caller: int, blocks: list[Any]) -> list[list[Any]]:
-        """See `Hosted.led`."""
-        others = [block for block in blocks if not self.is_result(block)]
-        return [self.answers(caller, at), others]
+    def _led(self, at: int, caller: int, blocks: list[Any]) -> list[list[Any]]:
+        others = [block for block in blocks if not self._is_result(block)]
+        return [self._answers(caller, at), others]
 
     # ── parts ────────────────────────────────────────────────────────────────────────
 
-    def is_result(self, block: Any) -> bool:
-        """See `Hosted.is_result`."""
+    def _is_result(self, block: Any) -> bool:
         return get(block, "functionResponse") is not None
 
-    def is_ours(self, block: Any) -> bool:
-        """See `Hosted.is_ours`."""
+    def _is_ours(self, block: Any) -> bool:
         given = get(get(block, "functionResponse"), "response")
         return isinstance(given, dict) and is_interrupted(field(given, "error"))
 
-    def fitted(self, here: At, block: Any) -> Any:
-        """See `Hosted.fitted`."""
+    def _fitted(self, here: At, block: Any) -> Any:
         if isinstance(block, str):
             return block or None
-        if self.is_result(block):
+        if self._is_result(block):
             if here in self.pairs.calls:
-                return self.result(here)
+                return self._result(here)
             return {"text": self.left_over(here, {"role": "user", "parts": [block]})}
         sign = get(block, "thoughtSignature")
         if get(block, "text") == "" and not sign:
@@ -133,14 +120,14 @@ class Contents(Hosted):
             return unsigned(block)
         return block
 
-    def result(self, result: At) -> Any:
-        """See `Reading.result`: under the name of its call, with a response."""
-        part, tool = self.block(result), self.tool(self.pairs.calls[result])
+    def _result(self, result: At) -> Any:
+        """Under the name of its call, with a response."""
+        part, tool = self.block(result), self._tool(self.pairs.calls[result])
         filled = response = get(part, "functionResponse")
         if get(response, "response") is None:
             self.report(result[0], "a result had no response")
             filled = with_field(filled, "response", {"output": ""})
-        if _name(response) != tool:
+        if _named(response) != tool:
             self.report(result[0], "a result was of another tool than its call")
             filled = with_field(filled, "name", tool)
         return part if filled is response else with_field(part, "functionResponse", filled)
@@ -153,5 +140,5 @@ def _readable(raw: Any) -> list[Any] | None:
     return list(parts) if is_known and isinstance(parts, (list, tuple)) else None
 
 
-def _name(body: Any) -> str:
+def _named(body: Any) -> str:
     return str(get(body, "name") or "")

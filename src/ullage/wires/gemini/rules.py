@@ -23,7 +23,7 @@ from ullage.wires.gemini.models import signs_calls, signs_no_calls
 from ullage.wires.rules import problem
 from ullage.wires.rules.problem import Problem, Report, Wire, items_of, kind_of
 
-__all__ = ["Check", "signature_problems"]
+__all__ = ["Check"]
 
 SENTINELS = frozenset(("skip_thought_signature_validator", "context_engineering_is_the_way_to_go"))
 
@@ -47,11 +47,11 @@ class Check(problem.Check):
         self._role: str | None = None
         self._names: dict[At, str] = {}
         self._asked: list[At] = []
-        self.steps: list[tuple[str, bool]] = []
+        self._steps: list[tuple[str, bool]] = []
         self._oversigned: list[str] = []
+        self._model = (head or {}).get("model")
 
-    def judge(self, message: Any, at: int, where: str) -> None:
-        """See `problem.Check.judge`."""
+    def _judge(self, message: Any, at: int, where: str) -> None:
         role, parts = _opened(message)
         if type(role) is not str or role not in ROLES:
             self.report.add("G1", f"{where}.role", "no such role in this format")
@@ -69,34 +69,59 @@ class Check(problem.Check):
         if role == "model":
             self._calls(called, where)
         elif not answered:
-            self.steps, self._oversigned = [], []
+            self._steps, self._oversigned = [], []
         self._role = role
 
-    def end(self, report: Report) -> None:
-        """See `problem.Check.end`: what a request that ends here lacks."""
+    def _end(self, report: Report) -> None:
+        """What a request that ends here lacks."""
         if self._asked:
             where = f"contents[{self._asked[0][0]}]"
             report.add("G3", where, "the calls of this step have no responses")
         elif self._role == "model":
             where = f"contents[{len(self.messages) - 1}]"
             report.add("G11", where, "the last content is the model's")
-        model = (self.head or {}).get("model")
-        if signs_no_calls(model):
+        if signs_no_calls(self._model):
             return
         for where in self._oversigned:
             report.add("G7", where, "only the first call of a step carries a signature")
-        if signs_calls(model) or any(signed for _, signed in self.steps):
-            for where, signed in self.steps:
-                sentence = "the first call of this step has no signature"
-                report.need(signed, "G7", where, sentence)
+        if signs_calls(self._model) or any(signed for _, signed in self._steps):
+            for where in self._unsigned_steps():
+                report.add("G7", where, "the first call of this step has no signature")
 
-    def request(self, head: Wire, report: Report) -> None:
-        """See `problem.Check.request`: G12."""
+    def _unsigned_steps(self) -> list[str]:
+        """The steps of the current turn without a signature, of a model that may sign calls."""
+        if signs_no_calls(self._model):
+            return []
+        return [where for where, signed in self._steps if not signed]
+
+    def _request(self, head: Wire, report: Report) -> None:
+        """G12."""
         config = head.get("config")
         outside = _camel({**head, **(config if type(config) is dict else {})})
         for name in _NOT_BESIDE_A_CACHE if outside.get("cachedContent") else ():
             if outside.get(name):
                 report.add("G12", name, f"{name} and cachedContent exclude each other")
+
+    def returned(self, history: Sequence[Any]) -> list[Problem]:
+        """See `problem.Check.returned`: no signature moved, made up or lost (G7, G8).
+
+        A signature is compared as bytes: the SDK writes it in another alphabet of base64.
+        """
+        report = Report()
+        came = [
+            (_unsigned(part), seal) for _, part in _parts(history) if (seal := _signature(part))
+        ]
+        seals = {seal for _, seal in came}
+        bare = [part for part, _ in came if part.get("functionCall")]
+        lost = self._unsigned_steps()
+        for where, part in _parts(self.messages):
+            seal = _signature(part)
+            if seal and seal not in SENTINELS and (_unsigned(part), seal) not in came:
+                known = "stands on another part" if seal in seals else "is not known"
+                report.add("G8", where, f"this signature {known}")
+            if where.rpartition(".parts")[0] in lost and _unsigned(part) in bare:
+                report.add("G7", where, "this call came with a signature")
+        return report.found
 
     # -- within a content -----------------------------------------------------------------
 
@@ -167,39 +192,13 @@ class Check(problem.Check):
         if self._role not in ("user", "function"):
             self.report.add("G4", where, "no user content stands directly before these calls")
         first, *siblings = called.values()
-        self.steps.append((where, bool(_signature(first))))
+        self._steps.append((where, bool(_signature(first))))
         self._oversigned += [where] if any(map(_signature, siblings)) else []
         for at, part in called.items():
             body = _body(part, "functionCall")
             self._names[at] = str(body.get("name") or "")
             self.pairs.call(at, str(body.get("id") or ""), self._names[at])
         self._asked = list(called)
-
-
-# -- what was returned --------------------------------------------------------------------
-
-
-def signature_problems(contents: Sequence[Any], history: Sequence[Any]) -> list[Problem]:
-    """G7 and G8 against the contents as they came: no signature moved, made up or lost.
-
-    A signature is compared as bytes: the SDK writes it in another alphabet of base64.
-    """
-    report = Report()
-    check = Check()
-    came = [(_unsigned(part), seal) for _, part in _parts(history) if (seal := _signature(part))]
-    seals = {seal for _, seal in came}
-    bare = [part for part, _ in came if part.get("functionCall")]
-    for content in contents:
-        check.feed(content)
-    lost = {where for where, signed in check.steps if not signed}
-    for where, part in _parts(contents):
-        seal = _signature(part)
-        if seal and seal not in SENTINELS and (_unsigned(part), seal) not in came:
-            known = "stands on another part" if seal in seals else "is not known"
-            report.add("G8", where, f"this signature {known}")
-        if where.rpartition(".parts")[0] in lost and _unsigned(part) in bare:
-            report.add("G7", where, "this call came with a signature")
-    return report.found
 
 
 # -- reading ------------------------------------------------------------------------------

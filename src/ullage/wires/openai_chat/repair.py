@@ -7,6 +7,7 @@ a batch they may not.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from typing import Any
 
@@ -27,39 +28,33 @@ class Messages(Reading):
     """A history with its calls paired, and the messages that come of it."""
 
     wire = OpenAIChat()
+    legal_id = re.compile(rf".{{1,{ID_LENGTH}}}\Z", re.DOTALL)
 
     def __init__(self, raws: Sequence[Any], pairs: Pairing) -> None:
         super().__init__(raws, pairs)
         self._beside: list[Any] = []
 
-    def opened(self, raw: Any) -> tuple[Any, list[Any] | None]:
-        """See `Reading.opened`: the calls of the assistant, or the message that is a result."""
+    def _opened(self, raw: Any) -> tuple[Any, list[Any] | None]:
+        """The calls of the assistant, or the message that is a result."""
         role = field(raw, "role")
         calls = field(raw, "tool_calls") if role == "assistant" else None
         if calls and not isinstance(calls, (list, tuple)):
             return role, None
         return role, [raw] if role == "tool" else list(calls or ())
 
-    def pair(self, here: At, block: Any, role: Any) -> None:
-        """See `Reading.pair`."""
+    def _pair(self, here: At, block: Any, role: Any) -> None:
         if role == "assistant":
             self.call(here, field(block, "id"))
         else:
             ours = is_interrupted(field(block, "content"))
             self.answer(here, field(block, "tool_call_id"), is_placeholder=ours)
 
-    def tool(self, call: At) -> str:
-        """See `Reading.tool`."""
+    def _tool(self, call: At) -> str:
         return self.wire.tool_name(self.block(call)) or "tool"
-
-    def is_id(self, name: str) -> bool:
-        """See `Reading.is_id` (C6)."""
-        return len(name) <= ID_LENGTH
 
     # ── the messages ─────────────────────────────────────────────────────────────────
 
-    def content(self, at: int, caller: int | None) -> list[Any]:
-        """See `Reading.content`."""
+    def _content(self, at: int, caller: int | None) -> list[Any]:
         raw, role = self.raws[at], self.roles[at]
         if role == "assistant":
             return self._assistant(at)
@@ -111,7 +106,7 @@ class Messages(Reading):
 
     # ── results ──────────────────────────────────────────────────────────────────────
 
-    def answers(self, caller: int, host: int | None = None) -> list[Any]:
+    def _answers(self, caller: int, host: int | None = None) -> list[Any]:
         """The results of a batch: as they stand behind it, or in the order of its calls."""
         calls = self.batches[caller]
         found = sorted(self.pairs.answers[call] for call in calls if call in self.pairs.answers)
@@ -123,8 +118,8 @@ class Messages(Reading):
         self._beside = []
         return [*self.answered(calls, lambda result: result[0] <= behind), *self._beside]
 
-    def result(self, result: At) -> Any:
-        """See `Reading.result`: text alone (C8); other parts are moved behind the batch."""
+    def _result(self, result: At) -> Any:
+        """Text alone (C8); other parts are moved behind the batch."""
         raw, name = self.block(result), self.names[self.pairs.calls[result]]
         content = field(raw, "content")
         new: dict[str, Any] = {} if field(raw, "tool_call_id") == name else {"tool_call_id": name}

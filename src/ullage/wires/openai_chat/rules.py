@@ -35,8 +35,7 @@ class Check(problem.Check):
     asks_one = ("C0", "at least one message is asked for")
     _newest = -1
 
-    def judge(self, message: Any, at: int, where: str) -> None:
-        """See `problem.Check.judge`."""
+    def _judge(self, message: Any, at: int, where: str) -> None:
         role = name_in(message, "role")
         self.pairs.speaker(is_model=role == "assistant")
         if role != "tool":
@@ -59,8 +58,8 @@ class Check(problem.Check):
             if type(content) is not str:
                 self._content(content, role, f"{where}.content")
 
-    def end(self, report: Report) -> None:
-        """See `problem.Check.end`: the calls still open."""
+    def _end(self, report: Report) -> None:
+        """The calls still open."""
         for at, number in self.pairs.unanswered:
             where = f"messages[{at}].tool_calls[{number}]"
             report.add("C1", where, "this call has no tool message")
@@ -128,8 +127,8 @@ class Check(problem.Check):
                 sentence = f"a part of this type may not stand in a {role} message"
                 self.report.add(rule, f"{where}[{index}].type", sentence)
 
-    def request(self, head: Wire, report: Report) -> None:
-        """See `problem.Check.request`: C10 to C12, and that tools are a list."""
+    def _request(self, head: Wire, report: Report) -> None:
+        """C10 to C12, and that tools are a list."""
         if head.get("stream_options") is not None and not head.get("stream"):
             report.add("C10", "stream_options", "stream_options is set and stream is not")
         if head.get("tools") is not None:

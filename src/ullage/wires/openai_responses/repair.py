@@ -46,6 +46,7 @@ class Items(Reading):
     """A history with its calls paired, and the items that come of it. Each is its one block."""
 
     wire = OpenAIResponses()
+    legal_id = re.compile(rf".{{1,{CALL_ID_LENGTH}}}\Z", re.DOTALL)
 
     def __init__(self, raws: Sequence[Any], pairs: Pairing) -> None:
         super().__init__(raws, pairs)
@@ -54,12 +55,12 @@ class Items(Reading):
         self._runs: dict[int, int] = {}
         self._repaired: dict[int, bool] = {}
 
-    def opened(self, raw: Any) -> tuple[Any, list[Any] | None]:
-        """See `Reading.opened`: the provider's tools speak as the model."""
+    def _opened(self, raw: Any) -> tuple[Any, list[Any] | None]:
+        """The provider's tools speak as the model."""
         return "assistant" if _is_models(raw) else "user", [raw]
 
-    def pair(self, here: At, block: Any, role: Any) -> None:
-        """See `Reading.pair`. A run of items of the model is known by its first."""
+    def _pair(self, here: At, block: Any, role: Any) -> None:
+        """A run of items of the model is known by its first."""
         at = here[0]
         kind = self.kinds[at] = _kind(block)
         run = self._runs[at] = at if self.opens(at) else self._runs.get(at - 1, at)
@@ -80,16 +81,11 @@ class Items(Reading):
             self.answer(here, paired_by(kind, field(block, "approval_request_id")))
 
     def opens(self, at: int) -> bool:
-        """See `Reading.opens`."""
+        """See `Reading.opens`: its run begins."""
         return _is_models(self.raws[at]) and not (at and _is_models(self.raws[at - 1]))
 
-    def tool(self, call: At) -> str:
-        """See `Reading.tool`."""
+    def _tool(self, call: At) -> str:
         return str(field(self.block(call), "name") or self.kinds[call[0]])
-
-    def is_id(self, name: str) -> bool:
-        """See `Reading.is_id` (C6)."""
-        return len(name) <= CALL_ID_LENGTH
 
     def is_late(self, result: At) -> bool:
         """Whether the model spoke between a call that must be answered and this output."""
@@ -100,8 +96,8 @@ class Items(Reading):
 
     # ── the items ────────────────────────────────────────────────────────────────────
 
-    def make(self, since: int, stop: int, count: int, last: Any) -> tuple[list[Any], bool]:
-        """See `Reading.make`. What is left out in repair may leave reasoning bare (R3)."""
+    def _make(self, since: int, stop: int, count: int, last: Any) -> tuple[list[Any], bool]:
+        """What is left out in repair may leave reasoning bare (R3)."""
         bare, nameless, is_over = _bare(self.raws[since:stop])
         self._nameless = {since + at for at in nameless}
         self._repaired.clear()
@@ -110,15 +106,14 @@ class Items(Reading):
             if at - since in bare:
                 self.remove(at, _BARE, self.raws[at])
             else:
-                made += self.content(at, None) + self._answer_to(at)
+                made += self._content(at, None) + self._answer_to(at)
         bare, nameless, stays = _bare(made)
         for at in bare:
             self.remove(at, _BARE, made[at])
         items = [_without_id(item) if at in nameless else item for at, item in enumerate(made)]
         return [item for at, item in enumerate(items) if at not in bare], is_over and stays
 
-    def content(self, at: int, caller: int | None) -> list[Any]:
-        """See `Reading.content`."""
+    def _content(self, at: int, caller: int | None) -> list[Any]:
         raw, kind, here = self.raws[at], self.kinds[at], (at, 0)
         if kind in OUTPUTS and self._is_moved(here):
             if here in self.pairs.calls:
@@ -131,7 +126,7 @@ class Items(Reading):
         if kind in CALLS:
             batch = self.batches[self._runs[at]]
             taken = {self.names[call]: call[0] for call in batch if call < here}
-            self.name(here, taken, "call_id")
+            self._name(here, taken, "call_id")
         if kind == "compaction_trigger" and at < len(self.raws) - 1:
             self.report(at, "a compaction_trigger was not the last")
             return []
@@ -219,13 +214,11 @@ class Items(Reading):
             return []
         return list(self.answered([call], lambda result: not self.is_late(result)))
 
-    def result(self, result: At) -> Any:
-        """See `Reading.result`."""
+    def _result(self, result: At) -> Any:
         raw, new = self.block(result), self._called(result[0])
         return {**copy_of(raw), **new} if new else raw
 
-    def interrupted(self, call: At) -> Any:
-        """See `Reading.interrupted`."""
+    def _interrupted(self, call: At) -> Any:
         kind, name = self.kinds[call[0]], self.names[call]
         output: dict[str, Any] = {"type": f"{kind}_output", "call_id": name, "output": INTERRUPTED}
         if kind == "shell_call":

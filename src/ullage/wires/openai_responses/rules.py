@@ -3,7 +3,7 @@
 One pass over the items: which calls are open (R1, R2), whether reasoning still waits for what it
 was made with (R3), which ids were seen (R5, R6) and whether anything follows a trigger (R14). What
 depends on the replies as they were returned (R4, R8 and the other half of R3) is judged against
-them, in `returned_problems`.
+them, in `Check.returned`.
 
 An asynchronous call may stay open, an output without ``call_id`` answers nothing and asks
 nothing, and a reference may stand for any call: then R2 has nothing to say.
@@ -29,7 +29,7 @@ from ullage.wires.openai_responses.blocks import (
 from ullage.wires.rules import problem
 from ullage.wires.rules.problem import Problem, Report, Wire, items_of, kind_of, name_in
 
-__all__ = ["Check", "returned_problems"]
+__all__ = ["Check"]
 
 _ID = re.compile(r"[a-zA-Z0-9_-]+\Z").match
 _PREFIXES = tuple(row.prefix for row in ITEMS.values() if row.prefix)
@@ -60,8 +60,7 @@ class Check(problem.Check):
         self._holds_nothing = given.get("store") is False
         self._is_continued = bool(given.get("previous_response_id") or given.get("conversation"))
 
-    def judge(self, item: Any, at: int, where: str) -> None:
-        """See `problem.Check.judge`."""
+    def _judge(self, item: Any, at: int, where: str) -> None:
         kind = _type(item)
         if kind is None:
             self.report.add("R0", where, "an item is an object with a type or a role")
@@ -81,8 +80,8 @@ class Check(problem.Check):
         self._shape(item, kind, where)
         self._pair(item, kind, (at, 0), where)
 
-    def end(self, report: Report) -> None:
-        """See `problem.Check.end`: calls without an answer, reasoning without what follows."""
+    def _end(self, report: Report) -> None:
+        """Calls without an answer, reasoning without what follows."""
         for call, may_stay_open in self.pairs.unanswered.items():
             if not may_stay_open:
                 sentence = f"the {self._names[call]} has no answer behind it"
@@ -90,13 +89,17 @@ class Check(problem.Check):
         if self._waiting:
             report.add("R3", self._waiting, "nothing follows this reasoning")
 
-    def request(self, head: Wire, report: Report) -> None:
-        """See `problem.Check.request`: R10, and that tools are a list."""
+    def _request(self, head: Wire, report: Report) -> None:
+        """R10, and that tools are a list."""
         if head.get("previous_response_id") and head.get("conversation"):
             sentence = "both previous_response_id and conversation are given"
             report.add("R10", "conversation", sentence)
         if head.get("tools") is not None:
             report.fields("R0", head, {"tools": list}, "tools")
+
+    def returned(self, history: Sequence[Any]) -> list[Problem]:
+        """See `problem.Check.returned`: R3, R4 and R8."""
+        return _returned_problems(self.messages, history)
 
     def _id(self, item: Wire, kind: str, where: str) -> None:
         name = item.get("id")
@@ -219,7 +222,7 @@ _Group: TypeAlias = tuple[Wire, list[str], set[str]]
 """An item as returned, the ids of the reasoning it needs, and the names of what follows it."""
 
 
-def returned_problems(items: Sequence[Any], history: Sequence[Any]) -> list[Problem]:
+def _returned_problems(items: Sequence[Any], history: Sequence[Any]) -> list[Problem]:
     """R3, R4 and R8 against the full history, as the provider returned it.
 
     Within a reply, reasoning and the items that follow it up to the next reasoning are one

@@ -1,13 +1,14 @@
 """Repairing one history: the walk that all wires share, from calls and results to legal messages.
 
 A wire says which blocks a message holds, which of them call and answer, and what each may look
-like (`Reading.opened`, `pair`, `fitted`, …); pairs, ids and the order of results are worked out
+like (`Reading._opened`, `pair`, `fitted`, …); pairs, ids and the order of results are worked out
 here. A call and a result are known by where they stand: the index of the message and the number
 of the block within it.
 """
 
 from __future__ import annotations
 
+import re
 from abc import ABC, abstractmethod
 from bisect import bisect_right
 from collections.abc import Callable, Iterator, Sequence
@@ -92,7 +93,10 @@ class Reading(ABC):
 
     Attributes:
         wire: the format.
-        model: the role of the model, as `opened` gives it.
+        model: the role of the model, as `_opened` gives it.
+        hosts: the roles of messages that may hold the results of the one before.
+        legal_id: the form of the ids of calls; None if ids are left as they are.
+        ids_once: whether no id may come again in the whole history, or else in one message.
         raws: the raw messages, all of them.
         pairs: which call each result answers.
         roles: of the messages read.
@@ -105,6 +109,9 @@ class Reading(ABC):
 
     wire: ClassVar[Format]
     model: ClassVar[str] = "assistant"
+    hosts: ClassVar[tuple[str, ...]] = ()
+    legal_id: ClassVar[re.Pattern[str] | None] = None
+    ids_once: ClassVar[bool] = False
 
     def __init__(self, raws: Sequence[Any], pairs: Pairing) -> None:
         self.raws = raws
@@ -124,59 +131,51 @@ class Reading(ABC):
     # ── what a wire says ─────────────────────────────────────────────────────────────
 
     @abstractmethod
-    def opened(self, raw: Any) -> tuple[Any, list[Any] | None]:
+    def _opened(self, raw: Any) -> tuple[Any, list[Any] | None]:
         """The role of a raw message and its blocks; None if its content is no list of them."""
 
     @abstractmethod
-    def pair(self, here: At, block: Any, role: Any) -> None:
+    def _pair(self, here: At, block: Any, role: Any) -> None:
         """Take in a block that may call or answer: with `call` and `answer`."""
 
     @abstractmethod
-    def tool(self, call: At) -> str:
+    def _tool(self, call: At) -> str:
         """What an event calls the tool of a call."""
 
     @abstractmethod
-    def result(self, result: At) -> Any:
+    def _result(self, result: At) -> Any:
         """A result as its call asks for it; the caller's own object if that is legal."""
 
     @abstractmethod
-    def content(self, at: int, caller: int | None) -> list[Any]:
+    def _content(self, at: int, caller: int | None) -> list[Any]:
         """What becomes of a message that answers the calls of ``caller``, if of any."""
 
     def opens(self, at: int) -> bool:
         """Whether the model begins to speak here. Asked before the message is read."""
-        return bool(self.opened(self.raws[at])[0] == self.model)
+        return bool(self._opened(self.raws[at])[0] == self.model)
 
-    def before(self, at: int, last: Any) -> list[Any]:
+    def _before(self, at: int, last: Any) -> list[Any]:
         """What is to stand between ``last``, if there is anything, and a message."""
         return []
 
-    def ending(self, last: Any) -> list[Any]:
+    def _ending(self, last: Any) -> list[Any]:
         """What is to stand at the end, behind ``last`` (None if there is no message)."""
         if last is not None:
             return []
         self.report(0, "there was no message")
         return [self.wire.user(BEGIN)]
 
-    def taken(self, at: int) -> dict[str, int]:
-        """The ids that the calls of a message may not have; their own are added."""
-        return {}
-
-    def is_id(self, name: str) -> bool:
-        """Whether a call may have this id."""
-        return True
-
     # ── reading ──────────────────────────────────────────────────────────────────────
 
     def read(self, at: int) -> None:
         """Take in the next message, which stands at ``at``. Looks at nothing behind it."""
-        role, blocks = self.opened(self.raws[at])
+        role, blocks = self._opened(self.raws[at])
         self.roles[at], self.blocks[at] = role, blocks
         self.batches[at] = []
         self._said += [at] if role == self.model else []
         self.pairs.speaker(is_model=role == self.model)
         for number, block in enumerate(blocks or ()):
-            self.pair((at, number), block, role)
+            self._pair((at, number), block, role)
 
     def call(self, at: At, id: Any, tool: str = "") -> None:
         """A call stands here. See `Pairing.call`."""
@@ -207,8 +206,10 @@ class Reading(ABC):
         call = self.pairs.calls.get(result)
         return call is not None and bool(self.spoken(call[0], result[0]))
 
-    def answers_calls_of(self, at: int, caller: int) -> bool:
-        """Whether a message answers a call of another."""
+    def _is_host(self, at: int, caller: int) -> bool:
+        """Whether a message may hold the results of the one before, and holds one."""
+        if self.roles.get(at) not in self.hosts:
+            return False
         calls = (self.pairs.calls.get(result) for result in self._results.get(at, ()))
         return any(call is not None and call[0] == caller for call in calls)
 
@@ -224,9 +225,9 @@ class Reading(ABC):
         self.ids, self.stale, self._outputs, self._reports = since.ids.copy(), [], [], []
         last = [self.raws[one] if type(one) is int else one for one in since.messages[-1:]]
         count = len(since.messages)
-        messages, is_closed = self.make(since.stop, stop, count, *last or [None])
+        messages, is_closed = self._make(since.stop, stop, count, *last or [None])
         if stop == len(self.raws):
-            messages += self.ending(*messages[-1:] or last or [None])
+            messages += self._ending(*messages[-1:] or last or [None])
         stale = set(map(id, self.stale))
         own = {id(self.raws[at]): at for at in range(since.stop, stop)}
         made = Beginning(
@@ -239,7 +240,7 @@ class Reading(ABC):
         )
         return made, is_closed
 
-    def make(self, since: int, stop: int, count: int, last: Any) -> tuple[list[Any], bool]:
+    def _make(self, since: int, stop: int, count: int, last: Any) -> tuple[list[Any], bool]:
         """What some messages become, and whether that is so whatever else follows.
 
         Every batch of calls is followed by its results: in the message behind it, if that
@@ -254,22 +255,18 @@ class Reading(ABC):
         made: list[Any] = []
         callers: dict[int, int] = {}
         for at in range(since, stop):
-            made += self.before(at, made[-1] if made else last)
-            taken = self.taken(at)
-            for call in self.batches[at]:
-                self.name(call, taken)
-            made += self.content(at, callers.get(at))
-            if self.batches[at] and self.is_host(at + 1) and self.answers_calls_of(at + 1, at):
+            made += self._before(at, made[-1] if made else last)
+            taken = self.ids if self.ids_once else {}
+            for call in self.batches[at] if self.legal_id else ():
+                self._name(call, taken)
+            made += self._content(at, callers.get(at))
+            if self.batches[at] and self._is_host(at + 1, at):
                 callers[at + 1] = at
             elif self.batches[at]:
-                made += self.wire.results(self.answers(at))
+                made += self.wire.results(self._answers(at))
         return made, True
 
-    def is_host(self, at: int) -> bool:
-        """Whether a message may hold the results of the one before."""
-        return self.roles.get(at) == "user"
-
-    def answers(self, caller: int, host: int | None = None) -> list[Any]:
+    def _answers(self, caller: int, host: int | None = None) -> list[Any]:
         """The results of a batch in the order of its calls; ``host`` holds those in place."""
         return list(self.answered(self.batches[caller], lambda result: result[0] == host))
 
@@ -278,18 +275,18 @@ class Reading(ABC):
         for call in calls:
             result = self.pairs.answers.get(call)
             if result is None:
-                self.report(call[0], "a call had no result", where=self.tool(call))
-                yield self.interrupted(call)
+                self.report(call[0], "a call had no result", where=self._tool(call))
+                yield self._interrupted(call)
                 continue
             if not stays(result):
                 late = self.is_late(result)
                 why = "a result came late" if late else "a result did not stand behind its call"
-                self.report(result[0], why, where=f"{self.tool(call)} result")
-            yield self.result(result)
+                self.report(result[0], why, where=f"{self._tool(call)} result")
+            yield self._result(result)
 
-    def interrupted(self, call: At) -> Any:
+    def _interrupted(self, call: At) -> Any:
         """The result of a call that has none: the same bytes every time."""
-        asked = ToolCall(self.names[call], self.tool(call), "{}", 0)
+        asked = ToolCall(self.names[call], self._tool(call), "{}", 0)
         return self.wire.result(asked, INTERRUPTED, is_error=True)
 
     def left(self, at: int) -> list[Any]:
@@ -299,17 +296,18 @@ class Reading(ABC):
 
     # ── ids, and what is set aside ───────────────────────────────────────────────────
 
-    def name(self, call: At, taken: dict[str, int], field: str = "id") -> None:
+    def _name(self, call: At, taken: dict[str, int], field: str = "id") -> None:
         """Give a call an id: its own if that is legal and free, else one derived from it."""
+        assert self.legal_id is not None, "ids of this wire are left as they are"
         given = base.field(self.block(call), field)
         name = given if isinstance(given, str) else ""
-        if not name or not self.is_id(name):
+        if not self.legal_id.match(name):
             name = f"call_{canon.ref_of(str(given))}"
         found, number = name, 1
         while found in taken:
             number += 1
             found = f"{name}_{number}"
-            if not self.is_id(found):
+            if not self.legal_id.match(found):
                 name = f"call_{canon.ref_of(name)}"
                 found = f"{name}_{number}"
         if found != given:

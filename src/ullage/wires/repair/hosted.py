@@ -14,53 +14,53 @@ class Hosted(Reading):
     """A history whose messages hold calls, results and other things beside one another."""
 
     @abstractmethod
-    def is_result(self, block: Any) -> bool:
+    def _is_result(self, block: Any) -> bool:
         """Whether a block is the result of a call."""
 
     @abstractmethod
-    def is_ours(self, block: Any) -> bool:
+    def _is_ours(self, block: Any) -> bool:
         """Whether a result is a placeholder of ours."""
 
     @abstractmethod
-    def fitted(self, here: At, block: Any) -> Any:
+    def _fitted(self, here: At, block: Any) -> Any:
         """A block as it may stand where it is; None if it is left out."""
 
     @abstractmethod
-    def is_led(self, at: int, caller: int, blocks: list[Any]) -> bool:
+    def _is_led(self, at: int, caller: int, blocks: list[Any]) -> bool:
         """Whether the results of a batch stand in a message as they should."""
 
     @abstractmethod
-    def led(self, at: int, caller: int, blocks: list[Any]) -> list[list[Any]]:
+    def _led(self, at: int, caller: int, blocks: list[Any]) -> list[list[Any]]:
         """The blocks of a message that holds results, as one message or several."""
 
     @abstractmethod
-    def with_blocks(self, at: int, blocks: list[Any]) -> Any:
+    def _with_blocks(self, at: int, blocks: list[Any]) -> Any:
         """A message with other blocks."""
 
     @abstractmethod
-    def emptied(self, at: int) -> list[Any]:
+    def _emptied(self, at: int) -> list[Any]:
         """What becomes of a message that holds nothing."""
 
-    def content(self, at: int, caller: int | None) -> list[Any]:
-        """See `Reading.content`: without what may not stand there."""
+    def _content(self, at: int, caller: int | None) -> list[Any]:
+        """Without what may not stand there."""
         old = self.blocks[at] or []
         kept = [(at, n) for n in range(len(old)) if not self._is_moved((at, n), caller)]
-        fitted = [self.fitted(here, self.block(here)) for here in kept]
+        fitted = [self._fitted(here, self.block(here)) for here in kept]
         new = [block for block in fitted if block is not None]
         is_same = len(new) == len(old) and all(a is b for a, b in zip(new, old, strict=True))
-        if is_same and (caller is None or self.is_led(at, caller, new)):
-            return [self.raws[at]] if old else self.emptied(at)
-        made = [new] if caller is None else self.led(at, caller, new)
+        if is_same and (caller is None or self._is_led(at, caller, new)):
+            return [self.raws[at]] if old else self._emptied(at)
+        made = [new] if caller is None else self._led(at, caller, new)
         if any(made):
-            return [self.with_blocks(at, blocks) for blocks in made if blocks]
-        return self.emptied(at) if len(kept) == len(old) else self.left(at)
+            return [self._with_blocks(at, blocks) for blocks in made if blocks]
+        return self._emptied(at) if len(kept) == len(old) else self.left(at)
 
     def _is_moved(self, result: At, caller: int | None) -> bool:
         """Whether a block is a result that stands elsewhere, or one of ours left over."""
-        if not self.is_result(self.block(result)):
+        if not self._is_result(self.block(result)):
             return False
         call = self.pairs.calls.get(result)
-        return self.is_ours(self.block(result)) if call is None else call[0] != caller
+        return self._is_ours(self.block(result)) if call is None else call[0] != caller
 
     def is_whole(self, at: int, caller: int) -> bool:
         """Whether a message holds all results of a batch."""

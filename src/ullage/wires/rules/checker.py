@@ -26,7 +26,6 @@ from typing import Any
 
 from ullage.errors import ConfigError
 from ullage.wires.anthropic import rules as _anthropic
-from ullage.wires.anthropic.rules_request import thinking_problems
 from ullage.wires.gemini import rules as _gemini
 from ullage.wires.openai_chat import rules as _openai_chat
 from ullage.wires.openai_responses import rules as _openai_responses
@@ -40,11 +39,6 @@ _CHECKS: Mapping[str, Callable[[Wire | None], Check]] = {
     "openai-chat": _openai_chat.Check,
     "openai-responses": _openai_responses.Check,
     "gemini": _gemini.Check,
-}
-_AS_RETURNED = {
-    "anthropic": thinking_problems,
-    "openai-responses": _openai_responses.returned_problems,
-    "gemini": _gemini.signature_problems,
 }
 
 
@@ -105,6 +99,6 @@ def _judged(
     for message in messages if isinstance(messages, (list, tuple)) else ():
         check.feed(message)
     found = check.problems()
-    if history is not None and format in _AS_RETURNED:
-        found += _AS_RETURNED[format](check.messages, [plain_message(one) for one in history])
+    if history is not None:
+        found += check.returned([plain_message(one) for one in history])
     return found

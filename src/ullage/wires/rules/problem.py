@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, ClassVar, TypeAlias
 
 from msgspec import Struct
@@ -129,28 +129,36 @@ class Check(ABC):
         """Judge the next message (a dict, or an object with ``model_dump``)."""
         at = len(self.messages)
         self.messages.append(plain_message(message))
-        self.judge(self.messages[at], at, f"{self.key}[{at}]")
+        self._judge(self.messages[at], at, f"{self.key}[{at}]")
 
     def problems(self) -> list[Problem]:
         """What a request that ends with the message fed last would break, in order found."""
         end = Report()
         if not self.messages:
             end.add(self.asks_one[0], self.key, self.asks_one[1])
-        self.end(end)
+        self._end(end)
         if self.head is not None:
-            self.request(self.head, end)
+            self._request(self.head, end)
         return self.report.found + end.found
 
+    def returned(self, history: Sequence[Any]) -> list[Problem]:
+        """How the messages differ from those that the provider returned, where that is illegal.
+
+        Args:
+            history: all of them, as they came, as plain JSON.
+        """
+        return []
+
     @abstractmethod
-    def judge(self, message: Any, at: int, where: str) -> None:
+    def _judge(self, message: Any, at: int, where: str) -> None:
         """Judge a message by itself and by those before it."""
 
     @abstractmethod
-    def end(self, report: Report) -> None:
+    def _end(self, report: Report) -> None:
         """Judge what is open where the messages end."""
 
     @abstractmethod
-    def request(self, head: Wire, report: Report) -> None:
+    def _request(self, head: Wire, report: Report) -> None:
         """Judge the head, and what it asks of the messages."""
 
 
