@@ -13,12 +13,14 @@ from random import Random
 
 from ullage.history.transcript import Location, leaves_of
 from ullage.history.window import Window
+from ullage.stages.condense import Room, Stretch, condense
 from ullage.stages.default import DEFAULT
-from ullage.stages.emergency import Room, condense, cut_to, emergency, reach
+from ullage.stages.emergency import emergency, reach
 from ullage.stages.placeholders import placeholder
 from ullage.stages.policy import Policy
 from ullage.stages.ranges import summarised
 from ullage.stages.shorten import shorten
+from ullage.stages.shrink import cut_to
 from ullage.values.edits import Cut, Replace
 from ullage.values.messages import Text, ToolCall
 
@@ -135,5 +137,5 @@ def condense_any(window: Window, /, *, seed: int) -> Sequence[Cut]:
     if stop <= (old[1] if old else begin):
         return ()
     room = Room(room_chars, room_chars // 2, window.limit_tokens, "by chance")
-    cut = condense(window, begin, stop, room)
-    return () if cut is None else (cut,)
+    made = condense(window, Stretch(begin, stop), room)
+    return () if made is None else made.cuts

@@ -555,10 +555,11 @@ def several(*outputs, **more):
     return histories.Turn(calls=calls, **more)
 
 
+CHOICES = [f"I chose shard {n} because the tide is high there at night." for n in range(20)]
 SCENARIO = [
     several("a log line\n" * 90, compact(list(range(700))), user="Look."),
     several(compact({"a": ["the tide"] * 90}), "ok", user="And the rest?"),
-    *(several(f"{n} the tide\n" * 30, said="Let me look. " * 60) for n in range(6)),
+    *(several(f"{n} the tide\n" * 30, said=" ".join(CHOICES)) for n in range(6)),
     *(several("ok", user=f"Never forget this, number {n}. " * 30) for n in range(10)),
     *(several(f"{n} the tide\n" * 30, said="Let me look. " * 60) for n in range(6)),
     several(*("the tide\n" * 60 for _ in range(30))),

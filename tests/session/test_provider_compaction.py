@@ -1,8 +1,9 @@
 """What the provider compacted itself: it reads nothing before, so nothing before counts."""
 
 from ullage import Limits, Session
-from ullage.stages.emergency import Room, condense, cut_to
+from ullage.stages.condense import Room, Stretch, condense
 from ullage.stages.policy import Policy
+from ullage.stages.shrink import cut_to
 from ullage.wires.rules.checker import problems
 
 MODEL = "claude-sonnet-4-5"
@@ -78,7 +79,7 @@ def test_what_the_provider_still_reads_is_counted():
 
 def test_a_summary_before_the_providers_compaction_stays_as_it_is_when_the_next_begins_behind_it():
     """Also where what was thought about had been cut while the thinking was behind the summary."""
-    model, room = "claude-opus-5-5", Room(2_000, 0, 10_000, "by the test")
+    model, room = "claude-opus-5-5", Room(2_000, 0, 1_000, "by the test")
 
     def thinks(number, messages):
         thought = {"type": "thinking", "thinking": "Hm.", "signature": f"s{number}"}
@@ -87,9 +88,10 @@ def test_a_summary_before_the_providers_compaction_stays_as_it_is_when_the_next_
 
     def accounts(window):
         runs = {5: (3, 5), 11: (9, 11)}
-        cut = condense(window, *runs[window.size], room) if window.size in runs else None
+        stretch = Stretch(*runs[window.size]) if window.size in runs else None
+        made = condense(window, stretch, room) if stretch else None
         ends = [placed.stop for placed in window.summaries[-1:]]
-        return () if cut is None or ends == [window.size] else (cut,)
+        return () if made is None or ends == [window.size] else made.cuts
 
     def cuts_page_1(window):
         spot = (2, 0, 0)

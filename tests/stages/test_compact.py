@@ -45,7 +45,7 @@ def transcript_of(turns, format="openai-chat"):
 
 def test_the_summary_holds_what_was_said_done_and_left_open():
     transcript = transcript_of(TURNS)
-    text = summary(transcript, 0, len(transcript), 10_000)
+    text = summary(transcript, 0, len(transcript), 10_000, user_chars=2_000)
     assert "Message 2:\nNever touch setup.cfg." in text
     assert '"a.py": read (message 4)' in text
     assert '"b.py": changed (message 6)' in text
@@ -70,7 +70,7 @@ def test_where_room_is_short_the_rules_and_the_newest_message_are_verbatim():
     chat = "It is a long story, and there is much to tell of it. " * 20
     turns = [Turn(user=f"{chat}You must never delete shard {n}. {chat}") for n in range(12)]
     transcript = transcript_of([*turns, Turn(user="The newest question.")])
-    text = summary(transcript, 1, len(transcript), 4_000)
+    text = summary(transcript, 1, len(transcript), 1_000, user_chars=4_000)
     assert all(f"You must never delete shard {n}." in text for n in range(12))
     assert "The newest question." in text
     assert len(text) < 5_000
@@ -152,6 +152,6 @@ def test_calls_at_the_end_that_nobody_has_answered_are_not_in_the_text():
 def test_the_task_goes_before_the_rules_where_it_is_in_the_span():
     turns = [Turn(user=f"You must never delete shard {n}. " * 3) for n in range(12)]
     transcript = transcript_of(turns)
-    text = summary(transcript, 0, len(transcript), 700)
+    text = summary(transcript, 0, len(transcript), 300, user_chars=700)
     assert "Message 1:\nFind out why the tests fail." in text
     assert "shard 3" not in text

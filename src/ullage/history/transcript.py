@@ -216,6 +216,12 @@ class Transcript:
         """Whether the user says nothing but results from this message on up to ``length``."""
         return not self._between("asks", index, length)
 
+    def newest_asked(self, length: int) -> int | None:
+        """The newest message below ``length`` in which the user says more than results."""
+        asks = self._marked["asks"]
+        at = bisect_left(asks, length)
+        return asks[at - 1] if at else None
+
     def closed(self, length: int) -> bool:
         """Whether nothing before this length still waits for its answer."""
         return self._closed[length] if length < len(self.messages) else not self._pairs.waiting

@@ -102,8 +102,8 @@ class Window(ShownHistory, frozen=True, eq=False, kw_only=True):
         """
         if not self.thinks_first or not self.transcript.in_loop(index, self.size):
             return True
-        first = next(iter(self.transcript.messages[index].parts), None)
-        return isinstance(first, Reasoning) and index not in self.silent
+        parts = self.transcript.messages[index].parts
+        return index not in self.silent and any(isinstance(part, Reasoning) for part in parts)
 
     # ── counting ─────────────────────────────────────────────────────────────────────
 

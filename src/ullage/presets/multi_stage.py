@@ -39,7 +39,6 @@ _TEXT = "\n[truncated: {shown:,} of {total:,} characters shown. Read on: {read_o
 _LIST = "[truncated: the first {shown:,} of {total:,} items. All of it: {read_on}]"
 _RECENT_MESSAGES = 10
 _ACCOUNT_SHARE = 0.10
-_USER_SHARE = 0.05
 _HARD_SHARE = 0.94
 _DICT = (
     "the result has {total:,} characters and the limit is {limit:,}. Ask for less: use a "
@@ -118,10 +117,9 @@ def multi_stage(settings: MultiStageSettings = _DEFAULTS) -> Policy:
         emergency,
         start=_HARD_SHARE,
         start_tokens=settings.SAFE_TRIGGER_TOKENS or None,
-        target=_HARD_SHARE - _ACCOUNT_SHARE - _USER_SHARE,
+        target=_HARD_SHARE - _ACCOUNT_SHARE,
         keep_messages=_RECENT_MESSAGES,
         account_share=_ACCOUNT_SHARE,
-        user_share=_USER_SHARE,
         kept_share=_HARD_SHARE,
     )
     slide = partial(

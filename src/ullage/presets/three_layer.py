@@ -7,14 +7,13 @@ enough is won. Layer 3 puts a summary in the place of the older half of the conv
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping
 from functools import partial
 from typing import ClassVar
 
 from msgspec import field
 
 from ullage.errors import ConfigError
-from ullage.history.window import Window
 from ullage.presets._settings import Settings
 from ullage.stages.compact import (
     AHEAD,
@@ -34,7 +33,6 @@ from ullage.stages.prune import prune, results_only, rough_won
 from ullage.stages.shapes import DEFAULT_TOOL, head_lines
 from ullage.stages.truncate import Shape, truncate
 from ullage.values.briefs import Prompt
-from ullage.values.edits import Cut
 
 __all__ = [
     "COMPACTION",
@@ -224,9 +222,7 @@ def output_shape(settings: ThreeLayerSettings = _DEFAULTS) -> Shape:
     )
 
 
-def pruning(
-    settings: ThreeLayerSettings = _DEFAULTS, *, held_tokens: int | None = None
-) -> Callable[[Window], Sequence[Cut]]:
+def pruning(settings: ThreeLayerSettings = _DEFAULTS, *, held_tokens: int | None = None) -> Stage:
     """Layer 2: the oldest outputs to their first characters, until enough is won.
 
     Args:

@@ -18,7 +18,7 @@ from ullage.values.effects import Output
 from ullage.values.messages import Media, Opaque, Text, ToolCall, ToolResult
 from ullage.values.notices import Words
 
-__all__ = ["account", "index_of", "outputs_of"]
+__all__ = ["account", "index_of", "outputs_of", "said_chars"]
 
 _USER = "- user: "
 _SAID_CHARS = 200
@@ -100,8 +100,7 @@ def account(
         room_chars: the most characters its head and its bullets may have.
         user_chars: the most characters of what the user said, on top of them; it is quoted
             word for word (`quotes`).
-        summary: the summary of the same range, if its beginning was summarised; it holds
-            what the user said, so that no bullet has to.
+        summary: the summary of the same range, if its beginning was summarised.
     """
     head = (
         f"[ullage: messages {start + 1} to {stop} are condensed here to keep within the "
@@ -109,8 +108,6 @@ def account(
         f"{words.read_on(index_ref, 0)}]"
     )
     steps = [step for index in range(start, stop) for step in transcript.once(_STEPS, index)]
-    if summary:
-        steps = [step for step in steps if step[0] != "user"]
     kept = _newest(transcript, steps, room_chars - len(head) - 60)
     kept |= _quoted(transcript, steps, user_chars)
     lines = [kept[number] for number in sorted(kept)]
@@ -119,6 +116,13 @@ def account(
     if summary:
         head = f"{head}\n\n{summary}\n\n## Steps"
     return "\n".join([head, *lines])
+
+
+def said_chars(transcript: Transcript, start: int, stop: int) -> int:
+    """About how many characters an account takes that quotes all the user said in a range."""
+    steps = (step for index in range(start, stop) for step in transcript.once(_STEPS, index))
+    texts = {_text_of(transcript, step) for step in steps if step[0] == "user"}
+    return sum(len(text) + len(_USER) + 1 for text in texts)
 
 
 def _newest(transcript: Transcript, steps: Sequence[_Step], room: int) -> dict[int, str]:
@@ -137,14 +141,15 @@ def _newest(transcript: Transcript, steps: Sequence[_Step], room: int) -> dict[i
 
 def _quoted(transcript: Transcript, steps: Sequence[_Step], room: int) -> dict[int, str]:
     """What the user said, by number, as far as it fits: it may be a rule."""
-    texts = {
-        number: part.text
-        for number, (role, index, at) in enumerate(steps)
-        if role == "user" and isinstance(part := transcript.messages[index].parts[at], Text)
-    }
-    numbers, room = list(texts), room - len(texts) * len(f"{_USER}\n")
-    quoted = quotes(list(texts.values()), room)
-    return {numbers[at]: f"{_USER}{text}" for at, text in quoted.items()}
+    said = [number for number, step in enumerate(steps) if step[0] == "user"]
+    texts = [_text_of(transcript, steps[number]) for number in said]
+    shown = quotes(texts, room, frame_chars=len(f"{_USER}\n"))
+    return {said[at]: f"{_USER}{text}" for at, text in shown.items()}
+
+
+def _text_of(transcript: Transcript, step: _Step) -> str:
+    part = transcript.messages[step[1]].parts[step[2]]
+    return part.text if isinstance(part, Text) else ""
 
 
 def _steps(transcript: Transcript, index: int) -> list[_Step]:

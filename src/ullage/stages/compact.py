@@ -25,6 +25,7 @@ from ullage.stages.account import index_of
 from ullage.stages.facts import actions, essentials
 from ullage.stages.flatten import flatten
 from ullage.stages.previous import said_before
+from ullage.stages.quotes import USER_SHARE
 from ullage.stages.ranges import begin, coverable, cut_before, newly_hidden, summarised
 from ullage.stages.rough import shown_tokens, view_tokens
 from ullage.stages.summary import summary
@@ -168,6 +169,7 @@ def compact(
     keeps_task: bool = True,
     account_share: float = 0.12,
     account_tokens: int | None = None,
+    user_share: float = USER_SHARE,
     least_messages: int = 2,
     least_share: float = 0.15,
     warning: str | None = None,
@@ -184,6 +186,7 @@ def compact(
             it is in the summary, verbatim.
         account_share: the deterministic account may take this share of the limit,
         account_tokens: and no more than this; None for no other bound.
+        user_share: what the user said may take this share more, quoted word for word.
         least_messages: do nothing for fewer new messages than this.
         least_share: do nothing unless at least this share of the limit is won.
         warning: what is reported where there are too few messages, or None.
@@ -196,18 +199,26 @@ def compact(
         return () if warning is None else Skipped(warning)
     most_tokens = window.limit_tokens if account_tokens is None else account_tokens
     room_tokens = min(int(window.limit_tokens * account_share), most_tokens)
-    return _compacted(window, start, stop, prompt, room_tokens, least_share)
+    chars = int(window.limit_tokens * user_share) * _CHARS_PER_TOKEN
+    return _compacted(window, start, stop, prompt, room_tokens, chars, least_share)
 
 
 def _compacted(
-    window: Window, start: int, stop: int, prompt: Prompt, room_tokens: int, least_share: float
+    window: Window,
+    start: int,
+    stop: int,
+    prompt: Prompt,
+    room_tokens: int,
+    user_chars: int,
+    least_share: float,
 ) -> Sequence[Cut]:
     transcript = window.transcript
     index = index_of(transcript, start, stop, window.words)
     ref = canon.ref_of(index)
     held = sum(map(window.message_tokens, coverable(window, start, stop)))
     held += window.summaries_tokens
-    brief = _brief(window, start, stop, prompt, ref, room_tokens * _CHARS_PER_TOKEN)
+    room_chars = room_tokens * _CHARS_PER_TOKEN
+    brief = _brief(window, start, stop, prompt, ref, room_chars, user_chars)
     text = brief.compose("")
     won = held - window.meter.message(text)
     if won <= 0 or window.calibration.apply(won) < window.limit_tokens * least_share:
@@ -222,7 +233,13 @@ def _compacted(
 
 
 def _brief(
-    window: Window, start: int, stop: int, prompt: Prompt, ref: str, room_chars: int
+    window: Window,
+    start: int,
+    stop: int,
+    prompt: Prompt,
+    ref: str,
+    room_chars: int,
+    user_chars: int,
 ) -> Brief:
     transcript = window.transcript
     earlier, upto = said_before(window)
@@ -230,7 +247,7 @@ def _brief(
     tokens = sum(sum(window.leaf_counts(index)) for index in range(start, stop))
     read_on = window.words.read_on(ref, 0)
     done = actions(transcript, start, stop)
-    account = summary(transcript, start, stop, room_chars, done)
+    account = summary(transcript, start, stop, room_chars, done, user_chars=user_chars)
     if "{read_on}" not in prompt.opens:
         account = f"{account}\n\n[Everything in full: {read_on}]"
     return Brief(

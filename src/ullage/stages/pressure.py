@@ -11,7 +11,9 @@ from ullage.stages import rough
 from ullage.stages.rent import pays
 
 __all__ = [
+    "HELD",
     "is_frozen",
+    "movable_from",
     "newest_answered",
     "newest_batch",
     "newest_rough",
@@ -24,6 +26,8 @@ __all__ = [
     "rough_over",
 ]
 
+HELD = "reasoning must stay as it is while its turn is open (manual thinking)"
+"""Why a stage that is due does nothing."""
 EVERYTHING = 1 << 62
 """More than any window holds: go on to the last candidate."""
 
@@ -52,7 +56,9 @@ def over_or_pays(
         tail_chars: see there.
     """
     over = over_share(window, high=high, low=low)
-    if over is None and not is_frozen(window) and pays(window, times=times, tail_chars=tail_chars):
+    if over is None and pays(
+        window, times=times, tail_chars=tail_chars, start=movable_from(window)
+    ):
         return EVERYTHING
     return over
 
@@ -165,6 +171,16 @@ def is_frozen(window: Window) -> bool:
     A turn is open while results wait for the model. Asked of the history and not of the view: once
     the guard left that thinking out, a second call must decide as the first one did.
     """
-    turn, messages = range(window.turn_start, window.size), window.transcript.messages
-    is_open = window.reasoning == "frozen" and any(messages[index].results for index in turn)
-    return is_open and any(map(window.signed, turn))
+    return movable_from(window) > 0
+
+
+def movable_from(window: Window) -> int:
+    """The first message that may be edited while the thinking of the open turn stays (A14)."""
+    messages = window.transcript.messages
+    if window.reasoning != "frozen" or not any(
+        messages[index].results for index in range(window.turn_start, window.size)
+    ):
+        return 0
+    asked = window.transcript.newest_asked(window.size)
+    thought = window.transcript.bound(0 if asked is None else asked + 1, window.size)
+    return window.transcript.reply(thought[-1], window.size).stop if thought else 0

@@ -23,9 +23,9 @@ from ullage.history.transcript import Location
 from ullage.history.window import Window
 from ullage.stages import rough
 from ullage.stages.placeholders import digested
-from ullage.stages.pressure import newest_share, over_or_pays
+from ullage.stages.pressure import HELD, movable_from, newest_share, over_or_pays
 from ullage.stages.rent import LEFT_SHARE, nothing_to_win, prunable
-from ullage.values.edits import Cut, Replace
+from ullage.values.edits import Cut, Replace, Skipped
 from ullage.values.messages import Text, ToolResult
 
 __all__ = [
@@ -126,7 +126,7 @@ def prune(
     won: Callable[[Window, Location, Cut], int] = tokens_won,
     least_share: float = 0.20,
     least_tokens: int = 30_000,
-) -> Sequence[Cut]:
+) -> Sequence[Cut] | Skipped:
     """Cuts that win what is wanted, or none.
 
     Args:
@@ -142,17 +142,22 @@ def prune(
     need = wanted(window)
     if need is None:
         return ()
-    spots = candidates(window, protected(window))
-    held = map(window.leaf_tokens, spots)
-    surely_won = sum(max(each * (1 - LEFT_SHARE) - _LEFT_TOKENS, 0) for each in held)
-    if surely_won < min(window.limit_tokens * least_share, least_tokens):
-        return ()
+    every, movable = candidates(window, protected(window)), movable_from(window)
+    spots = [spot for spot in every if spot[0] >= movable]
+    least = min(window.limit_tokens * least_share, least_tokens)
     cuts, total = [], 0
-    for spot in spots:
+    for spot in spots if _surely_won(window, spots) >= least else ():
         if total >= need:
             break
         cut = show(window, spot)
         if cut is not None:
             cuts.append(cut)
             total += won(window, spot, cut)
-    return cuts
+    is_held = not cuts and len(spots) < len(every) and _surely_won(window, every) >= least
+    return Skipped(HELD) if is_held else cuts
+
+
+def _surely_won(window: Window, spots: Sequence[Location]) -> float:
+    """Tokens that the cuts of these leaves win at least, known before any of them is made."""
+    tokens = map(window.leaf_tokens, spots)
+    return sum(max(count * (1 - LEFT_SHARE) - _LEFT_TOKENS, 0) for count in tokens)

@@ -1,43 +1,94 @@
 """What the user said in a run of messages, word for word as far as there is room.
 
 Rules are short and pastes are long. So the room is poured over all texts alike, as water over
-cups: each is quoted whole up to one common height, and what is higher loses its middle.
+cups: each is quoted whole up to one common height, and what is higher keeps what it demands or
+forbids, its head and its tail. Where there is not room for all, the newest text comes first, then
+what demands or forbids something, then small talk, the newest of each first.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import re
+from collections.abc import Iterator, Sequence
 
-from ullage.stages.shorten import ends_of, level
+from ullage.stages.shorten import level, safe_cut
 
-__all__ = ["quotes"]
+__all__ = ["USER_SHARE", "quotes"]
 
+USER_SHARE = 0.30
+"""What the user said may take this share of the limit beside any summary."""
+_DEMANDS = re.compile(
+    r"(?i)\b(?:must|never|always|don't|do not|only|without|not allowed|require|has to|have to|"
+    r"should|shall|avoid|ensure|make sure|prefer|keep|constraint|rule|important|at most|at least|"
+    r"no more than|under no|except|unless|mustn't|can't|cannot|leave|from now on|remember|use)\b"
+)
+_SENTENCE = re.compile(r"(?:[^.!?\n]|[.!?](?!\s|$))+[.!?]*")
 _LEAST_CHARS = 240
-"""A quotation below this says nothing; rather fewer of them, the newest."""
+"""A quotation below this says nothing; rather fewer of them."""
+_DEMANDS_SHARE = 0.5
+_HEAD_SHARE = 0.67
 _AGAIN = "(the same words as further below)"
 _CUT = "\n[… {:,} characters: see the index …]\n"
 
 
-def quotes(texts: Sequence[str], room_chars: int) -> dict[int, str]:
+def quotes(
+    texts: Sequence[str], room_chars: int, *, frame_chars: int = 0, keeps_first: bool = False
+) -> dict[int, str]:
     """The quotations that fit, by the number of their text.
 
     Args:
         texts: what was said, oldest first.
         room_chars: the most characters of all quotations together.
+        frame_chars: what stands around each quotation.
+        keeps_first: whether the first text is the task, which comes before all others.
     """
     newest = {text: number for number, text in enumerate(texts)}
-    whole, held = list[int](), 0
-    for number in sorted(newest.values(), reverse=True):
-        held += min(len(texts[number]), _LEAST_CHARS)
+    edges = {len(texts) - 1, 0 if keeps_first else -1}
+
+    def rank(number: int) -> tuple[bool, bool, int]:
+        return number in edges, _DEMANDS.search(texts[number]) is not None, number
+
+    chosen, held = list[int](), 0
+    for number in sorted(newest.values(), key=rank, reverse=True):
+        held += min(len(texts[number]), _LEAST_CHARS) + frame_chars
         if held > room_chars:
             break
-        whole.append(number)
-    height = level([len(texts[number]) for number in whole], room_chars)
-    shown = {n: ends_of(texts[n], height, _CUT) for n in whole}
+        chosen.append(number)
+    room_chars -= len(chosen) * frame_chars
+    height = level([len(texts[number]) for number in chosen], room_chars)
+    shown = {number: _excerpt(texts[number], height) for number in chosen}
     room_chars -= sum(map(len, shown.values()))
     for number, text in enumerate(texts):
+        again = min(text, _AGAIN, key=len)
         said_again = newest[text] != number and newest[text] in shown
-        if said_again and len(_AGAIN) < min(len(text), room_chars):
-            shown[number] = _AGAIN
-            room_chars -= len(_AGAIN)
+        if said_again and len(again) + frame_chars <= room_chars:
+            shown[number] = again
+            room_chars -= len(again) + frame_chars
     return shown
+
+
+def _excerpt(text: str, chars: int) -> str:
+    """A text of at most so many characters: whole, or what it demands, its head and its tail."""
+    if len(text) <= chars:
+        return text
+    marker = len(_CUT.format(len(text)))
+    spans, room = list[tuple[int, int]](), int(chars * _DEMANDS_SHARE)
+    for start, stop in _demands(text):
+        room -= stop - start + marker
+        if room < 0:
+            break
+        spans.append((start, stop))
+    kept = max(chars - sum(stop - start + marker for start, stop in spans) - marker, 0)
+    tail = safe_cut(text, len(text) - kept + int(kept * _HEAD_SHARE))
+    head = safe_cut(text, kept - (len(text) - tail))
+    inner = [(start, stop) for start, stop in spans if head <= start and stop <= tail]
+    shown, at = text[:head], head
+    for start, stop in (*inner, (tail, len(text))):
+        shown += (_CUT.format(start - at) if start > at else "") + text[start:stop]
+        at = stop
+    return shown
+
+
+def _demands(text: str) -> Iterator[tuple[int, int]]:
+    """Where the sentences stand that demand or forbid something."""
+    return (found.span() for found in _SENTENCE.finditer(text) if _DEMANDS.search(found[0]))

@@ -8,10 +8,12 @@ from ullage.history.window import Window
 from ullage.stages.account import outputs_of
 from ullage.values.edits import Summary
 from ullage.values.effects import Output
+from ullage.values.messages import Message, Opaque
 
 __all__ = [
     "begin",
     "continues",
+    "control_tail",
     "coverable",
     "cut_before",
     "newest_compaction",
@@ -43,6 +45,19 @@ def newest_compaction(window: Window, start: int, default: int) -> int:
     """The newest compaction of the provider at or after ``start``; ``default`` if none."""
     newest = window.transcript.compaction(start, window.size)
     return default if newest is None else newest
+
+
+def control_tail(window: Window) -> int:
+    """Where what the host added for the provider alone begins, at the end: compaction triggers."""
+    messages, stop = window.transcript.messages, window.size
+    while stop > 0 and _is_control(messages[stop - 1]):
+        stop -= 1
+    return stop
+
+
+def _is_control(message: Message) -> bool:
+    parts = message.parts
+    return message.role == "user" and bool(parts) and all(isinstance(p, Opaque) for p in parts)
 
 
 def summarised(window: Window) -> tuple[int, int] | None:

@@ -26,7 +26,7 @@ _MEDIA_CHARS = 4_000
 """About what an image costs, as characters of text."""
 
 
-def pays(window: Window, *, times: float, tail_chars: int) -> bool:
+def pays(window: Window, *, times: float, tail_chars: int, start: int = 0) -> bool:
     """Whether the rent of what is old has come to ``times`` the price of a batch.
 
     Never where a batch was made: the same request again is shown as it was.
@@ -36,11 +36,12 @@ def pays(window: Window, *, times: float, tail_chars: int) -> bool:
         times: how often the price. With reads at a tenth of the price of input 11.5 is the
             cheapest, 30 to 70 keep more of what is needed (`frontier`, "in price-free terms").
         tail_chars: characters of the newest messages, which no batch would touch.
+        start: the first message that a batch may touch.
     """
     if window.applied.get(window.transcript.decision_key(window.size)):
         return False
     free, held = window.tally(_WINNABLE).each, window.tally(_SHOWN).each
-    first = window.settled_to(window.size, nothing_to_win)
+    first = max(start, window.settled_to(window.size, nothing_to_win))
     rent = freed = behind = 0
     tail = seen = first
     for length in window.transcript.boundaries(first):

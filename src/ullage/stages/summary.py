@@ -4,15 +4,14 @@ The user's words verbatim, files and their state, commands and how they ended, e
 good, decisions, open items, refs of what is set aside. Always made from the original messages,
 so that the tenth summary is as good as the first (failures F43, F50, F51).
 
-Where room is short each section keeps its newest lines and says how many are left out; the
-user's rules are the last to go. Text that comes from a tool or a model is in quotes, on
+Where room is short each section keeps its newest lines and says how many are left out; what the
+user said has a room of its own. Text that comes from a tool or a model is in quotes, on
 one line: it is data here (failure F53).
 """
 
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Iterator, Sequence
 
 from ullage.history.transcript import Transcript
@@ -23,20 +22,15 @@ from ullage.stages.facts import (
     decisions,
     open_items,
     said,
-    sentences,
     unresolved,
 )
+from ullage.stages.quotes import quotes
 from ullage.stages.shorten import on_one_line
 
 __all__ = ["summary"]
 
-_USER_SHARE = 0.55
-_RULE = re.compile(
-    r"(?i)\b(?:must|never|always|don't|do not|only|without|not allowed|require|has to|have to|"
-    r"should|shall|avoid|ensure|make sure|prefer|keep|constraint|rule|important|at most|at least|"
-    r"no more than|under no|except|unless|mustn't|can't|cannot|leave)\b"
-)
 _QUOTE_CHARS = 160
+_FRAME_CHARS = len("Message 1234:\n\n")
 
 
 def summary(
@@ -45,6 +39,8 @@ def summary(
     stop: int,
     room_chars: int,
     done: Sequence[Action] | None = None,
+    *,
+    user_chars: int = 0,
 ) -> str:
     """The summary of the messages from ``start`` up to ``stop``.
 
@@ -52,17 +48,18 @@ def summary(
         transcript: the history.
         start: the first message of the range.
         stop: one past its last.
-        room_chars: about the most characters it may have.
+        room_chars: about the most characters it may have, but for what the user said.
         done: its actions, where they are known.
+        user_chars: the most characters of what the user said, on top of them; it is quoted word
+            for word (`ullage.stages.quotes`).
     """
     done = actions(transcript, start, stop) if done is None else done
-    users = list(said(transcript, start, stop, "user"))
     texts = list(said(transcript, start, stop, "assistant"))
     has_task = next(said(transcript, 0, start, "user"), None) is None
-    user = _user(users, int(room_chars * _USER_SHARE), has_task=has_task)
+    user = _user(list(said(transcript, start, stop, "user")), user_chars, has_task=has_task)
     waiting = (f"{each.tool} {_quote(each.subject)}" for each in done if each.ended is None)
     items = map(_quoted, open_items(transcript, start, stop, texts))
-    room = room_chars - len(user)
+    room = room_chars
     blocks = [user] if user else []
     for title, lines, part in (
         ("Errors not resolved", map(_failure, unresolved(done)), 3),
@@ -105,36 +102,16 @@ def _quoted(each: Said) -> str:
 
 
 def _user(texts: Sequence[Said], room: int, *, has_task: bool) -> str:
-    """What the user said, verbatim; where room is short, the newest, the task and every rule."""
-    if not texts:
+    """What the user said, verbatim as far as there is room."""
+    if not texts or room <= 0:
         return ""
-    newest_first = list(reversed(texts))
-    first = [newest_first[0], *(texts[:1] if has_task else ())]
-    whole = {each.index: f"Message {each.index + 1}:\n{each.text}" for each in texts}
-    shown: dict[int, str] = {}
-    for index, text in (
-        *((each.index, whole[each.index]) for each in first),
-        *((each.index, _rules(each)) for each in newest_first),
-        *((each.index, whole[each.index]) for each in newest_first),
-    ):
-        cost = len(text) - len(shown.get(index, ""))
-        if text and cost <= room:
-            shown[index] = text
-            room -= cost
-    lines = ["## The user's words", *(shown[each.index] for each in texts if each.index in shown)]
-    absent = [len(each.text) for each in texts if each.index not in shown]
+    said_texts = [each.text for each in texts]
+    shown = quotes(said_texts, room, frame_chars=_FRAME_CHARS, keeps_first=has_task)
+    lines = [f"Message {texts[at].index + 1}:\n{shown[at]}" for at in sorted(shown)]
+    absent = [len(each.text) for number, each in enumerate(texts) if number not in shown]
     if absent:
         lines.append(f"… {len(absent):,} more, {sum(absent):,} characters: see the index")
-    return "\n".join(lines)
-
-
-def _rules(each: Said) -> str:
-    """The sentences of a message that say how it is to be done; ``""`` if there are none."""
-    rules = [sentence for sentence in sentences(each.text) if _RULE.search(sentence)]
-    if not rules:
-        return ""
-    head = f"Message {each.index + 1}, in part ({len(each.text):,} characters, whole in the index):"
-    return "\n".join([head, *rules])
+    return "\n".join(["## The user's words", *lines])
 
 
 # ── what was done ────────────────────────────────────────────────────────────────────────

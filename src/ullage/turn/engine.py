@@ -33,7 +33,7 @@ from ullage.history.transcript import Location
 from ullage.history.window import Window
 from ullage.stages.bound import left_out
 from ullage.stages.policy import Policy, Stage, decide, name_of
-from ullage.stages.pressure import is_frozen
+from ullage.stages.pressure import HELD, is_frozen, movable_from
 from ullage.stages.stall import stall
 from ullage.turn.batches import Fitted, cuts_of, edited_from, keep
 from ullage.turn.filling import Asking, fill, refusal
@@ -195,12 +195,13 @@ def _allowed(window: Window, stage: Stage, fitted: Fitted) -> Sequence[Cut]:
     """The cuts a stage wants, if now they can be made; else it is told why not."""
     cuts = decide(stage, window)
     if isinstance(cuts, Skipped):
-        fitted.events.append(Event(kind="held", where=f"stage {name_of(stage)}", why=cuts.why))
+        fitted.events.append(_held(name_of(stage), cuts.why))
         return ()
-    if cuts and is_frozen(window):
-        fitted.events.append(_held(name_of(stage)))
-        return ()
-    return cuts
+    movable = movable_from(window)
+    allowed = [cut for cut in cuts if edited_from(window, [cut.edit]) >= movable]
+    if cuts and not allowed:
+        fitted.events.append(_held(name_of(stage), HELD))
+    return allowed
 
 
 def _filled(
@@ -233,8 +234,7 @@ def _batch(
     keep(builder, stage, policy, key, [*cuts, *left_out(window, first, cuts)], fitted)
 
 
-def _held(stage: str) -> Event:
-    why = "its reasoning must stay as it is while the turn is open (manual thinking)"
+def _held(stage: str, why: str) -> Event:
     return Event(kind="held", where=f"stage {stage}", why=why)
 
 
@@ -247,6 +247,6 @@ def _diagnosed(diagnostic: str, window: Window, count: int) -> Event:
 def _refuse(window: Window) -> None:
     if window.estimate <= window.limit_tokens:
         return  # only the margin of the upper bound is over; the provider may well take it
-    messages = window.tokens - window.head_tokens
-    parts = {"system text and tools": window.head_tokens, "messages that must stay": messages}
+    head = window.estimate * window.head_tokens // max(window.tokens, 1)
+    parts = {"system text and tools": head, "messages that must stay": window.estimate - head}
     raise OverLimitError(window.limit_tokens, window.estimate, parts)

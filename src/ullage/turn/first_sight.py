@@ -6,7 +6,7 @@ Where what decides changed (`ullage.turn.terms`), they become batches of the led
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 from ullage.history.builder import WindowBuilder
 from ullage.history.ledger import Opened
@@ -51,12 +51,18 @@ def take_in(
 def _note_all_stale(builder: WindowBuilder, opened: Opened) -> None:
     """Note that what stands before here may have been sent otherwise than it is shown now."""
     window = builder.window
-    first = min(window.changed, default=window.size) if opened.joined else window.size
+    first = min(_edited(window), default=window.size) if opened.joined else window.size
     if opened.changed:
         messages = window.transcript.messages
         first = next((at for at in range(window.size) if messages[at].results), first)
     if first < window.size:
         builder.stale.append((first, window.size))
+
+
+def _edited(window: Window) -> Iterator[int]:
+    """Where the view differs from the history."""
+    yield from window.changed
+    yield from (placed.start for placed in window.summaries)
 
 
 def _first_sight(builder: WindowBuilder, policy: Policy, fitted: Fitted, *, tell: bool) -> None:

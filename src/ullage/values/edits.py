@@ -81,7 +81,8 @@ class Summary(Struct, frozen=True, tag="span"):
     Attributes:
         after: the chain before the first message of the run, 16 bytes.
         upto: the chain after its last message, 16 bytes.
-        text: the summary shown in its place.
+        text: the account or summary shown in its place; ``""`` where it is shown in the result
+            before the run, by an edit of its own.
         ref: what opens the index of everything in the run.
         why: the reason, with its numbers.
         kind: the kind of event this is reported as.
@@ -104,8 +105,8 @@ class Summary(Struct, frozen=True, tag="span"):
 
     @property
     def texts(self) -> tuple[str, ...]:
-        """The messages shown, in order."""
-        return (self.retain, self.text) if self.retain else (self.text,)
+        """The messages shown, in order; none where the text stands in a result (A14)."""
+        return tuple(filter(None, (self.retain, self.text)))
 
 
 class Drop(Struct, frozen=True, tag="drop"):

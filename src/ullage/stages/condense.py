@@ -1,0 +1,233 @@
+"""Condense: an account in the place of a range of messages, and where it may stand.
+
+It is a user message of its own. Within a tool loop that must begin with thinking (A14) a user
+message would begin another turn, and the reply behind it would lack its thinking. There the
+account stands in a result: at the end of the last one that answers the reply which thought.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from msgspec.structs import replace
+
+from ullage.history import canon
+from ullage.history.transcript import Location
+from ullage.history.window import Window
+from ullage.stages.account import account, index_of, said_chars
+from ullage.stages.pressure import is_frozen
+from ullage.stages.previous import Over, take_over
+from ullage.stages.ranges import coverable, newly_hidden
+from ullage.stages.shorten import level, shorten
+from ullage.stages.shrink import cut_to
+from ullage.values.edits import Cut, Replace, Summary
+from ullage.values.effects import Output
+from ullage.values.messages import Reasoning, Text
+
+__all__ = [
+    "CHARS_PER_TOKEN",
+    "Condensed",
+    "Room",
+    "Stretch",
+    "condense",
+    "head_of_loop",
+    "stretches",
+    "unread",
+]
+
+CHARS_PER_TOKEN = 3
+_HEAD_CHARS = 1_000
+"""So much of the result in which an account stands is shown before it."""
+_LEAST_CHARS = 400
+_LEAST_TOKENS = 60
+_TRIES = 4
+
+
+class Room(NamedTuple):
+    """What an account may take, and why room is short.
+
+    Attributes:
+        account_chars: characters of its head and its bullets.
+        user_chars: and of what the user said.
+        most_tokens: tokens of both, and of results that the model has not seen yet.
+        why: the reason, with its numbers.
+    """
+
+    account_chars: int
+    user_chars: int
+    most_tokens: int
+    why: str
+
+
+class Stretch(NamedTuple):
+    """Messages from ``start`` up to ``stop``, and the result in which their account stands."""
+
+    start: int
+    stop: int
+    inside: Location | None = None
+
+
+class Condensed(NamedTuple):
+    """The cuts that show an account, and how many tokens that adds to the view without them."""
+
+    cuts: tuple[Cut, ...]
+    tokens: int
+
+
+def head_of_loop(window: Window) -> Location | None:
+    """The result in which an account of what comes behind it can stand, or None.
+
+    It answers the reply whose thinking the open loop must keep: that with which it begins, or,
+    where thinking is bound to what is before it, the last that thought.
+    """
+    if not window.thinks_first:
+        return None
+    transcript = window.transcript
+    asked = transcript.newest_asked(window.size)
+    loop = range(0 if asked is None else asked + 1, window.size)
+    replies = [at for at in loop if transcript.messages[at].role == "assistant"]
+    if is_frozen(window):
+        replies = [at for at in replies if window.signed(at)][-1:]
+    head = next(iter(replies), None)
+    if head is None or window.hidden(head) or not _thinks(window, head):
+        return None
+    for at in range(transcript.reply(head, window.size).stop, window.size):
+        message = transcript.messages[at]
+        if message.role == "assistant" or window.hidden(at):
+            break
+        found = [spot for spot in window.results(at, at + 1) if _is_text(window, spot)]
+        if found and (at + 1 == window.size or transcript.starts_turn(at + 1)):
+            return found[-1]
+    return None
+
+
+def _thinks(window: Window, index: int) -> bool:
+    parts = window.transcript.messages[index].parts
+    return index not in window.silent and any(isinstance(part, Reasoning) for part in parts)
+
+
+def _is_text(window: Window, spot: Location) -> bool:
+    return isinstance(window.transcript.leaf(spot), Text)
+
+
+def stretches(window: Window, first: int, stop: int) -> list[Stretch]:
+    """What is to be condensed so that the view goes on at ``stop``."""
+    head = None if stop >= window.size or window.may_go_on(stop) else head_of_loop(window)
+    if head is None:
+        return [Stretch(first, stop)] if first < stop else []
+    found = []
+    asked = window.transcript.newest_asked(window.size)
+    if asked is not None and not is_frozen(window) and window.transcript.may_split(asked):
+        found = [Stretch(first, asked)] if coverable(window, first, asked) else []
+    return [*found, Stretch(head[0] + 1, stop, head)] if head[0] + 1 < stop else found
+
+
+def unread(window: Window, each: Stretch) -> list[Location]:
+    """The results of a stretch that no request has shown yet: its end is that of the window."""
+    if each.stop <= window.turn_start:
+        return []
+    found = window.results(max(window.turn_start, each.start), each.stop)
+    return [spot for spot in found if _is_text(window, spot)]
+
+
+def condense(window: Window, each: Stretch, room: Room) -> Condensed | None:
+    """An account of a stretch, or None if it would win nothing.
+
+    Args:
+        window: the window at the boundary at hand.
+        each: what it stands for.
+        room: what it may take. Bullets make room for what the user said, and both for results
+            that the model has not seen yet.
+    """
+    index = index_of(window.transcript, each.start, each.stop, window.words)
+    ref = canon.ref_of(index)
+    over = take_over(window, each.start, each.stop, room.account_chars)
+    text = _text(window, each, ref, over, room)
+    cuts, tokens = _shown(window, each, text, ref, room.why, over)
+    before = sum(map(window.message_tokens, coverable(window, each.start, each.stop)))
+    before += sum(
+        window.texts_tokens(placed.edit.texts)
+        for placed in window.open_summaries
+        if each.start <= placed.start < each.stop
+    )
+    if tokens >= before:
+        return None
+    outputs = (*newly_hidden(window, each.start, each.stop), Output(ref, index))
+    return Condensed((cuts[0]._replace(outputs=outputs), *cuts[1:]), tokens)
+
+
+def _text(window: Window, each: Stretch, ref: str, over: Over, room: Room) -> str:
+    """What stands for a stretch, in no more than its room if that can be."""
+    transcript, words, meter = window.transcript, window.words, window.meter
+    new = unread(window, each)
+    new_tokens = sum(map(window.leaf_tokens, new))
+    if room.most_tokens < min(new_tokens, len(new) * _LEAST_TOKENS) + _LEAST_TOKENS:
+        new, new_tokens = [], 0  # too many to be quoted: the index holds them
+    spare = max(room.most_tokens - new_tokens, _LEAST_TOKENS)
+    said = min(room.user_chars, said_chars(transcript, each.start, each.stop))
+    chars, text = spare * CHARS_PER_TOKEN, ""
+    for _ in range(_TRIES):
+        user_chars = min(said, chars)
+        room_chars = min(room.account_chars, max(chars - user_chars, _LEAST_CHARS))
+        text = account(
+            transcript,
+            each.start,
+            each.stop,
+            words,
+            ref,
+            room_chars - len(over.record),
+            user_chars=user_chars,
+            summary=over.text,
+        )
+        tokens = meter.message(text)
+        if tokens <= spare or chars <= _LEAST_CHARS:
+            break
+        chars = min(chars, len(text)) * spare // tokens
+    return text + _quoted(window, new, room.most_tokens - meter.message(text))
+
+
+def _quoted(window: Window, new: Sequence[Location], room_tokens: int) -> str:
+    """The results that the model has not seen yet, each as large as it would be at first sight."""
+    sizes = list(map(window.leaf_tokens, new))
+    cap = max(level(sizes, room_tokens), _LEAST_TOKENS)
+    pieces = []
+    for spot, tokens in zip(new, sizes, strict=True):
+        cut = cut_to(window, spot, tokens, cap) if tokens > cap else None
+        shown = cut.edit if cut else window.shown(spot[0]).get(spot[1:])
+        leaf = window.transcript.leaf(spot)
+        text = shown.text if isinstance(shown, Replace) else getattr(leaf, "text", "")
+        pieces.append(f"\n\n## Result of {window.tool_of(spot) or 'a tool'}, new\n{text}")
+    return "".join(pieces)
+
+
+def _shown(
+    window: Window, each: Stretch, text: str, ref: str, why: str, over: Over
+) -> tuple[tuple[Cut, ...], int]:
+    """The edits that show a text in the place of a stretch, and how many tokens that adds."""
+    chain = window.transcript.chain
+    edit = Summary(
+        chain[each.start],
+        chain[each.stop],
+        text,
+        ref,
+        why,
+        said=over.said,
+        said_upto=over.said_upto,
+        retain=over.retain,
+        summarised=bool(over.record),
+    )
+    if each.inside is None:
+        return (Cut(edit, ()),), window.texts_tokens(edit.texts)
+    output = window.transcript.output(each.inside)
+    if output is None:
+        raise ValueError(f"no text stands at {each.inside}")  # `head_of_loop` gives no such place
+    result: str | None = output.text
+    if len(output.text) > _HEAD_CHARS:
+        result = shorten(output.text, _HEAD_CHARS, output.ref, window.words)
+    whole = "\n\n".join(filter(None, (result, over.retain, text)))
+    place = window.transcript.place(each.inside)
+    within = Replace(place, output.ref, whole, "cut", f"{why}; it holds an account")
+    hidden = replace(edit, text="", retain="")
+    tokens = window.edit_tokens(within) - window.leaf_tokens(each.inside)
+    return (Cut(hidden, ()), Cut(within, (output,))), tokens

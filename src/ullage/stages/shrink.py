@@ -1,0 +1,128 @@
+"""Shrink: texts that stay in the view are cut to size, in the order in which they may go.
+
+Results, arguments and the model's own words come before anything the user said, what is old
+before what the model has not seen yet, and the first task and the newest user message go last.
+What the system says is never cut.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from enum import Enum
+
+from ullage.history import canon
+from ullage.history.transcript import Location, leaves_of
+from ullage.history.window import Window
+from ullage.stages.shorten import level, shorten
+from ullage.values.edits import Cut, Replace
+from ullage.values.messages import Text, ToolCall
+
+__all__ = ["Tier", "cut_to", "shrink"]
+
+_LEAST_TOKENS = 60
+_WORTH_SHARE = 0.95
+"""What was cut before is not cut again for less, so that the same request is shown as it was."""
+
+
+class Tier(Enum):
+    """What may be cut, in this order."""
+
+    OLD = "results, arguments and replies of earlier turns, the largest first"
+    OPEN = "the same of the open turn, the oldest first"
+    SAID = "what the user said, the longest first"
+    NEW = "results that the model has not seen yet, the largest first"
+    TASK = "the first task and the newest user message"
+
+
+def shrink(
+    window: Window, kept: Sequence[int], tiers: Sequence[Tier], excess_tokens: int
+) -> Iterator[tuple[Location, Cut]]:
+    """Cuts of texts among the kept messages that win ``excess_tokens``, as far as may be.
+
+    Args:
+        window: the window at the boundary at hand.
+        kept: the messages of which texts may be cut.
+        tiers: what of them, in this order.
+        excess_tokens: nothing is cut where this is 0 or less.
+    """
+    if excess_tokens <= 0:
+        return
+    found: dict[Tier, list[tuple[Location, int]]] = {tier: [] for tier in tiers}
+    for spot, tier in _texts(window, kept):
+        if tier in found:
+            found[tier].append((spot, window.leaf_tokens(spot)))
+    for tier in tiers:
+        for spot, tokens, cap in _caps(found[tier], excess_tokens, oldest=tier is Tier.OPEN):
+            cut = cut_to(window, spot, tokens, cap)
+            if cut is not None and isinstance(cut.edit, Replace):
+                excess_tokens -= tokens - window.edit_tokens(cut.edit)
+                yield spot, cut
+                if excess_tokens <= 0 and tier is Tier.OPEN:
+                    return
+        if excess_tokens <= 0:
+            return
+
+
+def _caps(
+    texts: list[tuple[Location, int]], excess: int, *, oldest: bool
+) -> Iterator[tuple[Location, int, int]]:
+    """Each text that is to be cut, its tokens, and how many of them stay."""
+    sizes = [tokens for _, tokens in texts]
+    cap = 0 if oldest else level(sizes, sum(sizes) - excess)
+    cap = max(cap, _LEAST_TOKENS)
+    ordered = texts if oldest else sorted(texts, key=lambda pair: -pair[1])
+    return ((spot, tokens, cap) for spot, tokens in ordered if tokens > cap)
+
+
+def _texts(window: Window, kept: Sequence[int]) -> Iterator[tuple[Location, Tier]]:
+    """Every text and every call that may be cut, and when."""
+    transcript = window.transcript
+    asked = transcript.newest_asked(window.size)
+    task = next((at for at in range(window.size) if transcript.messages[at].role == "user"), -1)
+    for index in kept:
+        message = transcript.messages[index]
+        if window.hidden(index) or message.role == "system":
+            continue
+        signed, is_last = window.signed(index), index in (task, asked)
+        for number, item, leaf in leaves_of(message):
+            if not isinstance(leaf, Text if signed else (Text, ToolCall)):
+                continue
+            is_said = message.role == "user" and message.parts[number] is leaf
+            if is_said:
+                tier = Tier.TASK if is_last or index >= window.turn_start else Tier.SAID
+            elif index >= window.turn_start and message.role != "assistant":
+                tier = Tier.NEW
+            else:
+                tier = Tier.OPEN if asked is not None and index > asked else Tier.OLD
+            yield (index, number, item), tier
+
+
+def cut_to(window: Window, spot: Location, tokens: int, cap: int) -> Cut | None:
+    """A cut of one text to at most ``cap`` tokens."""
+    leaf, output = window.transcript.leaf(spot), window.transcript.output(spot)
+    if output is None:
+        return None
+    original = output.text
+    edit = window.shown(spot[0]).get((spot[1], spot[2]))
+    shown_chars = len(edit.text) if edit is not None else len(original)
+    ref, chars = output.ref, shown_chars * cap // tokens
+    for _ in range(8):
+        if isinstance(leaf, ToolCall):
+            stub = {"_ullage": window.words.arguments(ref, len(original))}
+            text: str | None = canon.canonical_json(stub)
+        else:
+            text = shorten(original, chars, ref, window.words) or None
+        if text is None or not _over(window, text, cap) or isinstance(leaf, ToolCall):
+            break
+        chars = chars * 4 // 5
+    if window.tool_of(spot) and isinstance(leaf, Text) and _over(window, text, cap):
+        text = window.words.placeholder(ref, original)
+    if text is None or len(text) > shown_chars * _WORTH_SHARE:
+        return None
+    why = f"{tokens:,} tokens in one text; the view was over its hard limit"
+    replace = Replace(window.transcript.place(spot), ref, text, "cut", why)
+    return Cut(replace, (output,))
+
+
+def _over(window: Window, text: str | None, cap: int) -> bool:
+    return text is None or window.meter.text(text) > cap

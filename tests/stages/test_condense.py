@@ -1,0 +1,74 @@
+"""Where an account stands, and what of the newest turn it quotes."""
+
+import pytest
+
+from lab.guard import loop, seen
+from ullage import Limits, Session
+from ullage.wires.rules.checker import problems
+
+MANUAL = {"type": "enabled", "budget_tokens": 1_024}
+PAGE = "a line of the page\n" * 200
+
+
+def request(messages, model="claude-sonnet-4-5"):
+    return {"model": model, "max_tokens": 2_000, "thinking": MANUAL, "messages": messages}
+
+
+def thoughtful(calls):
+    """A loop in which every reply begins with thinking."""
+    messages = [{"role": "user", "content": "Read them all."}]
+    for number in range(calls):
+        id = f"toolu_{number}"
+        thinking = {"type": "thinking", "thinking": "I look.", "signature": f"c2ln{number:04}"}
+        use = {"type": "tool_use", "id": id, "name": "read", "input": {"page": number}}
+        result = {"type": "tool_result", "tool_use_id": id, "content": f"PAGE {number}\n{PAGE}"}
+        messages.append({"role": "assistant", "content": [thinking, use]})
+        messages.append({"role": "user", "content": [result]})
+    return messages
+
+
+def test_a_loop_that_began_with_thinking_shows_every_result_and_breaks_no_oftener():
+    manual, free = seen(16_000, 90, thinking=True), seen(16_000, 90, thinking=False)
+    assert manual.unseen == free.unseen == 0
+    assert manual.breaks <= free.breaks + 1
+
+
+@pytest.mark.parametrize("model", ["claude-sonnet-4-5", "claude-opus-5-5"])
+def test_the_account_of_a_loop_stands_in_the_result_behind_its_thinking(model):
+    session = Session(model, limits=Limits(window_tokens=16_000))
+    messages = loop(90, thought=True)
+    for stop in range(3, len(messages) + 1, 2):
+        asked = request(messages[:stop], model)
+        view = session.fit(asked)
+        assert problems("anthropic", view) == []
+    assert view["messages"][1] is messages[1]
+    (block,) = view["messages"][2]["content"]
+    assert block["tool_use_id"] == "toolu_0"
+    assert "are condensed here" in str(block["content"])
+    assert "are condensed here" not in str(view["messages"][3:])
+    cold = Session(model, limits=Limits(window_tokens=16_000), store=session.store)
+    assert cold.fit(request(messages, model)) == view
+
+
+def test_thinking_that_is_bound_goes_with_its_turn_and_the_newest_result_is_quoted():
+    session = Session("claude-opus-5-5", limits=Limits(window_tokens=16_000))
+    messages, quoted = thoughtful(40), 0
+    for number, stop in enumerate(range(3, len(messages) + 1, 2)):
+        view = session.fit(request(messages[:stop], "claude-opus-5-5"))
+        assert problems("anthropic", view) == []
+        assert f"PAGE {number}\n{PAGE}" in str(view["messages"]).replace("\\n", "\n")
+        quoted += "## Result of read, new" in str(view["messages"][-1])
+    assert 1 < quoted < 12
+
+
+def test_a_compaction_trigger_stays_last():
+    items = [{"role": "user", "content": "Look."}]
+    for number in range(40):
+        of = {"call_id": f"call_{number}"}
+        items.append({"type": "function_call", **of, "name": "read", "arguments": "{}"})
+        items.append({"type": "function_call_output", **of, "output": "a line\n" * 30})
+    items.append({"type": "compaction_trigger"})
+    session = Session("gpt-5.4", limits=Limits(window_tokens=2_000))
+    view = session.fit({"model": "gpt-5.4", "input": items})["input"]
+    assert view[-1] is items[-1]
+    assert len(view) < len(items)
