@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from itertools import count
 from typing import NamedTuple
 
@@ -73,6 +74,16 @@ class Account:
         self.wrapped_up = False
         self.is_calling = False
         self._drop = drop
+
+    @contextmanager
+    def sending(self) -> Iterator[None]:
+        """While a view is given out. If that fails, no call is made for it, and none counts."""
+        before = self.sent
+        try:
+            yield
+        except BaseException:
+            self.sent = before
+            raise
 
     def __del__(self) -> None:
         if self.sent is not None:  # at any moment: the budget's lock may be held
