@@ -7,7 +7,10 @@ import pytest
 
 from tests.spending import FORMAT_NAMES, LIMITS, is_wrap_up, most_of, new_session, reply, request
 from ullage import Budget, BudgetExceeded, ConfigError, Session, Spent, Usage
+from ullage.session.reports import sum_of
+from ullage.spend.account import Account, UnderWay
 from ullage.spend.allowance import Claim
+from ullage.spend.book import Book, Report
 
 NOBODY = object()
 COUNTS = {
@@ -129,7 +132,7 @@ def test_without_an_id_a_view_is_counted_once_and_the_fuller_report_counts():
     view = session.fit(request())
     for output in (10, 200, 200, 30):
         view.observe(reply(output=output))
-    assert session.usage == session.budget.spent.usage
+    assert session.usage == session.budget.spent.usage == sum_of(session.state).usage
     assert session.usage == Usage(fresh_tokens=1_000, output_tokens=200)
     assert session.cost_usd == pytest.approx(session.budget.spent.cost_usd)
     assert session.budget.spent.calls == len(session.calls) == 1
@@ -176,6 +179,52 @@ def test_a_negative_report_gives_nothing_back():
     session.fit(request()).observe(Usage(fresh_tokens=-5_000, output_tokens=9_000))
     assert "negative" in told(session)[0].why
     assert session.usage == Usage()
+
+
+# The book
+
+
+ONE, MORE = Usage(fresh_tokens=1), Usage(fresh_tokens=2)
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "is_same"),
+    [
+        (Report(1, "", ONE), Report(1, "", MORE), True),
+        (Report(1, "", ONE), Report(2, "", ONE), False),
+        (Report(1, "a", ONE), Report(1, "a", MORE), True),
+        (Report(1, "a", ONE), Report(2, "a", ONE), True),
+        (Report(1, "a", ONE), Report(2, "a", MORE), False),
+        (Report(1, "a", ONE), Report(1, "b", ONE), False),
+        (Report(1, "a", ONE), Report(1, "", ONE), False),
+    ],
+)
+def test_which_reports_are_of_one_reply(first, second, is_same):
+    assert first.is_of(second) is second.is_of(first) is is_same
+
+
+def test_a_row_that_is_replaced_is_in_no_sum():
+    book = Book(Spent(usage=Usage(fresh_tokens=10), calls=1))
+    estimate = UnderWay(view=7, model="gpt-4.1", tokens=500, output_tokens=3).as_call("scout")
+    book.add(estimate, 1, view=7)
+    book.add(estimate, 2, view=8)
+    report = Report(7, "a", Usage(fresh_tokens=400))
+    call = UnderWay(7, "gpt-4.1", 400).as_call("scout")
+    booked = book.add(call, 1, view=7, report=report, replaces=book.row_for(1, 7))
+    assert booked.spent_tokens == book.spent.tokens == 10 + 503 + 400
+    assert [each.usage.total_tokens for each in book.calls()] == [503, 400]
+    assert book.calls(1) == (booked,)
+    assert book.row_of(Report(9, "a", report.usage)).account == 1
+    assert book.row_of(Report(9, "b", report.usage)) is None
+
+
+def test_a_view_that_was_not_given_out_leaves_what_was_under_way():
+    account = Account("", print, print)
+    account.sent = before = UnderWay(1, "gpt-4.1", 5)
+    with pytest.raises(KeyboardInterrupt), account.sending():
+        account.sent = UnderWay(2, "gpt-4.1", 6)
+        raise KeyboardInterrupt
+    assert account.sent is before
 
 
 # Reservations
