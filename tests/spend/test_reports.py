@@ -221,9 +221,14 @@ def test_a_row_that_is_replaced_is_in_no_sum():
 def test_a_view_that_was_not_given_out_leaves_what_was_under_way():
     account = Account("", print, print)
     account.sent = before = UnderWay(1, "gpt-4.1", 5)
-    with pytest.raises(KeyboardInterrupt), account.sending():
-        account.sent = UnderWay(2, "gpt-4.1", 6)
-        raise KeyboardInterrupt
+
+    def interrupted():
+        with account.sending():
+            account.sent = UnderWay(2, "gpt-4.1", 6)
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        interrupted()
     assert account.sent is before
 
 
