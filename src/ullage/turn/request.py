@@ -37,6 +37,7 @@ class Envelope(Struct, frozen=True):
         detail: how finely it has media looked at, where a medium does not say.
         tools: its own tool definitions.
         takes_tools: whether functions may be added to them.
+        uses_tools: whether it has any, and the model may call them.
         reasoning: what an edit means for the reasoning behind it.
         thinks_first: whether an open turn must begin with thinking (A14).
         family: whose rules of reasoning hold, and whose tokeniser is estimated.
@@ -47,6 +48,7 @@ class Envelope(Struct, frozen=True):
     detail: str
     tools: Sequence[Any]
     takes_tools: bool
+    uses_tools: bool
     reasoning: ReasoningRule
     thinks_first: bool
     family: str
@@ -130,12 +132,14 @@ def _refuse_held_elsewhere(request: Mapping[str, Any]) -> None:
 
 
 def _read_envelope(request: Mapping[str, Any], wire: Format, model: str) -> Envelope:
+    tools = wire.tools(request)
     return Envelope(
         model=model,
         head=wire.head(request),
         detail=wire.media_detail(request),
-        tools=wire.tools(request),
+        tools=tools,
         takes_tools=wire.takes_tools(request, model),
+        uses_tools=bool(tools) and not wire.forbids_tools(request),
         reasoning=wire.reasoning(request, model),
         thinks_first=wire.thinks_first(request),
         family=f"{wire.family(model)}/{token_family(model)}",
