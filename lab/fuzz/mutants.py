@@ -69,22 +69,32 @@ def _is(value: Any) -> Changed:
     return lambda right: value
 
 
-def _seams(rule: Callable[[Any, Any, int], bool]) -> Changed:
-    """`Transcript.append` that notes another answer for each seam."""
-
-    def changed(right: Any) -> Any:
-        def append(self: Any, message: Any, *more: Any) -> None:
-            before = dict(self._open)
-            right(self, message, *more)
-            self._seams[-1] = rule(self, before, len(self) - 1)
-
-        return append
-
-    return changed
-
-
 def _is_reply_edge(self: Any, index: int) -> bool:
     return self.starts_turn(index) or self.messages[index].role != "assistant"
+
+
+def _of_any_text(_: Any) -> Any:
+    """An edit of whatever is in its place."""
+
+    def spot_for(self: Any, edit: Any, length: int) -> Any:
+        spot = self.transcript.locate(edit.place)
+        return spot if spot is not None and spot[0] < length else None
+
+    return spot_for
+
+
+def _all_counted(right: Any) -> Any:
+    """`WindowBuilder.extend` that goes on counting what a compaction of the provider supersedes."""
+
+    def extend(self: Any, length: int, *more: Any) -> None:
+        sums = self.window._sums
+        tokens, counted = list(sums.tokens), sums.counted
+        right(self, length, *more)
+        if sums.tokens[: len(tokens)] != tokens:
+            sums.tokens[: len(tokens)] = tokens
+            sums.counted += counted
+
+    return extend
 
 
 def _unlinked(right: Any) -> Any:
@@ -169,25 +179,20 @@ def _bare_index(right: Any) -> Any:
 MUTANTS: tuple[Mutant, ...] = (
     # where a history may be cut
     Mutant("a cut may be anywhere", transcript.Transcript, "may_cut", _always(True)),
-    Mutant("a run may begin anywhere", transcript.Transcript, "seam", _always(True)),
-    Mutant(
-        "open calls do not count",
-        transcript.Transcript,
-        "append",
-        _seams(lambda self, _, at: _is_reply_edge(self, at)),
-    ),
+    Mutant("a run may begin anywhere", transcript.Transcript, "may_split", _always(True)),
+    Mutant("open calls do not count", transcript.Transcript, "may_split", lambda _: _is_reply_edge),
     Mutant(
         "a run may begin within a reply",
         transcript.Transcript,
-        "append",
-        _seams(lambda self, before, at: not before),
+        "may_split",
+        lambda _: lambda self, index: self._closed[index],
         (*_A, *_C, *_R),
     ),
     Mutant(
         "a system message may be parted from what follows",
         transcript.Transcript,
-        "seam",
-        lambda _: lambda self, index: self._seams[index],
+        "may_split",
+        lambda _: lambda self, index: self._closed[index] and _is_reply_edge(self, index),
         _A,
     ),
     Mutant("nothing ever waits", transcript.Transcript, "closed", _always(True)),
@@ -225,7 +230,7 @@ MUTANTS: tuple[Mutant, ...] = (
     Mutant("nothing in place of reasoning", anthropic.Anthropic, "edit", _hollow, _A),
     # the window and the engine
     Mutant("summarised messages are visible", rendering, "layout", _whole),
-    Mutant("an edit fits any text", shown, "_is_of", _always(True)),
+    Mutant("an edit fits any text", shown.ShownHistory, "spot_for", _of_any_text),
     Mutant("everything fits", window.Window, "within", _always(True)),
     Mutant("nothing is settled", engine, "_settled", _always(0)),
     Mutant("what does not fit is sent", engine, "_refuse", _always(None)),
@@ -236,8 +241,8 @@ MUTANTS: tuple[Mutant, ...] = (
     Mutant(
         "what the provider reads no more is counted",
         builder.WindowBuilder,
-        "_unread",
-        _always(None),
+        "extend",
+        _all_counted,
         _A,
     ),
     Mutant("the index is empty", emergency, "index_of", _bare_index),

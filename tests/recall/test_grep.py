@@ -205,6 +205,8 @@ def test_a_pattern_too_costly_for_the_text_is_refused():
         ("((a{0,90}){0,90}){0,90}", "1,000"),
         ("f(", "backslash"),
         ("[a", "backslash"),
+        ("[]", "backslash"),
+        ("[^]", "backslash"),
         ("*.py", "backslash"),
         (r"a\nb", "lines of context"),
         ("a\nb", "lines of context"),

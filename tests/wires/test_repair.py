@@ -663,3 +663,26 @@ def test_whatever_a_short_history_holds(format, data):
         pairs = zip(repaired(format, messages[:length]).messages, whole.messages, strict=False)
         for old in [json.dumps(old) for old, new in pairs if old != new]:
             assert INTERRUPTED in old or "server_tool_use" in old  # that one may yet be answered
+
+
+def test_a_call_beside_an_interrupted_one_of_the_computer_keeps_its_id():
+    items = [
+        {"type": "message", "role": "user", "content": "go"},
+        {"type": "computer_call", "call_id": "c", "action": {"type": "wait"}},
+        {"type": "function_call", "call_id": "f", "name": "run", "arguments": "{}"},
+    ]
+    made = repaired("openai-responses", items).messages
+    assert [item.get("call_id") for item in made[-2:]] == ["f", "f"]
+    assert problems_of("openai-responses", made) == []
+
+
+@pytest.mark.parametrize(
+    ("format", "message"),
+    [
+        ("anthropic", {"role": "assistant", "content": [{"type": ["text"]}]}),
+        ("gemini", {"role": "user", "parts": [{"functionResponse": "ok"}]}),
+    ],
+)
+def test_what_is_no_block_is_left_for_the_parser_to_refuse(format, message):
+    user = FORMATS[format].user("go")
+    assert message in repaired(format, [user, message, user]).messages

@@ -11,29 +11,22 @@ keyword arguments. `steps` has the loop itself, `drive` what runs it, `tools` wh
 
 from __future__ import annotations
 
-from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+
+from ullage.on_demand import names
+
+__all__ = ["UNCOUNTED_TOOLS", "Outcome", "Returned", "Tool", "arun_turn", "run_turn", "tool"]
 
 if TYPE_CHECKING:
     from ullage.loop.drive import arun_turn, run_turn
     from ullage.loop.steps import UNCOUNTED_TOOLS, Outcome
     from ullage.loop.tools import Returned, Tool, tool
-
-__all__ = ["UNCOUNTED_TOOLS", "Outcome", "Returned", "Tool", "arun_turn", "run_turn", "tool"]
-
-_ON_DEMAND = {
-    "UNCOUNTED_TOOLS": "steps",
-    "Outcome": "steps",
-    "Returned": "tools",
-    "Tool": "tools",
-    "arun_turn": "drive",
-    "run_turn": "drive",
-    "tool": "tools",
-}
-
-
-def __getattr__(name: str) -> Any:
-    """The loop, loaded when it is first asked for: it imports asyncio."""
-    if name in _ON_DEMAND:
-        return getattr(import_module(f"ullage.loop.{_ON_DEMAND[name]}"), name)
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+else:
+    __getattr__, __dir__ = names(  # it imports asyncio
+        __name__,
+        {
+            "ullage.loop.drive": "arun_turn run_turn",
+            "ullage.loop.steps": "UNCOUNTED_TOOLS Outcome",
+            "ullage.loop.tools": "Returned Tool tool",
+        },
+    )

@@ -207,22 +207,33 @@ def prune_messages(
     )
 
 
-def window_of(messages: Sequence[Any], wire: Format, words: Words | None = None) -> WindowBuilder:
+def window_of(
+    messages: Sequence[Any],
+    wire: Format,
+    words: Words | None = None,
+    *,
+    leading: int = 0,
+    tenant: str = "",
+    meter: Meter | None = None,
+) -> WindowBuilder:
     """A window over messages as they are, without a session.
 
     Args:
         messages: in the wire format.
         wire: that format.
         words: the wording of notices; None: ours.
+        leading: how many messages at the beginning are left out.
+        tenant: whose content it is.
+        meter: what counts tokens; None: the one for a model nobody knows.
 
     Raises:
         FormatError: a message is not what its format says it is.
     """
-    transcript = Transcript(canon.root(wire.name, ""))
-    for index, raw in enumerate(messages):
-        message = wire.parse(raw, f"{wire.key}[{index}]")
+    transcript = Transcript(canon.root(wire.name, tenant))
+    for index in range(leading, len(messages)):
+        message = wire.parse(messages[index], f"{wire.key}[{index}]")
         transcript.append(message, canon.digest_of(message))
-    builder = WindowBuilder(transcript, Meter(""), words or Words())
+    builder = WindowBuilder(transcript, meter or Meter(""), words or Words())
     builder.extend(len(transcript))
     return builder
 

@@ -24,7 +24,6 @@ from ullage.session.closing import AsyncClosing, Closing
 from ullage.session.session import Session
 from ullage.spend.budget import Budget
 from ullage.stores import open_store
-from ullage.stores._around import Around
 from ullage.values.held import held_bytes
 
 if TYPE_CHECKING:
@@ -38,15 +37,8 @@ _MESSAGE_BYTES = 1_500
 """What is kept of a message beside its texts: the snapshot, digests, counts, places."""
 
 
-class _Lent(Around):
+class _Lent:
     """A store that many sessions share: closing one of them does not close it."""
-
-    def close(self) -> None:
-        """Nothing: whoever lent it closes it."""
-
-
-class _AsyncLent:
-    """`_Lent` for an asynchronous store."""
 
     def __init__(self, store: Any) -> None:
         self.store = store
@@ -54,8 +46,13 @@ class _AsyncLent:
     def __getattr__(self, name: str) -> Any:
         return getattr(self.store, name)
 
-    async def close(self) -> None:
+    def close(self) -> Any:
         """Nothing: whoever lent it closes it."""
+
+
+class _AsyncLent(_Lent):
+    async def close(self) -> None:
+        """See `_Lent.close`."""
 
 
 class _Held(Generic[S]):
@@ -82,6 +79,8 @@ class _Held(Generic[S]):
 
 class _Sessions(Generic[S]):
     """What both kinds share. The arguments are those of `Sessions`."""
+
+    _lent: type[_Lent] = _Lent
 
     def __init__(
         self,
@@ -165,13 +164,10 @@ class _Sessions(Generic[S]):
 
     def _made(self, key: str, settings: dict[str, Any]) -> S:
         budget = self._budget(key) if callable(self._budget) else self._budget
-        given = {"store": self._lent(), "budget": budget, **self._settings, **settings}
+        given = {"store": self._lent(self.store), "budget": budget, **self._settings, **settings}
         return self._session(given)
 
     def _opened(self, store: Any) -> Any:
-        raise NotImplementedError
-
-    def _lent(self) -> Any:
         raise NotImplementedError
 
     def _session(self, settings: dict[str, Any]) -> S:
@@ -212,15 +208,14 @@ class Sessions(_Sessions[Session], Closing):
     def _opened(self, store: Any) -> Any:
         return open_store(store)
 
-    def _lent(self) -> Any:
-        return _Lent(self.store)
-
     def _session(self, settings: dict[str, Any]) -> Session:
         return Session(**settings)
 
 
 class AsyncSessions(_Sessions["AsyncSession"], AsyncClosing):
     """`Sessions` for an event loop; ``store`` may also be an `AsyncStore`."""
+
+    _lent = _AsyncLent
 
     async def close(self) -> None:
         """See `Sessions.close`. A compaction under way is given up."""
@@ -237,9 +232,6 @@ class AsyncSessions(_Sessions["AsyncSession"], AsyncClosing):
 
         is_awaited = inspect.iscoroutinefunction(getattr(store, "commit", None))
         return store if is_awaited else Threaded(open_store(store))
-
-    def _lent(self) -> Any:
-        return _AsyncLent(self.store)
 
     def _session(self, settings: dict[str, Any]) -> AsyncSession:
         from ullage.session.aio import AsyncSession

@@ -27,7 +27,7 @@ def problems(request: Any, format: str | None = None) -> list[Problem]:
         none if the request is legal. What depends on the model is judged where it is named.
 
     Raises:
-        FormatError: the request is no object, its format cannot be told, it holds no
+        FormatError: the request is no object, its format cannot be recognised, it holds no
             history where its format has it, or something in it has no end.
         ConfigError: no rules are known for ``format``.
     """

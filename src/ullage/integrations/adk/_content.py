@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, NamedTuple
+from typing import Any
 
 from google.adk.models.llm_request import LlmRequest
 from google.adk.tools.base_tool import BaseTool
@@ -19,7 +19,7 @@ from ullage.values.notices import Words
 from ullage.wires import FORMATS
 from ullage.wires.base import get
 
-__all__ = ["Shortened", "has_functions", "request_of", "shorten", "show"]
+__all__ = ["has_functions", "request_of", "shorten", "show"]
 
 _WIRE = FORMATS["gemini"]
 
@@ -90,16 +90,12 @@ def _copy(tool: Any) -> Any:
     return tool.model_copy(update={"function_declarations": list(declared)})
 
 
-class Shortened(NamedTuple):
-    """A tool's result as ADK is to keep it, the originals of what was cut, and what was done."""
-
-    response: dict[str, Any]
-    outputs: list[Output]
-    events: list[Event]
-
-
-def shorten(result: Any, tool: str, policy: Policy, words: Words) -> Shortened | None:
+def shorten(
+    result: Any, tool: str, policy: Policy, words: Words
+) -> tuple[dict[str, Any], list[Output], list[Event]] | None:
     """What the stages of a policy's first sight leave of a result; None if it may stay as it is.
+
+    With it come the originals of what was cut, and what was done.
 
     Raises:
         FormatError: the result is no JSON.
@@ -123,4 +119,4 @@ def shorten(result: Any, tool: str, policy: Policy, words: Words) -> Shortened |
     if not changes:
         return None
     message = _WIRE.edit(raws[1], builder.window.transcript.messages[1], changes)
-    return Shortened(dict(message["parts"][0]["functionResponse"]["response"]), outputs, events)
+    return dict(message["parts"][0]["functionResponse"]["response"]), outputs, events

@@ -197,10 +197,11 @@ class UllagePlugin(BasePlugin):
             return None  # media, or an object of the tool's own: ADK knows what to do with it
         if done is None:
             return None
-        await session.store.commit(room.tenant, done.outputs, ())
-        for event in done.events:
+        response, outputs, events = done
+        await session.store.commit(room.tenant, outputs, ())
+        for event in events:
             session.emit(event)
-        return done.response
+        return response
 
     async def close(self) -> None:
         """Let go of everything. ADK's sessions hold what is needed to go on."""

@@ -22,20 +22,22 @@ the turns, before it is needed.
 
 from __future__ import annotations
 
-from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from ullage.loop.conversation._core import CompactionResult
-from ullage.loop.conversation._sync import Conversation
-
-if TYPE_CHECKING:
-    from ullage.loop.conversation._async import AsyncConversation
+from ullage.on_demand import names
 
 __all__ = ["AsyncConversation", "CompactionResult", "Conversation"]
 
-
-def __getattr__(name: str) -> Any:
-    """The one for an event loop, loaded when it is first asked for: asyncio is much to import."""
-    if name == "AsyncConversation":
-        return import_module("ullage.loop.conversation._async").AsyncConversation
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+if TYPE_CHECKING:
+    from ullage.loop.conversation._async import AsyncConversation
+    from ullage.loop.conversation._core import CompactionResult
+    from ullage.loop.conversation._sync import Conversation
+else:
+    __getattr__, __dir__ = names(
+        __name__,
+        {
+            "ullage.loop.conversation._async": "AsyncConversation",
+            "ullage.loop.conversation._core": "CompactionResult",
+            "ullage.loop.conversation._sync": "Conversation",
+        },
+    )

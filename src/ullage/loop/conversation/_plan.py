@@ -8,19 +8,16 @@ from typing import Any, NamedTuple, TypeGuard
 from msgspec.structs import replace
 
 from ullage.errors import ConfigError
-from ullage.history import canon
-from ullage.history.builder import WindowBuilder
-from ullage.history.transcript import Transcript
 from ullage.history.window import Window
+from ullage.loop.services import window_of
 from ullage.stages.account import outputs_of
 from ullage.stages.compact import OURS, compact
 from ullage.stages.policy import Policy, Stage
 from ullage.stages.summary import summary
-from ullage.stores.conversations import CompactionPart, ConversationStore
+from ullage.stores.conversations import ConversationStore
 from ullage.tokens.meter import Meter
 from ullage.values.edits import Cut, Skipped, Summary
 from ullage.values.effects import Output
-from ullage.wires import Format
 
 __all__ = ["Plan", "Row", "planned", "row_of", "summarising"]
 
@@ -107,9 +104,15 @@ def planned(
     messages = [each.message for each in stored]
     leading = len(kept.wire.leading({kept.wire.key: messages}))
     ids = tuple(each.id for each in stored[leading:])
-    builder = _window(kept.wire, messages, leading, shown, tenant)
-    if part is not None:
-        _show(builder, ids.index(part.message_id), part)
+    meter = Meter(shown.meter.model, shown.meter.detail)
+    builder = window_of(
+        messages, kept.wire, shown.words, leading=leading, tenant=tenant, meter=meter
+    )
+    builder.limit(_BOUNDLESS_TOKENS, _BOUNDLESS_TOKENS)
+    if part is not None:  # a model goes on from it
+        chain, why = builder.window.transcript.chain, "it was summarised before"
+        stop = chain[ids.index(part.message_id)]
+        builder.apply(Summary(chain[0], stop, part.text, "", why, said=part.summary))
     window = builder.window
     return Plan(window, ids, _cut(window, ids.index(boundary_id), stage, shown.limit_tokens))
 
@@ -133,28 +136,6 @@ def row_of(plan: Plan, cut: Cut) -> Row | None:
         # All the run's outputs, not the new ones alone: this store may never have seen the others.
         outputs=(*outputs_of(window.transcript, 0, stop), *cut.outputs),
     )
-
-
-def _window(
-    wire: Format, messages: list[Any], leading: int, shown: Window, tenant: str
-) -> WindowBuilder:
-    """The whole history without its leading system text."""
-    transcript = Transcript(canon.root(wire.name, tenant))
-    for index in range(leading, len(messages)):
-        message = wire.parse(messages[index], f"{wire.key}[{index}]")
-        transcript.append(message, canon.digest_of(message))
-    meter = Meter(shown.meter.model, shown.meter.detail)
-    builder = WindowBuilder(transcript, meter, shown.words)
-    builder.limit(_BOUNDLESS_TOKENS, _BOUNDLESS_TOKENS)
-    builder.extend(len(transcript))
-    return builder
-
-
-def _show(builder: WindowBuilder, stop: int, part: CompactionPart) -> None:
-    """Show the newest summary, for a model to go on from."""
-    chain = builder.window.transcript.chain
-    why = "it was summarised before"
-    builder.apply(Summary(chain[0], chain[stop], part.text, "", why, said=part.summary))
 
 
 def _cut(window: Window, stop: int, stage: Stage, limit_tokens: int) -> Cut | None:

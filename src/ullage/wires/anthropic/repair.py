@@ -14,7 +14,7 @@ from typing import Any
 from ullage.errors import FormatError
 from ullage.history.pairing import Pairing
 from ullage.wires.anthropic import repair_turns as turns
-from ullage.wires.anthropic.blocks import SERVER, SERVER_CALLS
+from ullage.wires.anthropic.blocks import SERVER
 from ullage.wires.anthropic.format import Anthropic
 from ullage.wires.base import field
 from ullage.wires.block import arguments_of
@@ -34,7 +34,7 @@ class Messages(Hosted):
 
     def __init__(self, raws: Sequence[Any], pairs: Pairing) -> None:
         super().__init__(raws, pairs)
-        self._unserved: dict[At, str] = {}
+        self._server_tools: dict[At, str] = {}
         self._outdated: set[int] = set()
 
     def _opened(self, raw: Any) -> tuple[Any, list[Any] | None]:
@@ -51,7 +51,7 @@ class Messages(Hosted):
                 self._outdated.update(self.spoken(self.pairs.calls[here][0], here[0]))
         elif role == "assistant" and kind == "tool_use":
             self.call(here, field(block, "id"))
-        elif role == "assistant" and kind in SERVER_CALLS:
+        elif role == "assistant" and turns.is_server_call(kind):
             self.pairs.call(here, f"{SERVER}{field(block, 'id')}")
         elif role == "assistant" and turns.is_server_result(kind):
             self.answer(here, f"{SERVER}{field(block, 'tool_use_id')}")
@@ -70,7 +70,7 @@ class Messages(Hosted):
         return role == "assistant" and not all(map(_is_void, blocks))
 
     def _make(self, since: int, stop: int, count: int, last: Any) -> tuple[list[Any], bool]:
-        self._unserved, is_paused = turns.unserved(self, since, stop)
+        self._server_tools, is_paused = turns.open_server_tools(self, since, stop)
         messages, _ = super()._make(since, stop, count, last)
         messages = turns.with_system_placed(messages, self, count)
         return messages if since else turns.begun(messages, self), not is_paused
@@ -95,13 +95,13 @@ class Messages(Hosted):
     def _with_blocks(self, at: int, blocks: list[Any]) -> Any:
         return {**copy_of(self.raws[at]), "content": blocks}
 
-    def _is_led(self, at: int, caller: int, blocks: list[Any]) -> bool:
+    def _is_arranged(self, at: int, caller: int, blocks: list[Any]) -> bool:
         """All in one message (A6), and first in it (A5)."""
         first = blocks[: len(self.batches[caller])]
         return self.is_whole(at, caller) and all(map(self._is_result, first))
 
-    def _led(self, at: int, caller: int, blocks: list[Any]) -> list[list[Any]]:
-        if self._is_led(at, caller, blocks):
+    def _arranged(self, at: int, caller: int, blocks: list[Any]) -> list[list[Any]]:
+        if self._is_arranged(at, caller, blocks):
             return [blocks]
         results = [block for block in blocks if self._is_result(block)]
         others = [block for block in blocks if not self._is_result(block)]
@@ -130,9 +130,9 @@ class Messages(Hosted):
                 return _text(self.left_over(here, {"role": "user", "content": [block]}))
             case "tool_use" if here in self.names:
                 return self._call(here, block)
-            case _ if here in self._unserved:
+            case _ if here in self._server_tools:
                 message = {"role": "assistant", "content": [block]}
-                return _text(self.set_aside(here[0], self._unserved[here], message))
+                return _text(self.set_aside(here[0], self._server_tools[here], message))
         return block
 
     def _result(self, result: At) -> Any:

@@ -13,10 +13,10 @@ from ullage.wires.anthropic.blocks import SERVER_CALLS
 from ullage.wires.base import field
 from ullage.wires.repair.base import BEGIN, At, Reading
 
-__all__ = ["begun", "is_server_result", "unserved", "with_system_placed"]
+__all__ = ["begun", "is_server_call", "is_server_result", "open_server_tools", "with_system_placed"]
 
 _END = object()
-_UNSERVED = "an interrupted call of a server tool"
+_NO_RESULT = "an interrupted call of a server tool"
 _STRAY = "a server tool's result without its call"
 
 
@@ -67,12 +67,17 @@ def _kind_at(message: Any, number: int) -> Any:
     return field(content[number], "type") if isinstance(content, list) and content else ""
 
 
+def is_server_call(kind: Any) -> bool:
+    """Whether a block of this type is the call of a server tool."""
+    return isinstance(kind, str) and kind in SERVER_CALLS
+
+
 def is_server_result(kind: Any) -> bool:
     """Whether a block of this type is the result of a server tool."""
     return isinstance(kind, str) and kind.endswith("_tool_result")
 
 
-def unserved(reading: Reading, since: int, stop: int) -> tuple[dict[At, str], bool]:
+def open_server_tools(reading: Reading, since: int, stop: int) -> tuple[dict[At, str], bool]:
     """The blocks of server tools that may not stand where they are, and what each is.
 
     A message of the assistant answers its own calls, and those that were carried over from the one
@@ -86,18 +91,18 @@ def unserved(reading: Reading, since: int, stop: int) -> tuple[dict[At, str], bo
         role = reading.roles[at]
         if role == "assistant":
             kinds = [field(block, "type") for block in reading.blocks[at] or ()]
-            calls = [(at, n) for n, kind in enumerate(kinds) if kind in SERVER_CALLS]
+            calls = [(at, n) for n, kind in enumerate(kinds) if is_server_call(kind)]
             results = [(at, n) for n, kind in enumerate(kinds) if is_server_result(kind)]
             answered = [reading.pairs.calls.get(result) for result in results]
             for result, call in zip(results, answered, strict=True):
                 if call not in calls and call not in carried:
                     found[result] = _STRAY
-            found.update((call, _UNSERVED) for call in carried if call not in answered)
+            found.update((call, _NO_RESULT) for call in carried if call not in answered)
             carried, caller = [call for call in calls if call not in answered], at
         elif (role == "user" and not _only_answers(reading, at, caller)) or (
             role == "system" and caller == at - 1 and not reading.batches[caller]
         ):  # behind the system, a message of the user's will stand between
-            found.update(dict.fromkeys(carried, _UNSERVED))
+            found.update(dict.fromkeys(carried, _NO_RESULT))
             carried = []
     return found, bool(carried)
 

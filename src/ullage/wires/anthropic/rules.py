@@ -65,7 +65,7 @@ class Check(problem.Check):
         self._only_results = True
         self._seen: set[str] = set()
         self._answered: set[str] = set()
-        self._hollow = ""
+        self._empty = ""
         self._server_calls: set[At] = set()
         self._open: dict[At, str | None] = {}
         self._carried: dict[At, str | None] = {}
@@ -82,8 +82,8 @@ class Check(problem.Check):
         if role is None or role not in ROLES:
             self.report.add("A0", f"{where}.role", "no such role in this format")
             return
-        if self._hollow:
-            self.report.add("A9", self._hollow, "only the last assistant message may be empty")
+        if self._empty:
+            self.report.add("A9", self._empty, "only the last assistant message may be empty")
         known = _SYSTEM_MESSAGE if role == "system" else _MESSAGE
         self.report.unknown("A23", [key for key in message if key not in known], where)
         content = message.get("content")
@@ -169,15 +169,15 @@ class Check(problem.Check):
 
     def _text(self, content: Any, role: str, where: str) -> None:
         """A9: content that is no list of blocks, or an empty one."""
-        self._hollow = where if role == "assistant" and content in ("", []) else ""
+        self._empty = where if role == "assistant" and content in ("", []) else ""
         if type(content) is str:
             self._only_results = self._only_results and role != "user"
-            holds = self._hollow or (content and not content.isspace())
+            holds = self._empty or (content and not content.isspace())
             self.report.need(holds, "A9", where, "the text is empty or only spaces")
         elif type(content) is not list:
             sentence = f"content must be text or a list, and it is {kind_of(content)}"
             self.report.add("A9", where, sentence)
-        elif not content and not self._hollow:
+        elif not content and not self._empty:
             self.report.add("A9", where, "the message has no content")
 
     # -- within a message -----------------------------------------------------------------

@@ -12,7 +12,7 @@ from typing import Any
 from ullage.wires.base import field, get
 from ullage.wires.gemini.fields import is_content, parts_of, unsigned, with_field
 from ullage.wires.gemini.format import Gemini
-from ullage.wires.repair.base import BEGIN, EMPTY, GO_ON, At, is_interrupted
+from ullage.wires.repair.base import BEGIN, EMPTY, GO_ON, At, is_interrupted, is_object
 from ullage.wires.repair.hosted import Hosted
 
 __all__ = ["Contents"]
@@ -36,10 +36,10 @@ class Contents(Hosted):
 
     def _pair(self, here: At, block: Any, role: Any) -> None:
         call, response = get(block, "functionCall"), get(block, "functionResponse")
-        if call is not None and role == "model":
+        if is_object(call) and role == "model":
             self.call(here, get(call, "id"), _named(call))
             self.names[here] = str(get(call, "id") or "")
-        elif response is not None:
+        elif is_object(response):
             ours = self._is_ours(block)
             self.answer(here, get(response, "id"), _named(response), is_placeholder=ours)
 
@@ -84,21 +84,21 @@ class Contents(Hosted):
             return with_field(raw, "parts", blocks)
         return blocks if isinstance(raw, list) else {"role": self.roles[at], "parts": blocks}
 
-    def _is_led(self, at: int, caller: int, blocks: list[Any]) -> bool:
+    def _is_arranged(self, at: int, caller: int, blocks: list[Any]) -> bool:
         """Each response is found by its id or its order (G6)."""
         calls = self.batches[caller]
         found = [self.pairs.answers.get(call, (-1, 0)) for call in calls]
         ids = {self.names[call] for call in calls}
         return self.is_whole(at, caller) and (len(ids) == len(calls) or found == sorted(found))
 
-    def _led(self, at: int, caller: int, blocks: list[Any]) -> list[list[Any]]:
+    def _arranged(self, at: int, caller: int, blocks: list[Any]) -> list[list[Any]]:
         others = [block for block in blocks if not self._is_result(block)]
         return [self._answers(caller, at), others]
 
     # ── parts ────────────────────────────────────────────────────────────────────────
 
     def _is_result(self, block: Any) -> bool:
-        return get(block, "functionResponse") is not None
+        return is_object(get(block, "functionResponse"))
 
     def _is_ours(self, block: Any) -> bool:
         given = get(get(block, "functionResponse"), "response")

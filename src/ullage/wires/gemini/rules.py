@@ -40,6 +40,7 @@ class Check(problem.Check):
     """
 
     key = "contents"
+    holds = ("parts",)
     asks_one = ("G11", "at least one content is asked for")
 
     def __init__(self, head: Wire | None = None) -> None:
@@ -112,14 +113,14 @@ class Check(problem.Check):
             (_unsigned(part), seal) for _, part in _parts(history) if (seal := _signature(part))
         ]
         seals = {seal for _, seal in came}
-        bare = [part for part, _ in came if part.get("functionCall")]
+        calls = [part for part, _ in came if part.get("functionCall")]
         lost = self._unsigned_steps()
         for where, part in _parts(self.messages):
             seal = _signature(part)
             if seal and seal not in SENTINELS and (_unsigned(part), seal) not in came:
                 known = "stands on another part" if seal in seals else "is not known"
                 report.add("G8", where, f"this signature {known}")
-            if where.rpartition(".parts")[0] in lost and _unsigned(part) in bare:
+            if where.rpartition(".parts")[0] in lost and _unsigned(part) in calls:
                 report.add("G7", where, "this call came with a signature")
         return report.found
 

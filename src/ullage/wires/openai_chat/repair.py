@@ -15,7 +15,7 @@ from ullage.history.pairing import Pairing
 from ullage.wires.base import field, plain
 from ullage.wires.openai_chat.blocks import CALLS, ID_LENGTH, INSTEAD_OF_CONTENT, PARTS
 from ullage.wires.openai_chat.format import OpenAIChat
-from ullage.wires.repair.base import EMPTY, At, Reading, copy_of, is_interrupted
+from ullage.wires.repair.base import EMPTY, At, Reading, copy_of, is_interrupted, is_object
 
 __all__ = ["Messages"]
 
@@ -77,7 +77,8 @@ class Messages(Reading):
         calls = [self._call((at, number), call) for number, call in enumerate(old)]
         if any(a is not b for a, b in zip(calls, old, strict=True)):
             new["tool_calls"] = calls
-        content, says = field(raw, "content"), any(field(raw, key) for key in INSTEAD_OF_CONTENT)
+        content = field(raw, "content")
+        says = content or any(field(raw, key) for key in INSTEAD_OF_CONTENT)
         if content == [] or (content is None and not says):
             self.report(at, "the message had no content")
             if not says and not field(raw, "reasoning_content"):
@@ -93,7 +94,7 @@ class Messages(Reading):
         """A call under its own id, with arguments that are text (C7)."""
         kind = field(raw, "type") or "function"
         body = field(raw, kind) if isinstance(kind, str) else None
-        if not _is_object(raw) or not _is_object(body):
+        if not is_object(raw) or not is_object(body):
             return raw  # the parser will say so
         name = CALLS["function" if kind == "function" else "custom"].text
         given = field(body, name)
@@ -134,10 +135,6 @@ class Messages(Reading):
                 line = {"type": "text", "text": _BESIDE}
                 self._beside.append({"role": "user", "content": [line, *other]})
         return {**copy_of(raw), **new} if new else raw
-
-
-def _is_object(raw: Any) -> bool:
-    return isinstance(raw, dict) or hasattr(raw, "model_dump")
 
 
 def _is_medium(part: Any) -> bool:

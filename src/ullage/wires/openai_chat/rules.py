@@ -32,6 +32,7 @@ class Check(problem.Check):
     before it that is answered now breaks C3, never C1.
     """
 
+    holds = ("content", "tool_calls")
     asks_one = ("C0", "at least one message is asked for")
     _newest = -1
 

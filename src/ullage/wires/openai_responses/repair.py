@@ -39,7 +39,7 @@ _ORPHANS = {
     _ASKS: "a request for approval without an answer",
     _APPROVES: "an approval without its request",
 }
-_BARE = "reasoning stood without what it was made with"
+_UNFOLLOWED = "reasoning stood without what it was made with"
 
 
 class Items(Reading):
@@ -63,7 +63,8 @@ class Items(Reading):
         """A run of items of the model is known by its first."""
         at = here[0]
         kind = self.kinds[at] = _kind(block)
-        run = self._runs[at] = at if self.opens(at) else self._runs.get(at - 1, at)
+        begins = role == "assistant" and self.roles.get(at - 1) != "assistant"
+        run = self._runs[at] = at if begins else self._runs.get(at - 1, at)
         if kind == "item_reference":
             self.pairs.reference()
         elif kind in CALLS:
@@ -97,21 +98,21 @@ class Items(Reading):
     # ── the items ────────────────────────────────────────────────────────────────────
 
     def _make(self, since: int, stop: int, count: int, last: Any) -> tuple[list[Any], bool]:
-        """What is left out in repair may leave reasoning bare (R3)."""
-        bare, nameless, is_over = _bare(self.raws[since:stop])
+        """What is left out in repair may leave reasoning alone (R3)."""
+        alone, nameless, is_over = _unfollowed(self.raws[since:stop])
         self._nameless = {since + at for at in nameless}
         self._repaired.clear()
         made: list[Any] = []
         for at in range(since, stop):
-            if at - since in bare:
-                self.remove(at, _BARE, self.raws[at])
+            if at - since in alone:
+                self.remove(at, _UNFOLLOWED, self.raws[at])
             else:
                 made += self._content(at, None) + self._answer_to(at)
-        bare, nameless, stays = _bare(made)
-        for at in bare:
-            self.remove(at, _BARE, made[at])
+        alone, nameless, stays = _unfollowed(made)
+        for at in alone:
+            self.remove(at, _UNFOLLOWED, made[at])
         items = [_without_id(item) if at in nameless else item for at, item in enumerate(made)]
-        return [item for at, item in enumerate(items) if at not in bare], is_over and stays
+        return [item for at, item in enumerate(items) if at not in alone], is_over and stays
 
     def _content(self, at: int, caller: int | None) -> list[Any]:
         raw, kind, here = self.raws[at], self.kinds[at], (at, 0)
@@ -125,7 +126,9 @@ class Items(Reading):
             return [self.wire.user(self.set_aside(at, _ORPHANS[kind], raw))]
         if kind in CALLS:
             batch = self.batches[self._runs[at]]
-            taken = {self.names[call]: call[0] for call in batch if call < here}
+            taken = {
+                self.names[call]: call[0] for call in batch if call < here and call in self.names
+            }
             self._name(here, taken, "call_id")
         if kind == "compaction_trigger" and at < len(self.raws) - 1:
             self.report(at, "a compaction_trigger was not the last")
@@ -231,13 +234,13 @@ class Items(Reading):
         return output
 
 
-def _bare(items: Sequence[Any]) -> tuple[set[int], set[int], bool]:
+def _unfollowed(items: Sequence[Any]) -> tuple[set[int], set[int], bool]:
     """Reasoning that nothing of the model follows (R3), and what is then sent without its id.
 
     That is the rest of the reply: with its id it would ask for the reasoning (R4). And whether
     both are so whatever else follows.
     """
-    bare: set[int] = set()
+    alone: set[int] = set()
     nameless: set[int] = set()
     waiting: list[int] = []
     cut = False
@@ -246,15 +249,15 @@ def _bare(items: Sequence[Any]) -> tuple[set[int], set[int], bool]:
         if kind == "reasoning":
             waiting.append(at)
             continue
-        speaks = _is_models(item)
+        speaks = _is_models(item, kind)
         if waiting:
-            bare.update(() if speaks else waiting)
+            alone.update(() if speaks else waiting)
             waiting, cut = [], not speaks
         elif cut and not speaks and _is_models(items[at - 1]):
             cut = False  # that reply is over
         if cut and speaks and kind in _PREFIXES and field(item, "id") is not None:
             nameless.add(at)
-    return bare | set(waiting), nameless, not waiting and not cut
+    return alone | set(waiting), nameless, not waiting and not cut
 
 
 def _without_id(item: Any) -> dict[str, Any]:
@@ -270,9 +273,9 @@ def _kind(raw: Any) -> str:
     return "item_reference" if field(raw, "id") is not None else ""
 
 
-def _is_models(raw: Any) -> bool:
+def _is_models(raw: Any, kind: str | None = None) -> bool:
     """Whether an item was made by the model or by a tool of the provider."""
-    kind = _kind(raw)
+    kind = _kind(raw) if kind is None else kind
     if kind == "message":
         return bool(field(raw, "role") == "assistant")
     if kind == "tool_search_output":

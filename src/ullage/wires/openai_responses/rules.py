@@ -48,6 +48,7 @@ class Check(problem.Check):
     """
 
     key = "input"
+    holds = ("content", "output", "summary")
     asks_one = ("R0", "at least one item is asked for")
 
     def __init__(self, head: Wire | None = None) -> None:

@@ -11,7 +11,7 @@ from __future__ import annotations
 import re
 from abc import ABC, abstractmethod
 from bisect import bisect_right
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, ClassVar, TypeAlias
 
 from msgspec import Struct, field
@@ -41,6 +41,7 @@ __all__ = [
     "in_order",
     "is_blank",
     "is_interrupted",
+    "is_object",
 ]
 
 MOVED = "[ullage: a result that came late now stands behind its call]"
@@ -361,6 +362,11 @@ def is_interrupted(content: Any) -> bool:
     if isinstance(content, (list, tuple)) and len(content) == 1:
         content = base.field(content[0], "text") or base.field(content[0], "stderr")
     return isinstance(content, str) and content == INTERRUPTED
+
+
+def is_object(raw: Any) -> bool:
+    """Whether `copy_of` can copy it: what is no object is left to the parser to refuse."""
+    return isinstance(raw, Mapping) or hasattr(raw, "model_dump")
 
 
 def copy_of(raw: Any) -> dict[str, Any]:

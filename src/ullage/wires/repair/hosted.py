@@ -26,11 +26,11 @@ class Hosted(Reading):
         """A block as it may stand where it is; None if it is left out."""
 
     @abstractmethod
-    def _is_led(self, at: int, caller: int, blocks: list[Any]) -> bool:
+    def _is_arranged(self, at: int, caller: int, blocks: list[Any]) -> bool:
         """Whether the results of a batch stand in a message as they should."""
 
     @abstractmethod
-    def _led(self, at: int, caller: int, blocks: list[Any]) -> list[list[Any]]:
+    def _arranged(self, at: int, caller: int, blocks: list[Any]) -> list[list[Any]]:
         """The blocks of a message that holds results, as one message or several."""
 
     @abstractmethod
@@ -48,9 +48,9 @@ class Hosted(Reading):
         fitted = [self._fitted(here, self.block(here)) for here in kept]
         new = [block for block in fitted if block is not None]
         is_same = len(new) == len(old) and all(a is b for a, b in zip(new, old, strict=True))
-        if is_same and (caller is None or self._is_led(at, caller, new)):
+        if is_same and (caller is None or self._is_arranged(at, caller, new)):
             return [self.raws[at]] if old else self._emptied(at)
-        made = [new] if caller is None else self._led(at, caller, new)
+        made = [new] if caller is None else self._arranged(at, caller, new)
         if any(made):
             return [self._with_blocks(at, blocks) for blocks in made if blocks]
         return self._emptied(at) if len(kept) == len(old) else self.left(at)

@@ -29,7 +29,7 @@ from ullage.wires.anthropic import rules as _anthropic
 from ullage.wires.gemini import rules as _gemini
 from ullage.wires.openai_chat import rules as _openai_chat
 from ullage.wires.openai_responses import rules as _openai_responses
-from ullage.wires.rules.problem import Check, Problem, Wire, plain, plain_message
+from ullage.wires.rules.problem import Check, Problem, Wire, plain
 from ullage.wires.rules.table import RULES, Rule
 
 __all__ = ["RULES", "Problem", "Rule", "check_of", "problems", "problems_of"]
@@ -100,5 +100,5 @@ def _judged(
         check.feed(message)
     found = check.problems()
     if history is not None:
-        found += check.returned([plain_message(one) for one in history])
+        found += check.returned([*map(check.plain, history)])
     return found

@@ -21,7 +21,6 @@ __all__ = [
     "kind_of",
     "name_in",
     "plain",
-    "plain_message",
 ]
 
 Wire: TypeAlias = dict[str, Any]
@@ -116,6 +115,8 @@ class Check(ABC):
     """
 
     key: ClassVar[str] = "messages"
+    holds: ClassVar[tuple[str, ...]] = ("content",)
+    """The fields of a message that hold lists of parts."""
     asks_one: ClassVar[tuple[str, str]]
     """The rule that asks for one message at least, and its sentence."""
 
@@ -128,7 +129,7 @@ class Check(ABC):
     def feed(self, message: Any) -> None:
         """Judge the next message (a dict, or an object with ``model_dump``)."""
         at = len(self.messages)
-        self.messages.append(plain_message(message))
+        self.messages.append(self.plain(message))
         self._judge(self.messages[at], at, f"{self.key}[{at}]")
 
     def problems(self) -> list[Problem]:
@@ -148,6 +149,16 @@ class Check(ABC):
             history: all of them, as they came, as plain JSON.
         """
         return []
+
+    def plain(self, message: Any) -> Any:
+        """A message itself if its parts are dicts, else a copy in plain dicts and lists."""
+        if type(message) is not dict:
+            return plain(message)
+        for key in self.holds:
+            parts = message.get(key)
+            if type(parts) is tuple or (type(parts) is list and not set(map(type, parts)) <= _DICT):
+                return plain(message)
+        return message
 
     @abstractmethod
     def _judge(self, message: Any, at: int, where: str) -> None:
@@ -177,17 +188,6 @@ def plain(thing: Any) -> Any:
         return thing
     is_google = type(thing).__module__.startswith("google.")
     return dump(mode="json", by_alias=True, exclude_none=is_google, exclude_unset=not is_google)
-
-
-def plain_message(message: Any) -> Any:
-    """``message`` itself if its parts are dicts, else a dumped copy."""
-    if type(message) is dict:
-        for key in ("content", "tool_calls", "parts", "output"):
-            parts = message.get(key)
-            if type(parts) is tuple or (type(parts) is list and not set(map(type, parts)) <= _DICT):
-                return plain(message)
-        return message
-    return plain(message)
 
 
 def items_of(value: Any) -> list[Any]:

@@ -3,7 +3,7 @@
 Ids are those of `provider-rules` §1.A to §1.E; rule 0 of a format is the shape of its types,
 as the vendor's SDK declares them. ``source`` says where a rule was read: ``S`` the SDK's own
 types, ``D`` the vendor's documentation, ``I`` errors and behaviour seen in public, ``M`` memory
-alone, ``T`` someone else's account of the documentation, and nothing where it is not said.
+alone, ``T`` someone else's description of the documentation, and nothing where it is not said.
 Only S, D and I count as verified. No rule was tried against a live API.
 
 A rule that one request does not show has no remedy and says in ``left`` why it is not judged.
