@@ -34,6 +34,7 @@ __all__ = ["MUTANTS", "Mutant", "caught", "planted"]
 Changed: TypeAlias = Callable[[Any], Any]
 """The mutated thing, made from the right one."""
 
+condense = import_module("ullage.stages.condense")
 emergency = import_module("ullage.stages.emergency")
 _A, _C, _R, _G = ("anthropic",), ("openai-chat",), ("openai-responses",), ("gemini",)
 
@@ -245,7 +246,7 @@ MUTANTS: tuple[Mutant, ...] = (
         _all_counted,
         _A,
     ),
-    Mutant("the index is empty", emergency, "index_of", _bare_index),
+    Mutant("the index is empty", condense, "index_of", _bare_index),
     Mutant("no notice names what reads on", notices.Words, "read_on", _always("")),
     # what is shown instead
     Mutant("a placeholder is empty", notices.Words, "placeholder", _always("")),
