@@ -14,6 +14,7 @@ from msgspec import Struct
 from ullage.errors import FormatError
 from ullage.history.snapshots import snapshot_at
 from ullage.tokens.models import family_of as token_family
+from ullage.values.edits import whole
 from ullage.values.messages import ReasoningRule
 from ullage.wires import Format, Head, recognise
 from ullage.wires.base import field, text_at
@@ -116,7 +117,7 @@ def read(
         )
     _refuse_held_elsewhere(request)
     wire = wire or recognise(request, model)
-    named = text_at(request.get("model") or model, "model")
+    named = whole(text_at(request.get("model") or model, "model"))
     history = wire.history(request)
     return Request(wire, request, history, envelopes.read(request, wire, named))
 
