@@ -87,6 +87,8 @@ class BudgetExceeded(UllageError):
         allowance: what was allowed in all.
         spent: what has been used so far.
         reserved: what calls of others that are under way may yet use.
+        can_retry: whether the allowance is not spent, and only what others have reserved is in
+            the way: the same `fit` may succeed once their calls are over.
     """
 
     def __init__(self, unit: str, allowance: float, spent: float, reserved: float = 0) -> None:
@@ -94,9 +96,15 @@ class BudgetExceeded(UllageError):
         self.allowance = allowance
         self.spent = spent
         self.reserved = reserved
+        self.can_retry = spent < allowance
+        what, remedy = (
+            ("taken for now", "Try again once a call of theirs is over, or raise the allowance.")
+            if self.can_retry
+            else ("spent", "Raise the allowance or end the session.")
+        )
         super().__init__(
-            f"the budget of {allowance:,.12g} {unit} is spent ({spent:,.12g} used, "
-            f"{reserved:,.12g} reserved by others). Raise the allowance or end the session."
+            f"the budget of {allowance:,.12g} {unit} is {what} ({spent:,.12g} used, "
+            f"{reserved:,.12g} reserved by others). {remedy}"
         )
 
 

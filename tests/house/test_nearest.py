@@ -55,7 +55,10 @@ NEAREST = {
     "session/refusals.py": "loop/test_overflow_recovery.py",
     "session/streams.py": "session/test_call.py",
     "session/view.py": "session/test_workers.py",
+    "session/reports.py": "spend/test_reports.py",
+    "spend/account.py": "spend/test_reports.py",
     "spend/allowance.py": "spend/test_budget.py",
+    "spend/book.py": "spend/test_reports.py",
     "spend/metrics.py": "presets/test_three_layer_service.py",
     # shared by several stages, and seen in the conversations of those
     "stages/default.py": "stages/test_policy.py",

@@ -105,7 +105,7 @@ def known(session):
 
 ACTS = {
     "fit": lambda session: session.fit(request(AT)),
-    "observe": lambda session: session.observe(reply(AT - 1)),
+    "observe": lambda session: session.observe(reply(AT - 1) | {"id": "msg_again"}),
     "compact": lambda session: session.compact(request(AT)),
 }
 

@@ -78,7 +78,8 @@ class AsyncSession(SessionCore, AsyncClosing):
 
     async def fit(self, request: Mapping[str, Any]) -> AsyncView:
         """See `Session.fit`."""
-        return await self._run(self._fit(request, AsyncView), request)
+        with self._account.sending():
+            return await self._run(self._fit(request, AsyncView), request)
 
     async def flush(self, request: Mapping[str, Any]) -> None:
         """See `Session.flush`."""

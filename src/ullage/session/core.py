@@ -27,12 +27,13 @@ from ullage.recall.dispatch import Answer, answer
 from ullage.recall.found import ToolOutputRef, output_ref
 from ullage.recall.history import find_in_history
 from ullage.recall.tools import call_of
+from ullage.session import reports
 from ullage.session.kept import Kept
 from ullage.session.refusals import Refusals
-from ullage.session.view import Sent, reported_in
+from ullage.session.view import Sent
 from ullage.spend.allowance import Claim
 from ullage.spend.budget import Budget
-from ullage.spend.calls import Call, Spent
+from ullage.spend.calls import Call
 from ullage.stages.default import SUMMARISED
 from ullage.stages.policy import Policy
 from ullage.stores import AsyncStore, Store, with_files
@@ -50,7 +51,7 @@ from ullage.values.toolset import ToolSpec
 from ullage.values.usage import Usage
 from ullage.wires import Format, format_of
 from ullage.wires.overflow import Overflow, is_overflow
-from ullage.wires.reported import Unreadable, id_of, usage_of
+from ullage.wires.reported import Unreadable
 
 __all__ = ["SessionCore"]
 
@@ -223,8 +224,10 @@ class SessionCore(ABC):
             turned = yield from self._turn(request, added_tokens)
             self.budget.claim_wrap_up(self._account, self._most(turned.window), added_tokens)
             made = turned.wire.wrap_up(turned.request, words)
-        view = kind(made, self._finish(turned), self)
+        sent = self._finish(turned)
+        view = kind(made, sent, self)
         self._kept = self._kept._replace(view=ref(view))
+        self.budget.send(self._account, reports.under_way(sent))
         return view
 
     def _most(self, window: Window) -> Claim:
@@ -284,38 +287,34 @@ class SessionCore(ABC):
         """The state with what summaries came to since the last time."""
         if self._summaries is None:
             return state
-        spent = self._summaries.take()
-        total = Spent(usage=state.usage, cost_usd=state.cost_usd).plus(spent.usage, spent.cost_usd)
-        return replace(state, usage=total.usage, cost_usd=total.cost_usd)
+        return reports.with_sum(state, reports.sum_of(state) + self._summaries.take())
 
     # ── a reply ──────────────────────────────────────────────────────────────────────
 
     def _observe(self, sent: Sent, reply: Any) -> Steps[None]:
-        usage = usage_of(reply, sent.wire)
-        if isinstance(usage, Unreadable):
-            self._unreported(usage, sent)
+        kept = self._kept
+        report = reports.report_of(reply, sent, kept.refusals.known(sent.model))
+        if isinstance(report, Unreadable):
+            self.budget.leave_unreported(
+                self._account, reports.under_way(sent, report.output_tokens)
+            )
+            self.emit(reports.unreported(report, sent))
             return
-        kept, name = self._kept, id_of(reply)
-        report = (sent.number, name, usage) if name else None
-        if report in kept.observed:
-            return  # the very reply that was observed before (F104)
+        usage, known = report.usage, kept.observed_before(report)
+        if (known and known.is_full(report)) or self.budget.knows(report, self._account):
+            return  # the very reply that was observed before, here or by another (F104)
         self._kept = kept._replace(memo=None)  # counting works on it
         tokens, estimate = sent.tokens, sent.estimate
         state = yield from observe(usage, kept.state, sent.key, sent.model, tokens)
-        self.budget.settle(self._account, usage, sent.model, estimate, report)
+        if known is not None:
+            state = reports.without(known, state, sent.model)
+        self.budget.settle(self._account, report, sent.model, estimate)
         sent.is_observed = True
         if kept.memo is not None:
             kept.memo.outdate(sent.window.transcript, [sent.key])
         refusals = kept.refusals.reported()
         kept = self._kept._replace(state=state, memo=kept.memo, refusals=refusals)
-        self._kept = kept.with_observed(report).with_events(*reported_in(reply, usage))
-
-    def _unreported(self, found: Unreadable, sent: Sent) -> None:
-        """Nobody knows what a call came to: our estimate of its prompt is counted."""
-        estimate = sent.estimate
-        self.budget.leave_unreported(self._account, sent.model, estimate)
-        why = f"{found.why}; {estimate:,} input tokens are counted for it, our estimate"
-        self.emit(Event(kind="unreported", where="reply", why=why, tokens_after=estimate))
+        self._kept = kept.with_observed(report).with_events(*reports.reported_in(reply, usage))
 
     def _opened(self, request: Mapping[str, Any] | None) -> Steps[Sent]:
         """The newest view, decided now if there is none and its request is there."""

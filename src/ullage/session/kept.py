@@ -11,11 +11,11 @@ from ullage.history.increments import changes, taken
 from ullage.history.ledger import Ledger
 from ullage.session.refusals import Refusals
 from ullage.session.view import Sent
+from ullage.spend.book import Report
 from ullage.turn import State
 from ullage.turn.memo import Memo
 from ullage.values.effects import Record
 from ullage.values.events import Event
-from ullage.values.usage import Usage
 
 __all__ = ["EVENTS_KEPT", "Kept"]
 
@@ -36,7 +36,7 @@ class Kept(NamedTuple):
         events: the newest events, in order.
         refusals: what refused requests taught.
         carried: the ledger as far as the host has it (`news`).
-        observed: the newest replies that were observed: number of the view, id and usage.
+        observed: the newest replies that were observed.
         waiting: records that were taken in before those they follow.
     """
 
@@ -47,20 +47,24 @@ class Kept(NamedTuple):
     view: Callable[[], object] = lambda: None
     events: tuple[Event, ...] = ()
     carried: Ledger = Ledger()
-    observed: tuple[tuple[int, str, Usage], ...] = ()
+    observed: tuple[Report, ...] = ()
     waiting: tuple[Record, ...] = ()
 
     def with_events(self, *events: Event) -> Kept:
         """With these events behind the others; the oldest are forgotten."""
         return self._replace(events=(*self.events, *events)[-EVENTS_KEPT:]) if events else self
 
-    def with_observed(self, observed: tuple[int, str, Usage] | None) -> Kept:
-        """With this reply among those that count no second time; the oldest are forgotten."""
-        return (
-            self._replace(observed=(*self.observed, observed)[-OBSERVED_KEPT:])
-            if observed
-            else self
-        )
+    def observed_before(self, report: Report) -> Report | None:
+        """What was observed before of the same reply, if anything was."""
+        return next((each for each in self.observed if each.is_of(report)), None)
+
+    def with_observed(self, observed: Report) -> Kept:
+        """With this reply among those that count no second time; the oldest are forgotten.
+
+        Of several reports of one reply the newest is kept.
+        """
+        others = (each for each in self.observed if not each.is_of(observed))
+        return self._replace(observed=(*others, observed)[-OBSERVED_KEPT:])
 
     def with_news(self) -> tuple[Kept, tuple[Record, ...]]:
         """The session whose host has every record, and the records that it did not have."""

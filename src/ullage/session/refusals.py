@@ -30,12 +30,15 @@ class Refusals(Struct, frozen=True):
 
     def limits(self, model: str) -> Limits:
         """The window of a model: as a provider named it, as was given, or as is known."""
-        given = self.named.get(model) or self.given
-        return given or Limits(window_tokens=lookup(model).window_tokens)
+        return self.known(model) or Limits(window_tokens=lookup(model).window_tokens)
+
+    def known(self, model: str) -> Limits | None:
+        """The window of a model as a provider named it, or as was given; None if neither is."""
+        return self.named.get(model) or self.given
 
     def next_limits(self, model: str) -> Limits | None:
         """What the next view must keep to; None where nothing was given or learnt."""
-        return self.retry.get(model) or self.named.get(model) or self.given
+        return self.retry.get(model) or self.known(model)
 
     def after(self, found: Overflow, model: str, sent_tokens: int) -> tuple[Refusals, Event]:
         """What is known once a view of so many tokens was refused, and the event of it."""

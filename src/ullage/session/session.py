@@ -91,7 +91,8 @@ class Session(SessionCore, Closing):
             BudgetExceeded: the budget is spent, and the model has been asked to sum up.
             ConfigError: the budget is in money, and the model's prices are not known.
         """
-        return self._run(self._fit(request, View))
+        with self._account.sending():
+            return self._run(self._fit(request, View))
 
     def flush(self, request: Mapping[str, Any]) -> None:
         """Decide now what the next `fit` of this history would decide; nothing is to be sent.

@@ -18,11 +18,9 @@ from typing import TYPE_CHECKING, Any
 from ullage.history.window import Window
 from ullage.values.events import Event
 from ullage.values.notices import Words
-from ullage.values.usage import Usage
 from ullage.wires import Format
 from ullage.wires.base import name_of_call
 from ullage.wires.overflow import Overflow
-from ullage.wires.reported import left_out_of
 
 if TYPE_CHECKING:
     from ullage.session.aio import AsyncSession
@@ -30,7 +28,7 @@ if TYPE_CHECKING:
     from ullage.session.session import Session
     from ullage.turn import Turned
 
-__all__ = ["AsyncView", "Sent", "View", "reported_in"]
+__all__ = ["AsyncView", "Sent", "View"]
 
 _NUMBERS = count()
 
@@ -105,18 +103,6 @@ def _line(event: Event) -> str:
     sizes = f", {event.tokens_before:,} → {event.tokens_after:,} tokens"
     ref = f", ref={event.ref}" if event.ref else ""
     return f"{event.kind}: {event.where}{sizes if event.tokens_before else ''}{ref}: {event.why}"
-
-
-def reported_in(reply: Any, usage: Usage) -> tuple[Event, ...]:
-    """The events of a reply: what reasoning its provider left out, and its usage."""
-    why = f"the provider reported {usage.input_tokens:,} input tokens"
-    observed = Event(kind="observed", where="reply", why=why, tokens_after=usage.input_tokens)
-    reasons = left_out_of(reply)
-    if not reasons:
-        return (observed,)
-    counts = ", ".join(f"{reason} ({count})" for reason, count in reasons.items())
-    why = f"the provider left out {reasons.total():,} blocks of it: {counts}"
-    return (Event(kind="reasoning", where="reply", why=why), observed)
 
 
 class _Handle(dict[str, Any]):

@@ -12,7 +12,7 @@ from msgspec import Struct
 
 from ullage.errors import ConfigError
 
-__all__ = ["WRAP_UP", "Allowance", "Claim", "OnExceeded", "Unit"]
+__all__ = ["NOTHING", "WRAP_UP", "Allowance", "Claim", "OnExceeded", "Unit"]
 
 OnExceeded: TypeAlias = Literal["wrap_up", "stop", "warn"]
 Unit: TypeAlias = Literal["tokens", "usd"]
@@ -30,6 +30,9 @@ class Claim(Struct, frozen=True):
 
     tokens: int = 0
     usd: float = 0.0
+
+
+NOTHING = Claim()
 
 
 class Allowance(Struct, frozen=True, kw_only=True):

@@ -6,8 +6,10 @@
 Before a call a session *claims* the most it can come to: the upper estimate of its prompt and
 what is kept free for the answer. The claim is granted while what is spent and what others have
 claimed is below the allowance, in one step under a lock; so agents side by side cannot all
-pass the same check. `observe` settles a claim with what the provider reported. A call that
-failed leaves its claim until the next `fit` of its session, `release` or `close`.
+pass the same check. Where only claims are in the way, the refusal can be tried again. `observe`
+replaces a claim by what the provider reported. A call that failed is to be given back by
+`release`. One of which nothing is heard until the next `fit` of its session, `close`, or the end
+of the session, counts as our estimate of its prompt.
 
 What is ever spent is therefore at most the allowance, and the worst case of one call, and one
 wrap-up for each session (on_exceeded="wrap_up"); as long as no call uses more than it claimed,
@@ -19,53 +21,23 @@ Source: multi-stage §3 (Hard Budgeting, Token Auditing), DESIGN §7 and §10, f
 from __future__ import annotations
 
 import threading
+from collections import deque
 from collections.abc import Callable
-from typing import Any, NamedTuple, Never
+from typing import Any, Never
 from weakref import WeakSet
 
 from ullage.errors import BudgetExceeded, ConfigError
 from ullage.presets.environment import TOKEN_BUDGET, whole_number
-from ullage.spend.allowance import WRAP_UP, Allowance, Claim, OnExceeded, Unit
+from ullage.spend.account import Account, Dropped, UnderWay
+from ullage.spend.allowance import NOTHING, WRAP_UP, Allowance, Claim, OnExceeded, Unit
+from ullage.spend.book import Book, Report, Row
 from ullage.spend.calls import By, Call, Spent, totals
-from ullage.spend.cost import cost_usd, worst_usd
+from ullage.spend.cost import priced, worst_usd
 from ullage.tokens.catalog import lookup
 from ullage.values.events import Event
 from ullage.values.usage import Usage
 
-__all__ = ["Account", "Budget"]
-
-_NOTHING = Claim()
-_LOOKED_BACK = 256
-"""Among so many of the newest calls a report is looked for that was booked before."""
-
-
-class _Booked(NamedTuple):
-    """One call as it was booked, and the sum with it; the first row has the sum before all."""
-
-    call: Call | None
-    spent: Spent
-    account: int | None
-    name: object
-
-
-class Account:
-    """One session at a budget: what it has claimed, and how far its newest call is.
-
-    Only its budget changes it.
-
-    Attributes:
-        agent: the name its calls are listed under.
-        claim: what the call under way may come to.
-        wrapped_up: whether it has been given its one wrap-up.
-    """
-
-    def __init__(self, agent: str, tell: Callable[[Event], None]) -> None:
-        self.agent = agent
-        self.tell = tell
-        self.claim = _NOTHING
-        self.wrapped_up = False
-        self.is_calling = False
-        self.unreported: tuple[str, int] | None = None
+__all__ = ["Budget"]
 
 
 class Budget:
@@ -120,7 +92,8 @@ class Budget:
         )
         self._lock = threading.Lock()
         self._accounts: WeakSet[Account] = WeakSet()
-        self._booked: list[_Booked] = [_Booked(None, spent or Spent(), None, None)]
+        self._dropped: deque[Dropped] = deque()
+        self._book = Book(spent or Spent())
         self._has_warned = False
         self._has_reported_exceeded = False
 
@@ -145,7 +118,9 @@ class Budget:
     @property
     def spent(self) -> Spent:
         """The sum of all calls so far."""
-        return self._booked[-1].spent
+        with self._lock:
+            self._take_dropped()
+            return self._book.spent
 
     @property
     def reserved(self) -> Claim:
@@ -156,21 +131,20 @@ class Budget:
     @property
     def is_used_up(self) -> bool:
         """Whether what is spent has reached the allowance."""
-        spent = Claim(self.spent.tokens, self.spent.cost_usd or 0.0)
-        return self.allowance.used_up(spent) is not None
+        with self._lock:
+            self._take_dropped()
+            return self.allowance.used_up(self._spent()) is not None
 
     @property
     def calls(self) -> tuple[Call, ...]:
         """Every call of every session, in the order they were reported."""
         with self._lock:
-            return tuple(row.call for row in self._booked if row.call is not None)
+            self._take_dropped()
+            return self._book.calls()
 
     def calls_of(self, account: Account) -> tuple[Call, ...]:
         """Every call of one session, in the order they were reported."""
-        booked = tuple(self._booked)
-        return tuple(
-            row.call for row in booked if row.call is not None and row.account == id(account)
-        )
+        return self._book.calls(account.number)
 
     def totals(self, by: By) -> dict[str, Spent]:
         """What was spent by each agent, or on each model."""
@@ -180,7 +154,7 @@ class Budget:
 
     def join(self, agent: str, tell: Callable[[Event], None]) -> Account:
         """A new account. What it has claimed is given back when nobody holds it any more."""
-        account = Account(agent, tell)
+        account = Account(agent, tell, self._dropped.append)
         with self._lock:
             self._accounts.add(account)
         return account
@@ -189,13 +163,14 @@ class Budget:
         """A call is to be made: what the last one claimed and did not use is given back.
 
         Raises:
-            BudgetExceeded: the account has had its wrap-up.
+            BudgetExceeded: the account has had its wrap-up, and there is no room again.
         """
         with self._lock:
             self._end(account)
-            if account.wrapped_up:
-                raise self._exceeded(account)
-            account.is_calling = True
+            unit = self.allowance.used_up(self._spent())
+            if account.wrapped_up and unit is not None:
+                raise self._exceeded(account, unit)
+            account.wrapped_up, account.is_calling = False, True
 
     def claim(self, account: Account, ask: Callable[[], Claim]) -> bool:
         """Claim what a call may come to, if the allowance is not used up.
@@ -208,18 +183,20 @@ class Budget:
             True if the call may be made, False if it must be the wrap-up.
 
         Raises:
-            BudgetExceeded: it may not be made, and there is no wrap-up.
+            BudgetExceeded: it may not be made, and there is no wrap-up; or it may not be made
+                now, since others have claimed what is left (`BudgetExceeded.can_retry`).
             ConfigError: money is limited and what was spent of it is not known.
         """
         if not self.allowance.is_limited:
             return True
         asked = ask()
         with self._lock:
-            used_up = self.allowance.used_up(self._committed(account))
-            if used_up is not None and self.allowance.on_exceeded == "stop":
-                raise self._exceeded(account)
-            if used_up is not None and self.allowance.on_exceeded == "wrap_up":
+            taken = self.allowance.used_up(self._committed(account))
+            used_up = self.allowance.used_up(self._spent())
+            if self.allowance.on_exceeded == "wrap_up" and used_up is not None:
                 return False
+            if self.allowance.on_exceeded != "warn" and taken is not None:
+                raise self._exceeded(account, used_up or taken)
             account.claim = asked
             if used_up is not None and not self._has_reported_exceeded:
                 self._has_reported_exceeded = True
@@ -229,7 +206,7 @@ class Budget:
     def claim_wrap_up(self, account: Account, asked: Claim, added_tokens: int) -> None:
         """Claim the one wrap-up of a account, which may go over the allowance."""
         with self._lock:
-            unit = self.allowance.used_up(self._committed(account)) or self._limited_unit
+            unit = self.allowance.used_up(self._spent()) or self._limited_unit
             account.claim, account.wrapped_up = asked, True
             account.tell(
                 Event(
@@ -240,30 +217,49 @@ class Budget:
                 )
             )
 
-    def settle(
-        self, account: Account, usage: Usage, model: str, estimated_tokens: int, name: object = None
-    ) -> None:
+    def send(self, account: Account, sent: UnderWay) -> None:
+        """A view is given out. Where something is limited, it counts if nobody reports it."""
+        if self.allowance.is_limited:
+            account.sent = sent
+
+    def knows(self, report: Report, but: Account) -> bool:
+        """Whether another account has reported this reply."""
+        with self._lock:
+            row = self._book.row_of(report)
+        return row is not None and row.account != but.number
+
+    def settle(self, account: Account, report: Report, model: str, estimated_tokens: int) -> None:
         """A provider reported a call: what it claimed is given back, what it used is spent.
+
+        The same report again, after an interrupt, is booked once; a fuller one of the same reply
+        takes its place, as does the first one that of our estimate.
 
         Args:
             account: who called.
-            usage: what was reported.
+            report: what was reported.
             model: the model that was called.
             estimated_tokens: what we had taken the prompt for.
-            name: tells this report from its account's others: the same one again, after an
-                interrupt, is booked once.
         """
         with self._lock:
-            self._free(account)
-            known = (row.name for row in self._booked[-_LOOKED_BACK:] if row.account == id(account))
-            if name is None or name not in known:
-                self._book(account.agent, model, usage, estimated_tokens, account, name=name)
+            if account.sent is None or account.sent.view == report.view:
+                self._free(account)
+            row = self._book.row_of(report)
+            if row is not None and row.report is not None:
+                if row.report.is_full(report):
+                    return
+            else:
+                row = self._estimate(account, report.view)
+            call = priced(account.agent, model, report.usage, estimated_tokens)
+            self._book.add(call, account.number, view=report.view, report=report, replaces=row)
+            self._warn(account)
 
-    def leave_unreported(self, account: Account, model: str, estimated_tokens: int) -> None:
+    def leave_unreported(self, account: Account, sent: UnderWay) -> None:
         """A reply came without usage. If none follows, our estimate of the prompt is spent."""
         with self._lock:
-            if account.is_calling:
-                account.unreported = (model, estimated_tokens)
+            is_newest = account.sent is None or account.sent.view <= sent.view
+            is_booked = self._book.row_for(account.number, sent.view) is not None
+            if account.is_calling and is_newest and not is_booked:
+                account.sent = sent
 
     def end(self, account: Account) -> None:
         """The account makes no more calls for now: its claim is given back."""
@@ -277,16 +273,22 @@ class Budget:
                 account.wrapped_up = False
             self._free(account)
 
-    def charge(self, usage: Usage, model: str, *, agent: str = "") -> Call:
+    def charge(self, usage: Usage, model: str, *, agent: str = "", reported: bool = True) -> Call:
         """Count a call that no session made, such as a summary by a model of your own.
 
         Args:
             usage: what the provider reported.
             model: the model that was called.
             agent: the name it is listed under.
+            reported: False if the usage is an estimate.
+
+        Raises:
+            ConfigError: a count is negative.
         """
+        if not usage.is_count:
+            raise ConfigError("usage", "a count is negative", "Give what the provider reported.")
         with self._lock:
-            return self._book(agent, model, usage, 0, None)
+            return self._book.add(priced(agent, model, usage, reported=reported))
 
     def most(self, prompt_tokens: int, output_tokens: int, model: str) -> Claim:
         """The most that a call can come to.
@@ -304,61 +306,61 @@ class Budget:
 
     # ── under the lock ───────────────────────────────────────────────────────────────
 
+    def _take_dropped(self) -> None:
+        """Book the calls of sessions that are gone, of which nothing was heard."""
+        while self._dropped:
+            agent, account, sent = self._dropped.popleft()
+            self._book.add(sent.as_call(agent), account, view=sent.view)
+
     def _claimed(self, but: Account | None = None) -> Claim:
         claims = [account.claim for account in self._accounts if account is not but]
         return Claim(sum(claim.tokens for claim in claims), sum(claim.usd for claim in claims))
 
     def _committed(self, account: Account) -> Claim:
         """What is spent, and what others may yet come to."""
-        others, usd = self._claimed(but=account), self.spent.cost_usd
-        if usd is None and self.allowance.usd:
+        spent, others = self._spent(), self._claimed(but=account)
+        if self._book.spent.cost_usd is None and self.allowance.usd:
             raise _unpriced("a call was counted whose price is not known")
-        return Claim(self.spent.tokens + others.tokens, (usd or 0.0) + others.usd)
+        return Claim(spent.tokens + others.tokens, spent.usd + others.usd)
+
+    def _spent(self) -> Claim:
+        spent = self._book.spent
+        return Claim(spent.tokens, spent.cost_usd or 0.0)
 
     def _free(self, account: Account) -> None:
-        account.claim, account.is_calling, account.unreported = _NOTHING, False, None
+        account.claim, account.is_calling, account.sent = NOTHING, False, None
 
     def _end(self, account: Account) -> None:
-        unreported = account.unreported
-        self._free(account)
-        if unreported is not None:
-            model, tokens = unreported
-            usage = Usage(fresh_tokens=tokens)
-            self._book(account.agent, model, usage, tokens, account, reported=False)
-
-    def _book(
-        self,
-        agent: str,
-        model: str,
-        usage: Usage,
-        estimated_tokens: int,
-        account: Account | None,
-        *,
-        reported: bool = True,
-        name: object = None,
-    ) -> Call:
-        price = cost_usd(usage, lookup(model))
-        spent = self.spent.plus(usage, price)
-        call = Call(
-            agent=agent,
-            model=model,
-            usage=usage,
-            cost_usd=price,
-            estimated_tokens=estimated_tokens,
-            reported=reported,
-            spent_tokens=spent.tokens,
-            spent_usd=spent.cost_usd,
-        )
-        # the one step of it: an interrupt finds the call booked whole, or not at all
-        self._booked.append(_Booked(call, spent, None if account is None else id(account), name))
-        if account is not None:
+        self._take_dropped()
+        sent = account.sent
+        if sent is not None:
+            call = self._book.add(
+                sent.as_call(account.agent),
+                account.number,
+                view=sent.view,
+                replaces=self._estimate(account, sent.view),
+            )
+            account.sent = None
+            why = f"nobody reported the last call; {call.usage.total_tokens:,} tokens are counted"
+            account.tell(
+                Event(
+                    kind="unreported",
+                    where="call",
+                    why=f"{why} for it, our estimate",
+                    tokens_after=call.usage.total_tokens,
+                )
+            )
             self._warn(account)
-        return call
+        self._free(account)
+
+    def _estimate(self, account: Account, view: int) -> Row | None:
+        """Our estimate for a view, where it is booked and nothing was reported."""
+        row = self._book.row_for(account.number, view)
+        return row if row is not None and row.report is None else None
 
     def _warn(self, account: Account) -> None:
         share = self.allowance.warn_at
-        spent = Claim(self.spent.tokens, self.spent.cost_usd or 0.0)
-        unit = self.allowance.used_up(spent, share) if share else None
+        unit = self.allowance.used_up(self._spent(), share) if share else None
         if unit is not None and not self._has_warned:
             self._has_warned = True
             account.tell(Event(kind="warned", where="budget", why=self._why(unit, account)))
@@ -371,8 +373,8 @@ class Budget:
         """The allowance in a unit, what of it is spent, and what others have claimed."""
         others = self._claimed(but=account)
         if unit == "tokens":
-            return self.allowance.tokens, self.spent.tokens, others.tokens
-        return self.allowance.usd, self.spent.cost_usd or 0.0, others.usd
+            return self.allowance.tokens, self._spent().tokens, others.tokens
+        return self.allowance.usd, self._spent().usd, others.usd
 
     def _why(self, unit: Unit, account: Account) -> str:
         allowed, spent, others = self._figures(unit, account)
@@ -381,8 +383,7 @@ class Budget:
             f"and {others:,.12g} are claimed by others"
         )
 
-    def _exceeded(self, account: Account) -> BudgetExceeded:
-        unit = self.allowance.used_up(self._committed(account)) or self._limited_unit
+    def _exceeded(self, account: Account, unit: Unit) -> BudgetExceeded:
         return BudgetExceeded(unit, *self._figures(unit, account))
 
 

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from typing import Literal, TypeAlias
+from collections.abc import Callable, Iterable
+from operator import add, sub
+from typing import Any, Literal, TypeAlias
 
 from msgspec import Struct
 
@@ -21,11 +22,13 @@ class Spent(Struct, frozen=True, kw_only=True):
         usage: their tokens by class.
         cost_usd: what they cost at list price; None once a call had no known price.
         calls: how many there were.
+        estimated_tokens: of their tokens, those that nobody reported: our estimate.
     """
 
     usage: Usage = Usage()
     cost_usd: float | None = 0.0
     calls: int = 0
+    estimated_tokens: int = 0
 
     @property
     def tokens(self) -> int:
@@ -34,14 +37,20 @@ class Spent(Struct, frozen=True, kw_only=True):
 
     def __add__(self, other: Spent) -> Spent:
         """The sum of both; its cost is known if both are."""
-        known = self.cost_usd is not None and other.cost_usd is not None
-        total = self.cost_usd + other.cost_usd if known else None  # type: ignore[operator]
-        calls = self.calls + other.calls
-        return Spent(usage=self.usage + other.usage, cost_usd=total, calls=calls)
+        return self._with(add, other)
 
-    def plus(self, usage: Usage, cost_usd: float | None) -> Spent:
-        """The sum with one more call."""
-        return self + Spent(usage=usage, cost_usd=cost_usd, calls=1)
+    def __sub__(self, other: Spent) -> Spent:
+        """What is left without calls that were in the sum."""
+        return self._with(sub, other)
+
+    def _with(self, of: Callable[[Any, Any], Any], other: Spent) -> Spent:
+        is_known = self.cost_usd is not None and other.cost_usd is not None
+        return Spent(
+            usage=of(self.usage, other.usage),
+            cost_usd=of(self.cost_usd, other.cost_usd) if is_known else None,
+            calls=of(self.calls, other.calls),
+            estimated_tokens=of(self.estimated_tokens, other.estimated_tokens),
+        )
 
 
 class Call(Struct, frozen=True, kw_only=True):
@@ -54,7 +63,7 @@ class Call(Struct, frozen=True, kw_only=True):
         cost_usd: their list price, or None if a price is not known.
         estimated_tokens: what we had taken the prompt for; 0 outside a session.
         reported: whether the provider reported the usage. If not, it is our estimate of the
-            prompt, and the output is not in it.
+            prompt, and of the output it has no more than was reported.
         spent_tokens: what the budget had spent, this call included.
         spent_usd: the same in money, None if not known.
     """
@@ -68,11 +77,17 @@ class Call(Struct, frozen=True, kw_only=True):
     spent_tokens: int = 0
     spent_usd: float | None = 0.0
 
+    @property
+    def spent(self) -> Spent:
+        """What it came to, as a sum of one."""
+        estimated = 0 if self.reported else self.usage.total_tokens
+        return Spent(usage=self.usage, cost_usd=self.cost_usd, calls=1, estimated_tokens=estimated)
+
 
 def totals(calls: Iterable[Call], by: By) -> dict[str, Spent]:
     """What calls came to, by agent or by model, in the order each first called."""
     found: dict[str, Spent] = {}
     for call in calls:
         name = call.agent if by == "agent" else call.model
-        found[name] = found.get(name, Spent()).plus(call.usage, call.cost_usd)
+        found[name] = found.get(name, Spent()) + call.spent
     return found

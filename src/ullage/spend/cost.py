@@ -8,10 +8,11 @@ included (`provider-rules` §3.4). An unknown price makes the cost unknown, neve
 
 from __future__ import annotations
 
-from ullage.tokens.catalog import ModelInfo
+from ullage.spend.calls import Call
+from ullage.tokens.catalog import ModelInfo, lookup
 from ullage.values.usage import Usage
 
-__all__ = ["cost_usd", "worst_usd"]
+__all__ = ["cost_usd", "priced", "worst_usd"]
 
 _MILLION = 1_000_000
 
@@ -47,6 +48,20 @@ def cost_usd(usage: Usage, info: ModelInfo) -> float | None:
         + spoken * _first(price.audio_output_usd, price.output_usd)
     )
     return total / _MILLION
+
+
+def priced(
+    agent: str, model: str, usage: Usage, estimated_tokens: int = 0, *, reported: bool = True
+) -> Call:
+    """A call with its cost; see `Call`."""
+    return Call(
+        agent=agent,
+        model=model,
+        usage=usage,
+        cost_usd=cost_usd(usage, lookup(model)),
+        estimated_tokens=estimated_tokens,
+        reported=reported,
+    )
 
 
 def worst_usd(prompt_tokens: int, output_tokens: int, info: ModelInfo) -> float | None:

@@ -142,4 +142,4 @@ class Summaries:
         if reply.usage.total_tokens:
             model = reply.model or self.summariser.model_for(asked.model, asked.caller)
             call = self._budget.charge(reply.usage, model, agent=self._agent)
-            self._pending = self._pending.plus(call.usage, call.cost_usd)
+            self._pending += call.spent

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from operator import add, sub
 from typing import Any
 
 from msgspec import Struct
@@ -23,13 +25,16 @@ class Modalities(Struct, frozen=True, kw_only=True):
         return self.image_tokens + self.audio_tokens + self.video_tokens + self.document_tokens
 
     def __add__(self, other: Modalities) -> Modalities:
-        return Modalities(**_sums(self, other))
+        return Modalities(**_each(add, self, other))
+
+    def __sub__(self, other: Modalities) -> Modalities:
+        return Modalities(**_each(sub, self, other))
 
 
-def _sums(one: Struct, other: Struct) -> dict[str, Any]:
-    """The sum of each field of two values of a kind."""
-    names = one.__struct_fields__
-    return {name: getattr(one, name) + getattr(other, name) for name in names if name != _AS_SENT}
+def _each(of: Callable[[Any, Any], Any], one: Struct, other: Struct) -> dict[str, Any]:
+    """A function of each field of two values of a kind."""
+    names = (name for name in one.__struct_fields__ if name != _AS_SENT)
+    return {name: of(getattr(one, name), getattr(other, name)) for name in names}
 
 
 _AS_SENT = "prompt_tokens"
@@ -74,7 +79,12 @@ class Usage(Struct, frozen=True, kw_only=True):
     @property
     def input_tokens(self) -> int:
         """All input that is paid for: fresh, read from cache and written to cache."""
-        return self.fresh_tokens + self.cache_read_tokens + self.cache_write_tokens
+        return sum(self.input_classes)
+
+    @property
+    def input_classes(self) -> tuple[int, int, int]:
+        """Fresh tokens, those read from cache, those written to it."""
+        return self.fresh_tokens, self.cache_read_tokens, self.cache_write_tokens
 
     @property
     def sent_tokens(self) -> int:
@@ -86,5 +96,13 @@ class Usage(Struct, frozen=True, kw_only=True):
         """Prompt and output together."""
         return self.input_tokens + self.output_tokens
 
+    @property
+    def is_count(self) -> bool:
+        """Whether no class of it is negative."""
+        return min(*self.input_classes, self.output_tokens, self.sent_tokens) >= 0
+
     def __add__(self, other: Usage) -> Usage:
-        return Usage(**_sums(self, other))
+        return Usage(**_each(add, self, other))
+
+    def __sub__(self, other: Usage) -> Usage:
+        return Usage(**_each(sub, self, other))

@@ -22,7 +22,10 @@ from ullage.values.usage import Usage
 from ullage.wires import Format
 from ullage.wires.base import field
 
-__all__ = ["Unreadable", "id_of", "is_raw", "is_stream", "left_out_of", "usage_of"]
+__all__ = ["Unreadable", "id_of", "is_raw", "is_stream", "left_out_of", "usage_of", "within"]
+
+_ROUNDS = 100
+"""More than any server runs its own tools, or samples again, within one reply."""
 
 
 class Unreadable(Struct, frozen=True):
@@ -30,9 +33,11 @@ class Unreadable(Struct, frozen=True):
 
     Attributes:
         why: the reason, for an event. Never content.
+        output_tokens: what is known of the reply all the same.
     """
 
     why: str
+    output_tokens: int = 0
 
 
 def usage_of(reply: Any, wire: Format) -> Usage | Unreadable:
@@ -54,11 +59,36 @@ def usage_of(reply: Any, wire: Format) -> Usage | Unreadable:
         return Unreadable("a stream reports its usage to whoever reads it: give its events")
     else:
         found = wire.usage(reply)
+    if isinstance(found, Unreadable):
+        return found
     if found is None:
-        return Unreadable(f"a {type(reply).__name__} without usage")
-    if isinstance(found, Usage) and not (found.total_tokens or found.prompt_tokens):
-        return Unreadable("it reports no tokens at all")
+        return Unreadable(f"a {type(reply).__name__} without usage that can be read")
+    if not found.is_count:
+        return Unreadable("it reports a negative count and is refused")
+    if not found.input_tokens:
+        return Unreadable("it reports no tokens of the prompt", found.output_tokens)
     return found
+
+
+def within(usage: Usage, window_tokens: int, answer_tokens: int) -> Usage | Unreadable:
+    """A report as it is, or why it cannot be: no prompt and reply are longer than the window.
+
+    Where the provider billed more than the one prompt (`Usage.prompt_tokens`), it may have gone
+    around so many times as a server does at most.
+
+    Args:
+        usage: what was reported.
+        window_tokens: the window of the model.
+        answer_tokens: the longest answer there is.
+    """
+    most = window_tokens + answer_tokens
+    rounds = 1 if usage.prompt_tokens is None else _ROUNDS
+    if usage.sent_tokens <= most and usage.total_tokens <= rounds * most:
+        return usage
+    return Unreadable(
+        f"it reports {usage.total_tokens:,} tokens for a window of {window_tokens:,} and an answer "
+        f"of {answer_tokens:,}, and is refused"
+    )
 
 
 def _bodies(reply: Any) -> Sequence[Any]:

@@ -1,6 +1,7 @@
 """What the usage of a reply says, read by one table for each wire (`provider-rules` §4.1).
 
-A count that is missing, or cannot be one, is 0.
+A count that is missing is 0. Where one is there that cannot be a count (negative, no whole number,
+over what JSON holds exactly, more from the cache than the prompt has), nothing of it is believed.
 """
 
 from __future__ import annotations
@@ -72,12 +73,17 @@ def openai_counts(prompt: str, output: str) -> Counts:
     )
 
 
-def read(usage: Any, counts: Counts) -> Usage:
-    """What a usage object reports, by the table of its wire."""
+def read(usage: Any, counts: Counts) -> Usage | None:
+    """What a usage object reports, by the table of its wire; None if it cannot be."""
+    paths = (counts.prompt, counts.read, counts.written, counts.brought, counts.output)
+    if not all(_is_count(at_path(usage, path)) for path in paths if path):
+        return None
     prompt, brought = _count(usage, counts.prompt), _count(usage, counts.brought)
     from_cache, written = _count(usage, counts.read), _count(usage, counts.written)
     output, reasoning = _count(usage, counts.output), _count(usage, counts.reasoning)
-    fresh = prompt if counts.beside_cache else max(prompt - from_cache - written, 0)
+    fresh = prompt if counts.beside_cache else prompt - from_cache - written
+    if fresh < 0:
+        return None
     return Usage(
         fresh_tokens=fresh + brought,
         cache_read_tokens=from_cache,
@@ -93,9 +99,14 @@ def read(usage: Any, counts: Counts) -> Usage:
 
 
 def _count(usage: Any, path: str) -> int:
-    found = at_path(usage, path) if path else 0
-    is_count = isinstance(found, int) and not isinstance(found, bool) and 0 < found <= _MOST_TOKENS
-    return found if is_count else 0
+    found = at_path(usage, path) if path else None
+    return found if found is not None and _is_count(found) else 0
+
+
+def _is_count(found: Any) -> bool:
+    """Whether this is a count, or nothing."""
+    is_whole = isinstance(found, int) and not isinstance(found, bool)
+    return found is None or (is_whole and 0 <= found <= _MOST_TOKENS)
 
 
 def _media(usage: Any, path: str) -> Modalities:

@@ -54,8 +54,8 @@ def of_stream(events: Iterable[Any]) -> Usage | None:
     return of_reply(known) if known else None
 
 
-def of_reply(usage: Any) -> Usage:
-    """What a usage object reports.
+def of_reply(usage: Any) -> Usage | None:
+    """What a usage object reports, or None if a count of it is none.
 
     Where a server ran several iterations, the sums at the top are those of the replies in them.
     What a compaction or an advisor took is listed under ``iterations`` only, and is added. An
@@ -64,9 +64,13 @@ def of_reply(usage: Any) -> Usage:
     listed = field(usage, "iterations")
     iterations = listed if isinstance(listed, (list, tuple)) else ()
     beside = [each for each in iterations if field(each, "type") in _BESIDE_THE_SUMS]
-    total = sum((read(each, COUNTS) for each in beside), read(usage, COUNTS))
+    read_all = [found for each in (usage, *beside) if (found := read(each, COUNTS)) is not None]
+    if len(read_all) <= len(beside):
+        return None
+    total = sum(read_all, Usage()) if beside else read_all[0]
     if not iterations:
         return total
     first = iterations[0]
     is_of_prompt = field(first, "type") not in _BESIDE_THE_SUMS  # and not of what became of it
-    return replace(total, prompt_tokens=read(first, COUNTS).input_tokens if is_of_prompt else 0)
+    sent = (read(first, COUNTS) or Usage()) if is_of_prompt else Usage()
+    return replace(total, prompt_tokens=sent.input_tokens)

@@ -1,0 +1,90 @@
+"""One session at a budget: what it has claimed, and the call it has under way."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from itertools import count
+from typing import NamedTuple
+
+from ullage.spend.allowance import NOTHING
+from ullage.spend.calls import Call
+from ullage.spend.cost import priced
+from ullage.values.events import Event
+from ullage.values.usage import Usage
+
+__all__ = ["Account", "Dropped", "UnderWay"]
+
+_NUMBERS = count(1)
+
+
+class UnderWay(NamedTuple):
+    """A call under way, as it counts if nobody reports it.
+
+    Attributes:
+        view: the number of its view.
+        model: the model that is called.
+        tokens: our estimate of its prompt.
+        output_tokens: what is known of its reply.
+    """
+
+    view: int
+    model: str
+    tokens: int
+    output_tokens: int = 0
+
+    def as_call(self, agent: str) -> Call:
+        """The call by our estimate."""
+        usage = Usage(fresh_tokens=self.tokens, output_tokens=self.output_tokens)
+        return priced(agent, self.model, usage, self.tokens, reported=False)
+
+
+class Dropped(NamedTuple):
+    """What a session left behind that is gone: a call of which nothing was heard."""
+
+    agent: str
+    account: int
+    sent: UnderWay
+
+
+class Account:
+    """What a budget knows of one session. Only its budget changes it.
+
+    Args:
+        agent: the name its calls are listed under.
+        tell: takes the events of the budget that concern it.
+        drop: takes what is left behind when nobody holds the account any more.
+
+    Attributes:
+        number: tells it from others, from 1 on.
+        claim: what the call under way may come to.
+        sent: the call under way, None where it is reported or nothing is limited.
+        wrapped_up: whether it has been given its one wrap-up.
+        is_calling: whether a view was asked for and no reply to it was reported.
+    """
+
+    def __init__(
+        self, agent: str, tell: Callable[[Event], None], drop: Callable[[Dropped], None]
+    ) -> None:
+        self.agent = agent
+        self.tell = tell
+        self.number = next(_NUMBERS)
+        self.claim = NOTHING
+        self.sent: UnderWay | None = None
+        self.wrapped_up = False
+        self.is_calling = False
+        self._drop = drop
+
+    @contextmanager
+    def sending(self) -> Iterator[None]:
+        """While a view is given out. If that fails, no call is made for it, and none counts."""
+        before = self.sent
+        try:
+            yield
+        except BaseException:
+            self.sent = before
+            raise
+
+    def __del__(self) -> None:
+        if self.sent is not None:  # at any moment: the budget's lock may be held
+            self._drop(Dropped(self.agent, self.number, self.sent))

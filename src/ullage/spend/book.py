@@ -1,0 +1,139 @@
+"""The book of a budget: its calls in the order they were booked, each with the sum after it.
+
+One reply is one call, whoever reports it how often. A fuller report of it, or the first one of a
+call that was booked by our estimate, takes the place of what was booked before.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from itertools import islice
+from typing import NamedTuple
+
+from msgspec.structs import replace
+
+from ullage.spend.calls import Call, Spent
+from ullage.values.usage import Usage
+
+__all__ = ["Book", "Report", "Row"]
+
+_LOOKED_BACK = 256
+"""Among so many of the newest calls a report is looked for that was booked before."""
+
+
+class Report(NamedTuple):
+    """What was reported of one reply.
+
+    Attributes:
+        view: the number of the view that it answers.
+        reply: the id the provider gave the reply, ``""`` if it has none.
+        usage: what it came to.
+    """
+
+    view: int
+    reply: str
+    usage: Usage
+
+    def is_full(self, other: Report) -> bool:
+        """Whether another report of the same reply tells no more than this one."""
+        return self.usage.total_tokens >= other.usage.total_tokens
+
+    def is_of(self, other: Report) -> bool:
+        """Whether both speak of one reply.
+
+        Without an id, those of one view do. With one, a server may give all its replies the same:
+        then those of other views are others, unless they came to the very same.
+        """
+        is_same_view = self.view == other.view
+        is_same_id = self.reply == other.reply
+        return is_same_id and (is_same_view or (bool(self.reply) and self.usage == other.usage))
+
+
+class Row(NamedTuple):
+    """One call as it was booked.
+
+    Attributes:
+        number: of the row.
+        call: the call; None in the first row, which has the sum before all.
+        spent: the sum with it.
+        account: whose it is, 0 for nobody's.
+        view: the number of the view it was for, None if it was for none.
+        report: what was reported of it, None where it is our estimate.
+        replaces: the number of the row whose place it takes.
+    """
+
+    number: int
+    call: Call | None
+    spent: Spent
+    account: int = 0
+    view: int | None = None
+    report: Report | None = None
+    replaces: int | None = None
+
+
+class Book:
+    """The calls of a budget. Whoever uses it from several threads locks it.
+
+    Args:
+        spent: what was spent before the first of them.
+    """
+
+    def __init__(self, spent: Spent) -> None:
+        self._rows: list[Row] = [Row(0, None, spent)]
+
+    @property
+    def spent(self) -> Spent:
+        """The sum of all calls so far."""
+        return self._rows[-1].spent
+
+    def calls(self, account: int | None = None) -> tuple[Call, ...]:
+        """Every call that counts, or those of one account, as they were booked."""
+        rows = tuple(self._rows)
+        gone = {row.replaces for row in rows}
+        return tuple(
+            row.call
+            for row in rows
+            if row.call is not None and row.number not in gone and account in (None, row.account)
+        )
+
+    def add(
+        self,
+        call: Call,
+        account: int = 0,
+        *,
+        view: int | None = None,
+        report: Report | None = None,
+        replaces: Row | None = None,
+    ) -> Call:
+        """Book a call.
+
+        Args:
+            call: what was called, and what it came to.
+            account: whose it is, 0 for nobody's.
+            view: the number of the view it was for, if it was for one.
+            report: what was reported of it.
+            replaces: the row whose place it takes.
+
+        Returns:
+            The call with the sum after it.
+        """
+        gone = replaces.call.spent if replaces and replaces.call else Spent()
+        spent = self.spent - gone + call.spent
+        call = replace(call, spent_tokens=spent.tokens, spent_usd=spent.cost_usd)
+        # the one step of it: an interrupt finds the call booked whole, or not at all
+        number = len(self._rows)
+        replaced = replaces.number if replaces else None
+        self._rows.append(Row(number, call, spent, account, view, report, replaced))
+        return call
+
+    def row_of(self, report: Report) -> Row | None:
+        """The newest report of the same reply, if there is one."""
+        return self._newest(lambda row: row.report is not None and row.report.is_of(report))
+
+    def row_for(self, account: int, view: int) -> Row | None:
+        """The newest call of a view, reported or by our estimate, if there is one."""
+        return self._newest(lambda row: (row.account, row.view) == (account, view))
+
+    def _newest(self, is_wanted: Callable[[Row], bool]) -> Row | None:
+        newest = islice(reversed(self._rows), _LOOKED_BACK)
+        return next(filter(is_wanted, newest), None)

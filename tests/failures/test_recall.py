@@ -1,0 +1,213 @@
+"""F73 to F91: what was cut, set aside, and could or could not be read again."""
+
+import json
+import os
+import unicodedata
+
+import pytest
+
+from tests import histories
+from tests.failures.scenes import LINES, WIRES, history, new_session, requests, run, steps
+from tests.histories import Call, Turn
+from tests.sessions import recall
+from ullage import MemoryStore, RefNotFound, SqliteStore, StoreError
+from ullage.replay import reading
+from ullage.stages.shorten import safe_cut, shorten
+from ullage.stores import Bounds, SpillStore
+from ullage.values.notices import Words, pointers, ref_line
+
+CHAT = "openai-chat"
+REF = "0123456789abcdef"
+ODD = "naïve 🙂👩‍👩‍👧 e\u0301 名前は「猫」\r\n"
+
+
+def whole(turns, format=CHAT, **more):
+    return list(requests(format, turns, **more))[-1]
+
+
+def one(output, tool="bash", **more):
+    return whole([Turn(calls=(Call(tool, "x", output, **more),))])
+
+
+def known(session, view):
+    found, texts = {}, list(reading.visible(view["messages"]))
+    reading.reachable(session, texts, found)
+    return [*texts, *found.values()]
+
+
+def result(view):
+    return view["messages"][-1]["content"]
+
+
+@pytest.mark.parametrize("limit", range(300, 420, 7))
+def test_f73_no_character_is_cut_in_half(limit):
+    """Half a surrogate pair: strict parsers refused every later request."""
+    shown = shorten(ODD * 90, limit, REF, Words())
+    assert shown.encode("utf-8").decode() == shown
+    at = safe_cut(ODD, limit % len(ODD))
+    assert not unicodedata.combining(ODD[at : at + 1] or "x")
+
+
+@pytest.mark.parametrize("limit", [400, 900, 2_000])
+def test_f74_json_that_is_cut_is_json_still(limit):
+    """JSON was cut in the middle, and nobody could read it."""
+    text = json.dumps([{"id": n, "name": f"row {n}"} for n in range(900)])
+    shown = shorten(text, limit, REF, Words())
+    json.loads(shown[: shown.rindex("]") + 1].split("\n[ullage")[0])
+
+
+def test_f76_an_error_at_any_place_is_visible_or_one_call_away():
+    """What was cut out was what was needed, and it was gone."""
+    for at in range(0, 3_000, 250):
+        lines = [LINES] * 3_000
+        lines[at] = f"TypeError: number {at} is None\n"
+        session = new_session(CHAT, 200_000)
+        view = session.fit(one("".join(lines)))
+        assert "".join(lines) in known(session, view)
+
+
+def test_f77_one_line_of_ten_megabytes_has_a_view_and_pages():
+    """A single giant line: an empty preview, and paging by line could not move."""
+    text = "x1 " * 3_400_000
+    session = new_session(CHAT, 200_000)
+    view = session.fit(one(text))
+    ref = pointers(result(view))[0].ref
+    assert len(result(view)) > 1_000
+    page = recall(session, "get_continuation", {"tool_call_id": ref, "offset": 5_000_000})
+    assert page.startswith(text[5_000_000:5_001_000])
+
+
+def test_f78_what_was_read_back_is_not_set_aside_again():
+    """Reading the file that was spilled was spilled itself, and so on."""
+    session = new_session(CHAT, 200_000)
+    first = session.fit(one(LINES * 3_000))
+    ref, messages = pointers(result(first))[0].ref, list(one(LINES * 3_000)["messages"])
+    page = recall(session, "get_continuation", {"tool_call_id": ref, "offset": 0})
+    call = {"name": "get_continuation", "arguments": json.dumps({"tool_call_id": ref})}
+    asked = {"id": "r", "type": "function", "function": call}
+    messages += [{"role": "assistant", "content": None, "tool_calls": [asked]}]
+    messages += [{"role": "tool", "tool_call_id": "r", "content": page}]
+    view = session.fit(histories.request(CHAT, messages))
+    assert result(view) == page
+    assert len(page) < 40_000
+
+
+class Full(MemoryStore):
+    """A store whose disk is full."""
+
+    def commit(self, tenant, outputs, records):
+        if outputs:
+            raise StoreError("memory", "commit", "the disk is full")
+        return super().commit(tenant, outputs, records)
+
+
+def test_f79_no_notice_is_shown_of_what_could_not_be_kept():
+    """The marker named a file that had never been written."""
+    with pytest.raises(StoreError):
+        new_session(CHAT, store=Full()).fit(whole(steps(20)))
+
+
+def test_f80_where_nothing_opens_a_ref_no_notice_names_a_tool():
+    """The marker named a tool that was not there: twenty calls that failed."""
+    session = new_session(CHAT, recall=False)
+    view = session.fit(whole(steps(20)))
+    assert "get_continuation" not in json.dumps(view)
+
+
+@pytest.mark.parametrize("chars", [0, 7, 10**9])
+def test_f81_what_writes_a_ref_is_read_by_what_reads_one(chars):
+    """Writer and reader of a marker disagreed."""
+    assert [one.ref for one in pointers(Words().placeholder(REF, "x" * (chars % 99)))] == [REF]
+    assert [one.ref for one in pointers(ref_line(REF, chars))] == [REF]
+
+
+@pytest.mark.parametrize("format", WIRES)
+def test_f82_a_ref_outlives_pruning_and_compaction_after_it(format):
+    """A later cut removed the pointer that the earlier one had left."""
+    planted = f"the port is 40123\n{LINES * 900}"
+    turns = [Turn(calls=(Call("bash", "x", planted),)), *steps(30)]
+    session = new_session(format, 12_000)
+    for request in requests(format, turns):
+        view = session.fit(request)
+    session.compact(request)
+    view = session.fit(request)
+    found, texts = {}, list(reading.visible(history(format, view)))
+    reading.reachable(session, texts, found)
+    assert planted in [*texts, *found.values()]
+
+
+def test_f84_a_store_keeps_no_more_than_it_is_told_to():
+    """63 GB of spilled output."""
+    store = MemoryStore()
+    run(new_session(CHAT, store=store), CHAT, steps(30))
+    done = store.collect(None, Bounds(max_bytes=4_000, even_needed=True))
+    assert done.removed
+    assert done.left_bytes <= 4_000
+
+
+def test_f85_what_a_living_conversation_names_stays_and_what_went_is_answered():
+    """The clean-up deleted files that were still named."""
+    store, now = MemoryStore(), 10**10
+    session = new_session(CHAT, store=store)
+    run(session, CHAT, steps(30))
+    named = {event.ref for event in session.events if event.kind == "pruned"}
+    store.collect(None, Bounds(max_bytes=0))
+    assert named <= set(store.refs("", limit=now))
+    with pytest.raises(RefNotFound):
+        store.get("", REF)
+
+
+@pytest.mark.skipif(os.name != "posix", reason="modes are POSIX")
+def test_f86_what_is_kept_is_private_whatever_the_umask_and_links_are_not_followed(tmp_path):
+    """Spilled output that everybody could read, under a name that could be guessed."""
+    before = os.umask(0)
+    try:
+        session = new_session(CHAT, store=tmp_path / "deep" / "kept.db")
+        session.fit(one(LINES * 3_000))
+        spill = SpillStore(session.store, tmp_path / "spill")
+    finally:
+        os.umask(before)
+    assert (tmp_path / "deep" / "kept.db").stat().st_mode & 0o777 == 0o600
+    assert spill.folder.stat().st_mode & 0o777 == 0o700
+    (tmp_path / "link").symlink_to(tmp_path / "spill")
+    with pytest.raises(StoreError):
+        SpillStore(MemoryStore(), tmp_path / "link")
+
+
+@pytest.mark.parametrize("id", ["../../x", "/etc/passwd", "a\0b", "x" * 300, "ｃall"])
+def test_f87_an_id_is_a_name_and_never_a_path(tmp_path, id):
+    """An id with ".." in it was made a path."""
+    messages = one(LINES * 3_000)["messages"]
+    messages[1]["tool_calls"][0]["id"] = messages[2]["tool_call_id"] = id
+    store = SpillStore(SqliteStore(tmp_path / "kept.db"), tmp_path / "spill")
+    session = new_session(CHAT, 200_000, store=store, tenant=id)
+    session.fit(histories.request(CHAT, messages))
+    assert all(len(file.stem) == 16 for file in (tmp_path / "spill").glob("*.txt"))
+    assert {file.name.split(".")[0] for file in tmp_path.iterdir()} == {"kept", "spill"}
+    assert "nothing is kept" in recall(session, "get_continuation", {"tool_call_id": "../kept.db"})
+
+
+def test_f89_a_page_says_how_much_of_the_whole_it_is():
+    """A part of a file was handed out as the file."""
+    text = LINES * 3_000
+    session = new_session(CHAT, 200_000)
+    ref = pointers(result(session.fit(one(text))))[0].ref
+    page = recall(session, "get_continuation", {"tool_call_id": ref, "offset": 0})
+    assert f"{len(text):,}" in page.rsplit("\n", 1)[1]
+
+
+@pytest.mark.parametrize("tool", ["bash", "read_file", "mcp__x__y", "", "get_weather"])
+def test_f90_no_tool_goes_past_the_limit(tool):
+    """Some tools were never cut."""
+    view = new_session(CHAT, 200_000).fit(one(LINES * 9_000, tool or "x"))
+    assert len(result(view)) < 100_000
+
+
+def test_f91_a_full_disk_ends_no_session_and_nothing_is_shown_that_is_not_kept():
+    """The agent crashed when the disk was full."""
+    store = Full()
+    session, request = new_session(CHAT, store=store), whole(steps(20))
+    with pytest.raises(StoreError):
+        session.fit(request)
+    store.commit = MemoryStore().commit
+    assert session.fit(request) == new_session(CHAT).fit(request)
