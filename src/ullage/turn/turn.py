@@ -213,7 +213,7 @@ def _open_window(
     if line.builder is None or line.builder.window.words != words:
         line.builder = WindowBuilder(line.transcript, line.meter, words)
     builder = line.builder
-    tools = () if settings.recall == "host" else _added_tools(asked, words)
+    tools = () if settings.recall == "host" else _added_tools(asked, words, settings.recall)
     limits, events = _limits(envelope.model, settings, memo)
     builder.limit(
         limits.prompt_tokens(envelope.head.asked_output_tokens),
@@ -277,9 +277,12 @@ def _commit(
     return lost
 
 
-def _added_tools(asked: Request, words: Words) -> Tools:
+def _added_tools(asked: Request, words: Words, recall: bool | Literal["auto", "host"]) -> Tools:
     """The recall tools, unless they are not offered or the request holds or takes none."""
-    if not words.recall or _present(asked, words) or not asked.envelope.takes_tools:
+    envelope = asked.envelope
+    if not words.recall or not envelope.takes_tools or _present(asked, words):
+        return ()
+    if recall == "auto" and not envelope.tools:
         return ()
     return recall_tools(asked.wire, words.prefix, words.toolset)
 
