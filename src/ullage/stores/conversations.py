@@ -85,7 +85,9 @@ class ConversationStore:
             with closing(sqlite3.connect(f"{absolute(path).as_uri()}?mode=ro", uri=True)) as db:
                 db.execute("SELECT Id, SessionId FROM Messages LIMIT 1")
         except sqlite3.Error as error:
-            raise StoreError(NAME, "open", "it holds no conversations. Use another file.") from error
+            raise StoreError(
+                NAME, "open", "it holds no conversations. Use another file."
+            ) from error
         return cls(path)
 
     def append(self, session: str, messages: Sequence[Any]) -> tuple[str, ...]:
