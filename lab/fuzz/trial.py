@@ -121,7 +121,8 @@ class _Trial:
             policy=policy,
             limits=limits,
             format=case.format,
-            recall=True,
+            # tools that are added to a history under way take all bound reasoning with them
+            recall=len(case.messages) % 2 == 0 or "auto",
             repair=case.repair,
             **more,
         )

@@ -26,7 +26,8 @@ def turns():
 def played(name, format):
     """A session that sent a request before each reply, with its newest view."""
     messages = histories.wire(format, turns())
-    session = Session("", policy=name, format=format, limits=Limits(window_tokens=200_000))
+    limits = Limits(window_tokens=200_000)
+    session = Session("", policy=name, format=format, limits=limits, recall=True)
     wire = FORMATS[format]
     speaks = [n for n, m in enumerate(messages) if m.get("role") in ("assistant", "model")]
     for length in [*speaks, len(messages)]:

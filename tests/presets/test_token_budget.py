@@ -685,6 +685,7 @@ def test_reasoning_that_must_stay_holds_the_compaction_back(capsys):
 
 # ── remove the behaviour, and this fails ─────────────────────────────────────────────────
 
+BASH = {"name": "bash", "input_schema": {"type": "object"}}
 CONFORMING = {
     "at": [],
     "over": ["cut", "list", "short", "marked", "cut", "newest"],
@@ -692,7 +693,7 @@ CONFORMING = {
     "notes": [
         "Note: Compacted 2 old tool result(s) — input tokens (40,001) exceeded budget (40,000)"
     ],
-    "tools": None,
+    "tools": [BASH],
 }
 
 
@@ -724,7 +725,7 @@ def behaviour(policy):
         "over": named(view),
         "later": named(later),
         "notes": notes(session),
-        "tools": new_session(policy).fit(request(messages[:1])).get("tools"),
+        "tools": new_session(policy).fit({**request(messages[:1]), "tools": [BASH]})["tools"],
     }
 
 

@@ -99,7 +99,7 @@ ANTHROPIC = [
     (
         "text-of-system-a-number",
         {"messages": [TASK], "system": [{"type": "text", "text": 7}]},
-        "system[0]",
+        "system[0].text",
     ),
     ("tools-a-number", {"messages": [TASK], "tools": 7}, "tools"),
     (

@@ -107,7 +107,10 @@ def history(format, turns=8, lines=120, **more):
 
 
 def request(format, messages):
-    return {"model": MODEL[format], "max_tokens": 500, "messages": messages}
+    schema = {"type": "object"}
+    bash = {"type": "function", "function": {"name": "bash", "parameters": schema}}
+    tools = [{"name": "bash", "input_schema": schema} if format == "anthropic" else bash]
+    return {"model": MODEL[format], "max_tokens": 500, "messages": messages, "tools": tools}
 
 
 def new_session(format, **more):

@@ -52,7 +52,8 @@ def step(number, lines):
 
 
 def request(model, messages):
-    return {"model": model, "max_tokens": 1_000, "messages": messages}
+    tools = [{"name": "bash", "input_schema": {"type": "object"}}]
+    return {"model": model, "max_tokens": 1_000, "messages": messages, "tools": tools}
 
 
 class Talk:
@@ -203,12 +204,12 @@ def test_a_model_to_which_thinking_is_bound_gets_none_from_behind_an_edit(tmp_pa
     for number in range(12):
         session.fit(request(FREE, list(talk.messages)))
         talk.messages += step(number, 400)
-    assert session.window.changed
-    view = session.fit(request(BOUND, list(talk.messages)))
-    first = min(session.window.changed)
+    view = session.fit(request(BOUND, list(talk.messages)))["messages"]
+    pairs = enumerate(zip(view, talk.messages, strict=False))
+    first = next(at for at, (shown, raw) in pairs if shown is not raw)
     thinking = [
         place
-        for place, raw in enumerate(view["messages"])
+        for place, raw in enumerate(view)
         for block in raw["content"]
         if isinstance(block, dict) and block.get("type") == "thinking"
     ]

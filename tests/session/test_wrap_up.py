@@ -98,7 +98,8 @@ def test_the_words_fit_the_window_too(format):
     roomy = new_session(format, limits=limits, recall=False)
     roomy.fit(asked)
     limit, count = roomy.window.limit_tokens, roomy.window.meter.message
-    words = "Sum up. " * (75 * limit // count("Sum up. " * 100))
+    missing = limit - roomy.window.tokens + 200
+    words = "Sum up. " * (100 * missing // count("Sum up. " * 100) + 100)
     assert roomy.window.tokens + count(words) > limit
     session = spent_session(format, limits=limits, budget=Budget(tokens=1, words=words))
     view = session.fit(asked)

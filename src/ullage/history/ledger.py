@@ -58,6 +58,9 @@ class Opened(Struct, frozen=True, array_like=True):
         joined: what is shown otherwise than it is before here may have been sent whole: the
             history was under way, or another model's family allowed it.
         changed: something else decided before: any result may have been sent otherwise.
+        adds_tools: what was sent before here was sent without the recall tools.
+        has_no_tools: the request that opened it used no tools, so that nothing was decided of
+            recall tools.
     """
 
     policy: str
@@ -68,6 +71,8 @@ class Opened(Struct, frozen=True, array_like=True):
     folder: str | None = None
     joined: bool = False
     changed: bool = False
+    adds_tools: bool = False
+    has_no_tools: bool = False
 
 
 class Entry(Struct, frozen=True):

@@ -91,6 +91,7 @@ def truncate_tool_result(
 def _toolset(limit: int) -> Toolset:
     return Toolset(
         tools=(ToolSpec(CONTINUATION, _DESCRIPTION, _parameters(limit)),),
+        offered="always",
         page_chars=limit,
         first_offset=limit,
         next_page=_NEXT,

@@ -67,7 +67,7 @@ def output_cache(settings: ToolOutputCacheConfig = _DEFAULTS) -> Policy:
     policy = Policy(name="output_cache-1", guard=partial(emergency), unknown_model="error")
     policy = compacted(policy, settings.compaction)
     if not settings.enabled:
-        return replace(policy, toolset=replace(OURS, offered=False))
+        return replace(policy, toolset=replace(OURS, offered="no"))
     shape = partial(
         head_lines,
         max_bytes=settings.max_message_bytes,
@@ -87,4 +87,5 @@ def output_cache(settings: ToolOutputCacheConfig = _DEFAULTS) -> Policy:
         policy,
         at_first_sight=(partial(truncate, shape=shape),),
         under_pressure=(trim, *policy.under_pressure),
+        toolset=replace(OURS, offered="always"),
     )

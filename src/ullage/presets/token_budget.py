@@ -74,6 +74,6 @@ def token_budget(settings: TokenBudgetSettings = _DEFAULTS) -> Policy:
         name="token_budget-1",
         under_pressure=(stage,),
         guard=partial(emergency),
-        toolset=replace(OURS, offered=False),
+        toolset=replace(OURS, offered="no"),
         diagnostic=_NOTE.format(budget=budget),
     )

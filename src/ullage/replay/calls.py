@@ -78,7 +78,7 @@ def session_for(run: Run, policy: Policy, window_tokens: int) -> partial[Session
         policy=policy,
         limits=Limits(window_tokens=window_tokens),
         format=run.format,
-        recall=policy.toolset.offered,
+        recall=policy.toolset.offered != "no",
     )
 
 

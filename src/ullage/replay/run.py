@@ -221,4 +221,4 @@ class Sums:
 def _tools_of(toolset: Toolset) -> str:
     """Head text of the recall tools that are offered."""
     tools = [[tool.description, tool.parameters] for tool in toolset.tools]
-    return canon.canonical_json(tools) if toolset.offered else ""
+    return canon.canonical_json(tools) if toolset.offered != "no" else ""

@@ -28,7 +28,8 @@ def left_out(window: Window, first: int, cuts: Sequence[Cut]) -> list[Cut]:
     if not window.bound_reasoning(start):
         return []
     chain = window.transcript.chain
-    why = f"it was bound to messages that an edit of message {first + 1} changed"
+    edited = f"messages that an edit of message {first + 1} changed"
+    why = f"it was bound to {edited if first >= 0 else 'a request without the recall tools'}"
     return [Cut(Drop(chain[start], chain[window.size], why), ())]
 
 

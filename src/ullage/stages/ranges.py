@@ -8,7 +8,6 @@ from ullage.history.window import Window
 from ullage.stages.account import outputs_of
 from ullage.values.edits import Summary
 from ullage.values.effects import Output
-from ullage.values.messages import Message, Opaque
 
 __all__ = [
     "begin",
@@ -50,14 +49,9 @@ def newest_compaction(window: Window, start: int, default: int) -> int:
 def control_tail(window: Window) -> int:
     """Where what the host added for the provider alone begins, at the end: compaction triggers."""
     messages, stop = window.transcript.messages, window.size
-    while stop > 0 and _is_control(messages[stop - 1]):
+    while stop > 0 and messages[stop - 1].is_control:
         stop -= 1
     return stop
-
-
-def _is_control(message: Message) -> bool:
-    parts = message.parts
-    return message.role == "user" and bool(parts) and all(isinstance(p, Opaque) for p in parts)
 
 
 def summarised(window: Window) -> tuple[int, int] | None:

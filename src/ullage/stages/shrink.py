@@ -2,7 +2,7 @@
 
 Results, arguments and the model's own words come before anything the user said, what is old
 before what the model has not seen yet, and the first task and the newest user message go last.
-What the system says is never cut.
+What the system says among the messages is cut where otherwise there would be no view at all.
 """
 
 from __future__ import annotations
@@ -32,6 +32,7 @@ class Tier(Enum):
     SAID = "what the user said, the longest first"
     NEW = "results that the model has not seen yet, the largest first"
     TASK = "the first task and the newest user message"
+    SYSTEM = "what the system says among the messages, the largest first"
 
 
 def shrink(
@@ -81,14 +82,16 @@ def _texts(window: Window, kept: Sequence[int]) -> Iterator[tuple[Location, Tier
     task = next((at for at in range(window.size) if transcript.messages[at].role == "user"), -1)
     for index in kept:
         message = transcript.messages[index]
-        if window.hidden(index) or message.role == "system":
+        if window.hidden(index):
             continue
         signed, is_last = window.signed(index), index in (task, asked)
         for number, item, leaf in leaves_of(message):
             if not isinstance(leaf, Text if signed else (Text, ToolCall)):
                 continue
             is_said = message.role == "user" and message.parts[number] is leaf
-            if is_said:
+            if message.role == "system":
+                tier = Tier.SYSTEM
+            elif is_said:
                 tier = Tier.TASK if is_last or index >= window.turn_start else Tier.SAID
             elif index >= window.turn_start and message.role != "assistant":
                 tier = Tier.NEW

@@ -55,6 +55,8 @@ def _note_all_stale(builder: WindowBuilder, opened: Opened) -> None:
     if opened.changed:
         messages = window.transcript.messages
         first = next((at for at in range(window.size) if messages[at].results), first)
+    if opened.adds_tools:
+        first = -1  # tools stand before everything
     if first < window.size:
         builder.stale.append((first, window.size))
 

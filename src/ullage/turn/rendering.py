@@ -116,13 +116,15 @@ def layout(view: ShownHistory) -> list[int | str]:
 
     What the system said within a range that a summary stands for still holds. It comes behind
     the summary; but where the user speaks on before the model does (a request was never
-    answered) it waits for the reply that has to follow it (A20).
+    answered) it waits for the reply that has to follow it (A20), or for what the host added last
+    for the provider alone (R14).
     """
     laid, pinned = list[int | str](), list[int]()
     at = 0
     for start, stop, edit in (*view.summaries, (view.size, view.size, None)):
         for index in range(at, start):
-            if pinned and view.transcript.messages[index].role not in ("user", "tool"):
+            message = view.transcript.messages[index]
+            if pinned and (message.role not in ("user", "tool") or message.is_control):
                 laid += pinned
                 pinned.clear()
             laid.append(index)

@@ -14,6 +14,7 @@ from msgspec import Struct
 from ullage.errors import FormatError
 from ullage.history.snapshots import snapshot_at
 from ullage.tokens.models import family_of as token_family
+from ullage.values.edits import whole
 from ullage.values.messages import ReasoningRule
 from ullage.wires import Format, Head, recognise
 from ullage.wires.base import field, text_at
@@ -37,6 +38,7 @@ class Envelope(Struct, frozen=True):
         detail: how finely it has media looked at, where a medium does not say.
         tools: its own tool definitions.
         takes_tools: whether functions may be added to them.
+        uses_tools: whether it has any, and the model may call them.
         reasoning: what an edit means for the reasoning behind it.
         thinks_first: whether an open turn must begin with thinking (A14).
         family: whose rules of reasoning hold, and whose tokeniser is estimated.
@@ -47,6 +49,7 @@ class Envelope(Struct, frozen=True):
     detail: str
     tools: Sequence[Any]
     takes_tools: bool
+    uses_tools: bool
     reasoning: ReasoningRule
     thinks_first: bool
     family: str
@@ -114,7 +117,7 @@ def read(
         )
     _refuse_held_elsewhere(request)
     wire = wire or recognise(request, model)
-    named = text_at(request.get("model") or model, "model")
+    named = whole(text_at(request.get("model") or model, "model"))
     history = wire.history(request)
     return Request(wire, request, history, envelopes.read(request, wire, named))
 
@@ -130,12 +133,14 @@ def _refuse_held_elsewhere(request: Mapping[str, Any]) -> None:
 
 
 def _read_envelope(request: Mapping[str, Any], wire: Format, model: str) -> Envelope:
+    tools = wire.tools(request)
     return Envelope(
         model=model,
         head=wire.head(request),
         detail=wire.media_detail(request),
-        tools=wire.tools(request),
+        tools=tools,
         takes_tools=wire.takes_tools(request, model),
+        uses_tools=bool(tools) and not wire.forbids_tools(request),
         reasoning=wire.reasoning(request, model),
         thinks_first=wire.thinks_first(request),
         family=f"{wire.family(model)}/{token_family(model)}",

@@ -28,6 +28,7 @@ from ullage.errors import ConfigError
 from ullage.history import canon
 from ullage.history.ledger import Ledger, Opened, latest_key
 from ullage.history.transcript import Transcript
+from ullage.redaction import Redact
 from ullage.stages.policy import Policy, fingerprint
 from ullage.values.effects import Find, Record, Steps
 from ullage.values.events import Event
@@ -68,14 +69,15 @@ class Agreed(Struct, frozen=True):
     events: tuple[Event, ...] = ()
 
 
-def what_decides(policy: Policy) -> str:
+def what_decides(policy: Policy, redact: Redact | None = None) -> str:
     """The fingerprint of what cuts at first sight: stages, their limits, and the wording.
 
     A function that is not ours may change what it does under one name; the policy's name, which
     holds a version, stands for it.
     """
     folder = policy.spill_directory
-    text = fingerprint((policy.at_first_sight, policy.toolset, folder))
+    first = (policy.at_first_sight, policy.toolset, folder)
+    text = fingerprint(first if redact is None else (*first, redact))
     named = "" if _is_ours(policy) else policy.name
     return canon.ref_of(f"{text} {named}")
 
@@ -147,6 +149,8 @@ def agree(
         ConfigError: recall is asked for, and the request takes no functions.
     """
     known, family = line.terms, request.envelope.family
+    if known is not None and _may_open_again(line, known.opened, request, recall):
+        known = None
     if known is not None and known.superseded:
         return Agreed(known, ledger)
     if known is not None and (known.opened.decides, known.opened.family) == (decides, family):
@@ -156,6 +160,8 @@ def agree(
     if not found:
         return _open(line, ledger, request, policy, decides, recall, before, tools)
     newest, changed_at = found[-1][1], _changed_at(found)
+    if _may_open_again(line, newest, request, recall):
+        return _open(line, ledger, request, policy, decides, recall, None, tools)
     same = newest.decides == decides
     if same and newest.family == family:
         return Agreed(Terms(newest, changed_at), ledger)
@@ -216,7 +222,8 @@ def _open(
     under_way = any(message.role == "assistant" for message in transcript.messages)
     prefix = _CLASH_PREFIX if clash and recall != "host" else ""
     offered = _offers(request, policy, recall, present=present, under_way=under_way)
-    if before is not None:
+    uses = present or envelope.uses_tools or recall != "auto"
+    if before is not None and uses and not before.has_no_tools:
         offered, prefix = before.recall, before.prefix
     opened = Opened(
         policy=policy.name,
@@ -226,9 +233,20 @@ def _open(
         family=envelope.family,
         folder=_folder(policy),
         joined=under_way,
+        adds_tools=under_way and offered and not present and recall != "host",
+        has_no_tools=not uses,
     )
     events = (_joined(len(transcript), offered),) if under_way else ()
     return _write(transcript, ledger, opened, events, -1)
+
+
+def _may_open_again(
+    line: Line, opened: Opened, request: Request, recall: bool | Literal["auto", "host"]
+) -> bool:
+    """Whether nothing was decided of recall tools, and now it can be: before the first reply."""
+    messages = line.transcript.messages
+    undecided = opened.has_no_tools and recall == "auto" and request.envelope.uses_tools
+    return undecided and not any(message.role == "assistant" for message in messages)
 
 
 def _offers(
@@ -244,7 +262,9 @@ def _offers(
         return True
     takes = request.envelope.takes_tools
     if recall == "auto":
-        return present or (policy.toolset.offered and not under_way and takes)
+        wanted = ("always",) if under_way else ("always", "from the start")
+        uses = takes and request.envelope.uses_tools
+        return present or (uses and policy.toolset.offered in wanted)
     if recall and not (present or takes):
         raise ConfigError(
             "recall",

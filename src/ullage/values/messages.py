@@ -168,6 +168,12 @@ class Message(Struct, frozen=True, gc=False):
         return bool(self.parts) and all(isinstance(part, Reasoning) for part in self.parts)
 
     @property
+    def is_control(self) -> bool:
+        """Whether the host added this for the provider alone, to be the last item (R14)."""
+        kinds = [part.kind for part in self.parts if isinstance(part, Opaque)]
+        return kinds == ["compaction_trigger"]
+
+    @property
     def supersedes(self) -> bool:
         """Whether the provider reads nothing that stands before this message."""
         return any(isinstance(part, Opaque) and part.supersedes for part in self.parts)

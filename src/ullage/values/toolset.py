@@ -8,7 +8,7 @@ session: they stand at the head of every request.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, Literal
 
 from msgspec import Struct
 
@@ -39,7 +39,8 @@ class Toolset(Struct, frozen=True, eq=False, kw_only=True):
 
     Attributes:
         tools: some of the recall tools, in the order in which they are offered.
-        offered: whether a session that was there from the start offers them unasked.
+        offered: whether they are offered unasked: to a history that begins with the session,
+            or to any (the document injects them).
         page_chars: the most characters of a page of text.
         page_lines: the lines of a page where the call names no limit.
         matches: the most matching lines a search shows.
@@ -52,7 +53,7 @@ class Toolset(Struct, frozen=True, eq=False, kw_only=True):
     """
 
     tools: tuple[ToolSpec, ...]
-    offered: bool = True
+    offered: Literal["no", "from the start", "always"] = "from the start"
     page_chars: int = 8_000
     page_lines: int = 200
     matches: int = 50

@@ -152,6 +152,11 @@ class Format(ABC):
         """Whether functions may be added to the tools of this request, for this model."""
         return True
 
+    def forbids_tools(self, request: Mapping[str, Any]) -> bool:
+        """Whether the model may call none of the tools of this request."""
+        choice = request.get("tool_choice")
+        return choice == "none" or get(choice, "type") == "none"
+
     def head(self, request: Mapping[str, Any]) -> Head:
         """What stands outside the messages. Raises FormatError."""
         leading = self.leading(request)

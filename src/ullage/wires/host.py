@@ -101,6 +101,10 @@ class Host(Format):
         """See `Format.media_detail`."""
         return self._base.media_detail(self._without_messages(request))
 
+    def forbids_tools(self, request: Mapping[str, Any]) -> bool:
+        """See `Format.forbids_tools`."""
+        return self._base.forbids_tools(self._without_messages(request))
+
     def takes_tools(self, request: Mapping[str, Any], model: str) -> bool:
         """See `Format.takes_tools`."""
         return self._base.takes_tools(self._without_messages(request), model)

@@ -91,7 +91,7 @@ class ConversationCore(ABC):
             format=kept.wire,
             store=store,
             tenant=tenant,
-            recall=policy.toolset.offered if recall is None else recall,
+            recall=policy.toolset.offered != "no" if recall is None else recall,
             budget=budget,
         )
         budget = self.session.budget

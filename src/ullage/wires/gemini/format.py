@@ -141,6 +141,11 @@ class Gemini(Format):
         asks = bool(get(config, "includeServerSideToolInvocations"))
         return not own or len(own) < len(tools) or asks
 
+    def forbids_tools(self, request: Mapping[str, Any]) -> bool:
+        """See `Format.forbids_tools`."""
+        calling = get(setting(request, "toolConfig"), "functionCallingConfig")
+        return str(get(calling, "mode")).rpartition(".")[2] == "NONE"
+
     def compose(
         self, request: Mapping[str, Any], messages: list[Any], tools: Sequence[dict[str, Any]]
     ) -> dict[str, Any]:
