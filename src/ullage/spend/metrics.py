@@ -4,7 +4,8 @@
 
 The events of all sessions of one conversation may be chained, one for each request say: a cut that
 several of them made anew is one cut. Conversations are counted apart, and added; then give the
-store they share once. The document's own names are those of `TokenManagementMetrics.under_its_own_names`.
+store they share once. The document's own names are those of
+`TokenManagementMetrics.under_its_own_names`.
 """
 
 from __future__ import annotations
