@@ -258,7 +258,7 @@ class SessionCore(ABC):
 
     def _finish(self, turned: Turned) -> Sent:
         """Know what a turn came to from now on."""
-        state, sent = self._paid(turned.state), Sent(turned)
+        state, sent = self._paid(turned), Sent(turned)
         kept = self._kept._replace(state=state, memo=turned.memo, newest=sent)
         self._kept = kept.with_events(*turned.events)
         for event in turned.events:
@@ -285,11 +285,12 @@ class SessionCore(ABC):
     def _flush(self, request: Mapping[str, Any]) -> Steps[None]:
         self._finish((yield from self._turn(request)))
 
-    def _paid(self, state: State) -> State:
+    def _paid(self, turned: Turned) -> State:
         """The state with what summaries came to since the last time."""
         if self._summaries is None:
-            return state
-        return reports.with_sum(state, reports.sum_of(state) + self._summaries.take())
+            return turned.state
+        is_refused = any(event.kind == "summary_refused" for event in turned.events)
+        return reports.with_more(turned.state, self._summaries.take(is_refused=is_refused))
 
     # ── a reply ──────────────────────────────────────────────────────────────────────
 
