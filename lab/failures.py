@@ -167,7 +167,6 @@ _ROWS = (
         "if chars <= limit:",
         'if chars <= limit or source.tool.startswith("mcp"):',
     ),
-    ("spend f102", "summarise/_calls.py", "if reply.usage.total_tokens:", "if False:"),
     (
         "spend f105",
         "spend/budget.py",
