@@ -146,7 +146,8 @@ def test_one_that_hangs_leaves_one_thread_and_is_not_asked_meanwhile():
     assert "no reply within 0.02 seconds" in refusals(session)[0]
     assert "still at an earlier request" in refusals(session)[1]
     free.set()
-    session._summaries._running.join()
+    while session._summaries._is_running():
+        pass
     assert session.budget.spent.usage == Usage(fresh_tokens=9)
     for length in PLACES[30:]:
         session.fit(request(length))

@@ -151,6 +151,7 @@ class Summaries:
                 reply = self._read(asked, lambda: self._send(asked))
             except BaseException as error:  # noqa: BLE001 - it ends this thread and nothing else
                 reply = self._raised(asked, error)
+            self._running = None  # before anybody hears of it, who may ask again at once
             if done.set_running_or_notify_cancel():
                 done.set_result(reply)
 
