@@ -16,10 +16,11 @@ import subprocess
 import sys
 import tempfile
 import time
+from collections.abc import Sequence
 from pathlib import Path
 from typing import NamedTuple
 
-__all__ = ["MUTANTS", "Mutant"]
+__all__ = ["MUTANTS", "Mutant", "main"]
 
 ROOT = Path(__file__).parents[1]
 
@@ -31,7 +32,7 @@ class Mutant(NamedTuple):
         file: the file in ``src/ullage``.
         right: what stands there, once.
         wrong: what is written in its place.
-        nearest: the test file in ``tests`` that must fail.
+        nearest: the test file in ``tests`` that must fail, and perhaps ``-k`` and which of it.
         what: what goes wrong.
     """
 
@@ -201,7 +202,8 @@ def caught(mutant: Mutant, copy: Path) -> tuple[bool, float]:
     wrong = right.replace(mutant.right, mutant.wrong)
     compile(wrong, mutant.file, "exec")  # a fault, and no file that cannot be read
     file.write_text(wrong, encoding="utf-8")
-    words = ["-m", "pytest", "-x", "-q", "-p", "no:cacheprovider", f"tests/{mutant.nearest}"]
+    words = ["-m", "pytest", "-x", "-q", "-p", "no:cacheprovider"]
+    words += f"tests/{mutant.nearest}".split()
     with tempfile.TemporaryDirectory() as examples:
         settings = {"PYTHONPATH": str(copy), "HYPOTHESIS_STORAGE_DIRECTORY": examples}
         started = time.perf_counter()
@@ -216,15 +218,16 @@ def caught(mutant: Mutant, copy: Path) -> tuple[bool, float]:
     return done.returncode == 1, time.perf_counter() - started
 
 
-def main() -> int:
-    parser = argparse.ArgumentParser(prog="lab.mutants_by_hand", description=__doc__)
+def main(mutants: Sequence[Mutant] = MUTANTS, about: str | None = __doc__) -> int:
+    """Try mutants, print what came of each; 1 if one lives."""
+    parser = argparse.ArgumentParser(description=about)
     parser.add_argument("--only", type=int, action="append", help="these mutants, by number")
     only = parser.parse_args().only
     lived = 0
     with tempfile.TemporaryDirectory() as folder:
         copy = Path(folder) / "src"
         shutil.copytree(ROOT / "src", copy, ignore=shutil.ignore_patterns("__pycache__"))
-        for number, mutant in enumerate(MUTANTS):
+        for number, mutant in enumerate(mutants):
             if only and number not in only:
                 continue
             is_caught, seconds = caught(mutant, copy)

@@ -15,6 +15,7 @@ def test_help_lists_the_commands():
     assert [line.split()[0] for line in commands if line] == [
         "check",
         "fit",
+        "forget",
         "gc",
         "grep",
         "inspect",

@@ -11,6 +11,7 @@ from tests.failures.scenes import LINES, WIRES, history, new_session, requests, 
 from tests.histories import Call, Turn
 from tests.sessions import recall
 from ullage import MemoryStore, RefNotFound, SqliteStore, StoreError
+from ullage.redaction import common_keys
 from ullage.replay import reading
 from ullage.stages.shorten import safe_cut, shorten
 from ullage.stores import Bounds, SpillStore
@@ -185,6 +186,18 @@ def test_f87_an_id_is_a_name_and_never_a_path(tmp_path, id):
     assert all(len(file.stem) == 16 for file in (tmp_path / "spill").glob("*.txt"))
     assert {file.name.split(".")[0] for file in tmp_path.iterdir()} == {"kept", "spill"}
     assert "nothing is kept" in recall(session, "get_continuation", {"tool_call_id": "../kept.db"})
+
+
+def test_f88_keys_are_taken_out_of_what_is_kept_and_compaction_goes_on():
+    """Secrets stayed in spill files and summaries, or a scanner for them blocked compaction."""
+    key, store = "sk-ant-" + "a1B2" * 9, MemoryStore()
+    session = new_session(CHAT, 12_000, store=store, redact=common_keys)
+    turns = [Turn(calls=(Call("bash", f"echo {key}", f"{key}\n{LINES * 60}"),)) for _ in range(20)]
+    request = whole(turns)
+    session.fit(request)
+    assert session.compact(request)
+    assert key not in "".join(store.get("", ref).text for ref in store.refs(""))
+    assert key not in str(session.news())
 
 
 def test_f89_a_page_says_how_much_of_the_whole_it_is():

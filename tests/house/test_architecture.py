@@ -1,4 +1,4 @@
-"""The page of the architecture says what is so: its rows, its files, its promises."""
+"""The pages of the architecture and of threats say what is so: rows, files, promises."""
 
 import ast
 import re
@@ -9,7 +9,8 @@ import pytest
 
 ROOT = Path(__file__).parents[2]
 PAGE = (ROOT / "docs" / "architecture.md").read_text(encoding="utf-8")
-PROMISES = re.findall(r"`(tests/[\w/]+\.py)::(\w+)`", PAGE)
+THREATS = (ROOT / "docs" / "threat-model.md").read_text(encoding="utf-8")
+PROMISES = re.findall(r"`(tests/[\w/]+\.py)::(\w+)`", PAGE + THREATS)
 PLACES = sorted(set(re.findall(r"(?<![\w/.])((?:\w+/)+(?:\w+\.py)?)(?![\w/])", PAGE)))
 
 

@@ -31,6 +31,7 @@ UNDOCUMENTED = {
 UNTESTED = {
     "ullage.cli.check": "a command, loaded when called: tests/cli",
     "ullage.cli.fit": "a command, loaded when called: tests/cli",
+    "ullage.cli.forget": "a command, loaded when called: tests/cli",
     "ullage.cli.gc": "a command, loaded when called: tests/cli",
     "ullage.cli.grep": "a command, loaded when called: tests/cli",
     "ullage.cli.inspect": "a command, loaded when called: tests/cli",

@@ -91,7 +91,7 @@ def test_importing_the_package_loads_nothing_else():
         ("ullage.stores.memory", {"errors", "values"}),
         ("ullage.stores.sqlite", {"errors", "history", "values"}),
         ("ullage.recall.dispatch", {"errors", "stages", "values"}),
-        ("ullage.stages.truncate", {"errors", "history", "tokens", "values"}),
+        ("ullage.stages.truncate", {"errors", "history", "redaction", "tokens", "values"}),
     ],
 )
 def test_a_module_loads_only_the_rooms_it_stands_on(module, others):

@@ -11,6 +11,8 @@ from http.server import BaseHTTPRequestHandler, HTTPServer
 import openai
 import pytest
 
+from tests import histories
+from tests.histories import Call, Turn
 from tests.presets.three_layer import Asked, words
 from ullage import AsyncSession, ConfigError, Limits, MemoryStore, Session, SqliteStore
 from ullage.history.canon import ref_of
@@ -407,6 +409,25 @@ def test_the_eight_counters(tmp_path):
 def _counted(asked):
     metrics = TokenManagementMetrics.of(asked.session.events, asked.session.store)
     return metrics.under_its_own_names()
+
+
+@pytest.mark.parametrize("policy", ["three_layer", "default"])
+@pytest.mark.parametrize("store", [type(None), MemoryStore])
+def test_a_session_for_each_request_counts_each_cut_once(policy, store):
+    calls = [Call("bash", f"{n}", f"line {n} of this\n" * 2_500) for n in range(9)]
+    messages = histories.wire("openai-chat", [Turn(calls=(call,)) for call in calls])
+    places = [n for n, message in enumerate(messages) if message["role"] == "assistant"]
+    events, store = [], store()
+    for place in (*places[1:], len(messages)):
+        session = Session("gpt-4.1", policy=policy, store=store)
+        session.fit(histories.request("openai-chat", messages[:place]))
+        events += session.events
+    assert sum(event.kind == "truncated" for event in events) > 9
+    once = TokenManagementMetrics.of(events)
+    assert once.total_truncations == 9
+    assert once.bytes_truncated == sum(
+        event.left_out_bytes for event in set(events) if event.kind == "truncated"
+    )
 
 
 def test_counters_of_several_sessions_add_up(tmp_path):

@@ -7,7 +7,7 @@ import pytest
 
 from tests.spending import FORMAT_NAMES, LIMITS, is_wrap_up, most_of, new_session, reply, request
 from ullage import Budget, BudgetExceeded, ConfigError, Session, Spent, Usage
-from ullage.session.reports import sum_of
+from ullage.session.reports import with_more
 from ullage.spend.account import Account, UnderWay
 from ullage.spend.allowance import Claim
 from ullage.spend.book import Book, Report
@@ -132,7 +132,7 @@ def test_without_an_id_a_view_is_counted_once_and_the_fuller_report_counts():
     view = session.fit(request())
     for output in (10, 200, 200, 30):
         view.observe(reply(output=output))
-    assert session.usage == session.budget.spent.usage == sum_of(session.state).usage
+    assert session.usage == session.budget.spent.usage
     assert session.usage == Usage(fresh_tokens=1_000, output_tokens=200)
     assert session.cost_usd == pytest.approx(session.budget.spent.cost_usd)
     assert session.budget.spent.calls == len(session.calls) == 1
@@ -179,6 +179,16 @@ def test_a_negative_report_gives_nothing_back():
     session.fit(request()).observe(Usage(fresh_tokens=-5_000, output_tokens=9_000))
     assert "negative" in told(session)[0].why
     assert session.usage == Usage()
+
+
+def test_a_report_is_added_to_a_state_and_taken_out_again():
+    session = new_session()
+    session.fit(request()).observe(reply())
+    more = Spent(usage=Usage(fresh_tokens=5), cost_usd=0.5)
+    after = with_more(session.state, more)
+    assert after.usage.fresh_tokens == 1_005
+    assert with_more(after, Spent() - more).usage == session.usage
+    assert with_more(after, Spent(cost_usd=None)).cost_usd is None
 
 
 # The book

@@ -7,6 +7,7 @@ ullage check FILE      is this request legal, by its provider's rules
 ullage read REF        open what was set aside
 ullage grep PATTERN    search what was set aside
 ullage gc              let go of what was set aside long ago
+ullage forget STORE    erase a tenant or a conversation
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ from ullage.errors import UllageError
 
 __all__ = ["main"]
 
-_COMMANDS = ("check", "fit", "gc", "grep", "inspect", "read", "replay")
+_COMMANDS = ("check", "fit", "forget", "gc", "grep", "inspect", "read", "replay")
 
 
 class _Commands(click.Group):

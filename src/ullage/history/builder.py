@@ -129,7 +129,7 @@ class WindowBuilder:
         What is new is counted when it must be.
         """
         window, sums = self.window, self.window._sums
-        messages = window.transcript.messages
+        messages, originals = window.transcript.messages, window.transcript.originals
         new = range(window.size, length)
         superseding = [index for index in new if messages[index].supersedes]
         if superseding:  # what the provider does not read any more is shown, and costs nothing
@@ -141,7 +141,7 @@ class WindowBuilder:
         for index in range(len(sums.tokens), length):
             sums.tokens.append(-1)
             sums.uncounted.append(index)
-            sums.bound += window.meter.bound(messages[index])
+            sums.bound += window.meter.bound(originals.get(index, messages[index]))
 
     def refresh(self, index: int) -> None:
         """A message was worded anew by the caller (same digest): count it again."""

@@ -13,6 +13,7 @@ from typing import Any, Literal, TypeVar, get_args
 from ullage.history import canon
 from ullage.history.measures import Measure, table_of
 from ullage.history.pairing import Pairing
+from ullage.redaction import Redact, redacted
 from ullage.values.edits import Address, whole
 from ullage.values.effects import Output
 from ullage.values.messages import (
@@ -61,10 +62,17 @@ class Transcript:
         chain: one longer: ``chain[i]`` is the chain before message ``i``. A message that is
             nothing but reasoning leaves it as it was: clients drop such messages.
         counts: tokens of each leaf that was counted.
+        originals: the messages that redaction changed, as they came and are sent.
+
+    Args:
+        root: the chain before the first message.
+        redact: takes secrets out of each text, or None.
     """
 
-    def __init__(self, root: bytes) -> None:
+    def __init__(self, root: bytes, redact: Redact | None = None) -> None:
         self.messages: list[Message] = []
+        self.originals: dict[int, Message] = {}
+        self._redact = redact
         self.digests: list[bytes] = []
         self.chain: list[bytes] = [root]
         self.counts: dict[Location, int] = {}
@@ -88,6 +96,7 @@ class Transcript:
     def append(self, message: Message, digest: bytes) -> None:
         """Take in the next message."""
         index, last, marked = len(self.messages), self.chain[-1], self._marked
+        message = self._without_secrets(index, message)
         speaks = message.role == "assistant"
         begins = speaks and not (index and self.messages[-1].role == "assistant")
         self.messages.append(message)
@@ -117,7 +126,8 @@ class Transcript:
 
     def upto(self, length: int) -> Transcript:
         """Another transcript of the first ``length`` messages, with all that is known of them."""
-        other = Transcript(self.chain[0])
+        other = Transcript(self.chain[0], self._redact)
+        other.originals = {index: it for index, it in self.originals.items() if index < length}
         for row in ("messages", "digests", "_closed"):
             setattr(other, row, getattr(self, row)[:length])
         for row in ("chain", "_said", "_turns"):
@@ -146,6 +156,7 @@ class Transcript:
 
     def refresh(self, index: int, message: Message) -> None:
         """Take a message's new wording: same digest, but markers or reasoning differ."""
+        message = self._without_secrets(index, message)
         for number, item, _ in leaves_of(self.messages[index]):
             for table in (self._refs, self._texts, self.counts):
                 table.pop((index, number, item), None)
@@ -158,6 +169,13 @@ class Transcript:
         self.messages[index] = message
         for made in self._made.values():
             made.pop(index, None)
+
+    def _without_secrets(self, index: int, message: Message) -> Message:
+        self.originals.pop(index, None)
+        found = message if self._redact is None else redacted(message, self._redact)
+        if found is not message:
+            self.originals[index] = message
+        return found
 
     def find(self, key: bytes) -> int | None:
         """The length of the shortest history whose chain is ``key``, or None."""
@@ -263,12 +281,11 @@ class Transcript:
 
     def leaf(self, spot: Location) -> Part | Content | None:
         """What is at a spot, or None if the message is shorter than that."""
-        index, number, item = spot
-        parts = self.messages[index].parts
-        part = parts[number] if number < len(parts) else None
-        if isinstance(part, ToolResult):
-            return part.content[item] if item < len(part.content) else None
-        return part
+        return _leaf(self.messages[spot[0]], spot)
+
+    def sent(self, spot: Location) -> Part | Content | None:
+        """The leaf at a spot as it is sent where nothing is edited, secrets and all."""
+        return _leaf(self.originals.get(spot[0], self.messages[spot[0]]), spot)
 
     def output(self, spot: Location) -> Output | None:
         """What the leaf at a spot is set aside as, or None. Its ref is worked out once."""
@@ -335,6 +352,14 @@ class Transcript:
             return Address("call", whole(part.id), self._ordinals[index, number])
         digest = self.digests[index]
         return Address("text", digest.hex(), bisect_left(self._alike[digest], index), number)
+
+
+def _leaf(message: Message, spot: Location) -> Part | Content | None:
+    _, number, item = spot
+    part = message.parts[number] if number < len(message.parts) else None
+    if isinstance(part, ToolResult):
+        return part.content[item] if item < len(part.content) else None
+    return part
 
 
 def _set_aside(leaf: Part | Content | None) -> tuple[str, Literal["text", "block"]] | None:

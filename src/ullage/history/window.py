@@ -147,9 +147,11 @@ class Window(ShownHistory, frozen=True, eq=False, kw_only=True):
         return tokens
 
     def _count(self, spot: Location) -> int:
-        leaf = self.transcript.leaf(spot)
+        leaf = self.transcript.sent(spot)
         if leaf is None:
             return 0
+        if spot[0] in self.transcript.originals:
+            return self.meter.leaf(leaf)
         text = leaf.arguments if isinstance(leaf, ToolCall) else getattr(leaf, "text", "")
         output = self.transcript.output(spot) if len(text) >= _WORTH_CHARS else None
         if output is None or output.kind != "text":
@@ -179,7 +181,7 @@ class Window(ShownHistory, frozen=True, eq=False, kw_only=True):
 
     def leaf_bound(self, spot: Location) -> int:
         """An upper bound of the tokens of a leaf as it is shown, found without counting."""
-        edit, leaf = self.edit_at(spot), self.transcript.leaf(spot)
+        edit, leaf = self.edit_at(spot), self.transcript.sent(spot)
         if edit is not None:
             return self.meter.counter.bound(edit.text)
         return 0 if leaf is None else self.meter.leaf_bound(leaf)

@@ -1,9 +1,8 @@
 """What the session and the session for an event loop share: everything that does no I/O.
 
-Everything a session knows is one frozen value, `Kept`, that is replaced by a single assignment
-when a call is over. The memo is taken out of it before it is worked on. So wherever a call is
-interrupted, the session is as before the call or as after it; what was remembered for speed
-and may be half-done is dropped.
+Everything a session knows is one frozen value, `Kept`, replaced by a single assignment when a
+call is over; the memo is out of it while it is worked on, and dropped where that is interrupted.
+So wherever a call is interrupted, the session is as before the call or as after it.
 """
 
 from __future__ import annotations
@@ -27,6 +26,7 @@ from ullage.recall.dispatch import Answer, answer
 from ullage.recall.found import ToolOutputRef, output_ref
 from ullage.recall.history import find_in_history
 from ullage.recall.tools import call_of
+from ullage.redaction import Redact
 from ullage.session import reports
 from ullage.session.kept import Kept
 from ullage.session.refusals import Refusals
@@ -79,6 +79,7 @@ class SessionCore(ABC):
         budget: Budget | None = None,
         agent: str = "",
         summariser: Summariser | Callable[[Summarise], Any] | None = None,
+        redact: Redact | None = None,
     ) -> None:
         chosen = _policy(policy, summarised=summariser is not None)
         self.settings = Settings(
@@ -89,7 +90,8 @@ class SessionCore(ABC):
             tenant=tenant,
             recall=recall,
             repair=repair,
-            decides=what_decides(chosen),
+            redact=redact,
+            decides=what_decides(chosen, redact),
         )
         self._kept = Kept(state or State(), Refusals(given=limits), Memo())
         self.budget = Budget(tokens=0) if budget is None else budget
@@ -256,7 +258,7 @@ class SessionCore(ABC):
 
     def _finish(self, turned: Turned) -> Sent:
         """Know what a turn came to from now on."""
-        state, sent = self._paid(turned.state), Sent(turned)
+        state, sent = self._paid(turned), Sent(turned)
         kept = self._kept._replace(state=state, memo=turned.memo, newest=sent)
         self._kept = kept.with_events(*turned.events)
         for event in turned.events:
@@ -283,11 +285,12 @@ class SessionCore(ABC):
     def _flush(self, request: Mapping[str, Any]) -> Steps[None]:
         self._finish((yield from self._turn(request)))
 
-    def _paid(self, state: State) -> State:
+    def _paid(self, turned: Turned) -> State:
         """The state with what summaries came to since the last time."""
         if self._summaries is None:
-            return state
-        return reports.with_sum(state, reports.sum_of(state) + self._summaries.take())
+            return turned.state
+        is_refused = any(event.kind == "summary_refused" for event in turned.events)
+        return reports.with_more(turned.state, self._summaries.take(is_refused=is_refused))
 
     # ── a reply ──────────────────────────────────────────────────────────────────────
 
@@ -347,8 +350,6 @@ class SessionCore(ABC):
         """
         opened, toolset = self.state.opened, self.settings.policy.toolset
         prefix = opened.prefix if opened is not None else ""
-        if not prefix:
-            return toolset.tools
         return tuple(replace(spec, name=prefix + spec.name) for spec in toolset.tools)
 
     def _open(

@@ -16,19 +16,16 @@ from ullage.turn import State
 from ullage.values.events import Event
 from ullage.values.limits import Limits
 from ullage.values.usage import Usage
-from ullage.wires.reported import Unreadable, id_of, left_out_of, usage_of, within
+from ullage.wires.reported import Unreadable, id_of, left_out_of, plausible, usage_of
 
 __all__ = [
     "report_of",
     "reported_in",
-    "sum_of",
     "under_way",
     "unreported",
-    "with_sum",
+    "with_more",
     "without",
 ]
-
-_ANY_WINDOW_TOKENS = 10_000_000
 
 
 def report_of(reply: Any, sent: Sent, limits: Limits | None) -> Report | Unreadable:
@@ -37,14 +34,11 @@ def report_of(reply: Any, sent: Sent, limits: Limits | None) -> Report | Unreada
     Args:
         reply: any of the forms of `ullage.wires.reported`.
         sent: what it answers.
-        limits: those of the session, None if it was given none; where the model's own window is
-            larger, that one holds, and where neither is known, one larger than any there is.
+        limits: those of the session, None if it was given none.
     """
-    usage, info = usage_of(reply, sent.wire), lookup(sent.model)
+    usage = usage_of(reply, sent.wire)
     if isinstance(usage, Usage):
-        given = limits.window_tokens if limits else 0
-        window_tokens = max(given, info.window_tokens if info.known else 0) or _ANY_WINDOW_TOKENS
-        usage = within(usage, window_tokens, info.max_output_tokens or window_tokens)
+        usage = plausible(usage, sent.model, limits)
     return usage if isinstance(usage, Unreadable) else Report(sent.number, id_of(reply), usage)
 
 
@@ -53,15 +47,16 @@ def under_way(sent: Sent, output_tokens: int = 0) -> UnderWay:
     return UnderWay(sent.number, sent.model, sent.estimate, output_tokens)
 
 
-def sum_of(state: State) -> Spent:
-    """What a session's state says was spent, without the number of calls."""
-    return Spent(usage=state.usage, cost_usd=state.cost_usd)
+def with_more(state: State, spent: Spent) -> State:
+    """The state with what some calls came to in its sums."""
+    total = Spent(usage=state.usage, cost_usd=state.cost_usd) + spent
+    return replace(state, usage=total.usage, cost_usd=total.cost_usd)
 
 
 def without(report: Report, state: State, model: str) -> State:
     """The state whose sum leaves out a report, since a fuller one of the same reply came."""
     cost = cost_usd(report.usage, lookup(model))
-    return with_sum(state, sum_of(state) - Spent(usage=report.usage, cost_usd=cost))
+    return with_more(state, Spent() - Spent(usage=report.usage, cost_usd=cost))
 
 
 def unreported(found: Unreadable, sent: Sent) -> Event:
@@ -69,11 +64,6 @@ def unreported(found: Unreadable, sent: Sent) -> Event:
     estimate = sent.estimate
     why = f"{found.why}; {estimate:,} input tokens are counted for it, our estimate"
     return Event(kind="unreported", where="reply", why=why, tokens_after=estimate)
-
-
-def with_sum(state: State, spent: Spent) -> State:
-    """The state with another sum."""
-    return replace(state, usage=spent.usage, cost_usd=spent.cost_usd)
 
 
 def reported_in(reply: Any, usage: Usage) -> tuple[Event, ...]:

@@ -56,6 +56,8 @@ class Session(SessionCore, Closing):
         agent: the name its calls are listed under.
         summariser: a model that adds to the summaries of what is compacted: any callable, or
             one of `ullage.summarise`. None: the deterministic summaries stand alone.
+        redact: takes secrets out of a text before it is set aside, summarised or shown cut, such
+            as `ullage.redaction.common_keys`; the same for the same text. None: nothing does.
 
     Raises:
         ConfigError: a setting is not known.

@@ -2,8 +2,10 @@
 
     metrics = TokenManagementMetrics.of(session.events, session.store)
 
-The events of several sessions may be chained; then give the store they share once. The document's
-own names are those of `TokenManagementMetrics.under_its_own_names`.
+The events of all sessions of one conversation may be chained, one for each request say: a cut that
+several of them made anew is one cut. Conversations are counted apart, and added; then give the
+store they share once. The document's own names are those of
+`TokenManagementMetrics.under_its_own_names`.
 """
 
 from __future__ import annotations
@@ -47,10 +49,10 @@ class TokenManagementMetrics(Struct, frozen=True, kw_only=True, rename="pascal")
         """What these events add up to, and the files that a store has written.
 
         Args:
-            events: those of one session, or of several.
+            events: those of one session, or of several of the same conversation.
             store: a store with spill files, however it is wrapped; of any other none count.
         """
-        every = tuple(events)
+        every = tuple(dict.fromkeys(events))
         truncated = [event for event in every if event.kind == "truncated"]
         pruned = [event for event in every if event.kind == "pruned"]
         compacted = [event for event in every if event.kind == "compacted"]

@@ -74,6 +74,22 @@ class ConversationStore:
         with self._connected("open") as db:
             rows.prepare(db)
 
+    @classmethod
+    def existing(cls, path: str | os.PathLike[str]) -> ConversationStore:
+        """The conversations in a file that has some; nothing is added to any other file.
+
+        Raises:
+            StoreError: the file has no table of messages, or cannot be read.
+        """
+        try:
+            with closing(sqlite3.connect(f"{absolute(path).as_uri()}?mode=ro", uri=True)) as db:
+                db.execute("SELECT Id, SessionId FROM Messages LIMIT 1")
+        except sqlite3.Error as error:
+            raise StoreError(
+                NAME, "open", "it holds no conversations. Use another file."
+            ) from error
+        return cls(path)
+
     def append(self, session: str, messages: Sequence[Any]) -> tuple[str, ...]:
         """Keep some messages at the end of a conversation, all of them or none.
 
@@ -176,6 +192,28 @@ class ConversationStore:
         with self._transaction("newest_compaction", "BEGIN") as db:
             found = rows.newest_part(db, session)
         return found and found[0]
+
+    def forget(self, session: str) -> int:
+        """Erase a conversation: its messages, and every summary of them.
+
+        Returns:
+            How many messages went. Nothing of them is in the file then, nor in its log.
+
+        Raises:
+            StoreError: the store failed, or another process holds the file.
+        """
+        parts = "DELETE FROM CompactionParts WHERE MessageId IN "
+        with self._connected("forget") as db:
+            db.execute("PRAGMA secure_delete = ON")
+            db.execute("BEGIN IMMEDIATE")
+            db.execute(f"{parts}(SELECT Id FROM Messages WHERE SessionId = ?)", (session,))
+            gone = db.execute("DELETE FROM Messages WHERE SessionId = ?", (session,)).rowcount
+            db.execute("COMMIT")
+            (is_busy, *_) = db.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()
+        if is_busy:
+            reason = "the rows are gone, but another process holds the log. Try again after it"
+            raise StoreError(NAME, "forget", reason)
+        return gone
 
     def _before(self, boundary_id: str) -> tuple[str, int, tuple[StoredMessage, ...]]:
         """The conversation of a boundary, its row, and the messages a summary would replace.

@@ -51,6 +51,11 @@ from ullage.values.effects import Output, Record, Shape
 
 __all__ = ["SqliteStore"]
 
+_FORGET_CLEANINGS = (
+    "DELETE FROM cleanings WHERE substr(scope, 1, 4) = CAST('one ' AS BLOB) AND substr(scope, 5) "
+    "NOT IN (SELECT tenant FROM grants UNION SELECT tenant FROM records)"
+)
+"""When those were cleaned up of whom nothing is kept: it names them."""
 _SYNCHRONOUS = ("NORMAL", "FULL", "EXTRA")
 
 
@@ -190,12 +195,18 @@ class SqliteStore(Transactional):
     def shrink(self) -> None:
         """Give the room of what went back to the file system. Needs as much room meanwhile.
 
+        Nothing of what went is in the file then, nor beside it.
+
         Raises:
             StoreError: the store failed, or another process holds the file.
         """
         with self._file.connection(self, "shrink") as db:
+            db.execute(_FORGET_CLEANINGS)
             db.execute("VACUUM")
-            db.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+            (is_busy, *_) = db.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()
+        if is_busy:
+            reason = "another process reads the file. Try again once it is done"
+            raise StoreError(self.name, "shrink", reason)
 
     def close(self) -> None:
         """Let go of the file. May be called twice; waits for a commit that is under way."""

@@ -1,4 +1,8 @@
-"""A session's summariser: asked once for each input, within its time, and paid for."""
+"""A session's summariser: asked once for each input, within its time, and paid for.
+
+One that fails is asked less and less often, and as ever once it has answered well (`Circuit`).
+One that hangs is left alone with the one request it hangs in: no other is made until it ends.
+"""
 
 from __future__ import annotations
 
@@ -8,8 +12,12 @@ from typing import TYPE_CHECKING, Any
 
 from ullage.spend.budget import Budget
 from ullage.spend.calls import Spent
+from ullage.summarise._circuit import Circuit
 from ullage.summarise._summariser import Summariser
+from ullage.tokens.models import counter_for
 from ullage.values.effects import Reply, Summarise
+from ullage.values.usage import Usage
+from ullage.wires.reported import plausible
 
 if TYPE_CHECKING:
     import asyncio
@@ -18,13 +26,16 @@ if TYPE_CHECKING:
 __all__ = ["Summaries"]
 
 _REMEMBERED = 8
+_MOST_CHARS_PER_TOKEN = 100
+"""A reply that is longer than so many for each token it may have is not even counted."""
 
 
 class Summaries:
     """Calls a summariser, and never raises: what goes wrong is in the reply.
 
     A request that takes too long is given up. It runs in a thread of its own, which does not
-    keep the process alive; what it costs is counted when it does come back.
+    keep the process alive; what it costs is counted when it does come back. A reply without
+    usage, or with one that cannot be, is charged by our estimate.
 
     Args:
         summariser: the model.
@@ -39,6 +50,8 @@ class Summaries:
         self._lock = threading.Lock()
         self._pending = Spent()
         self._answered: dict[Summarise, Reply] = {}
+        self._circuit, self._has_answered = Circuit(), False
+        self._running: threading.Thread | asyncio.Future[Reply] | None = None
         self._turn: asyncio.Lock | None = None
 
     def ask(self, asked: Summarise) -> Reply:
@@ -63,16 +76,34 @@ class Summaries:
             known = self._known(asked)
             if known is not None:
                 return known
+            running: asyncio.Future[Reply]
+            if self.summariser.is_async:
+                running = self._running = asyncio.ensure_future(self._awaited(asked))
+            else:
+                running = asyncio.wrap_future(self._started(asked))
             try:
-                async with asyncio.timeout(self.summariser.timeout_s):
-                    if self.summariser.is_async:
-                        return await self._awaited(asked)
-                    return await asyncio.wrap_future(self._started(asked))
-            except TimeoutError:
+                await asyncio.wait((running,), timeout=self.summariser.timeout_s)
+            finally:
+                is_late = not running.done()
+                running.cancel()  # whoever does not hear of it is still under way
+            if is_late:
                 return self._late(asked)
+            return (
+                self._raised(asked, asyncio.CancelledError())
+                if running.cancelled()
+                else running.result()
+            )
 
-    def take(self) -> Spent:
-        """What the calls since the last time came to."""
+    def take(self, *, is_refused: bool = False) -> Spent:
+        """What the calls since the last time came to.
+
+        Args:
+            is_refused: whether what was answered since then is not used: then it counts among
+                the failures, else they are over.
+        """
+        if self._has_answered:
+            self._circuit = self._circuit.after_failure() if is_refused else Circuit()
+            self._has_answered = False
         with self._lock:
             spent, self._pending = self._pending, Spent()
             return spent
@@ -85,11 +116,25 @@ class Summaries:
             return known
         if self._budget.is_used_up:
             return Reply(problem="the budget is spent", final=True)
+        if self._is_running():
+            return Reply(problem="the summariser is still at an earlier request", final=True)
+        if self._circuit.is_open:
+            failures, self._circuit = self._circuit.failures, self._circuit.after_leaving_out()
+            more = self._circuit.left_out
+            why = f"the summariser failed {failures} times and was not asked, as in {more} more"
+            return Reply(problem=f"{why} requests", final=True)
         return None
+
+    def _is_running(self) -> bool:
+        """Whether a request that was given up has still not ended."""
+        running = self._running
+        if isinstance(running, threading.Thread):
+            return running.is_alive()
+        return running is not None and not running.done()
 
     def _late(self, asked: Summarise) -> Reply:
         why = f"there was no reply within {self.summariser.timeout_s:g} seconds"
-        return self._remembered(asked, Reply(problem=why, final=True))
+        return self._failed(asked, Reply(problem=why, final=True))
 
     def _started(self, asked: Summarise) -> Future[Reply]:
         """The request under way in a thread of its own."""
@@ -98,18 +143,22 @@ class Summaries:
         done: Future[Reply] = Future()
 
         def work() -> None:
-            reply = self._read(asked, lambda: self._send(asked))
-            if not done.cancelled():
+            try:
+                reply = self._read(asked, lambda: self._send(asked))
+            except BaseException as error:  # noqa: BLE001 - it ends this thread and nothing else
+                reply = self._raised(asked, error)
+            if done.set_running_or_notify_cancel():
                 done.set_result(reply)
 
-        threading.Thread(target=work, name="ullage-summary", daemon=True).start()
+        self._running = threading.Thread(target=work, name="ullage-summary", daemon=True)
+        self._running.start()
         return done
 
     async def _awaited(self, asked: Summarise) -> Reply:
         try:
             came = await self._send(asked)
         except Exception as error:  # noqa: BLE001
-            return self._failed(asked, error)
+            return self._raised(asked, error)
         return self._read(asked, lambda: came)
 
     def _send(self, asked: Summarise) -> Any:
@@ -121,14 +170,23 @@ class Summaries:
         try:
             reply = self.summariser.read(came())
         except Exception as error:  # noqa: BLE001
-            return self._failed(asked, error)
+            return self._raised(asked, error)
         with self._lock:
             self._charge(asked, reply)
+        if reply.problem:
+            return self._failed(asked, reply)
+        if len(reply.text) > _MOST_CHARS_PER_TOKEN * asked.most_tokens:
+            size = f"{len(reply.text):,} characters for at most {asked.most_tokens:,} tokens"
+            return self._failed(asked, Reply(problem=f"it has {size}"))
+        self._has_answered = True
         return self._remembered(asked, reply)
 
-    def _failed(self, asked: Summarise, error: Exception) -> Reply:
-        why = f"the summariser raised {type(error).__name__}"
-        return self._remembered(asked, Reply(problem=why))
+    def _raised(self, asked: Summarise, error: BaseException) -> Reply:
+        return self._failed(asked, Reply(problem=f"the summariser raised {type(error).__name__}"))
+
+    def _failed(self, asked: Summarise, reply: Reply) -> Reply:
+        self._circuit, self._has_answered = self._circuit.after_failure(), False
+        return self._remembered(asked, reply)
 
     def _remembered(self, asked: Summarise, reply: Reply) -> Reply:
         """A reply, given again to whoever asks the same."""
@@ -139,7 +197,13 @@ class Summaries:
         return reply
 
     def _charge(self, asked: Summarise, reply: Reply) -> None:
-        if reply.usage.total_tokens:
-            model = reply.model or self.summariser.model_for(asked.model, asked.caller)
-            call = self._budget.charge(reply.usage, model, agent=self._agent)
-            self._pending += call.spent
+        model = reply.model or self.summariser.model_for(asked.model, asked.caller)
+        usage = plausible(reply.usage, model)
+        is_reported = isinstance(usage, Usage)
+        if not isinstance(usage, Usage):
+            count = counter_for(model).count
+            sent_tokens = sum(map(count, (asked.system, *asked.texts)))
+            shown = reply.text[: _MOST_CHARS_PER_TOKEN * asked.most_tokens]
+            usage = Usage(fresh_tokens=sent_tokens, output_tokens=count(shown))
+        call = self._budget.charge(usage, model, agent=self._agent, reported=is_reported)
+        self._pending += call.spent

@@ -11,6 +11,7 @@ from msgspec import Struct
 from ullage.errors import ConfigError, SummaryError
 from ullage.tokens.catalog import lookup
 from ullage.values.effects import Reply, Summarise
+from ullage.values.usage import Usage
 
 __all__ = ["Summariser", "of"]
 
@@ -89,7 +90,7 @@ def of(
 
 
 def _read(came: Any) -> Reply:
-    if isinstance(came, Reply):
+    if isinstance(came, Reply) and isinstance(came.text, str) and isinstance(came.usage, Usage):
         return came
     if isinstance(came, str):
         return Reply(text=came)

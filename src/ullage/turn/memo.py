@@ -19,6 +19,7 @@ from ullage.history.builder import WindowBuilder
 from ullage.history.snapshots import snapshot, snapshot_at
 from ullage.history.transcript import Transcript
 from ullage.history.window import Window
+from ullage.redaction import Redact
 from ullage.tokens.meter import Meter
 from ullage.turn.rendering import Rendering
 from ullage.turn.request import Envelopes, Request
@@ -110,12 +111,13 @@ class Memo:
         outputs = (output for known in self.repaired for output in known.outputs)
         return next((output for output in outputs if output.ref == ref), None)
 
-    def follow(self, request: Request, tenant: str) -> Line:
+    def follow(self, request: Request, tenant: str, redact: Redact | None = None) -> Line:
         """The line that a request's history continues, brought up to date; or a new one.
 
         Args:
             request: the request.
             tenant: whose conversation it is.
+            redact: takes secrets out of its texts; one and the same for every call.
 
         Raises:
             FormatError: a message is not what its format says it is.
@@ -134,7 +136,7 @@ class Memo:
                 return line
             if shared > best_shared:
                 best, best_shared, anew = line, shared, dict(reworded)
-        line = Line(Transcript(root), meter)
+        line = Line(Transcript(root, redact), meter)
         if best is not None:
             _take_over(line, best, best_shared, anew)
             for index in anew:

@@ -28,6 +28,7 @@ from ullage.errors import ConfigError
 from ullage.history import canon
 from ullage.history.ledger import Ledger, Opened, latest_key
 from ullage.history.transcript import Transcript
+from ullage.redaction import Redact
 from ullage.stages.policy import Policy, fingerprint
 from ullage.values.effects import Find, Record, Steps
 from ullage.values.events import Event
@@ -68,14 +69,15 @@ class Agreed(Struct, frozen=True):
     events: tuple[Event, ...] = ()
 
 
-def what_decides(policy: Policy) -> str:
+def what_decides(policy: Policy, redact: Redact | None = None) -> str:
     """The fingerprint of what cuts at first sight: stages, their limits, and the wording.
 
     A function that is not ours may change what it does under one name; the policy's name, which
     holds a version, stands for it.
     """
     folder = policy.spill_directory
-    text = fingerprint((policy.at_first_sight, policy.toolset, folder))
+    first = (policy.at_first_sight, policy.toolset, folder)
+    text = fingerprint(first if redact is None else (*first, redact))
     named = "" if _is_ours(policy) else policy.name
     return canon.ref_of(f"{text} {named}")
 

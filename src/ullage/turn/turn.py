@@ -23,6 +23,7 @@ from ullage.history import canon
 from ullage.history.builder import WindowBuilder
 from ullage.history.ledger import Ledger, Observed, Opened
 from ullage.history.window import Window
+from ullage.redaction import Redact
 from ullage.spend.cost import cost_usd
 from ullage.stages.policy import Policy
 from ullage.tokens.catalog import lookup
@@ -61,6 +62,7 @@ class Settings(Struct, frozen=True, kw_only=True):
     recall: bool | Literal["auto", "host"] = "auto"
     repair: bool = False
     asking: Asking | None = None
+    redact: Redact | None = None
     decides: str = ""
 
 
@@ -132,7 +134,7 @@ def turn(
     wire = wire_of(state, settings)
     asked = read(request, settings.model, wire, memo.envelopes)
     asked, repaired, fresh = _repaired(asked, memo, settings)
-    line = memo.follow(asked, settings.tenant)
+    line = memo.follow(asked, settings.tenant, settings.redact)
     ledger, lost = state.ledger, tuple[Record, ...]()
     while True:
         ledger = yield from look_up(line, ledger.with_records(lost) if lost else ledger)
@@ -174,7 +176,8 @@ def _repaired(asked: Request, memo: Memo, settings: Settings) -> tuple[Request, 
     from ullage.wires.repair.apply import repair  # loaded for a session that repairs, no other
 
     wire, raws = asked.wire, asked.history
-    found = repair(wire, raws, memo.repaired, strips=asked.envelope.reasoning == "strip")
+    strips = asked.envelope.reasoning == "strip"
+    found = repair(wire, raws, memo.repaired, strips=strips, redact=settings.redact)
     if found.messages is not raws:
         messages = list(found.messages)
         raw = wire.compose(asked.raw, messages, ())

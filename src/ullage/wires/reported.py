@@ -18,12 +18,15 @@ from typing import Any
 
 from msgspec import Struct
 
+from ullage.tokens.catalog import lookup
+from ullage.values.limits import Limits
 from ullage.values.usage import Usage
 from ullage.wires import Format
 from ullage.wires.base import field
 
-__all__ = ["Unreadable", "id_of", "is_raw", "is_stream", "left_out_of", "usage_of", "within"]
+__all__ = ["Unreadable", "id_of", "is_raw", "is_stream", "left_out_of", "plausible", "usage_of"]
 
+_ANY_TOKENS = 10_000_000
 _ROUNDS = 100
 """More than any server runs its own tools, or samples again, within one reply."""
 
@@ -63,14 +66,10 @@ def usage_of(reply: Any, wire: Format) -> Usage | Unreadable:
         return found
     if found is None:
         return Unreadable(f"a {type(reply).__name__} without usage that can be read")
-    if not found.is_count:
-        return Unreadable("it reports a negative count and is refused")
-    if not found.input_tokens:
-        return Unreadable("it reports no tokens of the prompt", found.output_tokens)
-    return found
+    return _counted(found)
 
 
-def within(usage: Usage, window_tokens: int, answer_tokens: int) -> Usage | Unreadable:
+def plausible(usage: Usage, model: str, limits: Limits | None = None) -> Usage | Unreadable:
     """A report as it is, or why it cannot be: no prompt and reply are longer than the window.
 
     Where the provider billed more than the one prompt (`Usage.prompt_tokens`), it may have gone
@@ -78,17 +77,30 @@ def within(usage: Usage, window_tokens: int, answer_tokens: int) -> Usage | Unre
 
     Args:
         usage: what was reported.
-        window_tokens: the window of the model.
-        answer_tokens: the longest answer there is.
+        model: what was asked.
+        limits: those of the session, if any. Where the model's own window is larger, that one
+            holds, and where neither is known, one larger than any there is.
     """
+    info, given_tokens = lookup(model), limits.window_tokens if limits else 0
+    window_tokens = max(given_tokens, info.window_tokens if info.known else 0) or _ANY_TOKENS
+    answer_tokens = info.max_output_tokens or window_tokens
     most = window_tokens + answer_tokens
     rounds = 1 if usage.prompt_tokens is None else _ROUNDS
     if usage.sent_tokens <= most and usage.total_tokens <= rounds * most:
-        return usage
+        return _counted(usage)
     return Unreadable(
         f"it reports {usage.total_tokens:,} tokens for a window of {window_tokens:,} and an answer "
         f"of {answer_tokens:,}, and is refused"
     )
+
+
+def _counted(usage: Usage) -> Usage | Unreadable:
+    """A report as it is, or why it is none."""
+    if not usage.is_count:
+        return Unreadable("it reports a negative count and is refused")
+    if not usage.input_tokens:
+        return Unreadable("it reports no tokens of the prompt", usage.output_tokens)
+    return usage
 
 
 def _bodies(reply: Any) -> Sequence[Any]:

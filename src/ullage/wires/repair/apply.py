@@ -53,6 +53,7 @@ from msgspec.structs import replace
 from ullage.errors import ConfigError
 from ullage.history.pairing import Pairing
 from ullage.history.snapshots import snapshot, snapshot_at
+from ullage.redaction import Redact
 from ullage.values.events import Event
 from ullage.values.messages import Reasoning
 from ullage.wires.anthropic import repair as _anthropic
@@ -75,7 +76,12 @@ _READINGS: Mapping[str, Callable[[Sequence[Any], Pairing], Reading]] = {
 
 
 def repair(
-    wire: Format, raws: Sequence[Any], known: Sequence[Repaired] = (), *, strips: bool = False
+    wire: Format,
+    raws: Sequence[Any],
+    known: Sequence[Repaired] = (),
+    *,
+    strips: bool = False,
+    redact: Redact | None = None,
 ) -> Repaired:
     """The messages of a history as the provider takes them.
 
@@ -86,6 +92,7 @@ def repair(
             without them: where one is a beginning of it, there is less to do.
         strips: whether reasoning is to be left out that is bound to a result in whose place
             a late one stands now.
+        redact: takes secrets out of what is set aside.
 
     Raises:
         ConfigError: histories of this format cannot be repaired.
@@ -101,11 +108,11 @@ def repair(
     closed = [one.closed for one in known if one.closed and one.closed.stop < len(raws)]
     for beginning in sorted(closed, key=lambda one: one.stop, reverse=True):
         now = _as_now(beginning, raws)
-        found = None if now is None else _go_on(now, wire, raws)
+        found = None if now is None else _go_on(now, wire, raws, redact)
         if found is not None:
             break
     else:
-        found = _go_on(Beginning(), wire, raws)
+        found = _go_on(Beginning(), wire, raws, redact)
         assert found is not None, "nothing stands before the first message"
     return _stripped(found, wire) if strips and found.stale else found
 
@@ -134,11 +141,14 @@ def _is_alike(copy: Any, raw: Any) -> bool:
         return False
 
 
-def _go_on(before: Beginning, wire: Format, raws: Sequence[Any]) -> Repaired | None:
+def _go_on(
+    before: Beginning, wire: Format, raws: Sequence[Any], redact: Redact | None
+) -> Repaired | None:
     """The whole history from what its beginning became; None if that is to change."""
     start, stop = before.stop, len(raws)
     copies = [snapshot_at(raws[at], f"{wire.key}[{at}]") for at in range(start, stop)]
     reading = _READINGS[wire.name](raws, before.pairs.copy())
+    reading.redact = redact
     close = next((at for at in range(stop - 1, start, -1) if reading.opens(at)), start)
     for at in range(start, close):
         reading.read(at)

@@ -19,6 +19,7 @@ from msgspec import Struct, field
 from ullage.history import canon
 from ullage.history.pairing import INTERRUPTED, At, Pairing
 from ullage.history.transcript import Transcript
+from ullage.redaction import Redact, in_json
 from ullage.values.effects import Output
 from ullage.values.events import Event
 from ullage.values.messages import Message, ToolCall
@@ -117,6 +118,7 @@ class Reading(ABC):
     def __init__(self, raws: Sequence[Any], pairs: Pairing) -> None:
         self.raws = raws
         self.pairs = pairs
+        self.redact: Redact | None = None
         self.roles: dict[int, Any] = {}
         self.blocks: dict[int, list[Any] | None] = {}
         self.batches: dict[int, list[At]] = {}
@@ -328,6 +330,7 @@ class Reading(ABC):
     def remove(self, at: int, why: str, raw: Any) -> None:
         """Keep a raw thing that leaves no line in the view: only the event names its ref."""
         text = canon.canonical_json(unmarked(raw))
+        text = text if self.redact is None else in_json(text, self.redact)
         self._outputs.append(Output(canon.ref_of(text, "block"), text, "block"))
         self.report(at, why, self._outputs[-1].ref)
 
@@ -346,7 +349,7 @@ class Reading(ABC):
 
     def _outputs_in(self, at: int, raw: Any) -> Iterator[Output]:
         message: Message = self.wire.parse(raw, f"{self.wire.key}[{at}]")
-        transcript = Transcript(b"")
+        transcript = Transcript(b"", self.redact)
         transcript.append(message, b"")
         for number in range(len(message.parts)):
             yield from transcript.outputs(0, number)

@@ -1,0 +1,120 @@
+"""The guards against known failures, taken out one at a time: the test of each must fail.
+
+    python -m lab.failures [--only NUMBER]
+
+Each row is a line of ``src``, what is written in its place, and the tests of ``tests/failures``
+that must notice. As `lab.mutants_by_hand`, which runs them.
+"""
+
+from __future__ import annotations
+
+import sys
+
+from lab.mutants_by_hand import Mutant, main
+
+__all__ = ["GUARDS"]
+
+_ROWS = (
+    (
+        "recall f88",
+        "history/transcript.py",
+        "found = message if self._redact is None else redacted(message, self._redact)",
+        "found = message",
+    ),
+    ("pairing f04", "wires/repair/base.py", "                yield self._interrupted(call)\n", ""),
+    ("pairing f05", "wires/repair/base.py", "                yield self._interrupted(call)\n", ""),
+    ("pairing f10", "wires/repair/base.py", "while found in taken:", "while False:"),
+    ("pairing f11", "wires/repair/base.py", "self._outputs += kept", "pass"),
+    ("pairing f17", "wires/repair/base.py", "(not text or text.isspace())", "False"),
+    ("control f24", "turn/filling.py", "if held and held + tokens > room:", "if False:"),
+    (
+        "control f25",
+        "stages/emergency.py",
+        "int(window.limit_tokens * start), surely=True)",
+        "10**9)",
+    ),
+    (
+        "control f27",
+        "stages/emergency.py",
+        "int(window.limit_tokens * start), surely=True)",
+        "10**9)",
+    ),
+    (
+        "control f36",
+        "stages/emergency.py",
+        "int(window.limit_tokens * start), surely=True)",
+        "10**9)",
+    ),
+    (
+        "control f39",
+        "stages/emergency.py",
+        "int(window.limit_tokens * start), surely=True)",
+        "10**9)",
+    ),
+    ("control f40", "stages/stall.py", "if 2 * again <= len(new):", "if True:"),
+    ("summary f43", "stages/summary.py", "if not texts or room <= 0:", "if True:"),
+    ("summary f44", "stages/summary.py", "if not texts or room <= 0:", "if True:"),
+    ("summary f45", "stages/facts.py", 'return "changed", path', 'return "read", path'),
+    ("summary f47", "turn/filling.py", "if not reply.finished:", "if False:"),
+    (
+        "summary f48",
+        "turn/filling.py",
+        "most_tokens=2 * asked.most_tokens",
+        "most_tokens=asked.most_tokens",
+    ),
+    ("summary f54", "stages/facts.py", 'return "changed", path', 'return "read", path'),
+    ("summary f56", "turn/filling.py", "if tokens > brief.room_tokens:", "if False:"),
+    (
+        "counting f57",
+        "tokens/meter.py",
+        "case Text(text=said) | Opaque(text=said):",
+        "case Text(text=said):",
+    ),
+    ("counting f62", "turn/turn.py", "    return line.head[2]", "    return 0"),
+    (
+        "recall f73",
+        "stages/shorten.py",
+        "while floor < at < len(text) and _joined(text[at - 1], text[at]):",
+        "while False:",
+    ),
+    ("recall f74", "stages/shorten.py", 'if text[:1] in "{["', "if False"),
+    ("recall f78", "stages/truncate.py", "if window.words.is_recall(tool):", "if False:"),
+    (
+        "recall f80",
+        "values/notices.py",
+        "if self.recall and CONTINUATION in self.toolset.names:",
+        "if CONTINUATION in self.toolset.names:",
+    ),
+    (
+        "recall f84",
+        "stores/_clean.py",
+        "return self.max_bytes is not None and size_bytes > self.max_bytes",
+        "return False",
+    ),
+    ("recall f85", "stores/_clean.py", 'if needed == (at.phase == "needed") and', "if"),
+    (
+        "recall f90",
+        "stages/truncate.py",
+        "if chars <= limit:",
+        'if chars <= limit or source.tool.startswith("mcp"):',
+    ),
+    ("spend f102", "summarise/_calls.py", "if reply.usage.total_tokens:", "if False:"),
+    (
+        "spend f105",
+        "spend/budget.py",
+        "account.claim = asked\n            if used_up",
+        "account.claim = Claim()\n            if used_up",
+    ),
+    ("spend f106", "summarise/_calls.py", "if self._budget.is_used_up:", "if False:"),
+    ("spend f108", "summarise/_calls.py", "if self._budget.is_used_up:", "if False:"),
+)
+"""File and number of the test; the file of ``src/ullage``, what stands there once, the fault."""
+
+GUARDS = tuple(
+    Mutant(file, right, wrong, f"failures/test_{tests}.py -k test_{number}_", number)
+    for (tests, number), file, right, wrong in ((name.split(), *rest) for name, *rest in _ROWS)
+)
+
+
+if __name__ == "__main__":
+    sys.exit(main(GUARDS, __doc__))

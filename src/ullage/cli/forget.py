@@ -1,0 +1,51 @@
+"""``ullage forget``: erase a tenant from a store, or a conversation from a chat service's file."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from ullage.cli._options import json_option, open_kept, print_json
+from ullage.stores import ConversationStore, SpillStore, Store, forget
+
+__all__ = ["command"]
+
+
+@click.command("forget")
+@click.argument("store", type=click.Path(exists=True, dir_okay=False, path_type=Path))
+@click.option("--tenant", help="Everything that this tenant set aside, and its ledgers.")
+@click.option("--conversation", help="Every message and summary of it, in a ConversationStore.")
+@click.option("--spill", metavar="FOLDER", help="The folder of spill files beside the store.")
+@json_option
+def command(
+    store: Path, tenant: str | None, conversation: str | None, spill: str | None, as_json: bool
+) -> None:
+    """Erase a tenant or a conversation from the SQLite file STORE, down to its bytes.
+
+    Content that another tenant holds too stays theirs. Copies elsewhere (backups, the caller's own
+    history) are not known here.
+    """
+    if (tenant is None) == (conversation is None):
+        raise click.UsageError("give --tenant or --conversation, one of them.")
+    if conversation is not None:
+        messages = ConversationStore.existing(store).forget(conversation)
+        _print(as_json, f"{messages:,} messages are erased", messages=messages)
+        return
+    kept = open_kept(store)
+    room: Store = kept if spill is None else SpillStore(kept, spill)
+    try:
+        done = forget(room, tenant or "")
+        kept.shrink()
+    finally:
+        kept.close()
+    outputs, records = len(done.removed), done.records
+    said = f"{outputs:,} outputs and {records:,} ledger records are erased"
+    _print(as_json, said, outputs=outputs, records=records)
+
+
+def _print(as_json: bool, said: str, **counts: int) -> None:
+    if as_json:
+        print_json(counts)
+    else:
+        click.echo(said)

@@ -1,0 +1,142 @@
+"""Secrets that are taken out of what is set aside or summarised, before anything else reads it.
+
+    message as it came ──redact──▶ what stages cut, digest and summarise; what a store keeps;
+           │                       what a summariser is asked; what a ref opens, from the store
+           │                       and from the history alike
+           └──▶ what is sent as long as nothing of it is edited, and what is counted
+
+A pure function of a text, so a cold start sees what a warm session saw. Off by default
+(`ullage.Session`). What the model is sent unedited is the caller's own message, keys and all.
+
+Source: failure F88. Patterns: the prefixes that vendors document for their keys, as secret
+scanners use them.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable
+from operator import is_
+from typing import Any, TypeAlias, TypeVar
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from ullage.errors import ConfigError
+from ullage.values.messages import Media, Message, Opaque, Text, ToolCall, ToolResult
+
+__all__ = ["REDACTED", "Redact", "common_keys", "in_json", "redacted"]
+
+S = TypeVar("S", bound=Struct)
+Redact: TypeAlias = Callable[[str], str]
+"""Gives a text back without its secrets: the same for the same text, in every process."""
+
+REDACTED = "[redacted]"
+
+_BEGINS = r"(?:(?<![A-Za-z0-9])|(?<=\\[nrtbf]))"  # or behind an escape of JSON text
+_PEM = (
+    r"-----BEGIN [A-Z0-9 ]{0,40}PRIVATE KEY[A-Z ]{0,10}-----"
+    r"(?:(?:[^-]|-(?!----))*+-----END [A-Z0-9 ]{0,60}-----"
+    r"|(?:(?:\\[rn]|\s)*+[A-Za-z0-9+/=]{16,})*+)"  # its end was cut off
+)
+_KEYS = tuple(
+    (hint, re.compile(pattern))
+    for hint, pattern in (
+        ("sk-", rf"{_BEGINS}sk-[A-Za-z0-9_-]{{20,}}"),  # OpenAI, Anthropic, OpenRouter …
+        ("_live_", rf"{_BEGINS}[sr]k_live_[A-Za-z0-9]{{16,}}"),
+        ("_test_", rf"{_BEGINS}[sr]k_test_[A-Za-z0-9]{{16,}}"),
+        ("AKIA", rf"{_BEGINS}AKIA[A-Z0-9]{{16}}"),
+        ("ASIA", rf"{_BEGINS}ASIA[A-Z0-9]{{16}}"),
+        ("AIza", rf"{_BEGINS}AIza[A-Za-z0-9_-]{{35}}"),
+        ("gh", rf"{_BEGINS}gh[opsur]_[A-Za-z0-9]{{36,}}"),
+        ("github_pat_", rf"{_BEGINS}github_pat_[A-Za-z0-9_]{{22,}}"),
+        ("glpat-", rf"{_BEGINS}glpat-[A-Za-z0-9_-]{{20,}}"),
+        ("xox", rf"{_BEGINS}xox[abeoprs]-[A-Za-z0-9-]{{10,}}"),
+        ("hf_", rf"{_BEGINS}hf_[A-Za-z0-9]{{30,}}"),
+        ("npm_", rf"{_BEGINS}npm_[A-Za-z0-9]{{36}}"),
+        ("pypi-", rf"{_BEGINS}pypi-[A-Za-z0-9_-]{{50,}}"),
+        ("eyJ", rf"{_BEGINS}eyJ[A-Za-z0-9_-]{{8,}}\.eyJ[A-Za-z0-9_-]{{8,}}\.[A-Za-z0-9_-]*"),
+        ("PRIVATE KEY", _PEM),
+        ("://", r"(?<=://)[^\s/:@\"'\\]{0,100}:[^\s/@\"'\\]{1,200}(?=@)"),  # user:password@host
+        ("earer ", r"(?<=[Bb]earer )[A-Za-z0-9._~+/=-]{20,}"),
+    )
+)
+
+
+def common_keys(text: str) -> str:
+    """A text without keys that can be told by their form, `REDACTED` in their place.
+
+    API keys of OpenAI, Anthropic, AWS, Google, GitHub, GitLab, Slack, Stripe, Hugging Face, npm
+    and PyPI; JSON web tokens; private keys in PEM; bearer tokens; passwords in URLs. A secret
+    without a form of its own, such as a password in a sentence, stays.
+
+    Linear in the text; a text with nothing in it is given back as the same object.
+    """
+    for hint, pattern in _KEYS:
+        if hint in text:
+            text = pattern.sub(REDACTED, text)
+    return text
+
+
+def redacted(message: Message, redact: Redact) -> Message:
+    """A message whose texts are redacted: what was said, arguments, results, blocks.
+
+    Reasoning stays: it is never set aside nor summarised. So does media, but for plain text in
+    a document.
+
+    Raises:
+        ConfigError: ``redact`` gave something else than a text.
+    """
+
+    def checked(text: str) -> str:
+        found = redact(text)
+        if not isinstance(found, str):
+            problem = f"it returned a {type(found).__name__} for {len(text):,} characters"
+            raise ConfigError("redact", problem, "Return the text without its secrets.")
+        return found
+
+    return _of(message, "parts", tuple(_redacted(part, checked) for part in message.parts))
+
+
+def _redacted(part: Any, redact: Redact) -> Any:
+    match part:
+        case Text(text=text):
+            return _of(part, "text", redact(text))
+        case ToolCall(arguments=text):
+            return _of(part, "arguments", in_json(text, redact))
+        case Opaque(text=text):
+            return _of(part, "text", in_json(text, redact))
+        case ToolResult(content=content):
+            return _of(part, "content", tuple(_redacted(each, redact) for each in content))
+        case Media(mime=mime, data=data) if mime.startswith("text/"):
+            part = _of(part, "data", redact(data))
+            return _of(part, "block", _inside(part.block, redact))
+        case _:
+            return part
+
+
+def _of(value: S, name: str, found: Any) -> S:
+    """A value with another field; itself where that is the same."""
+    known = getattr(value, name)
+    if isinstance(known, tuple):
+        return value if all(map(is_, known, found)) else replace(value, **{name: found})
+    return value if known == found else replace(value, **{name: found})
+
+
+def in_json(text: str, redact: Redact) -> str:
+    """JSON text with its strings redacted; any other text is redacted as it is."""
+    try:
+        value = json.loads(text)
+        found = _inside(value, redact)
+    except (ValueError, RecursionError):
+        return redact(text)
+    return text if found == value else json.dumps(found, ensure_ascii=False, separators=(",", ":"))
+
+
+def _inside(value: Any, redact: Redact) -> Any:
+    if isinstance(value, str):
+        return redact(value)
+    if isinstance(value, dict):
+        return {_inside(key, redact): _inside(item, redact) for key, item in value.items()}
+    return [_inside(item, redact) for item in value] if isinstance(value, list) else value
