@@ -10,6 +10,10 @@ from ullage import Limits, Session
 def test_the_documents_layers_act_before_the_guard_and_the_summariser_is_asked(policy):
     """An answer that takes half of the context leaves the limit below the thresholds."""
     messages, _ = planted(seed=3)
+    for message in messages:
+        if message["role"] == "tool" and policy == "three_layer":
+            # its layer 2 leaves 2,000 characters of a result, and its layer 1 of a line
+            message["content"] = (message["content"] * 4).replace(" ", "\n")
     limits = Limits(window_tokens=48_000, output_reserve_tokens=23_000)
     asked = []
 

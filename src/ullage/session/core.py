@@ -226,9 +226,9 @@ class SessionCore(ABC):
             turned = yield from self._turn(request, added_tokens)
             self.budget.claim_wrap_up(self._account, self._most(turned.window), added_tokens)
             made = turned.wire.wrap_up(turned.request, words)
-        sent = self._finish(turned)
+        sent = Sent(turned)
         view = kind(made, sent, self)
-        self._kept = self._kept._replace(view=ref(view))
+        self._finish(turned, sent, ref(view))
         self.budget.send(self._account, reports.under_way(sent))
         return view
 
@@ -256,10 +256,15 @@ class SessionCore(ABC):
         settings = replace(self.settings, limits=limits, asking=asking, policy=policy)
         return (yield from turn(request, kept.state, memo, settings, added_tokens, now=now))
 
-    def _finish(self, turned: Turned) -> Sent:
-        """Know what a turn came to from now on."""
-        state, sent = self._paid(turned), Sent(turned)
-        kept = self._kept._replace(state=state, memo=turned.memo, newest=sent)
+    def _finish(
+        self, turned: Turned, sent: Sent | None = None, view: Callable[[], object] | None = None
+    ) -> Sent:
+        """Know what a turn came to from now on, and the view that was made of it, if one was."""
+        sent = sent or Sent(turned)
+        kept = self._kept
+        kept = kept._replace(
+            state=self._paid(turned), memo=turned.memo, newest=sent, view=view or kept.view
+        )
         self._kept = kept.with_events(*turned.events)
         for event in turned.events:
             if event.kind == "diagnostic":
