@@ -16,6 +16,75 @@ __all__ = ["GUARDS"]
 
 _ROWS = (
     (
+        "recall f79",
+        "turn/turn.py",
+        "outputs = (*fresh.outputs, *fitted.outputs.values())",
+        "outputs = fresh.outputs",
+    ),
+    (
+        "recall f91",
+        "turn/turn.py",
+        "outputs = (*fresh.outputs, *fitted.outputs.values())",
+        "outputs = fresh.outputs",
+    ),
+    (
+        "summary f49",
+        "turn/filling.py",
+        'return "there is no <summary> … </summary> in it"',
+        'return Accepted(text, "")',
+    ),
+    (
+        "recall f89",
+        "recall/read.py",
+        '    return f"{page}\\n{words.more(source.ref, offset, stop, source.chars, asked)}"',
+        "    return page",
+    ),
+    (
+        "storage f96",
+        "turn/memo.py",
+        "return min(len(line.copies), len(ours)), reworded",
+        "return len(line.copies), reworded",
+    ),
+    (
+        "control f29",
+        "session/core.py",
+        'return any(event.kind == "compacted" for event in sent.events)',
+        "return True",
+    ),
+    (
+        "control f32",
+        "session/core.py",
+        'return any(event.kind == "compacted" for event in sent.events)',
+        "return True",
+    ),
+    (
+        "recall f86",
+        "stores/_file.py",
+        "place.mkdir(mode=0o700, exist_ok=True)",
+        "place.mkdir(exist_ok=True)",
+    ),
+    (
+        "recall f77",
+        "stages/shorten.py",
+        "room = max(limit_chars - _NOTICE_ROOM_CHARS, limit_chars // 2)",
+        "room = 1",
+    ),
+    ("summary f53", "values/briefs.py", 'f"> {line}".rstrip()', 'f"{line}".rstrip()'),
+    ("summary f52", "values/briefs.py", 'f"> {line}".rstrip()', 'f"{line}".rstrip()'),
+    ("summary f46", "values/briefs.py", 'f"> {line}".rstrip()', 'f"{line}".rstrip()'),
+    (
+        "spend f101",
+        "wires/anthropic/usage.py",
+        'read="cache_read_input_tokens"',
+        'read="cache_read"',
+    ),
+    (
+        "counting f109",
+        "summarise/_calls.py",
+        "model = reply.model or self.summariser",
+        "model = self.summariser",
+    ),
+    (
         "recall f88",
         "history/transcript.py",
         "found = message if self._redact is None else redacted(message, self._redact)",
@@ -98,7 +167,6 @@ _ROWS = (
         "if chars <= limit:",
         'if chars <= limit or source.tool.startswith("mcp"):',
     ),
-    ("spend f102", "summarise/_calls.py", "if reply.usage.total_tokens:", "if False:"),
     (
         "spend f105",
         "spend/budget.py",

@@ -153,7 +153,7 @@ def test_f30_a_summary_that_failed_is_not_asked_for_again_over_the_same_messages
 
 def test_f31_a_summariser_that_failed_is_asked_again_and_works():
     """A breaker that opened once never closed, and the manual command was behind it too."""
-    model = Writer(*[OSError("down")] * 6, tagged("It works again."))
+    model = Writer(*[OSError("down")] * 2, tagged("It works again."))
     session = new_session(CHAT, 200_000, summariser=model)
     for count in range(4, 20):
         session.compact(whole(CHAT, steps(count)))

@@ -346,9 +346,11 @@ def test_one_that_cannot_be_used_leaves_what_would_have_been_without_a_model(fat
     came, told, begun, asked = asyncio.run(run())
     assert came == views
     assert rows(other) == rows(sync)
-    assert asked == begun * (2 if fate in ("raises", "refused") else 1)  # it may answer once more
+    most = 2 if fate in ("raises", "refused") else 1  # once more, until it is left out
+    assert 1 <= asked <= begun * most
+    left_out = {why for why in told if "was not asked, as in" in why}
     assert (
-        told
+        told - left_out
         == {
             "late": {"what was begun beside the turns was not ready"},
             "cancelled": {"what was begun beside the turns was not ready"},

@@ -260,11 +260,12 @@ class SessionCore(ABC):
         self, turned: Turned, sent: Sent | None = None, view: Callable[[], object] | None = None
     ) -> Sent:
         """Know what a turn came to from now on, and the view that was made of it, if one was."""
-        sent = sent or Sent(turned)
-        kept = self._kept
-        kept = kept._replace(
-            state=self._paid(turned), memo=turned.memo, newest=sent, view=view or kept.view
-        )
+        state, sent, kept = turned.state, sent or Sent(turned), self._kept
+        if self._summaries is not None:
+            is_refused = any(event.kind == "summary_refused" for event in turned.events)
+            state = reports.with_more(state, self._summaries.take(is_refused=is_refused))
+        view = view or kept.view
+        kept = kept._replace(state=state, memo=turned.memo, newest=sent, view=view)
         self._kept = kept.with_events(*turned.events)
         for event in turned.events:
             if event.kind == "diagnostic":
@@ -284,18 +285,13 @@ class SessionCore(ABC):
     def _compact(self, request: Mapping[str, Any]) -> Steps[bool]:
         if self.settings.policy.on_request is None:
             raise ConfigError("policy", "it has no compaction", "Use a policy that compacts.")
+        if self._summaries is not None:
+            self._summaries.try_again()
         sent = self._finish((yield from self._turn(request, now=True)))
         return any(event.kind == "compacted" for event in sent.events)
 
     def _flush(self, request: Mapping[str, Any]) -> Steps[None]:
         self._finish((yield from self._turn(request)))
-
-    def _paid(self, turned: Turned) -> State:
-        """The state with what summaries came to since the last time."""
-        if self._summaries is None:
-            return turned.state
-        is_refused = any(event.kind == "summary_refused" for event in turned.events)
-        return reports.with_more(turned.state, self._summaries.take(is_refused=is_refused))
 
     # ── a reply ──────────────────────────────────────────────────────────────────────
 

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 __all__ = ["Summaries"]
 
 _REMEMBERED = 8
-_MOST_CHARS_PER_TOKEN = 100
+_MOST_CHARS_PER_TOKEN = 1_000
 """A reply that is longer than so many for each token it may have is not even counted."""
 
 
@@ -93,6 +93,10 @@ class Summaries:
                 if running.cancelled()
                 else running.result()
             )
+
+    def try_again(self) -> None:
+        """The next request is made, whatever failed before: somebody asks for it by hand."""
+        self._circuit = self._circuit._replace(left_out=0)
 
     def take(self, *, is_refused: bool = False) -> Spent:
         """What the calls since the last time came to.
