@@ -88,7 +88,7 @@ class Trace:
         if event != "call":
             return
         stop = self._room(frame.f_code)
-        if not stop or frame.f_code.co_name == "<module>":
+        if not stop or frame.f_code.co_name in ("<module>", "__del__"):
             return
         before = frame.f_back
         while before is not None and not self._room(before.f_code):

@@ -301,13 +301,13 @@ def test_every_view_is_legal_fits_is_reproducible_and_loses_nothing(format, wind
 
 
 @pytest.mark.parametrize("format", sorted(FORMATS))
-def test_the_guard_says_when_it_acts(format):
-    """What the model said cannot be pruned: only the guard brings it under the limit."""
+def test_the_layer_says_when_it_acts(format):
+    """What the model said cannot be pruned: only a compaction brings it under the limit."""
     said = json.dumps(["what the model said"] * 400)
     turns = [histories.Turn(user="Go on." if n else None, said=said) for n in range(8)]
     messages = histories.wire(format, turns)
     session = new_session(format, 6_000)
     view = FORMATS[format].history(session.fit(histories.request(format, messages)))
-    assert "condensed" in {event.kind for event in session.events}
+    assert "compacted" in {event.kind for event in session.events}
     assert session.window.estimate <= session.window.limit_tokens
     assert not problems_of(format, view)

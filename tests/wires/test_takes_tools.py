@@ -7,6 +7,7 @@ from ullage import ConfigError, Limits, Session, fit, problems
 HELLO = [{"role": "user", "content": "Hello."}]
 ASKED = [{"role": "user", "parts": [{"text": "Hello."}]}]
 SEARCH = {"google_search": {}}
+BASH = {"type": "function", "function": {"name": "bash", "parameters": {"type": "object"}}}
 MINE = {"function_declarations": [{"name": "mine"}]}
 
 
@@ -23,11 +24,12 @@ def added(request, **more):
 
 
 @pytest.mark.parametrize(
-    ("model", "offered"),
-    [("gpt-6.2", False), ("openai/gpt-6.2-astra", False), ("gpt-6.1-sol", True)],
+    ("model", "tools", "offered"),
+    [("gpt-6.2", [], False), ("openai/gpt-6.2-astra", [], False), ("gpt-6.1-sol", [BASH], True)],
 )
-def test_gpt_6_2_takes_no_tools_in_chat_completions(model, offered):
-    assert added({"model": model, "messages": HELLO}) is offered
+def test_gpt_6_2_takes_no_tools_in_chat_completions(model, tools, offered):
+    request = {"model": model, "messages": HELLO}
+    assert added({**request, "tools": tools} if tools else request) is offered
 
 
 def test_nothing_promises_tools_that_are_not_there():
@@ -43,7 +45,8 @@ def test_nothing_promises_tools_that_are_not_there():
 @pytest.mark.parametrize(
     ("config", "offered"),
     [
-        ({}, True),
+        ({}, False),
+        ({"tools": [MINE]}, True),
         ({"tools": [SEARCH]}, False),
         ({"tools": [SEARCH, MINE]}, True),
         ({"tools": [SEARCH, search]}, False),  # a declaration ends google-genai's own calls
@@ -76,6 +79,7 @@ def test_who_asks_for_recall_where_it_cannot_be_is_told(model, request_):
 
 def test_a_model_that_takes_none_in_mid_history_is_sent_none():
     session = Session("gpt-6.1-sol")
-    assert "tool_output_cache" in str(session.fit({"model": "gpt-6.1-sol", "messages": HELLO}))
+    asked = {"model": "gpt-6.1-sol", "messages": HELLO, "tools": [BASH]}
+    assert "tool_output_cache" in str(session.fit(asked))
     view = session.fit({"model": "gpt-6.2", "messages": HELLO})
     assert problems(view) == []

@@ -10,8 +10,17 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from ullage.presets._settings import Settings
-from ullage.stages.compact import AHEAD, OURS, asked, compact, newest_turns, reported_full
+from ullage.stages.compact import (
+    AHEAD,
+    OURS,
+    asked,
+    compact,
+    newest_turns,
+    reported_full,
+    surely_over,
+)
 from ullage.stages.policy import Policy
+from ullage.stages.pressure import GUARD_SHARE
 from ullage.values.briefs import Prompt
 from ullage.values.usage import Usage
 
@@ -129,6 +138,7 @@ def compacted(policy: Policy, config: CompactionConfig) -> Policy:
         under_pressure=(
             *policy.under_pressure,
             partial(stage, is_due=partial(reported_full, share=at)),
+            partial(stage, is_due=partial(surely_over, share=GUARD_SHARE)),
         ),
         ahead=partial(stage, is_due=partial(reported_full, share=softer)),
     )

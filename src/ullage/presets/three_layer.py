@@ -21,15 +21,18 @@ from ullage.stages.compact import (
     KeepFrom,
     asked,
     compact,
+    newest_share,
     newest_turns,
     oldest_rough,
     rough_full,
+    surely_over,
 )
 from ullage.stages.emergency import emergency
 from ullage.stages.placeholders import head_and_marker
 from ullage.stages.policy import BesideStore, Policy, Stage
-from ullage.stages.pressure import newest_rough, rough_over
-from ullage.stages.prune import prune, results_only, rough_won
+from ullage.stages.pressure import GUARD_SHARE, newest_rough, over_share, rough_over
+from ullage.stages.pressure import newest_share as newest_tokens
+from ullage.stages.prune import Protected, Wanted, prune, results_only, rough_won
 from ullage.stages.shapes import DEFAULT_TOOL, head_lines
 from ullage.stages.truncate import Shape, truncate
 from ullage.values.briefs import Prompt
@@ -63,6 +66,8 @@ _SPILLED = (
 )
 _ACCOUNT_TOKENS = 4_000
 """The most that the deterministic part of a summary has; the document has no such part."""
+_PROTECTED_SHARE, _LEAST_SHARE = 0.25, 0.10
+"""Near the limit: the newest share of it that no pruning touches, and the least it has to win."""
 _PRUNED = "[Output pruned: kept first {retain_chars} chars]"
 _NO_DATABASE = "data/spill"
 """Where files go that are asked for without a place, and without a database to be beside."""
@@ -199,6 +204,7 @@ def three_layer(settings: ThreeLayerSettings = _DEFAULTS) -> Policy:
         under_pressure=(
             pruning(settings),
             compacting(partial(rough_full, share=threshold), oldest),
+            *_near_limit(settings),
         ),
         guard=partial(emergency),
         ahead=compacting(partial(rough_full, share=threshold * AHEAD), oldest),
@@ -206,6 +212,24 @@ def three_layer(settings: ThreeLayerSettings = _DEFAULTS) -> Policy:
         unknown_model=settings.default_context_window,
         spill_directory=_spill_directory(settings),
     )
+
+
+def _near_limit(settings: ThreeLayerSettings) -> tuple[Stage, Stage]:
+    """Layers 2 and 3 once more, before the guard: by our own count, and deeper.
+
+    The document counts characters, and takes its thresholds of the whole context. Where the answer
+    takes much of that, or text has few characters a token, the limit is reached below them.
+    """
+    target = settings.compaction_target_percent / 100
+    deeper = _pruning(
+        settings,
+        "the view was near its limit",
+        partial(over_share, high=GUARD_SHARE, low=target),
+        partial(newest_tokens, share=_PROTECTED_SHARE, most_tokens=settings.prune_protect_tokens),
+        _LEAST_SHARE,
+    )
+    is_due = partial(surely_over, share=GUARD_SHARE)
+    return deeper, compacting(is_due, partial(newest_share, share=target))
 
 
 def output_shape(settings: ThreeLayerSettings = _DEFAULTS) -> Shape:
@@ -229,27 +253,40 @@ def pruning(settings: ThreeLayerSettings = _DEFAULTS, *, held_tokens: int | None
         settings: the document's.
         held_tokens: what the whole request holds, where it is known; None: it is estimated.
     """
+    wanted = partial(
+        rough_over,
+        share=settings.prune_threshold,
+        reserve_tokens=settings.default_max_output_tokens,
+        least_tokens=settings.prune_protect_tokens,
+        minimum_tokens=settings.prune_minimum_tokens,
+        held_tokens=held_tokens,
+    )
+    why = f"the window was over {settings.prune_threshold:.0%}, or the answer short of room"
+    protected = partial(newest_rough, tokens=settings.prune_protect_tokens)
+    return _pruning(settings, why, wanted, protected)
+
+
+def _pruning(
+    settings: ThreeLayerSettings,
+    why: str,
+    wanted: Wanted,
+    protected: Protected,
+    least_share: float = 0.0,
+) -> Stage:
     retain_chars = settings.prune_output_retain_chars
     return partial(
         prune,
-        wanted=partial(
-            rough_over,
-            share=settings.prune_threshold,
-            reserve_tokens=settings.default_max_output_tokens,
-            least_tokens=settings.prune_protect_tokens,
-            minimum_tokens=settings.prune_minimum_tokens,
-            held_tokens=held_tokens,
-        ),
-        protected=partial(newest_rough, tokens=settings.prune_protect_tokens),
+        wanted=wanted,
+        protected=protected,
         candidates=results_only,
         show=partial(
             head_and_marker,
             retain_chars=retain_chars,
             marker=_PRUNED.format(retain_chars=retain_chars),
-            why=f"the window was over {settings.prune_threshold:.0%}, or the answer short of room",
+            why=why,
         ),
         won=partial(rough_won, retain_chars=retain_chars),
-        least_share=0.0,
+        least_share=least_share,
     )
 
 

@@ -226,9 +226,9 @@ class SessionCore(ABC):
             turned = yield from self._turn(request, added_tokens)
             self.budget.claim_wrap_up(self._account, self._most(turned.window), added_tokens)
             made = turned.wire.wrap_up(turned.request, words)
-        sent = self._finish(turned)
+        sent = Sent(turned)
         view = kind(made, sent, self)
-        self._kept = self._kept._replace(view=ref(view))
+        self._finish(turned, sent, ref(view))
         self.budget.send(self._account, reports.under_way(sent))
         return view
 
@@ -256,13 +256,16 @@ class SessionCore(ABC):
         settings = replace(self.settings, limits=limits, asking=asking, policy=policy)
         return (yield from turn(request, kept.state, memo, settings, added_tokens, now=now))
 
-    def _finish(self, turned: Turned) -> Sent:
-        """Know what a turn came to from now on."""
-        state, sent = turned.state, Sent(turned)
+    def _finish(
+        self, turned: Turned, sent: Sent | None = None, view: Callable[[], object] | None = None
+    ) -> Sent:
+        """Know what a turn came to from now on, and the view that was made of it, if one was."""
+        state, sent, kept = turned.state, sent or Sent(turned), self._kept
         if self._summaries is not None:
             is_refused = any(event.kind == "summary_refused" for event in turned.events)
             state = reports.with_more(state, self._summaries.take(is_refused=is_refused))
-        kept = self._kept._replace(state=state, memo=turned.memo, newest=sent)
+        view = view or kept.view
+        kept = kept._replace(state=state, memo=turned.memo, newest=sent, view=view)
         self._kept = kept.with_events(*turned.events)
         for event in turned.events:
             if event.kind == "diagnostic":

@@ -30,7 +30,7 @@ from ullage.stages.condense import (
     stretches,
     unread,
 )
-from ullage.stages.pressure import is_frozen, movable_from
+from ullage.stages.pressure import GUARD_SHARE, is_frozen, movable_from
 from ullage.stages.quotes import USER_SHARE
 from ullage.stages.ranges import begin, control_tail, coverable, newest_compaction, summarised
 from ullage.stages.shrink import Tier, shrink
@@ -46,7 +46,7 @@ def emergency(
     window: Window,
     /,
     *,
-    start: float = 0.94,
+    start: float = GUARD_SHARE,
     start_tokens: int | None = None,
     target: float = 0.35,
     keep_messages: int = 10,

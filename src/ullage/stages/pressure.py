@@ -11,6 +11,7 @@ from ullage.stages import rough
 from ullage.stages.rent import pays
 
 __all__ = [
+    "GUARD_SHARE",
     "HELD",
     "is_frozen",
     "movable_from",
@@ -28,6 +29,8 @@ __all__ = [
 
 HELD = "reasoning must stay as it is while its turn is open (manual thinking)"
 """Why a stage that is due does nothing."""
+GUARD_SHARE = 0.94
+"""The share of the limit at which the guard acts, by the upper bound of the view."""
 EVERYTHING = 1 << 62
 """More than any window holds: go on to the last candidate."""
 

@@ -30,7 +30,9 @@ from ullage.values.messages import Text, ToolResult
 
 __all__ = [
     "Candidates",
+    "Protected",
     "Show",
+    "Wanted",
     "oldest_first",
     "prune",
     "results_only",
