@@ -37,8 +37,8 @@ REDACTED = "[redacted]"
 _BEGINS = r"(?:(?<![A-Za-z0-9])|(?<=\\[nrtbf]))"  # or behind an escape of JSON text
 _PEM = (
     r"-----BEGIN [A-Z0-9 ]{0,40}PRIVATE KEY[A-Z ]{0,10}-----"
-    r"(?:(?:[^-]|-(?!----))*+-----END [A-Z0-9 ]{0,60}-----"
-    r"|(?:(?:\\[rn]|\s)*+[A-Za-z0-9+/=]{16,})*+)"  # its end was cut off
+    r"(?:[^-]*(?:-(?!----)[^-]*)*-----END [A-Z0-9 ]{0,60}-----"
+    r"|(?:(?:\\[rn]|\s)*[A-Za-z0-9+/=]{16,})*)"  # its end was cut off
 )
 _KEYS = tuple(
     (hint, re.compile(pattern))

@@ -17,7 +17,7 @@ ROOT = Path(__file__).parents[2]
 SRC = ROOT / "src" / "ullage"
 FILES = sorted(SRC.rglob("*.py"))
 FILE_LINES, FUNCTION_LINES = 400, 50
-SRC_LINES = 41_200
+SRC_LINES = 39_700
 """The most that all of ``src`` may have; lowered whenever it can be, and 32,000 in the end."""
 
 APART = {"ullage.integrations.adk": "google.adk"}

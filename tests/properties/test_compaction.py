@@ -246,7 +246,7 @@ def test_a_compaction_at_each_point_of_a_parallel_turn_parts_nothing(format, mod
 
 
 def test_a_summariser_that_failed_is_asked_again_at_the_next_place():
-    """No breaker that stays open (F31): each place is asked once, by hand or by itself."""
+    """No breaker that stays open (F31): by hand it is asked at once, and then at each place."""
     works, asked = [False], []
 
     def summariser(question):
@@ -269,7 +269,7 @@ def test_a_summariser_that_failed_is_asked_again_at_the_next_place():
         session.fit(histories.request("openai-chat", messages[:length]))
     assert sum(event.kind == "summary_refused" for event in session.events) == failed
     made = sum(event.kind == "compacted" for event in session.events)
-    assert len(asked) == 2 * failed + (made - failed) > 2 * failed + 1
+    assert made - failed <= len(asked) < 2 * failed + (made - failed)
 
 
 FILES = {f"src/part_{n}.py": f"# part {n}\n" + f"value_{n} = {n}\n" * 150 for n in range(8)}

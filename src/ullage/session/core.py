@@ -345,13 +345,11 @@ class SessionCore(ABC):
 
     @property
     def tools(self) -> tuple[ToolSpec, ...]:
-        """The recall tools of this session as its notices name them, in their order.
-
-        For a host that offers them itself; see `ullage.recall_tools`.
-        """
-        opened, toolset = self.state.opened, self.settings.policy.toolset
-        prefix = opened.prefix if opened is not None else ""
-        return tuple(replace(spec, name=prefix + spec.name) for spec in toolset.tools)
+        """The recall tools as this session's notices name them; see `ullage.recall_tools`."""
+        opened, tools = self.state.opened, self.settings.policy.toolset.tools
+        if opened is None or not opened.prefix:
+            return tools
+        return tuple(replace(spec, name=opened.prefix + spec.name) for spec in tools)
 
     def _open(
         self,
