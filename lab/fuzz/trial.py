@@ -28,6 +28,7 @@ from ullage.errors import OverLimitError, UllageError
 from ullage.history.transcript import leaves_of
 from ullage.history.window import Window
 from ullage.replay import reading
+from ullage.replay.gates import unseen
 from ullage.values.events import Event
 from ullage.wires import FORMATS
 from ullage.wires.rules.checker import check_of, problems
@@ -164,6 +165,8 @@ class _Trial:
             if behind and request["model"] == BOUND:
                 self._wrong("reasoning is shown behind what was changed", length)
         self._whole(shown, kinds, length)
+        if not case.policy and not case.repair and unseen(self.session.window):
+            self._wrong("a new result is not in the first view after it came (G8)", length)
         self.shown, self.view, self.model = shown, view, request["model"]
 
     def _whole(self, shown: list[Any], kinds: set[str], length: int) -> None:

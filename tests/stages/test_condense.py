@@ -4,6 +4,9 @@ import pytest
 
 from lab.guard import loop, seen
 from ullage import Limits, Session
+from ullage.replay.gates import unseen
+from ullage.stages.policy import Policy
+from ullage.stages.shrink import cut_to
 from ullage.wires.rules.checker import problems
 
 MANUAL = {"type": "enabled", "budget_tokens": 1_024}
@@ -72,3 +75,23 @@ def test_a_compaction_trigger_stays_last():
     view = session.fit({"model": "gpt-5.4", "input": items})["input"]
     assert view[-1] is items[-1]
     assert len(view) < len(items)
+
+
+def test_the_gate_tells_a_new_result_that_was_cut_while_older_ones_had_room_to_give():
+    """G8, as the fuzzer and replay ask it of every view."""
+    messages = loop(4, thought=False)
+
+    def cuts_the_newest(window):
+        spot = (window.size - 1, 0, 0)
+        if window.size != len(messages) or window.shown(spot[0]):
+            return ()
+        return (cut_to(window, spot, window.leaf_tokens(spot), 60),)
+
+    asked = {"model": "claude-sonnet-4-5", "max_tokens": 2_000, "messages": messages}
+    session = Session("claude-sonnet-4-5")
+    session.fit(asked)
+    assert unseen(session.window) == []
+    greedy = Policy(name="greedy", under_pressure=(cuts_the_newest,))
+    session = Session("claude-sonnet-4-5", policy=greedy)
+    session.fit(asked)
+    assert unseen(session.window) == [(8, 0, 0)]

@@ -1,4 +1,4 @@
-"""The gates: what must hold of every view, whatever it saves (`metrics` G1 to G6).
+"""The gates: what must hold of every view, whatever it saves (`metrics` G1 to G6, DESIGN §11 G8).
 
     G1   legal on the wire                       judged by `ullage.wires.rules`
     G2   within the limit                        by the judge's own count
@@ -6,6 +6,7 @@
     G4   lossless                                every result visible, or opened by its notice
     G5   user and system text kept               verbatim, or listed in an event
     G6   never larger                            than the raw history + 2 %
+    G8   first look                              each new result is shown once, as at first sight
 
 A recorded run may break wire rules by itself; only what the view breaks and the recording
 does not is counted against the view.
@@ -17,17 +18,21 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from ullage.history.transcript import Location
+from ullage.history.window import Window
 from ullage.replay.reading import content_of, reachable, results, texts_of
 from ullage.session import Session
+from ullage.stages.shrink import givable_tokens
 from ullage.tokens.estimate import Counter as TokenCounter
 from ullage.tokens.exact import exact
 from ullage.turn.rendering import layout
 from ullage.values.edits import Summary
+from ullage.values.messages import Text
 from ullage.wires.rules.checker import problems_of
 
-__all__ = ["GATES", "Gates", "Judge", "breaks_wire"]
+__all__ = ["GATES", "Gates", "Judge", "breaks_wire", "unseen"]
 
-GATES = ("G1", "G2", "G3", "G4", "G5", "G6")
+GATES = ("G1", "G2", "G3", "G4", "G5", "G6", "G8")
 Wire = Mapping[str, Any]
 
 
@@ -94,6 +99,7 @@ class Gates:
         tokens = self.judge.tokens(view)
         self._count("G2", tokens + self.head_tokens > self.session.window.limit_tokens)
         self._count("G6", tokens > self.judge.tokens(raw) * 1.02)
+        self._count("G8", bool(unseen(self.session.window)))
         self._lossless(raw, view)
         self._said(raw, view)
 
@@ -155,6 +161,30 @@ class Gates:
             if before is not after and before.get("role") in ("user", "system", "developer"):
                 said, shown = texts_of(content_of(before)), texts_of(content_of(after))
                 self._count("G5", said != shown)
+
+
+def unseen(window: Window) -> list[Location]:
+    """G8: the texts of new results that the view neither shows nor quotes as at first sight.
+
+    None where nothing else could have given way instead.
+    """
+    transcript, found, lost_tokens = window.transcript, list[Location](), 0
+    quoted = "\n".join(placed.edit.text for placed in window.summaries)
+    for index in range(window.turn_start, window.size):
+        for spot in transcript.results(index):
+            leaf = transcript.leaf(spot)
+            if isinstance(leaf, Text) and not _is_seen(window, spot, leaf.text, quoted):
+                found.append(spot)
+                lost_tokens += window.meter.leaf(leaf)
+    return found if givable_tokens(window) > lost_tokens else []
+
+
+def _is_seen(window: Window, spot: Location, text: str, quoted: str) -> bool:
+    edit = window.edit_at(spot)
+    if window.hidden(spot[0]):
+        shown = text if edit is None else edit.text
+        return shown in quoted
+    return edit is None or not edit.is_late
 
 
 def breaks_wire(name: str, raw: Sequence[Wire], view: Sequence[Wire]) -> bool:

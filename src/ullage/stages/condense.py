@@ -162,7 +162,7 @@ def _text(window: Window, each: Stretch, ref: str, over: Over, room: Room) -> st
     transcript, words, meter = window.transcript, window.words, window.meter
     new = unread(window, each)
     new_tokens = sum(map(window.leaf_tokens, new))
-    if room.most_tokens < min(new_tokens, len(new) * _LEAST_TOKENS) + _LEAST_TOKENS:
+    if new_tokens > _LEAST_TOKENS and room.most_tokens < (len(new) + 1) * _LEAST_TOKENS:
         new, new_tokens = [], 0  # too many to be quoted: the index holds them
     spare = max(room.most_tokens - new_tokens, _LEAST_TOKENS)
     said = min(room.user_chars, said_chars(transcript, each.start, each.stop))

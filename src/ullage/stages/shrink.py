@@ -13,11 +13,12 @@ from enum import Enum
 from ullage.history import canon
 from ullage.history.transcript import Location, leaves_of
 from ullage.history.window import Window
+from ullage.stages.pressure import movable_from
 from ullage.stages.shorten import level, shorten
 from ullage.values.edits import Cut, Replace
 from ullage.values.messages import Text, ToolCall
 
-__all__ = ["Tier", "cut_to", "shrink"]
+__all__ = ["Tier", "cut_to", "givable_tokens", "shrink"]
 
 _LEAST_TOKENS = 60
 _WORTH_SHARE = 0.95
@@ -62,6 +63,14 @@ def shrink(
                     return
         if excess_tokens <= 0:
             return
+
+
+def givable_tokens(window: Window) -> int:
+    """Tokens that could still be won of what goes before new results (`Tier`)."""
+    kept = [index for index in window.visible if index >= movable_from(window)]
+    mild = (Tier.OLD, Tier.OPEN, Tier.SAID)
+    texts = (spot for spot, tier in _texts(window, kept) if tier in mild)
+    return sum(max(window.leaf_tokens(spot) - _LEAST_TOKENS, 0) for spot in texts)
 
 
 def _caps(
