@@ -1,6 +1,10 @@
 """What `ullage fit` sets aside, `ullage read` and `ullage grep` open."""
 
 import json
+import os
+import subprocess
+import sys
+from contextlib import suppress
 
 import pytest
 
@@ -102,6 +106,26 @@ def test_a_ref_found_in_the_fitted_request_opens_the_original_byte_for_byte(kept
     assert ullage("read", ref, "--store", kept).out == output.encode("utf-8", "surrogatepass")
     as_json = ullage("read", ref, "--store", kept, "--json").json
     assert (as_json["text"], as_json["characters"]) == (output, len(output))
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="no pseudo-terminal")
+@pytest.mark.parametrize("words", [["read"], ["grep", "red"]])
+def test_what_was_kept_cannot_rewrite_a_terminal(kept, words):
+    """An escape sequence in a tool's output moves no cursor: it is shown as its code."""
+    ref = ref_in(fitted("\x1b[31mred\x07 alert\n" * 3_000, kept))
+    main, side = os.openpty()
+    program = "from ullage.cli import main; main()"
+    words = [words[0], *words[1:], ref, "--store", str(kept)]
+    with subprocess.Popen([sys.executable, "-c", program, *words], stdout=side) as process:
+        os.close(side)
+        shown = os.read(main, 4_096)
+        with suppress(OSError):  # the other end is closed
+            while os.read(main, 65_536):
+                pass
+    os.close(main)
+    assert process.returncode == 0
+    assert b"\\x1b[31mred\\x07 alert" in shown
+    assert b"\x1b" not in shown
 
 
 def test_lines_are_numbered_and_paged(kept):

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import os
+import re
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any, TypeVar
@@ -20,10 +22,12 @@ __all__ = [
     "json_option",
     "open_kept",
     "print_json",
+    "print_kept",
     "store_option",
     "store_options",
 ]
 
+_CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")  # a tab and a line end are none
 F = TypeVar("F", bound=Callable[..., Any])
 
 json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON.")
@@ -53,6 +57,17 @@ def open_kept(path: str | os.PathLike[str] | None) -> SqliteStore:
     if path is not None and not Path(path).exists():
         raise ConfigError("store", "there is no file at this path", "Give the path fit was given.")
     return SqliteStore(path)
+
+
+def print_kept(text: str) -> None:
+    """Text that was kept, on standard output: byte for byte, but harmless on a terminal.
+
+    A tool's output may hold escape sequences that rewrite what a terminal shows; there each
+    control character is shown as its code.
+    """
+    if sys.stdout.isatty():
+        text = _CONTROL.sub(lambda found: f"\\x{ord(found[0]):02x}", text)
+    sys.stdout.buffer.write(text.encode("utf-8", "surrogatepass"))
 
 
 def print_json(value: object) -> None:

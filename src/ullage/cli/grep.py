@@ -6,7 +6,7 @@ import sys
 
 import click
 
-from ullage.cli._options import json_option, open_kept, print_json, store_options
+from ullage.cli._options import json_option, open_kept, print_json, print_kept, store_options
 from ullage.recall.grep import Grep, PatternError, search
 from ullage.recall.source import Source
 from ullage.session.drivers import run
@@ -60,6 +60,5 @@ def command(
         print_json(found)
     for ref, hits in () if as_json else found.items():
         for line in hits.lines:
-            shown = f"{ref}:{line.number}:{line.text}"
-            click.echo(shown.encode("utf-8", "surrogatepass"))
+            print_kept(f"{ref}:{line.number}:{line.text}\n")
     sys.exit(0 if found else 1)

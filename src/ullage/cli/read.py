@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Iterator
 
 import click
 
-from ullage.cli._options import json_option, open_kept, print_json, store_options
+from ullage.cli._options import (
+    json_option,
+    open_kept,
+    print_json,
+    print_kept,
+    store_options,
+)
 from ullage.recall.read import lines as numbered
 from ullage.recall.source import Source
 from ullage.session.drivers import run
@@ -26,7 +31,7 @@ __all__ = ["command"]
 def command(
     ref: str, lines: bool, offset: int, limit: int, store: str | None, tenant: str, as_json: bool
 ) -> None:
-    """Print the original kept under REF, byte for byte."""
+    """Print the original kept under REF: byte for byte; on a terminal without control codes."""
     kept = open_kept(store)
     try:
         shape = kept.look(tenant, ref)
@@ -39,6 +44,6 @@ def command(
             print_json({"ref": ref, "kind": shape.kind, "characters": shape.chars, "text": text})
             return
         for chunk in chunks:
-            sys.stdout.buffer.write(chunk.encode("utf-8", "surrogatepass"))
+            print_kept(chunk)
     finally:
         kept.close()
