@@ -17,8 +17,11 @@ ROOT = Path(__file__).parents[2]
 SRC = ROOT / "src" / "ullage"
 FILES = sorted(SRC.rglob("*.py"))
 FILE_LINES, FUNCTION_LINES = 400, 50
-SRC_LINES = 39_700
-"""The most that all of ``src`` may have; lowered whenever it can be, and 32,000 in the end."""
+SRC_LINES = 39_100
+"""The most that ``src`` may have without the doors; lowered whenever it can be, and 32,000 in the
+end."""
+DOORS = {"exchange", "integrations", "mcp", "proxy", "splice", "wrap"}
+"""Rooms for those who do not hold a `Session` themselves: their files are kept small one by one."""
 
 APART = {"ullage.integrations.adk": "google.adk"}
 """Packages for what is not in this environment: they are tried where it is (make test-adk)."""
@@ -131,7 +134,8 @@ def test_a_file_is_read_in_one_sitting(file):
 
 
 def test_the_library_stays_small():
-    lines = sum(len(file.read_text(encoding="utf-8").splitlines()) for file in FILES)
+    core = (file for file in FILES if file.relative_to(SRC).parts[0] not in DOORS)
+    lines = sum(len(file.read_text(encoding="utf-8").splitlines()) for file in core)
     assert lines <= SRC_LINES
 
 
