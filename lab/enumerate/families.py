@@ -10,6 +10,7 @@ from __future__ import annotations
 from typing import Any
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from lab.enumerate.letters import Letter, Message, alphabet, history, is_models, said
 from tests.second_reading import broken
@@ -32,10 +33,17 @@ class Family(Struct, frozen=True):
     Attributes:
         head: the request without its messages, for the first of them.
         models: all of them.
+        rule: what an edit means for the reasoning behind it.
+        mends: histories with a fault are tried with it: mending asks nothing of a model but this
+            rule, so of those that share it the newest, which takes every message the others do.
+            Not with manual thinking: words stand where something was set aside, and begin a turn
+            that has none.
     """
 
     head: dict[str, Any]
     models: tuple[str, ...]
+    rule: str
+    mends: bool = False
 
     @property
     def model(self) -> str:
@@ -61,10 +69,13 @@ def families(format: str) -> tuple[Family, ...]:
         for head in _heads(format, model) if _MAKERS[format] in model else ():
             mark = _mark(format, head, letters)
             known = found.get(mark)
-            found[mark] = Family(
-                known.head if known else head, (*(known.models if known else ()), model)
-            )
-    return tuple(found.values())
+            if known:
+                found[mark] = replace(known, models=(*known.models, model))
+            else:
+                rule = FORMATS[format].reasoning(head, model)
+                found[mark] = Family(head, (model,), rule)
+    mending = {each.rule: each for each in found.values() if not each.is_manual}
+    return tuple(replace(each, mends=each is mending.get(each.rule)) for each in found.values())
 
 
 def _heads(format: str, model: str) -> list[dict[str, Any]]:

@@ -26,7 +26,7 @@ from tests.wire import examples
 from ullage.errors import UnsupportedPart
 from ullage.history.transcript import leaves_of
 from ullage.values.messages import Text, ToolResult
-from ullage.wires import BLOCKS, FORMATS
+from ullage.wires import FORMATS
 
 __all__ = ["Letter", "Message", "alphabet", "history", "is_models", "said"]
 
@@ -39,12 +39,10 @@ class Letter(Struct, frozen=True):
     Attributes:
         name: what it is, such as ``"parallel calls"`` or ``"image in a result"``.
         messages: as they stand on the wire.
-        like: the same for all letters whose rows differ in nothing but their names.
     """
 
     name: str
     messages: tuple[Message, ...]
-    like: str
 
 
 _LONG = "a line of what the tool printed, and one more word of it\n" * 30
@@ -144,23 +142,20 @@ def is_models(format: str, message: Message) -> bool:
 
 
 @lru_cache
-def alphabet(format: str, *, basic: bool = False, every_row: bool = False) -> tuple[Letter, ...]:
+def alphabet(format: str, *, basic: bool = False) -> tuple[Letter, ...]:
     """The letters of a wire.
 
     Args:
         format: its name.
         basic: those of `BASIC` alone.
-        every_row: also those of rows that are like another's in all but the name.
     """
-    found, seen = list[Letter](), set[object]()
-    letters = [*_shapes(format), Letter("user", (said(format, _USER),), "")]
-    letters = [each for each in letters if each.name in BASIC or not basic]
-    for letter in (*letters, *(() if basic else _rows(format))):
-        what = (letter.name, letter.like) if letter.like else letter.name
-        marks = {str(_outline(letter.messages)), what if every_row else letter.like or what}
-        if seen.isdisjoint(marks):
+    found, outlines = list[Letter](), set[str]()
+    shapes = [*_shapes(format), Letter("user", (said(format, _USER),))]
+    for letter in (*shapes, *_rows(format)):
+        outline = str(_outline(letter.messages))
+        if outline not in outlines and (letter.name in BASIC or not basic):
             found.append(letter)
-        seen |= marks
+        outlines.add(outline)
     return tuple(found)
 
 
@@ -168,24 +163,22 @@ def _shapes(format: str) -> Iterator[Letter]:
     for number, (name, steps) in enumerate(SHAPES.items()):
         if name in _FEATURES and name not in FEATURES[format]:
             continue
-        page = Page(number)
+        page = Page(32 * number)  # of which Gemini's writer signs from the first word on
         first = replace(steps[0], user=steps[0].user or "go on")
         wanted = {"signed reasoning"} if steps[0].thought == "signed" else set()
         WRITERS[format](page, [first, *steps[1:]], frozenset(wanted))
         messages = page.messages if steps[0].user else page.messages[1:]
         if messages[-1:] == [{"role": "user", "parts": [{"text": "and now?"}]}]:
             messages = messages[:-1]
-        yield Letter(name, tuple(_renamed(each, f"s{number}") for each in messages), "")
+        yield Letter(name, tuple(_renamed(each, f"s{number}") for each in messages))
 
 
 def _rows(format: str) -> Iterator[Letter]:
+    """The examples as they are: their ids differ, for together they are one history."""
     for number, example in enumerate(examples(format)):
-        row = BLOCKS[format].get(example.type)
         name = f"{example.type}{' in a result' if example.inside else ''}"
-        name += f", {example.note}" if example.note else f", row {number}"
-        like = "" if row is None else f"{replace(row, kind='')} {example.inside} {example.note}"
-        messages = (_grown(format, raw) for raw in example.messages)
-        yield Letter(name, tuple(messages), like)  # their ids differ: together they are one history
+        name += f", {example.note}" if example.note else f", example {number}"
+        yield Letter(name, tuple(_grown(format, raw) for raw in example.messages))
 
 
 def _grown(format: str, raw: Message) -> Message:

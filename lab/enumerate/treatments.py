@@ -18,7 +18,7 @@ from lab.enumerate.letters import Message, said
 from ullage.history.transcript import leaves_of
 from ullage.history.window import Window
 from ullage.stages.condense import Room, Stretch, condense
-from ullage.stages.emergency import reach
+from ullage.stages.emergency import emergency, reach
 from ullage.stages.placeholders import placeholder
 from ullage.stages.policy import Policy
 from ullage.stages.shorten import shorten
@@ -93,7 +93,7 @@ TREATMENTS = (
     ),
     Treatment(
         "account",
-        Policy(name="condense-all", under_pressure=(_condense_all,)),
+        Policy(name="condense-all", under_pressure=(_condense_all,), guard=partial(emergency)),
         frozenset(("condensed",)),
     ),
     Treatment("repair", Policy(name="repair"), frozenset(("repaired",)), repair=True),

@@ -100,9 +100,8 @@ def try_unit(unit: Unit) -> Tally:
             legal.append((name, request))
     tally.histories += len(legal)
     for treatment in TREATMENTS:
-        if treatment.repair and unit.family.is_manual:
-            continue  # words stand where something was set aside: a turn without thinking begins
-        _treat(unit, treatment, legal, tally)
+        if unit.family.mends or not treatment.repair:
+            _treat(unit, treatment, legal, tally)
     return tally
 
 
