@@ -1,4 +1,4 @@
-"""One HTTP exchange with a provider's API, without the HTTP: what a proxy and a client wrapper share.
+"""One exchange with a provider's API, without the sockets: what a proxy and wrapped clients share.
 
     routes      which path is which wire, and what is asked there
     bodies      bytes to JSON and back

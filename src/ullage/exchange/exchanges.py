@@ -3,35 +3,43 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
+from typing import Any
+
+from blake3 import blake3
 
 from ullage.exchange.exchange import Exchange
-from ullage.exchange.values import Counts, Report, Upstream
+from ullage.exchange.requests import first_digest
+from ullage.exchange.routes import Route
+from ullage.exchange.values import Counts, Passed, Report, Upstream
 from ullage.session.sessions import AsyncSessions, Sessions
 
 __all__ = ["Exchanges", "conversation"]
 
-_KEY: ContextVar[str | None] = ContextVar("ullage_conversation", default=None)
+_NAME: ContextVar[str | None] = ContextVar("ullage_conversation", default=None)
+_PART = "\x1f"
+_UNATTENDED = f"{_PART}unattended"
+"""Where nobody can answer a recall call, no tool is offered; so that history is another one."""
 
 
 @contextmanager
-def conversation(key: str) -> Iterator[None]:
+def conversation(name: str) -> Iterator[None]:
     """Name the conversation of every request made inside, in this thread or task.
 
-    Without it conversations are told apart by their histories, which is right but for one thing:
-    what one of them set aside opens in another of the same tenant, for whoever knows its ref.
-    What is made inside has a tenant of its own, the key.
+    Without it conversations are told apart by their histories alone, and what one of them set aside
+    opens in another of the same tenant, for a model that knows its ref. A conversation with a name
+    is a tenant of its own.
 
     Args:
-        key: what its host keeps it under.
+        name: what its host keeps it under; the same one in every request of it.
     """
-    token = _KEY.set(key)
+    token = _NAME.set(name)
     try:
         yield
     finally:
-        _KEY.reset(token)
+        _NAME.reset(token)
 
 
 class Exchanges:
@@ -45,6 +53,11 @@ class Exchanges:
     Attributes:
         sessions: the same.
         counts: what came of all exchanges so far.
+        asks_usage: whether streams of Chat Completions are asked to report usage, where the client
+            does not ask; off once a server did not take it.
+
+    The session that serves a request is found by its model and its first message: which one it is
+    decides about speed alone, as what was decided in a conversation is found by its history.
     """
 
     def __init__(
@@ -52,6 +65,7 @@ class Exchanges:
     ) -> None:
         self.sessions = sessions
         self.counts = Counts()
+        self.asks_usage = True
         self._tell, self._lock = tell, threading.Lock()
 
     def of(
@@ -62,7 +76,7 @@ class Exchanges:
         upstream: Upstream,
         *,
         tenant: str = "",
-        is_asked: bool = True,
+        passed: Passed | None = None,
     ) -> Exchange:
         """The exchange of one request.
 
@@ -72,9 +86,31 @@ class Exchanges:
             body: the body, decoded where it came compressed.
             upstream: sends it.
             tenant: whose content this is; a ref opens only what the same tenant put there.
-            is_asked: whether it is to be fitted; if not, it is passed on, and counted as such.
+            passed: why the door wants it sent as it came; None: it is to be fitted.
         """
-        raise NotImplementedError
+        return Exchange(
+            self, method, path, body, upstream, tenant=tenant, name=_NAME.get(), passed=passed
+        )
+
+    def session(
+        self,
+        route: Route,
+        request: Mapping[str, Any],
+        tenant: str,
+        name: str | None,
+        can_recall: bool,
+    ) -> tuple[str, Any]:
+        """The session that serves a request, and the key that it is kept under.
+
+        Raises:
+            FormatError: the request's first message is not what its wire says it is.
+        """
+        tenant = tenant if name is None else f"{tenant}{_PART}{name}"
+        tenant = tenant if can_recall else tenant + _UNATTENDED
+        first = first_digest(route.wire, request).hex() if name is None else name
+        named = _PART.join((tenant, route.wire, str(request.get("model")), first))
+        key = blake3(named.encode("utf-8", "surrogatepass")).hexdigest(16)
+        return key, self.sessions.of(key, tenant=tenant, format=route.wire, recall=False)
 
     def over(self, report: Report) -> None:
         """Count an exchange that is over, and tell of it."""

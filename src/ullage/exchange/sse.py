@@ -16,9 +16,11 @@ from collections.abc import Iterator
 
 from msgspec import Struct
 
-__all__ = ["Frame", "Reader", "event"]
+__all__ = ["Frame", "Reader"]
 
-_END = re.compile(rb"\r\n\r\n|\n\n|\r\r(?!\n)|\n\r\n|\r\n\n|\n\r(?!\n)|\r\n\r(?!\n)")
+_LINE = re.compile(rb"\r\n|\n|\r")
+_EMPTY_LINE = re.compile(rb"(?>\r\n|\n|\r)(?>\r\n|\n|\r)")
+_MARK = b"\xef\xbb\xbf"
 
 
 class Frame(Struct, frozen=True, gc=False):
@@ -37,18 +39,26 @@ class Reader:
     """Takes bytes as they come, and gives each event once it is whole."""
 
     def __init__(self) -> None:
-        self._held = b""
-        self._seen = 0
+        self._held = bytearray()
+        self._searched = 0
 
     def feed(self, data: bytes) -> Iterator[Frame]:
         """The events that are whole with these bytes, in order."""
-        raise NotImplementedError
+        self._held += data
+        while found := _EMPTY_LINE.search(self._held, self._searched):
+            raw = bytes(self._held[: found.end()])
+            del self._held[: found.end()]
+            self._searched = 0
+            yield Frame(raw, _data(raw))
+        self._searched = max(len(self._held) - 3, 0)  # an empty line may be half here
 
     def rest(self) -> bytes:
-        """What was fed and belongs to no whole event."""
-        return self._held
+        """What was fed and belongs to no whole event. It is given once."""
+        rest, self._held, self._searched = bytes(self._held), bytearray(), 0
+        return rest
 
 
-def event(value: object, name: str = "") -> bytes:
-    """The bytes of an event: its JSON on one line, behind its name if it has one."""
-    raise NotImplementedError
+def _data(raw: bytes) -> bytes | None:
+    lines = _LINE.split(raw.removeprefix(_MARK))
+    said = [line[5:].removeprefix(b" ") for line in lines if line.startswith(b"data:")]
+    return b"\n".join(said) if said else None

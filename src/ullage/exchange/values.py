@@ -68,13 +68,15 @@ class Answer(Protocol):
         reply: the upstream's reply whose status and headers it has; None: it is ours.
         status: its HTTP status.
         content_type: of its body.
-        is_untouched: whether the body is that of ``reply``, to the byte, and was not read: a door
-            may give it on by its own means, and need not call `next`.
+        body: the whole of the body, where it is there already; ``reply`` may hold the same one.
+        is_untouched: whether it is ``reply``, unread: a door may give that on by its own means, and
+            need not call `next` or `close`.
     """
 
     reply: Any
     status: int
     content_type: str
+    body: bytes | None
     is_untouched: bool
 
     def next(self) -> Actions[bytes]:
