@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from ullage.exchange.replies import events_of
-from ullage.exchange.values import Reply
+from ullage.exchange.values import Answer, Reply
 from ullage.session.drivers import Actions
 
 if TYPE_CHECKING:
@@ -17,10 +17,8 @@ _MOST_BYTES = 32 << 20
 """So much of a stream is held to be read at its end; of a longer one the usage is not known."""
 
 
-class Whole:
+class Whole(Answer):
     """An answer whose body is there. See `Answer` for the attributes."""
-
-    is_untouched = False
 
     def __init__(self, exchange: Exchange, reply: Reply | None, status: int, body: bytes) -> None:
         self.reply, self.status, self.body = reply, status, body
@@ -40,10 +38,10 @@ class Whole:
             yield self.reply.close
 
 
-class Untouched:
+class Untouched(Answer):
     """The upstream's answer as it is, unread."""
 
-    is_untouched, body = True, None
+    is_untouched = True
 
     def __init__(self, exchange: Exchange, reply: Reply) -> None:
         self.reply, self.status, self.content_type = reply, reply.status, reply.content_type
@@ -59,10 +57,8 @@ class Untouched:
         yield self.reply.close
 
 
-class Teed:
+class Teed(Answer):
     """A stream in a form that is only read, at its end: Amazon's frames, or a JSON array."""
-
-    is_untouched, body = False, None
 
     def __init__(self, exchange: Exchange, reply: Reply) -> None:
         self.reply, self.status, self.content_type = reply, reply.status, reply.content_type

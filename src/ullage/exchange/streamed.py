@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from ullage.exchange import bodies
 from ullage.exchange.replies import is_error, is_opening
 from ullage.exchange.sse import Frame, Reader
-from ullage.exchange.values import Reply
+from ullage.exchange.values import Answer, Reply
 from ullage.session.drivers import Actions
 from ullage.wires import FORMATS
 
@@ -25,10 +25,8 @@ _REPORTS = b"sage"
 """In every event that reports ``usage`` or ``usageMetadata``."""
 
 
-class Streamed:
+class Streamed(Answer):
     """A streamed answer. See `Answer` for the attributes."""
-
-    is_untouched, body = False, None
 
     def __init__(self, exchange: Exchange, reply: Reply) -> None:
         assert exchange.route is not None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from typing import Any, Literal, Protocol, TypeAlias
 
 from msgspec import Struct
@@ -61,7 +62,7 @@ class Reply(Protocol):
         """Let go of the connection; the body need not have been read."""
 
 
-class Answer(Protocol):
+class Answer(ABC):
     """What the client gets.
 
     Attributes:
@@ -76,12 +77,14 @@ class Answer(Protocol):
     reply: Any
     status: int
     content_type: str
-    body: bytes | None
-    is_untouched: bool
+    body: bytes | None = None
+    is_untouched: bool = False
 
+    @abstractmethod
     def next(self) -> Actions[bytes]:
         """The next bytes of the body; ``b""`` at its end."""
 
+    @abstractmethod
     def close(self) -> Actions[None]:
         """The client has all of it, or went away: close the upstream, and take in what came."""
 

@@ -15,9 +15,9 @@ __all__ = ["wrap", "wrapped"]
 C = TypeVar("C")
 
 _TAKEN = (
-    "Give a client of anthropic (Anthropic, AsyncAnthropic, their Bedrock, Vertex and other forms), "
-    "of openai (OpenAI, AsyncOpenAI, their Azure and Bedrock forms) or google.genai.Client, or use "
-    "a Session"
+    "Give a client of anthropic (Anthropic, AsyncAnthropic, also for Bedrock, Vertex and others), "
+    "of openai (OpenAI, AsyncOpenAI, also for Azure and Bedrock) or google.genai.Client, or use a "
+    "Session"
 )
 
 

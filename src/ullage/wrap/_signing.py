@@ -33,7 +33,7 @@ class Signer:
     """
 
     def __init__(self, client: Any) -> None:
-        self._sign = getattr(client, "_prepare_request", None)
+        self._sign: Any = getattr(client, "_prepare_request", None)
 
     def sign(self, request: Any) -> Actions[None]:
         """Sign a request in place of the signature it has."""

@@ -92,7 +92,7 @@ class Wrapped:
     async def aclose(self) -> None:
         """`close` for an event loop."""
         with self._lock:
-            awaited = [each.sessions for each in self._awaited.values()]
+            awaited: list[Any] = [each.sessions for each in self._awaited.values()]
             self._awaited.clear()
         for sessions in awaited:
             await sessions.close()
