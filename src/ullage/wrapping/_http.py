@@ -17,8 +17,8 @@ from typing import Any, NamedTuple
 
 from ullage.exchange import Answer, Passed, route_of
 from ullage.session.drivers import Actions, aacting, acting
-from ullage.wrap._signing import Signer, is_signed
-from ullage.wrap.wrapped import Wrapped
+from ullage.wrapping._signing import Signer, is_signed
+from ullage.wrapping.wrapped import Wrapped
 
 __all__ = ["http_client_around", "library_of"]
 

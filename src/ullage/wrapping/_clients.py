@@ -6,9 +6,9 @@ import copy
 from typing import Any, TypeVar
 
 from ullage.errors import ConfigError
-from ullage.wrap._http import http_client_around, library_of
-from ullage.wrap._signing import Signer
-from ullage.wrap.wrapped import Wrapped
+from ullage.wrapping._http import http_client_around, library_of
+from ullage.wrapping._signing import Signer
+from ullage.wrapping.wrapped import Wrapped
 
 __all__ = ["wrap", "wrapped"]
 

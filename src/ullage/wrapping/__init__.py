@@ -10,7 +10,7 @@ replies goes on as before: streams, ``parse``, raw responses, retries, helpers.
 
 from __future__ import annotations
 
-from ullage.wrap._clients import wrap, wrapped
-from ullage.wrap.wrapped import Wrapped
+from ullage.wrapping._clients import wrap, wrapped
+from ullage.wrapping.wrapped import Wrapped
 
 __all__ = ["Wrapped", "wrap", "wrapped"]
