@@ -153,7 +153,7 @@ def test_an_unknown_ref_is_told_in_one_line(kept, ref):
 def test_reading_makes_no_store(tmp_path, command):
     nowhere = tmp_path / "no" / "kept.db"
     ran = ullage(command, "0123456789abcdef", "--store", nowhere)
-    assert told(ran) == "store: there is no file at this path. Give the path fit was given."
+    assert told(ran) == "--store: there is no file at this path. Give the path fit was given."
     assert list(tmp_path.iterdir()) == []
 
 

@@ -33,6 +33,7 @@ UNDOCUMENTED = {
 }
 UNTESTED = {
     "ullage.cli.check": "a command, loaded when called: tests/cli",
+    "ullage.cli.completion": "the same",
     "ullage.cli.fit": "a command, loaded when called: tests/cli",
     "ullage.cli.forget": "a command, loaded when called: tests/cli",
     "ullage.cli.gc": "a command, loaded when called: tests/cli",
