@@ -33,12 +33,17 @@ UNDOCUMENTED = {
 }
 UNTESTED = {
     "ullage.cli.check": "a command, loaded when called: tests/cli",
+    "ullage.cli.doctor": "a command, loaded when called: tests/proxy/test_doctor.py",
     "ullage.cli.fit": "a command, loaded when called: tests/cli",
     "ullage.cli.forget": "a command, loaded when called: tests/cli",
     "ullage.cli.gc": "a command, loaded when called: tests/cli",
     "ullage.cli.grep": "a command, loaded when called: tests/cli",
     "ullage.cli.inspect": "a command, loaded when called: tests/cli",
+    "ullage.cli.proxy": "a command, loaded when called: tests/proxy/started.py",
     "ullage.cli.read": "a command, loaded when called: tests/cli",
+    "ullage.cli.run": "a command, loaded when called: tests/cli",
+    "ullage.proxy.relay": "what passes is asked of a whole proxy: tests/proxy/test_relay.py",
+    "ullage.proxy.pages": "pages are asked of a whole proxy: tests/proxy/test_pages.py",
     "ullage.turn.first_sight": "tests/session/test_upgrades.py",
     "ullage.turn.request": "every request is read there; tests/session/test_bad_input.py",
     "ullage.session.core": "what both sessions share: every test of a session",

@@ -8,6 +8,9 @@ ullage read REF        open what was set aside
 ullage grep PATTERN    search what was set aside
 ullage gc              let go of what was set aside long ago
 ullage forget STORE    erase a tenant or a conversation
+ullage proxy           keep every request to a provider within its window
+ullage run -- COMMAND  a coding agent behind a proxy of its own
+ullage doctor          what is wrong with a set-up
 """
 
 from __future__ import annotations
@@ -22,7 +25,10 @@ from ullage.errors import UllageError
 
 __all__ = ["main"]
 
-_COMMANDS = ("check", "fit", "forget", "gc", "grep", "inspect", "read", "replay")
+_COMMANDS = (
+    *("check", "doctor", "fit", "forget", "gc", "grep", "inspect", "proxy", "read", "replay"),
+    "run",
+)
 
 
 class _Commands(click.Group):
