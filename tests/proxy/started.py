@@ -7,8 +7,6 @@ from contextlib import contextmanager
 
 from msgspec import Struct
 
-_CODE = "from ullage.cli import main; main()"
-
 
 class Started(Struct):
     """A proxy that answers: its address and its process."""
@@ -23,7 +21,7 @@ def started(there, *options, **environment):
     words = [f"--upstream={name}={there.url}" for name in ("anthropic", "openai", "gemini")]
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path), **environment}
     process = subprocess.Popen(
-        [sys.executable, "-c", _CODE, "proxy", "--listen=127.0.0.1:0", *words, *options],
+        [sys.executable, "-m", "ullage", "proxy", "--listen=127.0.0.1:0", *words, *options],
         stderr=subprocess.PIPE,
         text=True,
         env=environment,
