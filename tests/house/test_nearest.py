@@ -19,6 +19,8 @@ NEAREST = {
     "on_demand.py": "house/test_on_demand.py",
     # what commands share is tried by the commands
     "cli/_*.py": "cli/test_replay.py",
+    "cli/doctor.py": "proxy/test_doctor.py",
+    "cli/proxy.py": "proxy/test_server.py",
     "cli/fit.py": "cli/test_fit_and_read.py",
     "cli/read.py": "cli/test_fit_and_read.py",
     "cli/grep.py": "cli/test_fit_and_read.py",
