@@ -4,7 +4,6 @@ import pytest
 from msgspec.structs import replace
 
 from lab.enumerate.treatments import TREATMENTS
-from lab.guard import loop, seen
 from lab.guard import POLICIES, loop, seen
 from ullage import Limits, Session
 from ullage.replay.gates import unseen
