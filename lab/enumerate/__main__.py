@@ -17,6 +17,7 @@ from msgspec import json as packed
 from lab.enumerate.families import families
 from lab.enumerate.letters import alphabet
 from lab.enumerate.walk import Tally, Unit, add, try_unit, units
+from lab.fuzz.tally import be_quiet
 from ullage.wires import FORMATS
 
 _MOST_FINDINGS = 20
@@ -45,7 +46,7 @@ def run(progress: Progress, seconds: float, jobs: int, resume: Path | None) -> b
     """Try units until all are tried or the time is over; returns whether all are."""
     left = islice(units(progress.length, basic=not progress.every), progress.done, None)
     start = saved = time.monotonic()
-    with ProcessPoolExecutor(max_workers=jobs) as pool:
+    with ProcessPoolExecutor(max_workers=jobs, initializer=be_quiet) as pool:
         waiting: deque[Future[Tally]] = deque(_submitted(pool, left, 4 * jobs))
         while waiting and len(progress.tally.found) < _MOST_FINDINGS:
             add(progress.tally, waiting.popleft().result())

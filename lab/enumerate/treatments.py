@@ -17,7 +17,7 @@ from msgspec import Struct
 from lab.enumerate.letters import Message, said
 from ullage.history.transcript import leaves_of
 from ullage.history.window import Window
-from ullage.stages.condense import Room, Stretch, condense
+from ullage.stages.condense import Range, Room, condense
 from ullage.stages.emergency import emergency, reach
 from ullage.stages.placeholders import placeholder
 from ullage.stages.policy import Policy
@@ -76,7 +76,7 @@ def _condense_all(window: Window, /) -> Sequence[Cut]:
     stops = [at for at in range(first + 1, min(end + 1, window.size)) if window.may_cut(at)]
     if not stops:
         return ()
-    made = condense(window, Stretch(first, stops[-1]), _ACCOUNT)
+    made = condense(window, Range(first, stops[-1]), _ACCOUNT)
     return () if made is None else made.cuts
 
 
