@@ -58,6 +58,7 @@ def test_thinking_that_is_bound_goes_with_its_turn_and_the_newest_result_is_quot
     messages, quoted = thoughtful(40), 0
     for number, stop in enumerate(range(3, len(messages) + 1, 2)):
         view = session.fit(request(messages[:stop], "claude-opus-5-5"))
+        assert session.fit(request(messages[:stop], "claude-opus-5-5")) == view
         assert problems("anthropic", view) == []
         assert f"PAGE {number}\n{PAGE}" in str(view["messages"]).replace("\\n", "\n")
         quoted += "## Result of read, new" in str(view["messages"][-1])

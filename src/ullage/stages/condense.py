@@ -124,10 +124,14 @@ def stretches(window: Window, first: int, stop: int) -> list[Stretch]:
 
 
 def unread(window: Window, each: Stretch) -> list[Location]:
-    """The results of a stretch that no request has shown yet: its end is that of the window."""
+    """The results of a stretch that no request has shown yet: its end is that of the window.
+
+    Hidden ones too: where the same request is made again, an account of the first time hides them.
+    """
     if each.stop <= window.turn_start:
         return []
-    found = window.results(max(window.turn_start, each.start), each.stop)
+    messages = range(max(window.turn_start, each.start), each.stop)
+    found = (spot for index in messages for spot in window.transcript.results(index))
     return [spot for spot in found if _is_text(window, spot)]
 
 

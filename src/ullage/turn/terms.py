@@ -108,7 +108,8 @@ def look_up(line: Line, ledger: Ledger) -> Steps[Ledger]:
         ledger, further = ledger.merged(records)
         changed |= further
     decided = changed - {pointer}
-    reopened = any(ledger.at(key).opened for key in decided)
+    unwalked = transcript.chain[walked + 1 :]  # another line of this session may have opened there
+    reopened = any(ledger.at(key).opened for key in (*decided, *unwalked))
     if window is not None and (reopened or _reaches_back(transcript, decided, walked)):
         line.begin_again()
     line.latest = latest
