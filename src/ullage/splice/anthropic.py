@@ -1,7 +1,7 @@
 """Anthropic Messages: blocks and their indexes; results stand in the user's next message.
 
-The usage of ``message_start`` has been given out before a second round is known, so ``message_delta``
-says all of it: the prompt of the last round, the output of all.
+The usage of ``message_start`` has been given out before a second round is known, so that of
+``message_delta`` says all: the prompt of the last round, the output of all.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ class Anthropic(Dialect):
 
     def hides(self, block: Any) -> bool:
         """Whether a block is a private call."""
-        return block.get("type") == "tool_use" and self.owns(block)
+        return bool(block.get("type") == "tool_use" and self.owns(block))
 
     def joined(
         self, replies: Sequence[Mapping[str, Any]], said: Sequence[Any], note: str
@@ -79,7 +79,7 @@ class Anthropic(Dialect):
         for message in run:
             if any(is_loose(seal) for seal in self.seals(message)):
                 blocks = [block for block in message["content"] if not is_loose(_seal(block))]
-                message = {**message, "content": blocks} if blocks else None  # noqa: PLW2901
+                message = {**message, "content": blocks} if blocks else None
             if message is not None:
                 kept.append(message)
         return kept

@@ -174,7 +174,11 @@ class ChatStream(Stream):
         for name in _TEXTS:
             text = delta.get(name)
             if isinstance(text, str) and text:
-                before = "" if self._choices[choice].has_said(name) else self._ends.get((choice, name), "")
+                before = (
+                    ""
+                    if self._choices[choice].has_said(name)
+                    else self._ends.get((choice, name), "")
+                )
                 between = joint(before, text)
                 delta = {**delta, name: between + text} if between else delta
                 self._ends[choice, name] = text[-1]

@@ -56,7 +56,8 @@ class Dialect(ABC):
     @abstractmethod
     def shown(self, message: Any) -> Any:
         """A raw message of the model without private calls; itself if it has none, None if it
-        has nothing else."""
+        has nothing else.
+        """
 
     def plain(self, reply: dict[str, Any]) -> dict[str, Any]:
         """The reply of one round without private calls, for the client: mostly itself."""

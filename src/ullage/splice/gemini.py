@@ -135,7 +135,9 @@ class GeminiStream(Stream):
         self._last = {**self._last, **event}
         candidates = event.get("candidates") or []
         shown = [self._shown(candidate) for candidate in candidates]
-        if self.is_first and all(one is other for one, other in zip(shown, candidates, strict=True)):
+        if self.is_first and all(
+            one is other for one, other in zip(shown, candidates, strict=True)
+        ):
             return (event,)
         given = [candidate for candidate in shown if candidate is not None]
         if not given:

@@ -87,9 +87,10 @@ def knit(request: Mapping[str, Any], wire: Format, tenant: str) -> Steps[Knitted
     new = request
     if found:
         knitted = _knitted(raws[leading:], messages, runs, found, dialect, request)
-        later = splice_in(found, held)
-        history = [*raws[:leading], *(later.waiting if later else ()), *knitted]
-        new = wire.compose(request, history, ())
+        later = splice_in(found, held) or Splice([], [])
+        new = wire.compose(request, [*raws[:leading], *later.waiting, *knitted], ())
+        if later.reply_id:
+            new["previous_response_id"] = later.reply_id
     return Knitted(new, request, root, chain[-1], dialect.is_single(request))
 
 

@@ -85,8 +85,8 @@ def summed(usages: Sequence[Any], added: Sequence[str], total: str = "") -> Any:
             if usage.get(name) is not None:
                 new[name] = _plus(usage[name], new.get(name))
     if _is_number(new.get(total)):
-        outputs = (usage.get(name) for usage in earlier for name in added)
-        new[total] += sum(number for number in outputs if _is_number(number))
+        outputs = [usage.get(name) for usage in earlier for name in added]
+        new[total] += sum(number or 0 for number in outputs if _is_number(number))
     return new
 
 
@@ -116,4 +116,5 @@ def _by_modality(one: list[Any], other: list[Any]) -> list[Any]:
 
 
 def _is_number(value: Any) -> bool:
+    """Whether it counts."""
     return isinstance(value, (int, float)) and not isinstance(value, bool)

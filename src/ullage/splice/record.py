@@ -27,7 +27,16 @@ from ullage.history.pairing import is_made_up
 from ullage.values.effects import Record
 from ullage.values.messages import Message, Text, ToolCall
 
-__all__ = ["KIND", "Splice", "held_key", "key_of", "mark_key", "record_of", "says_the_same", "splice_in"]
+__all__ = [
+    "KIND",
+    "Splice",
+    "held_key",
+    "key_of",
+    "mark_key",
+    "record_of",
+    "says_the_same",
+    "splice_in",
+]
 
 KIND = "splice"
 
@@ -43,11 +52,13 @@ class Splice(Struct, frozen=True):
         waiting: wire results of private calls in the last turn, which stood beside the client's
             own: they go where the client's results go.
         model: the model that was asked.
+        reply_id: the id of the last round's reply, where the provider may hold what led to it.
     """
 
     turns: list[Any]
     waiting: list[Any]
     model: str = ""
+    reply_id: str = ""
 
 
 def key_of(chain: bytes, reply: Iterable[Message]) -> bytes | None:
@@ -80,7 +91,7 @@ def mark_key(root: bytes, seal: str) -> bytes:
 
 
 def held_key(root: bytes, reply_id: str) -> bytes:
-    """What results are found by that wait for a reply which the provider holds, 16 bytes."""
+    """What is behind a reply that the provider holds, by the id that the client has, 16 bytes."""
     return _hashed(b"held", root, _bytes(reply_id))
 
 
@@ -123,11 +134,16 @@ def says_the_same(said: Sequence[Message], turns: Sequence[Message]) -> bool:
     """
     text, at = "".join(_texts(said)), 0
     for piece in _texts(turns):
-        wanted, at = piece.strip(), _SPACE.match(text, at).end()
+        wanted, at = piece.strip(), _behind_space(text, at)
         if not text.startswith(wanted, at):
             return False
         at += len(wanted)
-    return _SPACE.fullmatch(text, at) is not None
+    return _behind_space(text, at) == len(text)
+
+
+def _behind_space(text: str, at: int) -> int:
+    found = _SPACE.match(text, at)
+    return found.end() if found else at
 
 
 def _texts(messages: Iterable[Message]) -> list[str]:
@@ -155,11 +171,10 @@ def splice_in(records: Iterable[Record], key: bytes) -> Splice | None:
 
 
 def _encoded(splice: Splice) -> bytes:
-    fields = {"turns": splice.turns, "waiting": splice.waiting, "model": splice.model}
     try:
-        return msgspec.json.encode(fields)
+        return msgspec.json.encode(splice)
     except (UnicodeEncodeError, OverflowError):  # only the standard library writes any of Python's
-        return json.dumps(fields).encode()
+        return json.dumps(msgspec.structs.asdict(splice)).encode()
 
 
 def _decoded(data: bytes) -> Any:

@@ -1,7 +1,8 @@
 """OpenAI Responses: items, their output indexes, and a numbered event for each thing.
 
-``response.completed`` repeats the whole output and is written anew. Its id is that of the last
-round: what the provider holds under it is the history that ``previous_response_id`` may mean.
+``response.completed`` repeats the whole output and is written anew. Its id is that of the first
+round, as in ``response.created``; what the provider holds behind it is under the id of the last,
+and `ullage.splice.knit` puts that one in where a request names the first (``previous_response_id``).
 A response also repeats the tools of its request; the private ones are left out.
 """
 
@@ -49,7 +50,8 @@ class Responses(Dialect):
         """See `Dialect.joined`."""
         usage = summed([reply.get("usage") for reply in replies], self.added, self.total)
         output = [*said, note_item(replies[0], note)] if note else list(said)
-        return self.public({**replies[-1], "output": output, "usage": usage})
+        kept = {name: replies[0][name] for name in ("id", "created_at") if name in replies[0]}
+        return self.public({**replies[-1], **kept, "output": output, "usage": usage})
 
     def public(self, reply: dict[str, Any]) -> dict[str, Any]:
         """A response that names no private tool; itself if it names none."""
@@ -84,7 +86,7 @@ class Responses(Dialect):
                 if is_nameless:
                     continue
             elif is_nameless and "id" in item:
-                item = {name: item[name] for name in item if name != "id"}  # noqa: PLW2901
+                item = {name: item[name] for name in item if name != "id"}
             kept.append(item)
         return kept
 

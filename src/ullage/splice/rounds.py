@@ -186,9 +186,9 @@ class Rounds:
         key = key_of(self.knitted.chain, self._parsed(said))
         if key is not None and (waiting or self._turns):
             yield record_of(key, Splice(turns, list(waiting), model))
-        if waiting and self.dialect.is_held and reply.get("id"):
-            later = Splice([], list(waiting), model)
-            yield record_of(held_key(root, str(reply["id"])), later)
+        if self.dialect.is_held and self.knitted.client.get("store") is not False:
+            held = Splice([], list(waiting), model, str(self._replies[-1].get("id") or ""))
+            yield record_of(held_key(root, str(reply.get("id") or "")), held)
         for seal in self.dialect.loose(self._said):
             yield record_of(mark_key(root, seal), None)
 
