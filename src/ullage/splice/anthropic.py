@@ -198,7 +198,7 @@ def _add(block: dict[str, Any], delta: Mapping[str, Any]) -> None:
 def _settled(block: dict[str, Any]) -> dict[str, Any]:
     """A whole block; the input of a call that was cut off stays as it began, empty."""
     given = block.get("partial_json")
-    new = whole({name: value for name, value in block.items() if name != "partial_json"})
+    new: dict[str, Any] = whole({k: v for k, v in block.items() if k != "partial_json"})
     text = "".join(given) if isinstance(given, Pieces) else ""
     if text:
         try:

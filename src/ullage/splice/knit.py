@@ -149,7 +149,8 @@ def _turns(
     To another model no thinking is sent that the client left out: it may not be its own.
     """
     turns = splice.turns
-    if not says_the_same(run.messages, [dialect.wire.parse(raw, "turn") for raw in turns]):
+    parsed = [dialect.wire.parse(raw, "turn") for raw in turns]
+    if not says_the_same(run.messages, parsed, splice.note):
         return None
     if not run.seals and str(request.get("model") or "") != splice.model:
         turns = dialect.without(turns, bool)

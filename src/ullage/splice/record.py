@@ -52,12 +52,14 @@ class Splice(Struct, frozen=True):
         waiting: wire results of private calls in the last turn, which stood beside the client's
             own: they go where the client's results go.
         model: the model that was asked.
+        note: what the client was told besides, in our words.
         reply_id: the id of the last round's reply, where the provider may hold what led to it.
     """
 
     turns: list[Any]
     waiting: list[Any]
     model: str = ""
+    note: str = ""
     reply_id: str = ""
 
 
@@ -125,15 +127,16 @@ def _plain(value: Any) -> Any:
     return int(value) if isinstance(value, float) and value.is_integer() else value
 
 
-def says_the_same(said: Sequence[Message], turns: Sequence[Message]) -> bool:
+def says_the_same(said: Sequence[Message], turns: Sequence[Message], note: str) -> bool:
     """Whether the client's texts are those of the turns but for white space between two of them.
 
     Args:
         said: the messages of the reply as the client sent them.
         turns: those that are kept, results of private calls among them.
+        note: what the client was told besides.
     """
     text, at = "".join(_texts(said)), 0
-    for piece in _texts(turns):
+    for piece in (*_texts(turns), note):
         wanted, at = piece.strip(), _behind_space(text, at)
         if not text.startswith(wanted, at):
             return False

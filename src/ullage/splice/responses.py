@@ -1,8 +1,9 @@
 """OpenAI Responses: items, their output indexes, and a numbered event for each thing.
 
 ``response.completed`` repeats the whole output and is written anew. Its id is that of the first
-round, as in ``response.created``; what the provider holds behind it is under the id of the last,
-and `ullage.splice.knit` puts that one in where a request names the first (``previous_response_id``).
+round, as in ``response.created``. What the provider holds behind it is under the id of the last:
+`ullage.splice.knit` puts that one in where ``previous_response_id`` names the first.
+
 A response also repeats the tools of its request; the private ones are left out.
 """
 

@@ -185,9 +185,10 @@ class Rounds:
         said = self._wire.reply(reply)
         key = key_of(self.knitted.chain, self._parsed(said))
         if key is not None and (waiting or self._turns):
-            yield record_of(key, Splice(turns, list(waiting), model))
+            yield record_of(key, Splice(turns, list(waiting), model, self.note))
         if self.dialect.is_held and self.knitted.client.get("store") is not False:
-            held = Splice([], list(waiting), model, str(self._replies[-1].get("id") or ""))
+            last = str(self._replies[-1].get("id") or "")
+            held = Splice([], list(waiting), model, reply_id=last)
             yield record_of(held_key(root, str(reply.get("id") or "")), held)
         for seal in self.dialect.loose(self._said):
             yield record_of(mark_key(root, seal), None)
