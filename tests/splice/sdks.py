@@ -48,8 +48,8 @@ def _responses(events):
     numbers = [event["sequence_number"] for event in events]
     assert numbers == [*range(len(events))]
     for event in events:
-        state.handle_event(construct_type(type_=ResponseStreamEvent, value=event))
-    return state._completed_response.to_dict(mode="json")
+        told = state.handle_event(construct_type(type_=ResponseStreamEvent, value=event))
+    return told[-1].response.to_dict(mode="json")
 
 
 def _gemini(events):
@@ -68,15 +68,12 @@ _GATHERED = {
 }
 
 
-def _contents(chunks):
-    """As its chats keep them: a content for each chunk that says anything."""
-    contents = [
-        candidate["content"]
-        for chunk in chunks
-        for candidate in chunk.get("candidates", ())
-        if candidate.get("content", {}).get("parts")
-    ]
-    return [each for each in contents if any(part != {"text": ""} for part in each["parts"])]
+def _content(chunks):
+    """One content of all that the chunks say."""
+    candidates = [candidate for chunk in chunks for candidate in chunk.get("candidates", ())]
+    parts = [part for each in candidates for part in each.get("content", {}).get("parts", ())]
+    said = [part for part in parts if part != {"text": ""}]
+    return [{"role": "model", "parts": said}] if said else []
 
 
 def _of_chat(reply):
@@ -96,5 +93,5 @@ _SENT_BACK = {
     "anthropic": lambda reply: [{"role": "assistant", "content": reply["content"]}],
     "openai-chat": _of_chat,
     "openai-responses": _of_responses,
-    "gemini": _contents,
+    "gemini": _content,
 }

@@ -25,7 +25,19 @@ from ullage.wires import FORMATS
 from ullage.wires.base import name_of_call
 from ullage.wires.rules.checker import problems
 
-__all__ = ["OWN", "RECALL", "Call", "Reply", "Talk"]
+__all__ = [
+    "HABITS",
+    "OWN",
+    "RECALL",
+    "Call",
+    "Reply",
+    "Talk",
+    "goes_on",
+    "knitted",
+    "owns",
+    "start",
+    "text_in",
+]
 
 PRIVATE = "read_output"
 RECALL = Call(PRIVATE, {"ref_id": "0123456789abcdef", "limit": 20})
@@ -209,7 +221,7 @@ class Talk:
 
     def _pieces(self, event):
         """One event as several, by the text in it."""
-        holder, name = _text_in(self.format, event)
+        holder, name = text_in(self.format, event)
         text = holder[name] if holder else ""
         if len(text) < 2:
             return [event]
@@ -217,13 +229,33 @@ class Talk:
         pieces = []
         for piece in (text[:at], text[at:]):
             copy = json.loads(json.dumps(event))
-            into, name = _text_in(self.format, copy)
+            into, name = text_in(self.format, copy)
             into[name] = piece
             pieces.append(copy)
         return pieces
 
 
-def _text_in(format, event):
+def start(mode, **more):
+    """A conversation on a wire, streamed or not, and the user's first word."""
+    format, streamed = mode
+    talk = Talk(format, streamed=streamed, **more)
+    talk.user("What failed?")
+    return talk
+
+
+def goes_on(talk):
+    """The next question continues all that the model was sent and said."""
+    talk.user("And then?")
+    talk.model("Nothing else.")
+    assert talk.texts == ["Nothing else."]
+
+
+def knitted(talk):
+    """The client's next request, knitted."""
+    return run(knit(talk.request(), talk.wire, "t"), talk.store, "t")
+
+
+def text_in(format, event):
     """Where a delta has its text."""
     if format == "anthropic" and event["type"] == "content_block_delta":
         delta = event["delta"]
