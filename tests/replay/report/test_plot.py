@@ -1,6 +1,7 @@
 """The picture of a run: two lines, the limit, each rewriting; and what it came to in words."""
 
 import xml.etree.ElementTree as ET
+from itertools import pairwise
 
 from hypothesis import given
 from hypothesis import strategies as st
@@ -14,8 +15,8 @@ SVG = "{http://www.w3.org/2000/svg}"
 
 
 def mark(turn, *, first=False):
-    place = dict(message=1, stop=2, kind="pruned", what="bash", why="it pays", ref="", text="")
-    return Mark(turn=turn, first=first, before=9_000, after=400, **place)
+    said = {"kind": "pruned", "what": "bash", "why": "it pays", "ref": "", "text": ""}
+    return Mark(turn=turn, first=first, message=1, stop=2, before=9_000, after=400, **said)
 
 
 def trace(sent, raw, marks=(), limit=56_000):
@@ -83,7 +84,7 @@ def test_labels_are_never_over_one_another(sizes):
     svg = plot_of(trace([a for a, _ in sizes], [b for _, b in sizes], limit=20_000), "A run")
     ends = [each for each in ET.fromstring(svg).iter(f"{SVG}text") if float(each.get("x")) > 640]
     heights = sorted(float(each.get("y")) for each in ends)
-    assert all(below - above >= 16 for above, below in zip(heights, heights[1:], strict=False))
+    assert all(below - above >= 16 for above, below in pairwise(heights))
 
 
 def test_a_replay_draws_its_largest_run(tmp_path):

@@ -27,7 +27,8 @@ text { font: 13px system-ui, sans-serif; fill: #333 }
 @media (prefers-color-scheme: dark) {
   text { fill: #ddd } .small, .of-raw { fill: #aaa } .title { fill: #fff }
   .axis { stroke: #555 } .of-sent, .batch { fill: #7aa2ff }
-  .area { fill: #7aa2ff33 } .sent { stroke: #7aa2ff } .of-limit { fill: #ff7b7b } .limit { stroke: #ff7b7b }
+  .area { fill: #7aa2ff33 } .sent { stroke: #7aa2ff }
+  .of-limit { fill: #ff7b7b } .limit { stroke: #ff7b7b }
 }
 """
 
