@@ -126,6 +126,11 @@ class _Handle(dict[str, Any]):
         return self._sent.wire
 
     @property
+    def sent(self) -> Sent:
+        """What is known of what is sent: its size, its limit, its place in the history."""
+        return self._sent
+
+    @property
     def events(self) -> tuple[Event, ...]:
         """What happened when this view was made, in order."""
         return self._sent.events
