@@ -26,6 +26,8 @@ NEAREST = {
     "cli/fit.py": "cli/test_fit_and_read.py",
     "cli/read.py": "cli/test_fit_and_read.py",
     "cli/grep.py": "cli/test_fit_and_read.py",
+    "exchange/*.py": "exchange/test_exchange.py",
+    "wrapping/*.py": "wrapping/test_clients.py",
     "history/builder.py": "history/test_window.py",
     # the transcript asks who answers whom, the memo what a caller changed
     "history/pairing.py": "history/test_transcript.py",

@@ -69,6 +69,7 @@ class Exchange:
         self._client: Mapping[str, Any] = {}
         self._given: Mapping[str, Any] = {}
         self._sent = body
+        self._write: bodies.Write = bodies.write
         self._refused = False
         self._report = Report(path=path.partition("?")[0])
 
@@ -108,7 +109,7 @@ class Exchange:
 
     def _fit(self) -> Actions[None]:
         assert self.route is not None
-        body = bodies.read(self._body)
+        body, self._write = bodies.read_to_write(self._body)
         self._note(wire=self.route.wire)
         if not isinstance(body, dict):
             self.passed = "body"
@@ -146,7 +147,7 @@ class Exchange:
         self._note(is_changed=not is_same)
         if is_same and asking is None:
             return self._body
-        return bodies.write(requests.body_of(self._given, asking or view))
+        return self._write(requests.body_of(self._given, asking or view))
 
     def _fit_batch(self, body: Mapping[str, Any]) -> Actions[None]:
         """Fit each request of a batch by itself, without recall: nobody could answer it."""
@@ -159,7 +160,7 @@ class Exchange:
         changed = requests.with_each(self.route, body, lambda _: next(fitted))
         if any(new is not old for new, old in zip(views, each, strict=True)):
             self._note(is_changed=True)
-            self._sent = bodies.write(changed)
+            self._sent = self._write(changed)
 
     def _fitted_alone(self, request: dict[str, Any]) -> Actions[dict[str, Any]]:
         """A request of a batch, fitted; itself where it cannot be."""

@@ -4,11 +4,12 @@ Only the end of a path is looked at, so that any prefix of a gateway or of a com
 do: ``/v1/chat/completions`` is also ``/openai/deployments/NAME/chat/completions`` (Azure) and
 ``/api/v1/chat/completions`` (a gateway).
 
-    …/messages                                     anthropic
-    …/messages/count_tokens                        anthropic, counted
-    …/messages/batches                             anthropic, a batch
+    …/v1/messages                                  anthropic
+    …/v1/messages/count_tokens                     anthropic, counted
+    …/v1/messages/batches                          anthropic, a batch
     …/chat/completions                             openai-chat
     …/responses                                    openai-responses
+    …/responses/input_tokens                       openai-responses, counted
     …/models/M:generateContent                     gemini; also :streamGenerateContent
     …/models/M:countTokens                         gemini, counted
     …/models/M:batchGenerateContent                gemini, a batch
@@ -24,7 +25,6 @@ from __future__ import annotations
 
 import re
 from typing import Literal
-from urllib.parse import unquote
 
 from msgspec import Struct
 
@@ -62,9 +62,17 @@ def route_of(method: str, path: str) -> Route | None:
     path = path.partition("?")[0].rstrip("/")
     for pattern, route in _ROUTES:
         if found := pattern.search(path):
-            model = unquote(found.groupdict().get("model") or "")
+            model = _unquoted(found.groupdict().get("model") or "")
             return Route(route.wire, route.kind, model, route.streams, route.frames)
     return None
+
+
+def _unquoted(text: str) -> str:
+    """A part of a path without its percent signs."""
+    raw = re.sub(
+        rb"%([0-9a-fA-F]{2})", lambda found: bytes.fromhex(found[1].decode()), text.encode()
+    )
+    return raw.decode("utf-8", "replace")
 
 
 _ROUTES = tuple(
@@ -81,9 +89,9 @@ _ROUTES = tuple(
             r"/model/(?P<model>[^/]+)/invoke-with-response-stream$",
             Route("anthropic", streams=True, frames="amazon"),
         ),
-        (r"/messages$", Route("anthropic")),
-        (r"/messages/count_tokens$", Route("anthropic", "count")),
-        (r"/messages/batches$", Route("anthropic", "batch")),
+        (r"/v1/messages$", Route("anthropic")),
+        (r"/v1/messages/count_tokens$", Route("anthropic", "count")),
+        (r"/v1/messages/batches$", Route("anthropic", "batch")),
         (r"/deployments/(?P<model>[^/]+)/chat/completions$", Route("openai-chat")),
         (r"/chat/completions$", Route("openai-chat")),
         (r"/responses$", Route("openai-responses")),

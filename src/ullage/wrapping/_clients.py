@@ -3,10 +3,19 @@
 from __future__ import annotations
 
 import copy
+import os
+from collections.abc import Callable
 from typing import Any, TypeVar
 
 from ullage.errors import ConfigError
-from ullage.wrapping._http import http_client_around, library_of
+from ullage.redaction import Redact
+from ullage.spend.budget import Budget
+from ullage.stages.policy import Policy
+from ullage.stores import AsyncStore, Store
+from ullage.summarise import Summariser
+from ullage.values.effects import Summarise
+from ullage.values.limits import Limits
+from ullage.wrapping._http import http_client_around, is_awaited, library_of
 from ullage.wrapping._signing import Signer
 from ullage.wrapping.wrapped import Wrapped
 
@@ -24,20 +33,33 @@ _TAKEN = (
 def wrap(
     client: C,
     *,
-    store: Any = None,
+    store: str | os.PathLike[str] | Store | AsyncStore | None = None,
     tenant: str = "",
-    **settings: Any,
+    policy: str | Policy = "default",
+    limits: Limits | None = None,
+    repair: bool = False,
+    budget: Budget | Callable[[str], Budget] | None = None,
+    summariser: Summariser | Callable[[Summarise], Any] | None = None,
+    redact: Redact | None = None,
+    most: int = 256,
+    most_bytes: int = 256 << 20,
 ) -> C:
     """A copy of a provider's client whose requests are fitted, and everything else as it was.
 
     Args:
         client: a client of anthropic, openai or google-genai, for threads or for an event loop.
-            It is not changed; the copy shares its connections.
+            It is not changed; the copy shares its connections, and closing one closes both.
         store: where what is set aside is kept: None (memory), ``"sqlite"``, a path, or a store.
             With one on disk a conversation goes on after a restart as if there was none.
         tenant: whose content this is; a ref opens only what the same tenant put there.
-        settings: as of `ullage.Sessions`: ``policy``, ``limits``, ``budget``, ``redact``,
-            ``summariser``, ``most``, ``most_bytes``.
+        policy: as of `ullage.Session`, like the next five.
+        limits: the window, and what is kept free for the answer.
+        repair: whether a history is repaired that the provider would refuse.
+        budget: what may be spent: by all together, or what makes one of a conversation's key.
+        summariser: a model that adds to the summaries of what is compacted.
+        redact: takes secrets out of what is set aside.
+        most: the most conversations that are held in memory; see `ullage.Sessions`.
+        most_bytes: about the most that they hold of their histories together.
 
     Returns:
         A client of the same class. `ullage.wrapped` gives what stands behind it.
@@ -46,14 +68,24 @@ def wrap(
         ConfigError: this client is not known, is wrapped already, or a setting is not known.
         StoreError: the store cannot be opened.
     """
-    make = _wrap_genai if hasattr(client, "_api_client") else _wrap_stainless
     inner = _http_client(client)
     if inner is None or library_of(inner) is None:
         raise ConfigError("client", f"a {type(client).__name__} cannot be wrapped", f"{_TAKEN}.")
     if hasattr(inner, "wrapped"):
         raise ConfigError("client", "it is wrapped already", "Use it as it is.")
-    shared = Wrapped(store, tenant, settings)
-    made: C = make(client, shared)
+    settings = {
+        "policy": policy,
+        "limits": limits,
+        "repair": repair,
+        "budget": budget,
+        "summariser": summariser,
+        "redact": redact,
+        "most": most,
+        "most_bytes": most_bytes,
+    }
+    is_genai = hasattr(client, "_api_client")
+    shared = Wrapped(store, tenant, settings, is_async=is_genai or is_awaited(inner))
+    made: C = _wrap_genai(client, shared) if is_genai else _wrap_stainless(client, shared)
     return made
 
 

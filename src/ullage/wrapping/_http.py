@@ -20,7 +20,7 @@ from ullage.session.drivers import Actions, aacting, acting
 from ullage.wrapping._signing import Signer, is_signed
 from ullage.wrapping.wrapped import Wrapped
 
-__all__ = ["http_client_around", "library_of"]
+__all__ = ["http_client_around", "is_awaited", "library_of"]
 
 _OF_BODY = ("content-length", "content-encoding", "transfer-encoding")
 
@@ -44,6 +44,11 @@ def library_of(client: Any) -> str | None:
     return next((root for root in roots if root in ("httpx2", "httpx")), None)
 
 
+def is_awaited(client: Any) -> bool:
+    """Whether an HTTP client is for an event loop."""
+    return hasattr(client, "aclose")
+
+
 def http_client_around(inner: Any, wrapped: Wrapped, signer: Signer) -> Any:
     """An HTTP client that fits what is sent through ``inner``.
 
@@ -52,7 +57,7 @@ def http_client_around(inner: Any, wrapped: Wrapped, signer: Signer) -> Any:
         wrapped: what the wrapped client shares.
         signer: signs a request again whose body was changed.
     """
-    return _kinds(library_of(inner) or "")[hasattr(inner, "aclose")](inner, wrapped, signer)
+    return _kinds(library_of(inner) or "")[is_awaited(inner)](inner, wrapped, signer)
 
 
 @cache

@@ -27,6 +27,7 @@ class Wrapped:
         store: what is set aside goes here; see `ullage.Session`.
         tenant: whose content it is.
         settings: those of each session.
+        is_async: whether the client is for an event loop.
 
     Attributes:
         store: the store.
@@ -35,7 +36,9 @@ class Wrapped:
         reports: what came of the newest 256, each a `ullage.exchange.Report`.
     """
 
-    def __init__(self, store: Any, tenant: str, settings: dict[str, Any]) -> None:
+    def __init__(
+        self, store: Any, tenant: str, settings: dict[str, Any], *, is_async: bool
+    ) -> None:
         is_awaited = inspect.iscoroutinefunction(getattr(store, "commit", None))
         self.store = store if is_awaited else open_store(store)
         self.tenant = tenant
@@ -45,6 +48,7 @@ class Wrapped:
         self._blocking: Exchanges | None = None
         self._awaited: WeakKeyDictionary[asyncio.AbstractEventLoop, Exchanges]
         self._awaited = WeakKeyDictionary()
+        self._made(AsyncSessions if is_async else Sessions)  # what cannot be meant is refused now
 
     @property
     def sessions(self) -> tuple[Sessions | AsyncSessions, ...]:
