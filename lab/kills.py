@@ -40,6 +40,7 @@ from tests.stores.killed import dies
 from ullage import Limits, Session, SqliteStore, Usage
 from ullage.errors import RefNotFound
 from ullage.history.canon import ref_of
+from ullage.history.ledger import Ledger
 from ullage.stores import DAY_S, Bounds, every_ref
 from ullage.stores.conversations import ConversationStore
 from ullage.values.effects import Output
@@ -99,19 +100,31 @@ def _asked(messages: list[dict[str, Any]], back: int = 0) -> dict[str, Any]:
 
 
 def _talk(folder: Path, random: Random) -> _Talk:
-    """All of a conversation but its last turn, sent and answered; and litter of other times."""
-    messages, window_tokens = (
-        loop(random.randint(6, 14), thought=False),
-        random.choice((6, 9)) * 1_000,
-    )
+    """All of a conversation but its last turn, in which edits are made; and litter."""
+    messages, window_tokens = loop(24, thought=False), random.choice((6, 8, 10)) * 1_000
+    busy = _busy(messages, window_tokens)
+    messages = messages[: random.choice(busy)]
     session = _session(folder, window_tokens)
-    for back in range(len(messages) // 2 - 1, 0, -1):
+    for back in range(len(messages) // 2, 0, -1):
         view = session.fit(_asked(messages, back))
         view.observe(Usage(fresh_tokens=session.window.tokens, output_tokens=20))
     litter = [f"litter {number} " * random.randint(1, 900) for number in range(8)]
     session.store.put("", [Output(ref_of(text), text) for text in litter])
     session.close()
     return _Talk(messages, window_tokens, json.dumps(view), litter)
+
+
+def _busy(messages: list[dict[str, Any]], window_tokens: int) -> list[int]:
+    """The lengths at which something is set aside."""
+    found, limits = list[int](), Limits(window_tokens=window_tokens)
+    session = Session(_MODEL, limits=limits, format="anthropic", recall=True)
+    for back in range(len(messages) // 2, -1, -1):
+        told = len(session.events)
+        view = session.fit(_asked(messages, back))
+        is_busy = any(event.ref for event in session.events[told:])
+        view.observe(Usage(fresh_tokens=session.window.tokens, output_tokens=20))
+        found += [len(messages) - 2 * back] if is_busy else []
+    return found
 
 
 def _used_later(folder: Path, random: Random) -> _Talk:
@@ -140,7 +153,19 @@ def _collect(folder: Path, talk: _Talk) -> None:
             return
 
 
+def _check_store(folder: Path) -> Iterator[str]:
+    """What the ledger names is there, without the history."""
+    with closing(sqlite3.connect(folder / "u.db")) as db:
+        keys = [key for (key,) in db.execute("SELECT DISTINCT key FROM records")]
+    with closing(SqliteStore(folder / "u.db", synchronous="NORMAL")) as store:
+        entries = Ledger().merged(store.find("", keys))[0].entries.values()
+        named = {getattr(e, "ref", None) for each in entries for b in each.batches for e in b.edits}
+        missing = named - {None, *every_ref(store, "")}
+    yield from (f"{ref}, which the ledger names, is lost" for ref in missing)
+
+
 def _check_talk(folder: Path, talk: _Talk) -> Iterator[str]:
+    yield from _check_store(folder)
     session = _session(folder, talk.window_tokens, _LATER_S)
     if json.dumps(session.fit(_asked(talk.messages, 1))) != talk.before:
         yield "the view of before is another"
@@ -222,8 +247,10 @@ WORKS = (
 # ── killing ──────────────────────────────────────────────────────────────────────────────
 
 
-def survived(work: Work, seed: int, moments: int = _MOMENTS) -> tuple[int, list[str]]:
-    """Kill one work at each of its statements, and at so many moments.
+def survived(
+    work: Work, seed: int, *, every: int = 1, moments: int = _MOMENTS
+) -> tuple[int, list[str]]:
+    """Kill one work before every so many of its statements, and at so many moments.
 
     Returns:
         How often it was killed, and what was wrong after that.
@@ -243,7 +270,7 @@ def survived(work: Work, seed: int, moments: int = _MOMENTS) -> tuple[int, list[
             return was_killed
 
         kills = 0
-        while killed(partial(dies, act, kills)):
+        while killed(partial(dies, act, kills * every)):
             kills += 1
         start = time.perf_counter()
         killed(partial(dies, act, _NEVER))

@@ -59,7 +59,9 @@ class OneBudget(RuleBasedStateMachine):
         self.allowed, self.view, self.charged = allowed, 0, before
         self.gone, self.wrap_ups = 0, 0
         self.budget = Budget(
-            tokens=allowed, on_exceeded=self.on_exceeded, spent=Spent(usage=Usage(fresh_tokens=before))
+            tokens=allowed,
+            on_exceeded=self.on_exceeded,
+            spent=Spent(usage=Usage(fresh_tokens=before)),
         )
         self.callers = [self.joined() for _ in range(3)]
 
