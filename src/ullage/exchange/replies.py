@@ -9,7 +9,7 @@ from typing import Any
 
 from ullage.exchange import bodies
 
-__all__ = ["error_body", "events_of", "is_error", "is_opening", "refusal"]
+__all__ = ["error_event", "error_of", "events_of", "is_error", "is_opening", "refusal"]
 
 _OPENINGS = frozenset(
     ("message_start", "ping", "response.created", "response.in_progress", "response.queued")
@@ -34,14 +34,22 @@ def is_opening(event: Any) -> bool:
     return isinstance(event, dict) and event.get("type") in _OPENINGS
 
 
-def error_body(wire: str, status: int, message: str) -> bytes:
+def error_of(wire: str, status: int, message: str) -> dict[str, Any]:
     """An error of ours, in the shape of the wire."""
     error: dict[str, Any] = {"type": "ullage_error", "message": message}
     if wire == "anthropic":
-        return bodies.write({"type": "error", "error": error})
+        return {"type": "error", "error": error}
     if wire == "gemini":
         error = {"code": status, "message": message, "status": "FAILED_PRECONDITION"}
-    return bodies.write({"error": error})
+    return {"error": error}
+
+
+def error_event(wire: str, status: int, body: bytes) -> dict[str, Any]:
+    """A refusal as an event of a stream that has begun already."""
+    value = bodies.read(body)
+    if isinstance(value, dict) and is_error(value):
+        return value
+    return error_of(wire, status, f"the answer could not be gone on with (status {status})")
 
 
 def events_of(content_type: str, body: bytes) -> list[Any]:

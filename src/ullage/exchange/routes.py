@@ -40,14 +40,15 @@ class Route(Struct, frozen=True):
             ``"batch"``: replies to many requests, later.
         model: the model, where the path names it; else ``""``.
         streams: whether the path itself asks for a stream; None: the body says.
-        frames: in what a streamed answer comes.
+        frames: in what a streamed answer comes: server-sent events, Amazon's binary frames, or
+            the items of one JSON array.
     """
 
     wire: str
     kind: Literal["create", "count", "batch"] = "create"
     model: str = ""
     streams: bool | None = None
-    frames: Literal["sse", "amazon"] = "sse"
+    frames: Literal["sse", "amazon", "array"] = "sse"
 
 
 def route_of(method: str, path: str) -> Route | None:
@@ -59,11 +60,15 @@ def route_of(method: str, path: str) -> Route | None:
     """
     if method.upper() != "POST":
         return None
-    path = path.partition("?")[0].rstrip("/")
+    path, _, query = path.partition("?")
+    path = path.rstrip("/")
     for pattern, route in _ROUTES:
         if found := pattern.search(path):
             model = _unquoted(found.groupdict().get("model") or "")
-            return Route(route.wire, route.kind, model, route.streams, route.frames)
+            frames = route.frames
+            if route.wire == "gemini" and route.streams and "alt=sse" not in query:
+                frames = "array"
+            return Route(route.wire, route.kind, model, route.streams, frames)
     return None
 
 
@@ -84,7 +89,7 @@ _ROUTES = tuple(
             r"/publishers/anthropic/models/(?P<model>[^/]+):streamRawPredict$",
             Route("anthropic", streams=True),
         ),
-        (r"/model/(?P<model>[^/]+)/invoke$", Route("anthropic", streams=False)),
+        (r"/model/(?P<model>[^/]+)/invoke$", Route("anthropic", streams=False, frames="amazon")),
         (
             r"/model/(?P<model>[^/]+)/invoke-with-response-stream$",
             Route("anthropic", streams=True, frames="amazon"),

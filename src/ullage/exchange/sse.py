@@ -12,11 +12,14 @@ bytes of all frames, and of `Reader.rest`, are those that were fed.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from typing import Any
 
 from msgspec import Struct
 
-__all__ = ["Frame", "Reader"]
+from ullage.exchange import bodies
+
+__all__ = ["Frame", "Reader", "written"]
 
 _LINE = re.compile(rb"\r\n|\n|\r")
 _EMPTY_LINE = re.compile(rb"(?>\r\n|\n|\r)(?>\r\n|\n|\r)")
@@ -62,3 +65,13 @@ def _data(raw: bytes) -> bytes | None:
     lines = _LINE.split(raw.removeprefix(_MARK))
     said = [line[5:].removeprefix(b" ") for line in lines if line.startswith(b"data:")]
     return b"\n".join(said) if said else None
+
+
+def written(event: Mapping[str, Any]) -> bytes:
+    """An event as bytes, under the name that its ``type`` says, if it has one.
+
+    So it is with the Messages and Responses formats; the events of others have neither.
+    """
+    kind = event.get("type")
+    name = f"event: {kind}\n".encode() if isinstance(kind, str) else b""
+    return name + b"data: " + bodies.write(event) + b"\n\n"
