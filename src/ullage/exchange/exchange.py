@@ -22,7 +22,7 @@ from ullage.exchange import bodies, requests
 from ullage.exchange.answers import Teed, Untouched, Whole
 from ullage.exchange.replies import error_of, is_error, refusal
 from ullage.exchange.routes import Route, route_of
-from ullage.exchange.streamed import SSE, Streamed
+from ullage.exchange.streamed import Streamed, framing_of
 from ullage.exchange.values import Answer, Passed, Reply, Report, Upstream
 from ullage.session.drivers import Actions
 from ullage.splice import Again, Calls, Done, Knitted, Rounds, knit
@@ -145,7 +145,7 @@ class Exchange:
         knitted: Knitted = yield partial(self._exchanges.do, steps, self._tenant, self._name)
         if knitted.request is not request:
             self._sent = self._written(knitted.request)
-        self._takes = knitted.takes and self.route.frames == "sse"
+        self._takes = knitted.takes and not self.route.is_array
         return knitted
 
     def see(self, request: Mapping[str, Any]) -> Actions[None]:
@@ -252,8 +252,9 @@ class Exchange:
         if self.route.kind == "count":
             self._release()
             return Untouched(self, reply)
-        if reply.content_type.startswith(SSE):
-            return Streamed(self, reply)
+        framing = framing_of(reply.content_type)
+        if framing is not None:
+            return Streamed(self, reply, framing)
         if self.route.streams:
             return Teed(self, reply)
         try:
@@ -275,7 +276,7 @@ class Exchange:
             return Whole(self, reply, reply.status, body)
         step = yield from self.settled(self.rounds.take(value), self.rounds.answer)
         if isinstance(step, Done):
-            same = step.reply is value or step.reply is None
+            same = step.reply in (value, None)
             said = body if same else bodies.write(step.reply or {})
             return Whole(self, reply, reply.status, said)
         yield reply.close

@@ -40,15 +40,14 @@ class Route(Struct, frozen=True):
             ``"batch"``: replies to many requests, later.
         model: the model, where the path names it; else ``""``.
         streams: whether the path itself asks for a stream; None: the body says.
-        frames: in what a streamed answer comes: server-sent events, Amazon's binary frames, or
-            the items of one JSON array.
+        is_array: whether a streamed answer comes as the items of one JSON array.
     """
 
     wire: str
     kind: Literal["create", "count", "batch"] = "create"
     model: str = ""
     streams: bool | None = None
-    frames: Literal["sse", "amazon", "array"] = "sse"
+    is_array: bool = False
 
 
 def route_of(method: str, path: str) -> Route | None:
@@ -65,10 +64,8 @@ def route_of(method: str, path: str) -> Route | None:
     for pattern, route in _ROUTES:
         if found := pattern.search(path):
             model = _unquoted(found.groupdict().get("model") or "")
-            frames = route.frames
-            if route.wire == "gemini" and route.streams and "alt=sse" not in query:
-                frames = "array"
-            return Route(route.wire, route.kind, model, route.streams, frames)
+            is_array = route.wire == "gemini" and bool(route.streams) and "alt=sse" not in query
+            return Route(route.wire, route.kind, model, route.streams, is_array)
     return None
 
 
@@ -89,10 +86,10 @@ _ROUTES = tuple(
             r"/publishers/anthropic/models/(?P<model>[^/]+):streamRawPredict$",
             Route("anthropic", streams=True),
         ),
-        (r"/model/(?P<model>[^/]+)/invoke$", Route("anthropic", streams=False, frames="amazon")),
+        (r"/model/(?P<model>[^/]+)/invoke$", Route("anthropic", streams=False)),
         (
             r"/model/(?P<model>[^/]+)/invoke-with-response-stream$",
-            Route("anthropic", streams=True, frames="amazon"),
+            Route("anthropic", streams=True),
         ),
         (r"/v1/messages$", Route("anthropic")),
         (r"/v1/messages/count_tokens$", Route("anthropic", "count")),

@@ -15,8 +15,10 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
 from ullage.exchange import bodies
+from ullage.exchange.amazon import AMAZON
+from ullage.exchange.frames import Frame, Framing
 from ullage.exchange.replies import error_event, is_error, is_opening
-from ullage.exchange.sse import Frame, Reader, written
+from ullage.exchange.sse import SSE
 from ullage.exchange.values import Answer, Reply
 from ullage.session.drivers import Actions
 from ullage.splice import Again
@@ -25,29 +27,35 @@ from ullage.splice import Streamed as Spliced
 if TYPE_CHECKING:
     from ullage.exchange.exchange import Exchange
 
-__all__ = ["SSE", "Streamed"]
+__all__ = ["Streamed", "framing_of"]
 
-SSE = "text/event-stream"
 _LAST = b"[DONE]"
 _REPORTS = b"sage"
 """In every event that reports ``usage`` or ``usageMetadata``."""
 
 
+def framing_of(content_type: str) -> Framing | None:
+    """How the events of a stream are framed; None if it is no such stream."""
+    return next(
+        (each for each in (SSE, AMAZON) if content_type.startswith(each.content_type)), None
+    )
+
+
 class Streamed(Answer):
     """A streamed answer. See `Answer` for the attributes."""
 
-    def __init__(self, exchange: Exchange, reply: Reply) -> None:
+    def __init__(self, exchange: Exchange, reply: Reply, framing: Framing) -> None:
         self.reply, self.status, self.content_type = reply, reply.status, reply.content_type
         self._exchange, self._format = exchange, exchange.view.wire
         self._spliced = None if exchange.rounds is None else Spliced(exchange.rounds)
         self._is_over = False
-        self._closing = b""
+        self._framing, self._closing = framing, b""
         self._begin(reply)
         exchange.note_stream()
 
     def _begin(self, reply: Reply) -> None:
         """Another stream of events comes."""
-        self._upstream, self._reader = reply, Reader()
+        self._upstream, self._reader = reply, self._framing.reader()
         self._held: list[Frame] = []
         self._has_content = self._has_ended = self._is_observed = False
         self._reporting: list[Any] = []
@@ -120,7 +128,8 @@ class Streamed(Answer):
         return self._written(given)
 
     def _written(self, events: Iterable[dict[str, Any]]) -> bytes:
-        return b"".join(written(event) for event in events if not self._is_hidden(event))
+        shown = (event for event in events if not self._is_hidden(event))
+        return b"".join(map(self._framing.written, shown))
 
     def _is_hidden(self, event: dict[str, Any]) -> bool:
         """Whether an event is the usage that the client did not ask for."""
@@ -151,15 +160,15 @@ class Streamed(Answer):
             yield from self._exchange.see(request)
         except Exception as error:  # noqa: BLE001 - something was given: nothing else can be sent
             self._exchange.note_problem(error)
-            return written(error_event(wire, 500, b""))
+            return self._framing.written(error_event(wire, 500, b""))
         reply, body = yield from self._exchange.send()
-        if body is None and reply.content_type.startswith(SSE):
+        if body is None and framing_of(reply.content_type) is self._framing:
             yield from self._replace(reply)
             return b""
         if body is None:
             body = yield reply.read
         yield reply.close
-        return written(error_event(wire, reply.status, body))
+        return self._framing.written(error_event(wire, reply.status, body))
 
     def _replace(self, reply: Reply) -> Actions[None]:
         yield self._upstream.close
@@ -170,7 +179,7 @@ class Streamed(Answer):
         if not (yield from self._exchange.may_retry(event)):
             return False
         reply, body = yield from self._exchange.send()
-        if body is not None or not reply.content_type.startswith(SSE):
+        if body is not None or framing_of(reply.content_type) is not self._framing:
             yield reply.close
             return False
         yield from self._replace(reply)
