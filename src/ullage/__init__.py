@@ -62,8 +62,10 @@ __all__ = [
     "Window",
     "__version__",
     "convert",
+    "cut_result",
     "fit",
     "is_overflow",
+    "open_result",
     "problems",
     "recall_tools",
 ]
@@ -91,6 +93,7 @@ if TYPE_CHECKING:
     from ullage.recall.found import ToolOutputRef
     from ullage.recall.tools import recall_tools
     from ullage.session.aio import AsyncSession
+    from ullage.session.results import cut_result, open_result
     from ullage.session.session import Session, fit
     from ullage.session.sessions import AsyncSessions, Sessions
     from ullage.session.view import AsyncView, View
@@ -124,6 +127,7 @@ else:
             "ullage.recall.found": "ToolOutputRef",
             "ullage.recall.tools": "recall_tools",
             "ullage.session.aio": "AsyncSession",
+            "ullage.session.results": "cut_result open_result",
             "ullage.session.session": "Session fit",
             "ullage.session.sessions": "AsyncSessions Sessions",
             "ullage.session.view": "AsyncView View",

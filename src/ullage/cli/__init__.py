@@ -6,6 +6,7 @@ ullage fit FILE        make one request fit
 ullage check FILE      is this request legal, by its provider's rules
 ullage read REF        open what was set aside
 ullage grep PATTERN    search what was set aside
+ullage mcp -- SERVER…   cut what an MCP server says too much of
 ullage gc              let go of what was set aside long ago
 ullage forget STORE    erase a tenant or a conversation
 """
@@ -22,7 +23,7 @@ from ullage.errors import UllageError
 
 __all__ = ["main"]
 
-_COMMANDS = ("check", "fit", "forget", "gc", "grep", "inspect", "read", "replay")
+_COMMANDS = ("check", "fit", "forget", "gc", "grep", "inspect", "mcp", "read", "replay")
 
 
 class _Commands(click.Group):
