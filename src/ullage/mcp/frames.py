@@ -19,6 +19,7 @@ __all__ = [
     "Piece",
     "Splitter",
     "Unreadable",
+    "compact",
     "encode",
     "envelope_of",
     "failure",
@@ -205,6 +206,18 @@ def encode(value: Any) -> bytes:
         return _encode(value)
     except UnicodeEncodeError:
         return json.dumps(value).encode()
+
+
+def compact(raw: bytes) -> bytes:
+    """A JSON value without the blanks between its parts.
+
+    Raises:
+        Unreadable: it is none.
+    """
+    try:
+        return msgspec.json.format(raw, indent=-1)
+    except (msgspec.DecodeError, UnicodeError, RecursionError):
+        return bytes(_slice(_slowly_read(raw)))
 
 
 def with_field(frame: bytes, name: str, raw: bytes) -> bytes:

@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterable, Sequence
 from itertools import accumulate
 from typing import TypeAlias
 
-from ullage.mcp.frames import Unreadable, encode, fields_of, items_of, value_of
+from ullage.mcp.frames import Unreadable, compact, encode, fields_of, items_of, value_of
 from ullage.stages.shorten import ends_of, level
 
 __all__ = ["Fault", "Path", "shorter"]
@@ -42,6 +42,7 @@ def shorter(raw: bytes, room: int, fault: Fault) -> bytes | None:
     whole: set[Path] = set()
     deep: set[Path] = set()
     try:
+        raw = compact(raw)
         for _ in range(_TRIES):
             shown = _Fit(whole, deep).value(raw, room, ())
             place = fault(shown) if len(shown) < len(raw) else None
