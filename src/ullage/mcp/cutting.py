@@ -86,19 +86,21 @@ def cut(
     blocks = items_of(fields["content"]) if "content" in fields else []
     structure = _structure_of(fields)
     leaves = _leaves(blocks)
-    sizes = [len(leaf.text) for leaf in leaves] + [len(structure.decode())] * bool(structure)
-    if sum(sizes) <= limit_chars:
+    if sum(_sizes(leaves, structure)) <= limit_chars:
         return None
-    leaves = _fewer(leaves, limit_chars)
-    sizes = [len(leaf.text) for leaf in leaves] + [len(structure.decode())] * bool(structure)
-    height = max(level(sizes, limit_chars), _LEAST_CHARS)
-    content, outputs = _cut_texts(blocks, leaves, tool, height, words)
+    few = _fewer(leaves, limit_chars)
+    height = max(level(_sizes(few, structure), limit_chars), _LEAST_CHARS)
+    content, outputs = _cut_texts(blocks, few, tool, height, words)
     if structure is None:
         return CutResult(encode({**fields, "content": content}), outputs) if outputs else None
-    is_said = _says_the_same(structure, leaves)
-    return _with_structure(
-        fields, content, outputs, _Structure(structure, schema, is_said), height, words, whole_chars
-    )
+    beside = _Structure(structure, schema, _says_the_same(structure, leaves))
+    return _with_structure(fields, content, outputs, beside, height, words, whole_chars)
+
+
+def _sizes(leaves: Sequence[_Leaf], structure: bytes | None) -> list[int]:
+    """How many characters each text has, and the structure."""
+    texts = [len(leaf.text) for leaf in leaves]
+    return texts if structure is None else [*texts, len(structure.decode())]
 
 
 def _is_complete(fields: dict[str, Raw]) -> bool:

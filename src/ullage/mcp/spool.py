@@ -1,4 +1,4 @@
-"""What was cut in one session, in a file without a name: it is gone with the process, however that ends.
+"""What was cut in one session, in a file without a name: it is gone however the process ends.
 
 Memory stays where it is, however much a server says.
 """
@@ -8,18 +8,19 @@ from __future__ import annotations
 import tempfile
 from collections.abc import Sequence
 from threading import Lock
+from typing import IO
 
 from msgspec import Struct
 
 from ullage.errors import RefNotFound, StoreError
-from ullage.values.effects import Extent, Output, Shape
+from ullage.stores._base import closed, taken
+from ullage.stores._chunks import pieces
+from ullage.values.effects import Output, Shape
 
 __all__ = ["MOST_BYTES", "Spool"]
 
 MOST_BYTES = 4 << 30
 """What one session may keep; then the oldest is forgotten, half of it at a time."""
-
-_CHUNK_CHARS = 1 << 20
 
 
 class _Kept(Struct, frozen=True, gc=False):
@@ -34,12 +35,12 @@ class _File:
 
     def __init__(self) -> None:
         self.file = tempfile.TemporaryFile(prefix="ullage-mcp-", buffering=0)  # noqa: SIM115
-        self.kept: dict[str, _Kept] = {}
+        self.kept: dict[tuple[str, str], _Kept] = {}
         self.end = 0
 
 
 class Spool:
-    """Keeps outputs until the process ends. `ullage.stores.Blobs`; there is one tenant. Thread safe.
+    """Keeps outputs until the process ends. The contract is `ullage.stores.Blobs`. Thread safe.
 
     Two files take turns: when the newer one is full, the older one and all that is in it goes.
 
@@ -61,31 +62,25 @@ class Spool:
         with self._lock:
             self._check("put")
             for output in outputs:
-                self._put(output)
+                self._put(tenant, output)
 
     def look(self, tenant: str, ref: str) -> Shape:
         """`Blobs.look`."""
         with self._lock:
-            return self._found("look", ref)[1].shape
+            self._check("look")
+            return self._found(tenant, ref)[1].shape
 
     def chunk(self, tenant: str, ref: str, n: int) -> str:
         """`Blobs.chunk`."""
         with self._lock:
-            file, kept = self._found("chunk", ref)
-            if not 0 <= n < len(kept.starts):
-                raise RefNotFound(self.name, ref)
-            try:
-                file.file.seek(kept.starts[n])
-                raw = file.file.read(kept.shape.chunks[n].size_bytes)
-            except OSError as error:
-                raise StoreError(self.name, "read", error.strerror or "failed", ref) from None
-        return (raw or b"").decode("utf-8", "surrogatepass")
+            self._check("chunk")
+            return self._chunk(*self._found(tenant, ref), n)
 
     def get(self, tenant: str, ref: str) -> Output:
         """`Blobs.get`."""
-        shape = self.look(tenant, ref)
-        chunks = (self.chunk(tenant, ref, n) for n in range(len(shape.chunks)))
-        return Output(ref, "".join(chunks), shape.kind)
+        with self._lock:
+            self._check("get")
+            return self._get(tenant, ref)
 
     def close(self) -> None:
         """Forget everything. May be called twice."""
@@ -97,32 +92,51 @@ class Spool:
 
     def _check(self, operation: str) -> None:
         if not self._is_open:
-            raise StoreError(self.name, operation, "the session is over")
+            raise closed(self.name, operation)
 
-    def _found(self, operation: str, ref: str) -> tuple[_File, _Kept]:
-        self._check(operation)
+    def _found(self, tenant: str, ref: str) -> tuple[_File, _Kept]:
         for file in (self._newer, self._older):
-            if file is not None and ref in file.kept:
-                return file, file.kept[ref]
+            if file is not None and (tenant, ref) in file.kept:
+                return file, file.kept[tenant, ref]
         raise RefNotFound(self.name, ref)
 
-    def _put(self, output: Output) -> None:
-        if self._newer is not None and output.ref in self._newer.kept:
+    def _chunk(self, file: _File, kept: _Kept, n: int) -> str:
+        ref = kept.shape.ref
+        if not 0 <= n < len(kept.starts):
+            raise RefNotFound(self.name, ref)
+        size_bytes = kept.shape.chunks[n].size_bytes
+        try:
+            file.file.seek(kept.starts[n])
+            raw = file.file.read(size_bytes) or b""
+        except OSError as error:
+            raise StoreError(self.name, "read", error.strerror or "failed", ref) from None
+        if len(raw) != size_bytes:
+            raise StoreError(self.name, "read", f"{size_bytes - len(raw):,} bytes are gone", ref)
+        return raw.decode("utf-8", "surrogatepass")
+
+    def _get(self, tenant: str, ref: str) -> Output:
+        file, kept = self._found(tenant, ref)
+        chunks = (self._chunk(file, kept, n) for n in range(len(kept.starts)))
+        return Output(ref, "".join(chunks), kept.shape.kind)
+
+    def _put(self, tenant: str, output: Output) -> None:
+        if self._newer is not None and (tenant, output.ref) in self._newer.kept:
+            if self._get(tenant, output.ref) != output:
+                raise taken(self.name, output.ref)
             return
+        starts, extents = [], []
         try:
             file = self._with_room()
-            starts, extents = [], []
-            for start in range(0, len(output.text), _CHUNK_CHARS):
-                text = output.text[start : start + _CHUNK_CHARS]
-                raw = text.encode("utf-8", "surrogatepass")
+            for found, raw in pieces(output.text):
                 file.file.seek(file.end)
                 _write(file.file, raw)
                 starts.append(file.end)
-                extents.append(Extent(len(text), len(raw), text.count("\n")))
+                extents.append(found)
                 file.end += len(raw)
         except OSError as error:
             raise StoreError(self.name, "put", error.strerror or "failed", output.ref) from None
-        file.kept[output.ref] = _Kept(tuple(starts), Shape(output.ref, output.kind, tuple(extents)))
+        shape = Shape(output.ref, output.kind, tuple(extents))
+        file.kept[tenant, output.ref] = _Kept(tuple(starts), shape)
 
     def _with_room(self) -> _File:
         if self._newer is None:
@@ -134,8 +148,8 @@ class Spool:
         return self._newer
 
 
-def _write(file: object, raw: bytes) -> None:
-    """All of it: a raw file may take a part."""
+def _write(file: IO[bytes], raw: bytes) -> None:
+    """All of it: a file without a buffer may take a part."""
     view = memoryview(raw)
     while view:
-        view = view[file.write(view) :]  # type: ignore[attr-defined]
+        view = view[file.write(view) :]
