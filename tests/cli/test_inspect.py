@@ -35,6 +35,13 @@ def test_every_edit_of_the_session_is_listed_with_its_ref(lived):
     assert "instead of" in ran.text
 
 
+def test_on_a_narrow_terminal_no_ref_is_cut(lived):
+    ledger, history, refs = lived
+    ran = ullage("inspect", ledger, history, "--window", WINDOW, env={"COLUMNS": "60"})
+    assert all(ref in ran.text for ref in refs)
+    assert max(map(len, ran.text.splitlines())) <= 60
+
+
 def test_as_json_it_is_the_trace_and_the_bills(lived):
     ledger, history, refs = lived
     ran = ullage("inspect", ledger, history, "--window", WINDOW, "--json")

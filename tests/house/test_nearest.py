@@ -57,6 +57,7 @@ NEAREST = {
     "session/view.py": "session/test_workers.py",
     "session/reports.py": "spend/test_reports.py",
     "spend/account.py": "spend/test_reports.py",
+    "__main__.py": "cli/test_main.py",
     "spend/allowance.py": "spend/test_budget.py",
     "spend/book.py": "spend/test_reports.py",
     "spend/metrics.py": "presets/test_three_layer_service.py",
