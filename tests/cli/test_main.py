@@ -25,6 +25,7 @@ def test_help_lists_the_commands():
         "gc",
         "grep",
         "inspect",
+        "mcp",
         "read",
         "replay",
     ]

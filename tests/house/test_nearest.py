@@ -22,10 +22,12 @@ NEAREST = {
     "cli/fit.py": "cli/test_fit_and_read.py",
     "cli/read.py": "cli/test_fit_and_read.py",
     "cli/grep.py": "cli/test_fit_and_read.py",
+    "cli/mcp.py": "mcp/test_stdio.py",
     "history/builder.py": "history/test_window.py",
     # the transcript asks who answers whom, the memo what a caller changed
     "history/pairing.py": "history/test_transcript.py",
     "history/snapshots.py": "turn/test_memo.py",
+    "mcp/command.py": "mcp/test_stdio.py",
     # these run in Google ADK, in an environment of its own
     "integrations/adk/*.py": "integrations/adk/test_limits.py",
     "loop/drive.py": "loop/test_turn.py",
@@ -46,6 +48,7 @@ NEAREST = {
     "replay/trace.py": "replay/test_tracer.py",
     "replay/cost/prefix.py": "replay/cost/test_cache.py",
     "replay/evidence/story.py": "replay/evidence/test_demands.py",
+    "stages/kinds.py": "stages/test_truncate.py",
     # both sessions, by what they promise
     "session/closing.py": "session/test_sessions.py",
     "session/core.py": "session/test_state.py",

@@ -8,7 +8,7 @@ import os
 import sys
 import time
 
-PIXEL = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg=="
+PIXEL = "R0lGODlhAQABAIAAAAAAAP///yH5BAEAAAAALAAAAAABAAEAAAIBRAA7"
 TEXT = {"type": "object", "properties": {"content": {"type": "string"}}, "required": ["content"]}
 ROWS = {
     "type": "object",
@@ -27,17 +27,6 @@ ROWS = {
     "additionalProperties": False,
 }
 STRICT = {"type": "object", "properties": {"key": {"type": "string", "pattern": "^a+$"}}}
-TOOLS = {
-    "say": None,
-    "both": TEXT,
-    "rows": ROWS,
-    "strict": STRICT,
-    "result": None,
-    "progress": None,
-    "flood": None,
-    "crash": None,
-    "sleep": None,
-}
 
 
 def line(n):
@@ -53,33 +42,51 @@ def text(said):
     return {"type": "text", "text": said}
 
 
-def called(id, name, given, meta):
-    if name == "say":
-        return {"content": [text("".join(map(line, range(given["lines"]))))]}
-    if name == "both":
-        said = "".join(map(line, range(given["lines"])))
-        return {"content": [text(said)], "structuredContent": {"content": said}}
-    if name == "rows":
-        rows = {"rows": [{"id": n, "name": f"name {n}"} for n in range(given["rows"])]}
-        return {"content": [text(json.dumps(rows))], "structuredContent": rows}
-    if name == "strict":
-        key = {"key": "a" * given["chars"]}
-        return {"content": [text("see the structure")], "structuredContent": key}
-    if name == "result":
-        return given["result"]
-    if name == "progress":
-        for n in range(given["steps"]):
-            params = {"progressToken": meta["progressToken"], "progress": n, "total": given["steps"]}
-            send(method="notifications/progress", params=params)
-        return {"content": [text("done")]}
-    if name == "flood":
-        for _ in range(given["kilobytes"]):
-            os.write(2, b"e" * 1_023 + b"\n")
-        return {"content": [text("said")]}
-    if name == "crash":
-        os._exit(given["code"]) if given["code"] >= 0 else os.kill(os.getpid(), -given["code"])
-    time.sleep(given["seconds"])
-    return {"content": [text("slept")]}
+def say(given, meta):
+    return {"content": [text("".join(map(line, range(given["lines"]))))]}
+
+
+def both(given, meta):
+    said = say(given, meta)
+    return {**said, "structuredContent": {"content": said["content"][0]["text"]}}
+
+
+def rows(given, meta):
+    made = {"rows": [{"id": n, "name": f"name {n}"} for n in range(given["rows"])]}
+    return {"content": [text(json.dumps(made))], "structuredContent": made}
+
+
+def strict(given, meta):
+    key = {"key": "a" * given["chars"]}
+    return {"content": [text("see the structure")], "structuredContent": key}
+
+
+def result(given, meta):
+    return given["result"]
+
+
+def progress(given, meta):
+    for n in range(given["steps"]):
+        params = {"progressToken": meta["progressToken"], "progress": n, "total": given["steps"]}
+        send(method="notifications/progress", params=params)
+    return {"content": [text("done")]}
+
+
+def flood(given, meta):
+    for _ in range(given["kilobytes"]):
+        os.write(2, b"e" * 1_023 + b"\n")
+    return {"content": [text("said")]}
+
+
+def crash(given, meta):
+    if given["code"] < 0:
+        os.kill(os.getpid(), -given["code"])
+        time.sleep(60)
+    os._exit(given["code"])
+
+
+CALLS = {each.__name__: each for each in (say, both, rows, strict, result, progress, flood, crash)}
+SCHEMAS = {"both": TEXT, "rows": ROWS, "strict": STRICT}
 
 
 def main(names):
@@ -94,14 +101,14 @@ def main(names):
             send(id=id, result={**told, "serverInfo": about})
         elif method == "tools/list":
             schema = {"type": "object"}
-            tools = [{"name": name, "inputSchema": schema} for name in [*TOOLS, *names]]
+            tools = [{"name": name, "inputSchema": schema} for name in [*CALLS, *names]]
             for tool in tools:
-                if TOOLS.get(tool["name"]):
-                    tool["outputSchema"] = TOOLS[tool["name"]]
+                if tool["name"] in SCHEMAS:
+                    tool["outputSchema"] = SCHEMAS[tool["name"]]
             send(id=id, result={"tools": tools})
         elif method == "tools/call":
             meta = params.get("_meta", {})
-            send(id=id, result=called(id, params["name"], params.get("arguments", {}), meta))
+            send(id=id, result=CALLS[params["name"]](params.get("arguments", {}), meta))
         elif method == "ping":
             send(id=id, result={})
         else:

@@ -127,9 +127,9 @@ def test_text_and_structure_that_say_the_same_share_limit_and_ref():
 @pytest.mark.parametrize("wrap", [lambda rows: rows, lambda rows: {"result": rows}])
 def test_rows_said_as_json_are_the_same_too(wrap):
     rows = [{"id": n, "name": f"name {n}"} for n in range(2_000)]
-    result, kept = shown({"content": [text(json.dumps(rows))], "structuredContent": wrap(rows)})
+    _, kept = shown({"content": [text(json.dumps(rows))], "structuredContent": wrap(rows)})
     assert len(kept) == 1
-    result, kept = shown(
+    _, kept = shown(
         {"content": [text(json.dumps(row)) for row in rows], "structuredContent": wrap(rows)}
     )
     assert len(kept) == 1

@@ -51,7 +51,9 @@ def test_an_overlong_frame_comes_in_parts_and_the_next_one_whole_again():
     ]
 
 
-@pytest.mark.parametrize("frame", [b"", b"[]", b"1", b"{", b'{"id": true}', b'{"method": 1}', b"\xff"])
+@pytest.mark.parametrize(
+    "frame", [b"", b"[]", b"1", b"{", b'{"id": true}', b'{"method": 1}', b"\xff"]
+)
 def test_what_is_no_message_has_no_envelope(frame):
     assert envelope_of(frame) is None
 
@@ -62,7 +64,11 @@ def test_a_message_with_half_a_surrogate_pair_is_read_too():
     assert message.id == "7"
     (block,) = items_of(fields_of(message.result)["content"])
     assert value_of(fields_of(block)["text"]) == "\ud83d"
-    assert json.loads(with_field(frame, "result", b"1")) == {"jsonrpc": "2.0", "id": "7", "result": 1}
+    assert json.loads(with_field(frame, "result", b"1")) == {
+        "jsonrpc": "2.0",
+        "id": "7",
+        "result": 1,
+    }
     assert with_field(frame, "result", b"1").endswith(b"}\r\n")
 
 
@@ -90,6 +96,10 @@ def test_what_is_expected_is_an_object_or_a_list():
 
 
 def test_answers_of_our_own():
-    assert json.loads(reply("a", {"t": "\ud83d"})) == {"jsonrpc": "2.0", "id": "a", "result": {"t": "\ud83d"}}
+    assert json.loads(reply("a", {"t": "\ud83d"})) == {
+        "jsonrpc": "2.0",
+        "id": "a",
+        "result": {"t": "\ud83d"},
+    }
     assert json.loads(failure(3, -32000, "gone"))["error"] == {"code": -32000, "message": "gone"}
     assert encode({"é": 1}) == '{"é":1}'.encode()

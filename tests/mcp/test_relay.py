@@ -64,7 +64,12 @@ def ref_in(result):
 METHODS = st.sampled_from(["initialize", "ping", "prompts/get", "sampling/createMessage", "x"])
 IDS = st.integers(0, 3) | st.sampled_from(["0", "a"])
 MESSAGES = st.one_of(
-    st.builds(lambda id, method, params: {"id": id, "method": method, "params": params}, IDS, METHODS, JSON),
+    st.builds(
+        lambda id, method, params: {"id": id, "method": method, "params": params},
+        IDS,
+        METHODS,
+        JSON,
+    ),
     st.builds(lambda method, params: {"method": method, "params": params}, METHODS, JSON),
     st.builds(lambda id, result: {"id": id, "result": result}, IDS, JSON),
     st.builds(lambda id, error: {"id": id, "error": error}, IDS, JSON),
@@ -73,8 +78,12 @@ MESSAGES = st.one_of(
     st.builds(lambda p: {"method": "notifications/cancelled", "params": p}, JSON),
     JSON,
 )
-FRAMES = st.binary(max_size=40) | MESSAGES.map(lambda m: json.dumps(m).encode()) | MESSAGES.map(
-    lambda m: json.dumps(m, indent=1, ensure_ascii=False).replace("\n", " ").encode() + b"\r\n"
+FRAMES = (
+    st.binary(max_size=40)
+    | MESSAGES.map(lambda m: json.dumps(m).encode())
+    | MESSAGES.map(
+        lambda m: json.dumps(m, indent=1, ensure_ascii=False).replace("\n", " ").encode() + b"\r\n"
+    )
 )
 
 
@@ -179,7 +188,9 @@ def test_an_unknown_ref_is_an_error_with_a_remedy():
     assert "Copy the ref from the notice" in result["content"][0]["text"]
 
 
-@pytest.mark.parametrize("arguments", [{}, {"tool_call_id": 5}, {"tool_call_id": "x", "offset": []}])
+@pytest.mark.parametrize(
+    "arguments", [{}, {"tool_call_id": 5}, {"tool_call_id": "x", "offset": []}]
+)
 def test_a_call_that_is_wrong_is_told_so(arguments):
     assert Talk().read("get_continuation", **arguments)["isError"] is True
 

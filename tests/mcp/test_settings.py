@@ -24,7 +24,9 @@ def test_an_option_writes_a_rule(written, rule):
     assert rule_of(written) == rule
 
 
-@pytest.mark.parametrize("written", ["", "x", "read=", "=5000", "read[path]=5000", "-1", "499", "read=10"])
+@pytest.mark.parametrize(
+    "written", ["", "x", "read=", "=5000", "read[path]=5000", "-1", "499", "read=10"]
+)
 def test_what_is_no_rule_is_refused(written):
     with pytest.raises(ConfigError, match="limit"):
         rule_of(written)

@@ -62,7 +62,9 @@ def test_tools_stay_the_bytes_they_were_and_schemas_are_remembered():
     assert listed.schemas == {"a": b'{"x":1.10}'}
 
 
-@pytest.mark.parametrize("raw", [b"{}", b"[]", b'{"tools": 5}', b'{"tools": [{}]}', b'{"tools": [{"name": 5}]}'])
+@pytest.mark.parametrize(
+    "raw", [b"{}", b"[]", b'{"tools": 5}', b'{"tools": [{}]}', b'{"tools": [{"name": 5}]}']
+)
 def test_what_is_no_list_of_tools_is_unreadable(raw):
     with pytest.raises(Unreadable):
         extended(raw, Listed(), is_first_page=True)

@@ -1,5 +1,7 @@
 """JSON values, schemas, and streams in parts, for the properties of this room."""
 
+from itertools import pairwise
+
 from hypothesis import strategies as st
 
 TEXTS = st.text(max_size=8)
@@ -14,7 +16,7 @@ JSON = st.recursive(
 def parted(stream, cuts):
     """A stream in parts, cut at these places."""
     places = sorted({0, len(stream), *(cut for cut in cuts if cut < len(stream))})
-    return [stream[a:b] for a, b in zip(places, places[1:], strict=False)]
+    return [stream[a:b] for a, b in pairwise(places)]
 
 
 # Schemas, and values that are valid under them
@@ -30,7 +32,9 @@ def _texts():
 
 def _lists(inner):
     least = st.integers(0, 30)
-    return st.builds(lambda items, n: {"type": "array", "items": items, "minItems": n}, inner, least)
+    return st.builds(
+        lambda items, n: {"type": "array", "items": items, "minItems": n}, inner, least
+    )
 
 
 def _objects(inner):
@@ -48,7 +52,9 @@ def _objects(inner):
 
 
 LEAVES = _texts() | st.sampled_from([{"type": "integer"}, {"enum": ["one", "two"]}])
-SCHEMAS = _objects(st.recursive(LEAVES, lambda inner: _lists(inner) | _objects(inner), max_leaves=5))
+SCHEMAS = _objects(
+    st.recursive(LEAVES, lambda inner: _lists(inner) | _objects(inner), max_leaves=5)
+)
 
 
 @st.composite

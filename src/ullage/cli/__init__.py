@@ -28,7 +28,10 @@ from ullage.errors import ConfigError, UllageError
 
 __all__ = ["main"]
 
-_COMMANDS = tuple("check completion fit forget gc grep inspect mcp read replay".split())
+_COMMANDS = (
+    *("check", "completion", "fit", "forget", "gc"),
+    *("grep", "inspect", "mcp", "read", "replay"),
+)
 
 _INTERRUPTED = 128 + 2
 """The status of a command that a user interrupted, as shells have it."""

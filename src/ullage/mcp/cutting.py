@@ -218,24 +218,22 @@ def _with_structure(
     whole_chars: int,
 ) -> CutResult | None:
     """The result with its structure made shorter, if need be and if that can be."""
-    raw, _, is_said = structure
-    original = raw.decode("utf-8", "surrogatepass")
+    original = structure.raw.decode()
     shown = None if len(original) <= height else _shorter(structure, height)
-    is_whole = shown is None
-    if is_whole and not outputs and len(original) <= max(height, whole_chars):
+    is_left_out = shown is None and len(original) > max(height, whole_chars)
+    if shown is None and not is_left_out and not outputs:
         return None
-    kept = ()
-    if not (is_said and outputs) and (not is_whole or len(original) > whole_chars):
-        kept = (Output(ref_of(original), original),)
-    if is_whole and len(original) > whole_chars:
-        return _as_error(fields, content, (*outputs, *kept), original, words)
-    for output in kept:
-        size = len(shown or raw)
-        content = [*content, _said(words.cut(output.ref, size, len(original), 0))]
+    own: tuple[Output, ...] = ()
+    if (shown is not None or is_left_out) and not (structure.is_said and outputs):
+        own = (Output(ref_of(original), original),)
+    if is_left_out:
+        return _as_error(fields, content, (*outputs, *own), original, words)
+    for output in own:
+        content = [*content, _said(words.cut(output.ref, len(shown or b""), len(original), 0))]
     changed: dict[str, Any] = {**fields, "content": content}
     if shown is not None:
         changed["structuredContent"] = Raw(shown)
-    return CutResult(encode(changed), (*outputs, *kept))
+    return CutResult(encode(changed), (*outputs, *own))
 
 
 def _shorter(structure: _Structure, room: int) -> bytes | None:
@@ -256,8 +254,8 @@ def _as_error(
     """What no client could hold: an error may be without the structure that was declared."""
     ref = outputs[-1].ref
     notice = (
-        f"[ullage: the call went well. Its structured result has {len(original):,} characters and "
-        f"cannot be shortened under its schema, so it is left out. Read it: {words.read_on(ref, 0)}]"
+        f"[ullage: the call went well. Its structure of {len(original):,} characters cannot "
+        f"be shortened under its schema and is left out. Read it: {words.read_on(ref, 0)}]"
     )
     changed = {name: raw for name, raw in fields.items() if name != "structuredContent"}
     result = {**changed, "content": [*content, _said(notice)], "isError": True}

@@ -108,7 +108,7 @@ class Envelope(Struct, frozen=True):
         result: of an answer, as JSON.
     """
 
-    id: Id | None | UnsetType = UNSET
+    id: Id | UnsetType | None = UNSET
     method: str | UnsetType = UNSET
     params: Raw | UnsetType = UNSET
     result: Raw | UnsetType = UNSET
@@ -131,7 +131,9 @@ def envelope_of(frame: bytes) -> Envelope | None:
         pass
     try:
         read = _slowly_read(frame)
-        return msgspec.convert({k: _slice(v) if k in _SLICES else v for k, v in read.items()}, Envelope)
+        return msgspec.convert(
+            {k: _slice(v) if k in _SLICES else v for k, v in read.items()}, Envelope
+        )
     except (ValueError, AttributeError, RecursionError):
         return None
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 from functools import lru_cache
 from typing import Any
 
-from ullage.mcp.frames import Unreadable, value_of
+from ullage.mcp.frames import value_of
 from ullage.mcp.shorter import Fault, Path
 
 __all__ = ["faults_of"]

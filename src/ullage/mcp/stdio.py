@@ -167,19 +167,23 @@ def _forward(server: subprocess.Popen[bytes], relay: Relay, most_bytes: int) -> 
         server.stdin.close()  # type: ignore[union-attr]
 
     threading.Thread(target=ask, daemon=True).start()
-    pump(server.stdout.fileno(), lambda f: to_client.write(relay.from_server(f)), to_client, most_bytes)
+    pump(
+        server.stdout.fileno(),
+        lambda f: to_client.write(relay.from_server(f)),
+        to_client,
+        most_bytes,
+    )
     code = server.wait()
     why = _told(code)
     unanswered = list(relay.ended(why))
     for frame in unanswered:
         to_client.write(frame)
-    if unanswered or code:
-        tell(f"{why}; {len(unanswered)} calls were not answered")
+    if unanswered and to_client.is_open:
+        calls = "1 call was" if len(unanswered) == 1 else f"{len(unanswered):,} calls were"
+        tell(f"{why}; {calls} not answered")
 
 
-def pump(
-    file: int, take: Callable[[bytes], None], overlong: Pipe, most_bytes: int
-) -> None:
+def pump(file: int, take: Callable[[bytes], None], overlong: Pipe, most_bytes: int) -> None:
     """Read a pipe to its end, frame by frame.
 
     Args:

@@ -10,7 +10,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 from ullage.history.canon import ref_of
 from ullage.recall.dispatch import Answer, answer
@@ -22,7 +22,7 @@ from ullage.values.effects import Output
 from ullage.values.notices import Words
 
 if TYPE_CHECKING:
-    from ullage.stores import Store
+    from ullage.stores import Blobs, Store
 
 __all__ = ["cut_result", "cut_text", "open_result"]
 
@@ -51,7 +51,7 @@ def cut_text(
 
 def cut_result(
     text: str,
-    store: Store,
+    store: Blobs,
     *,
     tool: str = "",
     limit_chars: int | None = None,
@@ -76,7 +76,7 @@ def cut_result(
 def open_result(
     name: str,
     arguments: Mapping[str, Any] | str,
-    store: Store,
+    store: Blobs,
     *,
     tenant: str = "",
     words: Words = _WORDS,
@@ -94,7 +94,7 @@ def open_result(
         StoreError: the store failed.
     """
     steps = answer(call_of(name, arguments), words, _no_history)
-    return run(steps, store, tenant)
+    return run(steps, cast("Store", store), tenant)  # they only read outputs
 
 
 def _no_history(wanted: str, thoroughly: bool) -> None:
