@@ -61,6 +61,7 @@ __all__ = [
     "View",
     "Window",
     "__version__",
+    "conversation",
     "convert",
     "cut_result",
     "fit",
@@ -68,6 +69,8 @@ __all__ = [
     "open_result",
     "problems",
     "recall_tools",
+    "wrap",
+    "wrapped",
 ]
 
 if TYPE_CHECKING:
@@ -88,6 +91,7 @@ if TYPE_CHECKING:
         UllageError,
         UnsupportedPart,
     )
+    from ullage.exchange.exchanges import conversation
     from ullage.history.window import Window
     from ullage.recall.dispatch import Answer
     from ullage.recall.found import ToolOutputRef
@@ -115,6 +119,7 @@ if TYPE_CHECKING:
     from ullage.wires.judge import problems
     from ullage.wires.overflow import Overflow, is_overflow
     from ullage.wires.rules.checker import Problem
+    from ullage.wrapping import wrap, wrapped
 else:
     __getattr__, __dir__ = names(
         __name__,
@@ -122,6 +127,7 @@ else:
             "ullage": "loop presets stages stores summarise",
             "ullage.errors": "BudgetExceeded ConfigError FormatError OverLimitError RefNotFound "
             "SpillNotFound StoreError SummaryError UllageError UnsupportedPart",
+            "ullage.exchange.exchanges": "conversation",
             "ullage.history.window": "Window",
             "ullage.recall.dispatch": "Answer",
             "ullage.recall.found": "ToolOutputRef",
@@ -149,5 +155,6 @@ else:
             "ullage.wires.judge": "problems",
             "ullage.wires.overflow": "Overflow is_overflow",
             "ullage.wires.rules.checker": "Problem",
+            "ullage.wrapping": "wrap wrapped",
         },
     )

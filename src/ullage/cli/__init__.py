@@ -9,6 +9,9 @@ ullage grep PATTERN    search what was set aside
 ullage mcp -- SERVER…   cut what an MCP server says too much of
 ullage gc              let go of what was set aside long ago
 ullage forget STORE    erase a tenant or a conversation
+ullage proxy           keep every request to a provider within its window
+ullage run -- COMMAND  a coding agent behind a proxy of its own
+ullage doctor          what is wrong with a set-up
 ullage completion SHELL  complete these in bash, zsh or fish
 
 Each ends with a status: 0 if all is well, 1 if something failed (or was not found, or broken), 2 if
@@ -29,8 +32,8 @@ from ullage.errors import ConfigError, UllageError
 __all__ = ["main"]
 
 _COMMANDS = (
-    *("check", "completion", "fit", "forget", "gc"),
-    *("grep", "inspect", "mcp", "read", "replay"),
+    *("check", "completion", "doctor", "fit", "forget", "gc", "grep", "inspect", "mcp", "proxy"),
+    *("read", "replay", "run"),
 )
 
 _INTERRUPTED = 128 + 2
