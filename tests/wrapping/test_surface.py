@@ -69,9 +69,9 @@ def test_raw_responses_have_their_headers_and_parse(serve, format):
     with resource(client, format).with_streaming_response.create(**asked, stream=True) as response:
         assert response.headers["content-type"] == "text/event-stream"
         lines = [line for line in response.iter_lines() if line]
-    assert "data: " in lines[0] + lines[1]
         response.close()
         assert response.elapsed.total_seconds() > 0
+    assert "data: " in lines[0] + lines[1]
     assert all(report.usage is not None for report in ullage.wrapped(client).reports)
 
 

@@ -11,6 +11,7 @@ an instance of its ``Client``.
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Callable, Iterator
+from contextlib import suppress
 from functools import cache, partial
 from importlib import import_module
 from typing import Any, NamedTuple
@@ -156,8 +157,9 @@ class _Body:
     def _tell_time(self) -> None:
         """The upstream's response knows how long it took, once it is closed."""
         response = self.response()
-        if response is not None:
-            response.elapsed = self._answer.reply.response.elapsed
+        with suppress(RuntimeError):  # a transport that is no network measures nothing
+            if response is not None:
+                response.elapsed = self._answer.reply.response.elapsed
 
 
 class _AsyncBody(_Body):
@@ -245,10 +247,11 @@ class _Fitting:
             extensions=first.extensions,
             history=first.history,
         )
-        if stream is None:
-            response.elapsed = first.elapsed
-        else:
+        if stream is not None:
             stream.response = ref(response)
+        else:
+            with suppress(RuntimeError):
+                response.elapsed = first.elapsed
         return response
 
 
