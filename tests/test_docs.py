@@ -2,6 +2,7 @@
 
 import ast
 import asyncio
+import importlib
 import inspect
 import re
 import shlex
@@ -12,6 +13,7 @@ import pytest
 
 from tests.cli.terminal import ullage
 from tests.docs import GIVEN, blocks_of, canned_gemini, stand_ins
+from tests.house.test_house import APART
 
 ROOT = Path(__file__).parents[1]
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
@@ -50,9 +52,13 @@ def execute(block, page, names):
 
 @pytest.mark.parametrize("page", PAGES, ids=title)
 def test_every_python_block_runs(page, reader, capsys, monkeypatch):
-    if "google.adk" in page.read_text(encoding="utf-8"):
-        models = pytest.importorskip("google.adk.models", reason="google-adk is not installed")
-        monkeypatch.setattr(models.Gemini, "generate_content_async", canned_gemini)
+    text = page.read_text(encoding="utf-8")
+    for framework in APART.values():
+        if re.search(rf"(?m)^(from|import) {re.escape(framework)}\b", text):
+            pytest.importorskip(framework, reason=f"{framework} is not installed")
+    if "google.adk" in text:
+        gemini = importlib.import_module("google.adk.models").Gemini
+        monkeypatch.setattr(gemini, "generate_content_async", canned_gemini)
     for block in blocks(page):
         if block.kind in ("python", "setup"):
             execute(block, page, reader)

@@ -23,7 +23,10 @@ end."""
 DOORS = {"exchange", "integrations", "mcp", "proxy", "splice", "wrap"}
 """Rooms for those who do not hold a `Session` themselves: their files are kept small one by one."""
 
-APART = {"ullage.integrations.adk": "google.adk"}
+APART = {
+    "ullage.integrations.adk": "google.adk",
+    "ullage.integrations.langchain": "langchain",
+}
 """Packages for what is not in this environment: they are tried where it is (make test-adk)."""
 
 UNDOCUMENTED = {
