@@ -164,7 +164,7 @@ MUTANTS = (
     ),
     Mutant(
         _ENGINE,
-        "if edited_from(window, [cut.edit]) >= movable]",
+        "if edited_from(window, [cut.edit]) >= editable]",
         "]",
         _TESTS_ENGINE,
         "a batch is made in an open turn whose thinking must stay",

@@ -161,9 +161,9 @@ def working_set(runs: list[Run], common: frozenset[str]) -> None:
     for run in runs:
         story, lengths, demands = told(run, common)
         seen = touches(story, lengths, demands, count)
-        lived = lives(story, lengths, seen, demands)
-        spans += [(life.calls, life.needed) for life in lived]
-        unused += [share for share in (waste(lived),) if share is not None]
+        played = lives(story, lengths, seen, demands)
+        spans += [(life.calls, life.needed) for life in played]
+        unused += [share for share in (waste(played),) if share is not None]
         for size, (lru, oracle) in kept.items():
             lru += [share for share in (least_recent(seen, size),) if share is not None]
             oracle += [share for share in (farthest(seen, size),) if share is not None]

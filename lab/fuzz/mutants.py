@@ -225,7 +225,7 @@ MUTANTS: tuple[Mutant, ...] = (
     Mutant("no bound reasoning is seen", shown.ShownHistory, "bound_reasoning", _always(False), _A),
     Mutant("what another model left stays", engine, "_drop_stale", _always(None), _A),
     Mutant("the newest thinking goes alone", engine, "left_out", _from_the_edit, _A),
-    Mutant("an open turn's thinking may go", engine, "movable_from", _always(0), _A),
+    Mutant("an open turn's thinking may go", engine, "editable_from", _always(0), _A),
     Mutant("a manual turn may be parted", window.Window, "may_go_on", _always(True), _A),
     Mutant("left out reasoning is shown", anthropic.Anthropic, "edit", _loud, _A),
     Mutant("nothing in place of reasoning", anthropic.Anthropic, "edit", _hollow, _A),

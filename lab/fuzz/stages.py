@@ -13,7 +13,7 @@ from random import Random
 
 from ullage.history.transcript import Location, leaves_of
 from ullage.history.window import Window
-from ullage.stages.condense import Room, Stretch, condense
+from ullage.stages.condense import Range, Room, condense
 from ullage.stages.default import DEFAULT
 from ullage.stages.emergency import emergency, reach
 from ullage.stages.placeholders import placeholder
@@ -137,5 +137,5 @@ def condense_any(window: Window, /, *, seed: int) -> Sequence[Cut]:
     if stop <= (old[1] if old else begin):
         return ()
     room = Room(room_chars, room_chars // 2, window.limit_tokens, "by chance")
-    made = condense(window, Stretch(begin, stop), room)
+    made = condense(window, Range(begin, stop), room)
     return () if made is None else made.cuts

@@ -83,7 +83,7 @@ def test_the_window_decides_and_what_does_not_fit_is_told_in_one_line(kept):
         (b"{}", (), "format"),
         (b'{"messages": 3, "model": "gpt-4.1"}', (), "expected a list"),
         (b'{"messages": [{"role": "bard"}], "model": "gpt-4.1"}', (), "messages[0].role"),
-        (b'{"messages": [], "model": "gpt-4.1"}', ("--window", "0"), "not positive"),
+        (b'{"messages": [], "model": "gpt-4.1"}', ("--window", "0"), "is not in the range"),
         (b'{"messages": [], "model": "gpt-4.1"}', ("--format", "morse"), "--format"),
         (b'{"messages": [], "model": "gpt-4.1", "conversation": "c"}', (), "Send the whole"),
         (AUDIO, (), "messages[0].content[0].input_audio.data"),
@@ -153,7 +153,7 @@ def test_an_unknown_ref_is_told_in_one_line(kept, ref):
 def test_reading_makes_no_store(tmp_path, command):
     nowhere = tmp_path / "no" / "kept.db"
     ran = ullage(command, "0123456789abcdef", "--store", nowhere)
-    assert told(ran) == "store: there is no file at this path. Give the path fit was given."
+    assert told(ran) == "--store: there is no file at this path. Give the path fit was given."
     assert list(tmp_path.iterdir()) == []
 
 

@@ -12,9 +12,9 @@ WINDOW = 16_000
 
 
 @pytest.fixture(scope="module")
-def lived(tmp_path_factory):
+def played(tmp_path_factory):
     """A session that ran over a history with a store, and the history as a request."""
-    folder = tmp_path_factory.mktemp("lived")
+    folder = tmp_path_factory.mktemp("played")
     messages = trajectory("one", 12)["messages"]
     limits = Limits(window_tokens=WINDOW)
     with Session("gpt-4.1", store=folder / "own.db", limits=limits) as session:
@@ -26,8 +26,8 @@ def lived(tmp_path_factory):
     return folder / "own.db", history, refs
 
 
-def test_every_edit_of_the_session_is_listed_with_its_ref(lived):
-    ledger, history, refs = lived
+def test_every_edit_of_the_session_is_listed_with_its_ref(played):
+    ledger, history, refs = played
     ran = ullage("inspect", ledger, history, "--window", WINDOW)
     assert ran.status == 0
     assert refs
@@ -35,16 +35,23 @@ def test_every_edit_of_the_session_is_listed_with_its_ref(lived):
     assert "instead of" in ran.text
 
 
-def test_as_json_it_is_the_trace_and_the_bills(lived):
-    ledger, history, refs = lived
+def test_on_a_narrow_terminal_no_ref_is_cut(played):
+    ledger, history, refs = played
+    ran = ullage("inspect", ledger, history, "--window", WINDOW, env={"COLUMNS": "60"})
+    assert all(ref in ran.text for ref in refs)
+    assert max(map(len, ran.text.splitlines())) <= 60
+
+
+def test_as_json_it_is_the_trace_and_the_bills(played):
+    ledger, history, refs = played
     ran = ullage("inspect", ledger, history, "--window", WINDOW, "--json")
     assert {mark["ref"] for mark in ran.json["trace"]["marks"]} == refs
     assert ran.json["bills"][0]["profile"] == "anthropic-5m"
     assert ran.json["policy"].startswith("default")
 
 
-def test_the_page_is_its_owners_alone(lived, tmp_path):
-    ledger, history, _ = lived
+def test_the_page_is_its_owners_alone(played, tmp_path):
+    ledger, history, _ = played
     page = tmp_path / "session.html"
     assert ullage("inspect", ledger, history, "--window", WINDOW, "--html", page).status == 0
     assert page.stat().st_mode & 0o077 == 0
@@ -52,15 +59,15 @@ def test_the_page_is_its_owners_alone(lived, tmp_path):
     assert f"ullage inspect {ledger} {history} --window {WINDOW}" in page.read_text()
 
 
-def test_the_store_is_left_as_it_was(lived):
-    ledger, history, _ = lived
+def test_the_store_is_left_as_it_was(played):
+    ledger, history, _ = played
     before = ledger.read_bytes()
     ullage("inspect", ledger, history, "--window", WINDOW // 2)
     assert ledger.read_bytes() == before
 
 
-def test_another_history_is_told_in_one_line(lived, tmp_path):
-    ledger, _, _ = lived
+def test_another_history_is_told_in_one_line(played, tmp_path):
+    ledger, _, _ = played
     other = tmp_path / "other.json"
     other.write_text(json.dumps({"messages": [{"role": "user", "content": "else"}], "model": "m"}))
     ran = ullage("inspect", ledger, other)
@@ -68,8 +75,8 @@ def test_another_history_is_told_in_one_line(lived, tmp_path):
     assert "no session with this history" in told(ran)
 
 
-def test_a_run_that_is_not_there_is_told_in_one_line(lived):
-    ledger, history, _ = lived
+def test_a_run_that_is_not_there_is_told_in_one_line(played):
+    ledger, history, _ = played
     ran = ullage("inspect", ledger, history, "--run", "none")
     assert ran.status == 1
     assert "there is no run" in told(ran)

@@ -1,11 +1,16 @@
+import json
+import os
+import signal
 import subprocess
 import sys
+import time
 
 import pytest
 
 import ullage as package
 from tests.cli.terminal import told, ullage
-from ullage.cli import main
+from tests.cli.test_replay import trajectory
+from ullage.cli import _COMMANDS, main
 
 
 def test_help_lists_the_commands():
@@ -14,21 +19,26 @@ def test_help_lists_the_commands():
     commands = ran.text.partition("Commands:")[2].split("\n")[1:]
     assert [line.split()[0] for line in commands if line] == [
         "check",
+        "completion",
+        "doctor",
         "fit",
         "forget",
         "gc",
         "grep",
         "inspect",
+        "proxy",
         "read",
         "replay",
+        "run",
     ]
     assert all(len(line.split()) > 4 for line in commands if line)
 
 
-@pytest.mark.parametrize("command", ["check", "fit", "gc", "grep", "inspect", "read", "replay"])
+@pytest.mark.parametrize("command", _COMMANDS)
 def test_every_command_has_help_for_every_option(command):
-    ran = ullage(command, "--help")
+    ran = ullage(command, "-h")
     assert ran.status == 0
+    assert ran.text == ullage(command, "--help").text
     options = ran.text.partition("Options:")[2].split("\n  -")
     assert all(len(option.split()) > 2 for option in options[1:])
 
@@ -52,9 +62,8 @@ def test_main_takes_words_and_ends_with_a_status(words, capsys):
 
 
 def test_a_real_process_reads_standard_input_and_ends_with_a_status(tmp_path):
-    code = "from ullage.cli import main; main()"
     ran = subprocess.run(
-        [sys.executable, "-c", code, "fit", "-", "--store", str(tmp_path / "kept.db")],
+        [sys.executable, "-m", "ullage", "fit", "-", "--store", str(tmp_path / "kept.db")],
         input=b"[1, 2",
         capture_output=True,
         check=False,
@@ -64,3 +73,38 @@ def test_a_real_process_reads_standard_input_and_ends_with_a_status(tmp_path):
     assert ran.stdout == b""
     assert ran.stderr.startswith(b"Error: the file: not JSON")
     assert ran.stderr.count(b"\n") == 1
+
+
+def test_an_error_calls_an_option_as_it_was_typed(tmp_path):
+    store = ("--store", tmp_path / "none.db")
+    assert told(ullage("read", "0123456789abcdef", *store)).startswith("--store: there is no file")
+    (tmp_path / "run.json").write_text("{}")
+    unknown = ullage("replay", tmp_path / "run.json", "--cache", "ether")
+    assert told(unknown).startswith("--cache: there is no price profile 'ether'")
+
+
+def test_a_window_of_nothing_is_refused_before_any_run_is_read(tmp_path):
+    ran = ullage("replay", tmp_path, "--window", 0)
+    assert ran.status == 2
+    assert "'--window': 0 is not in the range" in ran.err
+
+
+@pytest.mark.parametrize("processes", [1, 2])
+def test_an_interrupt_ends_a_command_at_once(tmp_path, processes):
+    runs = [json.dumps(trajectory(f"run {number}", 30)) for number in range(40)]
+    (tmp_path / "runs.jsonl").write_text("\n".join(runs))
+    kept = tmp_path / "kept.jsonl"
+    words = ("replay", tmp_path / "runs.jsonl", "--jobs", processes, "--resume", kept)
+    process = subprocess.Popen(
+        [sys.executable, "-m", "ullage", *map(str, words)],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        start_new_session=True,
+    )
+    while process.poll() is None and not (kept.exists() and kept.stat().st_size):
+        time.sleep(0.05)
+    os.killpg(process.pid, signal.SIGINT)  # as a terminal does: to the workers as well
+    out, err = process.communicate(timeout=20)
+    assert process.returncode == 130
+    assert (out, err.strip()) == (b"", b"")
+    assert 0 < len(kept.read_text().splitlines()) < 40

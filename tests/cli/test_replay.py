@@ -93,7 +93,7 @@ def test_the_table_is_for_people(recordings, tmp_path):
     plain = tmp_path / "plain.jsonl"
     plain.write_bytes(gzip.decompress((recordings / "a.jsonl.gz").read_bytes()))
     windows = ("--window", 16_000, "--window", 64_000)
-    ran = ullage("replay", plain, *windows, "--runs", "--jobs", 1, env={"COLUMNS": "80"})
+    ran = ullage("replay", plain, *windows, "--runs", "--jobs", 1, env={"COLUMNS": "120"})
     assert ran.status == 0
     table = [line.split() for line in ran.text.splitlines()]
     rows = [(line[0], line[2]) for line in table if line[1:2] == ["default"] and "kept" in line]
@@ -104,6 +104,21 @@ def test_the_table_is_for_people(recordings, tmp_path):
     assert "…" not in ran.text
     assert max(map(len, ran.text.splitlines())) <= 120
     assert "simulated as anthropic-5m" in ran.text
+
+
+def test_a_narrow_terminal_has_a_paragraph_for_each_row(recordings):
+    words = ("--window", 16_000, "--most", 1, "--least", 8, "--jobs", 1)
+    ran = ullage("replay", recordings / "a.jsonl.gz", *words, env={"COLUMNS": "60"})
+    lines = ran.text.splitlines()
+    assert max(map(len, lines)) <= 60
+    first = lines.index("a.jsonl.gz · default")
+    assert "window 16k · runs 1" in lines[first + 1]
+
+
+def test_calls_that_no_view_could_fit_have_a_status_of_their_own(recordings):
+    ran = ullage("replay", recordings / "a.jsonl.gz", "--window", 200, "--most", 1, "--jobs", 1)
+    assert "over limit" in ran.text
+    assert ran.status == 3
 
 
 def test_short_runs_can_be_left_out_and_many_be_cut(recordings):

@@ -29,7 +29,7 @@ def usage(format, tokens):
     return {"usage": {f"{names[0]}_tokens": tokens, f"{names[1]}_tokens": 7}}
 
 
-def lived(format, turns=30):
+def played(format, turns=30):
     """A conversation as it went: its increments after each turn, its boundaries and views."""
     session, history = session_of(format), long_history(format, turns)
     increments, views = [], []
@@ -43,7 +43,7 @@ def lived(format, turns=30):
 
 @every
 def test_a_fresh_process_shows_what_the_warm_one_shows(format):
-    warm, history, increments, views = lived(format)
+    warm, history, increments, views = played(format)
     assert any(event.kind in ("pruned", "condensed") for event in warm.events)
     fresh = session_of(format)
     for increment in increments:
@@ -56,7 +56,7 @@ def test_a_fresh_process_shows_what_the_warm_one_shows(format):
 @every
 def test_going_on_from_a_checkpoint_in_the_middle(format):
     """As a framework does that keeps the increments so far, and another worker takes over."""
-    _, history, increments, views = lived(format)
+    _, history, increments, views = played(format)
     half = len(increments) // 2
     fresh = session_of(format)
     fresh.take([record for increment in increments[:half] for record in increment])
@@ -66,7 +66,7 @@ def test_going_on_from_a_checkpoint_in_the_middle(format):
 
 @every
 def test_increments_hold_what_is_new_and_nothing_else(format):
-    session, _, increments, _ = lived(format)
+    session, _, increments, _ = played(format)
     every_record = [record for increment in increments for record in increment]
     assert len(every_record) == len(set(every_record))
     assert session.news() == ()
@@ -79,7 +79,7 @@ def test_increments_hold_what_is_new_and_nothing_else(format):
 @every
 @pytest.mark.parametrize("seed", range(5))
 def test_any_order_and_any_number_of_times_is_the_same(format, seed):
-    warm, history, increments, _ = lived(format)
+    warm, history, increments, _ = played(format)
     shuffled = [*increments, *increments[::2]]
     random.Random(seed).shuffle(shuffled)
     fresh = session_of(format)
@@ -90,7 +90,7 @@ def test_any_order_and_any_number_of_times_is_the_same(format, seed):
 
 @every
 def test_increments_travel_as_json_and_pickle(format):
-    _, _, increments, _ = lived(format, 12)
+    _, _, increments, _ = played(format, 12)
     for increment in increments:
         text = msgspec.json.encode(increment)
         assert msgspec.json.decode(text, type=tuple[Record, ...]) == increment
@@ -99,7 +99,7 @@ def test_increments_travel_as_json_and_pickle(format):
 
 @every
 def test_what_was_taken_is_no_news(format):
-    _, _, increments, _ = lived(format, 12)
+    _, _, increments, _ = played(format, 12)
     fresh = session_of(format)
     for increment in increments:
         fresh.take(increment)
@@ -109,7 +109,7 @@ def test_what_was_taken_is_no_news(format):
 @every
 def test_taking_what_is_known_forgets_nothing(format):
     """A host may give all it has at every step; then what is remembered is kept."""
-    session, history, increments, _ = lived(format, 12)
+    session, history, increments, _ = played(format, 12)
     session.fit(asked(format, history))
     window = session.window
     for increment in increments:
@@ -128,7 +128,7 @@ def test_taking_what_is_known_forgets_nothing(format):
     ],
 )
 def test_nonsense_in_a_hosts_state_is_passed_over(record):
-    _, history, increments, _ = lived("openai-chat", 12)
+    _, history, increments, _ = played("openai-chat", 12)
     fresh = session_of("openai-chat")
     fresh.take([record, *(each for increment in increments for each in increment)])
     again = session_of("openai-chat")
@@ -137,7 +137,7 @@ def test_nonsense_in_a_hosts_state_is_passed_over(record):
 
 
 def test_where_two_decided_at_one_place_every_reader_takes_the_same():
-    one, _, increments, _ = lived("openai-chat", 30)
+    one, _, increments, _ = played("openai-chat", 30)
     (batch,) = [r for increment in increments for r in increment if r.kind == "batch"][:1]
     key, data = batch.key, one.state.ledger.at(batch.key).batches[0]
     other = Ledger().with_batch(key, msgspec.structs.replace(data, edits=()))[1]
@@ -148,7 +148,7 @@ def test_where_two_decided_at_one_place_every_reader_takes_the_same():
 
 
 def test_a_record_waits_for_the_one_before_it():
-    entries = lived("openai-chat", 4)[0].state.ledger.entries.values()
+    entries = played("openai-chat", 4)[0].state.ledger.entries.values()
     opened = next(entry.opened[0] for entry in entries if entry.opened)
     ledger, records = Ledger(), []
     for _ in range(3):
@@ -163,7 +163,7 @@ def test_a_record_waits_for_the_one_before_it():
 
 
 def test_changes_are_those_of_one_ledger_beside_another():
-    _, _, increments, _ = lived("openai-chat", 12)
+    _, _, increments, _ = played("openai-chat", 12)
     ledger, _ = taken(Ledger(), [r for increment in increments for r in increment])
     assert set(changes(ledger, Ledger())) == {r for increment in increments for r in increment}
     assert changes(ledger, ledger) == ()

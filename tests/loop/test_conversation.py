@@ -29,8 +29,8 @@ from ullage.wires import FORMATS
 from ullage.wires.rules.checker import problems_of
 
 
-def lived(conversation, format, messages):
-    """The views of a conversation that is lived through."""
+def played(conversation, format, messages):
+    """The views of a conversation that is played through."""
     came = [getattr(conversation, call)(given) for call, given in calls(format, messages)]
     return [view for view in came if isinstance(view, dict)]
 
@@ -85,7 +85,7 @@ def lived(conversation, format, messages):
 def test_it_is_loaded_from_its_newest_summary_and_nothing_is_lost(format, tmp_path):
     model, messages = Model(), histories.wire(format, TURNS)
     conversation, wire = opened(tmp_path, format, model), FORMATS[format]
-    views = lived(conversation, format, messages)
+    views = played(conversation, format, messages)
     for view in views:
         assert not problems_of(format, wire.history(view))
         assert len(summaries(format, wire.history(view))) <= 1
@@ -119,11 +119,11 @@ def test_a_store_that_has_never_seen_the_outputs_is_given_all_of_them(format, tm
     """The outputs' file was lost, or another is used, after the first compactions."""
     messages, wire = histories.wire(format, TURNS), FORMATS[format]
     model, half = Model(), len(messages) // 2
-    lived(opened(tmp_path, format, model), format, messages[:half])
+    played(opened(tmp_path, format, model), format, messages[:half])
     assert model.asked
     before = len(model.asked)
     fresh = opened(tmp_path, format, model, store=SqliteStore(tmp_path / "fresh.db"))
-    view = lived(fresh, format, messages[half:])[-1]
+    view = played(fresh, format, messages[half:])[-1]
     assert len(model.asked) > before
     shown, found = texts(format, wire.history(view)), {}
     reading.reachable(fresh.session, shown, found)
@@ -134,7 +134,7 @@ def test_a_store_that_has_never_seen_the_outputs_is_given_all_of_them(format, tm
 def test_what_is_too_little_to_compact_is_loaded_whole(tmp_path):
     messages = histories.wire("openai-chat", TURNS[:4])
     conversation = opened(tmp_path, "openai-chat")
-    assert lived(conversation, "openai-chat", messages)[-1]["messages"] == messages
+    assert played(conversation, "openai-chat", messages)[-1]["messages"] == messages
     assert conversation.messages == messages
     assert conversation.usage.input_tokens == 0
 

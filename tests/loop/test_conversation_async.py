@@ -70,8 +70,8 @@ def folder_of(path, name):
     return path / name
 
 
-async def lived(conversation, format, messages, then=None):
-    """The views of a conversation that is lived through; ``then`` is called after each."""
+async def played(conversation, format, messages, then=None):
+    """The views of a conversation that is played through; ``then`` is called after each."""
     views = []
     for call, argument in calls(format, messages):
         came = await getattr(conversation, call)(argument)
@@ -82,7 +82,7 @@ async def lived(conversation, format, messages, then=None):
     return views
 
 
-def lived_sync(folder, format, messages, model=None, **more):
+def played_sync(folder, format, messages, model=None, **more):
     with opened(folder, format, model, **more) as made:
         came = [getattr(made, call)(argument) for call, argument in calls(format, messages)]
         return [view for view in came if isinstance(view, dict)]
@@ -133,11 +133,11 @@ def kinds(conversation, kind):
 def test_the_same_views_and_the_same_rows(format, tmp_path):
     messages = histories.wire(format, SHORT)
     sync, other = folder_of(tmp_path, "sync"), folder_of(tmp_path, "async")
-    views = lived_sync(sync, format, messages)
+    views = played_sync(sync, format, messages)
 
     async def run():
         async with awaited(other, format) as made:
-            came = await lived(made, format, messages)
+            came = await played(made, format, messages)
             assert await made.messages == opened(sync, format).messages
             return came
 
@@ -244,7 +244,7 @@ def test_it_is_begun_before_it_is_needed_and_written_down_by_the_fit_that_needs_
                 await made.preparing
 
         async with awaited(tmp_path, format, model) as made:
-            views = await lived(made, format, messages, settled)
+            views = await played(made, format, messages, settled)
             assert not kinds(made, "summary_refused")
             assert made.usage == made.session.budget.spent.usage
             assert made.usage == Usage(fresh_tokens=100 * len(model.asked))
@@ -320,7 +320,7 @@ def test_one_that_cannot_be_used_leaves_what_would_have_been_without_a_model(fat
     """No turn waits for it, and nobody is asked in its place."""
     messages = histories.wire(CHAT, SHORT)
     sync, other = folder_of(tmp_path, "sync"), folder_of(tmp_path, "async")
-    views = lived_sync(sync, CHAT, messages)
+    views = played_sync(sync, CHAT, messages)
 
     async def run():
         model = {"raises": Raising, "refused": Silent}.get(fate, lambda: Writer(may=False))()
@@ -337,7 +337,7 @@ def test_one_that_cannot_be_used_leaves_what_would_have_been_without_a_model(fat
                 await asyncio.wait((made.preparing,))
 
         async with awaited(other, model=model) as made:
-            came = await lived(made, CHAT, messages, between)
+            came = await played(made, CHAT, messages, between)
             told = {event.why.partition(";")[0] for event in kinds(made, "summary_refused")}
             begun = len(kinds(made, "preparing"))
             assert (made.preparing is not None) == (fate == "late")
@@ -378,7 +378,7 @@ def test_however_late_the_answers_come_no_turn_waits_and_each_is_counted(answers
                     await made.preparing
 
         async with awaited(folder, model=model) as made:
-            for view in await lived(made, CHAT, messages, between):
+            for view in await played(made, CHAT, messages, between):
                 assert not problems_of(CHAT, view["messages"])
                 assert len(summaries(CHAT, view["messages"])) <= 1
             assert made.usage == Usage(fresh_tokens=100 * model.answered)
@@ -431,7 +431,7 @@ def test_once_the_budget_is_spent_nothing_is_begun(tmp_path):
         model, budget = Writer(), Budget(tokens=10, on_exceeded="warn", warn_at=0)
         budget.charge(Usage(fresh_tokens=10), "gpt-4.1", agent="x")
         async with awaited(tmp_path, model=model, budget=budget) as made:
-            await lived(made, CHAT, histories.wire(CHAT, SHORT))
+            await played(made, CHAT, histories.wire(CHAT, SHORT))
             assert not kinds(made, "preparing")
         assert model.asked == []
 

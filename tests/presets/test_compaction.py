@@ -536,7 +536,7 @@ WINDOW = Limits(window_tokens=100_000, output_reserve_tokens=5_000)
 CALM = ThreeLayerSettings(prune_threshold=1.0, default_max_output_tokens=0)
 
 
-def lived(writer, outputs=9, settings=CALM):
+def played(writer, outputs=9, settings=CALM):
     asked = Asked(settings, model="gpt-4.1", limits=WINDOW, summariser=writer)
     for number in range(outputs):
         asked.tool(words(40_000, f"{number:02}"))
@@ -568,7 +568,7 @@ def lived(writer, outputs=9, settings=CALM):
     lives="ullage.stages.compact.oldest_rough",
 )
 def test_it_compacts_at_90_per_cent_to_50():
-    asked = lived(Writer(WRITTEN), outputs=8)
+    asked = played(Writer(WRITTEN), outputs=8)
     assert 80_000 < rough.view_tokens(asked.session.window) < 90_000
     assert not asked.told("compacted")
     asked.tool(words(40_000, "08"))
@@ -592,7 +592,7 @@ def test_it_compacts_at_90_per_cent_to_50():
     "// Verify messages before compaction are replaced with summary",
 )
 def test_the_synthetic_message_stands_for_what_was_before():
-    asked = lived(Writer(WRITTEN))
+    asked = played(Writer(WRITTEN))
     text = asked.view[0]["content"]
     start, stop = asked.session.window.summaries[-1][:2]
     assert start == 0
@@ -617,7 +617,7 @@ def test_the_synthetic_message_stands_for_what_was_before():
 @pytest.mark.says("three-layer-management", "Compaction Service", "MaxTokens = 2000")
 def test_the_prompt_its_conversation_and_its_most_tokens():
     writer = Writer(WRITTEN)
-    lived(writer)
+    played(writer)
     asked = writer.asked[0]
     assert asked.system == COMPACTION.system
     assert asked.system.startswith("You are a conversation summarizer. Your task is to create a")
@@ -635,7 +635,7 @@ def test_the_prompt_its_conversation_and_its_most_tokens():
 )
 @pytest.mark.parametrize("text", ["", "[Compaction failed]", "It went well.", WRITTEN[:60]])
 def test_a_failed_summary_is_never_shown_as_one(text):
-    asked = lived(Writer(text))
+    asked = played(Writer(text))
     shown = asked.view[0]["content"]
     assert "[Compaction failed]" not in shown
     assert shown.startswith(

@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 
 from tests import histories
-from tests.presets.living import ROOMY, lived, new_session
 from tests.presets.mutations import mutated, settings_mutated
+from tests.presets.played import ROOMY, new_session, played
 from tests.servers import Call, Reply
 from tests.servers.loops import loop
 from ullage import ConfigError, Limits, OverLimitError, Session, Usage, presets
@@ -88,7 +88,7 @@ def test_the_brake_is_at_850_000_tokens_of_a_window_of_a_million():
 @pytest.mark.parametrize("more", [0, 1])
 def test_it_acts_at_the_trigger_and_not_a_token_before(more):
     turns = [turn(f"{n} the tide\n" * 30, said="Let me look. " * 40) for n in range(8)]
-    session, messages, _ = lived(multi_stage(), "openai-chat", turns)
+    session, messages, _ = played(multi_stage(), "openai-chat", turns)
     policy = multi_stage(MultiStageSettings(SAFE_TRIGGER_TOKENS=session.window.estimate + more))
     cold = new_session(policy, "openai-chat")
     view = cold.fit(histories.request("openai-chat", messages))["messages"]
@@ -99,9 +99,9 @@ def test_it_acts_at_the_trigger_and_not_a_token_before(more):
 def test_with_a_trigger_of_zero_only_the_hard_limit_counts():
     turns = [turn(f"{n} the tide\n" * 30, said="Let me look. " * 40) for n in range(8)]
     off = multi_stage(MultiStageSettings(SAFE_TRIGGER_TOKENS=0))
-    _, messages, views = lived(off, "openai-chat", turns)
+    _, messages, views = played(off, "openai-chat", turns)
     assert views[-1] == messages
-    assert lived(off, "openai-chat", turns, 2_500)[0].window.summaries
+    assert played(off, "openai-chat", turns, 2_500)[0].window.summaries
 
 
 thoughts = st.lists(
@@ -136,7 +136,7 @@ thoughts = st.lists(
 def test_the_task_and_the_ten_newest_messages_stay_whole_and_wide_of_that_a_whole_turn(format):
     @given(thoughts)
     def proof(turns):
-        session, messages, views = lived(multi_stage(TINY), format, turns)
+        session, messages, views = played(multi_stage(TINY), format, turns)
         told = [event for event in session.events if event.kind == "condensed"]
         summaries = session.window.summaries
         assert bool(summaries) == bool(told)
@@ -147,7 +147,7 @@ def test_the_task_and_the_ten_newest_messages_stay_whole_and_wide_of_that_a_whol
         assert start == 1
         assert view[0] == messages[0]
         tail = messages[stop:]
-        whole = lived(multi_stage(MultiStageSettings(MAX_RESULT_CHARS=600)), format, turns)[2][-1]
+        whole = played(multi_stage(MultiStageSettings(MAX_RESULT_CHARS=600)), format, turns)[2][-1]
         assert view[2:] == whole[stop:]
         assert len(tail) >= 10
         transcript = session.window.transcript
@@ -159,7 +159,7 @@ def test_the_task_and_the_ten_newest_messages_stay_whole_and_wide_of_that_a_whol
 def test_ten_messages_are_five_turns():
     """A call and its result in each: when the brake acts, neither more nor fewer stay."""
     turns = [turn(f"{n} the tide\n" * 30, said="Let me look. " * 40) for n in range(14)]
-    _, messages, views = lived(multi_stage(TINY), "anthropic", turns)
+    _, messages, views = played(multi_stage(TINY), "anthropic", turns)
     kept = [len(view) - 2 for before, view in pairwise(views) if len(view) <= len(before)]
     assert set(kept) == {10}
     asked = histories.request("anthropic", messages)
@@ -170,20 +170,20 @@ def test_they_stay_whole_wherever_they_and_the_account_fit_the_hard_limit():
     """The same view in a window without end, and in one that it fills nearly."""
     policy = multi_stage(MultiStageSettings(SAFE_TRIGGER_TOKENS=2_200))
     turns = [turn(f"{n} the tide\n" * 30, said="4 7 1 9 " * 40) for n in range(20)]
-    session, messages, views = lived(policy, "openai-chat", turns)
+    session, messages, views = played(policy, "openai-chat", turns)
     account = views[-1][1]["content"]
     assert {len(view) for view in views[6:]} == {1 + 1 + 10}
     assert views[-1][2:] == messages[-10:]
     assert len(account) <= 2_200 * 0.10 * 3  # characters, three a token
     limit_tokens = int(session.window.estimate / 0.80)
     assert session.window.estimate - session.window.meter.message(account) < limit_tokens * 0.73
-    assert lived(policy, "openai-chat", turns, limit_tokens + 1_000)[2][-1] == views[-1]
+    assert played(policy, "openai-chat", turns, limit_tokens + 1_000)[2][-1] == views[-1]
 
 
 def test_no_more_than_fits_is_kept_whole():
     """Ten messages that are over the hard limit together: the newest of them stay."""
     turns = [turn("the tide came in\n" * 35, said="Let me look. " * 200) for n in range(9)]
-    session, messages, views = lived(multi_stage(TINY), "openai-chat", turns, 5_000)
+    session, messages, views = played(multi_stage(TINY), "openai-chat", turns, 5_000)
     ((_, stop, _),) = session.window.summaries
     assert 2 <= len(messages) - stop < 10
     assert views[-1][2:] == messages[stop:]
@@ -204,7 +204,7 @@ def test_the_middle_is_a_list_of_tool_calls_and_thoughts():
         turn("three pods restarted", user="Look at the pods too."),
         *(turn(f"{n} the tide\n" * 30, said="Let me look. " * 60) for n in range(9)),
     ]
-    _, _, views = lived(multi_stage(TINY), "openai-chat", turns)
+    _, _, views = played(multi_stage(TINY), "openai-chat", turns)
     account = next(view[1]["content"] for view in views if len(view) > 1 and "- " in str(view[1]))
     ref = ref_of("a line of the log\n" * 30)
     assert account.split("\n")[1:6] == [
@@ -271,11 +271,11 @@ def test_an_investigation_goes_on_where_the_provider_would_refuse_it(serve):
 def test_200_000_characters_stay_and_are_some_50_000_tokens():
     line = "The tide came in, and the harbour master wrote it down again.\n"
     text = (line * 5_000)[:200_000]
-    session, messages, views = lived(multi_stage(), "gemini", [turn(text)])
+    session, messages, views = played(multi_stage(), "gemini", [turn(text)])
     assert views[-1] == messages
     assert session.window.total(output_tokens) == pytest.approx(50_000, rel=0.2)
     longer = text + line * 5
-    (seen,) = shown(lived(multi_stage(), "gemini", [turn(longer)])[2][-1])
+    (seen,) = shown(played(multi_stage(), "gemini", [turn(longer)])[2][-1])
     assert seen.startswith(text)
     assert len(seen) < len(longer)
 
@@ -289,7 +289,7 @@ def test_200_000_characters_stay_and_are_some_50_000_tokens():
 @every
 def test_a_string_ends_in_what_was_left_out_and_how_to_read_on(format):
     text = "a log line, and not the last one\n" * 50
-    session, _, views = lived(multi_stage(TINY), format, [turn(text)])
+    session, _, views = played(multi_stage(TINY), format, [turn(text)])
     assert shown(views[-1]) == [
         f"{text[:600]}\n[truncated: 600 of 1,650 characters shown. Read on: {read_on(text, 600)}]"
     ]
@@ -306,24 +306,24 @@ def test_a_string_ends_in_what_was_left_out_and_how_to_read_on(format):
 def test_a_list_keeps_its_first_500_items_and_says_so_in_one_more(format):
     items = [{"n": n, "x": 1.0, "name": f"ß{n}"} for n in range(520)]
     text = compact(items)
-    assert shown(lived(multi_stage(), format, [turn(compact(items[:500]))])[2][-1]) == [
+    assert shown(played(multi_stage(), format, [turn(compact(items[:500]))])[2][-1]) == [
         compact(items[:500])
     ]
-    (seen,) = shown(lived(multi_stage(), format, [turn(text)])[2][-1])
+    (seen,) = shown(played(multi_stage(), format, [turn(text)])[2][-1])
     notice = f"[truncated: the first 500 of 520 items. All of it: {read_on(text)}]"
     assert seen == compact([*items[:500], notice])
 
 
 def test_of_long_items_as_many_stay_as_fit():
     items = ["x" * 90 for _ in range(9)]
-    (seen,) = shown(lived(multi_stage(TINY), "openai-chat", [turn(compact(items))])[2][-1])
+    (seen,) = shown(played(multi_stage(TINY), "openai-chat", [turn(compact(items))])[2][-1])
     *kept, notice = json.loads(seen)
     assert kept == items[: len(kept)]
     assert notice.startswith(f"[truncated: the first {len(kept)} of 9 items.")
     assert len(kept) == 5
     assert len(seen) <= 600
     longer = [item + "x" * 20 for item in items]
-    (seen,) = shown(lived(multi_stage(TINY), "openai-chat", [turn(compact(longer))])[2][-1])
+    (seen,) = shown(played(multi_stage(TINY), "openai-chat", [turn(compact(longer))])[2][-1])
     assert len(json.loads(seen)) == 4 + 1
     assert 600 - 113 < len(seen) <= 600
 
@@ -339,7 +339,7 @@ def test_of_long_items_as_many_stay_as_fit():
 def test_a_dict_is_replaced_by_advice_and_a_preview(format):
     value = {"rows": ["the tide came in"] * 80, "more": False}
     text = compact(value)
-    (seen,) = shown(lived(multi_stage(TINY), format, [turn(text)])[2][-1])
+    (seen,) = shown(played(multi_stage(TINY), format, [turn(text)])[2][-1])
     error = (
         "the result has 1,543 characters and the limit is 600. Ask for less: use a filter, "
         "a shorter time range, fewer fields or a lower limit. "
@@ -350,7 +350,7 @@ def test_a_dict_is_replaced_by_advice_and_a_preview(format):
 
 def test_a_list_of_which_no_item_fits_is_a_list_of_that_advice():
     text = compact(["x" * 900, "y"])
-    (seen,) = shown(lived(multi_stage(TINY), "openai-chat", [turn(text)])[2][-1])
+    (seen,) = shown(played(multi_stage(TINY), "openai-chat", [turn(text)])[2][-1])
     ((advice),) = json.loads(seen)
     assert set(advice) == {"error", "preview"}
 
@@ -358,7 +358,7 @@ def test_a_list_of_which_no_item_fits_is_a_list_of_that_advice():
 def test_the_texts_of_one_result_share_its_characters():
     text = "a log line\n" * 40
     calls = (histories.Call("logs", "a", text, items=3),)
-    view = lived(multi_stage(TINY), "anthropic", [histories.Turn(calls=calls)])[2][-1]
+    view = played(multi_stage(TINY), "anthropic", [histories.Turn(calls=calls)])[2][-1]
     seen = shown(view)
     assert seen[0] == text
     assert [len(each.partition("\n[truncated")[0]) for each in seen] == [440, 160, 0]
@@ -369,7 +369,7 @@ def test_items_are_shown_as_they_were_written():
     text = (
         '[ 1.0 ,  123456789012345678901234567890, {"a" :"\\u00e9\\/"}, 1e5, "x", "y" ' + " " * 1_100
     )
-    (seen,) = shown(lived(multi_stage(TINY), "openai-chat", [turn(text + "]")])[2][-1])
+    (seen,) = shown(played(multi_stage(TINY), "openai-chat", [turn(text + "]")])[2][-1])
     head = (
         '[1.0,123456789012345678901234567890,{"a" :"\\u00e9\\/"},1e5,"x","[truncated: the first 5 '
     )
@@ -391,7 +391,7 @@ def test_what_was_a_list_or_a_dict_is_one_still_and_comes_back(format):
     @given(st.lists(values, max_size=9).map(lambda some: some * 5) | values)
     def proof(value):
         text = compact(value)
-        session, messages, views = lived(multi_stage(TINY), format, [turn(text)])
+        session, messages, views = played(multi_stage(TINY), format, [turn(text)])
         (original,), (seen,) = shown(messages), shown(views[-1])
         if seen == original:
             return
@@ -502,13 +502,13 @@ def test_a_value_that_is_none_is_refused_by_its_key(given):
 @pytest.mark.parametrize("text", ["x" * 601, "[1,2,3,4,5,6,7]"])
 def test_what_would_be_no_shorter_is_left_whole(text):
     """Over 600 characters, and over 5 items: the indicator is longer than what it spares."""
-    _, messages, views = lived(multi_stage(TINY), "openai-chat", [turn(text)])
+    _, messages, views = played(multi_stage(TINY), "openai-chat", [turn(text)])
     assert views[-1] == messages
 
 
 def test_a_preview_is_no_longer_than_a_result_may_be():
     policy = multi_stage(MultiStageSettings(MAX_RESULT_CHARS=300, PREVIEW_CHARS=2_000))
-    (seen,) = shown(lived(policy, "openai-chat", [turn(compact({"a": "x" * 3_000}))])[2][-1])
+    (seen,) = shown(played(policy, "openai-chat", [turn(compact({"a": "x" * 3_000}))])[2][-1])
     assert len(json.loads(seen)["preview"]) == 300
 
 
@@ -529,7 +529,7 @@ ODD = {
 @every
 def test_odd_text_is_cut_between_characters_and_comes_back(name, format):
     text = ODD[name]
-    session, messages, views = lived(multi_stage(TINY), format, [turn(text)])
+    session, messages, views = played(multi_stage(TINY), format, [turn(text)])
     (original,), (seen,) = shown(messages), shown(views[-1])
     assert "[truncated: " in seen
     assert len(seen) < len(original)
@@ -593,7 +593,7 @@ def outcome(policy):
 
 def _outcome(policy, window_tokens):
     try:
-        session, _, views = lived(
+        session, _, views = played(
             policy, "openai-chat", SCENARIO, window_tokens, summariser=written
         )
     except OverLimitError as error:

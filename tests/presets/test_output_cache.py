@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 
 from tests import histories
-from tests.presets.living import ROOMY, lived, new_session
 from tests.presets.mutations import mutated, settings_mutated
+from tests.presets.played import ROOMY, new_session, played
 from tests.servers import Call, Reply
 from tests.servers.loops import loop
 from ullage import (
@@ -108,7 +108,7 @@ def test_as_much_is_kept_as_the_budget_holds_and_the_newest_of_it():
     """Half a million tokens of window: outputs may have 60,000, the default."""
     outputs = [f"{n}\n" + "the tide came in again\n" * 2_000 for n in range(9)]
     turns = [turn(output) for output in outputs]
-    session, _, views = lived(output_cache(), "openai-chat", turns, 500_000)
+    session, _, views = played(output_cache(), "openai-chat", turns, 500_000)
     seen = shown(views[-1])
     kept = [text == output for text, output in zip(seen, outputs, strict=True)]
     first = kept.index(True)
@@ -143,7 +143,7 @@ def test_as_much_is_kept_as_the_budget_holds_and_the_newest_of_it():
 def test_every_output_comes_back_whole_line_by_line(format):
     """Shown whole, shown in part or trimmed: the same call reads each of them."""
     outputs = [log("a"), "one long line " * 900, "kurz: ß € 😀\r\nund aus", log("b", 900), "ok"]
-    session, messages, _ = lived(output_cache(TINY), format, [turn(text) for text in outputs])
+    session, messages, _ = played(output_cache(TINY), format, [turn(text) for text in outputs])
     for call_id, text in zip(call_ids(messages), outputs, strict=True):
         ref = session.output_ref(call_id)
         assert ref.id == ref_of(text)
@@ -159,7 +159,7 @@ def test_every_output_comes_back_whole_line_by_line(format):
 @every
 def test_what_is_sent_is_the_view_and_the_history_keeps_the_output(format):
     text = log("a")
-    _, messages, (_, view) = lived(output_cache(TINY), format, [turn(text)])
+    _, messages, (_, view) = played(output_cache(TINY), format, [turn(text)])
     (seen,) = shown(view)
     assert seen != text
     assert seen.endswith(note(text))
@@ -195,7 +195,7 @@ def test_its_keys_and_their_defaults():
     assert dict(zip(fields, values, strict=True)) == document
     turns = [turn(log("a", 9_000)), turn(log("b"))]
     same = [
-        lived(policy, "openai-chat", turns)[2]
+        played(policy, "openai-chat", turns)[2]
         for policy in ("output_cache", presets.load("output_cache", {**document, "compaction": {}}))
     ]
     assert same[0] == same[1]
@@ -235,9 +235,9 @@ def test_the_budget_is_a_quarter_of_the_window_within_bounds(window_tokens, budg
     turns = [turn(word * part) for part in parts]
     config = ToolOutputCacheConfig(max_line_length=1_000_000, max_message_bytes=1_000_000)
     policy = output_cache(config)
-    _, messages, views = lived(policy, "openai-chat", turns, window_tokens)
+    _, messages, views = played(policy, "openai-chat", turns, window_tokens)
     assert views[-1] == messages
-    session, _, views = lived(policy, "openai-chat", [*turns, turn("a")], window_tokens)
+    session, _, views = played(policy, "openai-chat", [*turns, turn("a")], window_tokens)
     assert [text.startswith("[tool output trimmed") for text in shown(views[-1])] == [
         True,
         *[False] * len(parts),
@@ -255,7 +255,7 @@ def test_outputs_are_counted_by_the_tokenizer_or_else_near_four_bytes_a_token():
     text = "The tide came in, and the harbour master wrote it down in his book again.\n" * 200
     counts = {}
     for format in ("openai-chat", "anthropic"):
-        session, _, _ = lived(output_cache(), format, [turn(text)])
+        session, _, _ = played(output_cache(), format, [turn(text)])
         counts[format] = session.window.total(output_tokens)
         assert session.window.meter.counter.exact == (format == "openai-chat")
     assert counts["openai-chat"] == exact("o200k_base").count(text)
@@ -303,7 +303,7 @@ def test_values_given_by_name_are_held_to_the_same():
 def test_a_ref_says_how_many_bytes_and_lines_there_are():
     assert ToolOutputRef("abc") == ToolOutputRef(id="abc", byte_size=None, line_count=None)
     texts = ["", "ß €\n\n😀", log("a", 3_000), "x" * 70_000]
-    session, messages, _ = lived(output_cache(TINY), "openai-chat", [turn(t) for t in texts])
+    session, messages, _ = played(output_cache(TINY), "openai-chat", [turn(t) for t in texts])
     assert [session.output_ref(call_id) for call_id in call_ids(messages)] == [
         ToolOutputRef(ref_of(text), len(text.encode()), text.count("\n") + 1) for text in texts
     ]
@@ -331,7 +331,7 @@ def test_a_ref_says_how_many_bytes_and_lines_there_are():
 def test_an_output_that_is_cut_is_kept_before_the_view_is_given_and_its_event_has_its_ref(format):
     """The ref of every tool message is the session's to tell; no wire has a field for it."""
     text = log("a")
-    session, messages, (_, view) = lived(output_cache(TINY), format, [turn(text)])
+    session, messages, (_, view) = played(output_cache(TINY), format, [turn(text)])
     (event,) = [event for event in session.events if event.kind == "truncated"]
     ref = session.output_ref(event.ref)
     assert (ref.id, ref.byte_size, ref.line_count) == (event.ref, len(text), 91)
@@ -400,7 +400,7 @@ def view_of(text, max_bytes, max_line):
 def test_a_view_is_the_first_lines_each_cut_and_a_note_with_the_ref():
     long = "a line over the length of sixty characters, which is cut where those end"
     text = f"{long}\n" + log("next", 60)
-    (seen,) = shown(lived(output_cache(TINY), "openai-chat", [turn(text)])[2][-1])
+    (seen,) = shown(played(output_cache(TINY), "openai-chat", [turn(text)])[2][-1])
     lines = [long[:60], *(f"next line {n}" for n in range(42))]
     assert seen == "\n".join(lines) + "\n\n" + note(text)
     assert len("\n".join(lines)) + 1 <= 600 < len("\n".join(lines)) + 1 + len("next line 42\n")
@@ -408,7 +408,7 @@ def test_a_view_is_the_first_lines_each_cut_and_a_note_with_the_ref():
 
 def test_a_long_line_alone_is_cut_and_the_note_follows():
     text = "short\n" + "x" * 400 + "\nend"
-    (seen,) = shown(lived(output_cache(TINY), "openai-chat", [turn(text)])[2][-1])
+    (seen,) = shown(played(output_cache(TINY), "openai-chat", [turn(text)])[2][-1])
     assert seen == "short\n" + "x" * 60 + "\nend\n\n" + note(text)
 
 
@@ -421,7 +421,7 @@ def test_views_are_what_the_document_says_or_the_output_itself(lines, max_bytes,
     policy = output_cache(
         ToolOutputCacheConfig(max_message_bytes=max_bytes, max_line_length=max_line)
     )
-    (seen,) = shown(lived(policy, "openai-chat", [turn(text)])[2][-1])
+    (seen,) = shown(played(policy, "openai-chat", [turn(text)])[2][-1])
     expected = view_of(text, max_bytes, max_line)
     if seen != text:
         assert seen == expected
@@ -434,7 +434,7 @@ def test_the_texts_of_one_result_share_its_bytes():
     """Anthropic and Responses send several texts in one result."""
     text = log("a", 30)
     turns = [turn(text, items=3)]
-    seen = shown(lived(output_cache(TINY), "anthropic", turns)[2][-1])
+    seen = shown(played(output_cache(TINY), "anthropic", turns)[2][-1])
     assert seen == [text, text, f"a line 0\na line 1\n\n{note(text)}"]
     assert 2 * len(text) + len("a line 0\na line 1\n") <= 600
 
@@ -468,10 +468,10 @@ def test_the_texts_of_one_result_share_its_bytes():
 def test_over_the_budget_the_oldest_outputs_become_placeholders(format):
     """Four outputs of much the same size, and a budget for two and a placeholder or two."""
     outputs = [log(name, 30) for name in "abcd"]
-    alone = [lived(output_cache(), format, [turn(text)])[0] for text in outputs]
+    alone = [played(output_cache(), format, [turn(text)])[0] for text in outputs]
     sizes = [session.window.total(output_tokens) for session in alone]
     policy = output_cache(ToolOutputCacheConfig(context_budget_tokens=2 * max(sizes) + 60))
-    session, messages, views = lived(policy, format, [turn(text) for text in outputs])
+    session, messages, views = played(policy, format, [turn(text) for text in outputs])
     before, after = ([placeholder(text) for text in outputs[:2]], outputs[2:])
     assert [shown(view) for view in views[:5]] == [
         [],
@@ -491,10 +491,10 @@ def test_over_the_budget_the_oldest_outputs_become_placeholders(format):
 
 def test_at_the_budget_nothing_is_trimmed_and_one_token_over_it_the_oldest_is():
     turns = [turn(log(name, 30)) for name in "abc"]
-    held = lived(output_cache(), "openai-chat", turns)[0].window.total(output_tokens)
+    held = played(output_cache(), "openai-chat", turns)[0].window.total(output_tokens)
     for budget, trimmed in ((held, 0), (held - 1, 1)):
         policy = output_cache(ToolOutputCacheConfig(context_budget_tokens=budget))
-        seen = shown(lived(policy, "openai-chat", turns)[2][-1])
+        seen = shown(played(policy, "openai-chat", turns)[2][-1])
         assert sum(text.startswith("[tool output trimmed") for text in seen) == trimmed
 
 
@@ -503,7 +503,7 @@ def test_the_newest_results_stay_whatever_the_budget():
     turns = [turn(log("old")), histories.Turn(calls=both)]
     policy = output_cache(ToolOutputCacheConfig(context_budget_tokens=0))
     for format in sorted(FORMATS):
-        seen = shown(lived(policy, format, turns)[2][-1])
+        seen = shown(played(policy, format, turns)[2][-1])
         assert seen == [placeholder(log("old")), log("a"), log("b")]
 
 
@@ -518,13 +518,13 @@ def test_a_placeholder_is_never_larger_than_what_it_stands_for():
     assert len(small[-1]) > len(placeholder(""))
     policy = output_cache(ToolOutputCacheConfig(context_budget_tokens=0))
     turns = [turn(text) for text in [*small, log("large"), "the last"]]
-    seen = shown(lived(policy, "openai-chat", turns)[2][-1])
+    seen = shown(played(policy, "openai-chat", turns)[2][-1])
     assert seen == [*small, placeholder(log("large")), "the last"]
 
 
 def test_a_trimmed_output_stays_trimmed_to_the_byte():
     turns = [turn(log(name, 60)) for name in "abcdef"]
-    _, _, views = lived(output_cache(TINY), "openai-chat", turns)
+    _, _, views = played(output_cache(TINY), "openai-chat", turns)
     for before, after in pairwise(views):
         trimmed = [text for text in shown(before) if text.startswith("[tool output trimmed")]
         assert shown(after)[: len(trimmed)] == trimmed
@@ -626,7 +626,7 @@ ODD = [
 
 @pytest.mark.parametrize("text", ODD, ids=ascii)
 def test_odd_text_is_cut_between_characters_and_comes_back(text):
-    session, _, views = lived(output_cache(TINY), "openai-chat", [turn(text)])
+    session, _, views = played(output_cache(TINY), "openai-chat", [turn(text)])
     (seen,) = shown(views[-1])
     assert seen.endswith(note(text))
     assert len(seen) < len(text)
@@ -660,7 +660,7 @@ def outcome(policy):
     told = []
     for window_tokens in (ROOMY, 3_000):
         try:
-            session, _, views = lived(policy, "openai-chat", SCENARIO, window_tokens)
+            session, _, views = played(policy, "openai-chat", SCENARIO, window_tokens)
         except OverLimitError as error:
             told.append(type(error))
         else:

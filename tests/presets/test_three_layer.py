@@ -1168,9 +1168,9 @@ def test_a_message_is_estimated_once_while_it_is_shown_the_same(monkeypatch):
     original = rough.message_tokens
     asked = nearly_full(10)
 
-    def noted(message, shown, *, silent=False):
+    def noted(message, shown, *, drop_reasoning=False):
         estimated.append(message)
-        return original(message, shown, silent=silent)
+        return original(message, shown, drop_reasoning=drop_reasoning)
 
     monkeypatch.setattr(rough, "message_tokens", noted)
     asked.tool("short")

@@ -119,7 +119,7 @@ def words(chars, mark=""):
 
 
 class Asked:
-    """A session of the preset that lived through a conversation, a request before each call.
+    """A session of the preset that played through a conversation, a request before each call.
 
     Attributes:
         session: the session.

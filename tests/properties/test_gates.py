@@ -43,7 +43,7 @@ def new_session(format, window, **more):
 
 
 def live_through(session, format, messages):
-    """Every view of a session that lived through the history turn by turn."""
+    """Every view of a session that played through the history turn by turn."""
     return [
         session.fit(histories.request(format, messages[:length]))
         for length in boundaries(format, messages)

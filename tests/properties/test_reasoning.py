@@ -83,7 +83,7 @@ def thoughtful(turns):
     return histories.wire("anthropic", [histories.Turn(calls=(call,), thought=True)] * turns)
 
 
-def lived(session, messages, **more):
+def played(session, messages, **more):
     for length in boundaries("anthropic", messages):
         view = session.fit(request(BOUND, messages[:length], **more))["messages"]
     return view
@@ -92,7 +92,7 @@ def lived(session, messages, **more):
 def test_a_batch_takes_the_thinking_behind_it_and_leaves_what_stands_before_it():
     messages = thoughtful(32)
     session = new_session(BOUND, 16_000)
-    view = lived(session, messages)
+    view = played(session, messages)
     assert {"pruned", "reasoning"} <= {event.kind for event in session.events}
     first = next(i for i, m in enumerate(view) if m is not messages[i])
     assert all(thinking_of(m) for m in messages[1:first:2])
@@ -105,7 +105,7 @@ def test_what_another_model_left_behind_a_batch_goes_when_the_first_comes_back()
     """Reasoning is free at the one, so none goes with its batch; to the other it is bound."""
     messages, session = thoughtful(32), new_session(BOUND, 16_000)
     lengths = list(boundaries("anthropic", messages))
-    lived(session, messages[: lengths[-9]])
+    played(session, messages[: lengths[-9]])
     for length in lengths[-8:-4]:
         session.fit(request(FREE, messages[:length]))
     assert session.events[-1].kind in ("pruned", "condensed")
@@ -121,14 +121,14 @@ def test_what_another_model_left_behind_a_batch_goes_when_the_first_comes_back()
 
 def test_who_asked_the_provider_to_drop_blocks_keeps_them_all():
     asked = {"type": "adaptive", "block_binding": {"prefix_mismatch_behavior": "drop_block"}}
-    view = lived(new_session(BOUND, 16_000), thoughtful(30), thinking=asked)
+    view = played(new_session(BOUND, 16_000), thoughtful(30), thinking=asked)
     assert all(thinking_of(m) for m in view if m["role"] == "assistant")
 
 
 def test_manual_thinking_holds_a_batch_back_while_its_turn_is_open():
     manual = {"type": "enabled", "budget_tokens": 1_024}
     session = new_session(BOUND, 16_000)
-    lived(session, thoughtful(16), thinking=manual)
+    played(session, thoughtful(16), thinking=manual)
     kinds = {event.kind for event in session.events}
     assert kinds == {"held", "condensed", "reasoning"}
 

@@ -16,6 +16,6 @@ def model():
 
 
 @pytest.fixture(scope="session")
-def lived(model):
+def played(model):
     """The conversation of fifty calls, as it went."""
     return live(model)

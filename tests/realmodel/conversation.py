@@ -1,4 +1,4 @@
-"""One conversation of fifty calls with the real model, lived once and read by many tests.
+"""One conversation of fifty calls with the real model, played once and read by many tests.
 
 The calls and what the tool answers are scripted, for so small a model calls no tool of its own
 accord; what it says before each call is its own. The history grows to well over the window.

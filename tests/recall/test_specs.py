@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from ullage import Session
-from ullage.turn.turn import recall_tools
+from ullage.turn.turn import tool_definitions
 from ullage.values.toolset import OURS, RECALL_TOOLS
 from ullage.wires import FORMATS
 
@@ -15,7 +15,7 @@ GOLDEN = Path(__file__).parents[1] / "fixtures" / "recall"
 
 
 def written(format, prefix=""):
-    tools = recall_tools(FORMATS[format], prefix, OURS)
+    tools = tool_definitions(FORMATS[format], prefix, OURS)
     return json.dumps(tools, indent=1, ensure_ascii=False) + "\n"
 
 
@@ -39,7 +39,7 @@ def test_they_stand_at_the_end_of_the_tools_in_every_request_and_once():
     messages = [{"role": "user", "content": "Hello."}]
     session = Session("gpt-4.1")
     first = session.fit({"messages": messages, "tools": [mine]})
-    assert first["tools"] == [mine, *recall_tools(FORMATS["openai-chat"], "", OURS)]
+    assert first["tools"] == [mine, *tool_definitions(FORMATS["openai-chat"], "", OURS)]
     second = session.fit({"messages": messages, "tools": first["tools"]})
     assert second["tools"] == first["tools"]
 

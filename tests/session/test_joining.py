@@ -2,7 +2,7 @@
 
 import pytest
 
-from ullage import Limits, Session
+from ullage import Limits, MemoryStore, Session
 
 READ = {"name": "read", "input_schema": {"type": "object"}}
 BOUND = "claude-opus-5-5"
@@ -50,6 +50,15 @@ def test_a_request_without_tools_decides_nothing_for_the_same_beginning_with_too
     assert len(names) > 1
     again = Session(BOUND, store=session.store)
     assert fit(again, ASKED)[0] == names
+
+
+def test_a_title_without_tools_on_one_worker_leaves_the_tools_to_the_other():
+    store = MemoryStore()
+    one, other = Session(BOUND, store=store), Session(BOUND, store=store)
+    assert fit(one, ASKED, tools=())[0] == []
+    names, _ = fit(other, ASKED)
+    assert len(names) > 1
+    assert fit(one, UNDER_WAY)[0] == fit(other, UNDER_WAY)[0] == names
 
 
 def test_a_request_that_forbids_tools_gets_none_added_and_keeps_those_that_were():

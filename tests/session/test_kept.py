@@ -1,6 +1,6 @@
 """What a session knows between two calls is a value: none of it changes, all of it is bounded."""
 
-from tests.history.test_increments import lived, session_of
+from tests.history.test_increments import played, session_of
 from ullage import State
 from ullage.history.ledger import Ledger
 from ullage.session.kept import EVENTS_KEPT, Kept
@@ -25,7 +25,7 @@ def test_the_newest_events_are_kept_and_no_more():
 
 
 def test_what_is_told_once_is_not_told_again():
-    session, _, increments, _ = lived("openai-chat", 6)
+    session, _, increments, _ = played("openai-chat", 6)
     one = kept()._replace(state=session.state)
     told, found = one.with_news()
     assert set(found) == {record for increment in increments for record in increment}
@@ -34,7 +34,7 @@ def test_what_is_told_once_is_not_told_again():
 
 
 def test_new_records_drop_what_is_remembered_and_known_ones_do_not():
-    _, _, increments, _ = lived("openai-chat", 6)
+    _, _, increments, _ = played("openai-chat", 6)
     records = [record for increment in increments for record in increment]
     one = kept(memo=Memo()).with_records(records)
     assert one.memo is None

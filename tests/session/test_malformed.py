@@ -146,7 +146,7 @@ def untouched_is_own(window, view, request):
     if window.summaries or isinstance(request[key], str):
         return True
     leading = len(given) - window.size
-    edited = {index + leading for index in {*window.changed, *window.silent}}
+    edited = {index + leading for index in {*window.changed, *window.reasoning_dropped}}
     return len(shown) == len(given) and all(
         a is b or index in edited for index, (a, b) in enumerate(zip(shown, given, strict=True))
     )

@@ -1,7 +1,7 @@
 """What the provider compacted itself: it reads nothing before, so nothing before counts."""
 
 from ullage import Limits, Session
-from ullage.stages.condense import Room, Stretch, condense
+from ullage.stages.condense import Range, Room, condense
 from ullage.stages.policy import Policy
 from ullage.stages.shrink import cut_to
 from ullage.wires.rules.checker import problems
@@ -88,8 +88,8 @@ def test_a_summary_before_the_providers_compaction_stays_as_it_is_when_the_next_
 
     def accounts(window):
         runs = {5: (3, 5), 11: (9, 11)}
-        stretch = Stretch(*runs[window.size]) if window.size in runs else None
-        made = condense(window, stretch, room) if stretch else None
+        chosen = Range(*runs[window.size]) if window.size in runs else None
+        made = condense(window, chosen, room) if chosen else None
         ends = [placed.stop for placed in window.summaries[-1:]]
         return () if made is None or ends == [window.size] else made.cuts
 

@@ -24,12 +24,12 @@ def requests():
     ]
 
 
-def lived(session):
+def played(session):
     return [session.fit(request) for request in requests()]
 
 
 def test_threads_on_one_session_get_the_views_of_one_thread():
-    alone, shared = lived(new_session()), new_session()
+    alone, shared = played(new_session()), new_session()
     assert shared.fit(requests()[-1]) == alone[-1]
     with ThreadPoolExecutor(4) as pool:
         views = list(pool.map(shared.fit, requests() * 3))
@@ -45,11 +45,11 @@ def call_for(session):
 
 
 def test_sessions_on_one_file_arrive_at_the_same_views(tmp_path):
-    expected = lived(new_session(store=MemoryStore()))
+    expected = played(new_session(store=MemoryStore()))
 
     def worker(_):
         with new_session(store=tmp_path / "store.db") as session:
-            return lived(session)
+            return played(session)
 
     with ThreadPoolExecutor(4) as pool:
         for views in pool.map(worker, range(4)):

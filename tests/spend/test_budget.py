@@ -78,7 +78,7 @@ def test_then_it_is_asked_once_to_sum_up_and_after_that_refused():
 
 
 def test_the_same_for_an_event_loop():
-    async def lived():
+    async def played():
         async with new_async_session(budget=Budget(tokens=1_000)) as session:
             await session.fit(request())
             await session.observe(reply(prompt=2_000))
@@ -86,11 +86,11 @@ def test_the_same_for_an_event_loop():
             with pytest.raises(BudgetExceeded):
                 await session.fit(request())
 
-    asyncio.run(lived())
+    asyncio.run(played())
 
 
 def test_a_session_of_an_event_loop_gives_back_as_well():
-    async def lived():
+    async def played():
         budget = Budget(tokens=5_000)
         async with new_async_session(budget=budget) as session:
             await session.fit(request())
@@ -98,7 +98,7 @@ def test_a_session_of_an_event_loop_gives_back_as_well():
         assert budget.reserved == Claim()
         assert [each.reported for each in session.calls] == [False]
 
-    asyncio.run(lived())
+    asyncio.run(played())
 
 
 def test_a_budget_that_stops_asks_nothing_more():

@@ -51,7 +51,7 @@ def agent(budget, barrier, round_done):
     return kinds
 
 
-def lived_in_threads(budget):
+def played_in_threads(budget):
     barriers = threading.Barrier(AGENTS), threading.Barrier(AGENTS)
     with ThreadPoolExecutor(AGENTS) as pool:
         return list(pool.map(lambda _: agent(budget, *barriers), range(AGENTS)))
@@ -60,9 +60,9 @@ def lived_in_threads(budget):
 @pytest.mark.parametrize("mode", ["wrap_up", "stop"])
 def test_threads_do_not_overspend_together(mode, most):
     budget = Budget(tokens=20 * most, on_exceeded=mode)
-    lived = lived_in_threads(budget)
-    wrap_ups = [kinds.count("wrap-up") for kinds in lived]
-    calls = sum(kinds.count("call") for kinds in lived)
+    played = played_in_threads(budget)
+    wrap_ups = [kinds.count("wrap-up") for kinds in played]
+    calls = sum(kinds.count("call") for kinds in played)
     assert budget.spent.calls == calls + sum(wrap_ups)
     assert calls * most >= budget.allowance.tokens * 0.9
     assert budget.spent.tokens <= budget.allowance.tokens + (1 + sum(wrap_ups)) * most
@@ -118,7 +118,7 @@ async def task(budget, together):
 def loop_of(budget, tasks, met):
     """An event loop of its own; its tasks are answered once those of all loops have called."""
 
-    async def lived():
+    async def played():
         together = asyncio.Barrier(tasks + 1)
         running = [asyncio.create_task(task(budget, together)) for _ in range(tasks)]
         await together.wait()
@@ -126,7 +126,7 @@ def loop_of(budget, tasks, met):
         await together.wait()
         return await asyncio.gather(*running)
 
-    return asyncio.run(lived())
+    return asyncio.run(played())
 
 
 @pytest.mark.parametrize("loops", [1, LOOPS])

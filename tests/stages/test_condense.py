@@ -1,12 +1,14 @@
 """Where an account stands, and what of the newest turn it quotes."""
 
 import pytest
+from msgspec.structs import replace
 
-from lab.guard import loop, seen
+from lab.guard import POLICIES, loop, seen
 from ullage import Limits, Session
 from ullage.replay.gates import unseen
+from ullage.stages.default import DEFAULT
 from ullage.stages.policy import Policy
-from ullage.stages.shrink import cut_to
+from ullage.stages.shrink import Tier, cut_to, shrink
 from ullage.wires.rules.checker import problems
 
 MANUAL = {"type": "enabled", "budget_tokens": 1_024}
@@ -53,11 +55,52 @@ def test_the_account_of_a_loop_stands_in_the_result_behind_its_thinking(model):
     assert cold.fit(request(messages, model)) == view
 
 
+def accounts_shown(window):
+    """For each summary without a text of its own: whether its account stands in the view."""
+    for placed in window.summaries:
+        if not placed.edit.text:
+            edits = window.shown(placed.start - 1).values()
+            yield any(placed.edit.ref in edit.text for edit in edits)
+
+
+@pytest.mark.parametrize("policy", POLICIES)
+def test_an_account_within_a_result_stays_whatever_is_cut_later(policy):
+    session = Session("claude-sonnet-4-5", policy=policy, limits=Limits(window_tokens=16_000))
+    messages, seen_any = loop(90, thought=True), False
+    for stop in range(3, len(messages) + 1, 2):
+        session.fit(request(messages[:stop]))
+        shown = list(accounts_shown(session.window))
+        assert all(shown), f"the account is lost after {stop} messages"
+        seen_any |= bool(shown)
+    assert seen_any
+
+
+def test_what_holds_an_account_is_not_cut_to_size_and_no_stage_may_cut_it():
+    head, wanted = (2, 0, 0), []
+
+    def cuts_the_first_result(window):
+        if not any(not placed.edit.text for placed in window.summaries):
+            return ()
+        wanted.append(cut_to(window, head, window.leaf_tokens(head), 60))
+        return wanted[-1:]
+
+    policy = replace(DEFAULT, name="greedy", under_pressure=(cuts_the_first_result,))
+    session = Session("claude-sonnet-4-5", policy=policy, limits=Limits(window_tokens=16_000))
+    messages = loop(60, thought=True)
+    for stop in range(3, len(messages) + 1, 2):
+        session.fit(request(messages[:stop]))
+    assert wanted
+    assert None not in wanted
+    assert all(accounts_shown(session.window))
+    assert list(shrink(session.window, [2], tuple(Tier), 10_000)) == []
+
+
 def test_thinking_that_is_bound_goes_with_its_turn_and_the_newest_result_is_quoted():
     session = Session("claude-opus-5-5", limits=Limits(window_tokens=16_000))
     messages, quoted = thoughtful(40), 0
     for number, stop in enumerate(range(3, len(messages) + 1, 2)):
         view = session.fit(request(messages[:stop], "claude-opus-5-5"))
+        assert session.fit(request(messages[:stop], "claude-opus-5-5")) == view
         assert problems("anthropic", view) == []
         assert f"PAGE {number}\n{PAGE}" in str(view["messages"]).replace("\\n", "\n")
         quoted += "## Result of read, new" in str(view["messages"][-1])

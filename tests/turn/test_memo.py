@@ -156,3 +156,18 @@ def test_a_branch_hears_of_what_is_decided_at_its_beginning():
     session.fit({"messages": messages})
     cold = new_session(state=session.state)
     assert session.fit({"messages": fork}) == cold.fit({"messages": fork})
+
+
+def test_a_model_that_comes_back_hears_of_what_another_changed_meanwhile():
+    """What the first model's line remembers was opened anew where it had not walked yet."""
+    bound, free = "claude-opus-5-5", "claude-opus-4-8"
+    messages = histories.wire("anthropic", [histories.Turn(said="Aye.", user="Go on.")] * 4)
+    session, thinking = new_session(format="anthropic"), {"type": "adaptive"}
+    for model, length in ((bound, 1), (free, 3), (bound, 5)):
+        request = {"model": model, "thinking": thinking, "messages": messages[:length]}
+        view = session.fit(request)
+    opened = [event.kind for event in session.events]
+    assert opened == ["changed", "changed"]
+    cold = new_session(format="anthropic", state=session.state)
+    assert cold.fit(request) == view
+    assert cold.events == ()

@@ -23,29 +23,29 @@ def history(outputs):
 
 
 @pytest.fixture(scope="module")
-def lived():
+def played():
     session, messages = Session("gpt-4.1", limits=Limits(window_tokens=6_000)), history(12)
     for length in range(1, len(messages) + 1, 2):
         session.fit({"messages": messages[:length]})
     return session
 
 
-def test_cuts_are_told_with_place_reason_figures_and_ref(lived):
-    told = [event for event in lived.events if event.kind in ("truncated", "pruned")]
+def test_cuts_are_told_with_place_reason_figures_and_ref(played):
+    told = [event for event in played.events if event.kind in ("truncated", "pruned")]
     assert {event.kind for event in told} == {"truncated", "pruned"}
     for event in told:
         assert event.where.startswith("message ")
         assert event.why
         assert event.tokens_before > event.tokens_after > 0
-        assert lived.store.get("", event.ref).text
+        assert played.store.get("", event.ref).text
 
 
-def test_no_event_holds_content(lived):
-    assert SECRET not in msgspec.json.encode(lived.events).decode()
+def test_no_event_holds_content(played):
+    assert SECRET not in msgspec.json.encode(played.events).decode()
 
 
-def test_every_kind_told_is_a_kind_known(lived):
-    assert {event.kind for event in lived.events} <= set(get_args(Kind))
+def test_every_kind_told_is_a_kind_known(played):
+    assert {event.kind for event in played.events} <= set(get_args(Kind))
 
 
 def test_a_session_that_comes_late_says_so():
@@ -112,6 +112,6 @@ def test_reasoning_that_the_provider_left_out_is_told_once(model, reply, told):
     assert (event.where, event.why) == ("reply", told)
 
 
-def test_an_event_goes_through_json(lived):
-    again = msgspec.json.decode(msgspec.json.encode(lived.events), type=tuple[Event, ...])
-    assert again == lived.events
+def test_an_event_goes_through_json(played):
+    again = msgspec.json.decode(msgspec.json.encode(played.events), type=tuple[Event, ...])
+    assert again == played.events

@@ -8,6 +8,14 @@ ullage read REF        open what was set aside
 ullage grep PATTERN    search what was set aside
 ullage gc              let go of what was set aside long ago
 ullage forget STORE    erase a tenant or a conversation
+ullage proxy           keep every request to a provider within its window
+ullage run -- COMMAND  a coding agent behind a proxy of its own
+ullage doctor          what is wrong with a set-up
+ullage completion SHELL  complete these in bash, zsh or fish
+
+Each ends with a status: 0 if all is well, 1 if something failed (or was not found, or broken), 2 if
+it was not typed as its help says, 130 if it was interrupted. `check`, `grep` and `replay` say in
+their help what else they distinguish.
 """
 
 from __future__ import annotations
@@ -18,11 +26,17 @@ from collections.abc import Sequence
 import click
 
 from ullage import __version__
-from ullage.errors import UllageError
+from ullage.errors import ConfigError, UllageError
 
 __all__ = ["main"]
 
-_COMMANDS = ("check", "fit", "forget", "gc", "grep", "inspect", "read", "replay")
+_COMMANDS = (
+    *("check", "completion", "doctor", "fit", "forget", "gc", "grep", "inspect", "proxy"),
+    *("read", "replay", "run"),
+)
+
+_INTERRUPTED = 128 + 2
+"""The status of a command that a user interrupted, as shells have it."""
 
 
 class _Commands(click.Group):
@@ -41,10 +55,29 @@ class _Commands(click.Group):
         try:
             return super().invoke(ctx)
         except UllageError as error:
-            raise click.ClickException(str(error)) from None
+            raise click.ClickException(_as_typed(error, ctx)) from None
+        except KeyboardInterrupt:
+            click.echo("", err=True)  # behind the terminal's ^C
+            raise click.exceptions.Exit(_INTERRUPTED) from None
 
 
-@click.group(cls=_Commands)
+def _as_typed(error: UllageError, ctx: click.Context) -> str:
+    """What an error says; a setting that was given as an option is called as it was typed."""
+    command = _cli.get_command(ctx, ctx.invoked_subcommand or "")
+    if isinstance(error, ConfigError) and command is not None:
+        for option in command.params:
+            if isinstance(option, click.Option) and error.setting in _settings_of(option):
+                return str(error).replace(error.setting, option.opts[-1], 1)
+    return str(error)
+
+
+def _settings_of(option: click.Option) -> set[str]:
+    """The settings an option gives: under its own name, and under that of its parameter."""
+    names = {name.removeprefix("--").replace("-", "_") for name in option.opts}
+    return {option.name or "", *names, *(f"{name}_tokens" for name in names)}
+
+
+@click.group(cls=_Commands, context_settings={"help_option_names": ["-h", "--help"]})
 @click.version_option(__version__)
 def _cli() -> None:
     """Keeps room in the context window of tool-using agents; nothing that leaves it is lost."""

@@ -20,7 +20,11 @@ __all__ = ["command"]
 @click.argument("file", type=click.File("rb"))
 @click.option("--model", default="", help="The model, if the request does not name it.")
 @click.option("--policy", type=click.Choice(NAMES), default="default", show_default=True)
-@click.option("--window", type=int, help="The context window in tokens. Default: the model's.")
+@click.option(
+    "--window",
+    type=click.IntRange(min=1),
+    help="The context window in tokens. Default: the model's.",
+)
 @format_option
 @click.option("--recall/--no-recall", default=None, help="Offer the recall tools. Default: auto.")
 @click.option("--repair", is_flag=True, help="Repair a history the provider would refuse.")

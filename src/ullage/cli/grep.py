@@ -19,8 +19,21 @@ __all__ = ["command"]
 @click.argument("pattern")
 @click.argument("refs", nargs=-1)
 @click.option("-i", "--ignore-case", is_flag=True, help="Take either case for the same.")
-@click.option("-C", "--context", default=0, show_default=True, help="Lines around each match.")
-@click.option("--most", default=50, show_default=True, help="Matching lines to print of each.")
+@click.option(
+    "-C",
+    "--context",
+    type=click.IntRange(0),
+    default=0,
+    show_default=True,
+    help="Lines around each match.",
+)
+@click.option(
+    "--most",
+    type=click.IntRange(1),
+    default=50,
+    show_default=True,
+    help="Matching lines to print of each.",
+)
 @store_options
 @json_option
 def command(

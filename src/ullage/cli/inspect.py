@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
+from itertools import groupby
 from pathlib import Path
 
 import click
 from rich.console import Console
-from rich.table import Table
 
 from ullage.cli._options import json_option, open_kept, print_json
 from ullage.cli._page import command_of, page_option, price_option, profiles_of, save
@@ -16,6 +16,7 @@ from ullage.replay.cost.prices import Profile
 from ullage.replay.readers import Run, read
 from ullage.replay.report import Picture, packed, page_of
 from ullage.replay.stored import Stored, from_store
+from ullage.replay.trace import Mark
 
 __all__ = ["command"]
 
@@ -25,7 +26,9 @@ __all__ = ["command"]
 @click.argument("history", type=click.Path(exists=True, path_type=Path))
 @click.option("--run", "wanted", help="Which run of the history. Default: its largest.")
 @click.option("--tenant", default="", help="Whose session. Default: the unnamed tenant.")
-@click.option("--window", type=int, help="The window it ran in. Default: the model's.")
+@click.option(
+    "--window", type=click.IntRange(min=1), help="The window it ran in. Default: the model's."
+)
 @click.option("--policy", type=click.Choice(NAMES), help="Default: as the ledger names it.")
 @price_option
 @page_option
@@ -111,21 +114,22 @@ def _clipped(found: Stored) -> str:
 
 
 def _print(run: Run, found: Stored) -> None:
-    """Every edit, and what the session came to."""
+    """Every edit under the turn and the reason it was made for, and what the session came to."""
     trace = found.trace
-    table = Table(title=f"{run.id} · {found.policy}: {len(trace.lengths):,} requests")
-    for name in ("turn", "message", "edit", "before", "after", "ref", "why"):
-        table.add_column(name, justify="right" if name in _NUMBERS else "left")
-    for mark in trace.marks:
-        place = f"{mark.message + 1}" + (f" to {mark.stop}" if mark.stop > mark.message + 1 else "")
-        sizes = (f"{mark.before:,}", f"{mark.after:,}")
-        table.add_row(f"{mark.turn + 1:,}", place, mark.kind, *sizes, mark.ref, mark.why)
-    console = Console()
-    console.print(table)
+    console = Console(highlight=False)
+    console.print(f"{run.id} · {found.policy}: {len(trace.lengths):,} requests", markup=False)
+    for (turn, why), marks in groupby(trace.marks, lambda mark: (mark.turn, mark.why)):
+        console.print(f"\nturn {turn + 1:,}: {why}", style="bold", markup=False)
+        for mark in marks:
+            console.print(_line(mark), no_wrap=True, overflow="ignore", crop=False, markup=False)
     peak, raw = max(map(sum, trace.sizes), default=0), max(trace.raw, default=0)
-    console.print(f"largest request {peak:,} tokens instead of {raw:,}", highlight=False)
+    console.print(f"\nlargest request {peak:,} tokens instead of {raw:,}")
     if found.unfit:
         console.print(f"{found.unfit:,} turns are over the limit and not shown", style="yellow")
 
 
-_NUMBERS = ("turn", "message", "before", "after")
+def _line(mark: Mark) -> str:
+    """An edit: of which message or messages, which kind, its tokens, its ref; never cut."""
+    place = f"{mark.message + 1}" + (f"–{mark.stop}" if mark.stop > mark.message + 1 else "")
+    sizes = f"{mark.before:,} → {mark.after:,}"
+    return f"  {place:<9}{mark.kind:<10} {sizes:<17} {mark.ref}".rstrip()

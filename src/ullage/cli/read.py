@@ -24,8 +24,20 @@ __all__ = ["command"]
 @click.command("read")
 @click.argument("ref")
 @click.option("--lines", is_flag=True, help="Number the lines, and print a page of them.")
-@click.option("--offset", default=0, show_default=True, help="With --lines: lines to skip.")
-@click.option("--limit", default=200, show_default=True, help="With --lines: lines to print.")
+@click.option(
+    "--offset",
+    type=click.IntRange(0),
+    default=0,
+    show_default=True,
+    help="With --lines: lines to skip.",
+)
+@click.option(
+    "--limit",
+    type=click.IntRange(1),
+    default=200,
+    show_default=True,
+    help="With --lines: lines to print.",
+)
 @store_options
 @json_option
 def command(

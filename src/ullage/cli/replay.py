@@ -118,7 +118,13 @@ def _share(value: str) -> float:
 
 @click.command("replay")
 @click.argument("paths", nargs=-1, required=True, type=click.Path(exists=True, path_type=Path))
-@click.option("--window", "windows", multiple=True, type=int, help="A window to try, in tokens.")
+@click.option(
+    "--window",
+    "windows",
+    multiple=True,
+    type=click.IntRange(min=1),
+    help="A window to try, in tokens.",
+)
 @click.option(
     "--policy",
     "policies",
@@ -135,8 +141,10 @@ def _share(value: str) -> float:
     callback=lambda _context, _option, values: tuple(map(_share, values)),
     help="A budget to try, as a share of each run's largest request: 20%.",
 )
-@click.option("--least", default=0, help="Leave out runs of fewer messages.")
-@click.option("--most", type=int, help="Stop after so many runs of each path.")
+@click.option(
+    "--least", default=0, type=click.IntRange(min=0), help="Leave out runs of fewer messages."
+)
+@click.option("--most", type=click.IntRange(min=1), help="Stop after so many runs of each path.")
 @price_option
 @click.option(
     "--format",
@@ -174,8 +182,9 @@ def command(**given: Any) -> None:
     PATHS are files or folders: session logs of agents, trajectories, provider requests with
     or without their replies; JSON or JSON Lines, compressed or not, recognised by content.
 
-    The status is 1 if any gate was broken, or if there was no run; 3 if something was skipped
-    and all else is well. In a folder, files of a kind unknown here are named, and no loss.
+    The status is 1 if any gate was broken, or if there was no run; 3 if something was skipped,
+    or no view of a call could be made to fit, and all else is well. In a folder, files of a kind
+    unknown here are named, and no loss.
     """
     asked = Asked(**given)
     found = replay_asked(asked)
@@ -284,7 +293,9 @@ def totals_of(rows: Iterable[R]) -> list[R]:
 
 def show(found: Found) -> Console:
     """Print what was sent, what was kept, and what it cost."""
-    console = Console(width=max(Console().width, WIDTH))  # a pipe counts as 80
+    console = Console()
+    if not (console.is_terminal or "COLUMNS" in os.environ):
+        console = Console(width=WIDTH)  # a pipe has no width
     for table in tables_of(found.rows, totals_of(found.rows), found.profiles[0].name):
         console.print(table)
     return console
@@ -304,7 +315,8 @@ def _progress(console: Console) -> Progress:
 
 
 def status_of(found: Found) -> int:
-    """The exit status: 1 if a gate was broken, 3 if something was skipped, else 0."""
+    """The exit status: 1 if a gate was broken, 3 if something was skipped or unfit, else 0."""
     if any(row.broken for row in found.rows):
         return 1
-    return 3 if any(each.grade == "skipped" for each in found.damage) else 0
+    is_skipped = any(each.grade == "skipped" for each in found.damage)
+    return 3 if is_skipped or any(row.over_limit for row in found.rows) else 0

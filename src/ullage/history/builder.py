@@ -45,7 +45,7 @@ class WindowBuilder:
         self.stale: list[tuple[int, int]] = []
         self.past: tuple[WindowBuilder, ...] = ()
         self._changed: dict[int, Sequence[tuple[int, int, str]]] = {}
-        self._silent: set[int] = set()
+        self._reasoning_dropped: set[int] = set()
         self.window = Window(
             transcript=transcript,
             meter=meter,
@@ -53,7 +53,7 @@ class WindowBuilder:
             calibration=Calibration(exact=meter.counter.exact),
             applied=self.applied,
             changed=self._changed,
-            silent=self._silent,
+            reasoning_dropped=self._reasoning_dropped,
         )
 
     def _set(self, **values: object) -> None:
@@ -93,7 +93,7 @@ class WindowBuilder:
         figures = {n: v for n, v in values.items() if not isinstance(v, (dict, set, Transcript))}
         other._set(**figures, _edit_tokens=old._edit_tokens)
         other._set(_sums=old._sums.copy())
-        for name in ("applied", "changed", "silent", "_shown", "_spots", "_hidden"):
+        for name in ("applied", "changed", "reasoning_dropped", "_shown", "_spots", "_hidden"):
             getattr(new, name).update(values[name])
         other.stale += self.stale
         new._settled.update({key: [*at] for key, at in old._settled.items()})
@@ -217,7 +217,7 @@ class WindowBuilder:
         messages = self.window.transcript.messages
         for index in range(*around) if around else ():
             if any(isinstance(part, Reasoning) for part in messages[index].parts):
-                self._silent.add(index)
+                self._reasoning_dropped.add(index)
                 self.refresh(index)
         return around is not None
 

@@ -36,7 +36,7 @@ class ShownHistory(Struct, frozen=True, eq=False, kw_only=True):
         read_from: index of the first message that the provider still reads.
         summaries: what is shown in place of ranges of messages, in order; no two overlap.
         changed: every edited message that is shown: part, item and new text of each edit.
-        silent: messages whose reasoning is dropped.
+        reasoning_dropped: messages whose reasoning is dropped.
     """
 
     transcript: Transcript
@@ -45,7 +45,7 @@ class ShownHistory(Struct, frozen=True, eq=False, kw_only=True):
     read_from: int = 0
     summaries: tuple[Placed, ...] = ()
     changed: Mapping[int, Sequence[tuple[int, int, str]]] = field(default_factory=dict)
-    silent: Set[int] = field(default_factory=set)
+    reasoning_dropped: Set[int] = field(default_factory=set)
     _shown: dict[int, Shown] = field(default_factory=dict)
     _spots: dict[str, Location] = field(default_factory=dict)
     _hidden: set[int] = field(default_factory=set)
@@ -121,6 +121,18 @@ class ShownHistory(Struct, frozen=True, eq=False, kw_only=True):
         """What replaces a leaf, or None."""
         return self.shown(spot[0]).get(spot[1:])
 
+    def holds_account(self, spot: Location) -> bool:
+        """Whether the account of hidden messages stands in a result.
+
+        Their summary has no text of its own then: what is shown of the result may not be cut
+        again, for the account would go with it.
+        """
+        edit = self.edit_at(spot)
+        return edit is not None and any(
+            placed.start == spot[0] + 1 and not placed.edit.text and placed.edit.ref in edit.text
+            for placed in self.summaries
+        )
+
     def bound_reasoning(self, start: int, stop: int | None = None) -> bool:
         """Whether reasoning bound to what is before it is at or after a message.
 
@@ -131,7 +143,7 @@ class ShownHistory(Struct, frozen=True, eq=False, kw_only=True):
             stop: where the range ends; None for the end of what is taken in.
         """
         bound = self.transcript.bound(start, self.size if stop is None else stop)
-        return not self.silent >= set(bound)
+        return not self.reasoning_dropped >= set(bound)
 
     def signed(self, index: int) -> bool:
         """Whether signed reasoning is by a message, so that its calls must stay as they are.

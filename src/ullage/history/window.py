@@ -103,7 +103,9 @@ class Window(ShownHistory, frozen=True, eq=False, kw_only=True):
         if not self.thinks_first or not self.transcript.in_loop(index, self.size):
             return True
         parts = self.transcript.messages[index].parts
-        return index not in self.silent and any(isinstance(part, Reasoning) for part in parts)
+        return index not in self.reasoning_dropped and any(
+            isinstance(part, Reasoning) for part in parts
+        )
 
     # ── counting ─────────────────────────────────────────────────────────────────────
 
@@ -118,12 +120,12 @@ class Window(ShownHistory, frozen=True, eq=False, kw_only=True):
 
     def count_message(self, index: int) -> int:
         """Tokens of a message as it is shown; what is not shown of it is not counted."""
-        message, silent = self.transcript.messages[index], index in self.silent
+        message, dropped = self.transcript.messages[index], index in self.reasoning_dropped
         total = self.meter.framing(message)
         for number, item, leaf in leaves_of(message):
-            if not (silent and isinstance(leaf, Reasoning)):
+            if not (dropped and isinstance(leaf, Reasoning)):
                 total += self.leaf_tokens((index, number, item))
-        if silent and message.only_thought:
+        if dropped and message.only_thought:
             total += self.meter.text(NO_REASONING)
         return total
 

@@ -22,7 +22,7 @@ from ullage.history.transcript import Location
 from ullage.history.window import Window
 from ullage.replay.reading import content_of, reachable, results, texts_of
 from ullage.session import Session
-from ullage.stages.shrink import givable_tokens
+from ullage.stages.shrink import reducible_tokens
 from ullage.tokens.estimate import Counter as TokenCounter
 from ullage.tokens.exact import exact
 from ullage.turn.rendering import layout
@@ -176,7 +176,7 @@ def unseen(window: Window) -> list[Location]:
             if isinstance(leaf, Text) and not _is_seen(window, spot, leaf.text, quoted):
                 found.append(spot)
                 lost_tokens += window.meter.leaf(leaf)
-    return found if givable_tokens(window) > lost_tokens else []
+    return found if reducible_tokens(window) > lost_tokens else []
 
 
 def _is_seen(window: Window, spot: Location, text: str, quoted: str) -> bool:

@@ -9,10 +9,11 @@ from __future__ import annotations
 
 import hashlib
 import multiprocessing
+import signal
 import traceback
 from collections.abc import Callable, Iterator
 from concurrent.futures import FIRST_COMPLETED, Executor, Future, ProcessPoolExecutor, wait
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from functools import partial
 from pathlib import Path
 from typing import ParamSpec, TypeAlias, TypeVar
@@ -163,9 +164,7 @@ def replay_all(
         The name of the file, what came out, and how far in the files its run was. A run
         that cannot be replayed is a `Damage` with the line it begins at.
     """
-    context = multiprocessing.get_context("spawn")
-    several = partial(ProcessPoolExecutor, max_workers=processes, mp_context=context)
-    with several() if processes > 1 else _Here() as pool:
+    with _several(processes) if processes > 1 else _Here() as pool:
         running: dict[Future[Outcome], tuple[str, str, int]] = {}
         for name, run, done in wanted:
             digest = _digest((run.id, run.format, run.request, run.messages))
@@ -182,6 +181,21 @@ def replay_all(
                 yield from _finished(running, kept)
         while running:
             yield from _finished(running, kept)
+
+
+@contextmanager
+def _several(processes: int) -> Iterator[Executor]:
+    """Worker processes. An interrupt ends them at once: what is kept was kept run by run."""
+    others, context = set(multiprocessing.active_children()), multiprocessing.get_context("spawn")
+    ignoring = partial(signal.signal, signal.SIGINT, signal.SIG_IGN)  # it is for us to end them
+    with ProcessPoolExecutor(processes, mp_context=context, initializer=ignoring) as pool:
+        try:
+            yield pool
+        except BaseException:
+            pool.shutdown(wait=False, cancel_futures=True)
+            for worker in set(multiprocessing.active_children()) - others:
+                worker.terminate()
+            raise
 
 
 class _Here(Executor):

@@ -5,15 +5,48 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from rich import box
+from rich.console import Console, ConsoleOptions, RenderResult
+from rich.padding import Padding
 from rich.table import Table
+from rich.text import Text
 
 from ullage.replay.budgets import label_of
 from ullage.replay.rows import Row, ratio
 
-__all__ = ["WIDTH", "percent", "table_with", "tables_of"]
+__all__ = ["WIDTH", "Figures", "percent", "table_with", "tables_of"]
 
 WIDTH = 120
-"""Characters that every table fits in; a longer name is folded."""
+"""Characters that every table fits in; a longer name is folded. In less, a row is a paragraph."""
+
+
+class Figures(Table):
+    """A table of figures. Where its columns have no room, each row becomes a paragraph.
+
+    A heading that is folded letter by letter, or a ref that is cut, tells nothing.
+    """
+
+    def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
+        needed = self.__rich_measure__(console, options.update(max_width=WIDTH)).maximum
+        if needed <= options.max_width:
+            yield from super().__rich_console__(console, options)
+            return
+        yield Text(str(self.title))
+        for index in range(self.row_count):
+            yield from self._paragraph(index)
+        if self.caption is not None:
+            yield Text("\n" + str(self.caption).replace("\n", " "), "dim")
+
+    def _paragraph(self, index: int) -> RenderResult:
+        """A row: its names, then each figure behind its heading."""
+        names, figures = list[str](), list[str]()
+        for column in self.columns:
+            heading, cell = str(column.header).replace("\n", " "), str(list(column.cells)[index])
+            if column.justify == "left":
+                names.append(cell)
+            elif cell:
+                figures.append(f"{heading} {cell}")
+        yield Text("\n" + " · ".join(names), "bold")
+        yield Padding(Text(" · ".join(figures)), (0, 0, 0, 2))
 
 
 def tables_of(rows: Sequence[Row], totals: Sequence[Row], profile: str) -> Iterator[Table]:
@@ -104,7 +137,7 @@ def _kept(row: Row) -> list[str]:
 
 def table_with(
     title: str, names: Sequence[str], figures: Sequence[str], *, notes: Sequence[str] = ()
-) -> Table:
+) -> Figures:
     """A table without rows: names to the left, figures to the right.
 
     Args:
@@ -113,7 +146,7 @@ def table_with(
         figures: those of the others. A heading may have two lines.
         notes: lines below it that say what the headings mean.
     """
-    table = Table(
+    table = Figures(
         title=f"\n{title}",
         title_justify="left",
         caption="\n".join(notes) or None,

@@ -164,7 +164,9 @@ class Tracer:
             if edit is not None:
                 kind = "notice" if edit.kind == "pruned" else kind
                 tokens = self._count(edit.text)
-            elif isinstance(message.parts[place[0]], Reasoning) and index in window.silent:
+            elif (
+                isinstance(message.parts[place[0]], Reasoning) and index in window.reasoning_dropped
+            ):
                 continue
             vector[_AT[kind]] += tokens
         return vector
@@ -247,7 +249,7 @@ _AT = {kind: at for at, kind in enumerate(KINDS)}
 def _states(window: Window) -> dict[int, _State]:
     """Every message that is not shown as it is."""
     found: dict[int, _State] = {}
-    for index in window.silent:
+    for index in window.reasoning_dropped:
         found[index] = (REASONING_DROPPED, ())
     for index in window.changed:
         edits = tuple(window.shown(index).values())

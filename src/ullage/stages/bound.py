@@ -22,7 +22,7 @@ def left_out(window: Window, first: int, cuts: Sequence[Cut]) -> list[Cut]:
     if window.reasoning == "free":
         return []
     newest = _newest_shown(window, cuts)
-    lost = not window.silent.isdisjoint(window.transcript.reply(newest, window.size))
+    lost = not window.reasoning_dropped.isdisjoint(window.transcript.reply(newest, window.size))
     loses = first < newest and window.bound_reasoning(newest)
     start = 0 if loses or lost else first + 1
     if not window.bound_reasoning(start):

@@ -20,7 +20,7 @@ from ullage.stages.pressure import is_frozen
 from ullage.stages.previous import Over, take_over
 from ullage.stages.ranges import coverable, newly_hidden
 from ullage.stages.shorten import level, shorten
-from ullage.stages.shrink import cut_to
+from ullage.stages.shrink import LEAST_TOKENS, cut_to
 from ullage.values.edits import Cut, Replace, Summary
 from ullage.values.effects import Output
 from ullage.values.messages import Reasoning, Text
@@ -28,11 +28,11 @@ from ullage.values.messages import Reasoning, Text
 __all__ = [
     "CHARS_PER_TOKEN",
     "Condensed",
+    "Range",
     "Room",
-    "Stretch",
     "condense",
     "head_of_loop",
-    "stretches",
+    "ranges_for",
     "unread",
 ]
 
@@ -40,7 +40,6 @@ CHARS_PER_TOKEN = 3
 _HEAD_CHARS = 1_000
 """So much of the result in which an account stands is shown before it."""
 _LEAST_CHARS = 400
-_LEAST_TOKENS = 60
 _TRIES = 4
 
 
@@ -60,7 +59,7 @@ class Room(NamedTuple):
     why: str
 
 
-class Stretch(NamedTuple):
+class Range(NamedTuple):
     """Messages from ``start`` up to ``stop``, and the result in which their account stands."""
 
     start: int
@@ -104,35 +103,41 @@ def head_of_loop(window: Window) -> Location | None:
 
 def _thinks(window: Window, index: int) -> bool:
     parts = window.transcript.messages[index].parts
-    return index not in window.silent and any(isinstance(part, Reasoning) for part in parts)
+    return index not in window.reasoning_dropped and any(
+        isinstance(part, Reasoning) for part in parts
+    )
 
 
 def _is_text(window: Window, spot: Location) -> bool:
     return isinstance(window.transcript.leaf(spot), Text)
 
 
-def stretches(window: Window, first: int, stop: int) -> list[Stretch]:
+def ranges_for(window: Window, first: int, stop: int) -> list[Range]:
     """What is to be condensed so that the view goes on at ``stop``."""
     head = None if stop >= window.size or window.may_go_on(stop) else head_of_loop(window)
     if head is None:
-        return [Stretch(first, stop)] if first < stop else []
+        return [Range(first, stop)] if first < stop else []
     found = []
     asked = window.transcript.newest_asked(window.size)
     if asked is not None and not is_frozen(window) and window.transcript.may_split(asked):
-        found = [Stretch(first, asked)] if coverable(window, first, asked) else []
-    return [*found, Stretch(head[0] + 1, stop, head)] if head[0] + 1 < stop else found
+        found = [Range(first, asked)] if coverable(window, first, asked) else []
+    return [*found, Range(head[0] + 1, stop, head)] if head[0] + 1 < stop else found
 
 
-def unread(window: Window, each: Stretch) -> list[Location]:
-    """The results of a stretch that no request has shown yet: its end is that of the window."""
+def unread(window: Window, each: Range) -> list[Location]:
+    """The results of a range that no request has shown yet: its end is that of the window.
+
+    Hidden ones too: where the same request is made again, an account of the first time hides them.
+    """
     if each.stop <= window.turn_start:
         return []
-    found = window.results(max(window.turn_start, each.start), each.stop)
+    messages = range(max(window.turn_start, each.start), each.stop)
+    found = (spot for index in messages for spot in window.transcript.results(index))
     return [spot for spot in found if _is_text(window, spot)]
 
 
-def condense(window: Window, each: Stretch, room: Room) -> Condensed | None:
-    """An account of a stretch, or None if it would win nothing.
+def condense(window: Window, each: Range, room: Room) -> Condensed | None:
+    """An account of a range, or None if it would win nothing.
 
     Args:
         window: the window at the boundary at hand.
@@ -157,14 +162,14 @@ def condense(window: Window, each: Stretch, room: Room) -> Condensed | None:
     return Condensed((cuts[0]._replace(outputs=outputs), *cuts[1:]), tokens)
 
 
-def _text(window: Window, each: Stretch, ref: str, over: Over, room: Room) -> str:
-    """What stands for a stretch, in no more than its room if that can be."""
+def _text(window: Window, each: Range, ref: str, over: Over, room: Room) -> str:
+    """What stands for a range, in no more than its room if that can be."""
     transcript, words, meter = window.transcript, window.words, window.meter
     new = unread(window, each)
     new_tokens = sum(map(window.leaf_tokens, new))
-    if new_tokens > _LEAST_TOKENS and room.most_tokens < (len(new) + 1) * _LEAST_TOKENS:
+    if new_tokens > LEAST_TOKENS and room.most_tokens < (len(new) + 1) * LEAST_TOKENS:
         new, new_tokens = [], 0  # too many to be quoted: the index holds them
-    spare = max(room.most_tokens - new_tokens, _LEAST_TOKENS)
+    spare = max(room.most_tokens - new_tokens, LEAST_TOKENS)
     said = min(room.user_chars, said_chars(transcript, each.start, each.stop))
     chars, text = spare * CHARS_PER_TOKEN, ""
     for _ in range(_TRIES):
@@ -190,7 +195,7 @@ def _text(window: Window, each: Stretch, ref: str, over: Over, room: Room) -> st
 def _quoted(window: Window, new: Sequence[Location], room_tokens: int) -> str:
     """The results that the model has not seen yet, each as large as it would be at first sight."""
     sizes = list(map(window.leaf_tokens, new))
-    cap = max(level(sizes, room_tokens), _LEAST_TOKENS)
+    cap = max(level(sizes, room_tokens), LEAST_TOKENS)
     pieces = []
     for spot, tokens in zip(new, sizes, strict=True):
         cut = cut_to(window, spot, tokens, cap) if tokens > cap else None
@@ -202,9 +207,9 @@ def _quoted(window: Window, new: Sequence[Location], room_tokens: int) -> str:
 
 
 def _shown(
-    window: Window, each: Stretch, text: str, ref: str, why: str, over: Over
+    window: Window, each: Range, text: str, ref: str, why: str, over: Over
 ) -> tuple[tuple[Cut, ...], int]:
-    """The edits that show a text in the place of a stretch, and how many tokens that adds."""
+    """The edits that show a text in the place of a range, and how many tokens that adds."""
     chain = window.transcript.chain
     edit = Summary(
         chain[each.start],

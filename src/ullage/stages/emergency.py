@@ -23,14 +23,14 @@ from ullage.history.window import Window
 from ullage.stages.account import said_chars
 from ullage.stages.condense import (
     CHARS_PER_TOKEN,
+    Range,
     Room,
-    Stretch,
     condense,
     head_of_loop,
-    stretches,
+    ranges_for,
     unread,
 )
-from ullage.stages.pressure import GUARD_SHARE, is_frozen, movable_from
+from ullage.stages.pressure import GUARD_SHARE, editable_from, is_frozen
 from ullage.stages.quotes import USER_SHARE
 from ullage.stages.ranges import begin, control_tail, coverable, newest_compaction, summarised
 from ullage.stages.shrink import Tier, shrink
@@ -84,7 +84,7 @@ def emergency(
     target_tokens = min(window.calibration.most(int(limit * target)), beside)
     plan = _Plan((), 0)
     for stop, tiers in _ways(window, first, end, target_tokens, keep_messages):
-        plan = _plan(window, first, stop, room, tiers)
+        plan = _plan(window, ranges_for(window, first, stop), room, tiers)
         if plan.tokens <= window.calibration.most(int(limit * start)):
             break
     return plan.cuts
@@ -142,15 +142,11 @@ class _Plan(NamedTuple):
     tokens: int
 
 
-def _plan(window: Window, first: int, stop: int, room: Room, tiers: Sequence[Tier]) -> _Plan:
-    """Condense [first, stop), and cut what is kept to size.
+def _plan(window: Window, ranges: Sequence[Range], room: Room, tiers: Sequence[Tier]) -> _Plan:
+    """Condense ranges, and cut what is kept to size.
 
     What the user said comes before results and bullets: these make room for it.
     """
-    return _plan_of(window, stretches(window, first, stop), room, tiers)
-
-
-def _plan_of(window: Window, ranges: Sequence[Stretch], room: Room, tiers: Sequence[Tier]) -> _Plan:
     gone = {at for each in ranges for at in coverable(window, each.start, each.stop)}
     kept = [index for index in window.visible if index not in gone]
     tokens = window.head_tokens + sum(map(window.message_tokens, kept))
@@ -161,14 +157,14 @@ def _plan_of(window: Window, ranges: Sequence[Stretch], room: Room, tiers: Seque
     )
     wanted = sum(_wanted_tokens(window, each, room) for each in ranges)
     heads = {each.inside[0] for each in ranges if each.inside}
-    loose = [at for at in kept if at >= movable_from(window) and at not in heads]
+    loose = [at for at in kept if at >= editable_from(window) and at not in heads]
     early = list(shrink(window, loose, _GENTLE[:2], tokens + wanted - room.most_tokens))
     tokens -= sum(_won(window, *each) for each in early)
     cuts = list[Cut]()
     for each in ranges:
         made = condense(window, each, room._replace(most_tokens=room.most_tokens - tokens))
         if made is None:  # it is shorter as it is
-            return _plan_of(window, [other for other in ranges if other != each], room, tiers)
+            return _plan(window, [other for other in ranges if other != each], room, tiers)
         cuts += made.cuts
         tokens += made.tokens
     late = list(shrink(window, loose, tiers[2:], tokens - room.most_tokens))
@@ -176,7 +172,7 @@ def _plan_of(window: Window, ranges: Sequence[Stretch], room: Room, tiers: Seque
     return _Plan([*cuts, *(cut for _, cut in (*early, *late))], tokens)
 
 
-def _wanted_tokens(window: Window, each: Stretch, room: Room) -> int:
+def _wanted_tokens(window: Window, each: Range, room: Room) -> int:
     """Tokens that an account should have: what was said, what is new, and a few bullets."""
     said = min(room.user_chars, said_chars(window.transcript, each.start, each.stop))
     new = sum(map(window.leaf_tokens, unread(window, each)))

@@ -21,6 +21,7 @@ from ullage.values.briefs import Fact
 from ullage.values.messages import Text, ToolCall, ToolResult
 
 __all__ = [
+    "SENTENCE",
     "Action",
     "Said",
     "actions",
@@ -43,7 +44,8 @@ _EXIT = re.compile(r"(?i)\bexit(?:ed with)?[ _]?(?:code|status)?\"?[:= ]+(-?\d+)
 _ERROR = re.compile(r"(?i)\b(?:\w*error|exception|fail(?:ed|ure)?|fatal|panic|denied|not found)\b")
 _EDGE_CHARS = 4_000
 _LINE_CHARS = 160
-_SENTENCE = re.compile(r"(?:[^.!?\n]|[.!?](?!\s|$))+[.!?]*")
+SENTENCE = re.compile(r"(?:[^.!?\n]|[.!?](?!\s|$))+[.!?]*")
+"""A sentence, or a line where that ends first."""
 _DECIDED = re.compile(
     r"(?i)\b(?:decid|chose|choose|instead of|because|root cause|the cause|turns out|conclu|"
     r"will use|we use|fixed|the fix|approach)"
@@ -217,7 +219,7 @@ def _essentials(done: Sequence[Action]) -> Iterator[tuple[str, ...]]:
 
 def sentences(text: str) -> Iterator[str]:
     """The sentences and lines of a text."""
-    return (found for match in _SENTENCE.finditer(text) if (found := match[0].strip()))
+    return (found for match in SENTENCE.finditer(text) if (found := match[0].strip()))
 
 
 def decisions(texts: Sequence[Said]) -> list[Said]:

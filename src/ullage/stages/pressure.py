@@ -13,8 +13,8 @@ from ullage.stages.rent import pays
 __all__ = [
     "GUARD_SHARE",
     "HELD",
+    "editable_from",
     "is_frozen",
-    "movable_from",
     "newest_answered",
     "newest_batch",
     "newest_rough",
@@ -60,7 +60,7 @@ def over_or_pays(
     """
     over = over_share(window, high=high, low=low)
     if over is None and pays(
-        window, times=times, tail_chars=tail_chars, start=movable_from(window)
+        window, times=times, tail_chars=tail_chars, start=editable_from(window)
     ):
         return EVERYTHING
     return over
@@ -174,10 +174,10 @@ def is_frozen(window: Window) -> bool:
     A turn is open while results wait for the model. Asked of the history and not of the view: once
     the guard left that thinking out, a second call must decide as the first one did.
     """
-    return movable_from(window) > 0
+    return editable_from(window) > 0
 
 
-def movable_from(window: Window) -> int:
+def editable_from(window: Window) -> int:
     """The first message that may be edited while the thinking of the open turn stays (A14)."""
     messages = window.transcript.messages
     if window.reasoning != "frozen" or not any(

@@ -23,7 +23,7 @@ from ullage.history.transcript import Location
 from ullage.history.window import Window
 from ullage.stages import rough
 from ullage.stages.placeholders import digested
-from ullage.stages.pressure import HELD, movable_from, newest_share, over_or_pays
+from ullage.stages.pressure import HELD, editable_from, newest_share, over_or_pays
 from ullage.stages.rent import LEFT_SHARE, nothing_to_win, prunable
 from ullage.values.edits import Cut, Replace, Skipped
 from ullage.values.messages import Text, ToolResult
@@ -144,7 +144,7 @@ def prune(
     need = wanted(window)
     if need is None:
         return ()
-    every, movable = candidates(window, protected(window)), movable_from(window)
+    every, movable = candidates(window, protected(window)), editable_from(window)
     spots = [spot for spot in every if spot[0] >= movable]
     least = min(window.limit_tokens * least_share, least_tokens)
     cuts, total = [], 0

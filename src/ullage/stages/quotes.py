@@ -11,6 +11,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 
+from ullage.stages.facts import SENTENCE
 from ullage.stages.shorten import level, safe_cut
 
 __all__ = ["USER_SHARE", "quotes"]
@@ -22,7 +23,6 @@ _DEMANDS = re.compile(
     r"should|shall|avoid|ensure|make sure|prefer|keep|constraint|rule|important|at most|at least|"
     r"no more than|under no|except|unless|mustn't|can't|cannot|leave|from now on|remember|use)\b"
 )
-_SENTENCE = re.compile(r"(?:[^.!?\n]|[.!?](?!\s|$))+[.!?]*")
 _LEAST_CHARS = 240
 """A quotation below this says nothing; rather fewer of them."""
 _DEMANDS_SHARE = 0.5
@@ -91,4 +91,4 @@ def _excerpt(text: str, chars: int) -> str:
 
 def _demands(text: str) -> Iterator[tuple[int, int]]:
     """Where the sentences stand that demand or forbid something."""
-    return (found.span() for found in _SENTENCE.finditer(text) if _DEMANDS.search(found[0]))
+    return (found.span() for found in SENTENCE.finditer(text) if _DEMANDS.search(found[0]))

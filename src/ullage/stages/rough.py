@@ -51,9 +51,9 @@ def text_tokens(text: str) -> int:
 
 
 def message_tokens(
-    message: Message, shown: Mapping[tuple[int, int], Replace], *, silent: bool = False
+    message: Message, shown: Mapping[tuple[int, int], Replace], *, drop_reasoning: bool = False
 ) -> int:
-    """Tokens of a message with ``shown`` in place of its leaves, ``silent``: without reasoning."""
+    """Tokens of a message with ``shown`` in place of its leaves, without reasoning if asked."""
     names = sum(text_tokens(call.name) for call in message.calls)
     return (
         MESSAGE_TOKENS
@@ -61,7 +61,7 @@ def message_tokens(
         + sum(
             _leaf_tokens(leaf, shown.get((number, item)))
             for number, item, leaf in leaves_of(message)
-            if not (silent and isinstance(leaf, Reasoning))
+            if not (drop_reasoning and isinstance(leaf, Reasoning))
         )
     )
 
@@ -86,8 +86,8 @@ def head_tokens(texts: Iterable[str]) -> int:
 
 def shown_tokens(window: Window, index: int) -> int:
     """Tokens of the message at an index as the window shows it."""
-    message, silent = window.transcript.messages[index], index in window.silent
-    return message_tokens(message, window.shown(index), silent=silent)
+    message, dropped = window.transcript.messages[index], index in window.reasoning_dropped
+    return message_tokens(message, window.shown(index), drop_reasoning=dropped)
 
 
 _SHOWN = Measure("ullage.rough", shown_tokens)

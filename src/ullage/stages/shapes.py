@@ -65,25 +65,21 @@ def head_lines(
     """The first whole lines, each cut to a length, up to a number of lines and of bytes.
 
     A result within the limits keeps all its lines, but each is cut to the length. Where
-    neither the notice nor a file names the ref, a line before the notice does.
+    neither the notice nor a file names the ref, a line before the notice does. None where
+    nothing is over a limit, or what is shown would not be shorter.
 
     Args:
         source: the result.
         words: the wording of the session, and where outputs are kept as files.
-        max_bytes: bytes of UTF-8 shown of all texts of a result together, each line's
-            newline included.
+        max_bytes: of UTF-8, shown of all texts of a result together, newlines included.
         max_line_chars: characters shown of a line.
-        notice: what is at the end. Fields: ``lines``, ``kept_lines``, ``size`` and
-            ``kept_size`` (as text), ``ref``.
+        notice: what is at the end. Fields: see `_ended`.
         max_lines: lines shown.
         tool_chars: characters shown, by tool; `DEFAULT_TOOL` for all others.
         ellipsis: what is added to a line that was cut.
         spilled: what follows the notice if the output is kept as a file. Field: ``path``.
         lines_notice: what is at the end where lines were cut and nothing else; None: the
             line that names the ref. Field: ``ref``.
-
-    Returns:
-        None where nothing is over a limit, or what is shown would not be shorter.
     """
     text, limits = source.text, tool_chars or {}
     max_bytes = max(max_bytes - sum(map(utf8_bytes, source.before)), 0)
@@ -92,8 +88,15 @@ def head_lines(
         return _lines_cut(source, words, max_line_chars, ellipsis, lines_notice)
     lines = islice(_clipped_lines(text, max_line_chars, ellipsis), max_lines)
     body = "\n".join(_as_many(lines, max_bytes))
-    body = body[: safe_cut(body, limit_chars)]
-    whole, kept = text_size(text), text_size(body) if body else TextSize(0, 0)
+    return _ended(source, words, body[: safe_cut(body, limit_chars)], notice, spilled)
+
+
+def _ended(source: Source, words: Words, body: str, notice: str, spilled: str) -> Shown | None:
+    """A body with the notice behind it, or None where that is no shorter than the text.
+
+    Fields of the notice: ``lines``, ``kept_lines``, ``size`` and ``kept_size`` (as text), ``ref``.
+    """
+    whole, kept = text_size(source.text), text_size(body) if body else TextSize(0, 0)
     last = notice.format(
         lines=whole.lines,
         kept_lines=kept.lines,
@@ -104,10 +107,10 @@ def head_lines(
     file = words.file_of(source.ref)
     if file is not None:
         last += spilled.format(path=file)
-    named = "" if source.ref in last else ref_line(source.ref, len(text)) + "\n"
+    named = "" if source.ref in last else ref_line(source.ref, len(source.text)) + "\n"
     shown = f"{body}\n\n{named}{last}"
     why = f"{whole.lines:,} lines, {whole.bytes:,} bytes; shown {kept.lines:,} and {kept.bytes:,}"
-    return Shown(shown, why, Extent(whole, kept, last)) if len(shown) < len(text) else None
+    return Shown(shown, why, Extent(whole, kept, last)) if len(shown) < len(source.text) else None
 
 
 def _over(text: str, max_lines: int | None, max_bytes: int, limit_chars: int) -> bool:

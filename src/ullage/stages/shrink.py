@@ -13,14 +13,15 @@ from enum import Enum
 from ullage.history import canon
 from ullage.history.transcript import Location, leaves_of
 from ullage.history.window import Window
-from ullage.stages.pressure import movable_from
+from ullage.stages.pressure import editable_from
 from ullage.stages.shorten import level, shorten
 from ullage.values.edits import Cut, Replace
 from ullage.values.messages import Text, ToolCall
 
-__all__ = ["Tier", "cut_to", "givable_tokens", "shrink"]
+__all__ = ["LEAST_TOKENS", "Tier", "cut_to", "reducible_tokens", "shrink"]
 
-_LEAST_TOKENS = 60
+LEAST_TOKENS = 60
+"""No text is cut below this: less says nothing."""
 _WORTH_SHARE = 0.95
 """What was cut before is not cut again for less, so that the same request is shown as it was."""
 
@@ -65,12 +66,12 @@ def shrink(
             return
 
 
-def givable_tokens(window: Window) -> int:
+def reducible_tokens(window: Window) -> int:
     """Tokens that could still be won of what goes before new results (`Tier`)."""
-    kept = [index for index in window.visible if index >= movable_from(window)]
+    kept = [index for index in window.visible if index >= editable_from(window)]
     mild = (Tier.OLD, Tier.OPEN, Tier.SAID)
     texts = (spot for spot, tier in _texts(window, kept) if tier in mild)
-    return sum(max(window.leaf_tokens(spot) - _LEAST_TOKENS, 0) for spot in texts)
+    return sum(max(window.leaf_tokens(spot) - LEAST_TOKENS, 0) for spot in texts)
 
 
 def _caps(
@@ -79,7 +80,7 @@ def _caps(
     """Each text that is to be cut, its tokens, and how many of them stay."""
     sizes = [tokens for _, tokens in texts]
     cap = 0 if oldest else level(sizes, sum(sizes) - excess)
-    cap = max(cap, _LEAST_TOKENS)
+    cap = max(cap, LEAST_TOKENS)
     ordered = texts if oldest else sorted(texts, key=lambda pair: -pair[1])
     return ((spot, tokens, cap) for spot, tokens in ordered if tokens > cap)
 
@@ -95,7 +96,10 @@ def _texts(window: Window, kept: Sequence[int]) -> Iterator[tuple[Location, Tier
             continue
         signed, is_last = window.signed(index), index in (task, asked)
         for number, item, leaf in leaves_of(message):
+            spot = index, number, item
             if not isinstance(leaf, Text if signed else (Text, ToolCall)):
+                continue
+            if window.holds_account(spot):
                 continue
             is_said = message.role == "user" and message.parts[number] is leaf
             if message.role == "system":
@@ -106,7 +110,7 @@ def _texts(window: Window, kept: Sequence[int]) -> Iterator[tuple[Location, Tier
                 tier = Tier.NEW
             else:
                 tier = Tier.OPEN if asked is not None and index > asked else Tier.OLD
-            yield (index, number, item), tier
+            yield spot, tier
 
 
 def cut_to(window: Window, spot: Location, tokens: int, cap: int) -> Cut | None:

@@ -47,10 +47,8 @@ def by_type(
             a text that was cut comes on top.
         max_items: the most items of a list, whatever its characters.
         preview_chars: characters of a dict that are still shown.
-        text_marker: what follows a text that was cut. Fields: ``shown``, ``total``,
-            ``read_on``.
-        list_marker: the last item of a list that was capped. Fields: ``shown``, ``total``,
-            ``read_on``.
+        text_marker: what follows a text that was cut. Fields: ``shown``, ``total``, ``read_on``.
+        list_marker: the last item of a list that was capped. Fields: the same.
         dict_error: the advice in place of a dict. Fields: ``total``, ``limit``, ``read_on``.
     """
     text, chars = source.text, len(source.text)

@@ -33,7 +33,7 @@ from ullage.history.transcript import Location
 from ullage.history.window import Window
 from ullage.stages.bound import left_out
 from ullage.stages.policy import Policy, Stage, decide, name_of
-from ullage.stages.pressure import HELD, is_frozen, movable_from
+from ullage.stages.pressure import HELD, editable_from, is_frozen
 from ullage.stages.stall import stall
 from ullage.turn.batches import Fitted, cuts_of, edited_from, keep
 from ullage.turn.filling import Asking, fill, refusal
@@ -197,11 +197,17 @@ def _allowed(window: Window, stage: Stage, fitted: Fitted) -> Sequence[Cut]:
     if isinstance(cuts, Skipped):
         fitted.events.append(_held(name_of(stage), cuts.why))
         return ()
-    movable = movable_from(window)
-    allowed = [cut for cut in cuts if edited_from(window, [cut.edit]) >= movable]
+    editable = editable_from(window)
+    allowed = [cut for cut in cuts if edited_from(window, [cut.edit]) >= editable]
     if cuts and not allowed:
         fitted.events.append(_held(name_of(stage), HELD))
-    return allowed
+    return [cut for cut in allowed if not _cuts_account(window, cut)]
+
+
+def _cuts_account(window: Window, cut: Cut) -> bool:
+    """Whether a cut would take the account of hidden messages out of the view."""
+    spot = window.transcript.locate(cut.edit.place) if isinstance(cut.edit, Replace) else None
+    return spot is not None and window.holds_account(spot)
 
 
 def _filled(

@@ -31,17 +31,17 @@ class _Rendered(Struct, frozen=True, gc=False):
     raw: Any
     copy: Any
     changes: Sequence[Change]
-    silent: bool
+    drop_reasoning: bool
     message: Any
     unwritten: Any
 
-    def holds(self, raw: Any, copy: Any, changes: Sequence[Change], silent: bool) -> bool:
+    def holds(self, raw: Any, copy: Any, changes: Sequence[Change], drop_reasoning: bool) -> bool:
         """Whether it may be handed out again."""
         return (
             self.raw is raw
             and self.copy is copy
             and self.changes is changes
-            and self.silent is silent
+            and self.drop_reasoning is drop_reasoning
             and bool(self.unwritten == self.message)
         )
 
@@ -77,11 +77,15 @@ class Rendering:
         """
         messages, parsed, made = list(raws), view.transcript.messages, self._made
         for index, changes in _edited(view):
-            raw, copy, silent = raws[index + leading], copies[index], index in view.silent
+            raw, copy, drop_reasoning = (
+                raws[index + leading],
+                copies[index],
+                index in view.reasoning_dropped,
+            )
             kept = made.get(index)
-            if kept is None or not kept.holds(raw, copy, changes, silent):
-                message = wire.edit(raw, parsed[index], changes, drop_reasoning=silent)
-                kept = _Rendered(raw, copy, changes, silent, message, snapshot(message))
+            if kept is None or not kept.holds(raw, copy, changes, drop_reasoning):
+                message = wire.edit(raw, parsed[index], changes, drop_reasoning=drop_reasoning)
+                kept = _Rendered(raw, copy, changes, drop_reasoning, message, snapshot(message))
                 made[index] = kept
             messages[index + leading] = kept.message
         for index in _parted(view):
@@ -139,7 +143,7 @@ def _edited(view: ShownHistory) -> Iterator[tuple[int, Sequence[Change]]]:
     """Every message to be shown otherwise, and its changes."""
     changed = view.changed
     yield from changed.items()
-    for index in view.silent:
+    for index in view.reasoning_dropped:
         if index not in changed and not view.hidden(index):
             yield index, ()
 

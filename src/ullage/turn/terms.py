@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     from ullage.turn.memo import Line
     from ullage.turn.request import Request
 
-__all__ = ["Agreed", "Terms", "agree", "look_up", "what_decides"]
+__all__ = ["Agreed", "Own", "Terms", "agree", "look_up", "what_decides"]
 
 _CLASH_PREFIX = "ullage_"
 _OURS = "ullage."
@@ -58,6 +58,22 @@ class Terms(Struct, frozen=True):
     changed_at: int = -1
     superseded: bool = False
     is_new: bool = False
+
+
+class Own(Struct, frozen=True):
+    """What the session at hand brings.
+
+    Attributes:
+        policy: its policy.
+        decides: the fingerprint of that (`what_decides`).
+        recall: its setting.
+        tools: the recall tools in the wire's form, without a prefix.
+    """
+
+    policy: Policy
+    decides: str
+    recall: bool | Literal["auto", "host"]
+    tools: Sequence[dict[str, Any]]
 
 
 class Agreed(Struct, frozen=True):
@@ -108,7 +124,8 @@ def look_up(line: Line, ledger: Ledger) -> Steps[Ledger]:
         ledger, further = ledger.merged(records)
         changed |= further
     decided = changed - {pointer}
-    reopened = any(ledger.at(key).opened for key in decided)
+    unwalked = transcript.chain[walked + 1 :]  # another line of this session may have opened there
+    reopened = any(ledger.at(key).opened for key in (*decided, *unwalked))
     if window is not None and (reopened or _reaches_back(transcript, decided, walked)):
         line.begin_again()
     line.latest = latest
@@ -123,56 +140,48 @@ def _reaches_back(transcript: Transcript, changed: frozenset[bytes], walked: int
 # ── what decides ─────────────────────────────────────────────────────────────────────────
 
 
-def agree(
-    line: Line,
-    ledger: Ledger,
-    request: Request,
-    policy: Policy,
-    decides: str,
-    recall: bool | Literal["auto", "host"],
-    before: Opened | None,
-    tools: Sequence[dict[str, Any]],
-) -> Agreed:
+def agree(line: Line, ledger: Ledger, request: Request, own: Own, before: Opened | None) -> Agreed:
     """The terms of a line of history, with an opening where one is due.
 
     Args:
         line: the line.
         ledger: with everything that is known of it.
         request: the request at hand.
-        policy: the session's policy.
-        decides: its fingerprint (`what_decides`).
-        recall: the session's setting.
+        own: what the session at hand brings.
         before: what was in force in the session's last turn, for a history that has nothing.
-        tools: the recall tools in the wire's form, without a prefix.
 
     Raises:
         ConfigError: recall is asked for, and the request takes no functions.
     """
     known, family = line.terms, request.envelope.family
-    if known is not None and _may_open_again(line, known.opened, request, recall):
+    if known is not None and _may_open_again(line, known.opened, request, own):
         known = None
     if known is not None and known.superseded:
         return Agreed(known, ledger)
-    if known is not None and (known.opened.decides, known.opened.family) == (decides, family):
+    if known is not None and (known.opened.decides, known.opened.family) == (own.decides, family):
         return Agreed(replace(known, is_new=False), ledger)
     transcript = line.transcript
     found = list(_openings(transcript, ledger))
     if not found:
-        return _open(line, ledger, request, policy, decides, recall, before, tools)
+        return _open(line, ledger, request, own, before)
     newest, changed_at = found[-1][1], _changed_at(found)
-    if _may_open_again(line, newest, request, recall):
-        return _open(line, ledger, request, policy, decides, recall, None, tools)
-    same = newest.decides == decides
+    if _may_open_again(line, newest, request, own):
+        return _open(line, ledger, request, own, None)
+    same = newest.decides == own.decides
     if same and newest.family == family:
         return Agreed(Terms(newest, changed_at), ledger)
-    if not same and any(opened.decides == decides for _, opened in found):
+    if not same and any(opened.decides == own.decides for _, opened in found):
         event = Event(kind="superseded", where="the whole history", why=_SUPERSEDED)
         return Agreed(Terms(newest, changed_at, superseded=True), ledger, (), (event,))
     opened = replace(
-        newest, policy=policy.name, decides=decides, family=family, joined=same, changed=not same
+        newest,
+        policy=own.policy.name,
+        decides=own.decides,
+        family=family,
+        folder=newest.folder if same else _folder(own.policy) or newest.folder,
+        joined=same,
+        changed=not same,
     )
-    if not same:
-        opened = replace(opened, folder=_folder(policy) or newest.folder)
     events = _changed(newest, opened)
     return _write(transcript, ledger, opened, events, changed_at if same else None)
 
@@ -204,67 +213,50 @@ def _write(
     return Agreed(Terms(opened, place, is_new=is_new), ledger, (record,), events)
 
 
-def _open(
-    line: Line,
-    ledger: Ledger,
-    request: Request,
-    policy: Policy,
-    decides: str,
-    recall: bool | Literal["auto", "host"],
-    before: Opened | None,
-    tools: Sequence[dict[str, Any]],
-) -> Agreed:
+def _open(line: Line, ledger: Ledger, request: Request, own: Own, before: Opened | None) -> Agreed:
     """Open a history that nothing is known of."""
     transcript, envelope = line.transcript, request.envelope
     names = map(request.wire.tool_name, envelope.tools)
-    present = all(tool in envelope.tools for tool in tools)
+    present = all(tool in envelope.tools for tool in own.tools)
     clash = not present and any(name in RECALL_TOOLS for name in names)
     under_way = any(message.role == "assistant" for message in transcript.messages)
-    prefix = _CLASH_PREFIX if clash and recall != "host" else ""
-    offered = _offers(request, policy, recall, present=present, under_way=under_way)
-    uses = present or envelope.uses_tools or recall != "auto"
+    prefix = _CLASH_PREFIX if clash and own.recall != "host" else ""
+    offered = _offers(request, own, present=present, under_way=under_way)
+    uses = present or envelope.uses_tools or own.recall != "auto"
     if before is not None and uses and not before.has_no_tools:
         offered, prefix = before.recall, before.prefix
     opened = Opened(
-        policy=policy.name,
+        policy=own.policy.name,
         recall=offered,
         prefix=prefix,
-        decides=decides,
+        decides=own.decides,
         family=envelope.family,
-        folder=_folder(policy),
+        folder=_folder(own.policy),
         joined=under_way,
-        adds_tools=under_way and offered and not present and recall != "host",
+        adds_tools=under_way and offered and not present and own.recall != "host",
         has_no_tools=not uses,
     )
     events = (_joined(len(transcript), offered),) if under_way else ()
     return _write(transcript, ledger, opened, events, -1)
 
 
-def _may_open_again(
-    line: Line, opened: Opened, request: Request, recall: bool | Literal["auto", "host"]
-) -> bool:
+def _may_open_again(line: Line, opened: Opened, request: Request, own: Own) -> bool:
     """Whether nothing was decided of recall tools, and now it can be: before the first reply."""
     messages = line.transcript.messages
-    undecided = opened.has_no_tools and recall == "auto" and request.envelope.uses_tools
+    undecided = opened.has_no_tools and own.recall == "auto" and request.envelope.uses_tools
     return undecided and not any(message.role == "assistant" for message in messages)
 
 
-def _offers(
-    request: Request,
-    policy: Policy,
-    recall: bool | Literal["auto", "host"],
-    *,
-    present: bool,
-    under_way: bool,
-) -> bool:
+def _offers(request: Request, own: Own, *, present: bool, under_way: bool) -> bool:
     """Whether the requests of a history are to offer the recall tools."""
+    recall = own.recall
     if recall == "host":
         return True
     takes = request.envelope.takes_tools
     if recall == "auto":
         wanted = ("always",) if under_way else ("always", "from the start")
         uses = takes and request.envelope.uses_tools
-        return present or (uses and policy.toolset.offered in wanted)
+        return present or (uses and own.policy.toolset.offered in wanted)
     if recall and not (present or takes):
         raise ConfigError(
             "recall",

@@ -32,7 +32,7 @@ from ullage.turn.filling import Asking
 from ullage.turn.memo import Line, Memo
 from ullage.turn.rendering import render
 from ullage.turn.request import Request, read
-from ullage.turn.terms import Agreed, agree, look_up
+from ullage.turn.terms import Agreed, Own, agree, look_up
 from ullage.values.effects import Commit, Output, Record, Steps
 from ullage.values.events import Event
 from ullage.values.limits import Limits
@@ -42,7 +42,7 @@ from ullage.values.usage import Usage
 from ullage.wires import Format, Head, format_of
 from ullage.wires.repaired import Repaired, news, remember
 
-__all__ = ["Settings", "State", "Turned", "observe", "recall_tools", "turn", "wire_of"]
+__all__ = ["Settings", "State", "Turned", "observe", "tool_definitions", "turn", "wire_of"]
 
 Tools: TypeAlias = tuple[dict[str, Any], ...]
 
@@ -188,11 +188,9 @@ def _repaired(asked: Request, memo: Memo, settings: Settings) -> tuple[Request, 
 
 def _agree(line: Line, ledger: Ledger, asked: Request, state: State, settings: Settings) -> Agreed:
     """The terms on which the line is shown; they are the line's from now on."""
-    policy = settings.policy
-    tools = recall_tools(asked.wire, "", policy.toolset)
-    agreed = agree(
-        line, ledger, asked, policy, settings.decides, settings.recall, state.opened, tools
-    )
+    tools = tool_definitions(asked.wire, "", settings.policy.toolset)
+    own = Own(settings.policy, settings.decides, settings.recall, tools)
+    agreed = agree(line, ledger, asked, own, state.opened)
     if line.terms is None and agreed.terms.changed_at >= 0:
         line.builder = None  # another line began it on other terms
     line.terms = agreed.terms
@@ -284,11 +282,11 @@ def _added_tools(asked: Request, words: Words, recall: bool | Literal["auto", "h
         return ()
     if recall == "auto" and not envelope.tools:
         return ()
-    return recall_tools(asked.wire, words.prefix, words.toolset)
+    return tool_definitions(asked.wire, words.prefix, words.toolset)
 
 
 def _present(asked: Request, words: Words) -> bool:
-    ours = recall_tools(asked.wire, words.prefix, words.toolset)
+    ours = tool_definitions(asked.wire, words.prefix, words.toolset)
     return all(tool in asked.envelope.tools for tool in ours)
 
 
@@ -298,13 +296,9 @@ def _offers(asked: Request, words: Words, added: Tools, settings: Settings) -> b
     return words.recall and in_request
 
 
-def recall_tools(wire: Format, prefix: str, toolset: Toolset) -> Tools:
-    """The tools of a toolset in the wire form of a format; constant within a session."""
-    return _definitions(wire, prefix, toolset)
-
-
 @lru_cache(maxsize=32)
-def _definitions(wire: Format, prefix: str, toolset: Toolset) -> Tools:
+def tool_definitions(wire: Format, prefix: str, toolset: Toolset) -> Tools:
+    """The tools of a toolset in the wire form of a format; constant within a session."""
     return tuple(wire.tool(replace(spec, name=prefix + spec.name)) for spec in toolset.tools)
 
 

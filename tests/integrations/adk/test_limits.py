@@ -37,7 +37,7 @@ ASKED = types.Content(role="user", parts=[types.Part(text="And now?")])
 BRAKE = {"SAFE_TRIGGER_TOKENS": 8_000, "COMPACTION_TRIGGER_TOKENS": 0}
 
 
-def lived(server, plugin, *texts, tools=(world.read_file,), service=None, **more):
+def played(server, plugin, *texts, tools=(world.read_file,), service=None, **more):
     """Say each of the texts to one runner: the events, the ADK session, its room."""
 
     async def main():
@@ -67,11 +67,11 @@ def kinds(room):
 def test_an_agent_goes_on_where_the_model_would_refuse_it(serve):
     refusing = serve("gemini", [*steps(12), "Found it."], limit_tokens=12_000)
     with pytest.raises(Exception, match="400 INVALID_ARGUMENT"):
-        lived(refusing, None, "Find the fault.")
+        played(refusing, None, "Find the fault.")
 
     server = serve("gemini", [*steps(12), "Found it."], limit_tokens=12_000, strict=True)
     plugin = plugin_of(**BRAKE, limits=Limits(window_tokens=20_000))
-    events, _, room = lived(server, plugin, "Find the fault.")
+    events, _, room = played(server, plugin, "Find the fault.")
     assert events[-1].content.parts[0].text == "Found it."
     assert "condensed" in kinds(room)
     assert "refused" not in kinds(room)
@@ -87,7 +87,7 @@ def test_what_is_refused_all_the_same_is_shortened_and_sent_again(serve):
     """The window is believed to be a million; the server takes 12,000 tokens."""
     server = serve("gemini", [*steps(12), "Found it."], limit_tokens=12_000, strict=True)
     plugin = plugin_of(COMPACTION_TRIGGER_TOKENS=0)
-    events, session, room = lived(server, plugin, "Find the fault.")
+    events, session, room = played(server, plugin, "Find the fault.")
     assert events[-1].content.parts[0].text == "Found it."
     assert "refused" in kinds(room)
     for captured in server.requests:
@@ -172,7 +172,7 @@ ALL = Reply("I look.", [Call("logs"), Call("rows"), Call("wide"), Call("few")])
 def test_a_result_is_cut_before_adk_keeps_it_where_its_original_lasts(serve, tmp_path):
     server = serve("gemini", [ALL, "Found it."], strict=True)
     store = SqliteStore(tmp_path / "kept.db")
-    _, session, room = lived(server, UllagePlugin(store=store), "Look.", tools=TOOLS)
+    _, session, room = played(server, UllagePlugin(store=store), "Look.", tools=TOOLS)
     in_adk = [each.response for e in session.events for each in e.get_function_responses()]
     sent = [each["response"] for each in responses(server.requests[-1])]
     assert in_adk == sent
@@ -189,7 +189,7 @@ def test_a_result_is_cut_before_adk_keeps_it_where_its_original_lasts(serve, tmp
 
 def test_without_a_store_that_lasts_adk_keeps_the_original_and_the_request_is_cut(serve):
     server = serve("gemini", [ALL, "Found it."], strict=True)
-    _, session, _ = lived(server, UllagePlugin(), "Look.", tools=TOOLS)
+    _, session, _ = played(server, UllagePlugin(), "Look.", tools=TOOLS)
     in_adk = [each.response for e in session.events for each in e.get_function_responses()]
     assert in_adk == [{"result": LONG}, {"result": ROWS}, WIDE, {"status": "ok"}]
     sent = [each["response"] for each in responses(server.requests[-1])]
@@ -208,7 +208,7 @@ def test_a_tool_that_answers_with_media_or_nothing_is_left_to_adk(serve, tmp_pat
 
     server = serve("gemini", [Reply("", [Call("picture"), Call("nothing")]), "Seen."])
     plugin = UllagePlugin(store=tmp_path / "kept.db")
-    events, _, _ = lived(server, plugin, "Look.", tools=(picture, nothing))
+    events, _, _ = played(server, plugin, "Look.", tools=(picture, nothing))
     assert events[-1].content.parts[0].text == "Seen."
     shot, none = responses(server.requests[-1])
     assert shot["parts"][0]["inline_data"]["mime_type"] == "image/png"
@@ -244,7 +244,7 @@ def test_the_model_reads_on_where_it_was_cut_even_after_a_restart(serve, tmp_pat
 
     def live(text):
         plugin = UllagePlugin(store=tmp_path / "kept.db" if lasting else None)
-        return lived(server, plugin, text, tools=TOOLS, service=new_service("sqlite", tmp_path))
+        return played(server, plugin, text, tools=TOOLS, service=new_service("sqlite", tmp_path))
 
     live("Look.")
     events, _, room = live("Read on.")
@@ -288,7 +288,7 @@ def test_an_agent_without_functions_of_its_own_is_offered_none(serve):
         cause: str
 
     server = serve("gemini", [json.dumps({"cause": "the tide"})])
-    lived(server, UllagePlugin(recall=True), "Judge.", tools=(), output_schema=Verdict)
+    played(server, UllagePlugin(recall=True), "Judge.", tools=(), output_schema=Verdict)
     assert functions(server.requests[0]) == []
     assert server.requests[0].body["generationConfig"]["responseMimeType"] == "application/json"
 
@@ -379,7 +379,7 @@ def test_once_the_budget_is_spent_the_agent_sums_up_and_pauses(serve, tmp_path, 
 
     server = serve("gemini", replies, strict=True)
     service = partial(new_service, "sqlite", tmp_path)
-    events, session, room = lived(server, UllagePlugin.from_env(), "Find it.", service=service())
+    events, session, room = played(server, UllagePlugin.from_env(), "Find it.", service=service())
     assert events[-1].content.parts[0].text == summary
     *calls, last = server.requests
     assert all("toolConfig" not in captured.body for captured in calls)
@@ -391,7 +391,7 @@ def test_once_the_budget_is_spent_the_agent_sums_up_and_pauses(serve, tmp_path, 
     # In this process it is over; another one that goes on from the session gets a summary too.
     monkeypatch.setenv("SRE_AGENT_TOKEN_BUDGET", "")
     again = UllagePlugin(budget=partial(Budget, tokens=20_000))
-    events, session, room = lived(server, again, "Go on.", "Please.", service=service())
+    events, session, room = played(server, again, "Go on.", "Please.", service=service())
     assert len(server.requests) == made + 1
     assert events[0].content.parts[0].text == summary
     assert events[-1].error_code == "BUDGET_EXCEEDED"
@@ -408,7 +408,7 @@ def test_once_the_budget_is_spent_the_agent_sums_up_and_pauses(serve, tmp_path, 
 def test_without_the_variable_there_is_no_limit_and_nonsense_is_refused(serve, monkeypatch):
     monkeypatch.delenv("SRE_AGENT_TOKEN_BUDGET", raising=False)
     server = serve("gemini", [*steps(12), "Found it."])
-    events, _, room = lived(server, UllagePlugin.from_env(), "Find the fault.")
+    events, _, room = played(server, UllagePlugin.from_env(), "Find the fault.")
     assert events[-1].content.parts[0].text == "Found it."
     assert not room.budget.allowance.is_limited
     monkeypatch.setenv("SRE_AGENT_TOKEN_BUDGET", "20k")

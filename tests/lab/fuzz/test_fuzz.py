@@ -104,7 +104,17 @@ def test_every_mutant_is_caught(mutant):
     assert caught(mutant, SEED, 600)
 
 
-@pytest.mark.parametrize("number", [122_366, 207_068, 253_356, 771_824, 818_792])
-def test_what_was_wrong_once_is_right(number):
-    """A second call that pruned what the first had protected; thinking lost before (A13)."""
-    assert try_case(case(1, number)).wrong == []
+WRONG_ONCE = {
+    "a second call pruned what the first had protected": (1, 122_366),
+    "older thinking without that of the newest reply": (1, 207_068),
+    "the same, lost in an earlier batch": (1, 253_356),
+    "thinking about what was cut came back with an account": (1, 771_824),
+    "an open turn without its thinking": (1, 818_792),
+    "a model that came back did not hear what another had opened": (777, 4_824),
+    "a second call left the new results out of the account": (203_720_149, 7_992),
+}
+
+
+@pytest.mark.parametrize(("seed", "number"), WRONG_ONCE.values(), ids=WRONG_ONCE)
+def test_what_was_wrong_once_is_right(seed, number):
+    assert try_case(case(seed, number)).wrong == []

@@ -95,7 +95,7 @@ def profile_at(path: Path) -> Profile:
         return msgspec.toml.decode(path.read_bytes(), type=Profile)
     except (OSError, UnicodeDecodeError, msgspec.DecodeError) as error:
         remedy = "Give a TOML file with the fields of the profiles in ullage/replay/cost/prices."
-        raise ConfigError("price profile", f"{path.name!r}: {error}", remedy) from None
+        raise ConfigError("cache", f"{path.name!r}: {error}", remedy) from None
 
 
 def profile_named(name: str) -> Profile:
@@ -106,7 +106,7 @@ def profile_named(name: str) -> Profile:
     """
     if name not in PROFILES:
         remedy = f"Use one of {', '.join(map(repr, PROFILES))}, or the path of a TOML file."
-        raise ConfigError("profile", f"there is no price profile {name!r}", remedy)
+        raise ConfigError("cache", f"there is no price profile {name!r}", remedy)
     return PROFILES[name]
 
 

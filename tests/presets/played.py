@@ -18,7 +18,7 @@ def new_session(policy, format, window_tokens=ROOMY, **more):
     return Session(model, policy=policy, format=format, limits=limits, recall=True, **more)
 
 
-def lived(policy, format, turns, window_tokens=ROOMY, **more):
+def played(policy, format, turns, window_tokens=ROOMY, **more):
     """A session that sent a request before each reply: itself, its history, its views."""
     messages = histories.wire(format, turns)
     session = new_session(policy, format, window_tokens, **more)
@@ -31,7 +31,7 @@ def lived(policy, format, turns, window_tokens=ROOMY, **more):
 
 def check_gates(policy, format, turns, window_tokens):
     """Live through a history under a policy, and hold every view against the gates."""
-    session, messages, views = lived(policy, format, turns, window_tokens)
+    session, messages, views = played(policy, format, turns, window_tokens)
     for length, view in zip(boundaries(format, messages), views, strict=True):
         own = Counter(problem.rule for problem in problems_of(format, messages[:length]))
         ours = Counter(problem.rule for problem in problems_of(format, view))

@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests import histories
-from tests.presets.living import ROOMY, SMALL, check_gates, lived
+from tests.presets.played import ROOMY, SMALL, check_gates, played
 from ullage.presets.multi_stage import MultiStageSettings, multi_stage
 from ullage.presets.output_cache import ToolOutputCacheConfig, output_cache
 from ullage.wires import FORMATS
@@ -37,7 +37,7 @@ def test_views_are_legal_and_pure_and_lose_nothing(name, format):
 def test_where_the_guard_must_act_it_says_so(name):
     call = histories.Call("bash", "make", "a line\n" * 40)
     turns = [histories.Turn(said="thought " * 300, calls=(call,)) for _ in range(12)]
-    session, _, _ = lived(POLICIES[name], "openai-chat", turns, SMALL)
+    session, _, _ = played(POLICIES[name], "openai-chat", turns, SMALL)
     assert {"condensed", "compacted"} & {event.kind for event in session.events}
     assert session.window.estimate <= session.window.limit_tokens
     check_gates(POLICIES[name], "openai-chat", turns, SMALL)

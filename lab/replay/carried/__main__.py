@@ -1,0 +1,93 @@
+"""``python -m lab.replay.carried PATH…``: what policies cost that have to carry everything."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Sequence
+from functools import partial
+from pathlib import Path
+from typing import TypeAlias
+
+import click
+from rich.console import Console
+
+from lab.replay.carried.carry import Carried, Carrier
+from lab.replay.carried.policies import POLICIES
+from lab.replay.carried.table import NOTES, Figures, figures_of, table_of
+from lab.replay.split import SIDES, Side, is_on
+from ullage.cli._runs import runs_in
+from ullage.history.canon import canonical_json
+from ullage.replay.readers import Damage, Run
+
+__all__ = ["command"]
+
+_OWN = "own"
+Row: TypeAlias = tuple[str, str, int, Figures]
+
+
+def _window(context: object, parameter: object, values: tuple[str, ...]) -> tuple[int | None, ...]:
+    try:
+        return tuple(None if value == _OWN else int(value) for value in values)
+    except ValueError:
+        raise click.BadParameter(f"write tokens, or {_OWN} for that of a run's model.") from None
+
+
+@click.command("lab.replay.carried")
+@click.argument("paths", nargs=-1, required=True, type=click.Path(exists=True, path_type=Path))
+@click.option("--policy", "names", multiple=True, type=click.Choice(tuple(POLICIES)))
+@click.option("--window", "windows", multiple=True, callback=_window, default=(_OWN,))
+@click.option("--split", "side", type=click.Choice(SIDES), default="dev", show_default=True)
+@click.option("--least-tokens", default=60_000, show_default=True, help="Of the largest request.")
+@click.option("--most-tokens", type=int, help="Of the largest request.")
+@click.option("--sample", type=int, help="So many runs, drawn by lot.")
+@click.option("--seed", default=0, show_default=True, help="Of the lot.")
+def command(
+    paths: tuple[Path, ...],
+    names: tuple[str, ...],
+    windows: tuple[int | None, ...],
+    side: Side,
+    least_tokens: int,
+    most_tokens: int | None,
+    sample: int | None,
+    seed: int,
+) -> None:
+    """Carry recorded runs under policies, and print what it costs beside keeping everything."""
+    damage: list[Damage] = []
+    wanted = partial(_is_wanted, side, least_tokens, most_tokens)
+    runs = [(file, run) for file, run, _ in runs_in(paths, damage, is_wanted=wanted)]
+    if sample is not None and sample < len(runs):
+        runs = random.Random(seed).sample(runs, sample)
+    found: dict[tuple[str, int | None, str], list[Carried]] = {}
+    for file, run in runs:
+        carrier = Carrier(run)
+        for name in names or ("default",):
+            for window in windows:
+                carried = carrier.under(POLICIES[name](), window)
+                found.setdefault((name, window, file), []).append(carried)
+    console = Console(width=180)
+    console.print(table_of(list(_rows(found))))
+    console.print(NOTES, style="dim", highlight=False)
+
+
+def _is_wanted(side: Side, least: int, most: int | None, run: Run) -> bool:
+    if not is_on(side, run):
+        return False
+    tokens = len(canonical_json(run.messages).encode("utf-8", "replace")) // 4
+    return least <= tokens and (most is None or tokens <= most)
+
+
+def _rows(found: dict[tuple[str, int | None, str], list[Carried]]) -> Sequence[Row]:
+    """A row for each file, and one for all where there are several."""
+    rows = list[Row]()
+    files = list(dict.fromkeys(file for _, _, file in found))
+    for name, window in dict.fromkeys((name, window) for name, window, _ in found):
+        label = _OWN if window is None else f"{window:,}"
+        groups = [(file, found.get((name, window, file), [])) for file in files]
+        if len(groups) > 1:
+            groups.append(("all", [each for _, of in groups for each in of]))
+        rows += [(f"{name} · {file}", label, len(of), figures_of(of)) for file, of in groups]
+    return rows
+
+
+if __name__ == "__main__":
+    command()

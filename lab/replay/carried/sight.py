@@ -1,0 +1,100 @@
+"""What of a reply's wants stands in a view: values anywhere, in their line, and anchors whole."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import islice
+from typing import Any, NamedTuple
+
+import msgspec
+
+from lab.replay.carried.wants import Value, unnumbered
+from ullage.replay.evidence.story import Story, said
+from ullage.replay.evidence.texts import Atom, places
+
+__all__ = ["Read", "Reader", "View"]
+
+_NEAR_CHARS = 30
+_MOST_PLACES = 20
+
+
+class Read(NamedTuple):
+    """A message as it is sent.
+
+    Attributes:
+        raw: the message; held, so that no other object gets its identity.
+        sent: its JSON.
+        text: all a model reads of it, without escapes.
+    """
+
+    raw: Any
+    sent: bytes
+    text: str
+
+
+class View:
+    """A view as a model reads it.
+
+    Attributes:
+        messages: each message.
+        text: all of them.
+    """
+
+    def __init__(self, messages: Sequence[Read]) -> None:
+        self.messages = messages
+        self.text = "\n".join([each.text for each in messages])
+        self._unnumbered: str | None = None
+
+    def shows(self, value: Value) -> bool:
+        """Whether the value stands anywhere."""
+        return value.atom.text in self.text
+
+    def shows_line(self, value: Value) -> bool:
+        """Whether it stands with 30 characters to either side, as far as its line goes."""
+        return any(
+            line in self.text for piece in value.sources for line in _lines(piece.plain, value.atom)
+        )
+
+    def shows_whole(self, anchor: str) -> bool:
+        """Whether the old text of an edit stands whole, line numbers taken off."""
+        if anchor in self.text:
+            return True
+        if self._unnumbered is None:
+            self._unnumbered = unnumbered(self.text)
+        return anchor in self._unnumbered
+
+
+def _lines(text: str, atom: Atom) -> list[str]:
+    found = []
+    for at in islice(places(text, atom), _MOST_PLACES):
+        stop = at + len(atom.text)
+        begin = max(text.rfind("\n", 0, at) + 1, at - _NEAR_CHARS)
+        end = text.find("\n", stop)
+        found.append(text[begin : min(len(text) if end < 0 else end, stop + _NEAR_CHARS)])
+    return found
+
+
+class Reader:
+    """Reads the messages of a run's views, each once."""
+
+    def __init__(self, story: Story) -> None:
+        self._story = story
+        self._read: dict[int, Read] = {}
+
+    def view(self, messages: Sequence[Any]) -> View:
+        """A view of these messages."""
+        return View([self.read(raw) for raw in messages])
+
+    def read(self, raw: Any) -> Read:
+        """One message."""
+        found = self._read.get(id(raw))
+        if found is None:
+            place = self._story.place_of(raw)
+            pieces = (
+                tuple(said(self._story.wire.parse(raw, "view")))
+                if place is None
+                else self._story.pieces[place]
+            )
+            text = "\n".join([piece.plain for piece in pieces])
+            found = self._read[id(raw)] = Read(raw, msgspec.json.encode(raw), text)
+        return found

@@ -1,0 +1,8 @@
+"""``python -m ullage`` is ``ullage``."""
+
+from ullage.cli import main
+
+__all__: list[str] = []
+
+if __name__ == "__main__":
+    main()

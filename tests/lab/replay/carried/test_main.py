@@ -1,0 +1,31 @@
+"""`python -m lab.replay.carried` on small recordings."""
+
+from lab.replay.carried.__main__ import command
+from lab.replay.carried.carry import Carrier
+from lab.replay.carried.policies import POLICIES
+from tests.cli.terminal import ran_by
+from tests.cli.test_replay import errands
+from tests.replay.evidence.conversation import errand
+
+
+def test_every_policy_is_a_row_in_every_window(tmp_path):
+    words = ("--policy", "default", "--policy", "token_budget", "--window", 16_000)
+    more = ("--window", "own", "--split", "all", "--least-tokens", 0)
+    text = ran_by(command, (errands(tmp_path, 2), *words, *more)).text
+    rows = [line.split()[0] for line in text.splitlines() if "errands.jsonl" in line]
+    assert rows == ["default", "default", "token_budget", "token_budget"]
+    assert "serviced: cost with every miss paid for" in text
+
+
+def test_a_window_with_room_for_all_shows_all():
+    carried = Carrier(errand(1, turns=10)).under(POLICIES["token_budget"](), 2_000_000)
+    assert carried.shown.far == carried.shown.far_shown == carried.shown.far_lines > 0
+    assert carried.shown.faults == carried.over_limit == 0
+
+
+def test_a_small_window_costs_less_and_shows_less():
+    carrier = Carrier(errand(1, turns=60))
+    shown = carrier.under(POLICIES["default"](), 8_000).shown
+    assert shown.cost(0.1) < carrier.raw.cost(0.1)
+    assert shown.far_shown < shown.far
+    assert shown.faults > shown.lost == 0

@@ -1,0 +1,66 @@
+"""What views cost: prefixes, breaks, and pages for what they do not show."""
+
+import pytest
+
+from lab.replay.carried.sight import Reader
+from lab.replay.carried.sums import Sums
+from lab.replay.carried.wants import wants_of
+from lab.replay.story import Story
+from tests.replay.evidence.conversation import call, run_of, user
+from ullage.history.canon import ref_of
+from ullage.replay.calls import boundaries
+from ullage.replay.evidence.demands import Head
+from ullage.wires import FORMATS
+
+LISTED = f"lib/deep.py\n{'x ' * 4_000}"
+
+
+def say(chars):
+    return {"role": "user", "content": "a" * chars}
+
+
+def reader(messages=()):
+    return Reader(Story(FORMATS["openai-chat"], messages))
+
+
+def sums_of(*views, head_bytes=0):
+    sums, before, read = Sums(), (), reader()
+    for view in views:
+        now = read.view(view).messages
+        sums.request(now, before, head_bytes)
+        before = now
+    return sums
+
+
+def test_what_is_behind_the_shared_prefix_is_written_and_the_rest_read():
+    first, second = say(372), say(772)  # 400 and 800 bytes as JSON
+    sums = sums_of([first], [first, second], head_bytes=40)
+    assert (sums.written, sums.read, sums.breaks, sums.peak) == (110 + 200, 110, 0, 310)
+    assert sums.cost(0.1) == pytest.approx(1.25 * 310 + 11)
+
+
+def test_a_changed_message_breaks_the_prefix_at_its_first_other_byte():
+    sums = sums_of([say(372), say(372)], [say(372), say(772)])
+    assert sums.breaks == 1
+    assert sums.read == (400 + 26 + 372) // 4
+
+
+def missing(opens):
+    run = run_of(user("Go."), call("ls", LISTED), call("read", "", path="lib/deep.py"))
+    wire = FORMATS[run.format]
+    story = Story(wire, run.messages)
+    wants = wants_of(story, boundaries(run), Head.of(wire, run.request))
+    view, sums = Reader(story).view([say(372)]), Sums()
+    sums.reply(wants[1], view, lambda ref, _: opens and ref == ref_of(LISTED))
+    return sums
+
+
+def test_a_miss_is_paid_for_with_a_request_and_a_page_that_is_carried():
+    sums = missing(opens=True)
+    assert (sums.faults, sums.lost) == (1, 0)
+    assert (sums.fault_written, sums.fault_read) == (1_500, 100 + 10 * 1_500)
+
+
+def test_what_nothing_opens_is_paid_for_whole():
+    sums = missing(opens=False)
+    assert (sums.lost, sums.fault_written) == (1, len(LISTED) // 4)

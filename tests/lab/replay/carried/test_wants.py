@@ -1,0 +1,59 @@
+"""Which values of old results a reply needs, and which texts it is about to edit."""
+
+from lab.replay.carried.wants import unnumbered, wants_of
+from lab.replay.story import Story
+from tests.replay.evidence.conversation import call, run_of, user
+from ullage.replay.calls import boundaries
+from ullage.replay.evidence.demands import Head
+from ullage.wires import FORMATS
+
+FILE = "     1\tdef old_name(first_arg):\n     2\t    return first_arg\n"
+
+
+def wants(*parts, **request):
+    run = run_of(*parts, **request)
+    wire = FORMATS[run.format]
+    return wants_of(Story(wire, run.messages), boundaries(run), Head.of(wire, run.request))
+
+
+def values(found):
+    return {value.atom.text for value in found.values}
+
+
+def test_a_value_is_wanted_where_a_reply_has_it_first_and_a_result_told_it():
+    found = wants(
+        user("Mend parse_date."),
+        call("grep", "src/clock.py: parse_date, week_day"),
+        call("read", "...", path="src/clock.py"),
+        call("read", "...", said="week_day is wrong in src/clock.py: parse_date"),
+    )
+    assert [values(each) for each in found] == [set(), {"src/clock.py"}, {"week_day"}]
+
+
+def test_a_plain_word_and_a_value_that_nobody_told_are_not_wanted():
+    found = wants(
+        user("Go."), call("read", "nothing remarkable"), call("run", "", c="nothing x_yz_1")
+    )
+    assert values(found[1]) == set()
+
+
+def test_a_value_is_far_four_results_on():
+    def after(results):
+        between = [call("wait", "-") for _ in range(results - 1)]
+        found = wants(
+            user("Go."), call("ls", "lib/deep.py"), *between, call("read", "", path="lib/deep.py")
+        )
+        return [value.is_far for value in found[-1].values]
+
+    assert (after(3), after(4)) == ([False], [True])
+
+
+def test_the_old_text_of_an_edit_is_wanted_where_the_history_has_it_whole():
+    old = "def old_name(first_arg):\n    return first_arg"
+    edit = call("edit", "done", path="a.py", old_string=old, new_string="")
+    assert wants(user("Go."), call("read", FILE), edit)[1].anchors == (old,)
+    assert wants(user("Go."), call("read", FILE[:20]), edit)[1].anchors == ()
+
+
+def test_line_numbers_are_taken_off():
+    assert unnumbered(FILE) == "def old_name(first_arg):\n    return first_arg\n"
