@@ -47,6 +47,8 @@ UNTESTED = {
     "ullage.proxy.fitting": "what is fitted is asked of a whole proxy: tests/proxy/test_fitting.py",
     "ullage.proxy.upstream": "so is what is sent on: tests/proxy/test_relay.py",
     "ullage.proxy.relay": "what passes is asked of a whole proxy: tests/proxy/test_relay.py",
+    "ullage.proxy.page": "so is each page: tests/proxy/test_pages.py, tests/browser/test_live.py",
+    "ullage.proxy.siblings": "and what workers tell each other: tests/proxy/test_pages.py",
     "ullage.proxy.pages": "pages are asked of a whole proxy: tests/proxy/test_pages.py",
     "ullage.turn.first_sight": "tests/session/test_upgrades.py",
     "ullage.turn.request": "every request is read there; tests/session/test_bad_input.py",
