@@ -28,6 +28,7 @@ NEAREST = {
     "cli/fit.py": "cli/test_fit_and_read.py",
     "cli/read.py": "cli/test_fit_and_read.py",
     "cli/grep.py": "cli/test_fit_and_read.py",
+    "cli/mcp.py": "mcp/test_stdio.py",
     "exchange/*.py": "exchange/test_exchange.py",
     "wrapping/*.py": "wrapping/test_clients.py",
     "history/builder.py": "history/test_window.py",
@@ -54,6 +55,7 @@ NEAREST = {
     "replay/trace.py": "replay/test_tracer.py",
     "replay/cost/prefix.py": "replay/cost/test_cache.py",
     "replay/evidence/story.py": "replay/evidence/test_demands.py",
+    "stages/kinds.py": "stages/test_truncate.py",
     # both sessions, by what they promise
     "session/closing.py": "session/test_sessions.py",
     "session/core.py": "session/test_state.py",
