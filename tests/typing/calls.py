@@ -1,4 +1,4 @@
-"""What a type checker is to know of `Session.call` and `ullage.wrap`. Read by mypy, and never run."""
+"""What a type checker is to know of `Session.call` and `ullage.wrap`: read by mypy, never run."""
 
 from collections.abc import Iterator
 from functools import partial
