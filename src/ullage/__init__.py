@@ -61,11 +61,14 @@ __all__ = [
     "View",
     "Window",
     "__version__",
+    "conversation",
     "convert",
     "fit",
     "is_overflow",
     "problems",
     "recall_tools",
+    "wrap",
+    "wrapped",
 ]
 
 if TYPE_CHECKING:
@@ -86,6 +89,7 @@ if TYPE_CHECKING:
         UllageError,
         UnsupportedPart,
     )
+    from ullage.exchange.exchanges import conversation
     from ullage.history.window import Window
     from ullage.recall.dispatch import Answer
     from ullage.recall.found import ToolOutputRef
@@ -112,6 +116,7 @@ if TYPE_CHECKING:
     from ullage.wires.judge import problems
     from ullage.wires.overflow import Overflow, is_overflow
     from ullage.wires.rules.checker import Problem
+    from ullage.wrapping import wrap, wrapped
 else:
     __getattr__, __dir__ = names(
         __name__,
@@ -119,6 +124,7 @@ else:
             "ullage": "loop presets stages stores summarise",
             "ullage.errors": "BudgetExceeded ConfigError FormatError OverLimitError RefNotFound "
             "SpillNotFound StoreError SummaryError UllageError UnsupportedPart",
+            "ullage.exchange.exchanges": "conversation",
             "ullage.history.window": "Window",
             "ullage.recall.dispatch": "Answer",
             "ullage.recall.found": "ToolOutputRef",
@@ -145,5 +151,6 @@ else:
             "ullage.wires.judge": "problems",
             "ullage.wires.overflow": "Overflow is_overflow",
             "ullage.wires.rules.checker": "Problem",
+            "ullage.wrapping": "wrap wrapped",
         },
     )

@@ -20,13 +20,16 @@ def test_help_lists_the_commands():
     assert [line.split()[0] for line in commands if line] == [
         "check",
         "completion",
+        "doctor",
         "fit",
         "forget",
         "gc",
         "grep",
         "inspect",
+        "proxy",
         "read",
         "replay",
+        "run",
     ]
     assert all(len(line.split()) > 4 for line in commands if line)
 

@@ -20,7 +20,8 @@ FILE_LINES, FUNCTION_LINES = 400, 50
 SRC_LINES = 39_250
 """The most that ``src`` may have without the doors; lowered whenever it can be, and 32,000 in the
 end."""
-DOORS = {"exchange", "integrations", "mcp", "proxy", "splice", "wrap"}
+DOORS = {"exchange", "integrations", "mcp", "proxy", "splice", "wrapping"}
+COMMANDS_OF_DOORS = {"cli/_proxy.py", "cli/doctor.py", "cli/proxy.py", "cli/run.py"}
 """Rooms for those who do not hold a `Session` themselves: their files are kept small one by one."""
 
 APART = {"ullage.integrations.adk": "google.adk"}
@@ -34,12 +35,17 @@ UNDOCUMENTED = {
 UNTESTED = {
     "ullage.cli.check": "a command, loaded when called: tests/cli",
     "ullage.cli.completion": "the same",
+    "ullage.cli.doctor": "a command, loaded when called: tests/proxy/test_doctor.py",
     "ullage.cli.fit": "a command, loaded when called: tests/cli",
     "ullage.cli.forget": "a command, loaded when called: tests/cli",
     "ullage.cli.gc": "a command, loaded when called: tests/cli",
     "ullage.cli.grep": "a command, loaded when called: tests/cli",
     "ullage.cli.inspect": "a command, loaded when called: tests/cli",
+    "ullage.cli.proxy": "a command, loaded when called: tests/proxy/started.py",
     "ullage.cli.read": "a command, loaded when called: tests/cli",
+    "ullage.cli.run": "a command, loaded when called: tests/cli",
+    "ullage.proxy.relay": "what passes is asked of a whole proxy: tests/proxy/test_relay.py",
+    "ullage.proxy.pages": "pages are asked of a whole proxy: tests/proxy/test_pages.py",
     "ullage.turn.first_sight": "tests/session/test_upgrades.py",
     "ullage.turn.request": "every request is read there; tests/session/test_bad_input.py",
     "ullage.session.core": "what both sessions share: every test of a session",
@@ -135,7 +141,8 @@ def test_a_file_is_read_in_one_sitting(file):
 
 
 def test_the_library_stays_small():
-    core = (file for file in FILES if file.relative_to(SRC).parts[0] not in DOORS)
+    inner = (file for file in FILES if file.relative_to(SRC).parts[0] not in DOORS)
+    core = (file for file in inner if name_of(file) not in COMMANDS_OF_DOORS)
     lines = sum(len(file.read_text(encoding="utf-8").splitlines()) for file in core)
     assert lines <= SRC_LINES
 

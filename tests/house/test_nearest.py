@@ -19,9 +19,13 @@ NEAREST = {
     "on_demand.py": "house/test_on_demand.py",
     # what commands share is tried by the commands
     "cli/_*.py": "cli/test_replay.py",
+    "cli/doctor.py": "proxy/test_doctor.py",
+    "cli/proxy.py": "proxy/test_server.py",
     "cli/fit.py": "cli/test_fit_and_read.py",
     "cli/read.py": "cli/test_fit_and_read.py",
     "cli/grep.py": "cli/test_fit_and_read.py",
+    "exchange/*.py": "exchange/test_exchange.py",
+    "wrapping/*.py": "wrapping/test_clients.py",
     "history/builder.py": "history/test_window.py",
     # the transcript asks who answers whom, the memo what a caller changed
     "history/pairing.py": "history/test_transcript.py",

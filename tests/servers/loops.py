@@ -79,9 +79,9 @@ def gathered(format, results):
     return results
 
 
-def loop(server, session, run, *, messages=None, tools=(READ,), turns=40, **more):
+def loop(server, session, run, *, client=None, messages=None, tools=(READ,), turns=40, **more):
     """The whole history after the model called nothing more, or after so many turns."""
-    format, client = server.format, server.client()
+    format, client = server.format, client or server.client()
     messages = [user(format)] if messages is None else list(messages)
     for _ in range(turns):
         asked = request(format, messages, tools, **more)

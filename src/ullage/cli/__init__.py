@@ -8,6 +8,9 @@ ullage read REF        open what was set aside
 ullage grep PATTERN    search what was set aside
 ullage gc              let go of what was set aside long ago
 ullage forget STORE    erase a tenant or a conversation
+ullage proxy           keep every request to a provider within its window
+ullage run -- COMMAND  a coding agent behind a proxy of its own
+ullage doctor          what is wrong with a set-up
 ullage completion SHELL  complete these in bash, zsh or fish
 
 Each ends with a status: 0 if all is well, 1 if something failed (or was not found, or broken), 2 if
@@ -27,7 +30,10 @@ from ullage.errors import ConfigError, UllageError
 
 __all__ = ["main"]
 
-_COMMANDS = ("check", "completion", "fit", "forget", "gc", "grep", "inspect", "read", "replay")
+_COMMANDS = (
+    *("check", "completion", "doctor", "fit", "forget", "gc", "grep", "inspect", "proxy"),
+    *("read", "replay", "run"),
+)
 
 _INTERRUPTED = 128 + 2
 """The status of a command that a user interrupted, as shells have it."""

@@ -8,10 +8,8 @@ So wherever a call is interrupted, the session is as before the call or as after
 from __future__ import annotations
 
 import os
-import sys
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Mapping
-from contextlib import suppress
 from functools import partial
 from typing import Any, Literal, TypeVar
 from weakref import ref
@@ -30,6 +28,7 @@ from ullage.redaction import Redact
 from ullage.session import reports
 from ullage.session.kept import Kept
 from ullage.session.refusals import Refusals
+from ullage.session.telling import OnEvent, tell
 from ullage.session.view import Sent
 from ullage.spend.allowance import Claim
 from ullage.spend.budget import Budget
@@ -80,6 +79,7 @@ class SessionCore(ABC):
         agent: str = "",
         summariser: Summariser | Callable[[Summarise], Any] | None = None,
         redact: Redact | None = None,
+        on_event: OnEvent | None = None,
     ) -> None:
         chosen = _policy(policy, summarised=summariser is not None)
         self.settings = Settings(
@@ -94,6 +94,7 @@ class SessionCore(ABC):
             decides=what_decides(chosen, redact),
         )
         self._kept = Kept(state or State(), Refusals(given=limits), Memo())
+        self._on_event = on_event
         self.budget = Budget(tokens=0) if budget is None else budget
         self._account = self.budget.join(agent, self.emit)
         writer = None if summariser is None else of(summariser)
@@ -117,6 +118,11 @@ class SessionCore(ABC):
         self.settings = replace(self.settings, policy=policy)
 
     # ── reading ──────────────────────────────────────────────────────────────────────
+
+    def __repr__(self) -> str:
+        newest = self._kept.newest
+        said = "nothing was fitted yet" if newest is None else newest.told
+        return f"<{type(self).__name__} {self.settings.policy.name}: {said}>"
 
     @property
     def state(self) -> State:
@@ -208,7 +214,7 @@ class SessionCore(ABC):
             return None
         sent = sent or self._newest
         refusals, event = self._kept.refusals.after(found, sent.model, sent.estimate)
-        self._kept = self._kept._replace(refusals=refusals).with_events(event)
+        self._know(self._kept._replace(refusals=refusals), event)
         self.release()
         return found
 
@@ -266,10 +272,7 @@ class SessionCore(ABC):
             state = reports.with_more(state, self._summaries.take(is_refused=is_refused))
         view = view or kept.view
         kept = kept._replace(state=state, memo=turned.memo, newest=sent, view=view)
-        self._kept = kept.with_events(*turned.events)
-        for event in turned.events:
-            if event.kind == "diagnostic":
-                _say(event.why)
+        self._know(kept, *turned.events)
         return sent
 
     def _asking(self, model: str) -> Asking | None:
@@ -318,7 +321,7 @@ class SessionCore(ABC):
             kept.memo.outdate(sent.window.transcript, [sent.key])
         refusals = kept.refusals.reported()
         kept = self._kept._replace(state=state, memo=kept.memo, refusals=refusals)
-        self._kept = kept.with_observed(report).with_events(*reports.reported_in(reply, usage))
+        self._know(kept.with_observed(report), *reports.reported_in(reply, usage))
 
     def _opened(self, request: Mapping[str, Any] | None) -> Steps[Sent]:
         """The newest view, decided now if there is none and its request is there."""
@@ -376,20 +379,18 @@ class SessionCore(ABC):
 
     def emit(self, event: Event) -> None:
         """List an event with the others."""
-        self._kept = self._kept.with_events(event)
+        self._know(self._kept, event)
+
+    def _know(self, kept: Kept, *events: Event) -> None:
+        """Know what a call came to, all at once; then tell what happened in it."""
+        self._kept = kept.with_events(*events)
+        tell(events, self._on_event)
 
     @property
     def _newest(self) -> Sent:
         if self._kept.newest is None:
             raise ConfigError("session", "nothing was fitted yet", "Call fit(request) first.")
         return self._kept.newest
-
-
-def _say(line: str) -> None:
-    """Say a line on stderr, if that takes it. No turn fails for it: an event says the same."""
-    if sys.stderr is not None:
-        with suppress(OSError, ValueError):
-            sys.stderr.write(f"{line}\n")
 
 
 def _policy(policy: str | Policy, *, summarised: bool) -> Policy:

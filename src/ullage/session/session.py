@@ -58,6 +58,8 @@ class Session(SessionCore, Closing):
             one of `ullage.summarise`. None: the deterministic summaries stand alone.
         redact: takes secrets out of a text before it is set aside, summarised or shown cut, such
             as `ullage.redaction.common_keys`; the same for the same text. None: nothing does.
+        on_event: is called with each event once, as it happens; it must not use the session.
+            What it raises is logged. None: the events are in `events` and in the log alone.
 
     Raises:
         ConfigError: a setting is not known.

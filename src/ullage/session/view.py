@@ -87,11 +87,16 @@ class Sent:
         """Whether a tool call in the reply is for `recall`; see `View.owns`."""
         return self.offers and self.words.is_recall(name_of_call(call))
 
-    def explain(self) -> str:
-        """What was done to make the view, in words; see `View.explain`."""
+    @property
+    def told(self) -> str:
+        """How large the view is, against its limit."""
         share = f" ({self.estimate / self.limit_tokens:.0%})" if self.limit_tokens > 0 else ""
         size = f"{self.estimate:,} of {self.limit_tokens:,} tokens{share}"
-        lines = [f"{self.size:,} messages for {self.model or 'an unnamed model'}: {size}"]
+        return f"{self.size:,} messages for {self.model or 'an unnamed model'}: {size}"
+
+    def explain(self) -> str:
+        """What was done to make the view, in words; see `View.explain`."""
+        lines = [self.told]
         lines += [_line(event) for event in self.events]
         if not self.events:
             lines.append("nothing was changed for this request")
@@ -119,6 +124,11 @@ class _Handle(dict[str, Any]):
     def wire(self) -> Format:
         """The format of the request."""
         return self._sent.wire
+
+    @property
+    def sent(self) -> Sent:
+        """What is known of what is sent: its size, its limit, its place in the history."""
+        return self._sent
 
     @property
     def events(self) -> tuple[Event, ...]:

@@ -1,0 +1,68 @@
+"""Options that the commands of the proxy share."""
+
+from __future__ import annotations
+
+import importlib.util
+import os
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, TypeVar
+
+import click
+
+from ullage.errors import ConfigError
+from ullage.presets import NAMES
+from ullage.proxy.config import Config, config_of
+
+__all__ = ["proxy_options", "settings_of"]
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+_OPTIONS = (
+    click.option(
+        "--config",
+        "file",
+        envvar="ULLAGE_PROXY_CONFIG",
+        type=click.Path(exists=True, dir_okay=False, path_type=Path),
+        help="A TOML file of settings; see docs/proxy.md.",
+    ),
+    click.option(
+        "--upstream",
+        "upstreams",
+        multiple=True,
+        metavar="NAME=URL",
+        help="Where requests go: anthropic, openai, gemini, or a name of yours.",
+    ),
+    click.option("--policy", type=click.Choice(NAMES), help="A preset. Default: default."),
+    click.option("--window", "window_tokens", type=int, help="Default: each model's own."),
+    click.option("--store", metavar="PATH", help="Default: the platform's place for it."),
+    click.option(
+        "--dry-run", is_flag=True, default=None, help="Fit and count, but send what came."
+    ),
+)
+
+
+def proxy_options(command: F) -> F:
+    """The options that `settings_of` takes."""
+    for option in reversed(_OPTIONS):
+        command = option(command)
+    return command
+
+
+def settings_of(file: Path | None, upstreams: tuple[str, ...] = (), **options: Any) -> Config:
+    """The proxy's settings.
+
+    Raises:
+        ConfigError: something cannot be meant, or the extra is not installed.
+    """
+    if importlib.util.find_spec("aiohttp") is None:
+        raise ConfigError("ullage proxy", "aiohttp is missing", "pip install 'ullage[proxy]'")
+    named = dict(_pair(each) for each in upstreams)
+    return config_of(file, os.environ, upstreams=named, **options)
+
+
+def _pair(option: str) -> tuple[str, str]:
+    name, equals, url = option.partition("=")
+    if not equals:
+        raise ConfigError("--upstream", f"{option!r} names no URL", "Write NAME=URL.")
+    return name, url

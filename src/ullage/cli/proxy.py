@@ -1,0 +1,41 @@
+"""``ullage proxy``: keep every request to a provider within its window."""
+
+from __future__ import annotations
+
+import socket
+from pathlib import Path
+from typing import Any
+
+import click
+
+from ullage.cli._proxy import proxy_options, settings_of
+from ullage.proxy.config import Config
+
+__all__ = ["command"]
+
+
+@click.command("proxy")
+@click.option("--listen", metavar="ADDRESS:PORT", help="Default: 127.0.0.1:8787.")
+@click.option("--workers", type=int, help="Processes that serve. Default: 1.")
+@click.option("--tenant", help="One tenant for everybody. Default: one for each credential.")
+@proxy_options
+def command(file: Path | None, **options: Any) -> None:
+    """Stand between clients and their providers, and keep every request within its window.
+
+    Point a client's base URL here; it keeps its own credentials.
+    """
+    config = settings_of(file, **options)
+    from ullage.proxy.server import bound  # aiohttp: 0.2 s that no other command needs
+    from ullage.proxy.workers import serve_with_workers
+
+    listening = bound(config)
+    serve_with_workers(config, listening, lambda: _say(config, listening))
+
+
+def _say(config: Config, listening: socket.socket) -> None:
+    """How clients find the proxy."""
+    host, port = listening.getsockname()[:2]
+    url = f"http://{f'[{host}]' if ':' in host else host}:{port}"
+    lines = [f"ullage proxy on {url}"]
+    lines += [f"  {url}/{name} → {upstream}" for name, upstream in config.upstreams.items()]
+    click.echo("\n".join(lines), err=True)

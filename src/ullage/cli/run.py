@@ -1,0 +1,45 @@
+"""``ullage run -- COMMAND``: a command behind a proxy of its own."""
+
+from __future__ import annotations
+
+import os
+import sys
+from pathlib import Path
+from typing import Any
+
+import click
+from msgspec.structs import replace
+
+from ullage.cli._proxy import proxy_options, settings_of
+from ullage.proxy.agents import MARK, arguments_for, setting_for
+from ullage.proxy.config import UPSTREAMS, Config
+
+__all__ = ["command"]
+
+
+@click.command("run", context_settings={"allow_interspersed_args": False})
+@proxy_options
+@click.argument("words", metavar="COMMAND…", nargs=-1, required=True, type=click.UNPROCESSED)
+def command(file: Path | None, words: tuple[str, ...], **options: Any) -> None:
+    """Run a coding agent, or any command, behind a proxy of its own: ullage run -- claude
+
+    Every model call of the command goes through the proxy, which ends with it.
+    """
+    from ullage.proxy.command import behind_a_proxy, run_command
+
+    environment = dict(os.environ)
+    if MARK in environment:
+        click.echo(f"ullage: already behind the proxy {environment[MARK]}", err=True)
+        sys.exit(run_command(words, environment))
+    config = settings_of(file, tenant="", **options)
+    named = {name for name, url in config.upstreams.items() if UPSTREAMS.get(name) != url}
+    setting = setting_for(environment, named)
+    with behind_a_proxy(_for_one(config, setting.upstreams)) as (url, _):
+        environment |= setting.variables_at(url, environment)
+        code = run_command(arguments_for(words, setting, url), environment)
+    sys.exit(code)
+
+
+def _for_one(config: Config, upstreams: dict[str, str]) -> Config:
+    """The settings for one command: any free port, whatever the file says."""
+    return replace(config, listen="127.0.0.1:0", upstreams={**config.upstreams, **upstreams})

@@ -1,0 +1,38 @@
+"""One exchange with a provider's API, without the sockets: what a proxy and wrapped clients share.
+
+    routes      which path is which wire, and what is asked there
+    bodies      bytes to JSON and back
+    sse         server-sent events, in bytes cut anywhere
+    exchange    the steps from a request's bytes to the answer's
+    streamed    an answer that comes as events
+    exchanges   what all exchanges of one door share: sessions, counts
+
+A door brings the sockets. It gives the request to `Exchanges.of`, something that sends bytes
+(`Upstream`), and runs the steps: with `acting` where it blocks, with `aacting` on an event loop.
+
+    exchange = exchanges.of("POST", "/v1/messages", body, upstream)
+    answer = acting(exchange.steps())           # sent, maybe twice; the reply's head is there
+    while data := acting(answer.next()): ...    # b"" at its end
+    acting(answer.close())                      # always, also of a client that went away
+"""
+
+from __future__ import annotations
+
+from ullage.exchange.exchange import Exchange
+from ullage.exchange.exchanges import Exchanges, conversation
+from ullage.exchange.routes import Route, route_of
+from ullage.exchange.values import Answer, Counts, Passed, Reply, Report, Upstream
+
+__all__ = [
+    "Answer",
+    "Counts",
+    "Exchange",
+    "Exchanges",
+    "Passed",
+    "Reply",
+    "Report",
+    "Route",
+    "Upstream",
+    "conversation",
+    "route_of",
+]

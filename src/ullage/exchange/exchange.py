@@ -1,0 +1,294 @@
+"""The steps of one exchange: from the bytes of a request to the answer's head.
+
+    body ─▶ JSON ─▶ request ─▶ fit ─▶ view ─▶ bytes ─▶ upstream ─▶ reply
+      │                │                                   │
+      └── passed on, with a reason                         ├▶ too long: a shorter view, once
+                                                           ├▶ JSON: observed, given
+                                                           └▶ events: `ullage.exchange.streamed`
+
+Whatever goes wrong here, and is not the upstream's word, ends with the bytes that came being sent.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+from msgspec.structs import replace
+
+from ullage.errors import BudgetExceeded, ConfigError, FormatError, OverLimitError, StoreError
+from ullage.exchange import bodies, requests
+from ullage.exchange.answers import Teed, Untouched, Whole
+from ullage.exchange.replies import error_body, is_error, refusal
+from ullage.exchange.routes import Route, route_of
+from ullage.exchange.streamed import Streamed
+from ullage.exchange.values import Answer, Passed, Reply, Report, Upstream
+from ullage.session.drivers import Actions
+from ullage.values.usage import Usage
+from ullage.wires import FORMATS
+
+if TYPE_CHECKING:
+    from ullage.exchange.exchanges import Exchanges
+
+__all__ = ["Exchange"]
+
+_ELSEWHERE = ("previous_response_id", "conversation", "cachedContent", "cached_content")
+_SPENT, _MISSET = 402, 400
+
+
+class Exchange:
+    """One request and its answer. Made by `Exchanges.of`.
+
+    Attributes:
+        route: what is asked at its path, or None.
+        passed: why it is sent as it came; None: it is fitted.
+        view: the view that was sent last, the handle of it; None if nothing was fitted.
+        hides_usage: whether the client did not ask for the chunk of usage that it would get.
+    """
+
+    def __init__(
+        self,
+        exchanges: Exchanges,
+        method: str,
+        path: str,
+        body: bytes,
+        upstream: Upstream,
+        *,
+        tenant: str,
+        name: str | None,
+        passed: Passed | None,
+    ) -> None:
+        self.route: Route | None = None if passed else route_of(method, path)
+        self.passed: Passed | None = passed or (None if self.route else "path")
+        self.view: Any = None
+        self.hides_usage = False
+        self._exchanges, self._upstream = exchanges, upstream
+        self._tenant, self._name, self._body = tenant, name, body
+        self._session: Any = None
+        self._client: Mapping[str, Any] = {}
+        self._given: Mapping[str, Any] = {}
+        self._sent = body
+        self._write: bodies.Write = bodies.write
+        self._refused = False
+        self._report = Report(path=path.partition("?")[0])
+
+    def steps(self) -> Actions[Answer]:
+        """Fit the request, send it, and give the answer once its head is there.
+
+        A request refused as too long is made shorter and sent once more. What cannot be fitted is
+        sent as it came. Whoever gets the answer closes it.
+        """
+        try:
+            refused = yield from self._fit_or_pass()
+            if refused is not None:
+                return refused
+            reply, body = yield from self.send()
+        except BaseException:
+            self.over(0)
+            raise
+        return (yield from self._answer(reply, body))
+
+    # ── the request ──────────────────────────────────────────────────────────────────
+
+    def _fit_or_pass(self) -> Actions[Answer | None]:
+        """Fit the request, or find why not; an answer of ours where it may not be sent."""
+        if self.route is None:
+            return None
+        try:
+            yield from self._fit()
+        except (BudgetExceeded, ConfigError) as error:
+            status = _SPENT if isinstance(error, BudgetExceeded) else _MISSET
+            return Whole(self, None, status, error_body(self.route.wire, status, str(error)))
+        except Exception as error:  # noqa: BLE001 - ours, and no reason to break the client's run
+            self.passed = next(why for kind, why in _WHY if isinstance(error, kind))
+            known = isinstance(error, tuple(kind for kind, why in _WHY if why != "error"))
+            self._note(problem=str(error) if known else type(error).__name__)
+            self.view, self._sent = None, self._body
+        return None
+
+    def _fit(self) -> Actions[None]:
+        assert self.route is not None
+        body, self._write = bodies.read_to_write(self._body)
+        self._note(wire=self.route.wire)
+        if not isinstance(body, dict):
+            self.passed = "body"
+            return
+        held = next((key for key in _ELSEWHERE if body.get(key)), None)
+        if held is not None:
+            self.passed = "elsewhere"
+            self._note(problem=held)
+            return
+        self._given = body
+        if self.route.kind == "batch":
+            yield from self._fit_batch(body)
+            return
+        self._client = requests.request_of(self.route, body)
+        yield from self._see(self._client)
+
+    def _see(self, request: Mapping[str, Any]) -> Actions[None]:
+        """The view of a request, and the bytes of it."""
+        assert self.route is not None
+        if self._session is None:
+            found = self._exchanges.session(
+                self.route, request, self._tenant, self._name, self.route.frames == "sse"
+            )
+            key, self._session = found
+            self._note(conversation=key, model=str(request.get("model") or ""))
+        self.view = yield partial(self._session.fit, request)
+        self._sent = self._written(self.view)
+
+    def _written(self, view: Mapping[str, Any]) -> bytes:
+        """The bytes of a view; those that came, where they say the same."""
+        assert self.route is not None
+        is_same = requests.is_same(self._client, view)
+        asking = requests.with_usage(self.route, view) if self._exchanges.asks_usage else None
+        self.hides_usage = asking is not None
+        self._note(is_changed=not is_same)
+        if is_same and asking is None:
+            return self._body
+        return self._write(requests.body_of(self._given, asking or view))
+
+    def _fit_batch(self, body: Mapping[str, Any]) -> Actions[None]:
+        """Fit each request of a batch by itself, without recall: nobody could answer it."""
+        assert self.route is not None
+        each = requests.each_of(self.route, body)
+        views = []
+        for request in each:
+            views.append((yield from self._fitted_alone(request)))
+        fitted = iter(views)
+        changed = requests.with_each(self.route, body, lambda _: next(fitted))
+        if any(new is not old for new, old in zip(views, each, strict=True)):
+            self._note(is_changed=True)
+            self._sent = self._write(changed)
+
+    def _fitted_alone(self, request: dict[str, Any]) -> Actions[dict[str, Any]]:
+        """A request of a batch, fitted; itself where it cannot be."""
+        assert self.route is not None
+        try:
+            whole = requests.request_of(self.route, request)
+            key, session = self._exchanges.session(
+                self.route, whole, self._tenant, self._name, False
+            )
+            view = yield partial(session.fit, whole)
+            session.release()
+        except (BudgetExceeded, ConfigError):
+            raise
+        except Exception as error:  # noqa: BLE001 - the others of the batch are fitted all the same
+            self._note(problem=type(error).__name__)
+            return request
+        self._note(conversation=key, model=str(whole.get("model") or ""))
+        return request if requests.is_same(whole, view) else requests.body_of(request, view)
+
+    # ── upstream ─────────────────────────────────────────────────────────────────────
+
+    def send(self) -> Actions[tuple[Reply, bytes | None]]:
+        """The reply to what is to be sent, and its body if it is a refusal, read already."""
+        while True:
+            self._note(tries=self._report.tries + 1)
+            try:
+                reply: Reply = yield partial(self._upstream.send, self._sent)
+                if reply.status < 400 or self.view is None:
+                    return reply, None
+                body: bytes = yield reply.read
+            except BaseException:
+                self._release()
+                raise
+            if self.hides_usage and reply.status == 400 and b"stream_options" in body:
+                self._exchanges.asks_usage = False
+                self._sent = self._written(self.view)
+            elif not (yield from self.may_retry(refusal(reply.status, body))):
+                return reply, body
+            yield reply.close
+
+    def may_retry(self, error: Any) -> Actions[bool]:
+        """Whether a refusal is for length, and there is a shorter view to be sent now."""
+        try:
+            if self.view.refused(error) is None:
+                self._release()
+                return False
+            if self._refused:
+                return False
+            self._refused = True
+            yield from self._see(self._client)
+        except Exception:  # noqa: BLE001 - nothing shorter can be sent: the provider's word holds
+            return False
+        return True
+
+    def _release(self) -> None:
+        if self._session is not None:
+            self._session.release()
+
+    # ── the reply ────────────────────────────────────────────────────────────────────
+
+    def _answer(self, reply: Reply, body: bytes | None) -> Actions[Answer]:
+        if body is not None:
+            return Whole(self, reply, reply.status, body)
+        if self.view is None or self.route is None:
+            return Untouched(self, reply)
+        if self.route.kind == "count":
+            self._release()
+            return Untouched(self, reply)
+        if reply.content_type.startswith("text/event-stream"):
+            return Streamed(self, reply)
+        if self.route.streams:
+            return Teed(self, reply)
+        try:
+            body = yield reply.read
+        except BaseException:
+            self._release()
+            self.over(reply.status)
+            raise
+        return (yield from self._observed(reply, body))
+
+    def _observed(self, reply: Reply, body: bytes) -> Actions[Answer]:
+        """A reply in one piece, taken in; one that is an error under status 200, asked again."""
+        value = bodies.read(body)
+        if is_error(value) and (yield from self.may_retry(value)):
+            yield reply.close
+            return (yield from self._answer(*(yield from self.send())))
+        yield from self.observe(value)
+        return Whole(self, reply, reply.status, body)
+
+    def observe(self, reply: Any) -> Actions[None]:
+        """Take in a reply, or the events of it that report something. Nothing fails for it."""
+        assert self.route is not None
+        try:
+            yield partial(self.view.observe, reply)
+            format = FORMATS[self.route.wire]
+            events = reply if isinstance(reply, list) else [reply]
+            found = format.usage_of_stream(events)
+            if found is not None:
+                self._note(usage=(self._report.usage or Usage()) + found)
+        except Exception as error:  # noqa: BLE001 - the reply is there, and paid for
+            self._note(problem=type(error).__name__)
+
+    # ── the report ───────────────────────────────────────────────────────────────────
+
+    def _note(self, **fields: Any) -> None:
+        self._report = replace(self._report, **fields)
+
+    def note_stream(self) -> None:
+        """Its answer comes as events."""
+        self._note(is_streamed=True)
+
+    def over(self, status: int) -> None:
+        """It is over: count it. Called once."""
+        if self.view is not None:
+            sent = self.view.sent
+            self._note(
+                messages=sent.size,
+                view_tokens=sent.estimate,
+                limit_tokens=sent.limit_tokens,
+                events=self.view.events,
+            )
+        self._note(status=status, passed=self.passed)
+        self._exchanges.over(self._report)
+
+
+_WHY: tuple[tuple[type[Exception], Passed], ...] = (
+    (FormatError, "content"),
+    (OverLimitError, "limit"),
+    (StoreError, "store"),
+    (Exception, "error"),
+)

@@ -1,0 +1,120 @@
+"""What all exchanges of one door share: the sessions, and the count of what came of them."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from contextvars import ContextVar
+from typing import Any
+
+from blake3 import blake3
+
+from ullage.exchange.exchange import Exchange
+from ullage.exchange.requests import first_digest
+from ullage.exchange.routes import Route
+from ullage.exchange.values import Counts, Passed, Report, Upstream
+from ullage.session.sessions import AsyncSessions, Sessions
+
+__all__ = ["Exchanges", "conversation"]
+
+_NAME: ContextVar[str | None] = ContextVar("ullage_conversation", default=None)
+_PART = "\x1f"
+_UNATTENDED = f"{_PART}unattended"
+"""Where nobody can answer a recall call, no tool is offered; so that history is another one."""
+
+
+@contextmanager
+def conversation(name: str) -> Iterator[None]:
+    """Name the conversation of every request made inside, in this thread or task.
+
+    Without it conversations are told apart by their histories alone, and what one of them set aside
+    opens in another of the same tenant, for a model that knows its ref. A conversation with a name
+    is a tenant of its own.
+
+    Args:
+        name: what its host keeps it under; the same one in every request of it.
+    """
+    token = _NAME.set(name)
+    try:
+        yield
+    finally:
+        _NAME.reset(token)
+
+
+class Exchanges:
+    """The exchanges of one door.
+
+    Args:
+        sessions: the sessions of its conversations: `Sessions` where the steps are run with
+            `acting`, `AsyncSessions` where they are run with `aacting`.
+        tell: is called with the `Report` of each exchange when it is over.
+
+    Attributes:
+        sessions: the same.
+        counts: what came of all exchanges so far.
+        asks_usage: whether streams of Chat Completions are asked to report usage, where the client
+            does not ask; off once a server did not take it.
+
+    The session that serves a request is found by its model and its first message: which one it is
+    decides about speed alone, as what was decided in a conversation is found by its history.
+    """
+
+    def __init__(
+        self, sessions: Sessions | AsyncSessions, tell: Callable[[Report], None] | None = None
+    ) -> None:
+        self.sessions = sessions
+        self.counts = Counts()
+        self.asks_usage = True
+        self._tell, self._lock = tell, threading.Lock()
+
+    def of(
+        self,
+        method: str,
+        path: str,
+        body: bytes,
+        upstream: Upstream,
+        *,
+        tenant: str = "",
+        passed: Passed | None = None,
+    ) -> Exchange:
+        """The exchange of one request.
+
+        Args:
+            method: the HTTP method.
+            path: the path of its URL with the query, quoted.
+            body: the body, decoded where it came compressed.
+            upstream: sends it.
+            tenant: whose content this is; a ref opens only what the same tenant put there.
+            passed: why the door wants it sent as it came; None: it is to be fitted.
+        """
+        return Exchange(
+            self, method, path, body, upstream, tenant=tenant, name=_NAME.get(), passed=passed
+        )
+
+    def session(
+        self,
+        route: Route,
+        request: Mapping[str, Any],
+        tenant: str,
+        name: str | None,
+        can_recall: bool,
+    ) -> tuple[str, Any]:
+        """The session that serves a request, and the key that it is kept under.
+
+        Raises:
+            FormatError: the request's first message is not what its wire says it is.
+        """
+        tenant = tenant if name is None else f"{tenant}{_PART}{name}"
+        tenant = tenant if can_recall else tenant + _UNATTENDED
+        first = first_digest(route.wire, request).hex() if name is None else name
+        named = _PART.join((tenant, route.wire, str(request.get("model")), first))
+        key = blake3(named.encode("utf-8", "surrogatepass")).hexdigest(16)
+        return key, self.sessions.of(key, tenant=tenant, format=route.wire, recall=False)
+
+    def over(self, report: Report) -> None:
+        """Count an exchange that is over, and tell of it."""
+        with self._lock:
+            self.counts = self.counts.plus(report)
+        if self._tell is not None:
+            self._tell(report)

@@ -1,0 +1,113 @@
+"""Between the JSON of a request's body and what a session fits.
+
+A path may name the model (Gemini, Azure, Vertex, Bedrock); then it is put into the request that is
+fitted, and left out of what is sent. A batch holds many requests.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from ullage.errors import FormatError
+from ullage.exchange.routes import Route
+from ullage.history.canon import digest_of
+from ullage.wires import FORMATS
+
+__all__ = ["body_of", "each_of", "first_digest", "is_same", "request_of", "with_each", "with_usage"]
+
+_BATCHES = {
+    "anthropic": (("requests",), "params"),
+    "gemini": (("batch", "inputConfig", "requests", "requests"), "request"),
+}
+"""Where the list of a batch's requests stands, and each of them in its item."""
+
+
+def request_of(route: Route, body: Mapping[str, Any]) -> dict[str, Any]:
+    """The request that a body is, with the model that the path names.
+
+    Raises:
+        FormatError: it is for a model of another maker, at a path that takes many.
+    """
+    if route.wire == "anthropic" and route.model and "anthropic_version" not in body:
+        raise FormatError("body", "it is for another maker's model", "It is sent as it came.")
+    if route.model and not body.get("model"):
+        return {**body, "model": route.model}
+    return dict(body)
+
+
+def body_of(body: Mapping[str, Any], view: Mapping[str, Any]) -> dict[str, Any]:
+    """What is sent for a view: with a model only where the body has one."""
+    return {key: value for key, value in view.items() if key != "model" or key in body}
+
+
+def is_same(one: Mapping[str, Any], other: Mapping[str, Any]) -> bool:
+    """Whether two requests hold the same values, item by item of their lists."""
+    return one.keys() == other.keys() and all(_are_same(one[key], other[key]) for key in one)
+
+
+def _are_same(one: Any, other: Any) -> bool:
+    if one is other:
+        return True
+    both_lists = isinstance(one, list) and isinstance(other, list) and len(one) == len(other)
+    return both_lists and all(map(_is, one, other))
+
+
+def _is(one: Any, other: Any) -> bool:
+    return one is other
+
+
+def with_usage(route: Route, view: Mapping[str, Any]) -> dict[str, Any] | None:
+    """The view with its stream asked to report usage, or None where it reports it anyway.
+
+    Only streams of Chat Completions have to be asked (`provider-rules` §4.3).
+    """
+    options = view.get("stream_options")
+    if route.wire != "openai-chat" or not view.get("stream"):
+        return None
+    if options is not None and (not isinstance(options, dict) or "include_usage" in options):
+        return None
+    return {**view, "stream_options": {**(options or {}), "include_usage": True}}
+
+
+def first_digest(wire: str, request: Mapping[str, Any]) -> bytes:
+    """The digest of the first message behind the system text; ``b""`` if there is none.
+
+    Raises:
+        FormatError: it is not what the wire says it is.
+    """
+    format = FORMATS[wire]
+    history, leading = format.history(request), len(format.leading(request))
+    if len(history) <= leading:
+        return b""
+    return digest_of(format.parse(history[leading], f"{format.key}[{leading}]"))
+
+
+def with_each(
+    route: Route, body: Mapping[str, Any], change: Callable[[dict[str, Any]], Any]
+) -> dict[str, Any]:
+    """A batch with something else in the place of each of its requests.
+
+    Raises:
+        FormatError: there is no list of requests in it.
+    """
+    path, key = _BATCHES[route.wire]
+    changed: dict[str, Any] = _with(
+        body, path, lambda items: [_with(item, (key,), change) for item in items]
+    )
+    return changed
+
+
+def each_of(route: Route, body: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """The requests of a batch, in order. Raises FormatError: see `with_each`."""
+    found: list[dict[str, Any]] = []
+    with_each(route, body, found.append)
+    return found
+
+
+def _with(value: Any, path: tuple[str, ...], change: Callable[[Any], Any]) -> Any:
+    if not path:
+        return change(value)
+    if not isinstance(value, dict) or path[0] not in value:
+        raise FormatError(path[0], "there is none", "It is sent as it came.")
+    return {**value, path[0]: _with(value[path[0]], path[1:], change)}

@@ -1,0 +1,104 @@
+"""Which path of which provider is which wire.
+
+Only the end of a path is looked at, so that any prefix of a gateway or of a compatible server will
+do: ``/v1/chat/completions`` is also ``/openai/deployments/NAME/chat/completions`` (Azure) and
+``/api/v1/chat/completions`` (a gateway).
+
+    …/v1/messages                                  anthropic
+    …/v1/messages/count_tokens                     anthropic, counted
+    …/v1/messages/batches                          anthropic, a batch
+    …/chat/completions                             openai-chat
+    …/responses                                    openai-responses
+    …/responses/input_tokens                       openai-responses, counted
+    …/models/M:generateContent                     gemini; also :streamGenerateContent
+    …/models/M:countTokens                         gemini, counted
+    …/models/M:batchGenerateContent                gemini, a batch
+    …/publishers/anthropic/models/M:rawPredict     anthropic (Vertex); also :streamRawPredict
+    …/publishers/anthropic/models/count-tokens:rawPredict     the same, counted
+    /model/M/invoke                                anthropic (Bedrock)
+    /model/M/invoke-with-response-stream           the same, in Amazon's binary frames
+
+Source: the SDKs' own paths (anthropic 2.11, openai 3.52, google-genai 3.4).
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Literal
+
+from msgspec import Struct
+
+__all__ = ["Route", "route_of"]
+
+
+class Route(Struct, frozen=True):
+    """What is asked at a path.
+
+    Attributes:
+        wire: the name of the wire of the request's body.
+        kind: ``"create"``: a reply is asked for; ``"count"``: the tokens of the request;
+            ``"batch"``: replies to many requests, later.
+        model: the model, where the path names it; else ``""``.
+        streams: whether the path itself asks for a stream; None: the body says.
+        frames: in what a streamed answer comes.
+    """
+
+    wire: str
+    kind: Literal["create", "count", "batch"] = "create"
+    model: str = ""
+    streams: bool | None = None
+    frames: Literal["sse", "amazon"] = "sse"
+
+
+def route_of(method: str, path: str) -> Route | None:
+    """What is asked at a path, or None where there is no history in the body.
+
+    Args:
+        method: the HTTP method.
+        path: the path of the URL as it stands there, quoted; a query behind it is passed over.
+    """
+    if method.upper() != "POST":
+        return None
+    path = path.partition("?")[0].rstrip("/")
+    for pattern, route in _ROUTES:
+        if found := pattern.search(path):
+            model = _unquoted(found.groupdict().get("model") or "")
+            return Route(route.wire, route.kind, model, route.streams, route.frames)
+    return None
+
+
+def _unquoted(text: str) -> str:
+    """A part of a path without its percent signs."""
+    raw = re.sub(
+        rb"%([0-9a-fA-F]{2})", lambda found: bytes.fromhex(found[1].decode()), text.encode()
+    )
+    return raw.decode("utf-8", "replace")
+
+
+_ROUTES = tuple(
+    (re.compile(pattern), route)
+    for pattern, route in (
+        (r"/models/count-tokens:rawPredict$", Route("anthropic", "count")),
+        (r"/publishers/anthropic/models/(?P<model>[^/]+):rawPredict$", Route("anthropic")),
+        (
+            r"/publishers/anthropic/models/(?P<model>[^/]+):streamRawPredict$",
+            Route("anthropic", streams=True),
+        ),
+        (r"/model/(?P<model>[^/]+)/invoke$", Route("anthropic", streams=False)),
+        (
+            r"/model/(?P<model>[^/]+)/invoke-with-response-stream$",
+            Route("anthropic", streams=True, frames="amazon"),
+        ),
+        (r"/v1/messages$", Route("anthropic")),
+        (r"/v1/messages/count_tokens$", Route("anthropic", "count")),
+        (r"/v1/messages/batches$", Route("anthropic", "batch")),
+        (r"/deployments/(?P<model>[^/]+)/chat/completions$", Route("openai-chat")),
+        (r"/chat/completions$", Route("openai-chat")),
+        (r"/responses$", Route("openai-responses")),
+        (r"/responses/input_tokens$", Route("openai-responses", "count")),
+        (r"/(?P<model>[^/:]+):generateContent$", Route("gemini", streams=False)),
+        (r"/(?P<model>[^/:]+):streamGenerateContent$", Route("gemini", streams=True)),
+        (r"/(?P<model>[^/:]+):countTokens$", Route("gemini", "count")),
+        (r"/(?P<model>[^/:]+):batchGenerateContent$", Route("gemini", "batch")),
+    )
+)

@@ -1,0 +1,161 @@
+"""What an exchange is told, what it gives and what it reports."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from typing import Any, Literal, Protocol, TypeAlias
+
+from msgspec import Struct
+
+from ullage.session.drivers import Actions
+from ullage.values.events import Event
+from ullage.values.usage import Usage
+
+__all__ = ["Answer", "Counts", "Passed", "Reply", "Report", "Upstream"]
+
+Passed: TypeAlias = Literal[
+    "path", "body", "elsewhere", "content", "limit", "store", "signature", "error", "asked"
+]
+"""Why a request was sent as it came.
+
+    path        its path is none that has a history in it
+    body        its body is no JSON object that can be read
+    elsewhere   its history is held by the provider (``previous_response_id`` and the like)
+    content     there is something in it that is not known
+    limit       what may not be touched is over the limit: the provider has the last word
+    store       what would have been set aside could not be kept
+    signature   it is signed, and cannot be signed again
+    error       a mistake of ours
+    asked       the door was asked not to touch it
+"""
+
+
+class Upstream(Protocol):
+    """Sends a request of which all but the body is settled. A door's own.
+
+    Each method may be a coroutine function, for a door that drives the steps with `aacting`. What
+    it raises goes through the steps to whoever runs them, as it is.
+    """
+
+    def send(self, body: bytes) -> Any:
+        """Send the request with this body, and give the `Reply` once its head is there."""
+
+
+class Reply(Protocol):
+    """What an upstream answered: the head, and the body to be read, decoded. A door's own.
+
+    Attributes:
+        status: the HTTP status.
+        content_type: the header of that name, ``""`` if there is none.
+    """
+
+    status: int
+    content_type: str
+
+    def read(self) -> Any:
+        """The whole of the body."""
+
+    def next(self) -> Any:
+        """The next bytes of the body, as they come; ``b""`` at its end."""
+
+    def close(self) -> Any:
+        """Let go of the connection; the body need not have been read."""
+
+
+class Answer(ABC):
+    """What the client gets.
+
+    Attributes:
+        reply: the upstream's reply whose status and headers it has; None: it is ours.
+        status: its HTTP status.
+        content_type: of its body.
+        body: the whole of the body, where it is there already; ``reply`` may hold the same one.
+        is_untouched: whether it is ``reply``, unread: a door may give that on by its own means, and
+            need not call `next` or `close`.
+    """
+
+    reply: Any
+    status: int
+    content_type: str
+    body: bytes | None = None
+    is_untouched: bool = False
+
+    @abstractmethod
+    def next(self) -> Actions[bytes]:
+        """The next bytes of the body; ``b""`` at its end."""
+
+    @abstractmethod
+    def close(self) -> Actions[None]:
+        """The client has all of it, or went away: close the upstream, and take in what came."""
+
+
+class Report(Struct, frozen=True, kw_only=True):
+    """What came of one exchange. No content.
+
+    Attributes:
+        path: as in the request, without the query.
+        wire: the name of the wire, ``""`` where the path has none.
+        model: the model that was asked, ``""`` if none is named.
+        conversation: the key of its session in `Exchanges.sessions`; ``""`` if nothing was fitted.
+        passed: why it was sent as it came; None: it was fitted.
+        problem: what was wrong, in words, where it was passed on. No content.
+        is_streamed: whether its answer came as events.
+        is_changed: whether what was sent is other than what came.
+        tries: how many times the history was sent: 2 where it was refused once as too long.
+        messages: how many the history has.
+        view_tokens: about how many tokens were sent; 0 if nothing was fitted.
+        limit_tokens: the most they were allowed to be.
+        status: the HTTP status of the answer; 0 if there was none.
+        usage: what the provider reported of it, or None.
+        events: what was decided for it.
+    """
+
+    path: str
+    wire: str = ""
+    model: str = ""
+    conversation: str = ""
+    passed: Passed | None = None
+    problem: str = ""
+    is_streamed: bool = False
+    is_changed: bool = False
+    tries: int = 0
+    messages: int = 0
+    view_tokens: int = 0
+    limit_tokens: int = 0
+    status: int = 0
+    usage: Usage | None = None
+    events: tuple[Event, ...] = ()
+
+
+class Counts(Struct, frozen=True):
+    """How many exchanges there were, and what came of them. A value.
+
+    Attributes:
+        requests: all of them.
+        fitted: those whose history was fitted.
+        changed: those that were sent other than they came.
+        refused: those that a provider refused as too long, and that were sent once more.
+        passed: those that were sent as they came, by reason.
+        usage: the sum of what was reported.
+    """
+
+    requests: int = 0
+    fitted: int = 0
+    changed: int = 0
+    refused: int = 0
+    passed: dict[Passed, int] = {}
+    usage: Usage = Usage()
+
+    def plus(self, report: Report) -> Counts:
+        """These and one more."""
+        passed = dict(self.passed)
+        if report.passed is not None:
+            passed[report.passed] = passed.get(report.passed, 0) + 1
+        return Counts(
+            self.requests + 1,
+            self.fitted + (report.view_tokens > 0),
+            self.changed + report.is_changed,
+            self.refused + (report.tries > 1),
+            passed,
+            self.usage if report.usage is None else self.usage + report.usage,
+        )

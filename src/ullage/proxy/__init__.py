@@ -1,0 +1,17 @@
+"""``ullage proxy``: an HTTP proxy in front of the providers that keeps every request in its window.
+
+    config.py     what it is told: one frozen value, from a file, options and the environment
+    routes.py     which upstream a request is for
+    headers.py    which headers go on
+    bodies.py     request bodies, as far as they may be held
+    tenants.py    whose content a request is
+    relay.py      one request and its reply
+    pages.py      what is answered here and not upstream: health, metrics, the live page
+    server.py     a listening socket, connections, the end
+    workers.py    several processes on one socket
+    agents.py     what makes a coding agent talk to the proxy
+    command.py    a command with a proxy of its own (``ullage run``)
+    doctor.py     what is wrong with a set-up (``ullage doctor``)
+
+aiohttp is at both ends (the extra ``ullage[proxy]``) and is loaded when a server is started.
+"""

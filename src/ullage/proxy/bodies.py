@@ -1,0 +1,145 @@
+"""Request bodies: read as far as they may be held, decoded where they are to be read."""
+
+from __future__ import annotations
+
+import asyncio
+import zlib
+from collections.abc import AsyncIterator
+from contextlib import suppress
+from typing import TYPE_CHECKING, Any
+
+from msgspec import Struct
+
+if TYPE_CHECKING:
+    from aiohttp import StreamReader
+
+__all__ = ["Body", "Held", "decoded", "read_body"]
+
+
+class Held:
+    """How many bytes of bodies a worker holds at once, of at most so many."""
+
+    def __init__(self, most: int) -> None:
+        self.bytes, self._most = 0, most
+
+    def take(self, count: int) -> bool:
+        """Hold so many more, if there is room for them."""
+        fits = self.bytes + count <= self._most
+        self.bytes += count if fits else 0
+        return fits
+
+    def give(self, count: int) -> None:
+        """Hold so many less."""
+        self.bytes -= count
+
+
+class Body(Struct, frozen=True):
+    """A request's body: what was read of it, and what is still to come.
+
+    Attributes:
+        data: what was read.
+        rest: where the rest comes from, None if that is all.
+        idle_s: how long the client may be silent in between.
+    """
+
+    data: bytes
+    rest: StreamReader | None
+    idle_s: float
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether all of it was read."""
+        return self.rest is None
+
+    async def parts(self) -> AsyncIterator[bytes]:
+        """All of it, as it comes.
+
+        Raises:
+            TimeoutError: the client fell silent.
+        """
+        if self.data:
+            yield self.data
+        if self.rest is not None:
+            while True:
+                async with asyncio.timeout(self.idle_s):
+                    part = await self.rest.readany()
+                if not part:
+                    return
+                yield part
+
+
+async def read_body(stream: StreamReader, most: int, held: Held, idle_s: float) -> Body:
+    """Read a body, but no more of it than may be held.
+
+    What was read is counted in ``held``; whoever is done with the body gives it back.
+
+    Args:
+        stream: where it comes from.
+        most: the most bytes of one body.
+        held: those of all.
+        idle_s: how long the client may be silent.
+
+    Raises:
+        TimeoutError: the client fell silent.
+    """
+    parts: list[bytes] = []
+    size, loop = 0, asyncio.get_running_loop()
+    try:
+        async with asyncio.timeout(idle_s) as silence:
+            while part := await stream.readany():
+                silence.reschedule(loop.time() + idle_s)
+                parts.append(part)
+                if size + len(part) > most or not held.take(len(part)):
+                    held.give(size)
+                    return Body(b"".join(parts), stream, idle_s)
+                size += len(part)
+    except BaseException:
+        held.give(size)
+        raise
+    return Body(b"".join(parts), None, idle_s)
+
+
+def decoded(data: bytes, encoding: str, most: int) -> bytes | None:
+    """A body as it was before it was compressed; None if it cannot be known, or is over ``most``.
+
+    Args:
+        data: the bytes.
+        encoding: ``Content-Encoding``: gzip, deflate, zstd, identity, or several of them.
+        most: the most bytes it may become, so that a small body cannot fill the memory.
+    """
+    for name in reversed([word.strip().lower() for word in encoding.split(",")]):
+        if name in ("", "identity"):
+            continue
+        if name not in _DECODERS:
+            return None
+        found = None
+        with suppress(Exception):  # whatever a decoder says of bytes that are not its own
+            found = _unpacked(_DECODERS[name](), data, most)
+        if found is None:
+            return None
+        data = found
+    return data
+
+
+def _unpacked(decoder: Any, data: bytes, most: int) -> bytes | None:
+    """All that comes out, None if that is too much, or if the end is missing."""
+    out = decoder.decompress(data, most + 1)
+    return bytes(out) if len(out) <= most and decoder.eof else None
+
+
+def _zstd() -> Any:
+    import sys
+
+    if sys.version_info >= (3, 14):
+        from compression import zstd
+    else:
+        from backports import zstd
+    return zstd.ZstdDecompressor()
+
+
+_DECODERS = {
+    "gzip": lambda: zlib.decompressobj(31),
+    "x-gzip": lambda: zlib.decompressobj(31),
+    "deflate": lambda: zlib.decompressobj(15),
+    "zstd": _zstd,
+}

@@ -1,0 +1,126 @@
+"""A command with a proxy of its own: ``ullage run -- claude``.
+
+The proxy is a thread of this process, on a free port that only this machine reaches; the command
+has the terminal. It ends with the command, whose exit code is ours.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import shutil
+import signal
+import socket
+import subprocess
+import threading
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from ullage.errors import ConfigError
+from ullage.proxy.config import Config
+from ullage.proxy.relay import Relay
+from ullage.proxy.server import bound, running
+
+__all__ = ["behind_a_proxy", "run_command"]
+
+_PASSED_ON = ("SIGTERM", "SIGHUP", "SIGQUIT")
+"""Signals for this process that are meant for the command. An interrupt from the terminal reaches
+both; it is the command's to act on."""
+
+
+@contextlib.contextmanager
+def behind_a_proxy(config: Config) -> Iterator[tuple[str, Relay]]:
+    """A proxy in a thread, as long as the block lasts.
+
+    Gives:
+        its address, and its relay.
+
+    Raises:
+        ConfigError: the address cannot be had.
+    """
+    listening = bound(config)
+    host, port = listening.getsockname()[:2]
+    thread = _Thread(config, listening)
+    thread.start()
+    try:
+        yield f"http://{f'[{host}]' if ':' in host else host}:{port}", thread.relay()
+    finally:
+        thread.stop()
+
+
+class _Thread(threading.Thread):
+    """The event loop of a proxy."""
+
+    def __init__(self, config: Config, listening: socket.socket) -> None:
+        super().__init__(name="ullage-proxy", daemon=True)
+        self._config, self._listening = config, listening
+        self._began = threading.Event()
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._over: asyncio.Event | None = None
+        self._relay: Any = None
+        self._error: BaseException | None = None
+
+    def run(self) -> None:
+        try:
+            asyncio.run(self._serve())
+        except BaseException as error:  # noqa: BLE001 - it is raised where somebody waits
+            self._error = error
+        finally:
+            self._began.set()
+
+    async def _serve(self) -> None:
+        self._loop, self._over = asyncio.get_running_loop(), asyncio.Event()
+        async with running(self._config, self._listening) as self._relay:
+            self._began.set()
+            await self._over.wait()
+
+    def relay(self) -> Relay:
+        """The relay, once it answers."""
+        self._began.wait()
+        if self._error is not None:
+            raise self._error
+        found: Relay = self._relay
+        return found
+
+    def stop(self) -> None:
+        """Let what is under way come to its end."""
+        if self._loop is not None and self._over is not None and self.is_alive():
+            self._loop.call_soon_threadsafe(self._over.set)
+        self.join()
+
+
+def run_command(command: Sequence[str], environment: Mapping[str, str]) -> int:
+    """Run a command in the terminal; its exit code, 128 and more if a signal ended it.
+
+    Raises:
+        ConfigError: there is no such program.
+    """
+    program = shutil.which(command[0], path=environment.get("PATH"))
+    if program is None:
+        raise ConfigError("run", f"there is no program {command[0]!r}", "Is it on the PATH?")
+    with (
+        _signals() as child,
+        subprocess.Popen([program, *command[1:]], env=dict(environment)) as it,
+    ):
+        child.append(it)
+        code = it.wait()
+    return code if code >= 0 else 128 - code
+
+
+@contextlib.contextmanager
+def _signals() -> Iterator[list[subprocess.Popen[bytes]]]:
+    """Signals go to the command while the block lasts."""
+    child: list[subprocess.Popen[bytes]] = []
+
+    def pass_on(number: int, _: object) -> None:
+        for each in child:
+            each.send_signal(number)
+
+    wanted = [getattr(signal, name) for name in _PASSED_ON if hasattr(signal, name)]
+    before = {each: signal.signal(each, pass_on) for each in wanted}
+    before[signal.SIGINT] = signal.signal(signal.SIGINT, lambda *_: None)
+    try:
+        yield child
+    finally:
+        for each, handler in before.items():
+            signal.signal(each, handler)

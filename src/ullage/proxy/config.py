@@ -1,0 +1,211 @@
+"""What a proxy is told: one frozen value.
+
+A TOML file, the environment and the options of the command line are laid over each other in this
+order; each key is named as the field.
+
+    listen = "127.0.0.1:8787"
+    policy = "default"
+    [upstreams]
+    anthropic = "https://api.anthropic.com"
+    [limits]
+    body_bytes = 67108864
+"""
+
+from __future__ import annotations
+
+import ipaddress
+import re
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlsplit
+
+import msgspec
+from msgspec import Struct
+
+from ullage.errors import ConfigError
+from ullage.presets import NAMES
+
+__all__ = ["UPSTREAMS", "Config", "Room", "config_of", "host_and_port", "is_loopback"]
+
+UPSTREAMS = {
+    "anthropic": "https://api.anthropic.com",
+    "openai": "https://api.openai.com",
+    "gemini": "https://generativelanguage.googleapis.com",
+}
+"""Where requests go if nothing else is said: the vendors' own addresses."""
+
+_NAME = re.compile(r"[a-z][a-z0-9-]{0,31}")
+_HEADER = re.compile(r"[a-z0-9-]+")
+_SHA256 = re.compile(r"[0-9a-f]{64}")
+
+
+class Room(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """How much a proxy holds, and how long it waits. What is over is passed on, never refused,
+    except where a number of connections says so.
+
+    Attributes:
+        body_bytes: a longer request body passes through as it comes, unfitted; also what a
+            compressed one may become.
+        held_bytes: about the most of request bodies that one worker holds at once; what comes
+            beyond passes through unfitted.
+        conversations_bytes: about the most of conversations that one worker keeps warm.
+        exchanges: the most requests of one worker in flight; more are answered 503.
+        idle_s: how long a client may be silent in the middle of its request, or take nothing of
+            its reply.
+        connect_s: how long an upstream may take to accept a connection.
+        drain_s: how long replies under way may take when the proxy is stopped.
+    """
+
+    body_bytes: int = 64 << 20
+    held_bytes: int = 512 << 20
+    conversations_bytes: int = 256 << 20
+    exchanges: int = 1_024
+    idle_s: float = 120.0
+    connect_s: float = 30.0
+    drain_s: float = 30.0
+
+
+class Config(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """A proxy's settings.
+
+    Attributes:
+        listen: address and port; port 0 is any free one.
+        upstreams: base URLs by name. A request goes to the one whose name its path begins with
+            (``/anthropic/v1/messages``), else to the one its path and headers are of.
+        tenant: the one name that everybody's content is kept under; None: by credential.
+        tenants: names of tenants, each with the SHA-256 (hex) of its credentials. Whose is in
+            none of them has a tenant made of it.
+        policy: a preset; see `ullage.presets`.
+        window_tokens: the window of every model; None: each model's own.
+        store: an SQLite file; None: the platform's place for it.
+        workers: processes that serve.
+        dry_run: fit and count, but send every request as it came.
+        opt_out_header: a request with this header set to ``off`` passes through.
+        pages: whether the live page is served (to this machine alone).
+        use_system_proxy: reach upstreams through the proxy that the environment names.
+        limits: how much is held, and how long is waited.
+    """
+
+    listen: str = "127.0.0.1:8787"
+    upstreams: dict[str, str] = msgspec.field(default_factory=UPSTREAMS.copy)
+    tenant: str | None = None
+    tenants: dict[str, list[str]] = {}
+    policy: str = "default"
+    window_tokens: int | None = None
+    store: str | None = None
+    workers: int = 1
+    dry_run: bool = False
+    opt_out_header: str = "x-ullage"
+    pages: bool = True
+    use_system_proxy: bool = True
+    limits: Room = Room()
+
+    def __post_init__(self) -> None:
+        """Refuse what cannot be meant."""
+        host_and_port(self.listen)
+        for name, url in self.upstreams.items():
+            _check_upstream(name, url)
+        for name, digests in self.tenants.items():
+            if not all(_SHA256.fullmatch(digest) for digest in digests):
+                raise ConfigError(
+                    f"tenants.{name}",
+                    "it lists something that is no SHA-256 in hex",
+                    'List digests, never credentials: printf %s "$KEY" | sha256sum',
+                )
+        if self.policy not in NAMES:
+            raise ConfigError("policy", f"there is no {self.policy!r}", f"Use one of {NAMES}.")
+        if not _HEADER.fullmatch(self.opt_out_header):
+            raise ConfigError("opt_out_header", "it is no header's name", "Write it in lower case.")
+        _check_numbers(self)
+
+
+def config_of(
+    file: Path | None = None, environment: Mapping[str, str] = {}, **options: Any
+) -> Config:
+    """The settings of a file, with those of the environment and of options laid over them.
+
+    Args:
+        file: a TOML file; None: no file.
+        environment: ``ULLAGE_PROXY_LISTEN`` and the like, a variable for each field that is a
+            text, a number or a flag; ``ULLAGE_STORE`` is the store.
+        options: fields by name; None is left out. Upstreams are added to those of the file, and
+            those to the vendors'.
+
+    Raises:
+        ConfigError: the file cannot be read, or something in it or in the others cannot be meant.
+    """
+    settings = {} if file is None else _read(file)
+    for name in _PLAIN:
+        value = environment.get(f"ULLAGE_PROXY_{name.upper()}")
+        if value is not None:
+            settings[name] = value
+    if environment.get("ULLAGE_STORE"):
+        settings.setdefault("store", environment["ULLAGE_STORE"])
+    given = {name: value for name, value in options.items() if value is not None}
+    named = settings.get("upstreams", {}), given.get("upstreams", {})
+    given["upstreams"] = {**UPSTREAMS, **named[0], **named[1]}
+    try:
+        return msgspec.convert({**settings, **given}, Config, strict=False)
+    except msgspec.ValidationError as error:
+        raise ConfigError("the proxy's settings", str(error), "See docs/proxy.md.") from None
+
+
+_PLAIN = (
+    *("listen", "tenant", "policy", "window_tokens", "store", "workers", "dry_run"),
+    *("opt_out_header", "pages", "use_system_proxy"),
+)
+
+
+def _read(file: Path) -> dict[str, Any]:
+    try:
+        found: dict[str, Any] = msgspec.toml.decode(file.read_bytes())
+    except OSError as error:
+        why = error.strerror or type(error).__name__
+        raise ConfigError("--config", f"the file cannot be read ({why})", "Name another.") from None
+    except msgspec.DecodeError as error:
+        raise ConfigError("--config", f"the file is no TOML: {error}", "Mend it.") from None
+    return found
+
+
+def host_and_port(listen: str) -> tuple[str, int]:
+    """The two halves of an address; IPv6 in brackets.
+
+    Raises:
+        ConfigError: it is no address with a port.
+    """
+    host, _, port = listen.rpartition(":")
+    if not host or not port.isdecimal() or int(port) > 65_535:
+        raise ConfigError("listen", f"{listen!r} is no address and port", "Write 127.0.0.1:8787.")
+    return host.removeprefix("[").removesuffix("]"), int(port)
+
+
+def is_loopback(host: str) -> bool:
+    """Whether only this machine reaches an address."""
+    try:
+        return host == "localhost" or ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return False
+
+
+def _check_upstream(name: str, url: str) -> None:
+    where, parts = f"upstreams.{name}", urlsplit(url)
+    if not _NAME.fullmatch(name):
+        raise ConfigError(where, "the name is no lower-case word", "Rename it: it stands in paths.")
+    if parts.scheme not in ("http", "https") or not parts.hostname:
+        raise ConfigError(where, "it is no URL of http or https", "Write https://host/path.")
+    if parts.username or parts.password or parts.query or parts.fragment:
+        raise ConfigError(
+            where, "it holds more than host and path", "Clients send their own credentials."
+        )
+
+
+def _check_numbers(config: Config) -> None:
+    limits = msgspec.structs.asdict(config.limits)
+    for name, value in {"workers": config.workers, **limits}.items():
+        if value <= 0:
+            raise ConfigError(name, f"{value} is not more than 0", "Give a positive number.")
+    if config.window_tokens is not None and config.window_tokens < 1_000:
+        raise ConfigError(
+            "window_tokens", f"{config.window_tokens:,} is too small", "Give 1,000 or more."
+        )

@@ -1,0 +1,45 @@
+"""Which headers go on, up and down."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from multidict import CIMultiDict, CIMultiDictProxy
+
+__all__ = ["TOLD", "passed_down", "passed_up"]
+
+TOLD = "X-Ullage"
+"""The header of a reply that says what was done to its request."""
+
+_HOP = frozenset(
+    ("connection", "keep-alive", "proxy-authenticate", "proxy-authorization", "proxy-connection"),
+).union(("te", "trailer", "transfer-encoding", "upgrade"))
+"""What is between two neighbours (RFC 9110, 7.6.1)."""
+
+
+def passed_up(headers: CIMultiDictProxy[str], *, without: Iterable[str] = ()) -> CIMultiDict[str]:
+    """The headers of a request as they go to the upstream: all that are not ours or a hop's.
+
+    ``Expect`` was answered here, and ``Host`` is the upstream's own.
+    """
+    return _less(headers, {"host", "expect", *without})
+
+
+def passed_down(headers: CIMultiDictProxy[str], *, without: Iterable[str] = ()) -> CIMultiDict[str]:
+    """The headers of a reply as they go to the client."""
+    return _less(headers, set(without))
+
+
+def _less(headers: CIMultiDictProxy[str], without: set[str]) -> CIMultiDict[str]:
+    named = headers.get("Connection", "")
+    without |= _HOP.union(word.strip().lower() for word in named.split(",") if word)
+    kept = headers.copy()
+    for name in {name for name in kept if name.lower() in without or _is_ours(name)}:
+        del kept[name]
+    return kept
+
+
+def _is_ours(name: str) -> bool:
+    return name.lower().startswith("x-ullage")

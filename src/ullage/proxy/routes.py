@@ -1,0 +1,59 @@
+"""Which upstream a request is for. A request never names a host: only the configuration does."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from msgspec import Struct
+
+__all__ = ["Route", "route_of"]
+
+
+class Route(Struct, frozen=True):
+    """Where a request goes.
+
+    Attributes:
+        upstream: the upstream's name.
+        url: the whole URL, as encoded as it came.
+        path: its path, without the query.
+    """
+
+    upstream: str
+    url: str
+    path: str
+
+
+def route_of(target: str, headers: Mapping[str, str], upstreams: Mapping[str, str]) -> Route | None:
+    """The upstream of a request, or None if it asks for none of ours.
+
+    A path that begins with the name of an upstream goes there, without the name. Else the path
+    and the headers tell whose API it is: each of the three vendors has its own.
+
+    Args:
+        target: what stands in the request line: path and query, still encoded.
+        headers: of the request; names in any case.
+        upstreams: base URLs by name.
+    """
+    if not target.startswith("/"):
+        return None  # a whole URL, as for a forward proxy: it would name a host
+    first, slash, rest = target[1:].partition("/")
+    name, own = (first, f"/{rest}") if slash and first in upstreams else (None, target)
+    path, _, query = own.partition("?")
+    name = name or _vendor(path, query, headers)
+    base = upstreams.get(name)
+    if base is None:
+        return None
+    url = base.rstrip("/") + own
+    return Route(name, url, url.partition("?")[0])
+
+
+def _vendor(path: str, query: str, headers: Mapping[str, str]) -> str:
+    if path.startswith(("/v1beta/", "/v1alpha/")) or "x-goog-api-key" in headers:
+        return "gemini"
+    if ":generateContent" in path or ":streamGenerateContent" in path or query.startswith("key="):
+        return "gemini"
+    if path.startswith(("/v1/messages", "/v1/complete")) and "/completions" not in path:
+        return "anthropic"
+    if "anthropic-version" in headers or "x-api-key" in headers:
+        return "anthropic"
+    return "openai"

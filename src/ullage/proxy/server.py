@@ -1,0 +1,123 @@
+"""A worker: a listening socket, a relay behind it, and the end."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import signal
+import socket
+from collections.abc import AsyncIterator, Callable
+
+from aiohttp import web
+
+from ullage.errors import ConfigError
+from ullage.proxy.config import Config, host_and_port
+from ullage.proxy.pages import Pages
+from ullage.proxy.relay import Relay, client_of
+
+__all__ = ["bound", "running", "serve"]
+
+_BACKLOG = 1_024
+
+
+def bound(config: Config) -> socket.socket:
+    """A socket that listens where the configuration says.
+
+    Raises:
+        ConfigError: that address cannot be had.
+    """
+    host, port = host_and_port(config.listen)
+    try:
+        return socket.create_server((host, port), family=_family(host), backlog=_BACKLOG)
+    except OSError as error:
+        raise ConfigError(
+            "listen",
+            f"{config.listen} cannot be listened on ({error.strerror or type(error).__name__})",
+            "Choose another port, or stop what holds this one.",
+        ) from None
+
+
+def _family(host: str) -> socket.AddressFamily:
+    return socket.AF_INET6 if ":" in host else socket.AF_INET
+
+
+def serve(
+    config: Config,
+    listening: socket.socket,
+    ready: Callable[[], None],
+    *,
+    leash: int | None = None,
+) -> None:
+    """Serve until SIGTERM or SIGINT, then let what is under way come to its end.
+
+    Args:
+        config: the proxy's settings.
+        listening: the socket.
+        ready: called once requests are answered.
+        leash: a pipe to read from; where nobody holds its other end any more, that is the end too.
+    """
+    asyncio.run(_serve(config, listening, ready, leash))
+
+
+async def _serve(
+    config: Config, listening: socket.socket, ready: Callable[[], None], leash: int | None
+) -> None:
+    stop, loop = asyncio.Event(), asyncio.get_running_loop()
+    if leash is not None:
+        loop.add_reader(leash, stop.set)
+    for each in (signal.SIGTERM, signal.SIGINT):
+        with contextlib.suppress(NotImplementedError):  # Windows has none of it
+            loop.add_signal_handler(each, stop.set)
+    async with running(config, listening):
+        ready()
+        await stop.wait()
+        if leash is not None:
+            loop.remove_reader(leash)
+
+
+@contextlib.asynccontextmanager
+async def running(config: Config, listening: socket.socket) -> AsyncIterator[Relay]:
+    """A relay that answers on a socket while the block lasts; leaving it waits for replies.
+
+    Args:
+        config: the proxy's settings.
+        listening: the socket, closed at the end.
+    """
+    async with client_of(config) as client:
+        relay = Relay(config, client)
+        pages = Pages(config, relay)
+
+        async def answer(request: web.BaseRequest) -> web.StreamResponse:
+            return await (pages if pages.are_meant(request) else relay)(request)
+
+        runner = web.ServerRunner(_http(answer), handle_signals=False)
+        await runner.setup()
+        site = web.SockSite(runner, listening, backlog=_BACKLOG)
+        await site.start()
+        try:
+            yield relay
+        finally:
+            relay.is_stopping = True
+            await _drained(relay, config.limits.drain_s, site)
+            await runner.cleanup()
+
+
+def _http(answer: Callable[[web.BaseRequest], object]) -> web.Server:
+    return web.Server(
+        answer,  # type: ignore[arg-type]
+        handler_cancellation=True,  # a client that is gone cancels the upstream
+        auto_decompress=False,
+        access_log=None,
+        keepalive_timeout=75.0,
+        max_line_size=65_536,
+        max_field_size=65_536,
+        max_headers=512,
+    )
+
+
+async def _drained(relay: Relay, most_s: float, site: web.SockSite) -> None:
+    """Take no more connections, and wait for the replies under way."""
+    await site.stop()
+    with contextlib.suppress(TimeoutError):
+        async with asyncio.timeout(most_s):
+            await relay.idle.wait()

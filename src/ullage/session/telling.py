@@ -1,0 +1,71 @@
+"""Events told as they happen: to the standard log, and to a function of the caller's.
+
+    ullage.Session(model, on_event=lambda event: METRICS.count(event.kind))
+
+The log's name is ``ullage``. A line says what happened, where and with which numbers, and holds
+no content.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
+from typing import TypeAlias
+
+from ullage.values.events import Event, Kind
+
+__all__ = ["LEVELS", "OnEvent", "tell"]
+
+OnEvent: TypeAlias = Callable[[Event], object]
+"""Is given each event once, in the thread of the call that made it; what it returns is dropped."""
+
+_WARNING, _INFO, _DEBUG = 30, 20, 10  # as in `logging`, which is not imported for these alone
+
+LEVELS: Mapping[Kind, int] = {
+    "unknown_model": _WARNING,
+    "superseded": _WARNING,
+    "cut": _WARNING,
+    "stalled": _WARNING,
+    "summary_refused": _WARNING,
+    "unreported": _WARNING,
+    "refused": _WARNING,
+    "warned": _WARNING,
+    "wrapped_up": _WARNING,
+    "joined": _INFO,
+    "changed": _INFO,
+    "condensed": _INFO,
+    "compacted": _INFO,
+    "repaired": _INFO,
+}
+"""The level of each kind of event. The others happen in every healthy run: they are for debugging.
+
+A warning says that a figure is a guess, or that more was given up than the policy wanted.
+"""
+
+
+def tell(events: Sequence[Event], on_event: OnEvent | None) -> None:
+    """Tell of events, in order. No turn fails for it: what the function raises is logged."""
+    if not events:
+        return
+    import logging  # 5 ms that a session without events does not need
+
+    log = logging.getLogger("ullage")
+    for event in events:
+        ref = f", ref={event.ref}" if event.ref else ""
+        level = LEVELS.get(event.kind, _DEBUG)
+        log.log(level, "%s: %s: %s%s", event.kind, event.where, event.why, ref)
+        if event.kind == "diagnostic":
+            _say(event.why)
+        if on_event is not None:
+            try:
+                on_event(event)
+            except Exception as error:  # noqa: BLE001 - it is the caller's, and a run goes on
+                log.error("on_event failed: %s", type(error).__name__)
+
+
+def _say(line: str) -> None:
+    """Say a line on stderr, where a document wants it there, and if that takes it."""
+    if sys.stderr is not None:
+        with suppress(OSError, ValueError):
+            sys.stderr.write(f"{line}\n")

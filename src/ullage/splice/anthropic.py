@@ -1,0 +1,219 @@
+"""Anthropic Messages: blocks and their indexes; results stand in the user's next message.
+
+The usage of ``message_start`` has been given out before a second round is known, so that of
+``message_delta`` says all: the prompt of the last round, the output of all.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from ullage.splice.dialect import Dialect, Stream
+from ullage.splice.pieces import Pieces, add, summed, whole
+from ullage.values.messages import Message
+from ullage.wires.base import MARKERS
+
+__all__ = ["Anthropic", "AnthropicStream"]
+
+_THOUGHTS = {"thinking": "signature", "redacted_thinking": "data"}
+_PROMPT = ("input_tokens", "cache_creation_input_tokens", "cache_read_input_tokens")
+
+
+class Anthropic(Dialect):
+    """The Messages format."""
+
+    added = ("output_tokens", "output_tokens_details", "server_tool_use")
+    cuts = frozenset(("max_tokens", "model_context_window_exceeded", "refusal", "stop_sequence"))
+    calls_stop, end_stop = "tool_use", "end_turn"
+
+    def stop_of(self, reply: Mapping[str, Any]) -> str:
+        """See `Dialect.stop_of`."""
+        return str(reply.get("stop_reason") or "")
+
+    def shown(self, message: Any) -> Any:
+        """See `Dialect.shown`."""
+        blocks = [block for block in message["content"] if not self.hides(block)]
+        if len(blocks) == len(message["content"]):
+            return message
+        return {**message, "content": blocks} if blocks else None
+
+    def hides(self, block: Any) -> bool:
+        """Whether a block is a private call."""
+        return bool(block.get("type") == "tool_use" and self.owns(block))
+
+    def joined(
+        self, replies: Sequence[Mapping[str, Any]], said: Sequence[Any], note: str
+    ) -> dict[str, Any]:
+        """See `Dialect.joined`."""
+        last = replies[-1]
+        content = [block for message in said for block in message["content"]]
+        if note:
+            content.append({"type": "text", "text": note})
+        new = {**last, "id": replies[0].get("id"), "content": content}
+        usage = summed([reply.get("usage") for reply in replies], self.added)
+        return {**new, "stop_reason": self.stop_for(last, said) or None, "usage": usage}
+
+    def deferred(self, waiting: Sequence[Any], raw: Any, message: Message | None) -> list[Any]:
+        """See `Dialect.deferred`: first in the user's next message (A5, A6)."""
+        if raw is None or raw.get("role") != "user":
+            return super().deferred(waiting, raw, message)
+        content = raw["content"]
+        blocks = [{"type": "text", "text": content}] if isinstance(content, str) else content
+        return [{**raw, "content": [*waiting, *blocks]}]
+
+    def seals(self, message: Any) -> list[str]:
+        """See `Dialect.seals`."""
+        content = message.get("content")
+        blocks = content if isinstance(content, list) else ()
+        return [seal for block in blocks if (seal := _seal(block))]
+
+    def loose(self, rounds: Sequence[Sequence[Any]]) -> list[str]:
+        """See `Dialect.loose`: what was signed behind a hidden turn (A15)."""
+        return [seal for said in rounds[1:] for message in said for seal in self.seals(message)]
+
+    def without(self, run: Sequence[Any], is_loose: Callable[[str], bool]) -> list[Any]:
+        """See `Dialect.without`."""
+        kept = []
+        for message in run:
+            if any(is_loose(seal) for seal in self.seals(message)):
+                blocks = [block for block in message["content"] if not is_loose(_seal(block))]
+                message = {**message, "content": blocks} if blocks else None
+            if message is not None:
+                kept.append(message)
+        return kept
+
+    def marked(self, turns: Sequence[Any], run: Sequence[Any]) -> list[Any]:
+        """See `Dialect.marked`: on the last block that may carry one (A21)."""
+        marks = [mark for message in run for mark in _marks(message)]
+        content = turns[-1]["content"] if turns else None
+        if not marks or not isinstance(content, list):
+            return list(turns)
+        at = next((n for n in reversed(range(len(content))) if not _seal(content[n])), None)
+        if at is None:
+            return list(turns)
+        blocks = [*content[:at], {**content[at], **marks[-1]}, *content[at + 1 :]]
+        return [*turns[:-1], {**turns[-1], "content": blocks}]
+
+
+def _seal(block: Any) -> str:
+    """What reasoning is signed with; ``""`` of anything else."""
+    kind = block.get("type") if isinstance(block, Mapping) else None
+    found = block.get(_THOUGHTS[kind]) if kind in _THOUGHTS else None
+    return found if isinstance(found, str) else ""
+
+
+def _marks(message: Any) -> list[dict[str, Any]]:
+    content = message.get("content")
+    blocks = content if isinstance(content, list) else ()
+    found = ({key: block[key] for key in MARKERS & block.keys()} for block in blocks)
+    return [mark for mark in found if mark]
+
+
+# ── the stream ───────────────────────────────────────────────────────────────────────────
+
+
+class AnthropicStream(Stream):
+    """Events of the Messages format."""
+
+    _next = 0
+
+    def _clear(self) -> None:
+        self._message: dict[str, Any] | None = None
+        self._blocks: dict[Any, dict[str, Any]] = {}
+        self._at: dict[Any, int | None] = {}
+        self._ending: dict[str, Any] = {}
+        self._is_over = False
+
+    def feed(self, event: dict[str, Any]) -> tuple[dict[str, Any], ...]:
+        """See `Stream.feed`. Pings, errors and what is not known pass."""
+        kind = event.get("type")
+        if kind == "message_start":
+            self._message = event["message"]
+            return (event,) if self.is_first else ()
+        if kind in ("message_delta", "message_stop"):
+            self._end(event)
+            return () if self.holds else (event,)
+        if kind == "content_block_start":
+            self._start(event["index"], event["content_block"])
+        elif kind == "content_block_delta" and event["index"] in self._blocks:
+            _add(self._blocks[event["index"]], event["delta"])
+        return self._given(event)
+
+    def _start(self, index: Any, block: Mapping[str, Any]) -> None:
+        self._blocks[index] = dict(block)
+        if self.dialect.hides(block):
+            self.hides, self._at[index] = True, None
+        else:
+            self._at[index], self._next = self._next, self._next + 1
+
+    def _given(self, event: dict[str, Any]) -> tuple[dict[str, Any], ...]:
+        """An event of a block under the client's index for it; none of a private one."""
+        index = event.get("index")
+        at = self._at.get(index, index)
+        if at is None and index is not None:
+            return ()
+        return (event,) if at == index else ({**event, "index": at},)
+
+    def _end(self, event: dict[str, Any]) -> None:
+        if event["type"] == "message_stop":
+            self._is_over = True
+            return
+        # several may come, and counts are those until now
+        before = self._ending
+        self._ending = {**before, **event}
+        self._ending["delta"] = {**before.get("delta", {}), **(event.get("delta") or {})}
+        self._ending["usage"] = {**before.get("usage", {}), **(event.get("usage") or {})}
+
+    def reply(self) -> dict[str, Any] | None:
+        """See `Stream.reply`."""
+        if self._message is None or not self._is_over:
+            return None
+        ending = {k: v for k, v in self._ending.items() if k not in ("type", "delta", "usage")}
+        said = [_settled(block) for block in self._blocks.values()]
+        counts = {k: v for k, v in self._ending.get("usage", {}).items() if v is not None}
+        usage = {**(self._message.get("usage") or {}), **counts}
+        delta = self._ending.get("delta", {})
+        return {**self._message, **ending, **delta, "content": said, "usage": usage}
+
+    def closing(self, reply: dict[str, Any], note: str) -> list[dict[str, Any]]:
+        """See `Stream.closing`."""
+        usage = reply.get("usage") or {}
+        names = [*self._ending.get("usage", {}), *(name for name in _PROMPT if name in usage)]
+        counts = {name: usage.get(name) for name in names}
+        delta = {**self._ending.get("delta", {}), "stop_reason": reply["stop_reason"]}
+        ending = {**self._ending, "type": "message_delta", "delta": delta, "usage": counts}
+        return [*_note(self._next, note), ending, {"type": "message_stop"}]
+
+
+def _add(block: dict[str, Any], delta: Mapping[str, Any]) -> None:
+    """Add a delta to its block: texts by their names, a citation to the others."""
+    fields = {name: value for name, value in delta.items() if name not in ("type", "citation")}
+    if delta.get("citation") is not None:
+        fields["citations"] = [delta["citation"]]
+    add(block, fields)
+
+
+def _settled(block: dict[str, Any]) -> dict[str, Any]:
+    """A whole block; the input of a call that was cut off stays as it began, empty."""
+    given = block.get("partial_json")
+    new: dict[str, Any] = whole({k: v for k, v in block.items() if k != "partial_json"})
+    text = "".join(given) if isinstance(given, Pieces) else ""
+    if text:
+        try:
+            new["input"] = json.loads(text)
+        except ValueError:
+            new.setdefault("input", {})
+    return new
+
+
+def _note(index: int, text: str) -> list[dict[str, Any]]:
+    if not text:
+        return []
+    begin = {"type": "content_block_start", "content_block": {"type": "text", "text": ""}}
+    delta = {"type": "content_block_delta", "delta": {"type": "text_delta", "text": text}}
+    return [{**event, "index": index} for event in (begin, delta, {"type": "content_block_stop"})]
+
+
+Anthropic.stream = AnthropicStream

@@ -1,0 +1,165 @@
+"""What one wire does in its own way when turns are hidden from a client, and put back."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, ClassVar
+
+from ullage.values.messages import Message
+from ullage.wires import Format
+
+__all__ = ["Dialect", "Stream", "joint"]
+
+
+class Dialect(ABC):
+    """One wire. Raw values are JSON, and never changed.
+
+    Args:
+        wire: the format.
+        owns: whether a call is private.
+
+    Attributes:
+        added: the counts of a reply's usage that are summed over its rounds.
+        total: the count that holds prompt and output together.
+        cuts: why a reply may have ended in the midst of what it said; its calls are not whole.
+        calls_stop: how a reply ends that calls tools, ``""`` where that is not said.
+        end_stop: how one ends that is over.
+        is_held: whether the provider may hold the history behind a reply, under its id.
+    """
+
+    added: tuple[str, ...]
+    total: str = ""
+    cuts: frozenset[str] = frozenset()
+    calls_stop: str = ""
+    end_stop: str = ""
+    is_held = False
+    stream: ClassVar[type[Stream]]
+
+    def __init__(self, wire: Format, owns: Callable[[Any], bool]) -> None:
+        self.wire, self.owns = wire, owns
+
+    # ── a reply ──────────────────────────────────────────────────────────────────────
+
+    def is_single(self, request: Mapping[str, Any]) -> bool:
+        """Whether one reply is asked for, and not several at once."""
+        return True
+
+    @abstractmethod
+    def stop_of(self, reply: Mapping[str, Any]) -> str:
+        """Why the reply ended; ``""`` if it does not say."""
+
+    def is_cut(self, reply: Mapping[str, Any]) -> bool:
+        """Whether the reply ended in the midst of what it said."""
+        return self.stop_of(reply) in self.cuts
+
+    @abstractmethod
+    def shown(self, message: Any) -> Any:
+        """A raw message of the model without private calls; itself if it has none, None if it
+        has nothing else.
+        """
+
+    def plain(self, reply: dict[str, Any]) -> dict[str, Any]:
+        """The reply of one round without private calls, for the client: mostly itself."""
+        return reply
+
+    @abstractmethod
+    def joined(
+        self, replies: Sequence[Mapping[str, Any]], said: Sequence[Any], note: str
+    ) -> dict[str, Any]:
+        """The reply for the client.
+
+        Args:
+            replies: of every round.
+            said: the raw messages of all of them, in order, as `shown` gives them.
+            note: a text to be added; ``""`` for none.
+        """
+
+    def stop_for(self, reply: Mapping[str, Any], said: Sequence[Any]) -> str:
+        """How the client's reply ends: as the last round did, or without a call."""
+        stop = self.stop_of(reply)
+        calls = stop == self.calls_stop and any(self.wire.calls(each) for each in said)
+        return self.end_stop if stop == self.calls_stop and not calls else stop
+
+    # ── a history ────────────────────────────────────────────────────────────────────
+
+    def deferred(self, waiting: Sequence[Any], raw: Any, message: Message | None) -> list[Any]:
+        """The raw messages from behind a turn on whose private calls were answered.
+
+        Args:
+            waiting: the wire results of those calls.
+            raw: the client's message behind the turn; None if there is none.
+            message: what it was parsed to.
+        """
+        return [*self.wire.results(waiting), *(() if raw is None else (raw,))]
+
+    def seals(self, message: Any) -> list[str]:
+        """What the sealed reasoning in a raw message is known by, in order."""
+        return []
+
+    def loose(self, rounds: Sequence[Sequence[Any]]) -> list[str]:
+        """The seals of reasoning that cannot stand without what is hidden.
+
+        Args:
+            rounds: the raw messages of each round, private calls among them.
+        """
+        return []
+
+    def without(self, run: Sequence[Any], is_loose: Callable[[str], bool]) -> list[Any]:
+        """The messages of one reply without the reasoning whose seal is loose."""
+        return list(run)
+
+    def marked(self, turns: Sequence[Any], run: Sequence[Any]) -> list[Any]:
+        """Turns with the cache marker that the client put on what it has of them."""
+        return list(turns)
+
+
+class Stream(ABC):
+    """The events of one reply, of every round in turn.
+
+    Args:
+        dialect: its wire.
+        request: the client's.
+
+    Attributes:
+        is_first: whether this is the first round.
+        hides: whether anything was kept from the client so far.
+    """
+
+    def __init__(self, dialect: Any, request: Mapping[str, Any]) -> None:
+        self.dialect, self.request = dialect, request
+        self.owns: Callable[[Any], bool] = dialect.owns
+        self.is_first, self.hides = True, False
+        self._clear()
+
+    def begin(self) -> None:
+        """Another round begins."""
+        self.is_first = False
+        self._clear()
+
+    @property
+    def holds(self) -> bool:
+        """Whether the events that end a reply are kept back: it may not be the end of it."""
+        return self.hides or not self.is_first
+
+    @abstractmethod
+    def _clear(self) -> None:
+        """Forget what is of the round before."""
+
+    @abstractmethod
+    def feed(self, event: dict[str, Any]) -> tuple[dict[str, Any], ...]:
+        """Take in an event, and give what the client gets now."""
+
+    @abstractmethod
+    def reply(self) -> dict[str, Any] | None:
+        """The reply of this round as if unstreamed; None if the stream broke off."""
+
+    @abstractmethod
+    def closing(self, reply: dict[str, Any], note: str) -> list[dict[str, Any]]:
+        """The events that were kept back, as they end the client's reply, a note before them."""
+
+
+def joint(before: str, after: str) -> str:
+    """What is put between the texts of two rounds where the wire has one text for both."""
+    is_apart = not before or not after or before[-1].isspace() or after[0].isspace()
+    return "" if is_apart else "\n\n"

@@ -1,0 +1,199 @@
+"""OpenAI Responses: items, their output indexes, and a numbered event for each thing.
+
+``response.completed`` repeats the whole output and is written anew. Its id is that of the first
+round, as in ``response.created``. What the provider holds behind it is under the id of the last:
+`ullage.splice.knit` puts that one in where ``previous_response_id`` names the first.
+
+A response also repeats the tools of its request; the private ones are left out.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from ullage.splice.dialect import Dialect, Stream
+from ullage.splice.pieces import summed
+
+__all__ = ["Responses", "ResponsesStream"]
+
+_ENDINGS = ("response.completed", "response.incomplete", "response.failed")
+_BEGINNINGS = ("response.created", "response.in_progress", "response.queued")
+
+
+class Responses(Dialect):
+    """The Responses format."""
+
+    added = ("output_tokens", "output_tokens_details")
+    total = "total_tokens"
+    cuts = frozenset(("incomplete", "failed", "cancelled"))
+    is_held = True
+
+    def stop_of(self, reply: Mapping[str, Any]) -> str:
+        """See `Dialect.stop_of`: the status."""
+        return str(reply.get("status") or "")
+
+    def shown(self, message: Any) -> Any:
+        """See `Dialect.shown`: an item is a call, or none."""
+        return None if self.hides(message) else message
+
+    def hides(self, item: Any) -> bool:
+        """Whether an item is a private call."""
+        return item.get("type") == "function_call" and self.owns(item)
+
+    def plain(self, reply: dict[str, Any]) -> dict[str, Any]:
+        """See `Dialect.plain`."""
+        return self.public(reply)
+
+    def joined(
+        self, replies: Sequence[Mapping[str, Any]], said: Sequence[Any], note: str
+    ) -> dict[str, Any]:
+        """See `Dialect.joined`."""
+        usage = summed([reply.get("usage") for reply in replies], self.added, self.total)
+        output = [*said, note_item(replies[0], note)] if note else list(said)
+        kept = {name: replies[0][name] for name in ("id", "created_at") if name in replies[0]}
+        return self.public({**replies[-1], **kept, "output": output, "usage": usage})
+
+    def public(self, reply: dict[str, Any]) -> dict[str, Any]:
+        """A response that names no private tool; itself if it names none."""
+        tools = reply.get("tools")
+        kept = [tool for tool in tools if not self.owns(tool)] if tools else tools
+        return reply if kept == tools else {**reply, "tools": kept}
+
+    # ── reasoning ────────────────────────────────────────────────────────────────────
+
+    def seals(self, message: Any) -> list[str]:
+        """See `Dialect.seals`."""
+        seal = _seal(message)
+        return [seal] if seal else []
+
+    def loose(self, rounds: Sequence[Sequence[Any]]) -> list[str]:
+        """See `Dialect.loose`: what was made with a private call, and needs it behind (R3)."""
+        found, waiting = [], list[str]()
+        for item in (item for said in rounds for item in said):
+            if _seal(item):
+                waiting.append(_seal(item))
+                continue
+            found += waiting if self.hides(item) else []
+            waiting = []
+        return found + waiting
+
+    def without(self, run: Sequence[Any], is_loose: Callable[[str], bool]) -> list[Any]:
+        """See `Dialect.without`: nor may what was made with it name itself (R4)."""
+        kept, is_nameless = [], False
+        for item in run:
+            if _seal(item):
+                is_nameless = is_loose(_seal(item))
+                if is_nameless:
+                    continue
+            elif is_nameless and "id" in item:
+                item = {name: item[name] for name in item if name != "id"}
+            kept.append(item)
+        return kept
+
+
+def _seal(item: Any) -> str:
+    """What a reasoning item is known by; ``""`` of any other."""
+    if not isinstance(item, Mapping) or item.get("type") != "reasoning":
+        return ""
+    return str(item.get("encrypted_content") or item.get("id") or "")
+
+
+def note_item(reply: Mapping[str, Any], text: str) -> dict[str, Any]:
+    """A message of the model's that says a note; its id is made of the reply's."""
+    part = {"type": "output_text", "text": text, "annotations": [], "logprobs": []}
+    name = "msg_" + str(reply.get("id") or "").removeprefix("resp_") + "_limit"
+    said = {"role": "assistant", "status": "completed", "content": [part]}
+    return {"id": name, "type": "message", **said}
+
+
+# ── the stream ───────────────────────────────────────────────────────────────────────────
+
+
+class ResponsesStream(Stream):
+    """Events of the Responses format."""
+
+    _next = 0
+    _number: int | None = None
+    _first: Mapping[str, Any] = {}
+
+    def _clear(self) -> None:
+        self._items: dict[Any, dict[str, Any]] = {}
+        self._at: dict[Any, int | None] = {}
+        self._ending: dict[str, Any] | None = None
+
+    def feed(self, event: dict[str, Any]) -> tuple[dict[str, Any], ...]:
+        """See `Stream.feed`."""
+        kind = event.get("type")
+        if kind in _BEGINNINGS:
+            if not self.is_first:
+                return ()
+            self._first = event["response"]
+            return (self._numbered(self._public(event)),)
+        if kind in _ENDINGS:
+            self._ending = event
+            return () if self.holds else (self._numbered(self._public(event)),)
+        index = event.get("output_index")
+        if kind == "response.output_item.added":
+            self._start(index, event["item"])
+        elif kind == "response.output_item.done":
+            self._items[index] = event["item"]
+        at = self._at.get(index, index)
+        if at is None and index is not None:
+            return ()
+        return (self._numbered(event if at == index else {**event, "output_index": at}),)
+
+    def _public(self, event: dict[str, Any]) -> dict[str, Any]:
+        response = self.dialect.public(event["response"])
+        return event if response is event["response"] else {**event, "response": response}
+
+    def _start(self, index: Any, item: Mapping[str, Any]) -> None:
+        if self.dialect.hides(item):
+            self.hides, self._at[index] = True, None
+        else:
+            self._at[index], self._next = self._next, self._next + 1
+
+    def _numbered(self, event: dict[str, Any]) -> dict[str, Any]:
+        """An event under the client's number for it."""
+        number = event.get("sequence_number")
+        if not isinstance(number, int):
+            return event
+        is_own = self._number is None or not self.holds
+        self._number = number if is_own or self._number is None else self._number + 1
+        return event if self._number == number else {**event, "sequence_number": self._number}
+
+    def reply(self) -> dict[str, Any] | None:
+        """See `Stream.reply`. Some servers leave the output out of the event that ends it."""
+        if self._ending is None:
+            return None
+        response = self._ending["response"]
+        output = response.get("output") or [item for _, item in sorted(self._items.items())]
+        return {**response, "output": output}
+
+    def closing(self, reply: dict[str, Any], note: str) -> list[dict[str, Any]]:
+        """See `Stream.closing`."""
+        ending = {**(self._ending or {}), "response": reply}
+        events = [*_note(note_item(self._first, note), self._next), ending] if note else [ending]
+        number = self._number
+        if number is None:
+            return events
+        return [{**event, "sequence_number": number + 1 + n} for n, event in enumerate(events)]
+
+
+def _note(item: dict[str, Any], index: int) -> list[dict[str, Any]]:
+    """The events of a message."""
+    (part,) = item["content"]
+    name = {"item_id": item["id"], "output_index": index, "content_index": 0}
+    empty, text = {**part, "text": ""}, {"text": part["text"], "logprobs": []}
+    begun = {**item, "status": "in_progress", "content": []}
+    return [
+        {"type": "response.output_item.added", "output_index": index, "item": begun},
+        {"type": "response.content_part.added", **name, "part": empty},
+        {"type": "response.output_text.delta", **name, "delta": part["text"], "logprobs": []},
+        {"type": "response.output_text.done", **name, **text},
+        {"type": "response.content_part.done", **name, "part": part},
+        {"type": "response.output_item.done", "output_index": index, "item": item},
+    ]
+
+
+Responses.stream = ResponsesStream

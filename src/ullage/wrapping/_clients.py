@@ -1,0 +1,136 @@
+"""The clients that can be wrapped, and how a copy of each is made."""
+
+from __future__ import annotations
+
+import copy
+import os
+from collections.abc import Callable
+from typing import Any, TypeVar
+
+from ullage.errors import ConfigError
+from ullage.redaction import Redact
+from ullage.spend.budget import Budget
+from ullage.stages.policy import Policy
+from ullage.stores import AsyncStore, Store
+from ullage.summarise import Summariser
+from ullage.values.effects import Summarise
+from ullage.values.limits import Limits
+from ullage.wrapping._http import http_client_around, is_awaited, library_of
+from ullage.wrapping._signing import Signer
+from ullage.wrapping.wrapped import Wrapped
+
+__all__ = ["wrap", "wrapped"]
+
+C = TypeVar("C")
+
+_TAKEN = (
+    "Give a client of anthropic (Anthropic, AsyncAnthropic, also for Bedrock, Vertex and others), "
+    "of openai (OpenAI, AsyncOpenAI, also for Azure and Bedrock) or google.genai.Client, or use a "
+    "Session"
+)
+
+
+def wrap(
+    client: C,
+    *,
+    store: str | os.PathLike[str] | Store | AsyncStore | None = None,
+    tenant: str = "",
+    policy: str | Policy = "default",
+    limits: Limits | None = None,
+    repair: bool = False,
+    budget: Budget | Callable[[str], Budget] | None = None,
+    summariser: Summariser | Callable[[Summarise], Any] | None = None,
+    redact: Redact | None = None,
+    most: int = 256,
+    most_bytes: int = 256 << 20,
+) -> C:
+    """A copy of a provider's client whose requests are fitted, and everything else as it was.
+
+    Args:
+        client: a client of anthropic, openai or google-genai, for threads or for an event loop.
+            It is not changed; the copy shares its connections, and closing one closes both.
+        store: where what is set aside is kept: None (memory), ``"sqlite"``, a path, or a store.
+            With one on disk a conversation goes on after a restart as if there was none.
+        tenant: whose content this is; a ref opens only what the same tenant put there.
+        policy: as of `ullage.Session`, like the next five.
+        limits: the window, and what is kept free for the answer.
+        repair: whether a history is repaired that the provider would refuse.
+        budget: what may be spent: by all together, or what makes one of a conversation's key.
+        summariser: a model that adds to the summaries of what is compacted.
+        redact: takes secrets out of what is set aside.
+        most: the most conversations that are held in memory; see `ullage.Sessions`.
+        most_bytes: about the most that they hold of their histories together.
+
+    Returns:
+        A client of the same class. `ullage.wrapped` gives what stands behind it.
+
+    Raises:
+        ConfigError: this client is not known, is wrapped already, or a setting is not known.
+        StoreError: the store cannot be opened.
+    """
+    inner = _http_client(client)
+    if inner is None or library_of(inner) is None:
+        raise ConfigError("client", f"a {type(client).__name__} cannot be wrapped", f"{_TAKEN}.")
+    if hasattr(inner, "wrapped"):
+        raise ConfigError("client", "it is wrapped already", "Use it as it is.")
+    settings = {
+        "policy": policy,
+        "limits": limits,
+        "repair": repair,
+        "budget": budget,
+        "summariser": summariser,
+        "redact": redact,
+        "most": most,
+        "most_bytes": most_bytes,
+    }
+    is_genai = hasattr(client, "_api_client")
+    shared = Wrapped(store, tenant, settings, is_async=is_genai or is_awaited(inner))
+    made: C = _wrap_genai(client, shared) if is_genai else _wrap_stainless(client, shared)
+    return made
+
+
+def wrapped(client: Any) -> Wrapped:
+    """What stands behind a wrapped client, or a copy of one: sessions, counts, reports.
+
+    Raises:
+        ConfigError: it is not wrapped.
+    """
+    found = getattr(_http_client(client), "wrapped", None)
+    if not isinstance(found, Wrapped):
+        raise ConfigError("client", "it is not wrapped", "Give what ullage.wrap returned.")
+    return found
+
+
+def _http_client(client: Any) -> Any:
+    """The HTTP client of an SDK's client, or None."""
+    api = getattr(client, "_api_client", None)
+    if api is not None:
+        return getattr(api, "_httpx_client", None)
+    return getattr(client, "_client", None) if hasattr(client, "with_options") else None
+
+
+def _wrap_stainless(client: Any, shared: Wrapped) -> Any:
+    """A copy of a client of anthropic or openai."""
+    return client.copy(http_client=http_client_around(client._client, shared, Signer(client)))
+
+
+def _wrap_genai(client: Any, shared: Wrapped) -> Any:
+    """A copy of a client of google-genai, which has no ``copy``.
+
+    Its parts (``models``, ``chats``, ``aio`` and the like) are made anew over a copy of what sends
+    for them. HTTP clients that are given to that are its caller's, so it does not close them.
+    """
+    api = copy.copy(client._api_client)
+    signer = Signer(client)
+    options = {"httpx_client": http_client_around(api._httpx_client, shared, signer)}
+    if api._async_httpx_client is not None:
+        options["httpx_async_client"] = http_client_around(api._async_httpx_client, shared, signer)
+        api._async_httpx_client = options["httpx_async_client"]
+    api._httpx_client = options["httpx_client"]
+    api._http_options = api._http_options.model_copy(update=options)
+    made = copy.copy(client)
+    for name, part in vars(client).items():
+        if getattr(part, "_api_client", None) is client._api_client:
+            setattr(made, name, type(part)(api))
+    made._api_client = api
+    return made

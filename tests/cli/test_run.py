@@ -1,0 +1,56 @@
+"""``ullage run``: a command behind a proxy of its own, as a user starts it."""
+
+import json
+import os
+import subprocess
+import sys
+
+_ULLAGE = [sys.executable, "-m", "ullage", "run"]
+_ASK = """
+import anthropic, sys
+client = anthropic.Anthropic(api_key="none")
+message = {"role": "user", "content": "Hello."}
+reply = client.messages.create(model="claude-opus-4-8", max_tokens=9, messages=[message])
+print(reply.content[0].text)
+sys.exit(3)
+"""
+_BASE = "import json, os; print(json.dumps(dict(os.environ)))"
+
+
+def ran(*words, **environment):
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path), **environment}
+    return subprocess.run(
+        [*_ULLAGE, *words], capture_output=True, text=True, env=environment, timeout=60
+    )
+
+
+def test_a_client_of_the_command_finds_its_provider_through_the_proxy(serve):
+    server = serve("anthropic", ["Good day."])
+    done = ran(f"--upstream=anthropic={server.url}", "--", sys.executable, "-c", _ASK)
+    assert (done.stdout, done.returncode) == ("Good day.\n", 3)
+    assert len(server.requests) == 1
+
+
+def test_a_gateway_in_the_environment_is_where_requests_go(serve):
+    server = serve("anthropic", ["Good day."])
+    done = ran("--", sys.executable, "-c", _ASK, ANTHROPIC_BASE_URL=server.url)
+    assert done.stdout == "Good day.\n"
+
+
+def test_options_behind_the_command_are_the_commands():
+    done = ran(sys.executable, "-c", "import sys; print(sys.argv[1:])", "--store", "-p")
+    assert done.stdout == "['--store', '-p']\n"
+
+
+def test_a_command_within_a_command_has_no_proxy_of_its_own():
+    inner = ran("--", *_ULLAGE, "--", sys.executable, "-c", _BASE)
+    found = json.loads(inner.stdout)
+    assert found["ANTHROPIC_BASE_URL"] == found["ULLAGE_PROXY"] + "/anthropic"
+    assert "already behind the proxy" in inner.stderr
+
+
+def test_a_program_that_is_not_there_is_told_without_a_traceback():
+    done = ran("no-such-agent")
+    assert done.returncode == 1
+    assert "there is no program 'no-such-agent'" in done.stderr
+    assert "Traceback" not in done.stderr

@@ -1,0 +1,82 @@
+"""Which path is which wire: the paths that the vendors' SDKs really ask at."""
+
+import pytest
+
+from ullage.exchange.routes import Route, route_of
+
+VERTEX = "/v1/projects/p/locations/global/publishers"
+
+
+@pytest.mark.parametrize(
+    ("path", "route"),
+    [
+        ("/v1/messages", Route("anthropic")),
+        ("/v1/messages?beta=true", Route("anthropic")),
+        ("/gateway/anthropic/v1/messages", Route("anthropic")),
+        ("/v1/messages/count_tokens", Route("anthropic", "count")),
+        ("/v1/messages/batches?beta=true", Route("anthropic", "batch")),
+        (
+            f"{VERTEX}/anthropic/models/claude-opus-4-5%4020251101:rawPredict",
+            Route("anthropic", model="claude-opus-4-5@20251101"),
+        ),
+        (
+            f"{VERTEX}/anthropic/models/claude-opus-4-5:streamRawPredict",
+            Route("anthropic", model="claude-opus-4-5", streams=True),
+        ),
+        (f"{VERTEX}/anthropic/models/count-tokens:rawPredict", Route("anthropic", "count")),
+        (
+            "/model/us.anthropic.claude-opus-4-5-v1%3A0/invoke",
+            Route("anthropic", model="us.anthropic.claude-opus-4-5-v1:0", streams=False),
+        ),
+        (
+            "/model/eu.anthropic.claude/invoke-with-response-stream",
+            Route("anthropic", model="eu.anthropic.claude", streams=True, frames="amazon"),
+        ),
+        ("/v1/chat/completions", Route("openai-chat")),
+        ("/api/v1/chat/completions/", Route("openai-chat")),
+        (
+            "/openai/deployments/my-gpt/chat/completions?api-version=2026-01-01",
+            Route("openai-chat", model="my-gpt"),
+        ),
+        ("/openai/v1/responses", Route("openai-responses")),
+        ("/v1/responses/input_tokens", Route("openai-responses", "count")),
+        (
+            "/v1beta/models/gemini-3-pro:generateContent",
+            Route("gemini", model="gemini-3-pro", streams=False),
+        ),
+        (
+            f"{VERTEX}/google/models/gemini-3-pro:streamGenerateContent?alt=sse",
+            Route("gemini", model="gemini-3-pro", streams=True),
+        ),
+        ("/v1beta/models/gemini-3-pro:countTokens", Route("gemini", "count", "gemini-3-pro")),
+        (
+            "/v1beta/models/gemini-3-pro:batchGenerateContent",
+            Route("gemini", "batch", "gemini-3-pro"),
+        ),
+    ],
+)
+def test_a_path_says_what_is_asked_there(path, route):
+    assert route_of("POST", path) == route
+
+
+@pytest.mark.parametrize(
+    "path",
+    [
+        "/v1/models",
+        "/v1/embeddings",
+        "/v1/responses/resp_1/cancel",
+        "/v1/responses/compact",
+        "/v1/chat/completions/chatcmpl_1",
+        "/v1/threads/thread_1/messages",
+        "/v1/messages/batches/b_1/cancel",
+        "/v1beta/models/gemini-3-pro:embedContent",
+        "/v1beta/cachedContents",
+    ],
+)
+def test_other_paths_have_no_history_in_them(path):
+    assert route_of("POST", path) is None
+
+
+def test_only_what_is_posted_has_a_body():
+    assert route_of("GET", "/v1/messages") is None
+    assert route_of("post", "/v1/messages") == Route("anthropic")

@@ -1,0 +1,46 @@
+"""Whose API a request is of; a request never names a host."""
+
+import pytest
+
+from ullage.proxy.config import UPSTREAMS
+from ullage.proxy.routes import Route, route_of
+
+NAMED = {**UPSTREAMS, "local": "http://127.0.0.1:11434/base/"}
+
+
+@pytest.mark.parametrize(
+    ("target", "headers", "upstream"),
+    [
+        ("/v1/messages", {}, "anthropic"),
+        ("/v1/messages/count_tokens?beta=true", {}, "anthropic"),
+        ("/v1/models", {"anthropic-version": "2023-06-01"}, "anthropic"),
+        ("/v1/models", {"authorization": "Bearer key"}, "openai"),
+        ("/v1/chat/completions", {}, "openai"),
+        ("/v1/responses/resp_1", {}, "openai"),
+        ("/v1beta/models/gemini-3-pro:generateContent", {}, "gemini"),
+        ("/v1/models/gemini-3-pro:streamGenerateContent?alt=sse", {}, "gemini"),
+        ("/upload/v1beta/files", {"x-goog-api-key": "key"}, "gemini"),
+        ("/", {}, "openai"),
+    ],
+)
+def test_path_and_headers_tell_the_vendor(target, headers, upstream):
+    path = target.partition("?")[0]
+    url = UPSTREAMS[upstream]
+    assert route_of(target, headers, UPSTREAMS) == Route(upstream, url + target, url + path)
+
+
+def test_a_path_may_begin_with_the_upstreams_name():
+    base = "http://127.0.0.1:11434/base"
+    found = route_of("/local/v1/messages?a=1", {}, NAMED)
+    assert found == Route("local", f"{base}/v1/messages?a=1", f"{base}/v1/messages")
+    assert route_of("/anthropic/v1/models", {}, NAMED).url == "https://api.anthropic.com/v1/models"
+
+
+@pytest.mark.parametrize("target", ["http://evil.example/v1/messages", "evil.example:443", "*"])
+def test_a_request_that_names_a_host_goes_nowhere(target):
+    assert route_of(target, {}, UPSTREAMS) is None
+
+
+@pytest.mark.parametrize("target", ["//evil.example/x", "/@evil.example/", "/\\evil.example"])
+def test_no_path_leads_to_another_host(target):
+    assert route_of(target, {}, UPSTREAMS).url.startswith("https://api.openai.com/")

@@ -1,0 +1,86 @@
+"""Events told as they happen: to the caller's function, and to the standard log by level."""
+
+import logging
+from typing import get_args
+
+import pytest
+
+import ullage
+from tests.cli.terminal import conversation
+from ullage.session.telling import LEVELS
+from ullage.values.events import Kind
+
+SECRET = "the tide comes in at noon\n"
+
+
+def fitted(**settings):
+    """A session from its first message to a request whose result is cut when first seen."""
+    session = ullage.Session("gpt-4.1", limits=ullage.Limits(window_tokens=16_000), **settings)
+    request = conversation(SECRET * 8_000)
+    session.fit({**request, "messages": request["messages"][:1]})
+    session.fit(request)
+    return session
+
+
+def test_each_event_is_told_once_in_order_as_it_is_listed():
+    told = []
+    session = fitted(on_event=told.append)
+    assert [event.kind for event in told] == ["truncated"]
+    session.observe({"usage": {"prompt_tokens": 9_000, "completion_tokens": 5}})
+    assert tuple(told) == session.events
+    assert told[-1].kind == "observed"
+
+
+def test_the_log_says_what_where_and_with_which_numbers_but_no_content(caplog):
+    with caplog.at_level(logging.DEBUG, "ullage"):
+        session = fitted()
+    (record,) = caplog.records
+    (event,) = session.events
+    assert (record.name, record.levelno) == ("ullage", logging.DEBUG)
+    assert record.getMessage() == f"truncated: {event.where}: {event.why}, ref={event.ref}"
+    assert "tide" not in caplog.text
+
+
+def test_a_model_nobody_knows_is_a_warning(caplog):
+    ullage.Session("").fit({**conversation("all is well"), "model": "barrel-9"})
+    assert [(r.levelname, r.getMessage().split(":")[0]) for r in caplog.records] == [
+        ("WARNING", "unknown_model")
+    ]
+
+
+def test_a_budget_that_is_nearly_spent_is_a_warning(caplog):
+    budget = ullage.Budget(tokens=20_000)
+    session = fitted(budget=budget)
+    session.observe({"usage": {"prompt_tokens": 18_500, "completion_tokens": 5}})
+    kinds = {r.getMessage().split(":")[0] for r in caplog.records if r.levelname == "WARNING"}
+    assert kinds & {"warned", "wrapped_up"}
+
+
+def test_a_function_that_fails_costs_no_turn_and_is_logged_without_its_words(caplog):
+    def fails(event):
+        raise RuntimeError(SECRET)
+
+    session = fitted(on_event=fails)
+    assert [event.kind for event in session.events] == ["truncated"]
+    assert caplog.messages == ["on_event failed: RuntimeError"]
+
+
+def test_an_interrupt_in_it_is_the_callers():
+    def interrupts(event):
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        fitted(on_event=interrupts)
+
+
+def test_every_kind_with_a_level_is_a_kind():
+    assert set(LEVELS) <= set(get_args(Kind))
+
+
+def test_a_session_tells_what_it_holds():
+    assert repr(ullage.Session("gpt-4.1")).endswith("nothing was fitted yet>")
+    said = repr(fitted())
+    assert said.startswith("<Session default-")
+    assert "3 messages for gpt-4.1: " in said
+    assert " tokens (" in said
+    assert "tide" not in said

@@ -1,0 +1,366 @@
+"""A client, a door with a store and a scripted model: one conversation, told from outside.
+
+    talk = Talk("anthropic")
+    talk.user("What failed?")
+    talk.model(Reply("Let me look.", [RECALL]), Reply("Line 5."))      the rounds of one reply
+    assert talk.texts == ["Let me look.", "Line 5."]                   what the client has of it
+
+The model is strict: a request that breaks a rule of the wire fails the test, as does one that is
+no continuation of the one before (``talk.loses_prefix()`` allows that once). The client appends
+what it got, by its habits, and answers its own calls. What it gets names no private tool.
+"""
+
+import json
+import random
+
+from tests.servers import Call, Reply
+from tests.servers.replies import MODELS, Prompt, body_of
+from tests.servers.streams import stream_of
+from tests.splice import sdks
+from ullage import MemoryStore
+from ullage.session.drivers import run
+from ullage.splice import Again, Calls, Done, Rounds, Streamed, knit
+from ullage.values.toolset import ToolSpec
+from ullage.wires import FORMATS
+from ullage.wires.base import name_of_call
+from ullage.wires.rules.checker import problems
+
+__all__ = [
+    "HABITS",
+    "OWN",
+    "RECALL",
+    "Call",
+    "Reply",
+    "Talk",
+    "goes_on",
+    "knitted",
+    "owns",
+    "start",
+    "text_in",
+]
+
+PRIVATE = "read_output"
+RECALL = Call(PRIVATE, {"ref_id": "0123456789abcdef", "limit": 20})
+OWN = Call("read_file", {"path": "a.py", "lines": [1, 2.0], "all": None})
+_PATH = {"type": "object", "properties": {"path": {"type": "string"}}}
+TOOLS = (ToolSpec("read_file", "Reads.", _PATH), ToolSpec(PRIVATE, "Recalls.", _PATH))
+
+
+def owns(call):
+    return name_of_call(call) == PRIVATE
+
+
+class Talk:
+    """See above.
+
+    Args:
+        format: the wire.
+        streamed: whether replies come as events, and by which SDK the client reads them.
+        seed: of the places where texts are cut in a stream.
+        habits: what the client does to what it sends back (`HABITS`).
+        store: what the door keeps; another door may share it.
+    """
+
+    def __init__(self, format, *, streamed=False, seed=0, habits=(), store=None, **fields):
+        self.format, self.wire, self.streamed = format, FORMATS[format], streamed
+        self.store = MemoryStore() if store is None else store
+        self.habits, self.fields = habits, fields
+        self.dice = random.Random(seed)
+        self.history = []  # the client's
+        self.sent = []  # what the model was sent, a history each
+        self.truth = []  # the last of them, and what the model said
+        self.recalled = 0
+        self.rounds = 0
+        self.reply = None
+        self.events = []
+        self._may_break = False
+
+    # ── the client ───────────────────────────────────────────────────────────────────
+
+    def user(self, text):
+        self.history.append(self.wire.user(text))
+
+    def model(self, *script):
+        """One request of the client's, and what came of it; the calls in it are answered."""
+        self.script = list(script)
+        request = self.request()
+        before = json.dumps(request)
+        self.reply = self.door(request)
+        assert json.dumps(request) == before, "the client's request was changed"
+        assert not self.script, "the model was not asked so often"
+        said = sdks.messages(self.format, self.reply, self.events if self.streamed else None)
+        for habit in self.habits:
+            said = HABITS[habit](self.format, said)
+        self.history += said
+        if not self.done.records:  # nothing was hidden: the model's turn is what the client has
+            self.truth = [*self.sent[-1], *said]
+        self.answer(said)
+        return self.reply
+
+    def answer(self, said):
+        """The results of the calls that the client knows of."""
+        calls = [call for message in said for call in self.wire.calls(message)]
+        results = [self.wire.result(self.wire.call(call), "x = 1") for call in calls]
+        self.history += self.wire.results(results) if results else []
+
+    def request(self):
+        tools = [self.wire.tool(spec) for spec in TOOLS]
+        if self.format == "gemini":
+            tools = [{"functionDeclarations": tools}]
+        head = {"model": MODELS[self.format], "tools": tools}
+        more = {"anthropic": {"max_tokens": 500}, "openai-responses": {"store": False}}
+        stream = {"stream": True} if self.streamed and self.format != "gemini" else {}
+        fields = {**head, **more.get(self.format, {}), **stream, **self.fields}
+        return {**fields, self.wire.key: list(self.history)}
+
+    @property
+    def texts(self):
+        """The texts of the last reply, as the client has them."""
+        return [part.text for part in self.parts if type(part).__name__ == "Text"]
+
+    @property
+    def words(self):
+        """All of them together."""
+        return " ".join(" ".join(self.texts).split())
+
+    @property
+    def calls(self):
+        return [part.name for part in self.parts if type(part).__name__ == "ToolCall"]
+
+    @property
+    def thoughts(self):
+        return sum(type(part).__name__ == "Reasoning" for part in self.parts)
+
+    @property
+    def parts(self):
+        said = self.wire.reply(self.reply)
+        return [part for raw in said for part in self.wire.parse(raw, "reply").parts]
+
+    # ── the door ─────────────────────────────────────────────────────────────────────
+
+    def door(self, request):
+        knitted = run(knit(request, self.wire, "t"), self.store, "t")
+        rounds = Rounds(self.wire, knitted, owns)
+        if self.streamed:
+            self.events = self.gives(rounds, knitted.request)
+        else:
+            self.events = []
+            self.done = self.unstreamed(rounds, knitted.request)
+        for given in (*self.events, self.done.reply):
+            assert PRIVATE not in json.dumps(given), "the client sees a private tool"
+        return self.done.reply
+
+    def unstreamed(self, rounds, request):
+        while True:
+            step = rounds.take(self.upstream(request))
+            if isinstance(step, Calls):
+                step = rounds.answer(self.recall(step.calls))
+            if isinstance(step, Done):
+                self.keep(step.records)
+                return step
+            assert isinstance(step, Again)
+            request = step.request
+
+    def gives(self, rounds, request):
+        streamed, given = Streamed(rounds), []
+        while True:
+            for event in self.cut(self.upstream(request), request):
+                as_text = json.dumps(event)
+                given += streamed.feed(event)
+                assert json.dumps(event) == as_text, "an event was changed"
+            step = streamed.end()
+            if isinstance(step, Calls):
+                step = streamed.answer(self.recall(step.calls))
+            if isinstance(step, Done):
+                self.keep(step.records)
+                self.done = step
+                return [*given, *step.events]
+            request = step.request
+
+    def keep(self, records):
+        if records:
+            self.store.commit("t", (), records)
+
+    def recall(self, calls):
+        self.recalled += len(calls)
+        return [self.wire.result(self.wire.call(call), "what was set aside") for call in calls]
+
+    # ── the model ────────────────────────────────────────────────────────────────────
+
+    def loses_prefix(self):
+        """The next request may break the prefix."""
+        self._may_break = True
+
+    def upstream(self, request):
+        history = self.wire.history(request)
+        found = problems(self.format, request, history=self.truth)
+        assert found == [], (found, history)
+        if not self._may_break:
+            kept = history[: len(self.truth)]
+            assert _without_empty(kept) == _without_empty(self.truth), "the prefix was broken"
+        self._may_break = False
+        self.sent.append(history)
+        self.rounds += 1
+        reply = self.script.pop(0)
+        body = body_of(self.format, reply, self.rounds, Prompt(1_000 + self.rounds))
+        if self.format == "openai-responses" and not isinstance(reply, dict):
+            body["tools"] = request["tools"]
+        self.truth = [*history, *self.wire.reply(body)]
+        return body
+
+    def cut(self, body, request):
+        """The events of a reply, its texts cut anywhere."""
+        asked = {**request, "stream_options": {"include_usage": True}}
+        lines = stream_of(self.format, body, asked).decode().splitlines()
+        data = [line[6:] for line in lines if line.startswith("data: ")]
+        events = [json.loads(line) for line in data if line != "[DONE]"]
+        cut = [piece for event in events for piece in self._pieces(event)]
+        if self.format == "openai-responses":
+            cut = [{**event, "sequence_number": number} for number, event in enumerate(cut)]
+        return cut
+
+    def _pieces(self, event):
+        """One event as several, by the text in it."""
+        holder, name = text_in(self.format, event)
+        text = holder[name] if holder else ""
+        if len(text) < 2:
+            return [event]
+        at = self.dice.randrange(1, len(text))
+        pieces = []
+        for piece in (text[:at], text[at:]):
+            copy = json.loads(json.dumps(event))
+            into, name = text_in(self.format, copy)
+            into[name] = piece
+            pieces.append(copy)
+        return pieces
+
+
+def start(mode, **more):
+    """A conversation on a wire, streamed or not, and the user's first word."""
+    format, streamed = mode
+    talk = Talk(format, streamed=streamed, **more)
+    talk.user("What failed?")
+    return talk
+
+
+def goes_on(talk):
+    """The next question continues all that the model was sent and said."""
+    talk.user("And then?")
+    talk.model("Nothing else.")
+    assert talk.texts == ["Nothing else."]
+
+
+def knitted(talk):
+    """The client's next request, knitted."""
+    return run(knit(talk.request(), talk.wire, "t"), talk.store, "t")
+
+
+def text_in(format, event):
+    """Where a delta has its text."""
+    if format == "anthropic" and event["type"] == "content_block_delta":
+        delta = event["delta"]
+        names = [name for name in ("text", "thinking", "partial_json") if name in delta]
+        return (delta, names[0]) if names else (None, "")
+    if format == "openai-chat" and event.get("choices"):
+        delta = event["choices"][0]["delta"]
+        if delta.get("content"):
+            return delta, "content"
+        calls = delta.get("tool_calls")
+        return (calls[0]["function"], "arguments") if calls and "id" not in calls[0] else (None, "")
+    if format == "openai-responses" and event["type"].endswith(".delta"):
+        return event, "delta"
+    if format == "gemini" and "finishReason" not in event["candidates"][0]:
+        part = event["candidates"][0]["content"]["parts"][0]
+        return (part, "text") if "text" in part and "thoughtSignature" not in part else (None, "")
+    return None, ""
+
+
+# ── what clients do to a reply before they send it back ──────────────────────────────────
+
+
+def _joined(format, said):
+    """Every text of a message as one, in the place of the first."""
+    if format in ("openai-chat", "openai-responses"):
+        return said
+    key = "content" if format == "anthropic" else "parts"
+    parts = [part for message in said for part in message[key]]
+    texts = [part for part in parts if "text" in part and not part.get("thought")]
+    if not texts:
+        return said
+    one = {**texts[0], "text": "".join(part["text"] for part in texts)}
+    rest = [part for part in parts if all(part is not text for text in texts)]
+    thoughts = [part for part in rest if "thinking" in part or part.get("thought")]
+    others = [part for part in rest if all(part is not each for each in thoughts)]
+    return [{**said[0], key: [*thoughts, one, *others]}]
+
+
+def _thoughtless(format, said):
+    match format:
+        case "anthropic":
+            said = [
+                {**m, "content": [b for b in m["content"] if "thinking" not in b["type"]]}
+                for m in said
+            ]
+            return [message for message in said if message["content"]]
+        case "openai-responses":
+            said = [item for item in said if item["type"] != "reasoning"]
+            return [{k: v for k, v in item.items() if k != "id"} for item in said]
+        case "gemini":
+            said = [{**m, "parts": [p for p in m["parts"] if not p.get("thought")]} for m in said]
+            return [message for message in said if message["parts"]]
+    return said
+
+
+def _rewritten(format, said):
+    """Arguments as another language writes them."""
+
+    def again(arguments):
+        value = {k: v for k, v in json.loads(arguments).items() if v is not None}
+        return json.dumps(dict(reversed(value.items())), indent=1).replace("2.0", "2")
+
+    said = json.loads(json.dumps(said))
+    for message in said:
+        for call in message.get("tool_calls") or ():
+            call["function"]["arguments"] = again(call["function"]["arguments"])
+        for block in message.get("content") or () if format == "anthropic" else ():
+            if "input" in block:
+                block["input"] = json.loads(again(json.dumps(block["input"])))
+        for part in message.get("parts") or ():
+            if "functionCall" in part:
+                call = part["functionCall"]
+                call["args"] = json.loads(again(json.dumps(call["args"])))
+        if message.get("type") == "function_call":
+            message["arguments"] = again(message["arguments"])
+    return said
+
+
+def _without_nulls(format, said):
+    if isinstance(said, dict):
+        return {k: _without_nulls(format, v) for k, v in said.items() if v is not None}
+    return [_without_nulls(format, item) for item in said] if isinstance(said, list) else said
+
+
+def _without_empty(said):
+    """Without the fields of a chat message that a stream leaves out where they say nothing."""
+    return [{k: v for k, v in message.items() if v not in (None, "")} for message in said]
+
+
+def _trimmed(format, said):
+    said = json.loads(json.dumps(said))
+    for message in said:
+        content = message.get("content") or message.get("parts") or ()
+        for part in content if isinstance(content, list) else ():
+            if isinstance(part.get("text"), str):
+                part["text"] = part["text"].strip()
+        if isinstance(content, str):
+            message["content"] = content.strip()
+    return said
+
+
+HABITS = {
+    "joins texts": _joined,
+    "drops thinking": _thoughtless,
+    "rewrites arguments": _rewritten,
+    "drops nulls": _without_nulls,
+    "trims": _trimmed,
+}

@@ -1,0 +1,40 @@
+"""Each wire has its dialect."""
+
+import pytest
+
+from tests.servers.replies import Prompt, body_of
+from tests.splice.talk import RECALL, Reply, Talk
+from ullage.splice.anthropic import Anthropic
+from ullage.splice.chat import Chat
+from ullage.splice.dialects import dialect_of
+from ullage.splice.gemini import Gemini
+from ullage.splice.responses import Responses
+from ullage.wires import FORMATS
+
+
+def test_every_wire_has_one():
+    found = {wire.wire: type(dialect_of(wire, bool)) for wire in FORMATS.values()}
+    assert found == {
+        "anthropic": Anthropic,
+        "openai-chat": Chat,
+        "openai-responses": Responses,
+        "gemini": Gemini,
+    }
+
+
+@pytest.mark.parametrize(
+    ("format", "key", "asked"),
+    [
+        ("openai-chat", "choices", {"n": 2}),
+        ("gemini", "candidates", {"generationConfig": {"candidateCount": 2}}),
+    ],
+)
+def test_several_choices_make_no_further_round(format, key, asked):
+    talk = Talk(format, **asked)
+    talk.user("Go.")
+    body = body_of(format, Reply("Hm.", [RECALL]), 1, Prompt(9))
+    body[key].append({**body[key][0], "index": 1})
+    talk.model(body)
+    assert (talk.rounds, talk.recalled) == (1, 0)
+    stops = [each.get("finish_reason") or each.get("finishReason") for each in talk.reply[key]]
+    assert [stop.lower() for stop in stops] == ["stop", "stop"]

@@ -1,0 +1,58 @@
+"""The events of several rounds as those of one reply."""
+
+import pytest
+
+from tests.servers.replies import Prompt, body_of
+from tests.splice.talk import OWN, RECALL, Reply, knitted, owns, start, text_in
+from ullage.splice import Calls, Done, Rounds, Streamed
+from ullage.wires import FORMATS
+
+
+@pytest.mark.parametrize("format", FORMATS)
+def test_events_of_a_plain_reply_are_given_on_as_the_same_objects(format):
+    talk = start((format, True))
+    streamed = Streamed(Rounds(talk.wire, knitted(talk), lambda call: False))
+    body = body_of(format, Reply("Hello.", [OWN], thought="Hm."), 1, Prompt(9))
+    for event in talk.cut(body, {}):
+        given = streamed.feed(event)
+        if not (format == "openai-chat" and event.get("usage")):  # nobody asked for it
+            assert given == (event,)
+            assert given[0] is event
+    done = streamed.end()
+    assert (done.events, done.records) == ((), ())
+    assert talk.wire.reply(streamed.reply)[-1] is not None
+
+
+@pytest.mark.parametrize("format", FORMATS)
+def test_a_stream_that_broke_off_ends_without_an_end(format):
+    talk = start((format, True))
+    streamed = Streamed(Rounds(talk.wire, knitted(talk), owns))
+    events = talk.cut(body_of(format, Reply("Hello.", [RECALL]), 1, Prompt(9)), {})
+    given = [each for event in events[: len(events) // 2] for each in streamed.feed(event)]
+    assert given
+    assert streamed.end() == Done(None)
+
+
+@pytest.mark.parametrize("format", FORMATS)
+def test_text_is_never_kept_back(format):
+    """Each event with text gives text at once, in every round."""
+    talk = start((format, True))
+    streamed = Streamed(Rounds(talk.wire, knitted(talk), owns))
+    for number, reply in enumerate((Reply("abcdefgh", [RECALL]), Reply("ijklmnop"))):
+        for event in talk.cut(body_of(format, reply, number, Prompt(9)), {}):
+            given = "".join(_said(format, each) for each in streamed.feed(event))
+            assert given.strip() == _said(format, event)
+        step = streamed.end()
+        if isinstance(step, Calls):
+            streamed.answer(talk.recall(step.calls))
+
+
+def _said(format, event):
+    """The text in an event, ``""`` for none."""
+    if format == "gemini":
+        parts = event["candidates"][0]["content"]["parts"]
+        return "".join(part.get("text", "") for part in parts)
+    if format == "openai-responses" and "output_text" not in event["type"]:
+        return ""
+    holder, name = text_in(format, event)
+    return holder[name] if holder and name in ("text", "content", "delta") else ""
