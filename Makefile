@@ -4,9 +4,10 @@ PYTHON ?= python3
 VENV   := .venv
 BIN    := $(VENV)/bin
 ADK    := .venv-adk
+DOCS   := .venv-docs
 READY  := $(VENV)/.ready
 
-.PHONY: help mutants trace-turn fuzz demo test real-model browser adk test-adk check documents bench bench-tokens bench-loop bench-weight bench-recall bench-peers replay-all replay-held-out replay-controls lock clean setup
+.PHONY: help docs mutants trace-turn fuzz demo test real-model browser adk test-adk check documents bench bench-tokens bench-loop bench-weight bench-recall bench-peers replay-all replay-held-out replay-controls lock clean setup
 
 help:
 	@echo "make demo                a long agent run kept inside a 64k window, live"
@@ -18,6 +19,7 @@ help:
 	@echo "make mutants             faults put into the core by hand, each noticed by its nearest tests"
 	@echo "make trace-turn          the rooms a request walks through, and where it climbs back"
 	@echo "make check               format, lint, types, import layers"
+	@echo "make docs                the site of the documentation, in dist/site; its links are checked"
 	@echo "make documents           docs/documents anew, from the marks of the tests"
 	@echo "make bench               what a turn costs, in milliseconds"
 	@echo "make fuzz SECONDS=60     generated histories through every stage, judged by the rules"
@@ -73,6 +75,16 @@ check: $(READY)
 	@$(BIN)/mypy
 	@$(BIN)/lint-imports
 
+docs: $(DOCS)/.ready
+	@NO_COLOR=1 $(DOCS)/bin/zensical build --clean --strict
+	@echo "open dist/site/index.html"
+
+$(DOCS)/.ready: tests/site/requirements.txt
+	@echo "setting up $(DOCS) (once) …"
+	@$(PYTHON) -m venv $(DOCS)
+	@$(DOCS)/bin/python -m pip install --quiet --disable-pip-version-check --require-hashes -r $<
+	@touch $@
+
 documents: $(READY)
 	@$(BIN)/python -m tests.documents write
 
@@ -124,9 +136,11 @@ lock:
 	    --python-version 3.11 --group dev pyproject.toml -o requirements.lock
 	uv pip compile --universal --generate-hashes --no-header --no-annotate --no-emit-index-url \
 	    --python-version 3.11 --group adk pyproject.toml -o tests/integrations/adk/requirements.txt
+	uv pip compile --universal --generate-hashes --no-header --no-annotate --no-emit-index-url \
+	    --python-version 3.11 --group docs pyproject.toml -o tests/site/requirements.txt
 	for peer in lab/bench/peers/requirements/*.txt; do \
 	    uv pip compile --no-deps --generate-hashes --no-header --no-annotate --no-emit-index-url \
 	        --python-version 3.11 $$peer -o $$peer || exit 1; done
 
 clean:
-	rm -rf $(VENV) $(ADK) .pytest_cache .mypy_cache .ruff_cache .import_linter_cache
+	rm -rf $(VENV) $(ADK) $(DOCS) .pytest_cache .mypy_cache .ruff_cache .import_linter_cache

@@ -21,6 +21,8 @@ NEAREST = {
     "cli/_*.py": "cli/test_replay.py",
     "cli/doctor.py": "proxy/test_doctor.py",
     "cli/proxy.py": "proxy/test_server.py",
+    "proxy/relayed.py": "proxy/test_fitting.py",
+    "proxy/upstream.py": "proxy/test_relay.py",
     "cli/fit.py": "cli/test_fit_and_read.py",
     "cli/read.py": "cli/test_fit_and_read.py",
     "cli/grep.py": "cli/test_fit_and_read.py",

@@ -13,12 +13,13 @@ import signal
 import socket
 import subprocess
 import threading
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 from ullage.errors import ConfigError
 from ullage.proxy.config import Config
 from ullage.proxy.relay import Relay
+from ullage.proxy.relayed import Relayed
 from ullage.proxy.server import bound, running
 
 __all__ = ["behind_a_proxy", "run_command"]
@@ -29,8 +30,14 @@ both; it is the command's to act on."""
 
 
 @contextlib.contextmanager
-def behind_a_proxy(config: Config) -> Iterator[tuple[str, Relay]]:
+def behind_a_proxy(
+    config: Config, tell: Callable[[Relayed], None] = lambda _: None
+) -> Iterator[tuple[str, Relay]]:
     """A proxy in a thread, as long as the block lasts.
+
+    Args:
+        config: the proxy's settings.
+        tell: is called, in that thread, with each request that is over.
 
     Gives:
         its address, and its relay.
@@ -40,7 +47,7 @@ def behind_a_proxy(config: Config) -> Iterator[tuple[str, Relay]]:
     """
     listening = bound(config)
     host, port = listening.getsockname()[:2]
-    thread = _Thread(config, listening)
+    thread = _Thread(config, listening, tell)
     thread.start()
     try:
         yield f"http://{f'[{host}]' if ':' in host else host}:{port}", thread.relay()
@@ -51,9 +58,11 @@ def behind_a_proxy(config: Config) -> Iterator[tuple[str, Relay]]:
 class _Thread(threading.Thread):
     """The event loop of a proxy."""
 
-    def __init__(self, config: Config, listening: socket.socket) -> None:
+    def __init__(
+        self, config: Config, listening: socket.socket, tell: Callable[[Relayed], None]
+    ) -> None:
         super().__init__(name="ullage-proxy", daemon=True)
-        self._config, self._listening = config, listening
+        self._config, self._listening, self._tell = config, listening, tell
         self._began = threading.Event()
         self._loop: asyncio.AbstractEventLoop | None = None
         self._over: asyncio.Event | None = None
@@ -70,7 +79,7 @@ class _Thread(threading.Thread):
 
     async def _serve(self) -> None:
         self._loop, self._over = asyncio.get_running_loop(), asyncio.Event()
-        async with running(self._config, self._listening) as self._relay:
+        async with running(self._config, self._listening, self._tell) as self._relay:
             self._began.set()
             await self._over.wait()
 

@@ -12,8 +12,12 @@ from aiohttp import web
 
 from ullage.errors import ConfigError
 from ullage.proxy.config import Config, host_and_port
+from ullage.proxy.fitting import store_path
 from ullage.proxy.pages import Pages
-from ullage.proxy.relay import Relay, client_of
+from ullage.proxy.relay import Relay
+from ullage.proxy.relayed import Relayed
+from ullage.proxy.tenants import Tenants, secret_beside
+from ullage.proxy.upstream import client_of
 
 __all__ = ["bound", "running", "serve"]
 
@@ -76,15 +80,19 @@ async def _serve(
 
 
 @contextlib.asynccontextmanager
-async def running(config: Config, listening: socket.socket) -> AsyncIterator[Relay]:
+async def running(
+    config: Config, listening: socket.socket, tell: Callable[[Relayed], None] = lambda _: None
+) -> AsyncIterator[Relay]:
     """A relay that answers on a socket while the block lasts; leaving it waits for replies.
 
     Args:
         config: the proxy's settings.
         listening: the socket, closed at the end.
+        tell: is called with each request that is over.
     """
+    secret = b"" if config.tenant is not None else secret_beside(store_path(config))
     async with client_of(config) as client:
-        relay = Relay(config, client)
+        relay = Relay(config, client, Tenants(config, secret), tell)
         pages = Pages(config, relay)
 
         async def answer(request: web.BaseRequest) -> web.StreamResponse:
@@ -100,6 +108,7 @@ async def running(config: Config, listening: socket.socket) -> AsyncIterator[Rel
             relay.is_stopping = True
             await _drained(relay, config.limits.drain_s, site)
             await runner.cleanup()
+            await relay.close()
 
 
 def _http(answer: Callable[[web.BaseRequest], object]) -> web.Server:
