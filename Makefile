@@ -7,7 +7,7 @@ ADK    := .venv-adk
 DOCS   := .venv-docs
 READY  := $(VENV)/.ready
 
-.PHONY: help docs mutants trace-turn fuzz demo test real-model browser adk test-adk check documents bench bench-tokens bench-loop bench-weight bench-recall bench-peers replay-all replay-held-out replay-controls lock clean setup
+.PHONY: help docs mutants trace-turn fuzz enumerate demo test real-model browser adk test-adk check documents bench bench-tokens bench-loop bench-weight bench-recall bench-peers replay-all replay-held-out replay-controls lock clean setup
 
 help:
 	@echo "make demo                a long agent run kept inside a 64k window, live"
@@ -23,6 +23,7 @@ help:
 	@echo "make documents           docs/documents anew, from the marks of the tests"
 	@echo "make bench               what a turn costs, in milliseconds"
 	@echo "make fuzz SECONDS=60     generated histories through every stage, judged by the rules"
+	@echo "make enumerate LENGTH=2  every legal history over a small alphabet of shapes"
 	@echo "make bench-recall        reading in a 100 MB output: milliseconds and memory"
 	@echo "make bench-peers TRACES=… other libraries' policies on the same runs, by the same judge"
 	@echo "make bench-tokens        how good the token estimates are"
@@ -130,6 +131,10 @@ SECONDS ?= 60
 fuzz: $(READY)
 	@$(BIN)/python -m lab.fuzz --seconds $(SECONDS) $(if $(SEED),--seed $(SEED)) \
 	    $(if $(RESUME),--resume "$(RESUME)") $(if $(COVERAGE),--coverage)
+
+LENGTH ?= 2
+enumerate: $(READY)
+	@$(BIN)/python -m lab.enumerate --length $(LENGTH) $(if $(RESUME),--resume "$(RESUME)") $(OPTIONS)
 
 lock:
 	uv pip compile --universal --generate-hashes --no-header --no-annotate --no-emit-index-url \
