@@ -5,11 +5,12 @@ import json
 
 import pytest
 
-from tests.loop.replies import FORMAT_NAMES, asking, reply, request, results
+from tests.loop.replies import FORMAT_NAMES, as_sdk, asking, reply, request, results
 from tests.loop.test_turn import Scripted, new_session, read_log, run
 from tests.servers.streams import stream_of
 from ullage import AsyncSession, FormatError
 from ullage.loop import arun_turn, run_turn
+from ullage.loop.streams import is_stream
 from ullage.wires import FORMATS
 
 formats = pytest.mark.parametrize("format", FORMAT_NAMES)
@@ -68,3 +69,11 @@ def test_a_stream_that_breaks_off_adds_nothing_and_the_turn_can_be_run_again(for
     assert history == asking(format)
     outcome = run_turn(client, session, request(format, history), tools=[read_log])
     assert outcome.text == "All is well."
+
+
+@formats
+def test_no_reply_is_taken_for_a_stream(format):
+    body = reply(format, "All is well.")
+    assert not is_stream(body)
+    assert not is_stream(as_sdk(format, body))
+    assert is_stream(iter([body]))
