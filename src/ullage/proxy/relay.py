@@ -13,7 +13,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import time
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Mapping
 from contextvars import ContextVar
 from typing import Any
 
@@ -28,6 +28,7 @@ from ullage.proxy.bodies import Body, Held, decoded, read_body
 from ullage.proxy.config import Config
 from ullage.proxy.fitting import exchanges_of
 from ullage.proxy.headers import TOLD, passed_down, passed_up
+from ullage.proxy.newest import Newest, NewestRequests
 from ullage.proxy.relayed import Relayed, told
 from ullage.proxy.routes import Route, route_of
 from ullage.proxy.tenants import Tenants
@@ -55,6 +56,8 @@ class Relay:
 
     Attributes:
         exchanges: what fits them.
+        held: how much of bodies is held.
+        newest: the newest request of the conversations used last.
         in_flight: requests whose reply is not over.
         idle: set while there is none.
         is_stopping: whether no more are to come.
@@ -70,6 +73,7 @@ class Relay:
         self.config, self.client, self.tenants, self.tell = config, client, tenants, tell
         self.exchanges: Exchanges = exchanges_of(config, _note)
         self.held = Held(config.limits.held_bytes)
+        self.newest = NewestRequests(config.limits.pages_bytes if config.pages else 0)
         self.in_flight, self.is_stopping = 0, False
         self.idle = asyncio.Event()
         self.idle.set()
@@ -105,6 +109,7 @@ class _Relaying:
         self._relay, self._request, self._route = relay, request, route
         self._config = relay.config
         self._tenant = relay.tenants.of(route.url, request.headers)
+        self._fitted: Mapping[str, Any] = {}
         self._began, self._read_s = time.time(), time.monotonic()
         self._began_s = self._read_s
         self._head_s = 0.0
@@ -199,7 +204,9 @@ class _Relaying:
         """Fit a request and count it, and send nothing."""
         self._is_dry = True
         with contextlib.suppress(_Dry):
-            await aacting(self._exchange(plain, _Nowhere()).steps())
+            exchange = self._exchange(plain, _Nowhere())
+            await aacting(exchange.steps())
+        self._fitted = exchange.request
 
     async def _exchanged(self, body: Body, plain: bytes) -> web.StreamResponse:
         headers = passed_up(
@@ -208,7 +215,7 @@ class _Relaying:
         self._upstream = self._to(headers, body.data, plain)
         exchange = self._exchange(plain, self._upstream)
         answer = await _sent(aacting(exchange.steps()))
-        self._head_s = time.monotonic()
+        self._head_s, self._fitted = time.monotonic(), exchange.request
         try:
             done = told(exchange.passed, is_changed=self._upstream.is_changed)
             if answer.is_untouched:
@@ -232,9 +239,9 @@ class _Relaying:
                 whole += data
             headers = {"Content-Type": answer.content_type, TOLD: done}
             if reply is not None:
-                headers = self._headers(reply, done)
+                headers = self._headers(reply, done, is_read=True)
             return web.Response(status=answer.status, headers=headers, body=whole)
-        response = self._response(reply, done)
+        response = self._response(reply, done, is_read=True)
         await response.prepare(self._request)
         with self._unbroken():
             while data := await aacting(answer.next()):
@@ -248,16 +255,19 @@ class _Relaying:
         method, url = self._request.method, self._route.url
         return Upstream(self._relay.client, method, url, headers, data, plain)
 
-    def _headers(self, reply: Reply, done: str) -> Any:
-        headers = passed_down(reply.response.headers)
+    def _headers(self, reply: Reply, done: str, *, is_read: bool) -> Any:
+        """Those of a reply; what is said of its body only where that goes on as it came."""
+        without = ["content-length"] if is_read else []
+        without += ["content-encoding"] if is_read and reply.is_decoded else []
+        headers = passed_down(reply.response.headers, without=without)
         headers[TOLD] = done
         return headers
 
-    def _response(self, reply: Reply, done: str) -> web.StreamResponse:
+    def _response(self, reply: Reply, done: str, *, is_read: bool = False) -> web.StreamResponse:
         response = web.StreamResponse(
             status=reply.status,
             reason=reply.response.reason,
-            headers=self._headers(reply, done),
+            headers=self._headers(reply, done, is_read=is_read),
         )
         if self._relay.is_stopping:
             response.force_close()
@@ -283,6 +293,9 @@ class _Relaying:
     def _tell(self, passed: Passed | None) -> None:
         """Tell what came of it; whatever that meets, the client has its reply."""
         report = _REPORT.get() or Report(path=self._route.path, passed=passed)
+        if report.conversation:
+            newest = Newest(report.wire, report.model, self._fitted, self._came_bytes)
+            self._relay.newest.put(report.conversation, newest)
         now, upstream = time.monotonic(), self._upstream
         sent_s = upstream.began_s if upstream is not None and upstream.began_s else now
         self._relay.tell(
@@ -290,6 +303,7 @@ class _Relaying:
                 report=report,
                 upstream=self._route.upstream,
                 tenant=self._tenant,
+                traceparent=self._request.headers.get("traceparent", ""),
                 began_s=self._began,
                 came_bytes=self._came_bytes,
                 sent_bytes=upstream.sent_bytes if upstream is not None else 0,
