@@ -56,8 +56,12 @@ class SPEC:
 PLACES = {format: list(places(good(format))) for format in ALL}
 
 
+WINDOWS = {"openai-chat": 40_000}
+"""What a request that holds every block needs, where that is more: a file by its id is guessed."""
+
+
 def new_session(format, **more):
-    limits = Limits(window_tokens=6_000)
+    limits = Limits(window_tokens=WINDOWS.get(format, 8_000))
     return Session(histories.MODEL[format], format=format, recall=True, limits=limits, **more)
 
 
