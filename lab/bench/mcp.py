@@ -24,7 +24,7 @@ from pathlib import Path
 from rich.console import Console
 from rich.table import Table
 
-SERVER = '''
+SERVER = """
 import json, sys
 TEXT = "".join(f"line {n} of a log: all is well here\\n" for n in range(1_400))
 ROWS = {"rows": [{"id": n, "name": f"name {n} of a row"} for n in range(1_250)]}
@@ -47,8 +47,8 @@ for line in sys.stdin:
     else:
         result = {"content": [{"type": "text", "text": "rows"}], "structuredContent": ROWS}
     print(json.dumps({"jsonrpc": "2.0", "id": asked["id"], "result": result}), flush=True)
-'''
-PIPE = '''
+"""
+PIPE = """
 import os, subprocess, sys, threading
 child = subprocess.Popen(sys.argv[1:], stdin=subprocess.PIPE, stdout=subprocess.PIPE, bufsize=0)
 def copy(source, target):
@@ -59,7 +59,7 @@ def ask():
     child.stdin.close()
 threading.Thread(target=ask, daemon=True).start()
 copy(child.stdout.fileno(), 1)
-'''
+"""
 FASTMCP = """
 import sys
 from fastmcp.client.transports import StdioTransport
