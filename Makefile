@@ -12,7 +12,7 @@ OLDEST     := langchain-oldest pydantic-ai-oldest
 TESTED     := $(FRAMEWORKS) $(OLDEST)
 
 .PHONY: $(TESTED) $(TESTED:%=test-%) test-frameworks frameworks
-.PHONY: help docs mutants trace-turn fuzz enumerate demo test real-model browser  check documents bench bench-tokens bench-loop bench-weight bench-recall bench-peers replay-all replay-held-out replay-controls lock clean setup
+.PHONY: help docs mutants trace-turn fuzz enumerate demo test real-model browser check documents bench bench-tokens bench-loop bench-mcp bench-weight bench-recall bench-peers replay-all replay-held-out replay-controls lock clean setup
 
 help:
 	@echo "make demo                a long agent run kept inside a 64k window, live"
@@ -34,6 +34,7 @@ help:
 	@echo "make bench-recall        reading in a 100 MB output: milliseconds and memory"
 	@echo "make bench-peers TRACES=… other libraries' policies on the same runs, by the same judge"
 	@echo "make bench-tokens        how good the token estimates are"
+	@echo "make bench-mcp           what ullage mcp adds before a server (PEERS=a Python with fastmcp, ctxtual)"
 	@echo "make bench-loop          how long an event loop waits while a long history is fitted"
 	@echo "make bench-weight        what an import and a fit cost: milliseconds and megabytes"
 	@echo "make replay-all TRACES=… every recorded run at 16k, 32k, 64k and 128k"
@@ -119,6 +120,9 @@ bench-loop: $(READY)
 
 bench-weight: $(READY)
 	@$(BIN)/python -m lab.bench.weight
+
+bench-mcp: $(READY)
+	@$(BIN)/python -m lab.bench.mcp $(if $(PEERS),--peers "$(PEERS)")
 
 bench-tokens: $(READY)
 	@$(BIN)/python -m lab.bench.tokens
