@@ -87,12 +87,12 @@ class Session:
         self.start_s = time.perf_counter() - began
 
     def send(self, **message: object) -> None:
-        """Write a message, a line of JSON."""
+        """Write a message."""
         self.process.stdin.write(json.dumps({"jsonrpc": "2.0", **message}).encode() + b"\n")
         self.process.stdin.flush()
 
     def ask(self, method: str, **params: object) -> bytes:
-        """Send a request, and read on to its answer."""
+        """The frame that answers a request."""
         self._id += 1
         self.send(id=self._id, method=method, params=params)
         mark = b'"id":%d' % self._id
@@ -102,7 +102,7 @@ class Session:
         return line
 
     def call_ms(self, tool: str, n: int = 0) -> float:
-        """How long a call of a tool takes, in milliseconds."""
+        """How long a call takes."""
         began = time.perf_counter()
         self.ask("tools/call", name=tool, arguments={"n": n})
         return (time.perf_counter() - began) * 1e3
@@ -113,7 +113,7 @@ class Session:
         return next(int(row.split()[1]) for row in rows if row.startswith("VmRSS")) / 1024
 
     def close(self) -> None:
-        """End the process."""
+        """End it, by force if need be."""
         self.process.stdin.close()
         try:
             self.process.wait(5)

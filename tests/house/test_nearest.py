@@ -21,6 +21,8 @@ NEAREST = {
     "cli/_*.py": "cli/test_replay.py",
     "cli/doctor.py": "proxy/test_doctor.py",
     "cli/proxy.py": "proxy/test_server.py",
+    "proxy/page.py": "proxy/test_pages.py",
+    "proxy/siblings.py": "proxy/test_pages.py",
     "proxy/relayed.py": "proxy/test_fitting.py",
     "proxy/upstream.py": "proxy/test_relay.py",
     "cli/fit.py": "cli/test_fit_and_read.py",
@@ -33,6 +35,7 @@ NEAREST = {
     # the transcript asks who answers whom, the memo what a caller changed
     "history/pairing.py": "history/test_transcript.py",
     "history/snapshots.py": "turn/test_memo.py",
+    "mcp/clients.py": "mcp/test_clients_files.py",
     # these run in Google ADK, in an environment of its own
     "integrations/adk/*.py": "integrations/adk/test_limits.py",
     "loop/drive.py": "loop/test_turn.py",

@@ -99,16 +99,16 @@ def _roomy(message, payload, protocol, writer, task):
 
 
 @contextmanager
-def proxy(there, tell=lambda _: None, **settings):
+def proxy(there, *tell, **settings):
     """The address of a proxy before an upstream, for as long as the block lasts.
 
-    ``tell`` is called with each request that is over. What is set aside lasts no longer.
+    ``tell`` are called with each request that is over. What is set aside lasts no longer.
     """
     upstreams = dict.fromkeys(("anthropic", "openai", "gemini"), there.url)
     given = {"upstreams": upstreams, "tenant": "", "use_system_proxy": False, **settings}
     with TemporaryDirectory() as folder:
         config = Config(**{"listen": "127.0.0.1:0", "store": f"{folder}/kept.db", **given})
-        with behind_a_proxy(config, tell) as (url, _):
+        with behind_a_proxy(config, *tell) as (url, _):
             yield url
 
 

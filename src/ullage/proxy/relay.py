@@ -28,6 +28,7 @@ from ullage.proxy.bodies import Body, Held, decoded, read_body
 from ullage.proxy.config import Config
 from ullage.proxy.fitting import exchanges_of
 from ullage.proxy.headers import TOLD, passed_down, passed_up
+from ullage.proxy.newest import Newest, NewestRequests
 from ullage.proxy.relayed import Relayed, told
 from ullage.proxy.routes import Route, route_of
 from ullage.proxy.tenants import Tenants
@@ -55,6 +56,8 @@ class Relay:
 
     Attributes:
         exchanges: what fits them.
+        held: how much of bodies is held.
+        newest: the newest request of the conversations used last.
         in_flight: requests whose reply is not over.
         idle: set while there is none.
         is_stopping: whether no more are to come.
@@ -70,6 +73,7 @@ class Relay:
         self.config, self.client, self.tenants, self.tell = config, client, tenants, tell
         self.exchanges: Exchanges = exchanges_of(config, _note)
         self.held = Held(config.limits.held_bytes)
+        self.newest = NewestRequests(config.limits.pages_bytes if config.pages else 0)
         self.in_flight, self.is_stopping = 0, False
         self.idle = asyncio.Event()
         self.idle.set()
@@ -105,6 +109,7 @@ class _Relaying:
         self._relay, self._request, self._route = relay, request, route
         self._config = relay.config
         self._tenant = relay.tenants.of(route.url, request.headers)
+        self._plain = b""
         self._began, self._read_s = time.time(), time.monotonic()
         self._began_s = self._read_s
         self._head_s = 0.0
@@ -155,7 +160,7 @@ class _Relaying:
                 plain = decoded(body.data, encoding, self._config.limits.body_bytes)
             if plain is None:
                 return await self._as_it_is(body, passed or "body")
-            self._came_bytes = len(plain)
+            self._came_bytes, self._plain = len(plain), plain
             if self._config.dry_run:
                 await self._tried(plain)
                 return await self._as_it_is(body, None)
@@ -283,6 +288,9 @@ class _Relaying:
     def _tell(self, passed: Passed | None) -> None:
         """Tell what came of it; whatever that meets, the client has its reply."""
         report = _REPORT.get() or Report(path=self._route.path, passed=passed)
+        if report.conversation:
+            newest = Newest(report.wire, report.model, self._plain)
+            self._relay.newest.put(report.conversation, newest)
         now, upstream = time.monotonic(), self._upstream
         sent_s = upstream.began_s if upstream is not None and upstream.began_s else now
         self._relay.tell(
@@ -290,6 +298,7 @@ class _Relaying:
                 report=report,
                 upstream=self._route.upstream,
                 tenant=self._tenant,
+                traceparent=self._request.headers.get("traceparent", ""),
                 began_s=self._began,
                 came_bytes=self._came_bytes,
                 sent_bytes=upstream.sent_bytes if upstream is not None else 0,

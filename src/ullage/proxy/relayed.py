@@ -16,6 +16,7 @@ class Relayed(Struct, frozen=True, kw_only=True):
         report: of its exchange.
         upstream: the upstream's name.
         tenant: the tenant's name.
+        traceparent: the header of that name (W3C Trace Context), or an empty text.
         began_s: when it came, in seconds since 1970.
         came_bytes: of its body, as it came and decoded; 0 if it was not read.
         sent_bytes: of the body that was sent on.
@@ -29,6 +30,7 @@ class Relayed(Struct, frozen=True, kw_only=True):
     report: Report
     upstream: str
     tenant: str = ""
+    traceparent: str = ""
     began_s: float = 0.0
     came_bytes: int = 0
     sent_bytes: int = 0
