@@ -10,8 +10,6 @@ import pytest
 
 from tests.mcp.scripted import ROWS, line
 from tests.mcp.wired import MCP, SCRIPTED, told, wired
-from ullage.mcp.settings import Settings
-from ullage.mcp.stdio import open_store
 from ullage.values.notices import pointers
 
 LOG = "".join(map(line, range(3_000)))
@@ -158,12 +156,6 @@ def test_a_store_keeps_what_was_cut_for_the_next_session(tmp_path):
     with wired(*MCP, *SCRIPTED) as session:
         session.begin()
         assert session.call("get_continuation", tool_call_id=ref)["isError"] is True
-
-
-def test_without_a_store_nothing_is_kept():
-    store = open_store(Settings())
-    assert store.name == "spool"
-    store.close()
 
 
 def test_many_calls_do_not_let_it_grow():

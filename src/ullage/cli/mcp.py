@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 import click
 
 from ullage.errors import ConfigError
-from ullage.mcp import stdio
+from ullage.mcp import forwarding, stdio
 
 if TYPE_CHECKING:
     from ullage.mcp.clients import Client
@@ -44,22 +44,40 @@ class _Mcp(click.Group):
         return "", _run, ["--", *args]
 
 
-@click.group("mcp", cls=_Mcp, subcommand_metavar="-- SERVER [ARGUMENT]…")
+@click.group(
+    "mcp", cls=_Mcp, subcommand_metavar="-- SERVER [ARGUMENT]…", invoke_without_command=True
+)
 @click.option("--limit", "limits", multiple=True, metavar="[TOOL=]N", help="Characters shown.")
 @click.option("--config", type=click.Path(exists=True, dir_okay=False), help="A TOML file.")
+@click.option("--url", help="The server is there, and speaks streamable HTTP.")
+@click.option("--header", "headers", multiple=True, metavar="NAME:VALUE", help="For the URL.")
 @click.option("--store", metavar="PATH", help="Keep what was cut in this file, for later too.")
 @click.option("--tenant", default="", help="Under whose name it is kept there.")
 @click.pass_context
 def command(
-    ctx: click.Context, limits: tuple[str, ...], config: str | None, store: str | None, tenant: str
+    ctx: click.Context,
+    limits: tuple[str, ...],
+    config: str | None,
+    url: str | None,
+    headers: tuple[str, ...],
+    store: str | None,
+    tenant: str,
 ) -> None:
     r"""Run an MCP server; cut results that are too large, and let the model read on in them.
 
     \b
     ullage mcp -- npx -y @modelcontextprotocol/server-filesystem .
     ullage mcp --limit 'read_*=20000' -- uvx mcp-server-git
+    ullage mcp --url https://host/mcp
+    ullage mcp --config servers.toml
     """
     ctx.obj = limits, config, store, tenant
+    if ctx.invoked_subcommand is not None:
+        return
+    if config is None and url is None:
+        raise click.UsageError("Give a server behind --, a --url, or a file of several: --config.")
+    settings = _settings(*ctx.obj)
+    forwarding.run_several(_with_url(settings, url, headers) if url else settings)
 
 
 @click.command("run", hidden=True, context_settings={"ignore_unknown_options": True})
@@ -68,12 +86,18 @@ def command(
 def _run(
     given: tuple[tuple[str, ...], str | None, str | None, str], words: tuple[str, ...]
 ) -> None:
-    limits, config, store, tenant = given
+    forwarding.run(words, lambda: _settings(*given))
 
-    def settings() -> Settings:
-        return _settings(limits, config, store, tenant)
 
-    stdio.run(words, settings)
+def _with_url(settings: Settings, url: str, headers: tuple[str, ...]) -> Settings:
+    """The settings with one server, which is behind a URL."""
+    from msgspec.structs import replace
+
+    from ullage.mcp.settings import Server
+
+    pairs = [each.partition(":") for each in headers]
+    given = {name.strip(): value.strip() for name, _, value in pairs}
+    return replace(settings, servers={"": Server(url=url, headers=given)})
 
 
 def _settings(
