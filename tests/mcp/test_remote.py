@@ -3,13 +3,8 @@
 import asyncio
 import json
 import os
-import socket
-import subprocess
-import sys
 import threading
-import time
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from pathlib import Path
 
 import anyio
 import pytest
@@ -20,24 +15,6 @@ from ullage.mcp.remote import Remote, events
 from ullage.values.notices import pointers
 
 pytest.importorskip("aiohttp", reason="the extra proxy is not installed")
-
-
-@pytest.fixture(scope="module")
-def typed():
-    """The URL of the official SDK's server."""
-    with socket.create_server(("127.0.0.1", 0)) as free:
-        port = free.getsockname()[1]
-    script = Path(__file__).with_name("typed.py")
-    process = subprocess.Popen([sys.executable, str(script), str(port)], stderr=subprocess.DEVNULL)
-    for _ in range(400):
-        try:
-            socket.create_connection(("127.0.0.1", port), 1).close()
-            break
-        except OSError:
-            time.sleep(0.05)
-    yield f"http://127.0.0.1:{port}/mcp"
-    process.kill()
-    process.wait()
 
 
 @pytest.mark.parametrize("mode", ["legacy", "2026-07-28"])

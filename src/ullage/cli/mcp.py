@@ -51,6 +51,7 @@ class _Mcp(click.Group):
 @click.option("--config", type=click.Path(exists=True, dir_okay=False), help="A TOML file.")
 @click.option("--url", help="The server is there, and speaks streamable HTTP.")
 @click.option("--header", "headers", multiple=True, metavar="NAME:VALUE", help="For the URL.")
+@click.option("--listen", metavar="ADDRESS:PORT", help="Be a URL in front of that URL.")
 @click.option("--store", metavar="PATH", help="Keep what was cut in this file, for later too.")
 @click.option("--tenant", default="", help="Under whose name it is kept there.")
 @click.pass_context
@@ -60,6 +61,7 @@ def command(
     config: str | None,
     url: str | None,
     headers: tuple[str, ...],
+    listen: str | None,
     store: str | None,
     tenant: str,
 ) -> None:
@@ -77,7 +79,10 @@ def command(
     if config is None and url is None:
         raise click.UsageError("Give a server behind --, a --url, or a file of several: --config.")
     settings = _settings(*ctx.obj)
-    forwarding.run_several(_with_url(settings, url, headers) if url else settings)
+    if listen is not None:
+        _listen(listen, url, headers, settings)
+    else:
+        forwarding.run_several(_with_url(settings, url, headers) if url else settings)
 
 
 @click.command("run", hidden=True, context_settings={"ignore_unknown_options": True})
@@ -95,9 +100,25 @@ def _with_url(settings: Settings, url: str, headers: tuple[str, ...]) -> Setting
 
     from ullage.mcp.settings import Server
 
-    pairs = [each.partition(":") for each in headers]
-    given = {name.strip(): value.strip() for name, _, value in pairs}
-    return replace(settings, servers={"": Server(url=url, headers=given)})
+    return replace(settings, servers={"": Server(url=url, headers=_pairs(headers))})
+
+
+def _pairs(headers: tuple[str, ...]) -> dict[str, str]:
+    parted = [each.partition(":") for each in headers]
+    return {name.strip(): value.strip() for name, _, value in parted}
+
+
+def _listen(listen: str, url: str | None, headers: tuple[str, ...], settings: Settings) -> None:
+    """Serve a URL in front of a URL."""
+    host, _, port = listen.rpartition(":")
+    if url is None or not port.isdecimal():
+        raise click.UsageError("--listen ADDRESS:PORT stands in front of a --url.")
+    try:
+        from ullage.mcp.front import serve
+    except ImportError:
+        remedy = "Install ullage[mcp,proxy]."
+        raise ConfigError("listen", "aiohttp is not installed", remedy) from None
+    serve(url, _pairs(headers), settings, host.strip("[]") or "127.0.0.1", int(port))
 
 
 def _settings(
