@@ -88,9 +88,7 @@ def command(
 @click.command("run", hidden=True, context_settings={"ignore_unknown_options": True})
 @click.argument("words", nargs=-1, type=click.UNPROCESSED)
 @click.pass_obj
-def _run(
-    given: tuple[tuple[str, ...], str | None, str | None, str], words: tuple[str, ...]
-) -> None:
+def _run(given: _Given, words: tuple[str, ...]) -> None:
     forwarding.run(words, lambda: _settings(*given))
 
 

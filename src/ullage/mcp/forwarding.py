@@ -9,6 +9,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
+from importlib.util import find_spec
 from typing import TYPE_CHECKING, NoReturn, Protocol
 
 from ullage.errors import ConfigError
@@ -78,6 +79,8 @@ def forward(links: Mapping[str, Link], settings: Settings) -> int:
     from ullage.mcp.relay import Relay
 
     pass_signals_on([link.process for link in links.values() if isinstance(link, Process)])
+    if find_spec("jsonschema_rs") is None:
+        tell("structured results that have a schema go whole: install ullage[mcp]")
     store = open_store(settings)
     _Forwarding(links, Relay(settings, store, tell), settings.most_frame_bytes).run()
     store.close()
