@@ -28,6 +28,7 @@ or of another application, is refused untouched.
 
 from __future__ import annotations
 
+import errno
 import os
 import sqlite3
 import stat
@@ -38,12 +39,12 @@ from pathlib import Path
 from threading import Lock, RLock
 from weakref import WeakSet, WeakValueDictionary
 
-from ullage.errors import ConfigError, StoreError
+from ullage.errors import ConfigError, StoreError, StoreFull
 from ullage.stores._base import closed
 from ullage.stores._schema import APPLICATION_ID, MIGRATIONS
 
 __all__ = ["PrivateFile", "absolute", "create_private", "default_path", "make_folders"]
-__all__ += ["reason_of"]
+__all__ += ["is_full", "reason_of"]
 
 _STORE = "sqlite"
 _RETRY_S = 0.02
@@ -61,6 +62,7 @@ _REASONS = {
     sqlite3.SQLITE_TOOBIG: "one value is over SQLite's limit of 1 GB. Cut it into pieces",
 }
 
+_NO_ROOM = (errno.ENOSPC, errno.EDQUOT)
 _BUSY = (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED, sqlite3.SQLITE_PROTOCOL)
 
 
@@ -122,7 +124,8 @@ class PrivateFile:
             try:
                 yield self._connected()
             except (sqlite3.Error, OSError, OverflowError) as error:
-                raise StoreError(_STORE, operation, reason_of(error)) from error
+                kind = StoreFull if is_full(error) else StoreError
+                raise kind(_STORE, operation, reason_of(error)) from error
 
     @contextmanager
     def transaction(
@@ -352,6 +355,11 @@ def _unsafe(reason: str) -> StoreError:
 def _code(error: Exception) -> int:
     """SQLite's primary result code; 0 where there is none."""
     return int(getattr(error, "sqlite_errorcode", 0)) & 0xFF
+
+
+def is_full(error: Exception) -> bool:
+    """Whether there is no room left on the disk, or in its quota."""
+    return _code(error) == sqlite3.SQLITE_FULL or getattr(error, "errno", None) in _NO_ROOM
 
 
 def reason_of(error: Exception) -> str:
