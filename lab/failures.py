@@ -243,8 +243,8 @@ _ROWS = (
     (
         "storage f93",
         "session/session.py",
-        "        with self._lock:\n            return run(steps, self.store, self.settings.tenant, self._summaries)",
-        "        if True:\n            return run(steps, self.store, self.settings.tenant, self._summaries)",
+        "        with self._lock:\n            return run(steps, self.store,",
+        "        if True:\n            return run(steps, self.store,",
     ),
     (
         "storage f97",
