@@ -45,6 +45,7 @@ def line_of(relayed: Relayed) -> dict[str, Any]:
         "problem": report.problem,
         "status": report.status,
         "tries": report.tries,
+        "recalled": report.recalled,
         "came_tokens": raw_tokens(relayed),
         "sent_tokens": report.view_tokens,
         "came_bytes": relayed.came_bytes,
@@ -59,4 +60,4 @@ def line_of(relayed: Relayed) -> dict[str, Any]:
         line["input_tokens"] = report.usage.input_tokens
         line["cached_tokens"] = report.usage.cache_read_tokens
         line["output_tokens"] = report.usage.output_tokens
-    return {name: value for name, value in line.items() if value not in (None, "", False)}
+    return {name: value for name, value in line.items() if value not in (None, "", False, 0)}

@@ -21,6 +21,7 @@ _HELP = {
     "replies_total": "Replies, by upstream and status.",
     "broken_total": "Replies that ended before their end, or never came.",
     "replays_total": "Requests that were refused as too long and sent again, shorter.",
+    "recalls_total": "Calls of recall tools that were answered here.",
     "prompt_tokens_total": "Estimated tokens of fitted prompts: as they came, and as they went on.",
     "reported_tokens_total": "Tokens that providers reported.",
     "decisions_total": "What was decided in fitted requests, by kind.",
@@ -44,7 +45,8 @@ class Metrics:
         wire = report.wire or "none"
         self._add("requests_total", 1, upstream=upstream, wire=wire, done=done_with(relayed))
         self._add("broken_total", relayed.is_broken)
-        self._add("replays_total", report.tries > 1)
+        self._add("replays_total", report.is_retried)
+        self._add("recalls_total", report.recalled)
         if report.passed is not None:
             self._add("passed_total", 1, reason=report.passed)
         if report.status:

@@ -6,6 +6,8 @@ It is content, so it is kept in memory alone, and no more of it than a setting s
 from __future__ import annotations
 
 from collections import OrderedDict
+from collections.abc import Mapping
+from typing import Any
 
 from msgspec import Struct
 
@@ -18,12 +20,14 @@ class Newest(Struct, frozen=True):
     Attributes:
         wire: the name of its wire.
         model: that it asks.
-        body: its JSON.
+        request: as it was fitted: with the turns that its client never saw.
+        size_bytes: of its JSON as it came.
     """
 
     wire: str
     model: str
-    body: bytes
+    request: Mapping[str, Any]
+    size_bytes: int
 
 
 class NewestRequests:
@@ -41,7 +45,7 @@ class NewestRequests:
         """Keep the request of a conversation in the place of the one before."""
         self._drop(key)
         self._kept[key] = newest
-        self._bytes += len(newest.body)
+        self._bytes += newest.size_bytes
         while self._bytes > self._most:
             self._drop(next(iter(self._kept)))
 
@@ -51,4 +55,4 @@ class NewestRequests:
 
     def _drop(self, key: str) -> None:
         if (old := self._kept.pop(key, None)) is not None:
-            self._bytes -= len(old.body)
+            self._bytes -= old.size_bytes

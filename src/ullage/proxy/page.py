@@ -9,8 +9,6 @@ from importlib.resources import files
 from string import Template
 from typing import Any
 
-import msgspec
-
 from ullage.errors import UllageError
 from ullage.proxy.newest import Newest
 from ullage.replay.cost.prices import PROFILES
@@ -54,7 +52,7 @@ def page_of_conversation(key: str, newest: Newest, session: Any) -> str | None:
             window_tokens=settings.limits and settings.limits.window_tokens,
             tenant=settings.tenant,
         )
-    except (UllageError, msgspec.MsgspecError):
+    except UllageError:
         return None
     trace = found.trace
     picture = Picture(
@@ -75,14 +73,13 @@ def page_of_conversation(key: str, newest: Newest, session: Any) -> str | None:
 
 def _run(key: str, newest: Newest) -> Run:
     """The conversation as a run that was recorded."""
-    request = msgspec.json.decode(newest.body)
-    messages = FORMATS[newest.wire].history(request)
-    head = {name: value for name, value in request.items() if name != FORMATS[newest.wire].key}
+    wire = FORMATS[newest.wire]
+    head = {name: value for name, value in newest.request.items() if name != wire.key}
     return Run(
         id=key[:6],
         format=newest.wire,  # type: ignore[arg-type]
         request={"model": newest.model, **head},
-        messages=list(messages),
+        messages=list(wire.history(newest.request)),
         usage={},
         source="request",
         stamps={},

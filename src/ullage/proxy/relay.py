@@ -13,7 +13,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import time
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Mapping
 from contextvars import ContextVar
 from typing import Any
 
@@ -109,7 +109,7 @@ class _Relaying:
         self._relay, self._request, self._route = relay, request, route
         self._config = relay.config
         self._tenant = relay.tenants.of(route.url, request.headers)
-        self._plain = b""
+        self._fitted: Mapping[str, Any] = {}
         self._began, self._read_s = time.time(), time.monotonic()
         self._began_s = self._read_s
         self._head_s = 0.0
@@ -160,7 +160,7 @@ class _Relaying:
                 plain = decoded(body.data, encoding, self._config.limits.body_bytes)
             if plain is None:
                 return await self._as_it_is(body, passed or "body")
-            self._came_bytes, self._plain = len(plain), plain
+            self._came_bytes = len(plain)
             if self._config.dry_run:
                 await self._tried(plain)
                 return await self._as_it_is(body, None)
@@ -204,7 +204,9 @@ class _Relaying:
         """Fit a request and count it, and send nothing."""
         self._is_dry = True
         with contextlib.suppress(_Dry):
-            await aacting(self._exchange(plain, _Nowhere()).steps())
+            exchange = self._exchange(plain, _Nowhere())
+            await aacting(exchange.steps())
+        self._fitted = exchange.request
 
     async def _exchanged(self, body: Body, plain: bytes) -> web.StreamResponse:
         headers = passed_up(
@@ -213,7 +215,7 @@ class _Relaying:
         self._upstream = self._to(headers, body.data, plain)
         exchange = self._exchange(plain, self._upstream)
         answer = await _sent(aacting(exchange.steps()))
-        self._head_s = time.monotonic()
+        self._head_s, self._fitted = time.monotonic(), exchange.request
         try:
             done = told(exchange.passed, is_changed=self._upstream.is_changed)
             if answer.is_untouched:
@@ -237,9 +239,9 @@ class _Relaying:
                 whole += data
             headers = {"Content-Type": answer.content_type, TOLD: done}
             if reply is not None:
-                headers = self._headers(reply, done)
+                headers = self._headers(reply, done, is_read=True)
             return web.Response(status=answer.status, headers=headers, body=whole)
-        response = self._response(reply, done)
+        response = self._response(reply, done, is_read=True)
         await response.prepare(self._request)
         with self._unbroken():
             while data := await aacting(answer.next()):
@@ -253,16 +255,19 @@ class _Relaying:
         method, url = self._request.method, self._route.url
         return Upstream(self._relay.client, method, url, headers, data, plain)
 
-    def _headers(self, reply: Reply, done: str) -> Any:
-        headers = passed_down(reply.response.headers)
+    def _headers(self, reply: Reply, done: str, *, is_read: bool) -> Any:
+        """Those of a reply; what is said of its body only where that goes on as it came."""
+        without = ["content-length"] if is_read else []
+        without += ["content-encoding"] if is_read and reply.is_decoded else []
+        headers = passed_down(reply.response.headers, without=without)
         headers[TOLD] = done
         return headers
 
-    def _response(self, reply: Reply, done: str) -> web.StreamResponse:
+    def _response(self, reply: Reply, done: str, *, is_read: bool = False) -> web.StreamResponse:
         response = web.StreamResponse(
             status=reply.status,
             reason=reply.response.reason,
-            headers=self._headers(reply, done),
+            headers=self._headers(reply, done, is_read=is_read),
         )
         if self._relay.is_stopping:
             response.force_close()
@@ -289,7 +294,7 @@ class _Relaying:
         """Tell what came of it; whatever that meets, the client has its reply."""
         report = _REPORT.get() or Report(path=self._route.path, passed=passed)
         if report.conversation:
-            newest = Newest(report.wire, report.model, self._plain)
+            newest = Newest(report.wire, report.model, self._fitted, self._came_bytes)
             self._relay.newest.put(report.conversation, newest)
         now, upstream = time.monotonic(), self._upstream
         sent_s = upstream.began_s if upstream is not None and upstream.began_s else now

@@ -144,11 +144,11 @@ def totalled(relayed: Relayed) -> Totals:
     cost = None if report.usage is None else cost_usd(report.usage, lookup(report.model))
     return Totals(
         requests=1,
-        fitted=int(report.is_changed),
+        fitted=int(0 < relayed.sent_bytes < relayed.came_bytes),
         passed=int(not report.view_tokens),
         raw_tokens=raw_tokens(relayed),
         sent_tokens=report.view_tokens,
-        recalled=sum(event.kind == "recalled" for event in report.events),
+        recalled=report.recalled,
         cost_usd=cost or 0.0,
     )
 

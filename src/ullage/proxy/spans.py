@@ -69,6 +69,7 @@ def attributes_of(relayed: Relayed) -> dict[str, Any]:
         "ullage.prompt.sent_tokens": report.view_tokens,
         "ullage.prompt.limit_tokens": report.limit_tokens,
         "ullage.fit.seconds": relayed.fit_s,
+        "ullage.recalled": report.recalled,
         "ullage.decisions": len(report.events),
     }
     if report.passed is not None:
