@@ -28,7 +28,6 @@ or of another application, is refused untouched.
 
 from __future__ import annotations
 
-import errno
 import os
 import sqlite3
 import stat
@@ -39,30 +38,17 @@ from pathlib import Path
 from threading import Lock, RLock
 from weakref import WeakSet, WeakValueDictionary
 
-from ullage.errors import ConfigError, StoreError, StoreFull
+from ullage.errors import ConfigError, StoreError
 from ullage.stores._base import closed
+from ullage.stores._reasons import code_of, kind_of, reason_of
 from ullage.stores._schema import APPLICATION_ID, MIGRATIONS
 
 __all__ = ["PrivateFile", "absolute", "create_private", "default_path", "make_folders"]
-__all__ += ["is_full", "reason_of"]
 
 _STORE = "sqlite"
 _RETRY_S = 0.02
 _SIDE_FILES = ("", "-wal", "-shm", "-journal")
 
-_REASONS = {
-    sqlite3.SQLITE_FULL: "the disk or its quota is full. Free some space and try again",
-    sqlite3.SQLITE_READONLY: "the file may only be read. Check its mode and its file system",
-    sqlite3.SQLITE_BUSY: "another process has held the file for too long. Try again",
-    sqlite3.SQLITE_LOCKED: "another connection has held the file for too long. Try again",
-    sqlite3.SQLITE_CANTOPEN: "the file cannot be opened. Check its folder and the modes",
-    sqlite3.SQLITE_IOERR: "the disk reported an error. Check the disk",
-    sqlite3.SQLITE_CORRUPT: "the file is damaged. Restore it from a copy, or use another path",
-    sqlite3.SQLITE_NOTADB: "the file is not an SQLite database. Use another path",
-    sqlite3.SQLITE_TOOBIG: "one value is over SQLite's limit of 1 GB. Cut it into pieces",
-}
-
-_NO_ROOM = (errno.ENOSPC, errno.EDQUOT)
 _BUSY = (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED, sqlite3.SQLITE_PROTOCOL)
 
 
@@ -124,8 +110,7 @@ class PrivateFile:
             try:
                 yield self._connected()
             except (sqlite3.Error, OSError, OverflowError) as error:
-                kind = StoreFull if is_full(error) else StoreError
-                raise kind(_STORE, operation, reason_of(error)) from error
+                raise kind_of(error)(_STORE, operation, reason_of(error)) from error
 
     @contextmanager
     def transaction(
@@ -194,7 +179,7 @@ class PrivateFile:
                 return self._connection
             except sqlite3.OperationalError as error:
                 # Several processes that turn WAL on at once do not wait for each other.
-                if _code(error) not in _BUSY or time.monotonic() > deadline:
+                if code_of(error) not in _BUSY or time.monotonic() > deadline:
                     raise
                 time.sleep(_RETRY_S)
 
@@ -350,25 +335,6 @@ def _found(place: Path) -> os.stat_result | None:
 
 def _unsafe(reason: str) -> StoreError:
     return StoreError(_STORE, "open", reason)
-
-
-def _code(error: Exception) -> int:
-    """SQLite's primary result code; 0 where there is none."""
-    return int(getattr(error, "sqlite_errorcode", 0)) & 0xFF
-
-
-def is_full(error: Exception) -> bool:
-    """Whether there is no room left on the disk, or in its quota."""
-    return _code(error) == sqlite3.SQLITE_FULL or getattr(error, "errno", None) in _NO_ROOM
-
-
-def reason_of(error: Exception) -> str:
-    """Why, and what to do, without a path and without content."""
-    if isinstance(error, OSError):
-        return f"{error.strerror or 'the system refused'}. Check the folder and its modes"
-    if isinstance(error, OverflowError):
-        return _REASONS[sqlite3.SQLITE_TOOBIG]
-    return _REASONS.get(_code(error), f"SQLite says {str(error)!r}")
 
 
 _OPENING = Lock()

@@ -23,13 +23,14 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import NamedTuple
 
-from ullage.errors import SpillNotFound, StoreError, StoreFull
+from ullage.errors import SpillNotFound, StoreError
 from ullage.history.canon import ref_of
 from ullage.stores._around import Around
 from ullage.stores._base import Store
 from ullage.stores._chunks import pieces, shape
 from ullage.stores._clean import DAY_S, Bounds, Collected, is_recent
-from ullage.stores._file import is_full, make_folders
+from ullage.stores._file import make_folders
+from ullage.stores._reasons import kind_of
 from ullage.values.effects import Output, Record
 
 __all__ = ["SpillStore"]
@@ -249,8 +250,7 @@ class SpillStore(Around):
             yield
         except OSError as error:
             reason = f"{error.strerror or 'the system refused'}. Check the folder and its modes"
-            kind = StoreFull if is_full(error) else StoreError
-            raise kind(self.name, f"{operation} spill file", reason, ref) from error
+            raise kind_of(error)(self.name, f"{operation} spill file", reason, ref) from error
 
 
 def _read(descriptor: int) -> str | None:
