@@ -32,7 +32,7 @@ from ullage.proxy.newest import Newest, NewestRequests
 from ullage.proxy.relayed import Relayed, told
 from ullage.proxy.routes import Route, route_of
 from ullage.proxy.tenants import Tenants
-from ullage.proxy.upstream import Reply, Upstream
+from ullage.proxy.upstream import Reply, Upstream, proxies_of
 from ullage.session.drivers import aacting
 
 __all__ = ["Relay"]
@@ -72,6 +72,7 @@ class Relay:
     ) -> None:
         self.config, self.client, self.tenants, self.tell = config, client, tenants, tell
         self.exchanges: Exchanges = exchanges_of(config, _note)
+        self.proxies = proxies_of(config)
         self.held = Held(config.limits.held_bytes)
         self.newest = NewestRequests(config.limits.pages_bytes if config.pages else 0)
         self.in_flight, self.is_stopping = 0, False
@@ -253,7 +254,8 @@ class _Relaying:
 
     def _to(self, headers: Any, data: Any, plain: bytes | None = None) -> Upstream:
         method, url = self._request.method, self._route.url
-        return Upstream(self._relay.client, method, url, headers, data, plain)
+        proxy = self._relay.proxies.get(self._route.upstream)
+        return Upstream(self._relay.client, method, url, headers, data, plain, proxy=proxy)
 
     def _headers(self, reply: Reply, done: str, *, is_read: bool) -> Any:
         """Those of a reply; what is said of its body only where that goes on as it came."""
