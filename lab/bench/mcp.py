@@ -24,7 +24,7 @@ from pathlib import Path
 from rich.console import Console
 from rich.table import Table
 
-SERVER = '''
+SERVER = """
 import json, sys
 TEXT = "".join(f"line {n} of a log: all is well here\\n" for n in range(1_400))
 ROWS = {"rows": [{"id": n, "name": f"name {n} of a row"} for n in range(1_250)]}
@@ -47,8 +47,8 @@ for line in sys.stdin:
     else:
         result = {"content": [{"type": "text", "text": "rows"}], "structuredContent": ROWS}
     print(json.dumps({"jsonrpc": "2.0", "id": asked["id"], "result": result}), flush=True)
-'''
-PIPE = '''
+"""
+PIPE = """
 import os, subprocess, sys, threading
 child = subprocess.Popen(sys.argv[1:], stdin=subprocess.PIPE, stdout=subprocess.PIPE, bufsize=0)
 def copy(source, target):
@@ -59,7 +59,7 @@ def ask():
     child.stdin.close()
 threading.Thread(target=ask, daemon=True).start()
 copy(child.stdout.fileno(), 1)
-'''
+"""
 FASTMCP = """
 import sys
 from fastmcp.client.transports import StdioTransport
@@ -87,10 +87,12 @@ class Session:
         self.start_s = time.perf_counter() - began
 
     def send(self, **message: object) -> None:
+        """Write a message."""
         self.process.stdin.write(json.dumps({"jsonrpc": "2.0", **message}).encode() + b"\n")
         self.process.stdin.flush()
 
     def ask(self, method: str, **params: object) -> bytes:
+        """The frame that answers a request."""
         self._id += 1
         self.send(id=self._id, method=method, params=params)
         mark = b'"id":%d' % self._id
@@ -100,6 +102,7 @@ class Session:
         return line
 
     def call_ms(self, tool: str, n: int = 0) -> float:
+        """How long a call takes."""
         began = time.perf_counter()
         self.ask("tools/call", name=tool, arguments={"n": n})
         return (time.perf_counter() - began) * 1e3
@@ -110,6 +113,7 @@ class Session:
         return next(int(row.split()[1]) for row in rows if row.startswith("VmRSS")) / 1024
 
     def close(self) -> None:
+        """End it, by force if need be."""
         self.process.stdin.close()
         try:
             self.process.wait(5)

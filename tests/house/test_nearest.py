@@ -35,6 +35,7 @@ NEAREST = {
     # the transcript asks who answers whom, the memo what a caller changed
     "history/pairing.py": "history/test_transcript.py",
     "history/snapshots.py": "turn/test_memo.py",
+    "mcp/clients.py": "mcp/test_clients_files.py",
     # these run in Google ADK, in an environment of its own
     "integrations/adk/*.py": "integrations/adk/test_limits.py",
     "loop/drive.py": "loop/test_turn.py",

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import click
 
@@ -11,9 +12,18 @@ from ullage.errors import ConfigError
 from ullage.mcp import stdio
 
 if TYPE_CHECKING:
+    from ullage.mcp.clients import Client
+    from ullage.mcp.installing import Change
     from ullage.mcp.settings import Settings
 
 __all__ = ["command"]
+
+_Given: TypeAlias = tuple[tuple[str, ...], str | None, str | None, str]
+"""The options: limits, a file of settings, a store, a tenant."""
+
+_CLIENTS = (
+    *("claude-code", "claude-desktop", "codex", "cursor", "gemini-cli", "opencode", "vscode"),
+)
 
 
 class _Mcp(click.Group):
@@ -84,3 +94,91 @@ def _settings(
         store=written.store if store is None else store,
         tenant=tenant or written.tenant,
     )
+
+
+@command.command("serve")
+@click.argument("paths", nargs=-1, required=True, type=click.Path())
+@click.option("--tenant", default="", help="Whose outputs. Default: the unnamed tenant.")
+def serve(paths: tuple[str, ...], tenant: str) -> None:
+    """Serve what the stores at PATHS hold of one tenant: to be listed, read and searched."""
+    from ullage.cli._options import open_kept
+    from ullage.mcp.serving import Shelf, answered
+
+    shelf = Shelf([open_kept(path) for path in paths], tenant)
+    client = stdio.Pipe(1)
+    stdio.pump(0, lambda frame: client.write(answered(frame, shelf)))
+
+
+_changing = (
+    click.argument("clients", nargs=-1, type=click.Choice(_CLIENTS), metavar="[CLIENT]…"),
+    click.option("--file", type=click.Path(exists=True, dir_okay=False), help="A file of theirs."),
+    click.option("--yes", is_flag=True, help="Do not ask."),
+    click.option("--dry-run", is_flag=True, help="Show the change and make none."),
+)
+
+
+def _that_changes(function: Callable[..., None]) -> Callable[..., None]:
+    for option in reversed(_changing):
+        function = option(function)
+    return function
+
+
+@command.command("install")
+@click.option("--server", "servers", multiple=True, metavar="NAME", help="Not all: this one.")
+@_that_changes
+@click.pass_obj
+def install(given: _Given, /, servers: tuple[str, ...], **how: Any) -> None:
+    """Put this before the MCP servers of CLIENTs; of all that are here if none is named.
+
+    Shows the change and asks. The file as it was is kept beside it. Options before ``install``
+    (``ullage mcp --limit 6000 install``) become those of the servers.
+    """
+    from ullage.mcp import installing
+
+    limits, config, store, tenant = given
+    before = [*installing.called_as(), "mcp"]
+    for name, value in (*(("--limit", limit) for limit in limits), ("--tenant", tenant)):
+        before += [name, value] if value else []
+    for name, path in (("--config", config), ("--store", store)):
+        before += [name, str(Path(path).absolute())] if path else []
+    _change(lambda client, path: installing.install(client, path, before, servers), **how)
+
+
+@command.command("uninstall")
+@_that_changes
+def uninstall(**how: Any) -> None:
+    """Take this away from the MCP servers of CLIENTs again; of all if none is named."""
+    from ullage.mcp import installing
+
+    _change(installing.uninstall, **how)
+
+
+def _change(
+    change_of: Callable[[Client, Path], Change | None],
+    clients: tuple[str, ...],
+    file: str | None,
+    yes: bool,
+    dry_run: bool,
+) -> None:
+    """Show what would change at each client, ask, and do it."""
+    from ullage.mcp import installing
+    from ullage.mcp.clients import CLIENTS
+
+    if file is not None and len(clients) != 1:
+        raise ConfigError("file", "it is of one client", "Name which: ullage mcp install cursor.")
+    for name in clients or CLIENTS:
+        client = CLIENTS[name]
+        path = Path(file) if file else installing.file_of(client)
+        if path is None:
+            if clients:
+                click.echo(f"{name}: there is no file of it here.")
+            continue
+        change = change_of(client, path)
+        if change is None:
+            click.echo(f"{name}: there is nothing to change.")
+            continue
+        click.echo(change.diff)
+        if dry_run or not (yes or click.confirm(f"Change {', '.join(change.servers)}?")):
+            continue
+        installing.apply(change)
+        click.echo(f"{name}: done. Start it anew.")

@@ -16,6 +16,7 @@ from msgspec import UNSET, Raw, Struct, UnsetType
 __all__ = [
     "MOST_FRAME_BYTES",
     "Envelope",
+    "Id",
     "Piece",
     "Splitter",
     "Unreadable",
@@ -234,7 +235,7 @@ def reply(id: Id | None, result: Mapping[str, Any]) -> bytes:
     return b"".join((*parts, b"}\n"))
 
 
-def failure(id: Id | None, code: int, message: str) -> bytes:
+def failure(id: Id | None, code: int, message: str, data: Any = None) -> bytes:
     """The frame that tells why a request has no answer."""
-    error = {"code": code, "message": message}
+    error = {"code": code, "message": message, **({} if data is None else {"data": data})}
     return _encode({"jsonrpc": "2.0", "id": id, "error": error}) + b"\n"

@@ -31,7 +31,7 @@ from ullage.mcp.frames import (
     with_field,
 )
 from ullage.mcp.settings import Settings, limit_of
-from ullage.mcp.tools import Listed, extended
+from ullage.mcp.tools import Listed, extended, version_of
 from ullage.session.results import open_result
 from ullage.stores import Blobs
 from ullage.values.notices import Words
@@ -41,7 +41,6 @@ __all__ = ["Relay", "Told"]
 Told = Callable[[str], None]
 """Takes a line for whoever looks after the proxy. Never content."""
 
-_VERSION_KEY = "io.modelcontextprotocol/protocolVersion"
 _MOST_IN_FLIGHT = 10_000
 _MOST_TASKS = 1_000
 _GONE = -32000
@@ -139,7 +138,8 @@ class Relay:
         except StoreError as error:
             text, is_error = f"{error}. Make the call again that the output came from.", True
         result = {"content": [{"type": "text", "text": text}], "isError": is_error}
-        return {"resultType": "complete", **result} if _is_stateless(given) else result
+        meta = {"_meta": value_of(given["_meta"])} if "_meta" in given else {}
+        return {"resultType": "complete", **result} if version_of(meta) else result
 
     # ── from the server ──────────────────────────────────────────────────────────────────
 
@@ -205,11 +205,3 @@ class Relay:
 def _text(raw: Raw | None) -> str:
     value = "" if raw is None else value_of(raw)
     return value if isinstance(value, str) else ""
-
-
-def _is_stateless(given: dict[str, Raw]) -> bool:
-    """Whether a request names its protocol version itself, as from 2026-07-28 on."""
-    try:
-        return _VERSION_KEY in fields_of(given.get("_meta", b"{}"))
-    except Unreadable:
-        return False

@@ -37,6 +37,7 @@ class _File:
         self.file = tempfile.TemporaryFile(prefix="ullage-mcp-", buffering=0)  # noqa: SIM115
         self.kept: dict[tuple[str, str], _Kept] = {}
         self.end = 0
+        self.is_at_end = True
 
 
 class Spool:
@@ -106,6 +107,7 @@ class Spool:
             raise RefNotFound(self.name, ref)
         size_bytes = kept.shape.chunks[n].size_bytes
         try:
+            file.is_at_end = False
             file.file.seek(kept.starts[n])
             raw = file.file.read(size_bytes) or b""
         except OSError as error:
@@ -127,13 +129,17 @@ class Spool:
         starts, extents = [], []
         try:
             file = self._with_room()
-            for found, raw in pieces(output.text):
+            if not file.is_at_end:
                 file.file.seek(file.end)
+                file.is_at_end = True
+            for found, raw in pieces(output.text):
                 _write(file.file, raw)
                 starts.append(file.end)
                 extents.append(found)
                 file.end += len(raw)
         except OSError as error:
+            if self._newer is not None:
+                self._newer.is_at_end = False
             raise StoreError(self.name, "put", error.strerror or "failed", output.ref) from None
         shape = Shape(output.ref, output.kind, tuple(extents))
         file.kept[tenant, output.ref] = _Kept(tuple(starts), shape)

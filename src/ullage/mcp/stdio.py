@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from ullage.mcp.settings import Settings
     from ullage.stores import Blobs
 
-__all__ = ["Pipe", "leave", "open_store", "run", "started", "tell"]
+__all__ = ["Pipe", "leave", "open_store", "pass_signals_on", "pump", "run", "started", "tell"]
 
 _BLOCK_BYTES = 1 << 16
 _PASSED_ON = ("SIGTERM", "SIGINT", "SIGHUP", "SIGQUIT", "SIGUSR1", "SIGUSR2")
@@ -141,14 +141,13 @@ class Pipe:
             except OSError:
                 self.is_open = False
 
-    def pass_on(self, piece: Piece, is_inside: bool) -> bool:
-        """A part of an overlong frame; nobody else writes until its end. Whether it goes on."""
+    def pass_on(self, piece: Piece, is_inside: bool) -> None:
+        """A part of an overlong frame; nobody else writes from its first part to its last."""
         if not is_inside:
             self._lock.acquire()
         self.write(piece.data)
         if piece.is_end:
             self._lock.release()
-        return not piece.is_end
 
 
 def _forward(server: subprocess.Popen[bytes], relay: Relay, most_bytes: int) -> None:
@@ -183,31 +182,41 @@ def _forward(server: subprocess.Popen[bytes], relay: Relay, most_bytes: int) -> 
         tell(f"{why}; {calls} not answered")
 
 
-def pump(file: int, take: Callable[[bytes], None], overlong: Pipe, most_bytes: int) -> None:
+def pump(
+    file: int,
+    take: Callable[[bytes], None],
+    overlong: Pipe | None = None,
+    most_bytes: int = 64 << 20,
+) -> None:
     """Read a pipe to its end, frame by frame.
 
     Args:
         file: the pipe.
         take: takes each frame.
-        overlong: where the parts of a frame go that is over ``most_bytes``.
+        overlong: where the parts of a frame go that is over ``most_bytes``; None: nowhere.
         most_bytes: the most of a frame that is held.
     """
     from ullage.mcp.frames import Splitter
 
     splitter, is_inside = Splitter(most_bytes), False
-    while data := _read(file):
-        for piece in splitter.feed(data):
-            if piece.is_frame:
-                take(piece.data)
-            else:
-                if not is_inside:
-                    tell(f"a frame of more than {most_bytes:,} bytes was passed on unread")
-                is_inside = overlong.pass_on(piece, is_inside)
-    for piece in splitter.end():
+
+    def give(piece: Piece) -> None:
+        nonlocal is_inside
         if piece.is_frame:
             take(piece.data)
-        else:
+            return
+        if not is_inside:
+            done = "dropped" if overlong is None else "passed on unread"
+            tell(f"a frame of more than {most_bytes:,} bytes was {done}")
+        if overlong is not None:
             overlong.pass_on(piece, is_inside)
+        is_inside = not piece.is_end
+
+    while data := _read(file):
+        for piece in splitter.feed(data):
+            give(piece)
+    for piece in splitter.end():
+        give(piece)
 
 
 def _read(file: int) -> bytes:

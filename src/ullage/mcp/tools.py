@@ -17,7 +17,9 @@ from ullage.mcp.frames import Unreadable, encode, fields_of, items_of, value_of
 from ullage.values.notices import Words
 from ullage.values.toolset import CONTINUATION, OURS, ToolSpec
 
-__all__ = ["TOOLSET", "Listed", "as_listed", "extended", "prefix_beside"]
+__all__ = ["TOOLSET", "Listed", "as_listed", "extended", "prefix_beside", "version_of"]
+
+_VERSION_KEY = "io.modelcontextprotocol/protocolVersion"
 
 
 def _of_a_server(tool: ToolSpec) -> ToolSpec:
@@ -117,3 +119,14 @@ def as_listed(tool: ToolSpec, prefix: str = "") -> dict[str, Any]:
         "inputSchema": tool.parameters,
         "annotations": {"readOnlyHint": True, "openWorldHint": False},
     }
+
+
+def version_of(params: Mapping[str, Any]) -> str | None:
+    """The protocol version that a request names itself, as from 2026-07-28 on; None before.
+
+    Args:
+        params: of the request, read.
+    """
+    meta = params.get("_meta")
+    version = meta.get(_VERSION_KEY) if isinstance(meta, Mapping) else None
+    return version if isinstance(version, str) else None
