@@ -6,7 +6,7 @@ BIN    := $(VENV)/bin
 DOCS   := .venv-docs
 READY  := $(VENV)/.ready
 
-.PHONY: help docs mutants trace-turn fuzz enumerate demo test real-model browser adk test-adk check documents bench bench-tokens bench-loop bench-mcp bench-weight bench-recall bench-peers replay-all replay-held-out replay-controls lock clean setup # Frameworks: each is tested in an environment of its own, the newest release and the oldest claimed. FRAMEWORKS := langchain OLDEST := langchain-oldest TESTED := $(FRAMEWORKS) $(OLDEST) $(TESTED) $(TESTED:%=test-%) test-frameworks frameworks
+.PHONY: help docs mutants trace-turn fuzz enumerate demo test real-model browser adk test-adk check documents bench bench-tokens bench-loop bench-mcp bench-weight bench-recall bench-peers bench-proxy soak-proxy replay-all replay-held-out replay-controls lock clean setup # Frameworks: each is tested in an environment of its own, the newest release and the oldest claimed. FRAMEWORKS := langchain OLDEST := langchain-oldest TESTED := $(FRAMEWORKS) $(OLDEST) $(TESTED) $(TESTED:%=test-%) test-frameworks frameworks
 
 help:
 	@echo "make demo                a long agent run kept inside a 64k window, live"
@@ -27,6 +27,8 @@ help:
 	@echo "make enumerate LENGTH=2  every legal history over a small alphabet of shapes"
 	@echo "make bench-recall        reading in a 100 MB output: milliseconds and memory"
 	@echo "make bench-peers TRACES=… other libraries' policies on the same runs, by the same judge"
+	@echo "make bench-proxy         what the proxy costs, beside a bare one and other people's"
+	@echo "make soak-proxy MINUTES=30 the proxy under load: nothing lost, nothing mixed up, memory flat"
 	@echo "make bench-tokens        how good the token estimates are"
 	@echo "make bench-mcp           what ullage mcp adds before a server (PEERS=a Python with fastmcp, ctxtual)"
 	@echo "make bench-loop          how long an event loop waits while a long history is fitted"
@@ -125,6 +127,13 @@ MOST ?= 40
 bench-peers: $(READY)
 	@$(BIN)/python -m lab.bench.peers $(wildcard $(TRACES)) --most $(MOST) $(OPTIONS)
 
+bench-proxy: $(READY)
+	@$(BIN)/python -m lab.bench.proxy $(OPTIONS)
+
+MINUTES ?= 30
+soak-proxy: $(READY)
+	@$(BIN)/python -m lab.soak_proxy $(MINUTES)
+
 TRACES ?= ../shared/traces
 replay-all: $(READY)
 	@$(BIN)/ullage replay $(TRACES) --window 16000 --window 32000 --window 64000 --window 128000
@@ -155,7 +164,7 @@ lock:
 	for name in $(OLDEST:%-oldest=%); do $(LOCK) --resolution lowest-direct --group $$name \
 	    pyproject.toml -o tests/integrations/requirements/$$name-oldest.txt || exit 1; done
 	$(LOCK) --group docs pyproject.toml -o tests/site/requirements.txt
-	for peer in lab/bench/peers/requirements/*.txt; do \
+	for peer in lab/bench/peers/requirements/*.txt lab/bench/proxy/requirements/*.txt; do \
 	    uv pip compile --no-deps --generate-hashes --no-header --no-annotate --no-emit-index-url \
 	        --python-version 3.11 $$peer -o $$peer || exit 1; done
 

@@ -19,7 +19,7 @@ from msgspec import Struct
 
 from lab.bench.peers.environments import python_of
 
-__all__ = ["SUBJECTS", "Running", "started"]
+__all__ = ["SUBJECTS", "Running", "children", "started"]
 
 _HERE = Path(__file__).parent
 _PATIENCE_S = 120.0
@@ -124,7 +124,7 @@ def started(name: str, upstream: str, root: Path) -> Iterator[Running]:
             url = f"http://127.0.0.1:{port}"
             _wait(url, process)
             start_s = time.perf_counter() - began
-            yield Running(url, (process.pid, *_children(process.pid)), start_s)
+            yield Running(url, (process.pid, *children(process.pid)), start_s)
         finally:
             process.terminate()
             try:
@@ -160,10 +160,11 @@ def _wait(url: str, process: subprocess.Popen[str]) -> None:
     raise TimeoutError("it does not answer")
 
 
-def _children(pid: int) -> tuple[int, ...]:
+def children(pid: int) -> tuple[int, ...]:
+    """The processes that a process has started, and theirs."""
     try:
         words = Path(f"/proc/{pid}/task/{pid}/children").read_text(encoding="ascii").split()
     except OSError:
         return ()
     found = tuple(map(int, words))
-    return (*found, *(deeper for child in found for deeper in _children(child)))
+    return (*found, *(deeper for child in found for deeper in children(child)))

@@ -241,7 +241,10 @@ class _Relaying:
             headers = {"Content-Type": answer.content_type, TOLD: done}
             if reply is not None:
                 headers = self._headers(reply, done, is_read=True)
-            return web.Response(status=answer.status, headers=headers, body=whole)
+            given = web.Response(status=answer.status, headers=headers, body=whole)
+            await given.prepare(self._request)
+            await given.write_eof()  # before the answer is closed, and observed
+            return given
         response = self._response(reply, done, is_read=True)
         await response.prepare(self._request)
         with self._unbroken():
