@@ -6,7 +6,13 @@ BIN    := $(VENV)/bin
 DOCS   := .venv-docs
 READY  := $(VENV)/.ready
 
-.PHONY: help docs mutants trace-turn fuzz enumerate demo test real-model browser adk test-adk check documents bench bench-tokens bench-loop bench-mcp bench-weight bench-recall bench-peers bench-proxy soak-proxy replay-all replay-held-out replay-controls lock clean setup # Frameworks: each is tested in an environment of its own, the newest release and the oldest claimed. FRAMEWORKS := langchain OLDEST := langchain-oldest TESTED := $(FRAMEWORKS) $(OLDEST) $(TESTED) $(TESTED:%=test-%) test-frameworks frameworks
+# Frameworks: each is tested in an environment of its own, the newest release and the oldest claimed.
+FRAMEWORKS := adk langchain
+OLDEST     := langchain-oldest
+TESTED     := $(FRAMEWORKS) $(OLDEST)
+
+.PHONY: $(TESTED) $(TESTED:%=test-%) test-frameworks frameworks
+.PHONY: help docs mutants trace-turn fuzz enumerate demo test real-model browser check documents bench bench-tokens bench-loop bench-mcp bench-weight bench-recall bench-peers bench-proxy soak-proxy replay-all replay-held-out replay-controls lock clean setup
 
 help:
 	@echo "make demo                a long agent run kept inside a 64k window, live"

@@ -139,7 +139,7 @@ async def _soak(minutes: float, folder: Path) -> bool:
     url = f"http://127.0.0.1:{provider.addresses[0][1]}"
     store = f"--store={folder / 'kept.db'}"
     command = [sys.executable, "-m", "ullage", "proxy", "--listen=127.0.0.1:0", "--workers=2"]
-    proxy = subprocess.Popen(
+    proxy = subprocess.Popen(  # noqa: ASYNC220 - before anything else runs
         [*command, store, "--tenant=soak", f"--upstream=anthropic={url}"],
         stderr=subprocess.PIPE,
         text=True,
