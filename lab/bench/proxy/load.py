@@ -9,7 +9,7 @@ from collections.abc import Iterator, Sequence
 
 import aiohttp
 
-from lab.bench.material import Format, Material, grown, request
+from lab.bench.material import Format, Material, grown, request, said_by_user
 
 __all__ = ["PATHS", "bodies_of", "times_of"]
 
@@ -37,6 +37,7 @@ def bodies_of(
         conversation: which; no two say the same.
     """
     history = material.history(format, _MESSAGES + conversation, megabytes)
+    history[0] = said_by_user(format, f"Find out why the tests of part {conversation} fail.")
     number = 0
     while True:
         output = f"{number} " + material.source[number : number + _NEW_CHARS]
