@@ -214,8 +214,15 @@ class _Relaying:
             self._request.headers, without=[self._config.opt_out_header, "accept-encoding"]
         )
         self._upstream = self._to(headers, body.data, plain)
-        exchange = self._exchange(plain, self._upstream)
-        answer = await _sent(aacting(exchange.steps()))
+        try:
+            exchange = self._exchange(plain, self._upstream)
+            answer = await _sent(aacting(exchange.steps()))
+        except (aiohttp.ClientError, _Unsent, OSError):
+            raise
+        except Exception:  # a mistake of ours: what came goes on, if nothing did yet
+            if self._upstream.began_s:
+                raise
+            return await self._as_it_is(body, "error")
         self._head_s, self._fitted = time.monotonic(), exchange.request
         try:
             done = told(exchange.passed, is_changed=self._upstream.is_changed)
