@@ -97,8 +97,12 @@ def _measured(
                     for number in range(connections)
                 ]
                 first = [[next(each)] for each in sources]
-                for each in running.values():
-                    times_of(each.url, wire, first)  # the first of a conversation is another thing
+                for name, each in list(running.items()):
+                    try:
+                        times_of(each.url, wire, first)  # the first is another thing
+                    except RuntimeError as error:
+                        print(f"{name} is left out: {error}", file=sys.stderr)
+                        del running[name]
                 for _ in range(rounds):
                     bodies = [list(islice(each, count)) for each in sources]
                     for name, each in running.items():

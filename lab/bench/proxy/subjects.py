@@ -62,7 +62,7 @@ def _awecompress(url: str, port: int, folder: Path, root: Path) -> list[str]:
 def _headroom(url: str, port: int, folder: Path, root: Path) -> list[str]:
     command = _script("headroom", "headroom", root)
     upstreams = [f"--openai-api-url={url}", f"--anthropic-api-url={url}"]
-    return [command, "proxy", "--host=127.0.0.1", f"--port={port}", *upstreams]
+    return [command, "proxy", "--host=127.0.0.1", f"--port={port}", "--no-rate-limit", *upstreams]
 
 
 def _litellm(url: str, port: int, folder: Path, root: Path) -> list[str]:
