@@ -31,31 +31,6 @@ def test_another_worker_on_the_same_store_knits_the_same(mode):
     assert run(knit(request, talk.wire, "another"), talk.store, "another").request is request
 
 
-def test_what_was_walked_before_changes_nothing_but_speed(mode):
-    talk = start(mode)
-    talk.model(Reply("First.", [RECALL]), Reply("Then.", [RECALL, OWN]))
-    earlier = talk.request()
-    talk.model(Reply("Once more.", [RECALL]), "Done.")
-    requests = [earlier, talk.request(), earlier]
-    walk = None
-    for request in requests:
-        alone = run(knit(request, talk.wire, "t"), talk.store, "t")
-        knitted = run(knit(request, talk.wire, "t", walk), talk.store, "t")
-        assert (knitted.request, knitted.chain) == (alone.request, alone.chain)
-        walk = knitted.walk
-
-
-def test_what_was_asked_for_once_is_not_asked_for_again(mode):
-    talk = start(mode)
-    talk.model(Reply("First.", [RECALL]), Reply("Then.", [RECALL, OWN]))
-    request = talk.request()
-    steps = knit(request, talk.wire, "t")
-    walk = run(steps, talk.store, "t").walk
-    asked = len(next(knit(request, talk.wire, "t")).keys)
-    again = next(knit(request, talk.wire, "t", walk), None)
-    assert len(again.keys if again else ()) < asked
-
-
 def test_a_lost_splice_costs_the_prefix_and_nothing_else(mode):
     talk = start(mode)
     talk.model(

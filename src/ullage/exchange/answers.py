@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from ullage.exchange.replies import events_of
@@ -21,19 +20,11 @@ _MOST_BYTES = 32 << 20
 class Whole(Answer):
     """An answer whose body is there. See `Answer` for the attributes."""
 
-    def __init__(
-        self,
-        exchange: Exchange,
-        reply: Reply | None,
-        status: int,
-        body: bytes,
-        observe: Callable[[], Actions[None]] | None = None,
-    ) -> None:
-        """It is observed once the client has it: what that writes is nothing to wait for."""
+    def __init__(self, exchange: Exchange, reply: Reply | None, status: int, body: bytes) -> None:
         self.reply, self.status, self.body = reply, status, body
         self.content_type = "application/json" if reply is None else reply.content_type
-        self._rest, self._exchange = body, exchange
-        self._observe, self._is_over = observe, False
+        self._rest = body
+        exchange.over(status)
 
     def next(self) -> Actions[bytes]:
         """See `Answer.next`."""
@@ -43,12 +34,6 @@ class Whole(Answer):
 
     def close(self) -> Actions[None]:
         """See `Answer.close`."""
-        if self._is_over:
-            return
-        self._is_over = True
-        if self._observe is not None:
-            yield from self._observe()
-        self._exchange.over(self.status)
         if self.reply is not None:
             yield self.reply.close
 

@@ -141,11 +141,8 @@ class Exchange:
         assert self.route is not None
         self._client = request
         format = FORMATS[self.route.wire]
-        owner = self._exchanges.tenant(self._tenant, self._name)
-        key = owner, self.route.wire, requests.first_digest(self.route.wire, request)
-        steps = knit(request, format, owner, self._exchanges.walks.get(key))
+        steps = knit(request, format, self._exchanges.tenant(self._tenant, self._name))
         knitted: Knitted = yield partial(self._exchanges.do, steps, self._tenant, self._name)
-        self._exchanges.walks.put(key, knitted.walk, len(self._body))
         if knitted.request is not request:
             self._sent = self._written(knitted.request)
         self._takes = knitted.takes and not self.route.is_array
@@ -274,14 +271,14 @@ class Exchange:
         if is_error(value) and (yield from self.may_retry(value)):
             yield reply.close
             return (yield from self._answer(*(yield from self.send())))
+        yield from self.observe(value)
         if not isinstance(value, dict) or is_error(value) or self.rounds is None:
-            return Whole(self, reply, reply.status, body, partial(self.observe, value))
+            return Whole(self, reply, reply.status, body)
         step = yield from self.settled(self.rounds.take(value), self.rounds.answer)
         if isinstance(step, Done):
             same = step.reply in (value, None)
             said = body if same else bodies.write(step.reply or {})
-            return Whole(self, reply, reply.status, said, partial(self.observe, value))
-        yield from self.observe(value)
+            return Whole(self, reply, reply.status, said)
         yield reply.close
         yield from self.see(step.request)
         return (yield from self._answer(*(yield from self.send())))

@@ -14,7 +14,6 @@ from ullage.exchange.exchange import Exchange
 from ullage.exchange.requests import first_digest
 from ullage.exchange.routes import Route
 from ullage.exchange.values import Counts, Passed, Report, Upstream
-from ullage.exchange.walks import Walks
 from ullage.session.drivers import arun, run
 from ullage.session.sessions import AsyncSessions, Sessions
 from ullage.values.effects import Record, Steps
@@ -23,8 +22,6 @@ __all__ = ["Exchanges", "conversation"]
 
 T = TypeVar("T")
 
-_WALKED_BYTES = 128 << 20
-"""Of requests whose histories need not be walked again from their beginning."""
 _NAME: ContextVar[str | None] = ContextVar("ullage_conversation", default=None)
 _PART = "\x1f"
 _UNATTENDED = f"{_PART}unattended"
@@ -62,7 +59,6 @@ class Exchanges:
     Attributes:
         sessions: the same.
         counts: what came of all exchanges so far.
-        walks: what was worked out of the histories, for the next request of each.
         asks_usage: whether streams of Chat Completions are asked to report usage, where the client
             does not ask; off once a server did not take it.
 
@@ -80,7 +76,6 @@ class Exchanges:
         self.sessions, self.recalls = sessions, recalls
         self.counts = Counts()
         self.asks_usage = True
-        self.walks = Walks(_WALKED_BYTES)
         self._tell, self._lock = tell, threading.Lock()
 
     def of(

@@ -31,8 +31,8 @@ that needs no change is given on as the same object.
 
 from __future__ import annotations
 
-from ullage.splice.knit import Knitted, Walk, knit
+from ullage.splice.knit import Knitted, knit
 from ullage.splice.rounds import Again, Calls, Done, Rounds
 from ullage.splice.streamed import Streamed
 
-__all__ = ["Again", "Calls", "Done", "Knitted", "Rounds", "Streamed", "Walk", "knit"]
+__all__ = ["Again", "Calls", "Done", "Knitted", "Rounds", "Streamed", "knit"]

@@ -12,7 +12,6 @@ after a restart. What is not found stays as the client sent it.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from itertools import takewhile
 from typing import Any, NamedTuple
 
 from msgspec import Struct
@@ -25,7 +24,7 @@ from ullage.values.effects import Find, Record, Steps
 from ullage.values.messages import Message
 from ullage.wires import Format
 
-__all__ = ["Knitted", "Walk", "knit"]
+__all__ = ["Knitted", "knit"]
 
 
 class Knitted(Struct, frozen=True):
@@ -38,7 +37,6 @@ class Knitted(Struct, frozen=True):
         chain: the chain of the client's history, 16 bytes: what its reply is recorded under.
         takes: whether a reply can be made of several rounds; where it cannot (``n`` over 1)
             the recall tools should not be offered, and a private call is left out.
-        walk: what was worked out of the history, for the next request of its conversation.
     """
 
     request: Mapping[str, Any]
@@ -46,7 +44,6 @@ class Knitted(Struct, frozen=True):
     root: bytes
     chain: bytes
     takes: bool = True
-    walk: Walk | None = None
 
 
 class _Run(NamedTuple):
@@ -59,52 +56,16 @@ class _Run(NamedTuple):
     seals: dict[str, bytes]
 
 
-class Walk(NamedTuple):
-    """What was worked out of a client's history; as immutable as what is in it.
-
-    Attributes:
-        raws: its messages, without leading system text.
-        messages: the same, as values.
-        chain: before each of them, and behind the last.
-        runs: the replies in it.
-        found: the records of those.
-    """
-
-    raws: list[Any]
-    messages: list[Message]
-    chain: list[bytes]
-    runs: list[_Run]
-    found: tuple[Record, ...]
-
-    def up_to(self, raws: Sequence[Any]) -> Walk:
-        """The part of it that another history begins with.
-
-        A reply counts only with a message of somebody else's behind it: it may have grown. What
-        was found for one that counts, or was not, stands: its records are older than the reply.
-        """
-        pairs = zip(self.raws, raws, strict=False)
-        same = sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], pairs))
-        runs = [run for run in self.runs if run.stop < same]
-        stop = runs[-1].stop + 1 if runs else 0
-        keys = {key for run in runs for key in (run.key, *run.seals.values())}
-        found = tuple(record for record in self.found if record.key in keys)
-        return Walk(list(raws[:stop]), self.messages[:stop], self.chain[: stop + 1], runs, found)
-
-
-def knit(
-    request: Mapping[str, Any], wire: Format, tenant: str, before: Walk | None = None
-) -> Steps[Knitted]:
+def knit(request: Mapping[str, Any], wire: Format, tenant: str) -> Steps[Knitted]:
     """Put back what was hidden from the client: its turns, and the results that waited.
 
-    Asks for the records of every reply that is new in the history, in one `Find`. Where nothing is
-    found the request stays as it is, and legal.
+    Asks for the records of every reply in the history, in one `Find`. Where nothing is found the
+    request stays as it is, and legal.
 
     Args:
         request: as the client sent it, as JSON; never changed.
         wire: its format.
         tenant: whose history it is, as of the session.
-        before: of an earlier request of the same format and tenant: what the two begin with is
-            not worked out again.
 
     Raises:
         FormatError: it is not what its format says it is.
@@ -112,46 +73,32 @@ def knit(
     dialect = dialect_of(wire, lambda call: False)
     raws, leading = wire.history(request), len(wire.leading(request))
     root = canon.root(wire.name, tenant)
-    said = raws[leading:]
-    known = Walk([], [], [root], [], ()) if before is None else before.up_to(said)
-    walk = _walked(known, said, wire, dialect, leading)
+    messages, chain = list[Message](), [root]
+    for at, raw in enumerate(raws[leading:], leading):
+        message = wire.parse(raw, f"{wire.key}[{at}]")
+        messages.append(message)
+        digest = b"" if message.only_thought else canon.digest_of(message)
+        chain.append(canon.extend(chain[-1], digest) if digest else chain[-1])
+    runs = list(_runs(raws[leading:], messages, chain, dialect))
     held = held_key(root, str(request.get("previous_response_id") or ""))
     keys = [held] if dialect.is_held and request.get("previous_response_id") else []
-    late = walk.runs[len(known.runs) :]
-    keys += [key for run in late for key in (run.key, *run.seals.values()) if key is not None]
-    found = known.found + ((yield Find(tuple(keys))) if keys else ())
+    keys += [key for run in runs for key in (run.key, *run.seals.values()) if key is not None]
+    found = (yield Find(tuple(keys))) if keys else ()
     new = request
     if found:
-        knitted = _knitted(said, walk.messages, walk.runs, found, dialect, request)
+        knitted = _knitted(raws[leading:], messages, runs, found, dialect, request)
         later = splice_in(found, held) or Splice([], [])
         new = wire.compose(request, [*raws[:leading], *later.waiting, *knitted], ())
         if later.reply_id:
             new["previous_response_id"] = later.reply_id
-    single, walk = dialect.is_single(request), walk._replace(found=found)
-    return Knitted(new, request, root, walk.chain[-1], single, walk)
-
-
-def _walked(known: Walk, raws: Sequence[Any], wire: Format, dialect: Dialect, leading: int) -> Walk:
-    """The walk of a whole history, of which the beginning is known."""
-    start = len(known.messages)
-    messages, chain = list(known.messages), list(known.chain)
-    for at, raw in enumerate(raws[start:], start):
-        message = wire.parse(raw, f"{wire.key}[{leading + at}]")
-        messages.append(message)
-        digest = b"" if message.only_thought else canon.digest_of(message)
-        chain.append(canon.extend(chain[-1], digest) if digest else chain[-1])
-    runs = [*known.runs, *_runs(raws, messages, chain, dialect, start)]
-    return Walk(list(raws), messages, chain, runs, known.found)
+    return Knitted(new, request, root, chain[-1], dialect.is_single(request))
 
 
 def _runs(
-    raws: Sequence[Any],
-    messages: Sequence[Message],
-    chain: Sequence[bytes],
-    dialect: Dialect,
-    start: int,
+    raws: Sequence[Any], messages: Sequence[Message], chain: Sequence[bytes], dialect: Dialect
 ) -> Iterable[_Run]:
-    """The replies in a history without leading system text, from one place on."""
+    """The replies in a history without leading system text."""
+    start = 0
     while start < len(messages):
         stop = start
         while stop < len(messages) and messages[stop].role == "assistant":
