@@ -37,9 +37,8 @@ def test_a_lost_splice_costs_the_prefix_and_nothing_else(mode):
         Reply("First.", [RECALL], thought="One."), Reply("Then.", [RECALL, OWN], thought="Two.")
     )
     talk.store = MarksAlone(talk.store)
-    talk.loses_prefix()
+    talk.forgets()
     talk.model("Done.")
-    talk.loses_prefix()
     goes_on(talk)
 
 

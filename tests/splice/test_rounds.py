@@ -111,7 +111,7 @@ def test_cut_off_inside_a_private_call(mode):
     assert talk.words == "Let me look. One more."
     assert (talk.calls, talk.recalled) == ([], 1)
     assert str(CUT[talk.format] or "incomplete") in str(talk.reply)
-    talk.loses_prefix()  # what was cut off is left out
+    talk.forgets()  # what was cut off is left out
     goes_on(talk)
 
 
@@ -119,7 +119,7 @@ def test_cut_off_at_once_inside_a_private_call(mode):
     talk = start(mode)
     talk.model(cut_off(talk, Reply("Hm.", [RECALL], stop=CUT[talk.format])))
     assert (talk.texts, talk.calls, talk.recalled) == (["Hm."], [], 0)
-    talk.loses_prefix()
+    talk.forgets()
     goes_on(talk)
 
 
