@@ -61,14 +61,25 @@ class Talk:
         habits: what the client does to what it sends back (`HABITS`).
         store: what the door keeps; another door may share it.
         has_ids: whether calls have ids (Gemini's may have none).
+        most: so many rounds of private calls are answered.
     """
 
     def __init__(
-        self, format, *, streamed=False, seed=0, habits=(), store=None, has_ids=True, **fields
+        self,
+        format,
+        *,
+        streamed=False,
+        seed=0,
+        habits=(),
+        store=None,
+        has_ids=True,
+        most=8,
+        **fields,
     ):
         self.format, self.wire, self.streamed = format, FORMATS[format], streamed
         self.store = MemoryStore() if store is None else store
-        self.habits, self.fields, self.has_ids = habits, fields, has_ids
+        self.habits, self.fields, self.has_ids, self.most = habits, fields, has_ids, most
+        self.records = []  # all that was ever kept
         self.dice = random.Random(seed)
         self.history = []  # the client's
         self.sent = []  # what the model was sent, a history each
@@ -99,10 +110,10 @@ class Talk:
         for habit in self.habits:
             said = HABITS[habit](self.format, said)
         self.history += said
-        # where nothing was hidden, the model's turn is what the client makes of it
-        self.truths[json.dumps(self.history)] = (
-            self.truth if self.done.records else [*self.sent[-1], *said]
-        )
+        if not self.done.records:  # nothing was hidden: the turn is what the client makes of it
+            self.returned += [self.wire.user("-"), *said]
+            self.truth = [*self.sent[-1], *said]
+        self.truths[json.dumps(self.history)] = self.truth
         self.answer(said)
         return self.reply
 
@@ -149,7 +160,7 @@ class Talk:
 
     def door(self, request):
         knitted = run(knit(request, self.wire, "t"), self.store, "t")
-        rounds = Rounds(self.wire, knitted, owns)
+        rounds = Rounds(self.wire, knitted, owns, self.most)
         if self.streamed:
             self.events = self.gives(rounds, knitted.request)
         else:
@@ -187,6 +198,7 @@ class Talk:
             request = step.request
 
     def keep(self, records):
+        self.records += records
         if records:
             self.store.commit("t", (), records)
 
@@ -219,7 +231,7 @@ class Talk:
         self.rounds += 1
         body = self.body(self.script.pop(0), request)
         said = self.wire.reply(body)
-        self.returned += said
+        self.returned += [self.wire.user("-"), *said]
         for at, raw in enumerate(said):
             before = json.dumps(without_empty([*history, *said[:at]]))
             self.bound |= dict.fromkeys(seals_in(raw), before)
@@ -388,6 +400,8 @@ def without_empty(said):
 
 
 def _trimmed(format, said):
+    if format == "gemini":  # each chunk is a part: that would trim within a text
+        return said
     said = json.loads(json.dumps(said))
     for message in said:
         content = message.get("content") or message.get("parts") or ()
