@@ -3,10 +3,16 @@
 PYTHON ?= python3
 VENV   := .venv
 BIN    := $(VENV)/bin
-ADK    := .venv-adk
+DOCS   := .venv-docs
 READY  := $(VENV)/.ready
 
-.PHONY: help mutants trace-turn fuzz demo test real-model browser adk test-adk check documents bench bench-tokens bench-loop bench-weight bench-recall bench-peers replay-all replay-held-out replay-controls lock clean setup
+# Frameworks: each is tested in an environment of its own, the newest release and the oldest claimed.
+FRAMEWORKS := adk langchain
+OLDEST     := langchain-oldest
+TESTED     := $(FRAMEWORKS) $(OLDEST)
+
+.PHONY: $(TESTED) $(TESTED:%=test-%) test-frameworks frameworks
+.PHONY: help docs mutants trace-turn fuzz enumerate demo test real-model browser check documents bench bench-tokens bench-loop bench-mcp bench-weight bench-recall bench-peers replay-all replay-held-out replay-controls lock clean setup
 
 help:
 	@echo "make demo                a long agent run kept inside a 64k window, live"
@@ -14,16 +20,21 @@ help:
 	@echo "make test                the tests"
 	@echo "make real-model          a real model for the tests (200 MB): they skip without it"
 	@echo "make browser             Chromium for the tests (Debian): those of pages skip without it"
-	@echo "make test-adk            the tests in Google ADK, in an environment of their own"
+	@echo "make test-langchain      the tests in a framework ($(FRAMEWORKS)),"
+	@echo "                         in an environment of their own; -oldest: the oldest release"
+	@echo "make test-frameworks     all of them, one after the other"
 	@echo "make mutants             faults put into the core by hand, each noticed by its nearest tests"
 	@echo "make trace-turn          the rooms a request walks through, and where it climbs back"
 	@echo "make check               format, lint, types, import layers"
+	@echo "make docs                the site of the documentation, in dist/site; its links are checked"
 	@echo "make documents           docs/documents anew, from the marks of the tests"
 	@echo "make bench               what a turn costs, in milliseconds"
 	@echo "make fuzz SECONDS=60     generated histories through every stage, judged by the rules"
+	@echo "make enumerate LENGTH=2  every legal history over a small alphabet of shapes"
 	@echo "make bench-recall        reading in a 100 MB output: milliseconds and memory"
 	@echo "make bench-peers TRACES=… other libraries' policies on the same runs, by the same judge"
 	@echo "make bench-tokens        how good the token estimates are"
+	@echo "make bench-mcp           what ullage mcp adds before a server (PEERS=a Python with fastmcp, ctxtual)"
 	@echo "make bench-loop          how long an event loop waits while a long history is fitted"
 	@echo "make bench-weight        what an import and a fit cost: milliseconds and megabytes"
 	@echo "make replay-all TRACES=… every recorded run at 16k, 32k, 64k and 128k"
@@ -54,24 +65,39 @@ browser:
 	@command -v chromium >/dev/null || { apt-get update -qq && \
 	    apt-get install -y -qq --no-install-recommends chromium fonts-dejavu-core >/dev/null; }
 
-adk: $(ADK)/.ready
+$(TESTED): %: .venv-%/.ready
 
-$(ADK)/.ready: pyproject.toml tests/integrations/adk/requirements.txt
-	@echo "setting up $(ADK) (once) …"
-	@$(PYTHON) -m venv $(ADK)
-	@$(ADK)/bin/python -m pip install --quiet --disable-pip-version-check --require-hashes \
-	    -r tests/integrations/adk/requirements.txt
+.venv-%/.ready: pyproject.toml tests/integrations/requirements/%.txt
+	@echo "setting up .venv-$* (once) …"
+	@$(PYTHON) -m venv .venv-$*
+	@.venv-$*/bin/python -m pip install --quiet --disable-pip-version-check --require-hashes \
+	    -r tests/integrations/requirements/$*.txt
 	@touch $@
 
-test-adk: adk
-	@PYTHONPATH=src $(ADK)/bin/python -m pytest tests/integrations/adk tests/test_docs.py \
-	    tests/house -k adk -n auto
+$(TESTED:%=test-%): test-%: %
+	@PYTHONPATH=src .venv-$*/bin/python -m pytest tests/integrations/$(subst -,_,$(*:-oldest=)) \
+	    tests/test_docs.py tests/house -k "$(*:-oldest=) or $(subst -,_,$(*:-oldest=))" -n auto
+
+test-frameworks: $(TESTED:%=test-%)
+
+frameworks:  # all but ADK, whose tests run every day
+	@echo $(filter-out adk,$(FRAMEWORKS))
 
 check: $(READY)
 	@$(BIN)/ruff format --check .
 	@$(BIN)/ruff check .
 	@$(BIN)/mypy
 	@$(BIN)/lint-imports
+
+docs: $(DOCS)/.ready
+	@NO_COLOR=1 $(DOCS)/bin/zensical build --clean --strict
+	@echo "open dist/site/index.html"
+
+$(DOCS)/.ready: tests/site/requirements.txt
+	@echo "setting up $(DOCS) (once) …"
+	@$(PYTHON) -m venv $(DOCS)
+	@$(DOCS)/bin/python -m pip install --quiet --disable-pip-version-check --require-hashes -r $<
+	@touch $@
 
 documents: $(READY)
 	@$(BIN)/python -m tests.documents write
@@ -94,6 +120,9 @@ bench-loop: $(READY)
 
 bench-weight: $(READY)
 	@$(BIN)/python -m lab.bench.weight
+
+bench-mcp: $(READY)
+	@$(BIN)/python -m lab.bench.mcp $(if $(PEERS),--peers "$(PEERS)")
 
 bench-tokens: $(READY)
 	@$(BIN)/python -m lab.bench.tokens
@@ -119,14 +148,22 @@ fuzz: $(READY)
 	@$(BIN)/python -m lab.fuzz --seconds $(SECONDS) $(if $(SEED),--seed $(SEED)) \
 	    $(if $(RESUME),--resume "$(RESUME)") $(if $(COVERAGE),--coverage)
 
+LENGTH ?= 2
+enumerate: $(READY)
+	@$(BIN)/python -m lab.enumerate --length $(LENGTH) $(if $(RESUME),--resume "$(RESUME)") $(OPTIONS)
+
+LOCK := uv pip compile --universal --generate-hashes --no-header --no-annotate --no-emit-index-url \
+    --python-version 3.11
 lock:
-	uv pip compile --universal --generate-hashes --no-header --no-annotate --no-emit-index-url \
-	    --python-version 3.11 --group dev pyproject.toml -o requirements.lock
-	uv pip compile --universal --generate-hashes --no-header --no-annotate --no-emit-index-url \
-	    --python-version 3.11 --group adk pyproject.toml -o tests/integrations/adk/requirements.txt
+	$(LOCK) --group dev pyproject.toml -o requirements.lock
+	for name in $(FRAMEWORKS); do \
+	    $(LOCK) --group $$name pyproject.toml -o tests/integrations/requirements/$$name.txt || exit 1; done
+	for name in $(OLDEST:%-oldest=%); do $(LOCK) --resolution lowest-direct --group $$name \
+	    pyproject.toml -o tests/integrations/requirements/$$name-oldest.txt || exit 1; done
+	$(LOCK) --group docs pyproject.toml -o tests/site/requirements.txt
 	for peer in lab/bench/peers/requirements/*.txt; do \
 	    uv pip compile --no-deps --generate-hashes --no-header --no-annotate --no-emit-index-url \
 	        --python-version 3.11 $$peer -o $$peer || exit 1; done
 
 clean:
-	rm -rf $(VENV) $(ADK) .pytest_cache .mypy_cache .ruff_cache .import_linter_cache
+	rm -rf $(VENV) .venv-* .pytest_cache .mypy_cache .ruff_cache .import_linter_cache

@@ -14,7 +14,11 @@ line "…" in it stands for any lines. The commands of every other console block
 exist, with the options they are given.
 """
 
+import importlib
+import json
 import re
+import sys
+from functools import partial
 from types import ModuleType, SimpleNamespace
 
 from msgspec import Struct
@@ -126,6 +130,22 @@ def stand_ins():
     anthropic.Anthropic = openai.OpenAI = _client(claude, chat)
     anthropic.AsyncAnthropic = openai.AsyncOpenAI = _client(_awaited(claude), _awaited(chat))
     return {"anthropic": anthropic, "openai": openai}
+
+
+def vendors():
+    """The real Anthropic SDK in the place of its stand-in; what it sends is answered here."""
+    sys.modules.pop("anthropic")
+    module = importlib.import_module("anthropic")
+    httpx = importlib.import_module("httpx2")
+    said = {"id": "msg_1", "type": "message", "role": "assistant", "model": "claude-opus-4-8"}
+
+    def answer(request):
+        reply = claude(**json.loads(request.content)).model_dump()
+        return httpx.Response(200, json={**said, **reply})
+
+    transport = httpx.MockTransport(answer)
+    make, client = module.Anthropic, partial(httpx.Client, transport=transport)
+    module.Anthropic = lambda **more: make(api_key="none", http_client=client(), **more)
 
 
 async def canned_gemini(self, request, stream=False):

@@ -2,6 +2,7 @@
 
 import ast
 import asyncio
+import importlib
 import inspect
 import re
 import shlex
@@ -12,6 +13,7 @@ import pytest
 
 from tests.cli.terminal import ullage
 from tests.docs import GIVEN, blocks_of, canned_gemini, stand_ins
+from tests.house.test_house import APART
 
 ROOT = Path(__file__).parents[1]
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
@@ -48,11 +50,20 @@ def execute(block, page, names):
         asyncio.run(result)
 
 
+def need_frameworks(page):
+    """A page of a framework runs where that is installed."""
+    text = page.read_text(encoding="utf-8")
+    for framework in APART.values():
+        if re.search(rf"(?m)^(from|import) {re.escape(framework)}\b", text):
+            pytest.importorskip(framework, reason=f"{framework} is not installed")
+
+
 @pytest.mark.parametrize("page", PAGES, ids=title)
 def test_every_python_block_runs(page, reader, capsys, monkeypatch):
+    need_frameworks(page)
     if "google.adk" in page.read_text(encoding="utf-8"):
-        models = pytest.importorskip("google.adk.models", reason="google-adk is not installed")
-        monkeypatch.setattr(models.Gemini, "generate_content_async", canned_gemini)
+        gemini = importlib.import_module("google.adk.models").Gemini
+        monkeypatch.setattr(gemini, "generate_content_async", canned_gemini)
     for block in blocks(page):
         if block.kind in ("python", "setup"):
             execute(block, page, reader)
@@ -70,6 +81,7 @@ def test_no_block_asks_to_be_left_out(page):
 
 @pytest.mark.parametrize("page", PAGES, ids=title)
 def test_checked_commands_print_what_is_written(page, reader):
+    need_frameworks(page)
     for block in blocks(page):
         if block.kind == "setup":
             execute(block, page, reader)

@@ -2,6 +2,7 @@
 
 import json
 import sqlite3
+from pathlib import Path
 
 import pytest
 from hypothesis import given
@@ -10,10 +11,14 @@ from hypothesis import strategies as st
 from tests import histories
 from tests.histories import Call, Turn
 from tests.sessions import recall
-from ullage import ConfigError, Limits, MemoryStore, Session, problems
+from ullage import ConfigError, Limits, MemoryStore, Session, fit, problems
 from ullage.history.canon import ref_of
-from ullage.redaction import REDACTED, common_keys
+from ullage.loop.conversation import Conversation
+from ullage.loop.services import prune_messages, retrieve_spilled, truncate_output
+from ullage.presets.three_layer import ThreeLayerSettings
+from ullage.redaction import REDACTED, common_keys, in_message
 from ullage.replay import reading
+from ullage.stores.conversations import ConversationStore
 from ullage.values.effects import Reply
 from ullage.values.notices import pointers
 from ullage.wires import FORMATS
@@ -71,7 +76,10 @@ def conversation(format, count=20):
 
 
 def bytes_of(folder):
-    return "".join(file.read_bytes().decode("latin-1") for file in sorted(folder.iterdir()))
+    return "".join(
+        file.read_bytes().decode("latin-1")
+        for file in sorted(filter(Path.is_file, folder.rglob("*")))
+    )
 
 
 @pytest.mark.parametrize("name", KEYS)
@@ -219,3 +227,73 @@ def test_whatever_is_taken_out_the_view_is_legal_and_fits(turns, format):
     view = session.fit(request)
     assert problems(view, format) == problems(request, format)
     assert session.window.estimate <= session.window.limit_tokens
+
+
+@pytest.mark.parametrize("format", sorted(FORMATS))
+def test_a_conversation_that_is_kept_holds_no_key_and_is_sent_as_it_is_kept(format, tmp_path):
+    writer = Writer()
+    kept = ConversationStore(tmp_path / "chat.db", format=format, redact=common_keys)
+
+    def opened():
+        limits = Limits(window_tokens=16_000, output_reserve_tokens=1_000)
+        model, store = histories.MODEL[format], str(tmp_path / "outputs.db")
+        return Conversation(kept, "one", model, limits=limits, store=store, summariser=writer)
+
+    conversation_ = opened()
+    request = histories.request(format, [])
+    request.pop(FORMATS[format].key)
+    for message in conversation(format):
+        conversation_.append([message])
+        view = conversation_.fit(request)
+    assert writer.asked
+    again = opened()
+    assert again.messages == conversation_.messages, "what is loaded is what was sent"
+    assert again.fit(request) == view
+    assert REDACTED in json.dumps(view, default=str)
+    for each in (json.dumps(view, default=str), str(writer.asked), bytes_of(tmp_path)):
+        assert not holds_a_secret(each)
+    said = [Turn(said="Yes."), Turn(user="And?", said="No.")]
+    *_, last = kept.append("two", histories.wire(format, said))
+    part = kept.mark_compacted(last, f"He said {KEYS['aws']}.", tokens=1)
+    assert part.summary == f"He said {REDACTED}."
+
+
+def test_signatures_ids_and_media_of_a_kept_message_stay():
+    key = KEYS["aws"]
+    source = {"type": "base64", "media_type": "image/png", "data": key}
+    blocks = [
+        {"type": "thinking", "thinking": f"a {key}", "signature": key},
+        {"type": "tool_use", "id": key, "name": key, "input": {"type": key, "deep": [key]}},
+        {"type": "image", "source": source},
+        {"type": "document", "source": {"type": "text", "media_type": "text/plain", "data": key}},
+    ]
+    thought, call, image, document = in_message({"content": blocks}, common_keys)["content"]
+    assert thought == {**blocks[0], "thinking": f"a {REDACTED}"}
+    assert call == {**blocks[1], "input": {"type": REDACTED, "deep": [REDACTED]}}
+    assert image == blocks[2]
+    assert document["source"]["data"] == REDACTED
+
+
+def test_the_services_of_the_three_layers_keep_and_show_no_key(tmp_path):
+    output = f"{PLANTED}\n{LINES * 3_000}"
+    result = truncate_output(output, "bash", spill_directory=tmp_path, redact=common_keys)
+    assert REDACTED in result.output
+    assert retrieve_spilled(result.spill_path) == common_keys(output)
+    assert not holds_a_secret(result.output + bytes_of(tmp_path))
+    settings = ThreeLayerSettings(prune_protect_tokens=1_000, prune_output_retain_chars=400)
+    messages = conversation("openai-chat")
+    pruned = prune_messages(messages, 10**6, 10**6, settings, redact=common_keys)
+    assert pruned.was_pruned
+    shown = zip(pruned.pruned_parts, pruned.is_pruned, strict=True)
+    touched = [message for message, is_pruned in shown if is_pruned]
+    assert not holds_a_secret(json.dumps(touched) + "".join(out.text for out in pruned.outputs))
+
+
+def test_one_request_is_fitted_without_a_key_in_what_was_cut(tmp_path):
+    messages = conversation("openai-chat")
+    request = histories.request("openai-chat", messages)
+    limits, store = Limits(window_tokens=8_000), str(tmp_path / "u.db")
+    view = fit(request, limits=limits, store=store, redact=common_keys)
+    sent = [message for message in view["messages"] if message not in messages]
+    assert sent
+    assert not holds_a_secret(json.dumps(sent) + bytes_of(tmp_path))

@@ -7,13 +7,14 @@ import os
 import time
 from concurrent.futures import ProcessPoolExecutor
 from pathlib import Path
+from secrets import randbits
 
 import click
 from msgspec import json as packed
 
 from lab.fuzz.coverage import empty, table
 from lab.fuzz.histories import case
-from lab.fuzz.tally import BATCH, Tally, add, seen_of, try_batch
+from lab.fuzz.tally import BATCH, Tally, add, be_quiet, seen_of, try_batch
 from lab.fuzz.trial import try_case
 
 MOST_FINDINGS = 20
@@ -22,7 +23,7 @@ MOST_FINDINGS = 20
 def run(tally: Tally, seconds: float, until: int, jobs: int, resume: Path | None) -> None:
     """Try batches until the time is over or enough is held; write the file after each round."""
     end = time.monotonic() + seconds
-    with ProcessPoolExecutor(max_workers=jobs) as pool:
+    with ProcessPoolExecutor(max_workers=jobs, initializer=be_quiet) as pool:
         while time.monotonic() < end and tally.held < until and len(tally.found) < MOST_FINDINGS:
             starts = [tally.next + BATCH * n for n in range(2 * jobs)]
             for more in pool.map(try_batch, [tally.seed] * len(starts), starts):
@@ -55,7 +56,7 @@ def say(tally: Tally, coverage: bool) -> None:
 @click.command()
 @click.option("--seconds", default=60.0, show_default=True)
 @click.option("--until", default=10**9, help="Stop when so many histories are held.")
-@click.option("--seed", default=1, show_default=True)
+@click.option("--seed", type=int, help="Of the histories; without it one that nobody chose.")
 @click.option("--start", default=0, show_default=True, help="Number of the first history.")
 @click.option("--jobs", default=os.cpu_count() or 1, show_default=True)
 @click.option("--resume", type=click.Path(path_type=Path), help="Go on from, and write, this file.")
@@ -64,7 +65,7 @@ def say(tally: Tally, coverage: bool) -> None:
 def main(
     seconds: float,
     until: int,
-    seed: int,
+    seed: int | None,
     start: int,
     jobs: int,
     resume: Path | None,
@@ -72,6 +73,8 @@ def main(
     only: int | None,
 ) -> None:
     """Fuzz for a time; the status is 1 if anything was found."""
+    be_quiet()
+    seed = randbits(32) if seed is None else seed
     if only is not None:
         one = case(seed, only)
         click.echo(json.dumps(one.messages, indent=1, ensure_ascii=False))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections import Counter
 
 from msgspec import Struct, field
@@ -10,7 +11,7 @@ from lab.fuzz.coverage import Row, rows_of
 from lab.fuzz.histories import Case, case
 from lab.fuzz.trial import Tried, try_case
 
-__all__ = ["BATCH", "Tally", "add", "is_trivial", "seen_of", "try_batch"]
+__all__ = ["BATCH", "Tally", "add", "be_quiet", "is_trivial", "seen_of", "try_batch"]
 
 BATCH = 400
 
@@ -36,6 +37,11 @@ class Tally(Struct):
     edits: dict[str, int] = field(default_factory=dict)
     seen: dict[str, int] = field(default_factory=dict)
     found: list[tuple[int, list[str]]] = field(default_factory=list)
+
+
+def be_quiet() -> None:
+    """Say nothing of the edits: there are millions. For a process of our own."""
+    logging.getLogger("ullage").setLevel(logging.CRITICAL)
 
 
 def try_batch(seed: int, start: int, count: int = BATCH) -> Tally:

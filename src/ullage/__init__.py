@@ -63,8 +63,10 @@ __all__ = [
     "__version__",
     "conversation",
     "convert",
+    "cut_result",
     "fit",
     "is_overflow",
+    "open_result",
     "problems",
     "recall_tools",
     "wrap",
@@ -95,6 +97,7 @@ if TYPE_CHECKING:
     from ullage.recall.found import ToolOutputRef
     from ullage.recall.tools import recall_tools
     from ullage.session.aio import AsyncSession
+    from ullage.session.results import cut_result, open_result
     from ullage.session.session import Session, fit
     from ullage.session.sessions import AsyncSessions, Sessions
     from ullage.session.view import AsyncView, View
@@ -130,6 +133,7 @@ else:
             "ullage.recall.found": "ToolOutputRef",
             "ullage.recall.tools": "recall_tools",
             "ullage.session.aio": "AsyncSession",
+            "ullage.session.results": "cut_result open_result",
             "ullage.session.session": "Session fit",
             "ullage.session.sessions": "AsyncSessions Sessions",
             "ullage.session.view": "AsyncView View",

@@ -26,7 +26,7 @@ from msgspec.structs import replace
 from ullage.errors import ConfigError
 from ullage.values.messages import Media, Message, Opaque, Text, ToolCall, ToolResult
 
-__all__ = ["REDACTED", "Redact", "common_keys", "in_json", "redacted"]
+__all__ = ["REDACTED", "Redact", "common_keys", "in_json", "in_message", "redacted"]
 
 S = TypeVar("S", bound=Struct)
 Redact: TypeAlias = Callable[[str], str]
@@ -88,7 +88,11 @@ def redacted(message: Message, redact: Redact) -> Message:
     Raises:
         ConfigError: ``redact`` gave something else than a text.
     """
+    checked = _checked(redact)
+    return _of(message, "parts", tuple(_redacted(part, checked) for part in message.parts))
 
+
+def _checked(redact: Redact) -> Redact:
     def checked(text: str) -> str:
         found = redact(text)
         if not isinstance(found, str):
@@ -96,7 +100,7 @@ def redacted(message: Message, redact: Redact) -> Message:
             raise ConfigError("redact", problem, "Return the text without its secrets.")
         return found
 
-    return _of(message, "parts", tuple(_redacted(part, checked) for part in message.parts))
+    return checked
 
 
 def _redacted(part: Any, redact: Redact) -> Any:
@@ -132,6 +136,55 @@ def in_json(text: str, redact: Redact) -> str:
     except (ValueError, RecursionError):
         return redact(text)
     return text if found == value else json.dumps(found, ensure_ascii=False, separators=(",", ":"))
+
+
+_SEALED = frozenset(
+    [
+        "signature",
+        "thoughtSignature",
+        "thought_signature",
+        "encrypted_content",
+        "type",
+        "role",
+        "name",
+        "id",
+        "call_id",
+        "tool_use_id",
+        "tool_call_id",
+    ]
+)
+"""The fields of a message that its provider checks, or by which its parts find each other."""
+
+
+def in_message(value: Any, redact: Redact) -> Any:
+    """A message as it is on any wire, redacted, for who keeps whole messages.
+
+    What its provider checks stays: signatures, ids, names; and so does media in base64.
+
+    Raises:
+        ConfigError: ``redact`` gave something else than a text.
+    """
+    return _message(value, _checked(redact))
+
+
+def _message(value: Any, redact: Redact) -> Any:
+    if isinstance(value, str):
+        return redact(value)
+    if isinstance(value, list):
+        return [_message(item, redact) for item in value]
+    if not isinstance(value, dict):
+        return value
+    return {key: _field(key, item, value, redact) for key, item in value.items()}
+
+
+def _field(key: str, item: Any, within: dict[str, Any], redact: Redact) -> Any:
+    if key in _SEALED or (key == "data" and within.get("type") != "text"):
+        return item
+    if key == "arguments" and isinstance(item, str):
+        return in_json(item, redact)
+    if key in ("input", "args", "response") and isinstance(item, dict):  # a tool's own fields
+        return _inside(item, redact)
+    return _message(item, redact)
 
 
 def _inside(value: Any, redact: Redact) -> Any:

@@ -59,6 +59,13 @@ def test_the_page_is_its_owners_alone(played, tmp_path):
     assert f"ullage inspect {ledger} {history} --window {WINDOW}" in page.read_text()
 
 
+def test_the_picture_is_of_what_was_sent(played, tmp_path):
+    ledger, history, _ = played
+    plot = tmp_path / "session.svg"
+    assert ullage("inspect", ledger, history, "--window", WINDOW, "--plot", plot).status == 0
+    assert "A session under default" in plot.read_text()
+
+
 def test_the_store_is_left_as_it_was(played):
     ledger, history, _ = played
     before = ledger.read_bytes()

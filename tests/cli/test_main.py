@@ -26,6 +26,7 @@ def test_help_lists_the_commands():
         "gc",
         "grep",
         "inspect",
+        "mcp",
         "proxy",
         "read",
         "replay",

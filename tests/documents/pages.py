@@ -85,7 +85,7 @@ def _yields(rows):
     """The table of where the letter of a document yields."""
     if not rows:
         return []
-    head = f"Its letter yields here ([all of them]({_ROOT}docs/deviations.md)):"
+    head = "Its letter yields here ([all of them](../deviations.md)):"
     table = ["| sentence | how we take it | why | test |", "|---|---|---|---|", *rows]
     return [head, "\n".join(table)]
 

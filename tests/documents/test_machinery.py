@@ -250,7 +250,7 @@ def test_a_page_goes_by_the_document_and_says_where_and_how():
 
 About.
 
-Its letter yields here ([all of them](../../docs/deviations.md)):
+Its letter yields here ([all of them](../deviations.md)):
 
 | sentence | how we take it | why | test |
 |---|---|---|---|

@@ -30,7 +30,7 @@ VERTEX = "/v1/projects/p/locations/global/publishers"
         ),
         (
             "/model/eu.anthropic.claude/invoke-with-response-stream",
-            Route("anthropic", model="eu.anthropic.claude", streams=True, frames="amazon"),
+            Route("anthropic", model="eu.anthropic.claude", streams=True),
         ),
         ("/v1/chat/completions", Route("openai-chat")),
         ("/api/v1/chat/completions/", Route("openai-chat")),
@@ -47,6 +47,10 @@ VERTEX = "/v1/projects/p/locations/global/publishers"
         (
             f"{VERTEX}/google/models/gemini-3-pro:streamGenerateContent?alt=sse",
             Route("gemini", model="gemini-3-pro", streams=True),
+        ),
+        (
+            "/v1beta/models/gemini-3-pro:streamGenerateContent",
+            Route("gemini", model="gemini-3-pro", streams=True, is_array=True),
         ),
         ("/v1beta/models/gemini-3-pro:countTokens", Route("gemini", "count", "gemini-3-pro")),
         (

@@ -6,7 +6,7 @@ from itertools import pairwise
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ullage.exchange.sse import Reader
+from ullage.exchange.sse import SseReader
 
 ENDS = ("\n", "\r\n", "\r")
 lines = st.sampled_from(
@@ -16,7 +16,7 @@ events = st.lists(st.lists(lines, min_size=1, max_size=4), max_size=6)
 
 
 def read(pieces):
-    reader = Reader()
+    reader = SseReader()
     frames = [frame for piece in pieces for frame in reader.feed(piece)]
     return frames, reader.rest()
 

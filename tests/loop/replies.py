@@ -84,6 +84,7 @@ def _responses(text, calls, number):
     return {
         "id": f"resp_{number}",
         "object": "response",
+        "status": "completed",
         "created_at": 1,
         "model": MODEL["openai-responses"],
         "output": output,

@@ -301,6 +301,8 @@ def test_the_interrupt_message_comes_last_and_stays_out_of_the_history():
     assert asked.texts[0].startswith("[user]\nMend it.")
     assert "<retain>" not in prompt_of(CompactionConfig()).closing
     assert "<retain>" in prompt_of(CompactionConfig(retain_directives=("x",))).closing
+    untagged = prompt_of(CompactionConfig(retain_prompt="Keep the refs.", retain_directives=("x",)))
+    assert untagged.closing.endswith("Keep the refs. Put it between <retain> and </retain>.\n- x")
     text = str(view)
     for mine in ("please", "Name every pod", "Refs first", "<summary>", "<retain>"):
         assert mine not in text
@@ -598,9 +600,40 @@ def test_the_synthetic_message_stands_for_what_was_before():
     assert start == 0
     assert text.startswith(f"[Previous conversation compacted]\n\n{WRITTEN}\n\n")
     assert text.splitlines()[-1].startswith(f"[End of compacted summary - {stop} messages, ")
-    assert text.endswith(" tokens]")
+    tokens = sum(sum(asked.session.window.leaf_counts(at)) for at in range(stop))
+    assert text.endswith(f" messages, {tokens} tokens]"), "as the window counts the originals"
     assert "Message 1:\nGo." in text
     assert asked.view[1:] == asked.messages[stop:]
+
+
+def test_the_boundary_is_where_a_reply_begins_also_where_the_users_message_would_do():
+    """Deviation: a template that wants the roles in turn refuses two messages of the user."""
+    messages = [{"role": "user", "content": words(10_000, "a")}]
+    messages += [{"role": "assistant", "content": words(30_000, "b")}]
+    messages += [{"role": "user", "content": "And then?"}]
+    messages += [{"role": "assistant", "content": words(140_000, "c")}]
+    for number in range(3):
+        messages += [{"role": "user", "content": words(80_000, f"{number}")}]
+        messages += [{"role": "assistant", "content": f"Done {number}."}]
+    messages += [{"role": "user", "content": "Go on."}]
+    session = Session("gpt-4.1", policy=presets.three_layer(CALM), limits=WINDOW)
+    view = session.fit(histories.request("openai-chat", messages))["messages"]
+    stop = session.window.summaries[-1].stop
+    assert stop == 3, "the target falls on the message behind it"
+    assert [message["role"] for message in view[:2]] == ["user", "assistant"]
+
+
+def test_a_history_first_seen_over_its_threshold_has_the_deterministic_summary():
+    """Deviation: no model is asked of places that were passed before anybody was there."""
+    seen = played(Writer(WRITTEN))
+    writer = Writer(WRITTEN)
+    late = Session("gpt-4.1", policy=presets.three_layer(CALM), limits=WINDOW, summariser=writer)
+    more = [*seen.messages, {"role": "assistant", "content": "Done."}]
+    more += [{"role": "user", "content": "Thanks."}]
+    view = late.fit(histories.request("openai-chat", more))["messages"]
+    assert writer.asked == []
+    assert view[0]["content"].startswith("[Previous conversation compacted]")
+    assert WRITTEN not in view[0]["content"]
 
 
 @pytest.mark.says(

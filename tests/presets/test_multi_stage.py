@@ -48,6 +48,16 @@ def compact(value):
     return json.dumps(value, ensure_ascii=False, separators=(",", ":"))
 
 
+def test_the_presets_name_alone_reads_no_environment(monkeypatch):
+    """Deviation: they are read where they are asked for."""
+    monkeypatch.setenv("MAX_RESULT_CHARS", "600")
+    monkeypatch.setenv("SAFE_TRIGGER_TOKENS", "3000")
+    asked = histories.request("openai-chat", histories.wire("openai-chat", [turn("x " * 900)]))
+    by_name, read = Session("gpt-4.1", policy="multi_stage"), presets.from_env("multi_stage")
+    assert by_name.fit(asked)["messages"] == asked["messages"]
+    assert Session("gpt-4.1", policy=read).fit(asked)["messages"] != asked["messages"]
+
+
 # 1. The emergency brake
 
 

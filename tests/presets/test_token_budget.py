@@ -361,6 +361,18 @@ def test_every_request_is_the_one_the_documents_agent_would_send(batches, data):
             theirs += copy.deepcopy(step(number, *batch))
 
 
+def test_of_a_history_seen_for_the_first_time_one_note_says_that_its_figure_is_an_estimate():
+    """Deviation: at dozens of its places something was cut, and nothing was reported."""
+    messages = steps(*[(f"{number} {LONG * 12}",) for number in range(40)])
+    session = new_session()
+    with contextlib.redirect_stderr(io.StringIO()) as stderr:
+        shown = contents(session.fit(request(messages)))
+    (note,) = notes(session)
+    assert stderr.getvalue() == f"{note}\n"
+    assert note.startswith(f"Note: Compacted {sum(map(is_compacted, shown))} old tool result(s)")
+    assert note.endswith("exceeded budget (40,000); nothing was reported, this is an estimate")
+
+
 @pytest.mark.says(
     "token-budget-compaction",
     "What Gets Compacted",

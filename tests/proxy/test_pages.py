@@ -1,15 +1,21 @@
-"""What the proxy answers by itself."""
+"""What the proxy answers by itself, and to whom."""
 
 import json
+import signal
 
 import pytest
 
-from tests.proxy.upstream import ask, proxy, upstream
+from tests.proxy.started import started
+from tests.proxy.test_fitting import long_chat
+from tests.proxy.upstream import all_of, ask, proxy, talking, upstream
+
+CHAT = "/v1/chat/completions"
 
 
 @pytest.fixture(scope="module")
 def url():
     with upstream() as there, proxy(there) as url:
+        ask(url, "POST", CHAT, long_chat())
         yield url
 
 
@@ -22,3 +28,77 @@ def test_what_is_no_page_is_no_upstreams_either(url):
     status, headers, _ = ask(url, path="/_ullage/elsewhere")
     assert (status, headers["X-Ullage"]) == (404, "error")
     assert ask(url, path="/_ullage-not-ours")[0] == 200
+    assert ask(url, "POST", "/_ullage/state", b"{}")[0] == 405
+
+
+def test_metrics_are_prometheus_text(url):
+    _, headers, body = ask(url, path="/_ullage/metrics")
+    assert headers["Content-Type"].startswith("text/plain; version=0.0.4")
+    assert b'ullage_requests_total{upstream="openai",wire="openai-chat",done="fitted"} 1' in body
+    assert b"ullage_conversations 1" in body
+
+
+def test_the_state_has_conversations_and_nothing_they_said(url):
+    _, headers, body = ask(url, path="/_ullage/state")
+    state = json.loads(body)
+    assert state["totals"]["fitted"] == 1
+    (shown,) = state["conversations"]
+    assert (shown["model"], len(shown["turns"])) == ("gpt-4.1", 1)
+    assert shown["decisions"]
+    assert b"worker" not in body.replace(b'"workers"', b"")
+    assert headers["Cache-Control"] == "no-store"
+
+
+def test_a_page_fetches_nothing_from_elsewhere(url):
+    body = ask(url, path="/_ullage/")[2].decode()
+    assert "http" not in body.replace("http-equiv", "").replace("http://www.w3.org/2000/svg", "")
+    assert "default-src 'none'" in body
+
+
+@pytest.mark.parametrize("path", ["/_ullage/", "/_ullage/state", "/_ullage/conversations/x"])
+@pytest.mark.parametrize("host", ["evil.example", "evil.example:80", "127.0.0.1.evil.example", ""])
+def test_a_page_of_somebody_else_that_leads_here_is_given_nothing(url, path, host):
+    asked = f"GET {path} HTTP/1.1\r\nHost: {host}\r\nConnection: close\r\n\r\n".encode()
+    with talking(url, asked) as raw:
+        assert all_of(raw).split()[1] in (b"403", b"400")
+
+
+def test_pages_can_be_left_out():
+    with upstream() as there, proxy(there, pages=False) as url:
+        assert ask(url, path="/_ullage/")[0] == 403
+        assert ask(url, path="/_ullage/ready")[0] == 200
+
+
+def test_a_conversation_is_shown_turn_by_turn_as_long_as_it_is_at_hand(url):
+    state = json.loads(ask(url, path="/_ullage/state")[2])
+    key = state["conversations"][0]["key"]
+    status, headers, body = ask(url, path=f"/_ullage/conversations/{key}")
+    assert (status, headers["Content-Type"]) == (200, "text/html; charset=utf-8")
+    assert b"What was sent, turn by turn" in body
+    assert ask(url, path="/_ullage/conversations/none")[0] == 404
+
+
+def test_workers_are_seen_as_one_proxy(tmp_path):
+    with (
+        upstream() as there,
+        started(there, "--workers=2", f"--store={tmp_path}/kept.db") as running,
+    ):
+        url = running.url
+        for _ in range(8):
+            ask(url, "POST", CHAT, long_chat())
+        for _ in range(4):
+            state = json.loads(ask(url, path="/_ullage/state")[2])
+            assert state["totals"]["requests"] == 8
+            (shown,) = state["conversations"]
+            assert len(shown["turns"]) == 8
+            found = ask(url, path="/_ullage/metrics")[2]
+            assert {b'in_flight{worker="1"}', b'in_flight{worker="2"}'} <= _gauges(found)
+            key = shown["key"]
+            assert ask(url, path=f"/_ullage/conversations/{key}")[0] == 200
+        running.process.send_signal(signal.SIGTERM)
+        assert running.process.wait(20) == 0
+
+
+def _gauges(text):
+    lines = (line.partition(b" ")[0] for line in text.splitlines())
+    return {line.removeprefix(b"ullage_") for line in lines}

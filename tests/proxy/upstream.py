@@ -11,6 +11,7 @@ import http.client
 import socket
 import threading
 from contextlib import contextmanager
+from tempfile import TemporaryDirectory
 from urllib.parse import urlsplit
 
 from aiohttp import web
@@ -98,12 +99,17 @@ def _roomy(message, payload, protocol, writer, task):
 
 
 @contextmanager
-def proxy(there, **settings):
-    """The address of a proxy before an upstream, for as long as the block lasts."""
+def proxy(there, *tell, **settings):
+    """The address of a proxy before an upstream, for as long as the block lasts.
+
+    ``tell`` are called with each request that is over. What is set aside lasts no longer.
+    """
     upstreams = dict.fromkeys(("anthropic", "openai", "gemini"), there.url)
     given = {"upstreams": upstreams, "tenant": "", "use_system_proxy": False, **settings}
-    with behind_a_proxy(Config(listen="127.0.0.1:0", **given)) as (url, _):
-        yield url
+    with TemporaryDirectory() as folder:
+        config = Config(**{"listen": "127.0.0.1:0", "store": f"{folder}/kept.db", **given})
+        with behind_a_proxy(config, *tell) as (url, _):
+            yield url
 
 
 def ask(url, method="GET", path="/", body=None, headers=()):

@@ -50,23 +50,24 @@ def pairs(request: dict[str, Any], items: list[Item]) -> set[str]:
     R1 names two types; the other calls that clients run are read the same way. An id asked
     twice while it is open leaves one of the calls without an output of its own.
     Calls marked `async`, and outputs without `call_id`, are too open to judge. What a server
-    holds, or an `item_reference` names, may be the call of any output.
+    holds, or an `item_reference` names, may be the call of any output behind it.
     An approval that was asked for is read like a call, and what the user said to it like its
     output: servers refuse a request for approval that has none.
     """
     found: set[str] = set()
-    elsewhere = request.get("previous_response_id") or request.get("conversation")
-    elsewhere = elsewhere or any(kind(i) == "item_reference" for i in items)
+    elsewhere = bool(request.get("previous_response_id") or request.get("conversation"))
+    held = elsewhere
     for at, item in enumerate(items):
         name, call = kind(item), item.get("call_id")
+        held = held or name == "item_reference"
         if len(call or "") > 64:
             found.add("C6")
         if name in OPEN and call and not item.get("async"):
             found |= set() if f"{name}_output" in until_again(items[at + 1 :], call) else {"R1"}
-        if name.removesuffix("_output") in OPEN and name not in OPEN and call and not elsewhere:
+        if name.removesuffix("_output") in OPEN and name not in OPEN and call and not held:
             calls = [kind(i) for i in items[:at] if i.get("call_id") == call]
             found |= set() if name.removesuffix("_output") in calls else {"R2"}
-    return found | approvals(items, bool(elsewhere))
+    return found | approvals(items, elsewhere)
 
 
 def approvals(items: list[Item], elsewhere: bool) -> set[str]:
@@ -79,6 +80,8 @@ def approvals(items: list[Item], elsewhere: bool) -> set[str]:
             found |= {"R1"} if item["id"] in waiting else set()
             waiting.add(item["id"])
             asked.add(item["id"])
+        elif kind(item) == "item_reference":
+            elsewhere = True
         elif kind(item) == "mcp_approval_response":
             known = item["approval_request_id"] in asked or elsewhere
             found |= set() if known else {"R2"}

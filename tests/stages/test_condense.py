@@ -3,6 +3,7 @@
 import pytest
 from msgspec.structs import replace
 
+from lab.enumerate.treatments import TREATMENTS
 from lab.guard import POLICIES, loop, seen
 from ullage import Limits, Session
 from ullage.replay.gates import unseen
@@ -105,6 +106,23 @@ def test_thinking_that_is_bound_goes_with_its_turn_and_the_newest_result_is_quot
         assert f"PAGE {number}\n{PAGE}" in str(view["messages"]).replace("\\n", "\n")
         quoted += "## Result of read, new" in str(view["messages"][-1])
     assert 1 < quoted < 12
+
+
+@pytest.mark.parametrize("model", ["claude-sonnet-4-5", "claude-opus-5-5"])
+def test_a_branch_that_goes_on_within_a_reply_keeps_no_turn_without_its_thinking(model):
+    """An account that a turn made is shown in a branch in which that turn is not over (A14)."""
+    (account,) = (each.policy for each in TREATMENTS if each.name == "account")
+    said = {"role": "assistant", "content": [{"type": "text", "text": "I go on."}]}
+    use = {"type": "tool_use", "id": "toolu_9", "name": "read", "input": {}}
+    asks = {"role": "assistant", "content": [use]}
+    result = {"type": "tool_result", "tool_use_id": "toolu_9", "content": PAGE}
+    session = Session(model, policy=account, limits=Limits(window_tokens=100_000))
+    before = [*thoughtful(1), said]
+    session.fit(request(before[:1], model))
+    view = session.fit(request([*before, {"role": "user", "content": "And now?"}], model))
+    assert "are condensed here" in str(view["messages"])
+    view = session.fit(request([*before, asks, {"role": "user", "content": [result]}], model))
+    assert problems("anthropic", view) == []
 
 
 def test_a_compaction_trigger_stays_last():

@@ -6,9 +6,8 @@ from hypothesis import strategies as st
 
 from tests.stages.conversations import cases, check
 from ullage import Limits, Session
-from ullage.stages.policy import kind_of
+from ullage.stages.kinds import LIMIT_CHARS, kind_of
 from ullage.stages.shorten import safe_cut, shorten
-from ullage.stages.truncate import LIMIT_CHARS
 from ullage.values.notices import Words, pointers
 
 REF = "0123456789abcdef"

@@ -11,6 +11,7 @@ from ullage import Limits, OverLimitError, Policy
 from ullage.history.ledger import Ledger, Observed
 from ullage.stages.default import DEFAULT
 from ullage.stages.emergency import emergency
+from ullage.stages.placeholders import digested
 from ullage.stages.pressure import over_share
 from ullage.stages.prune import prune
 from ullage.stages.truncate import truncate
@@ -173,8 +174,15 @@ def test_no_report_makes_every_later_request_too_long():
     assert again.window.estimate == again.window.tokens
 
 
-def test_in_an_open_turn_that_must_keep_its_thinking_no_batch_is_made_and_that_is_told():
-    greedy = Policy(name="greedy", under_pressure=(partial(prune, wanted=lambda window: 10**6),))
+def cuts_every_result(window):
+    """A stage that asks of nothing whether it may be edited."""
+    cuts = (digested(window, spot) for spot in window.results(0, window.turn_start))
+    return [cut for cut in cuts if cut is not None]
+
+
+@pytest.mark.parametrize("stage", [partial(prune, wanted=lambda window: 10**6), cuts_every_result])
+def test_in_an_open_turn_that_must_keep_its_thinking_no_batch_is_made_and_that_is_told(stage):
+    greedy = Policy(name="greedy", under_pressure=(stage,))
     messages = manual_loop(20)
     request = {
         "model": "claude-opus-5-5",

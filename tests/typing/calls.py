@@ -1,4 +1,4 @@
-"""What a type checker is to know of `Session.call`. Read by mypy, and never run."""
+"""What a type checker is to know of `Session.call` and `ullage.wrap`: read by mypy, never run."""
 
 from collections.abc import Iterator
 from functools import partial
@@ -12,6 +12,7 @@ from google.genai.types import GenerateContentResponse
 from openai.types.chat import ChatCompletion
 from openai.types.responses import Response
 
+import ullage
 from ullage import Session
 from ullage.session.aio import AsyncSession
 
@@ -42,3 +43,11 @@ async def awaited(session: AsyncSession, request: dict[str, Any]) -> None:
     assert_type(await session.call(gpt.responses.create, **request), Response)
     async with await session.call(claude.messages.stream, **request) as stream:
         assert_type(await stream.get_final_text(), str)
+
+
+def wrapped(request: dict[str, Any]) -> None:
+    claude = ullage.wrap(anthropic.Anthropic(), store="kept.db")
+    assert_type(claude, anthropic.Anthropic)
+    assert_type(ullage.wrap(openai.AsyncAzureOpenAI()), openai.AsyncAzureOpenAI)
+    assert_type(ullage.wrap(genai.Client()), genai.Client)
+    assert_type(ullage.wrapped(claude).counts.recalled, int)

@@ -1,10 +1,11 @@
 """A framework's own messages: the same views as the wire they are sent on, in its own objects."""
 
 from dataclasses import dataclass, replace
+from types import SimpleNamespace
 
 import pytest
 
-from ullage import Budget, ConfigError, Limits, Session
+from ullage import Budget, ConfigError, Limits, Session, Usage
 from ullage.values.messages import Message, Reasoning, Text, ToolCall, ToolResult
 from ullage.wires.host import Host
 
@@ -234,3 +235,18 @@ def test_a_restart_shows_the_same(tmp_path):
     first.close()
     with Session(MODEL, format=host(), limits=SMALL, store=tmp_path / "s.db") as again:
         assert again.fit(asked(turns)) == view
+
+
+def test_a_frameworks_own_replies_report_what_they_came_to():
+    def usage(reply):
+        return (
+            Usage(fresh_tokens=reply.tokens, output_tokens=1) if hasattr(reply, "tokens") else None
+        )
+
+    session = Session(MODEL, format=host(usage=usage))
+    session.call(lambda **_: SimpleNamespace(tokens=60), **asked([user("Hello.")]))
+    stream = session.call(
+        lambda **_: iter([SimpleNamespace(), SimpleNamespace(tokens=70)]), **asked([user("Hello.")])
+    )
+    assert len(list(stream)) == 2
+    assert session.usage.input_tokens == 130

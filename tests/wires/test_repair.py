@@ -635,6 +635,19 @@ def speaks(message):
     return not message["type"].endswith("_output")
 
 
+def test_a_branch_in_which_the_model_does_not_speak_where_it_spoke_is_mended_from_the_start():
+    """What was closed there had a system message at its end, which a reply was to follow (A20)."""
+    note, go = {"role": "system", "content": "Be brief."}, {"role": "user", "content": "Go."}
+    use = {"type": "tool_use", "id": "t1", "name": "run", "input": {}}
+    result = {"type": "tool_result", "tool_use_id": "t1", "content": "ok"}
+    reply, answer = {"role": "assistant", "content": [use]}, {"role": "user", "content": [result]}
+    known = repair(FORMATS["anthropic"], [go, note, reply])
+    branch = [go, note, answer]
+    found = repair(FORMATS["anthropic"], branch, [known])
+    assert problems_of("anthropic", found.messages) == []
+    assert found.messages == repair(FORMATS["anthropic"], branch).messages
+
+
 # Any short history at all, in the shorthand of the tables: examples a person can read
 
 WRITERS = {

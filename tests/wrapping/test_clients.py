@@ -44,7 +44,7 @@ def test_the_copy_is_of_the_same_class_and_the_client_stays_as_it_was(serve, for
 def test_what_needs_no_change_is_sent_to_the_byte(serve, format):
     server = serve(format, ["One.", "Two."])
     client = server.client()
-    asked = request(format, [user(format)])
+    asked = request(format, [user(format)], tools=())
     server.ask(client, asked)
     server.ask(ullage.wrap(client), asked)
     plain, fitted = server.requests

@@ -6,6 +6,7 @@ ullage fit FILE        make one request fit
 ullage check FILE      is this request legal, by its provider's rules
 ullage read REF        open what was set aside
 ullage grep PATTERN    search what was set aside
+ullage mcp -- SERVER…   cut what an MCP server says too much of
 ullage gc              let go of what was set aside long ago
 ullage forget STORE    erase a tenant or a conversation
 ullage proxy           keep every request to a provider within its window
@@ -31,7 +32,7 @@ from ullage.errors import ConfigError, UllageError
 __all__ = ["main"]
 
 _COMMANDS = (
-    *("check", "completion", "doctor", "fit", "forget", "gc", "grep", "inspect", "proxy"),
+    *("check", "completion", "doctor", "fit", "forget", "gc", "grep", "inspect", "mcp", "proxy"),
     *("read", "replay", "run"),
 )
 

@@ -12,7 +12,7 @@ import click
 from ullage.errors import ConfigError
 from ullage.replay.cost.prices import PROFILES, Profile, profile_at, profile_named
 
-__all__ = ["command_of", "page_option", "price_option", "profiles_of", "save"]
+__all__ = ["command_of", "page_option", "plot_option", "price_option", "profiles_of", "save"]
 
 _FIRST = "anthropic-5m"
 
@@ -28,6 +28,11 @@ page_option = click.option(
     "page",
     type=click.Path(dir_okay=False, path_type=Path),
     help="Write a page to look at: every turn, every edit, what was visible when.",
+)
+plot_option = click.option(
+    "--plot",
+    type=click.Path(dir_okay=False, path_type=Path),
+    help="Write a picture (SVG): the largest run, what was sent of it call by call.",
 )
 
 
@@ -54,8 +59,13 @@ def command_of(name: str, paths: Iterable[Path], options: Mapping[str, object]) 
     return shlex.join(words)
 
 
-def save(path: Path, page: str) -> None:
-    """Write a page for its owner alone to read: it holds the conversation.
+def save(path: Path, page: str, option: str = "--html") -> None:
+    """Write a page, or a picture, for its owner alone to read: a page holds the conversation.
+
+    Args:
+        path: where.
+        page: its text.
+        option: what it was asked for with.
 
     Raises:
         ConfigError: it cannot be written.
@@ -66,5 +76,5 @@ def save(path: Path, page: str) -> None:
     except OSError as error:
         why = error.strerror or type(error).__name__
         raise ConfigError(
-            "--html", f"the page cannot be written ({why})", "Give another path."
+            option, f"the file cannot be written ({why})", "Give another path."
         ) from None

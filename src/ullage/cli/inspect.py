@@ -9,12 +9,13 @@ import click
 from rich.console import Console
 
 from ullage.cli._options import json_option, open_kept, print_json
-from ullage.cli._page import command_of, page_option, price_option, profiles_of, save
+from ullage.cli._page import command_of, page_option, plot_option, price_option, profiles_of, save
 from ullage.errors import FormatError
 from ullage.presets import NAMES
 from ullage.replay.cost.prices import Profile
 from ullage.replay.readers import Run, read
 from ullage.replay.report import Picture, packed, page_of
+from ullage.replay.report.plot import plot_of
 from ullage.replay.stored import Stored, from_store
 from ullage.replay.trace import Mark
 
@@ -32,6 +33,7 @@ __all__ = ["command"]
 @click.option("--policy", type=click.Choice(NAMES), help="Default: as the ledger names it.")
 @price_option
 @page_option
+@plot_option
 @json_option
 def command(
     ledger: Path,
@@ -42,6 +44,7 @@ def command(
     policy: str | None,
     named: tuple[str, ...],
     page: Path | None,
+    plot: Path | None,
     as_json: bool,
 ) -> None:
     """Show what a session did to its history, from the store it was given: LEDGER.
@@ -73,6 +76,8 @@ def command(
         }
         asked = command_of("ullage inspect", (ledger, history), options)
         save(page, _page(run, found, profiles, asked))
+    if plot is not None:
+        save(plot, plot_of(found.trace, f"A session under {found.policy}"), "--plot")
     if as_json:
         print_json(
             {"run": run.id, "policy": found.policy, "trace": found.trace, "bills": found.bills}

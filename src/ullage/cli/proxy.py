@@ -17,6 +17,7 @@ __all__ = ["command"]
 @click.command("proxy")
 @click.option("--listen", metavar="ADDRESS:PORT", help="Default: 127.0.0.1:8787.")
 @click.option("--workers", type=int, help="Processes that serve. Default: 1.")
+@click.option("--log", is_flag=True, default=None, help="A line of JSON for each request.")
 @click.option("--tenant", help="One tenant for everybody. Default: one for each credential.")
 @proxy_options
 def command(file: Path | None, **options: Any) -> None:
@@ -38,4 +39,5 @@ def _say(config: Config, listening: socket.socket) -> None:
     url = f"http://{f'[{host}]' if ':' in host else host}:{port}"
     lines = [f"ullage proxy on {url}"]
     lines += [f"  {url}/{name} → {upstream}" for name, upstream in config.upstreams.items()]
+    lines += [f"  to look at: {url}/_ullage/"] if config.pages else []
     click.echo("\n".join(lines), err=True)

@@ -18,9 +18,9 @@ from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn, Ti
 
 from ullage import __version__
 from ullage.cli._options import json_option, print_json
-from ullage.cli._page import command_of, page_option, price_option, profiles_of, save
+from ullage.cli._page import command_of, page_option, plot_option, price_option, profiles_of, save
 from ullage.cli._runs import damage_lines, runs_in
-from ullage.errors import FormatError
+from ullage.errors import ConfigError, FormatError
 from ullage.presets import NAMES
 from ullage.replay.budgets import MOST_SHARE, label_of
 from ullage.replay.cost.prices import Profile
@@ -28,6 +28,7 @@ from ullage.replay.evidence.common import common_in
 from ullage.replay.many import SESSIONS, Engine, Finished, Job, Try, Wanted, replay_all
 from ullage.replay.readers import Damage, FormatName, Run, size_of
 from ullage.replay.report import Album, Drawn, Picture, page_of
+from ullage.replay.report.plot import plot_of
 from ullage.replay.rows import Row, row_of, rows_of
 from ullage.replay.run import Replayed
 from ullage.replay.tables import WIDTH, tables_of
@@ -63,6 +64,7 @@ class Asked(Struct, frozen=True, kw_only=True):
     kept_at: Path | None
     jobs: int
     page: Path | None
+    plot: Path | None = None
     drawn: int
     each: bool
     as_json: bool
@@ -166,6 +168,7 @@ def _share(value: str) -> float:
     help="Processes to use.",
 )
 @page_option
+@plot_option
 @click.option(
     "--draw",
     "drawn",
@@ -190,6 +193,8 @@ def command(**given: Any) -> None:
     found = replay_asked(asked)
     if asked.page is not None:
         write(asked.page, found, command_of("ullage replay", asked.paths, asked.options))
+    if asked.plot is not None:
+        plot(asked.plot, found)
     if asked.as_json:
         print_json(json_of(found))
     else:
@@ -214,7 +219,7 @@ def replay_asked(
     runs = partial(runs_in, asked.paths, least=asked.least, most=asked.most, is_wanted=is_wanted)
     profiles = profiles_of(asked.named)
     common = common_in(run for _, run, _ in runs([]))
-    draws = asked.page is not None
+    draws = asked.page is not None or asked.plot is not None
     job = Job(profiles, asked.wire, tuple(sorted(common)), draws=draws)
     album, damage = Album(asked.drawn), list[Damage]()
     found = _replayed(asked, runs(damage), job, engine, album, damage)
@@ -275,6 +280,20 @@ def write(path: Path, found: Found, typed: str) -> None:
         notes=notes,
     )
     save(path, page)
+
+
+def plot(path: Path, found: Found) -> None:
+    """Write the picture of the largest run, under the first policy in the first room.
+
+    Raises:
+        ConfigError: it cannot be written, or no run was replayed now.
+    """
+    if not found.pictures:
+        why = "every run was taken over from the file of --resume, without its turns"
+        raise ConfigError("--plot", why, "Leave --resume out.")
+    trace = found.pictures[0].first
+    room = label_of(trace.share) if trace.share is not None else label_of(trace.window_tokens)
+    save(path, plot_of(trace, f"One run replayed under {trace.policy}, window {room}"), "--plot")
 
 
 def json_of(found: Found) -> dict[str, object]:

@@ -25,7 +25,7 @@ def command(file: Path | None, words: tuple[str, ...], **options: Any) -> None:
 
     Every model call of the command goes through the proxy, which ends with it.
     """
-    from ullage.proxy.command import behind_a_proxy, run_command
+    from ullage.proxy.command import behind_a_proxy, run_command, summary
 
     environment = dict(os.environ)
     if MARK in environment:
@@ -34,9 +34,11 @@ def command(file: Path | None, words: tuple[str, ...], **options: Any) -> None:
     config = settings_of(file, tenant="", **options)
     named = {name for name, url in config.upstreams.items() if UPSTREAMS.get(name) != url}
     setting = setting_for(environment, named)
-    with behind_a_proxy(_for_one(config, setting.upstreams)) as (url, _):
+    with behind_a_proxy(_for_one(config, setting.upstreams)) as (url, watch):
         environment |= setting.variables_at(url, environment)
         code = run_command(arguments_for(words, setting, url), environment)
+    for line in summary(watch.seen.totals, "the store" if config.store else "ullage's own store"):
+        click.echo(f"ullage: {line}", err=True)
     sys.exit(code)
 
 

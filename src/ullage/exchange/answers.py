@@ -58,7 +58,7 @@ class Untouched(Answer):
 
 
 class Teed(Answer):
-    """A stream in a form that is only read, at its end: Amazon's frames, or a JSON array."""
+    """A stream that comes as one JSON array: it is only read, at its end."""
 
     def __init__(self, exchange: Exchange, reply: Reply) -> None:
         self.reply, self.status, self.content_type = reply, reply.status, reply.content_type
@@ -79,7 +79,7 @@ class Teed(Answer):
         self._is_over = True
         events: list[Any] = []
         if len(self._seen) <= _MOST_BYTES:
-            events = events_of(self.content_type, bytes(self._seen))
+            events = events_of(bytes(self._seen))
         yield from self._exchange.observe(events)
         self._exchange.over(self.status)
         yield self.reply.close

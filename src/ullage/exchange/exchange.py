@@ -11,7 +11,7 @@ Whatever goes wrong here, and is not the upstream's word, ends with the bytes th
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -20,11 +20,12 @@ from msgspec.structs import replace
 from ullage.errors import BudgetExceeded, ConfigError, FormatError, OverLimitError, StoreError
 from ullage.exchange import bodies, requests
 from ullage.exchange.answers import Teed, Untouched, Whole
-from ullage.exchange.replies import error_body, is_error, refusal
+from ullage.exchange.replies import error_of, is_error, refusal
 from ullage.exchange.routes import Route, route_of
-from ullage.exchange.streamed import Streamed
+from ullage.exchange.streamed import Streamed, framing_of
 from ullage.exchange.values import Answer, Passed, Reply, Report, Upstream
 from ullage.session.drivers import Actions
+from ullage.splice import Again, Calls, Done, Knitted, Rounds, knit
 from ullage.values.usage import Usage
 from ullage.wires import FORMATS
 
@@ -44,6 +45,8 @@ class Exchange:
         route: what is asked at its path, or None.
         passed: why it is sent as it came; None: it is fitted.
         view: the view that was sent last, the handle of it; None if nothing was fitted.
+        request: what it was fitted from.
+        rounds: what becomes of the reply (`ullage.splice`); None if no reply is asked for.
         hides_usage: whether the client did not ask for the chunk of usage that it would get.
     """
 
@@ -62,7 +65,10 @@ class Exchange:
         self.route: Route | None = None if passed else route_of(method, path)
         self.passed: Passed | None = passed or (None if self.route else "path")
         self.view: Any = None
+        self.request: Mapping[str, Any] = {}
+        self.rounds: Rounds | None = None
         self.hides_usage = False
+        self._takes = True
         self._exchanges, self._upstream = exchanges, upstream
         self._tenant, self._name, self._body = tenant, name, body
         self._session: Any = None
@@ -99,7 +105,8 @@ class Exchange:
             yield from self._fit()
         except (BudgetExceeded, ConfigError) as error:
             status = _SPENT if isinstance(error, BudgetExceeded) else _MISSET
-            return Whole(self, None, status, error_body(self.route.wire, status, str(error)))
+            said = error_of(self.route.wire, status, str(error))
+            return Whole(self, None, status, bodies.write(said))
         except Exception as error:  # noqa: BLE001 - ours, and no reason to break the client's run
             self.passed = next(why for kind, why in _WHY if isinstance(error, kind))
             known = isinstance(error, tuple(kind for kind, why in _WHY if why != "error"))
@@ -114,27 +121,42 @@ class Exchange:
         if not isinstance(body, dict):
             self.passed = "body"
             return
+        self._given = body
         held = next((key for key in _ELSEWHERE if body.get(key)), None)
         if held is not None:
             self.passed = "elsewhere"
             self._note(problem=held)
-            return
-        self._given = body
-        if self.route.kind == "batch":
+            yield from self._knit(body)
+        elif self.route.kind == "batch":
             yield from self._fit_batch(body)
-            return
-        self._client = requests.request_of(self.route, body)
-        yield from self._see(self._client)
+        else:
+            knitted = yield from self._knit(requests.request_of(self.route, body))
+            yield from self.see(knitted.request)
+            if self.route.kind == "create" and self._takes:
+                redact = self._session.settings.redact
+                self.rounds = Rounds(self.view.wire, knitted, self.view.owns, redact=redact)
 
-    def _see(self, request: Mapping[str, Any]) -> Actions[None]:
-        """The view of a request, and the bytes of it."""
+    def _knit(self, request: Mapping[str, Any]) -> Actions[Knitted]:
+        """The request with the turns that its client never saw."""
+        assert self.route is not None
+        self._client = request
+        format = FORMATS[self.route.wire]
+        steps = knit(request, format, self._exchanges.tenant(self._tenant, self._name))
+        knitted: Knitted = yield partial(self._exchanges.do, steps, self._tenant, self._name)
+        if knitted.request is not request:
+            self._sent = self._written(knitted.request)
+        self._takes = knitted.takes and not self.route.is_array
+        return knitted
+
+    def see(self, request: Mapping[str, Any]) -> Actions[None]:
+        """Fit a request: the view of it, and the bytes that are sent for it."""
         assert self.route is not None
         if self._session is None:
-            found = self._exchanges.session(
-                self.route, request, self._tenant, self._name, self.route.frames == "sse"
+            key, self._session = self._exchanges.session(
+                self.route, request, self._tenant, self._name, can_recall=self._takes
             )
-            key, self._session = found
             self._note(conversation=key, model=str(request.get("model") or ""))
+        self.request = request
         self.view = yield partial(self._session.fit, request)
         self._sent = self._written(self.view)
 
@@ -168,14 +190,14 @@ class Exchange:
         try:
             whole = requests.request_of(self.route, request)
             key, session = self._exchanges.session(
-                self.route, whole, self._tenant, self._name, False
+                self.route, whole, self._tenant, self._name, can_recall=False
             )
             view = yield partial(session.fit, whole)
             session.release()
         except (BudgetExceeded, ConfigError):
             raise
         except Exception as error:  # noqa: BLE001 - the others of the batch are fitted all the same
-            self._note(problem=type(error).__name__)
+            self.note_problem(error)
             return request
         self._note(conversation=key, model=str(whole.get("model") or ""))
         return request if requests.is_same(whole, view) else requests.body_of(request, view)
@@ -210,9 +232,10 @@ class Exchange:
             if self._refused:
                 return False
             self._refused = True
-            yield from self._see(self._client)
+            yield from self.see(self.request)
         except Exception:  # noqa: BLE001 - nothing shorter can be sent: the provider's word holds
             return False
+        self._note(is_retried=True)
         return True
 
     def _release(self) -> None:
@@ -229,8 +252,9 @@ class Exchange:
         if self.route.kind == "count":
             self._release()
             return Untouched(self, reply)
-        if reply.content_type.startswith("text/event-stream"):
-            return Streamed(self, reply)
+        framing = framing_of(reply.content_type)
+        if framing is not None:
+            return Streamed(self, reply, framing)
         if self.route.streams:
             return Teed(self, reply)
         try:
@@ -248,25 +272,60 @@ class Exchange:
             yield reply.close
             return (yield from self._answer(*(yield from self.send())))
         yield from self.observe(value)
-        return Whole(self, reply, reply.status, body)
+        if not isinstance(value, dict) or is_error(value) or self.rounds is None:
+            return Whole(self, reply, reply.status, body)
+        step = yield from self.settled(self.rounds.take(value), self.rounds.answer)
+        if isinstance(step, Done):
+            same = step.reply in (value, None)
+            said = body if same else bodies.write(step.reply or {})
+            return Whole(self, reply, reply.status, said)
+        yield reply.close
+        yield from self.see(step.request)
+        return (yield from self._answer(*(yield from self.send())))
+
+    def settled(
+        self, step: Calls | Again | Done, answer: Callable[[list[Any]], Again | Done]
+    ) -> Actions[Again | Done]:
+        """What follows a round: its private calls answered, what is to be kept committed."""
+        if isinstance(step, Calls):
+            results = []
+            for call in step.calls:
+                results.append((yield from self._recalled(call)))
+            step = answer(results)
+        if isinstance(step, Done) and step.records:
+            keep = partial(self._exchanges.keep, step.records, self._tenant, self._name)
+            yield from self._tried(keep)
+        return step
+
+    def _recalled(self, call: Any) -> Actions[Any]:
+        """The result of a private call; None if it cannot be had."""
+        self._note(recalled=self._report.recalled + 1)
+        return (yield from self._tried(partial(self.view.recall, call)))
+
+    def _tried(self, act: Callable[[], Any]) -> Actions[Any]:
+        """What a function gives; None, and a note of it, where it fails."""
+        try:
+            return (yield act)
+        except Exception as error:  # noqa: BLE001 - the reply is there, and goes on without it
+            self.note_problem(error)
+            return None
 
     def observe(self, reply: Any) -> Actions[None]:
         """Take in a reply, or the events of it that report something. Nothing fails for it."""
-        assert self.route is not None
-        try:
-            yield partial(self.view.observe, reply)
-            format = FORMATS[self.route.wire]
-            events = reply if isinstance(reply, list) else [reply]
-            found = format.usage_of_stream(events)
-            if found is not None:
-                self._note(usage=(self._report.usage or Usage()) + found)
-        except Exception as error:  # noqa: BLE001 - the reply is there, and paid for
-            self._note(problem=type(error).__name__)
+        yield from self._tried(partial(self.view.observe, reply))
+        events = reply if isinstance(reply, list) else [reply]
+        found = self.view.wire.usage_of_stream(events) if events != [None] else None
+        if found is not None:
+            self._note(usage=(self._report.usage or Usage()) + found)
 
     # ── the report ───────────────────────────────────────────────────────────────────
 
     def _note(self, **fields: Any) -> None:
         self._report = replace(self._report, **fields)
+
+    def note_problem(self, error: Exception) -> None:
+        """Something of ours failed, and the exchange went on without it."""
+        self._note(problem=type(error).__name__)
 
     def note_stream(self) -> None:
         """Its answer comes as events."""

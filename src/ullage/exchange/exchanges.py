@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Awaitable, Callable, Iterator, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
-from typing import Any
+from typing import Any, TypeVar
 
 from blake3 import blake3
 
@@ -14,9 +14,13 @@ from ullage.exchange.exchange import Exchange
 from ullage.exchange.requests import first_digest
 from ullage.exchange.routes import Route
 from ullage.exchange.values import Counts, Passed, Report, Upstream
+from ullage.session.drivers import arun, run
 from ullage.session.sessions import AsyncSessions, Sessions
+from ullage.values.effects import Record, Steps
 
 __all__ = ["Exchanges", "conversation"]
+
+T = TypeVar("T")
 
 _NAME: ContextVar[str | None] = ContextVar("ullage_conversation", default=None)
 _PART = "\x1f"
@@ -49,6 +53,8 @@ class Exchanges:
         sessions: the sessions of its conversations: `Sessions` where the steps are run with
             `acting`, `AsyncSessions` where they are run with `aacting`.
         tell: is called with the `Report` of each exchange when it is over.
+        recalls: whether requests that have tools are offered the recall tools, and the model's
+            calls of them answered here, unseen by the client.
 
     Attributes:
         sessions: the same.
@@ -61,9 +67,13 @@ class Exchanges:
     """
 
     def __init__(
-        self, sessions: Sessions | AsyncSessions, tell: Callable[[Report], None] | None = None
+        self,
+        sessions: Sessions | AsyncSessions,
+        tell: Callable[[Report], None] | None = None,
+        *,
+        recalls: bool = True,
     ) -> None:
-        self.sessions = sessions
+        self.sessions, self.recalls = sessions, recalls
         self.counts = Counts()
         self.asks_usage = True
         self._tell, self._lock = tell, threading.Lock()
@@ -92,25 +102,48 @@ class Exchanges:
             self, method, path, body, upstream, tenant=tenant, name=_NAME.get(), passed=passed
         )
 
+    def tenant(self, tenant: str, name: str | None) -> str:
+        """Whose content a conversation of a tenant is, if it has a name of its own."""
+        return tenant if name is None else f"{tenant}{_PART}{name}"
+
     def session(
         self,
         route: Route,
         request: Mapping[str, Any],
         tenant: str,
         name: str | None,
+        *,
         can_recall: bool,
     ) -> tuple[str, Any]:
         """The session that serves a request, and the key that it is kept under.
 
+        Args:
+            route: what is asked.
+            request: as the client sent it, with its model.
+            tenant: whose content it is.
+            name: of the conversation, if it was named.
+            can_recall: whether recall calls can be answered here.
+
         Raises:
             FormatError: the request's first message is not what its wire says it is.
         """
-        tenant = tenant if name is None else f"{tenant}{_PART}{name}"
-        tenant = tenant if can_recall else tenant + _UNATTENDED
+        owner = self.tenant(tenant, name) + ("" if can_recall else _UNATTENDED)
         first = first_digest(route.wire, request).hex() if name is None else name
-        named = _PART.join((tenant, route.wire, str(request.get("model")), first))
+        named = _PART.join((owner, route.wire, str(request.get("model")), first))
         key = blake3(named.encode("utf-8", "surrogatepass")).hexdigest(16)
-        return key, self.sessions.of(key, tenant=tenant, format=route.wire, recall=False)
+        recall = "auto" if can_recall and self.recalls else False
+        return key, self.sessions.of(key, tenant=owner, format=route.wire, recall=recall)
+
+    def do(self, steps: Steps[T], tenant: str, name: str | None) -> T | Awaitable[T]:
+        """Run steps of the core on the store of a conversation."""
+        store, owner = self.sessions.store, self.tenant(tenant, name)
+        if isinstance(self.sessions, AsyncSessions):
+            return arun(steps, store, owner)
+        return run(steps, store, owner)
+
+    def keep(self, records: tuple[Record, ...], tenant: str, name: str | None) -> Any:
+        """Commit records of a conversation."""
+        return self.sessions.store.commit(self.tenant(tenant, name), (), records)
 
     def over(self, report: Report) -> None:
         """Count an exchange that is over, and tell of it."""

@@ -40,14 +40,14 @@ class Route(Struct, frozen=True):
             ``"batch"``: replies to many requests, later.
         model: the model, where the path names it; else ``""``.
         streams: whether the path itself asks for a stream; None: the body says.
-        frames: in what a streamed answer comes.
+        is_array: whether a streamed answer comes as the items of one JSON array.
     """
 
     wire: str
     kind: Literal["create", "count", "batch"] = "create"
     model: str = ""
     streams: bool | None = None
-    frames: Literal["sse", "amazon"] = "sse"
+    is_array: bool = False
 
 
 def route_of(method: str, path: str) -> Route | None:
@@ -59,11 +59,13 @@ def route_of(method: str, path: str) -> Route | None:
     """
     if method.upper() != "POST":
         return None
-    path = path.partition("?")[0].rstrip("/")
+    path, _, query = path.partition("?")
+    path = path.rstrip("/")
     for pattern, route in _ROUTES:
         if found := pattern.search(path):
             model = _unquoted(found.groupdict().get("model") or "")
-            return Route(route.wire, route.kind, model, route.streams, route.frames)
+            is_array = route.wire == "gemini" and bool(route.streams) and "alt=sse" not in query
+            return Route(route.wire, route.kind, model, route.streams, is_array)
     return None
 
 
@@ -87,7 +89,7 @@ _ROUTES = tuple(
         (r"/model/(?P<model>[^/]+)/invoke$", Route("anthropic", streams=False)),
         (
             r"/model/(?P<model>[^/]+)/invoke-with-response-stream$",
-            Route("anthropic", streams=True, frames="amazon"),
+            Route("anthropic", streams=True),
         ),
         (r"/v1/messages$", Route("anthropic")),
         (r"/v1/messages/count_tokens$", Route("anthropic", "count")),

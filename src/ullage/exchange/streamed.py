@@ -1,56 +1,73 @@
-"""An answer that comes as server-sent events: passed on as they come, observed when they end.
+"""An answer that comes as events: passed on as they come, observed when they end.
+
+    upstream ─▶ bytes ─▶ frames ─▶ events ─▶ `ullage.splice` ─▶ bytes ─▶ the client
+                  ▲                             │
+                  └── another round ◀───────────┘  where the model called a recall tool
 
 An event that nothing is changed in leaves as the bytes that came. What comes before all content is
 held back until it is known whether the first event is a refusal: then a shorter view is sent, and
-the client sees its stream only.
+the client sees the stream of that one only.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
 from ullage.exchange import bodies
-from ullage.exchange.replies import is_error, is_opening
-from ullage.exchange.sse import Frame, Reader
+from ullage.exchange.amazon import AMAZON
+from ullage.exchange.frames import Frame, Framing
+from ullage.exchange.replies import error_event, is_error, is_opening
+from ullage.exchange.sse import SSE
 from ullage.exchange.values import Answer, Reply
 from ullage.session.drivers import Actions
-from ullage.wires import FORMATS
+from ullage.splice import Again
+from ullage.splice import Streamed as Spliced
 
 if TYPE_CHECKING:
     from ullage.exchange.exchange import Exchange
 
-__all__ = ["Streamed"]
+__all__ = ["Streamed", "framing_of"]
 
+_LAST = b"[DONE]"
 _REPORTS = b"sage"
 """In every event that reports ``usage`` or ``usageMetadata``."""
+
+
+def framing_of(content_type: str) -> Framing | None:
+    """How the events of a stream are framed; None if it is no such stream."""
+    return next(
+        (each for each in (SSE, AMAZON) if content_type.startswith(each.content_type)), None
+    )
 
 
 class Streamed(Answer):
     """A streamed answer. See `Answer` for the attributes."""
 
-    def __init__(self, exchange: Exchange, reply: Reply) -> None:
-        assert exchange.route is not None
+    def __init__(self, exchange: Exchange, reply: Reply, framing: Framing) -> None:
         self.reply, self.status, self.content_type = reply, reply.status, reply.content_type
-        self._exchange, self._format = exchange, FORMATS[exchange.route.wire]
-        self._upstream = reply
-        self._reader = Reader()
-        self._held = b""
-        self._has_content = False
-        self._reporting: list[Any] = []
-        self._is_observed = self._is_over = False
+        self._exchange, self._format = exchange, exchange.view.wire
+        self._spliced = None if exchange.rounds is None else Spliced(exchange.rounds)
+        self._is_over = False
+        self._framing, self._closing = framing, b""
+        self._begin(reply)
         exchange.note_stream()
+
+    def _begin(self, reply: Reply) -> None:
+        """Another stream of events comes."""
+        self._upstream, self._reader = reply, self._framing.reader()
+        self._held: list[Frame] = []
+        self._has_content = self._has_ended = self._is_observed = False
+        self._reporting: list[Any] = []
+
+    # ── what the client asks for ─────────────────────────────────────────────────────
 
     def next(self) -> Actions[bytes]:
         """See `Answer.next`."""
-        while not self._is_observed:
+        while not self._has_ended:
             data: bytes = yield self._upstream.next
-            if not data:
-                rest = self._held + self._reader.rest()
-                self._held = b""
-                if rest:
-                    return rest
-                yield from self._observe()
-            elif given := (yield from self._taken(data)):
+            given = (yield from self._taken(data)) if data else (yield from self._ended())
+            if given:
                 return given
         return b""
 
@@ -58,15 +75,18 @@ class Streamed(Answer):
         """See `Answer.close`."""
         if self._is_over:
             return
-        self._is_over = True
+        self._is_over = self._has_ended = True
         yield from self._observe()
         self._exchange.over(self.status)
         yield self._upstream.close
 
     def _observe(self) -> Actions[None]:
+        """Take in what the present stream reported; once."""
         if not self._is_observed:
             self._is_observed = True
             yield from self._exchange.observe(self._reporting)
+
+    # ── what comes ───────────────────────────────────────────────────────────────────
 
     def _taken(self, data: bytes) -> Actions[bytes]:
         """What of these bytes is for the client now."""
@@ -75,42 +95,92 @@ class Streamed(Answer):
             if self._has_content:
                 given += self._passed(frame)
                 continue
-            event = _event(frame)
+            event = None if frame.data is None else bodies.read(frame.data)
             if event is None or is_opening(event):
-                self._held += self._passed(frame)
+                self._held.append(frame)
                 continue
             if is_error(event) and (yield from self._again(event)):
-                return b""
+                return bytes(given)
             self._has_content = True
-            given += self._held + self._passed(frame)
-            self._held = b""
+            given += b"".join(map(self._passed, [*self._held, frame]))
+            self._held = []
         return bytes(given)
 
     def _passed(self, frame: Frame) -> bytes:
-        """The bytes of an event, what it reports taken in; none of one that is not asked for."""
-        if frame.data is None or _REPORTS not in frame.data:
+        """The bytes of an event as the client gets them: mostly its own."""
+        if frame.data is None:
             return frame.raw
-        event = _event(frame)
-        if self._format.usage_of_stream((event,)) is not None:
+        if frame.data == _LAST:
+            self._closing = frame.raw
+            return b""
+        event = bodies.read(frame.data)
+        if not isinstance(event, dict):
+            return frame.raw
+        if _REPORTS in frame.data and self._format.usage_of_stream((event,)) is not None:
             self._reporting.append(event)
-            if self._exchange.hides_usage and not event.get("choices"):
-                return b""
-        return frame.raw
+        try:
+            given = (event,) if self._spliced is None else self._spliced.feed(event)
+        except Exception as error:  # noqa: BLE001 - ours; the stream goes on as it comes
+            self._exchange.note_problem(error)
+            self._spliced, given = None, (event,)
+        if len(given) == 1 and given[0] is event and not self._is_hidden(event):
+            return frame.raw
+        return self._written(given)
+
+    def _written(self, events: Iterable[dict[str, Any]]) -> bytes:
+        shown = (event for event in events if not self._is_hidden(event))
+        return b"".join(map(self._framing.written, shown))
+
+    def _is_hidden(self, event: dict[str, Any]) -> bool:
+        """Whether an event is the usage that the client did not ask for."""
+        return self._exchange.hides_usage and not event.get("choices") and bool(event.get("usage"))
+
+    # ── how it ends ──────────────────────────────────────────────────────────────────
+
+    def _ended(self) -> Actions[bytes]:
+        """The upstream has no more: another round begins, or this was the end."""
+        given = b"".join(map(self._passed, self._held)) + self._reader.rest()
+        yield from self._observe()
+        self._has_ended = True
+        if self._spliced is None:
+            return given + self._closing
+        try:
+            step = yield from self._exchange.settled(self._spliced.end(), self._spliced.answer)
+        except Exception as error:  # noqa: BLE001 - ours; the client has all that came
+            self._exchange.note_problem(error)
+            return given + self._closing
+        if isinstance(step, Again):
+            return given + (yield from self._go_on(step.request))
+        return given + self._written(step.events) + self._closing
+
+    def _go_on(self, request: dict[str, Any]) -> Actions[bytes]:
+        """Begin another round; where there is none, the client hears why in its stream."""
+        wire = self._format.wire
+        try:
+            yield from self._exchange.see(request)
+        except Exception as error:  # noqa: BLE001 - something was given: nothing else can be sent
+            self._exchange.note_problem(error)
+            return self._framing.written(error_event(wire, 500, b""))
+        reply, body = yield from self._exchange.send()
+        if body is None and framing_of(reply.content_type) is self._framing:
+            yield from self._replace(reply)
+            return b""
+        if body is None:
+            body = yield reply.read
+        yield reply.close
+        return self._framing.written(error_event(wire, reply.status, body))
+
+    def _replace(self, reply: Reply) -> Actions[None]:
+        yield self._upstream.close
+        self._begin(reply)
 
     def _again(self, event: Any) -> Actions[bool]:
         """Whether a stream that refused the request was replaced by that of a shorter one."""
         if not (yield from self._exchange.may_retry(event)):
             return False
         reply, body = yield from self._exchange.send()
-        if body is not None or not reply.content_type.startswith("text/event-stream"):
+        if body is not None or framing_of(reply.content_type) is not self._framing:
             yield reply.close
             return False
-        yield self._upstream.close
-        self._upstream, self._reader = reply, Reader()
-        self._held, self._reporting = b"", []
+        yield from self._replace(reply)
         return True
-
-
-def _event(frame: Frame) -> Any:
-    """What an event says, as JSON; None of one that says nothing or nothing that is JSON."""
-    return None if frame.data is None else bodies.read(frame.data)

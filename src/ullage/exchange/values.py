@@ -101,7 +101,9 @@ class Report(Struct, frozen=True, kw_only=True):
         problem: what was wrong, in words, where it was passed on. No content.
         is_streamed: whether its answer came as events.
         is_changed: whether what was sent is other than what came.
-        tries: how many times the history was sent: 2 where it was refused once as too long.
+        is_retried: whether it was refused as too long, and sent once more.
+        tries: how often something was sent for it.
+        recalled: how many calls of the model were answered here, unseen by the client.
         messages: how many the history has.
         view_tokens: about how many tokens were sent; 0 if nothing was fitted.
         limit_tokens: the most they were allowed to be.
@@ -118,7 +120,9 @@ class Report(Struct, frozen=True, kw_only=True):
     problem: str = ""
     is_streamed: bool = False
     is_changed: bool = False
+    is_retried: bool = False
     tries: int = 0
+    recalled: int = 0
     messages: int = 0
     view_tokens: int = 0
     limit_tokens: int = 0
@@ -135,6 +139,7 @@ class Counts(Struct, frozen=True):
         fitted: those whose history was fitted.
         changed: those that were sent other than they came.
         refused: those that a provider refused as too long, and that were sent once more.
+        recalled: calls of the models that were answered here.
         passed: those that were sent as they came, by reason.
         usage: the sum of what was reported.
     """
@@ -143,6 +148,7 @@ class Counts(Struct, frozen=True):
     fitted: int = 0
     changed: int = 0
     refused: int = 0
+    recalled: int = 0
     passed: dict[Passed, int] = {}
     usage: Usage = Usage()
 
@@ -155,7 +161,8 @@ class Counts(Struct, frozen=True):
             self.requests + 1,
             self.fitted + (report.view_tokens > 0),
             self.changed + report.is_changed,
-            self.refused + (report.tries > 1),
+            self.refused + report.is_retried,
+            self.recalled + report.recalled,
             passed,
             self.usage if report.usage is None else self.usage + report.usage,
         )

@@ -24,6 +24,7 @@ from ullage.history.builder import WindowBuilder
 from ullage.history.transcript import Transcript
 from ullage.history.window import Window
 from ullage.presets.three_layer import ThreeLayerSettings, output_shape, pruning
+from ullage.redaction import Redact
 from ullage.stages.prune import rough_won
 from ullage.stages.shapes import text_size
 from ullage.stages.truncate import Extent, Source
@@ -80,6 +81,7 @@ def truncate_output(
     settings: ThreeLayerSettings = _DEFAULTS,
     *,
     spill_directory: str | os.PathLike[str] | None = None,
+    redact: Redact | None = None,
 ) -> TruncationResult:
     """What layer 1 shows of an output. Pure where no file is asked for.
 
@@ -89,6 +91,7 @@ def truncate_output(
         settings: the limits.
         spill_directory: where the original of what is cut is kept; None: where ``settings``
             name it. Nothing is written without either, nor with spillover switched off.
+        redact: takes secrets out of what is cut and kept; None: nothing does.
 
     Raises:
         FormatError: the output is no text.
@@ -101,10 +104,10 @@ def truncate_output(
     if settings.enable_disk_spillover is not False:
         place = spill_directory if spill_directory is not None else settings.spill_directory
     words = Words(spill_directory=None if place is None else Path(place).as_posix())
-    source = Source(output, tool_name)
+    source = Source(output if redact is None else redact(output), tool_name)
     shown = output_shape(settings)(source, words)
     if shown is not None and place is not None:
-        SpillStore(MemoryStore(), place).commit("", [Output(source.ref, output)], ())
+        SpillStore(MemoryStore(), place).commit("", [Output(source.ref, source.text)], ())
     extent = shown.extent if shown is not None else None
     if extent is None or extent.notice is None:
         extent = Extent(text_size(output), text_size(output))
@@ -168,6 +171,7 @@ def prune_messages(
     settings: ThreeLayerSettings = _DEFAULTS,
     *,
     format: str | Format = "openai-chat",
+    redact: Redact | None = None,
 ) -> PruneResult:
     """Cut old tool outputs to their first characters, if the window is nearly full.
 
@@ -180,13 +184,14 @@ def prune_messages(
         context_limit: the model's context window, in tokens.
         settings: the document's.
         format: the wire format of the messages.
+        redact: takes secrets out of what is cut, and of its original; None: nothing does.
 
     Raises:
         ConfigError: the format is not known.
         FormatError: a message is not what its format says it is.
     """
     wire = format_of(format)
-    builder = window_of(messages, wire)
+    builder = window_of(messages, wire, redact=redact)
     builder.limit(context_limit, context_limit)
     window = builder.window
     cuts = cuts_of(pruning(settings, held_tokens=current_tokens), window)
@@ -215,6 +220,7 @@ def window_of(
     leading: int = 0,
     tenant: str = "",
     meter: Meter | None = None,
+    redact: Redact | None = None,
 ) -> WindowBuilder:
     """A window over messages as they are, without a session.
 
@@ -225,11 +231,12 @@ def window_of(
         leading: how many messages at the beginning are left out.
         tenant: whose content it is.
         meter: what counts tokens; None: the one for a model nobody knows.
+        redact: takes secrets out of what stages see; None: nothing does.
 
     Raises:
         FormatError: a message is not what its format says it is.
     """
-    transcript = Transcript(canon.root(wire.name, tenant))
+    transcript = Transcript(canon.root(wire.name, tenant), redact)
     for index in range(leading, len(messages)):
         message = wire.parse(messages[index], f"{wire.key}[{index}]")
         transcript.append(message, canon.digest_of(message))

@@ -25,6 +25,7 @@ import msgspec
 from msgspec import Struct
 
 from ullage.errors import FormatError, OverLimitError
+from ullage.loop.streams import Gathered, is_stream
 from ullage.loop.tools import Returned, Tool, outcome_of
 from ullage.turn import wire_of
 from ullage.values.messages import Text, ToolCall
@@ -169,6 +170,8 @@ class AgentTurn:
             can_retry = refusals < self.limit.refusals
             try:
                 reply = yield from _one(partial(self.call, **view))
+                if is_stream(reply):
+                    reply = yield from self._gathered(reply)
             except BaseException as error:
                 self.session.release()  # what the call had claimed of a budget
                 known = can_retry and isinstance(error, Exception)
@@ -179,6 +182,13 @@ class AgentTurn:
                 if said or not can_retry or self.session.refused(reply) is None:
                     return said, reply
             refusals += 1
+
+    def _gathered(self, events: Any) -> Generator[Together, None, Any]:
+        """The whole reply of a stream."""
+        gathered = Gathered(self.wire, self.request, events)
+        is_async = hasattr(events, "__anext__")
+        read: Callable[[], Any] = gathered.aread if is_async else gathered.read
+        return (yield from _one(read, may_block=True))
 
     # ── the tools ────────────────────────────────────────────────────────────────────
 
@@ -261,9 +271,9 @@ class AgentTurn:
         )
 
 
-def _one(action: Callable[[], Any]) -> Generator[Together, None, Any]:
+def _one(action: Callable[[], Any], *, may_block: bool = False) -> Generator[Together, None, Any]:
     """Have one thing done; returns what came of it, or raises it."""
-    todo = Together((action,))
+    todo = Together((action,), may_block=may_block)
     yield todo
     if isinstance(todo.came[0], Exception):
         raise todo.came[0]

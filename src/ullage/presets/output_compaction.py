@@ -37,6 +37,7 @@ _RETAIN = (
     "Before that, list between <retain> and </retain> what must be kept word for word, such as "
     "refs of tool outputs and important decisions."
 )
+_TAGS = "Put it between <retain> and </retain>."
 
 
 class CompactionConfig(Settings, frozen=True, rename="camel"):
@@ -49,8 +50,9 @@ class CompactionConfig(Settings, frozen=True, rename="camel"):
         model: the model that is asked for the summary; None for the summariser's own.
         summary_prompt: what it is asked, ``<summary>`` tags included; None for our words.
         summary_directives: what is added to that, a bullet each.
-        retain_prompt: what it is asked to keep word for word, in ``<retain>`` tags; None to ask
-            for nothing, unless there are directives: then for our words.
+        retain_prompt: what it is asked to keep word for word; ``<retain>`` tags, where it does
+            not name them, are asked for in a sentence behind it. None to ask for nothing, unless
+            there are directives: then for our words.
         retain_directives: what is added to that, a bullet each.
         retain_last_turns: how many of the last turns stay; the newest always does.
 
@@ -147,6 +149,8 @@ def compacted(policy: Policy, config: CompactionConfig) -> Policy:
 def prompt_of(config: CompactionConfig) -> Prompt:
     """The words of a compaction; the interrupt message comes after the conversation."""
     retain = config.retain_prompt or (_RETAIN if config.retain_directives else "")
+    if retain and "<retain>" not in retain:
+        retain = f"{retain} {_TAGS}"
     summary = _bulleted(config.summary_prompt or _SUMMARY, config.summary_directives)
     kept = _bulleted(retain, config.retain_directives) if retain else ""
     return Prompt(

@@ -6,7 +6,15 @@
     bodies.py     request bodies, as far as they may be held
     tenants.py    whose content a request is
     relay.py      one request and its reply
+    upstream.py   an upstream, as an exchange sees it
+    fitting.py    what fits requests: sessions of all conversations on one store
+    relayed.py    what came of a request, as a value
+    answers.py    what the proxy answers where no upstream does
     pages.py      what is answered here and not upstream: health, metrics, the live page
+    page.py       the live page (live.html, live.css, live.js), and that of one conversation
+    watch.py      who looks on: metrics.py, seen.py (conversations), logs.py, spans.py
+    newest.py     the newest requests, for the page of a conversation
+    siblings.py   the workers of one proxy, as each other sees them
     server.py     a listening socket, connections, the end
     workers.py    several processes on one socket
     agents.py     what makes a coding agent talk to the proxy

@@ -8,12 +8,10 @@ from collections.abc import AsyncIterator
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
-from msgspec import Struct
-
 if TYPE_CHECKING:
     from aiohttp import StreamReader
 
-__all__ = ["Body", "Held", "decoded", "read_body"]
+__all__ = ["Body", "Held", "decoded", "decoder_of", "read_body"]
 
 
 class Held:
@@ -33,23 +31,23 @@ class Held:
         self.bytes -= count
 
 
-class Body(Struct, frozen=True):
+class Body:
     """A request's body: what was read of it, and what is still to come.
 
-    Attributes:
+    Args:
         data: what was read.
         rest: where the rest comes from, None if that is all.
         idle_s: how long the client may be silent in between.
+
+    Attributes:
+        data: what was read.
+        is_whole: whether that is all of it.
+        is_silent: whether the client fell silent before its end.
     """
 
-    data: bytes
-    rest: StreamReader | None
-    idle_s: float
-
-    @property
-    def is_whole(self) -> bool:
-        """Whether all of it was read."""
-        return self.rest is None
+    def __init__(self, data: bytes, rest: StreamReader | None, idle_s: float) -> None:
+        self.data, self.is_whole, self.is_silent = data, rest is None, False
+        self._rest, self._idle_s = rest, idle_s
 
     async def parts(self) -> AsyncIterator[bytes]:
         """All of it, as it comes.
@@ -59,13 +57,18 @@ class Body(Struct, frozen=True):
         """
         if self.data:
             yield self.data
-        if self.rest is not None:
-            while True:
-                async with asyncio.timeout(self.idle_s):
-                    part = await self.rest.readany()
-                if not part:
-                    return
-                yield part
+        while part := await self._next():
+            yield part
+
+    async def _next(self) -> bytes:
+        if self._rest is None:
+            return b""
+        try:
+            async with asyncio.timeout(self._idle_s):
+                return await self._rest.readany()
+        except TimeoutError:
+            self.is_silent = True
+            raise
 
 
 async def read_body(stream: StreamReader, most: int, held: Held, idle_s: float) -> Body:
@@ -119,6 +122,12 @@ def decoded(data: bytes, encoding: str, most: int) -> bytes | None:
             return None
         data = found
     return data
+
+
+def decoder_of(encoding: str) -> Any:
+    """What decodes a body as it comes, by its ``decompress``; None if that is not known how."""
+    made = _DECODERS.get(encoding.strip().lower())
+    return None if made is None else made()
 
 
 def _unpacked(decoder: Any, data: bytes, most: int) -> bytes | None:

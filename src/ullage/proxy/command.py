@@ -13,15 +13,16 @@ import signal
 import socket
 import subprocess
 import threading
-from collections.abc import Iterator, Mapping, Sequence
-from typing import Any
+from collections.abc import Callable, Iterator, Mapping, Sequence
 
 from ullage.errors import ConfigError
 from ullage.proxy.config import Config
-from ullage.proxy.relay import Relay
+from ullage.proxy.relayed import Relayed
+from ullage.proxy.seen import Totals
 from ullage.proxy.server import bound, running
+from ullage.proxy.watch import Watch, watch_of
 
-__all__ = ["behind_a_proxy", "run_command"]
+__all__ = ["behind_a_proxy", "run_command", "summary"]
 
 _PASSED_ON = ("SIGTERM", "SIGHUP", "SIGQUIT")
 """Signals for this process that are meant for the command. An interrupt from the terminal reaches
@@ -29,21 +30,27 @@ both; it is the command's to act on."""
 
 
 @contextlib.contextmanager
-def behind_a_proxy(config: Config) -> Iterator[tuple[str, Relay]]:
+def behind_a_proxy(config: Config, *tell: Callable[[Relayed], None]) -> Iterator[tuple[str, Watch]]:
     """A proxy in a thread, as long as the block lasts.
 
+    Args:
+        config: the proxy's settings.
+        tell: are called as well, in that thread, with each request that is over.
+
     Gives:
-        its address, and its relay.
+        its address, and who looks on.
 
     Raises:
         ConfigError: the address cannot be had.
     """
     listening = bound(config)
     host, port = listening.getsockname()[:2]
-    thread = _Thread(config, listening)
+    watch = watch_of(config, *tell)
+    thread = _Thread(config, listening, watch)
     thread.start()
     try:
-        yield f"http://{f'[{host}]' if ':' in host else host}:{port}", thread.relay()
+        thread.wait()
+        yield f"http://{f'[{host}]' if ':' in host else host}:{port}", watch
     finally:
         thread.stop()
 
@@ -51,13 +58,12 @@ def behind_a_proxy(config: Config) -> Iterator[tuple[str, Relay]]:
 class _Thread(threading.Thread):
     """The event loop of a proxy."""
 
-    def __init__(self, config: Config, listening: socket.socket) -> None:
+    def __init__(self, config: Config, listening: socket.socket, watch: Watch) -> None:
         super().__init__(name="ullage-proxy", daemon=True)
-        self._config, self._listening = config, listening
+        self._config, self._listening, self._watch = config, listening, watch
         self._began = threading.Event()
         self._loop: asyncio.AbstractEventLoop | None = None
         self._over: asyncio.Event | None = None
-        self._relay: Any = None
         self._error: BaseException | None = None
 
     def run(self) -> None:
@@ -70,23 +76,41 @@ class _Thread(threading.Thread):
 
     async def _serve(self) -> None:
         self._loop, self._over = asyncio.get_running_loop(), asyncio.Event()
-        async with running(self._config, self._listening) as self._relay:
+        async with running(self._config, self._listening, self._watch):
             self._began.set()
             await self._over.wait()
 
-    def relay(self) -> Relay:
-        """The relay, once it answers."""
+    def wait(self) -> None:
+        """Wait until it answers."""
         self._began.wait()
         if self._error is not None:
             raise self._error
-        found: Relay = self._relay
-        return found
 
     def stop(self) -> None:
         """Let what is under way come to its end."""
         if self._loop is not None and self._over is not None and self.is_alive():
             self._loop.call_soon_threadsafe(self._over.set)
         self.join()
+
+
+def summary(totals: Totals, store: str) -> list[str]:
+    """What a proxy came to, in three lines; none if nothing went through it.
+
+    Args:
+        totals: of all requests.
+        store: what is said of where it is kept.
+    """
+    if not totals.requests:
+        return []
+    less = totals.raw_tokens - totals.sent_tokens
+    share = f", {less / totals.raw_tokens:.0%} less" if less > 0 else ""
+    passed = f", {totals.passed:,} as they came" if totals.passed else ""
+    cost = f", ${totals.cost_usd:.2f} at list price" if totals.cost_usd else ""
+    return [
+        f"{totals.requests:,} requests: {totals.fitted:,} went on shorter{passed}",
+        f"prompts of {totals.raw_tokens:,} tokens went on as {totals.sent_tokens:,}{share}{cost}",
+        f"opened again {totals.recalled:,} times; what was set aside is kept in {store}",
+    ]
 
 
 def run_command(command: Sequence[str], environment: Mapping[str, str]) -> int:

@@ -50,6 +50,7 @@ class Room(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
         held_bytes: about the most of request bodies that one worker holds at once; what comes
             beyond passes through unfitted.
         conversations_bytes: about the most of conversations that one worker keeps warm.
+        pages_bytes: the most of conversations that one worker holds for the page of one.
         exchanges: the most requests of one worker in flight; more are answered 503.
         idle_s: how long a client may be silent in the middle of its request, or take nothing of
             its reply.
@@ -60,6 +61,7 @@ class Room(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     body_bytes: int = 64 << 20
     held_bytes: int = 512 << 20
     conversations_bytes: int = 256 << 20
+    pages_bytes: int = 16 << 20
     exchanges: int = 1_024
     idle_s: float = 120.0
     connect_s: float = 30.0
@@ -82,6 +84,7 @@ class Config(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
         workers: processes that serve.
         dry_run: fit and count, but send every request as it came.
         opt_out_header: a request with this header set to ``off`` passes through.
+        log: whether a line of JSON is written to standard error for each request.
         pages: whether the live page is served (to this machine alone).
         use_system_proxy: reach upstreams through the proxy that the environment names.
         limits: how much is held, and how long is waited.
@@ -97,6 +100,7 @@ class Config(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     workers: int = 1
     dry_run: bool = False
     opt_out_header: str = "x-ullage"
+    log: bool = False
     pages: bool = True
     use_system_proxy: bool = True
     limits: Room = Room()
@@ -153,7 +157,7 @@ def config_of(
 
 _PLAIN = (
     *("listen", "tenant", "policy", "window_tokens", "store", "workers", "dry_run"),
-    *("opt_out_header", "pages", "use_system_proxy"),
+    *("opt_out_header", "log", "pages", "use_system_proxy"),
 )
 
 

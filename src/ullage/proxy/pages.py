@@ -1,26 +1,60 @@
-"""What is answered here and not upstream: everything under ``/_ullage/``."""
+"""What is answered here and not upstream: everything under ``/_ullage/``.
+
+    /                 the live page                     this machine only
+    /state            what it shows, as JSON            this machine only
+    /conversations/K  one of them, turn by turn         this machine only
+    /metrics          counters, for Prometheus          whoever reaches the proxy
+    /health, /ready   whether it lives, whether it serves   whoever reaches it
+
+The pages are for the browser of who runs the proxy. So they are given to this machine alone, and
+only where the browser asked for it by a name of this machine: a page of somebody else's whose name
+was made to lead here (DNS rebinding) is given nothing.
+"""
 
 from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+from typing import Any
+from urllib.parse import unquote, urlsplit
 
 from aiohttp import web
 
 from ullage.proxy.answers import failure, json_answer
-from ullage.proxy.config import Config
+from ullage.proxy.config import Config, is_loopback
+from ullage.proxy.metrics import merged
+from ullage.proxy.page import live_page, page_of_conversation
 from ullage.proxy.relay import Relay
+from ullage.proxy.seen import Shown, Totals, joined
+from ullage.proxy.siblings import Siblings
+from ullage.proxy.watch import Watch
 
 __all__ = ["Pages"]
 
 _ROOT = "/_ullage"
+_PROMETHEUS = "text/plain; version=0.0.4; charset=utf-8"
+_GUARDED = {
+    "Cache-Control": "no-store",
+    "Content-Security-Policy": "frame-ancestors 'none'",
+    "Cross-Origin-Resource-Policy": "same-origin",
+    "Referrer-Policy": "no-referrer",
+    "X-Content-Type-Options": "nosniff",
+}
 
 
 class Pages:
     """Answers for one worker.
 
-    ``health`` and ``ready`` hold nothing that is anybody's, so whoever reaches the proxy may ask.
+    Args:
+        config: the proxy's settings.
+        relay: of this worker.
+        watch: what it has counted and seen.
+        siblings: the other workers.
     """
 
-    def __init__(self, config: Config, relay: Relay) -> None:
+    def __init__(self, config: Config, relay: Relay, watch: Watch, siblings: Siblings) -> None:
         self._config, self._relay = config, relay
+        self._watch, self._siblings = watch, siblings
 
     def are_meant(self, request: web.BaseRequest) -> bool:
         """Whether a request is for a page."""
@@ -28,6 +62,8 @@ class Pages:
 
     async def __call__(self, request: web.BaseRequest) -> web.StreamResponse:
         """Answer a request."""
+        if request.method not in ("GET", "HEAD"):
+            return failure(405, "pages are only read.", Allow="GET, HEAD")
         match request.path.removeprefix(_ROOT):
             case "/health":
                 return json_answer({"status": "ok"})
@@ -35,4 +71,106 @@ class Pages:
                 return json_answer({"status": "stopping"}, 503)
             case "/ready":
                 return json_answer({"status": "ready", "in_flight": self._relay.in_flight})
+            case "/metrics":
+                return await self._metrics()
+        if not self._config.pages or not _is_of_this_machine(request):
+            return failure(403, "pages are for a browser on this machine, by its own name.")
+        return await self._page(request.path.removeprefix(_ROOT))
+
+    async def for_siblings(self, request: web.BaseRequest) -> web.StreamResponse:
+        """Answer another worker: what is here, and nothing of the others."""
+        match request.path:
+            case "/metrics":
+                return json_answer(self._lines())
+            case "/state":
+                return json_answer((self._watch.seen.totals, self._watch.seen.shown))
+        page = await self._own_conversation(request.path.removeprefix("/conversations/"))
+        return failure(404, "not here.") if page is None else _html(page)
+
+    async def _page(self, path: str) -> web.StreamResponse:
+        if path in ("", "/"):
+            return _html(live_page())
+        if path == "/state":
+            return await self._state()
+        if path.startswith("/conversations/"):
+            return await self._conversation(unquote(path.removeprefix("/conversations/")))
         return failure(404, "there is no such page.")
+
+    # ── counters ─────────────────────────────────────────────────────────────────────
+
+    async def _metrics(self) -> web.Response:
+        others = await self._siblings.ask_as("/metrics", dict[str, list[str]])
+        text = merged([self._lines(), *others])
+        return web.Response(body=text.encode(), headers={"Content-Type": _PROMETHEUS})
+
+    def _lines(self) -> dict[str, list[str]]:
+        sessions: Any = self._relay.exchanges.sessions
+        gauges = {
+            "in_flight": self._relay.in_flight,
+            "held_body_bytes": self._relay.held.bytes,
+            "conversations": len(sessions),
+            "conversations_bytes": sessions.held_bytes,
+            "mistakes": self._watch.mistakes,
+            **_resident(),
+        }
+        several = self._siblings.folder is not None
+        return self._watch.metrics.lines(gauges, str(self._siblings.number) if several else "")
+
+    # ── conversations ────────────────────────────────────────────────────────────────
+
+    async def _state(self) -> web.Response:
+        others = await self._siblings.ask_as("/state", tuple[Totals, tuple[Shown, ...]])
+        own = self._watch.seen.totals, self._watch.seen.shown
+        totals = sum((each for each, _ in others), own[0])
+        shown = joined([own[1], *(each for _, each in others)])
+        state = {
+            "policy": self._config.policy,
+            "dry_run": self._config.dry_run,
+            "workers": self._config.workers,
+            "totals": totals,
+            "conversations": shown,
+        }
+        answer = json_answer(state)
+        answer.headers.update(_GUARDED)
+        return answer
+
+    async def _conversation(self, key: str) -> web.Response:
+        page = await self._own_conversation(key)
+        if page is None:
+            found = await self._siblings.ask(f"/conversations/{key}") if key.isalnum() else []
+            page = next((each.decode() for each in found), None)
+        if page is None:
+            words = "this conversation is not at hand any more, or cannot be shown turn by turn."
+            return failure(404, words)
+        return _html(page)
+
+    async def _own_conversation(self, key: str) -> str | None:
+        newest, sessions = self._relay.newest.get(key), self._relay.exchanges.sessions
+        if newest is None or key not in sessions:
+            return None
+        return await asyncio.to_thread(page_of_conversation, key, newest, sessions.of(key))
+
+
+def _html(page: str) -> web.Response:
+    headers = {**_GUARDED, "Content-Type": "text/html; charset=utf-8"}
+    return web.Response(body=page.encode(), headers=headers)
+
+
+def _is_of_this_machine(request: web.BaseRequest) -> bool:
+    """Whether a browser here asked, by a name of this machine."""
+    try:
+        named = urlsplit(f"//{request.headers.get('Host', '')}").hostname or ""
+    except ValueError:  # brackets that do not match
+        return False
+    return is_loopback(request.remote or "") and is_loopback(named)
+
+
+def _resident() -> dict[str, float]:
+    """Bytes of memory that this process holds, where the system tells it."""
+    try:
+        pages = Path("/proc/self/statm").read_text(encoding="ascii").split()[1]
+    except (OSError, IndexError):
+        return {}
+    import os
+
+    return {"resident_bytes": int(pages) * os.sysconf("SC_PAGE_SIZE")}

@@ -1,44 +1,48 @@
 """One request and its reply.
 
-    request ─▶ route ─▶ body ─▶ upstream ─▶ reply, as it comes ─▶ client
+    request ─▶ route ─▶ body ─▶ exchange ─▶ upstream ─▶ reply, as it comes ─▶ client
 
-What is not fitted passes byte for byte: method, path, query, headers but a hop's own, body, and
-the reply's in the same way. The upstream's errors are the client's to see. A client that goes
-away cancels the upstream's work. Nothing is tried twice once it was sent.
+What an exchange does with a request that holds a history is `ullage.exchange`'s. Everything else
+passes byte for byte: method, path, query, headers but a hop's own, body, and the reply in the same
+way. The upstream's errors are the client's to see. A client that goes away cancels the upstream's
+work. Nothing is sent twice here: only an exchange does, once, before a byte of a reply was given.
 """
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator
+import contextlib
+import time
+from collections.abc import AsyncIterator, Callable, Mapping
+from contextvars import ContextVar
 from typing import Any
 
 import aiohttp
 from aiohttp import web
-from yarl import URL
 
+from ullage.exchange import Answer, Exchanges, Passed
+from ullage.exchange import route_of as asked_at
+from ullage.exchange.values import Report
 from ullage.proxy.answers import failure
-from ullage.proxy.bodies import Body, Held, read_body
+from ullage.proxy.bodies import Body, Held, decoded, read_body
 from ullage.proxy.config import Config
+from ullage.proxy.fitting import exchanges_of
 from ullage.proxy.headers import TOLD, passed_down, passed_up
+from ullage.proxy.newest import Newest, NewestRequests
+from ullage.proxy.relayed import Relayed, told
 from ullage.proxy.routes import Route, route_of
+from ullage.proxy.tenants import Tenants
+from ullage.proxy.upstream import Reply, Upstream
+from ullage.session.drivers import aacting
 
-__all__ = ["Relay", "client_of"]
+__all__ = ["Relay"]
+
+_REPORT: ContextVar[Report | None] = ContextVar("ullage_report", default=None)
 
 
-def client_of(config: Config) -> aiohttp.ClientSession:
-    """The client that speaks to the upstreams: it adds nothing, follows nothing, keeps nothing."""
-    return aiohttp.ClientSession(
-        connector=aiohttp.TCPConnector(limit=0, limit_per_host=0),
-        timeout=aiohttp.ClientTimeout(total=None, sock_connect=config.limits.connect_s),
-        auto_decompress=False,
-        cookie_jar=aiohttp.DummyCookieJar(),
-        skip_auto_headers=("User-Agent", "Accept", "Accept-Encoding", "Content-Type"),
-        trust_env=config.use_system_proxy,
-        max_line_size=65_536,
-        max_field_size=65_536,
-        max_headers=512,
-    )
+def _note(report: Report) -> None:
+    """Keep the report of an exchange for the task that it was made in."""
+    _REPORT.set(report)
 
 
 class Relay:
@@ -47,108 +51,299 @@ class Relay:
     Args:
         config: the proxy's settings.
         client: who speaks to the upstreams.
+        tenants: who says whose content a request is.
+        tell: is called with each request that is over.
 
     Attributes:
+        exchanges: what fits them.
+        held: how much of bodies is held.
+        newest: the newest request of the conversations used last.
         in_flight: requests whose reply is not over.
         idle: set while there is none.
         is_stopping: whether no more are to come.
     """
 
-    def __init__(self, config: Config, client: aiohttp.ClientSession) -> None:
+    def __init__(
+        self,
+        config: Config,
+        client: aiohttp.ClientSession,
+        tenants: Tenants,
+        tell: Callable[[Relayed], None],
+    ) -> None:
+        self.config, self.client, self.tenants, self.tell = config, client, tenants, tell
+        self.exchanges: Exchanges = exchanges_of(config, _note)
+        self.held = Held(config.limits.held_bytes)
+        self.newest = NewestRequests(config.limits.pages_bytes if config.pages else 0)
         self.in_flight, self.is_stopping = 0, False
         self.idle = asyncio.Event()
         self.idle.set()
-        self._config, self._client = config, client
-        self._held = Held(config.limits.held_bytes)
+
+    async def close(self) -> None:
+        """Close the store."""
+        closing: Any = self.exchanges.sessions.close()
+        await closing
 
     async def __call__(self, request: web.BaseRequest) -> web.StreamResponse:
         """Answer a request."""
-        if self.in_flight >= self._config.limits.exchanges:
+        if self.in_flight >= self.config.limits.exchanges:
             return failure(503, "too many requests are in flight. Try again.", Retry_After="1")
         if "upgrade" in request.headers.get("Connection", "").lower():
             return failure(426, "websockets are not passed on. Use HTTP.", Upgrade="HTTP/1.1")
-        route = route_of(request.raw_path, request.headers, self._config.upstreams)
+        route = route_of(request.raw_path, request.headers, self.config.upstreams)
         if route is None:
             return failure(400, "no upstream has this address. Send a path, not a URL.")
         self.in_flight += 1
         self.idle.clear()
         try:
-            return await self._relayed(request, route)
+            return await _Relaying(self, request, route).run()
         finally:
             self.in_flight -= 1
             if not self.in_flight:
                 self.idle.set()
 
-    async def _relayed(self, request: web.BaseRequest, route: Route) -> web.StreamResponse:
+
+class _Relaying:
+    """One request, until its reply is over."""
+
+    def __init__(self, relay: Relay, request: web.BaseRequest, route: Route) -> None:
+        self._relay, self._request, self._route = relay, request, route
+        self._config = relay.config
+        self._tenant = relay.tenants.of(route.url, request.headers)
+        self._fitted: Mapping[str, Any] = {}
+        self._began, self._read_s = time.time(), time.monotonic()
+        self._began_s = self._read_s
+        self._head_s = 0.0
+        self._upstream: Upstream | None = None
+        self._came_bytes = 0
+        self._is_dry = self._is_broken = False
+
+    async def run(self) -> web.StreamResponse:
+        """The reply, given."""
+        request, limits = self._request, self._config.limits
         if request.headers.get("Expect", "").lower() == "100-continue":
             await request.writer.write(b"HTTP/1.1 100 Continue\r\n\r\n")
             request.writer.output_size = 0
-        limits = self._config.limits
+        passed, body = self._unread(), Body(b"", None, limits.idle_s)
+        _REPORT.set(None)
         try:
-            body = await read_body(request.content, limits.body_bytes, self._held, limits.idle_s)
+            if passed is None:
+                body = await read_body(
+                    request.content, limits.body_bytes, self._relay.held, limits.idle_s
+                )
+                self._read_s, self._came_bytes = time.monotonic(), len(body.data)
+            elif request.body_exists:
+                body = Body(b"", request.content, limits.idle_s)
+            return await self._given(body, passed)
         except TimeoutError:
-            return failure(408, "the request's body did not come to its end.", Connection="close")
-        try:
-            return await self._passed(request, route, body)
+            return self._silent()
         finally:
-            self._held.give(len(body.data) if body.is_whole else 0)
+            self._relay.held.give(len(body.data) if body.is_whole else 0)
+            self._tell(passed)
 
-    async def _passed(
-        self, request: web.BaseRequest, route: Route, body: Body
-    ) -> web.StreamResponse:
-        """The reply to a request that goes on as it came."""
-        headers = passed_up(request.headers)
-        data: bytes | AsyncIterator[bytes] | None = body.parts()
-        if body.is_whole:
-            data = body.data if request.can_read_body or body.data else None
+    def _silent(self) -> web.Response:
+        self._is_broken = True
+        return failure(408, "the request's body did not come to its end.", Connection="close")
+
+    def _unread(self) -> Passed | None:
+        """Why a request passes whatever is in it, or None."""
+        if asked_at(self._request.method, self._route.url) is None:
+            return "path"
+        wish = self._request.headers.get(self._config.opt_out_header, "")
+        return "asked" if wish.strip().lower() == "off" else None
+
+    async def _given(self, body: Body, passed: Passed | None) -> web.StreamResponse:
+        """The reply to a request, by an exchange or as it is."""
         try:
-            reply = await self._client.request(
-                request.method,
-                URL(route.url, encoded=True),
-                headers=headers,
-                data=data,
-                allow_redirects=False,
+            plain = None
+            if passed is None and body.is_whole:
+                encoding = self._request.headers.get("Content-Encoding", "")
+                plain = decoded(body.data, encoding, self._config.limits.body_bytes)
+            if plain is None:
+                return await self._as_it_is(body, passed or "body")
+            self._came_bytes = len(plain)
+            if self._config.dry_run:
+                await self._tried(plain)
+                return await self._as_it_is(body, None)
+            return await self._exchanged(body, plain)
+        except (aiohttp.ClientError, _Unsent, OSError) as error:
+            if body.is_silent:
+                return self._silent()
+            self._is_broken = True
+            return _unreached(self._route, error)
+
+    # ── as it is ─────────────────────────────────────────────────────────────────────
+
+    async def _as_it_is(self, body: Body, passed: Passed | None) -> web.StreamResponse:
+        headers = passed_up(self._request.headers, without=[self._config.opt_out_header])
+        data: bytes | AsyncIterator[bytes] | None = body.data or None
+        if not body.is_whole:
+            data = body.parts()
+        self._upstream = self._to(headers, data)
+        reply = await _sent(self._upstream.pass_on())
+        self._head_s = time.monotonic()
+        if passed is not None:
+            self._relay.exchanges.over(
+                Report(path=self._route.path, passed=passed, status=reply.status)
             )
-        except (aiohttp.ClientError, TimeoutError, OSError) as error:
-            return _unreached(route, error)
-        async with reply:
-            return await self._down(request, reply)
+        async with reply.response:
+            return await self._down_as_it_is(reply, told(passed, is_dry=self._is_dry))
 
-    async def _down(
-        self, request: web.BaseRequest, reply: aiohttp.ClientResponse
-    ) -> web.StreamResponse:
+    async def _down_as_it_is(self, reply: Reply, done: str) -> web.StreamResponse:
         """Pass a reply on as it comes."""
-        headers = passed_down(reply.headers)
-        headers[TOLD] = "passed"
-        response = web.StreamResponse(status=reply.status, reason=reply.reason, headers=headers)
-        if self.is_stopping:
-            response.force_close()
-        await response.prepare(request)
-        try:
-            async for part in reply.content.iter_any():
+        response = self._response(reply, done)
+        await response.prepare(self._request)
+        with self._unbroken():
+            async for part in reply.response.content.iter_any():
                 await self._write(response, part)
-        except (aiohttp.ClientError, TimeoutError, OSError):
-            _break(request)  # a reply that ends early must not look like one that is whole
-        else:
             await response.write_eof()
+        return response
+
+    # ── by an exchange ───────────────────────────────────────────────────────────────
+
+    async def _tried(self, plain: bytes) -> None:
+        """Fit a request and count it, and send nothing."""
+        self._is_dry = True
+        with contextlib.suppress(_Dry):
+            exchange = self._exchange(plain, _Nowhere())
+            await aacting(exchange.steps())
+        self._fitted = exchange.request
+
+    async def _exchanged(self, body: Body, plain: bytes) -> web.StreamResponse:
+        headers = passed_up(
+            self._request.headers, without=[self._config.opt_out_header, "accept-encoding"]
+        )
+        self._upstream = self._to(headers, body.data, plain)
+        exchange = self._exchange(plain, self._upstream)
+        answer = await _sent(aacting(exchange.steps()))
+        self._head_s, self._fitted = time.monotonic(), exchange.request
+        try:
+            done = told(exchange.passed, is_changed=self._upstream.is_changed)
+            if answer.is_untouched:
+                return await self._down_as_it_is(answer.reply, done)
+            return await self._down(answer, done)
+        finally:
+            await aacting(answer.close())
+
+    def _exchange(self, plain: bytes, upstream: Any) -> Any:
+        target = self._route.url
+        return self._relay.exchanges.of(
+            self._request.method, target, plain, upstream, tenant=self._tenant
+        )
+
+    async def _down(self, answer: Answer, done: str) -> web.StreamResponse:
+        """Give an answer that an exchange has read."""
+        reply: Reply | None = answer.reply
+        if reply is None or "Content-Length" in reply.response.headers:
+            whole = b""
+            while data := await aacting(answer.next()):
+                whole += data
+            headers = {"Content-Type": answer.content_type, TOLD: done}
+            if reply is not None:
+                headers = self._headers(reply, done, is_read=True)
+            return web.Response(status=answer.status, headers=headers, body=whole)
+        response = self._response(reply, done, is_read=True)
+        await response.prepare(self._request)
+        with self._unbroken():
+            while data := await aacting(answer.next()):
+                await self._write(response, data)
+            await response.write_eof()
+        return response
+
+    # ── both ─────────────────────────────────────────────────────────────────────────
+
+    def _to(self, headers: Any, data: Any, plain: bytes | None = None) -> Upstream:
+        method, url = self._request.method, self._route.url
+        return Upstream(self._relay.client, method, url, headers, data, plain)
+
+    def _headers(self, reply: Reply, done: str, *, is_read: bool) -> Any:
+        """Those of a reply; what is said of its body only where that goes on as it came."""
+        without = ["content-length"] if is_read else []
+        without += ["content-encoding"] if is_read and reply.is_decoded else []
+        headers = passed_down(reply.response.headers, without=without)
+        headers[TOLD] = done
+        return headers
+
+    def _response(self, reply: Reply, done: str, *, is_read: bool = False) -> web.StreamResponse:
+        response = web.StreamResponse(
+            status=reply.status,
+            reason=reply.response.reason,
+            headers=self._headers(reply, done, is_read=is_read),
+        )
+        if self._relay.is_stopping:
+            response.force_close()
         return response
 
     async def _write(self, response: web.StreamResponse, part: bytes) -> None:
         async with asyncio.timeout(self._config.limits.idle_s):
             await response.write(part)
 
+    @contextlib.contextmanager
+    def _unbroken(self) -> Any:
+        """A reply that ends early must not look like one that is whole."""
+        try:
+            yield
+        except Exception as error:
+            self._is_broken = True
+            transport: Any = self._request.transport
+            if transport is not None:
+                transport.abort()
+            if not isinstance(error, aiohttp.ClientError | TimeoutError | OSError):
+                raise
 
-def _break(request: web.BaseRequest) -> None:
-    """End a connection in the middle, so that the client sees that something is missing."""
-    transport: Any = request.transport
-    if transport is not None:
-        transport.abort()
+    def _tell(self, passed: Passed | None) -> None:
+        """Tell what came of it; whatever that meets, the client has its reply."""
+        report = _REPORT.get() or Report(path=self._route.path, passed=passed)
+        if report.conversation:
+            newest = Newest(report.wire, report.model, self._fitted, self._came_bytes)
+            self._relay.newest.put(report.conversation, newest)
+        now, upstream = time.monotonic(), self._upstream
+        sent_s = upstream.began_s if upstream is not None and upstream.began_s else now
+        self._relay.tell(
+            Relayed(
+                report=report,
+                upstream=self._route.upstream,
+                tenant=self._tenant,
+                traceparent=self._request.headers.get("traceparent", ""),
+                began_s=self._began,
+                came_bytes=self._came_bytes,
+                sent_bytes=upstream.sent_bytes if upstream is not None else 0,
+                fit_s=sent_s - self._read_s,
+                head_s=max(self._head_s - sent_s, 0.0),
+                whole_s=now - self._began_s,
+                is_dry=self._is_dry,
+                is_broken=self._is_broken,
+            )
+        )
+
+
+class _Unsent(Exception):
+    """An upstream took too long to be reached."""
+
+
+async def _sent(sending: Any) -> Any:
+    """What sending something gives; a timeout of it is the upstream's, not the client's."""
+    try:
+        return await sending
+    except TimeoutError as error:
+        raise _Unsent from error
+
+
+class _Dry(Exception):
+    """Nothing is sent."""
+
+
+class _Nowhere:
+    """The upstream of a dry run."""
+
+    def send(self, body: bytes) -> Any:
+        """See `ullage.exchange.Upstream`."""
+        raise _Dry
 
 
 def _unreached(route: Route, error: Exception) -> web.Response:
     """What is answered where an upstream could not be asked, or broke off before it answered."""
-    kind = type(error).__name__
-    if isinstance(error, TimeoutError):
+    kind = type(error.__cause__ or error).__name__
+    if isinstance(error, _Unsent):
         return failure(504, f"the upstream {route.upstream!r} did not answer in time ({kind}).")
     return failure(
         502, f"the upstream {route.upstream!r} could not be reached ({kind}). Is its URL right?"

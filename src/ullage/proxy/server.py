@@ -12,8 +12,13 @@ from aiohttp import web
 
 from ullage.errors import ConfigError
 from ullage.proxy.config import Config, host_and_port
+from ullage.proxy.fitting import store_path
 from ullage.proxy.pages import Pages
-from ullage.proxy.relay import Relay, client_of
+from ullage.proxy.relay import Relay
+from ullage.proxy.siblings import ALONE, Siblings
+from ullage.proxy.tenants import Tenants, secret_beside
+from ullage.proxy.upstream import client_of
+from ullage.proxy.watch import Watch, watch_of
 
 __all__ = ["bound", "running", "serve"]
 
@@ -46,6 +51,7 @@ def serve(
     listening: socket.socket,
     ready: Callable[[], None],
     *,
+    siblings: Siblings = ALONE,
     leash: int | None = None,
 ) -> None:
     """Serve until SIGTERM or SIGINT, then let what is under way come to its end.
@@ -54,13 +60,18 @@ def serve(
         config: the proxy's settings.
         listening: the socket.
         ready: called once requests are answered.
+        siblings: the other workers on that socket.
         leash: a pipe to read from; where nobody holds its other end any more, that is the end too.
     """
-    asyncio.run(_serve(config, listening, ready, leash))
+    asyncio.run(_serve(config, listening, ready, siblings, leash))
 
 
 async def _serve(
-    config: Config, listening: socket.socket, ready: Callable[[], None], leash: int | None
+    config: Config,
+    listening: socket.socket,
+    ready: Callable[[], None],
+    siblings: Siblings,
+    leash: int | None,
 ) -> None:
     stop, loop = asyncio.Event(), asyncio.get_running_loop()
     if leash is not None:
@@ -68,7 +79,7 @@ async def _serve(
     for each in (signal.SIGTERM, signal.SIGINT):
         with contextlib.suppress(NotImplementedError):  # Windows has none of it
             loop.add_signal_handler(each, stop.set)
-    async with running(config, listening):
+    async with running(config, listening, watch_of(config), siblings):
         ready()
         await stop.wait()
         if leash is not None:
@@ -76,16 +87,21 @@ async def _serve(
 
 
 @contextlib.asynccontextmanager
-async def running(config: Config, listening: socket.socket) -> AsyncIterator[Relay]:
+async def running(
+    config: Config, listening: socket.socket, watch: Watch, siblings: Siblings = ALONE
+) -> AsyncIterator[Relay]:
     """A relay that answers on a socket while the block lasts; leaving it waits for replies.
 
     Args:
         config: the proxy's settings.
         listening: the socket, closed at the end.
+        watch: is told of each request that is over.
+        siblings: the other workers on that socket.
     """
+    secret = b"" if config.tenant is not None else secret_beside(store_path(config))
     async with client_of(config) as client:
-        relay = Relay(config, client)
-        pages = Pages(config, relay)
+        relay = Relay(config, client, Tenants(config, secret), watch)
+        pages = Pages(config, relay, watch, siblings)
 
         async def answer(request: web.BaseRequest) -> web.StreamResponse:
             return await (pages if pages.are_meant(request) else relay)(request)
@@ -95,11 +111,13 @@ async def running(config: Config, listening: socket.socket) -> AsyncIterator[Rel
         site = web.SockSite(runner, listening, backlog=_BACKLOG)
         await site.start()
         try:
-            yield relay
+            async with siblings.answering(pages.for_siblings):
+                yield relay
         finally:
             relay.is_stopping = True
             await _drained(relay, config.limits.drain_s, site)
             await runner.cleanup()
+            await relay.close()
 
 
 def _http(answer: Callable[[web.BaseRequest], object]) -> web.Server:

@@ -12,10 +12,13 @@ import signal
 import socket
 import time
 from collections.abc import Callable
+from pathlib import Path
+from tempfile import TemporaryDirectory
 
 from ullage.errors import ConfigError
 from ullage.proxy.config import Config
 from ullage.proxy.server import serve
+from ullage.proxy.siblings import Siblings
 
 __all__ = ["serve_with_workers"]
 
@@ -50,7 +53,7 @@ class _Parent:
 
     def __init__(self, config: Config, listening: socket.socket) -> None:
         self._config, self._listening = config, listening
-        self._workers: dict[int, float] = {}
+        self._workers: dict[int, tuple[int, float]] = {}
         self._deaths = 0
         self._is_stopping = False
         self._leash, self._held = os.pipe()
@@ -59,18 +62,22 @@ class _Parent:
         """Start the workers and look after them until the end."""
         for each in _ENDS:
             signal.signal(each, self._stop)
-        for _ in range(self._config.workers):
-            if not self._start():
+        with TemporaryDirectory(prefix="ullage-") as folder:
+            self._folder = Path(folder)
+            if all(map(self._start, range(1, self._config.workers + 1))):
+                ready()
+            else:
                 self._stop()
-                break
-        else:
-            ready()
+            self._look_after()
+
+    def _look_after(self) -> None:
+        """Start anew whoever dies, until all have ended."""
         while self._workers:
             pid, _ = os.waitpid(-1, 0)
-            began = self._workers.pop(pid, None)
-            if began is not None and not self._is_stopping:
+            number, began = self._workers.pop(pid, (0, 0.0))
+            if number and not self._is_stopping:
                 self._wait(began)
-                self._start()
+                self._start(number)
 
     def _wait(self, began: float) -> None:
         """Wait the longer, the more workers in a row died as soon as they had begun."""
@@ -78,7 +85,7 @@ class _Parent:
         if self._deaths:
             time.sleep(min(0.1 * 2**self._deaths, _MOST_WAIT_S))
 
-    def _start(self) -> bool:
+    def _start(self, number: int) -> bool:
         """A new worker; whether it answers."""
         if self._is_stopping:
             return False
@@ -88,21 +95,27 @@ class _Parent:
         if pid == 0:
             os.close(heard)
             os.close(self._held)
-            os._exit(self._work(told))
-        self._workers[pid] = time.monotonic()
+            os._exit(self._work(number, told))
+        self._workers[pid] = number, time.monotonic()
         signal.pthread_sigmask(signal.SIG_UNBLOCK, _ENDS)
         os.close(told)
         answers = os.read(heard, 1)
         os.close(heard)
         return bool(answers)
 
-    def _work(self, told: int) -> int:
+    def _work(self, number: int, told: int) -> int:
         """What a worker does; its exit status."""
         for each in _ENDS:
             signal.signal(each, signal.SIG_DFL)
         signal.pthread_sigmask(signal.SIG_UNBLOCK, _ENDS)
         try:
-            serve(self._config, self._listening, lambda: _tell(told), leash=self._leash)
+            serve(
+                self._config,
+                self._listening,
+                lambda: _tell(told),
+                siblings=Siblings(self._folder, number),
+                leash=self._leash,
+            )
         except BaseException:  # noqa: BLE001 - a fork must never go on as its parent
             import traceback
 

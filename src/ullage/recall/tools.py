@@ -11,13 +11,14 @@ name these tools.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ullage.history import canon
-from ullage.presets import preset
-from ullage.stages.policy import Policy
 from ullage.values.messages import WHOLE, ToolCall
 from ullage.values.toolset import ToolSpec
+
+if TYPE_CHECKING:
+    from ullage.stages.policy import Policy
 
 __all__ = ["call_of", "recall_tools"]
 
@@ -31,6 +32,8 @@ def recall_tools(policy: str | Policy = "default") -> tuple[ToolSpec, ...]:
     Raises:
         ConfigError: there is no such policy.
     """
+    from ullage.presets import preset  # `call_of` needs none
+
     chosen = preset(policy) if isinstance(policy, str) else policy
     return chosen.toolset.tools
 

@@ -49,7 +49,6 @@ class Round:
 
     Attributes:
         view: the view that was sent.
-        wire: the name of the wire of the request.
         is_over: whether the reply was observed, or there is none.
         run: runs steps of it: as a call, or as something to be awaited.
     """
@@ -62,7 +61,7 @@ class Round:
         *,
         is_awaited: bool,
     ) -> None:
-        self.session, self.is_over, self.wire = session, False, ""
+        self.session, self.is_over = session, False
         self.view: Any = None
         self.run: Callable[[Actions[Any]], Any] = aacting if is_awaited else acting
         self._create, self._request = create, request
@@ -84,7 +83,6 @@ class Round:
                 if refusal is None:
                     raise
                 raise refusal from over  # nothing shorter can be sent: the provider's word holds
-            self.wire = self.view.wire.wire
             try:
                 return (yield self._called)
             except BaseException as error:

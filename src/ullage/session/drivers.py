@@ -5,14 +5,15 @@
 
 from __future__ import annotations
 
-import inspect
 from collections.abc import Callable, Generator
 from functools import partial
-from typing import Any, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
 
-from ullage.stores import AsyncStore, Store
-from ullage.summarise import Summaries
 from ullage.values.effects import Chunk, Commit, Do, Effect, Find, Get, Look, Steps, Summarise
+
+if TYPE_CHECKING:  # who only reads in a store loads nothing else
+    from ullage.stores import AsyncStore, Store
+    from ullage.summarise import Summaries
 
 __all__ = ["Actions", "aacting", "acting", "adrive", "arun", "drive", "run"]
 
@@ -51,13 +52,15 @@ async def adrive(
     With ``is_heavy`` what is worked out between two of these is worked out in a thread, so that
     the loop stays free. Cancelled, it waits for the thread.
     """
+    from inspect import isawaitable  # it takes ten times as long to load as all of this
+
     move = _moved_in_thread if is_heavy else _moved
     try:
         asked = await move(steps.send, None)
         while True:
             try:
                 came = do(asked)
-                came = await came if inspect.isawaitable(came) else came
+                came = await came if isawaitable(came) else came
             except Exception as error:  # noqa: BLE001
                 asked = await move(steps.throw, error)
             except BaseException as stop:  # noqa: BLE001
@@ -138,9 +141,11 @@ async def arun(
 
 async def _acted(act: Callable[[], Any]) -> Any:
     """What a function returns: awaited, or in a thread if it may block."""
+    from inspect import iscoroutinefunction
+
     from ullage.stores.threaded import in_thread  # it imports asyncio
 
-    return await (act() if inspect.iscoroutinefunction(act) else in_thread(act))
+    return await (act() if iscoroutinefunction(act) else in_thread(act))
 
 
 def _done(

@@ -17,6 +17,7 @@ from typing import Any, Literal, TypeVar
 from ullage.errors import ConfigError
 from ullage.recall.dispatch import Answer
 from ullage.recall.found import ToolOutputRef
+from ullage.redaction import Redact
 from ullage.session.closing import Closing
 from ullage.session.core import SessionCore
 from ullage.session.drivers import run
@@ -252,6 +253,7 @@ def fit(
     store: str | os.PathLike[str] | Store | None = None,
     recall: bool | Literal["auto", "host"] = "auto",
     repair: bool = False,
+    redact: Redact | None = None,
 ) -> View:
     """Make one request fit, without a session. See `Session` for the arguments.
 
@@ -263,6 +265,13 @@ def fit(
     named = field(request, "model") or model
     llm = named if isinstance(named, str) else ""
     session = Session(
-        llm, policy=policy, limits=limits, format=format, store=store, recall=recall, repair=repair
+        llm,
+        policy=policy,
+        limits=limits,
+        format=format,
+        store=store,
+        recall=recall,
+        repair=repair,
+        redact=redact,
     )
     return session.fit(request)

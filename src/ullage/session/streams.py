@@ -17,7 +17,6 @@ from typing import TYPE_CHECKING, Any
 from weakref import ref
 
 from ullage.session.drivers import Actions
-from ullage.wires import format_of
 
 if TYPE_CHECKING:
     from ullage.session.call import Round
@@ -73,7 +72,7 @@ class _Tapped:
             yield from self._round.observe(self._reporting)
             return _END
         self._has_given = True
-        if format_of(self._round.wire).usage_of_stream((event,)) is not None:
+        if self._round.view.wire.usage_of_stream((event,)) is not None:
             self._reporting.append(event)
         return event
 

@@ -100,7 +100,8 @@ def _ways(
     if is_frozen(window):
         # what stands before the newest thinking of the turn goes whole or not at all (A14)
         behind = head is not None and tail > head[0] + 1
-        yield (tail if behind else first), _GENTLE
+        if _parted(window) is None:
+            yield (tail if behind else first), _GENTLE
         yield (end if whole else first), tuple(Tier)
         return
     if _parted(window) is None or (tail < window.size and window.may_cut(tail)):

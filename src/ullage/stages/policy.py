@@ -7,8 +7,8 @@ breaks nothing; under pressure, in rare deep batches; and the guard, when the ha
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence, Set
-from functools import lru_cache, partial
-from typing import Any, Literal, Protocol, TypeAlias
+from functools import partial
+from typing import Any, Literal, Protocol
 
 import msgspec
 from msgspec import Struct
@@ -16,6 +16,7 @@ from msgspec.structs import asdict
 
 from ullage.errors import ConfigError
 from ullage.history.window import Window
+from ullage.stages.kinds import ToolKind, kind_of
 from ullage.values.edits import Cut, Replace, Skipped
 from ullage.values.messages import ToolCall
 from ullage.values.toolset import OURS, Toolset
@@ -35,15 +36,6 @@ _FINGERPRINT_VERSION = 1
 """Changes when a stage of ours shows something else with the same settings."""
 _loads = msgspec.json.Decoder().decode
 _SCALARS = (str, int, float, bool, bytes, type(None))
-
-ToolKind: TypeAlias = Literal["read", "search", "shell", "web", "other"]
-
-_KINDS: tuple[tuple[ToolKind, tuple[str, ...]], ...] = (
-    ("search", ("grep", "search", "find", "glob", "list", "ls", "dir", "tree", "query")),
-    ("web", ("web", "fetch", "url", "browse", "http", "scrape", "page", "navigate")),
-    ("shell", ("bash", "shell", "exec", "run", "terminal", "command", "cmd", "python", "test")),
-    ("read", ("read", "view", "cat", "open", "file", "source", "get_code")),
-)
 
 
 class Stage(Protocol):
@@ -148,22 +140,6 @@ def _is_object(text: str) -> bool:
         return isinstance(_loads(text), dict)
     except (msgspec.DecodeError, UnicodeError, RecursionError):
         return False
-
-
-@lru_cache(maxsize=256)
-def kind_of(tool: str) -> ToolKind:
-    """What kind of output a tool gives, judged by its name.
-
-    The words of the name decide, the last one first matched: ``read_file`` and ``Read`` are
-    reads, ``web_search`` is the web, ``mcp__files__grep`` is a search.
-    """
-    name = tool.lower()
-    if name.startswith("web"):
-        return "web"
-    for kind, words in _KINDS:
-        if any(word in name for word in words):
-            return kind
-    return "other"
 
 
 def fingerprint(value: Any) -> str:

@@ -14,21 +14,13 @@ from ullage.history import canon
 from ullage.history.remembered import REMEMBERED
 from ullage.history.transcript import Location
 from ullage.history.window import Window
-from ullage.stages.policy import ToolKind, kind_of
+from ullage.stages.kinds import LIMIT_CHARS, ToolKind, head_share_of, kind_of
 from ullage.stages.shorten import shorten
 from ullage.values.edits import Cut, Replace
 from ullage.values.messages import Text, ToolResult
 from ullage.values.notices import Words
 
 __all__ = ["LIMIT_CHARS", "Extent", "Shape", "Shown", "Source", "TextSize", "by_kind", "truncate"]
-
-LIMIT_CHARS: Mapping[ToolKind, int] = {
-    "shell": 6_000,
-    "web": 8_000,
-    "other": 8_000,
-    "search": 16_000,
-    "read": 40_000,
-}
 
 
 class Source(NamedTuple):
@@ -118,7 +110,7 @@ def by_kind(
     if chars <= min(limit_chars.values()):
         return None
     kind = (tools or {}).get(source.tool) or kind_of(source.tool)
-    limit, head_share = limit_chars[kind], 0.4 if kind == "shell" else 0.7
+    limit, head_share = limit_chars[kind], head_share_of(kind)
     if chars <= limit:
         return None
     ref = source.ref

@@ -31,10 +31,12 @@ from typing import Any
 from uuid import uuid4
 
 from ullage.errors import StoreError
+from ullage.redaction import Redact, in_message
 from ullage.stores import _conversation_rows as rows
 from ullage.stores._conversation_rows import NAME, CompactionPart, StoredMessage
 from ullage.stores._file import absolute, create_private, reason_of
 from ullage.wires import Format, format_of
+from ullage.wires.base import plain
 
 __all__ = ["CompactionPart", "ConversationStore", "StoredMessage"]
 
@@ -47,9 +49,12 @@ class ConversationStore:
         format: the wire format of its messages.
         busy_timeout_s: how long a call waits while another process writes.
         clock: the time in seconds since 1970.
+        redact: takes secrets out of every message and summary before it is kept, such as
+            `ullage.redaction.common_keys`; None: nothing does.
 
     Attributes:
         wire: the wire format of its messages.
+        redact: as it was given.
 
     Raises:
         ConfigError: the path or the format cannot be meant.
@@ -65,7 +70,9 @@ class ConversationStore:
         format: str | Format = "openai-chat",
         busy_timeout_s: float = 10.0,
         clock: Callable[[], float] = time.time,
+        redact: Redact | None = None,
     ) -> None:
+        self.redact = redact
         self._path = absolute(path)
         self.wire: Format = format_of(format)
         self._busy_timeout_s = busy_timeout_s
@@ -104,7 +111,7 @@ class ConversationStore:
             FormatError: one of them is no message of the format.
             StoreError: they could not be kept.
         """
-        at = self._now()
+        messages, at = self.redacted(messages), self._now()
         new = [rows.row_of(self.wire, session, raw, n, at) for n, raw in enumerate(messages)]
         with self._transaction("append", "BEGIN IMMEDIATE") as db:
             there = rows.columns_of(db)
@@ -116,6 +123,17 @@ class ConversationStore:
                     tuple(given.values()),
                 )
         return tuple(row["Id"] for row in new)
+
+    def redacted(self, messages: Sequence[Any]) -> Sequence[Any]:
+        """The messages as they are kept; they themselves where nothing is redacted.
+
+        Raises:
+            FormatError: one of them is no message.
+        """
+        if self.redact is None:
+            return messages
+        found = (dict(plain(raw, f"messages[{n}]")) for n, raw in enumerate(messages))
+        return [in_message(raw, self.redact) for raw in found]
 
     def mark_compacted(self, boundary_id: str, summary: str, *, tokens: int) -> CompactionPart:
         """Replace all before a boundary by a summary; with the marks in one transaction.
@@ -136,7 +154,7 @@ class ConversationStore:
         part = CompactionPart(
             id=str(uuid4()),
             message_id=boundary_id,
-            summary=summary,
+            summary=summary if self.redact is None else self.redact(summary),
             compacted_message_count=len(summarised),
             compacted_token_count=tokens,
             created_at=self._now(),

@@ -25,7 +25,7 @@ from ullage.values.model_names import plain_name
 if TYPE_CHECKING:
     from genai_prices.types import ModelInfo as _Listed
 
-__all__ = ["UNKNOWN_WINDOW_TOKENS", "ModelInfo", "Prices", "lookup"]
+__all__ = ["NAMES", "UNKNOWN_WINDOW_TOKENS", "ModelInfo", "Prices", "lookup"]
 
 UNKNOWN_WINDOW_TOKENS = 128_000
 """The window of a model we know nothing about."""
@@ -181,6 +181,9 @@ _TABLE: dict[str, _Row] = {
     "gemini-3.8-flash": (1_000_000, 65_536, 0.75, 3.75, 0.075, None, None),
     "gemini-4-argon": (1_048_576, 65_536, 2.0, 10.0, 0.1, None, None),
 }
+
+NAMES = tuple(_TABLE)
+"""The models of our own table, by their plain names."""
 
 # of those whose audio has a price of its own: input, cache read
 _AUDIO: dict[str, tuple[float, float]] = {

@@ -38,12 +38,16 @@ class Fitted(Struct):
         outputs: what was set aside and must be kept, by ref.
         records: the ledger rows that must be kept.
         events: what happened, in order.
+        cuts: how many cuts the stages under pressure made.
+        diagnostic: what is to be told of them, as of the last of their batches.
     """
 
     ledger: Ledger
     outputs: dict[str, Output]
     records: list[Record]
     events: list[Event]
+    cuts: int = 0
+    diagnostic: Event | None = None
 
 
 def keep(

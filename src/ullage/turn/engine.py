@@ -91,6 +91,8 @@ def fit(
             stages += () if terms.superseded else policy.under_pressure
             asked = asking if is_end else None
             yield from _decide(builder, policy, stages, keys[-1], fitted, asked)
+    if fitted.diagnostic is not None:
+        fitted.events.append(fitted.diagnostic)
     _drop_stale(builder, policy, fitted)
     if not window.within(window.limit_tokens, surely=True):
         _refuse(window)
@@ -184,7 +186,8 @@ def _decide(
     for stage in stages:
         cuts = _allowed(window, stage, fitted)
         if cuts and policy.diagnostic is not None:
-            fitted.events.append(_diagnosed(policy.diagnostic, window, len(cuts)))
+            fitted.cuts += len(cuts)
+            fitted.diagnostic = _diagnosed(policy.diagnostic, window, fitted.cuts)
         filled = yield from _filled(window, cuts, fitted, asking)
         _batch(builder, name_of(stage), policy, key, filled, fitted)
     if policy.guard is not None:
@@ -245,8 +248,11 @@ def _held(stage: str, why: str) -> Event:
 
 
 def _diagnosed(diagnostic: str, window: Window, count: int) -> Event:
+    """One for a whole walk: a history seen for the first time has many places with cuts."""
     reported = window.estimate if window.reported_tokens is None else window.reported_tokens
     why = diagnostic.format(count=count, reported_tokens=reported)
+    if window.reported_tokens is None:
+        why += "; nothing was reported, this is an estimate"
     return Event(kind="diagnostic", where="the whole view", why=why)
 
 

@@ -21,12 +21,13 @@ from ullage.wires.base import field, text_at
 
 __all__ = ["Envelope", "Envelopes", "Request", "read"]
 
-_HELD_ELSEWHERE = (
-    "previous_response_id",
-    "conversation",
-    "cachedContent",
-    "cached_content",
-)
+_CACHES = ("cachedContent", "cached_content")
+_HELD_ELSEWHERE = {
+    "previous_response_id": "openai-responses",
+    "conversation": "openai-responses",
+    **dict.fromkeys(_CACHES, "gemini"),
+}
+"""The fields that name a history the provider holds, and the wire that has them."""
 
 
 class Envelope(Struct, frozen=True):
@@ -63,12 +64,14 @@ class Request(Struct, frozen=True):
         raw: the caller's request, never changed.
         history: its raw messages, system text included.
         envelope: what stands around them.
+        elsewhere: the field that names what comes before it and is held by the provider, or ``""``.
     """
 
     wire: Format
     raw: Mapping[str, Any]
     history: Sequence[Any]
     envelope: Envelope
+    elsewhere: str = ""
 
 
 class Envelopes:
@@ -107,7 +110,8 @@ def read(
         envelopes: what was read last.
 
     Raises:
-        FormatError: it is not what its format says it is, or its history is held elsewhere.
+        FormatError: it is not what its format says it is, or it names a history held elsewhere
+            in a way that its wire does not have.
     """
     if not isinstance(request, Mapping):
         raise FormatError(
@@ -115,21 +119,27 @@ def read(
             f"expected a dict, got {type(request).__name__}",
             "Give the keyword arguments of the provider call as one dict.",
         )
-    _refuse_held_elsewhere(request)
+    elsewhere = _elsewhere(request)
     wire = wire or recognise(request, model)
+    if elsewhere and _HELD_ELSEWHERE[elsewhere] != wire.name:
+        raise FormatError(
+            elsewhere,
+            "the history is held by the provider, not in this request",
+            "Send the whole history in the request, or send this request unfitted.",
+        )
     named = whole(text_at(request.get("model") or model, "model"))
     history = wire.history(request)
-    return Request(wire, request, history, envelopes.read(request, wire, named))
+    envelope = envelopes.read(request, wire, named)
+    return Request(wire, request, history, envelope, elsewhere)
 
 
-def _refuse_held_elsewhere(request: Mapping[str, Any]) -> None:
-    for key in _HELD_ELSEWHERE:
-        if request.get(key) or field(request.get("config"), key):
-            raise FormatError(
-                key,
-                "the history is held by the provider, not in this request",
-                "Send the whole history in the request, or send this request unfitted.",
-            )
+def _elsewhere(request: Mapping[str, Any]) -> str:
+    held = (key for key in _HELD_ELSEWHERE if request.get(key) or _in_config(request, key))
+    return next(held, "")
+
+
+def _in_config(request: Mapping[str, Any], key: str) -> bool:
+    return bool(field(request.get("config"), key))
 
 
 def _read_envelope(request: Mapping[str, Any], wire: Format, model: str) -> Envelope:
@@ -139,7 +149,7 @@ def _read_envelope(request: Mapping[str, Any], wire: Format, model: str) -> Enve
         head=wire.head(request),
         detail=wire.media_detail(request),
         tools=tools,
-        takes_tools=wire.takes_tools(request, model),
+        takes_tools=wire.takes_tools(request, model) and _elsewhere(request) not in _CACHES,
         uses_tools=bool(tools) and not wire.forbids_tools(request),
         reasoning=wire.reasoning(request, model),
         thinks_first=wire.thinks_first(request),

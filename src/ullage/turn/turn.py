@@ -11,7 +11,7 @@ one frozen `State`; the `Memo` beside it only saves time.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from functools import lru_cache
 from typing import Any, Literal, TypeAlias
 
@@ -133,6 +133,10 @@ def turn(
     """
     wire = wire_of(state, settings)
     asked = read(request, settings.model, wire, memo.envelopes)
+    policy = settings.policy
+    if asked.elsewhere:  # what comes before is not here: nothing can be repaired, or decided
+        policy = replace(policy, under_pressure=(), guard=None)
+        settings = replace(settings, repair=False)
     asked, repaired, fresh = _repaired(asked, memo, settings)
     line = memo.follow(asked, settings.tenant, settings.redact)
     ledger, lost = state.ledger, tuple[Record, ...]()
@@ -140,7 +144,7 @@ def turn(
         ledger = yield from look_up(line, ledger.with_records(lost) if lost else ledger)
         agreed = _agree(line, ledger, asked, state, settings)
         builder, events, tools = _open_window(line, agreed, asked, settings, memo, added_tokens)
-        fitted = yield from fit(builder, agreed, settings.policy, asking=settings.asking, now=now)
+        fitted = yield from fit(builder, agreed, policy, asking=settings.asking, now=now)
         outputs = (*fresh.outputs, *fitted.outputs.values())
         lost = yield from _commit(outputs, tuple(fitted.records), ledger)
         if not lost:
@@ -150,11 +154,21 @@ def turn(
     if settings.repair:
         memo.repaired = remember(repaired, memo.repaired)
     state = replace(state, format=asked.wire.name, opened=agreed.terms.opened, ledger=fitted.ledger)
-    told = (*fresh.events, *agreed.events, *events, *fitted.events)
+    told = (*fresh.events, *agreed.events, *events, *fitted.events, *_elsewhere(asked))
     window = builder.window
     rendered = render(asked, line, window, tools)
     offers = _offers(asked, window.words, tools, settings)
     return Turned(rendered, state, told, window, asked.wire, offers, memo)
+
+
+def _elsewhere(asked: Request) -> Iterator[Event]:
+    """What is said of a request whose history the provider holds."""
+    if asked.elsewhere:
+        why = (
+            "what comes before is held by the provider: what stands in this request was cut at "
+            "first sight; batches, the guard and an exact count need the whole history"
+        )
+        yield Event(kind="passed_on", where=asked.elsewhere, why=why)
 
 
 def wire_of(state: State, settings: Settings) -> Format | None:

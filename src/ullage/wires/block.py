@@ -246,8 +246,8 @@ def medium_at(block: Mapping[str, Any], row: Block, at: int, where: str) -> Medi
     """The medium in a block whose row says where. Raises FormatError naming the path."""
     path = next((path for path in row.data if at_path(block, path)), row.data[0])
     if row.mime:
-        holder = row.mime.partition(".")[0]
-        plain(block.get(holder) or {}, f"{where}.{holder}")
+        holder, has_holder, _ = row.mime.partition(".")
+        plain(block.get(holder) or {} if has_holder else block, f"{where}.{holder}")
     return Media(
         row.media[0],
         optional_text_at(at_path(block, row.mime), f"{where}.{row.mime}") if row.mime else row.type,

@@ -11,12 +11,13 @@ and the rules that hold for it would not be asked.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, TypeAlias
 
 from msgspec.structs import replace
 
 from ullage.values.messages import Message, ReasoningRule, Text
+from ullage.values.usage import Usage
 from ullage.wires import format_of
 from ullage.wires.format import Change, Format, Head
 
@@ -56,6 +57,8 @@ class Host(Format):
         user: makes a user message of a text.
         provider: the name of the wire that a request is really sent on, whose rules of reasoning
             hold; None: ``wire`` for every request. It is given the request, or its model alone.
+        usage: what one of the framework's replies reports, or None if it reports nothing. None:
+            its replies have the form of the wire's.
         key: where the messages stand.
 
     Raises:
@@ -71,11 +74,13 @@ class Host(Format):
         show: Show,
         user: Callable[[str], Any],
         provider: Callable[[Mapping[str, Any]], str] | None = None,
+        usage: Callable[[Any], Usage | None] | None = None,
         key: str = "messages",
     ) -> None:
         self.name, self.wire, self.key = name, wire, key
         self._base = format_of(wire)
         self._parse, self._show, self._user, self._provider = parse, show, user, provider
+        self._usage = usage
 
     # ── the request ──────────────────────────────────────────────────────────────────
 
@@ -165,5 +170,13 @@ class Host(Format):
     results = _as_on_the_wire("results")
     reply = _as_on_the_wire("reply")
     calls = _as_on_the_wire("calls")
-    usage = _as_on_the_wire("usage")
-    usage_of_stream = _as_on_the_wire("usage_of_stream")
+
+    def usage(self, reply: Any) -> Usage | None:
+        """See `Format.usage`."""
+        return self._base.usage(reply) if self._usage is None else self._usage(reply)
+
+    def usage_of_stream(self, events: Iterable[Any]) -> Usage | None:
+        """See `Format.usage_of_stream`."""
+        if self._usage is None:
+            return self._base.usage_of_stream(events)
+        return super().usage_of_stream(events)

@@ -35,6 +35,7 @@ def wrap(
     *,
     store: str | os.PathLike[str] | Store | AsyncStore | None = None,
     tenant: str = "",
+    recall: bool = True,
     policy: str | Policy = "default",
     limits: Limits | None = None,
     repair: bool = False,
@@ -52,6 +53,8 @@ def wrap(
         store: where what is set aside is kept: None (memory), ``"sqlite"``, a path, or a store.
             With one on disk a conversation goes on after a restart as if there was none.
         tenant: whose content this is; a ref opens only what the same tenant put there.
+        recall: whether requests that have tools are offered the recall tools. The model's calls of
+            them are answered here; neither they nor their results reach the caller.
         policy: as of `ullage.Session`, like the next five.
         limits: the window, and what is kept free for the answer.
         repair: whether a history is repaired that the provider would refuse.
@@ -84,7 +87,9 @@ def wrap(
         "most_bytes": most_bytes,
     }
     is_genai = hasattr(client, "_api_client")
-    shared = Wrapped(store, tenant, settings, is_async=is_genai or is_awaited(inner))
+    shared = Wrapped(
+        store, tenant, settings, recalls=recall, is_async=is_genai or is_awaited(inner)
+    )
     made: C = _wrap_genai(client, shared) if is_genai else _wrap_stainless(client, shared)
     return made
 

@@ -11,9 +11,11 @@ an instance of its ``Client``.
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Callable, Iterator
+from contextlib import suppress
 from functools import cache, partial
 from importlib import import_module
 from typing import Any, NamedTuple
+from weakref import ref
 
 from ullage.exchange import Answer, Passed, route_of
 from ullage.session.drivers import Actions, aacting, acting
@@ -22,7 +24,7 @@ from ullage.wrapping.wrapped import Wrapped
 
 __all__ = ["http_client_around", "is_awaited", "library_of"]
 
-_OF_BODY = ("content-length", "content-encoding", "transfer-encoding")
+_OF_BODY = (b"content-length", b"content-encoding", b"transfer-encoding")
 
 
 class _Names(NamedTuple):
@@ -133,10 +135,15 @@ def _loaded(request: Any) -> bytes | None:
 
 
 class _Body:
-    """The bytes of an answer as they come."""
+    """The bytes of an answer as they come.
+
+    Attributes:
+        response: the response that it is the body of.
+    """
 
     def __init__(self, answer: Answer) -> None:
         self._answer = answer
+        self.response: Callable[[], Any] = lambda: None
 
     def __iter__(self) -> Iterator[bytes]:
         while data := acting(self._answer.next()):
@@ -145,13 +152,18 @@ class _Body:
     def close(self) -> None:
         """The caller has read it, or wants no more of it."""
         acting(self._answer.close())
+        self._tell_time()
+
+    def _tell_time(self) -> None:
+        """The upstream's response knows how long it took, once it is closed."""
+        response = self.response()
+        with suppress(RuntimeError):  # a transport that is no network measures nothing
+            if response is not None:
+                response.elapsed = self._answer.reply.response.elapsed
 
 
-class _AsyncBody:
+class _AsyncBody(_Body):
     """`_Body` for an event loop."""
-
-    def __init__(self, answer: Answer) -> None:
-        self._answer = answer
 
     async def __aiter__(self) -> AsyncIterator[bytes]:
         while data := await aacting(self._answer.next()):
@@ -160,6 +172,7 @@ class _AsyncBody:
     async def aclose(self) -> None:
         """See `_Body.close`."""
         await aacting(self._answer.close())
+        self._tell_time()
 
 
 # ── the clients ──────────────────────────────────────────────────────────────────────────
@@ -225,18 +238,21 @@ class _Fitting:
         first = answer.reply.response
         if answer.is_untouched or (answer.body is not None and answer.body is first.content):
             return first
-        headers = [pair for pair in first.headers.raw if pair[0].decode().lower() not in _OF_BODY]
-        body = (
-            {"content": answer.body} if answer.body is not None else {"stream": self.body(answer)}
-        )
-        return self.library.Response(
+        stream = None if answer.body is not None else self.body(answer)
+        response = self.library.Response(
             answer.status,
-            headers=headers,
+            headers=[pair for pair in first.headers.raw if pair[0].lower() not in _OF_BODY],
+            **({"content": answer.body} if stream is None else {"stream": stream}),
             request=request,
             extensions=first.extensions,
             history=first.history,
-            **body,
         )
+        if stream is not None:
+            stream.response = ref(response)
+        else:
+            with suppress(RuntimeError):
+                response.elapsed = first.elapsed
+        return response
 
 
 class _Client(_Fitting):

@@ -29,10 +29,11 @@ class Signer:
     """Signs as an SDK client does.
 
     Args:
-        client: the SDK client.
+        client: the SDK client. It is held, too: some close their connections when they are dropped.
     """
 
     def __init__(self, client: Any) -> None:
+        self.client = client
         self._sign: Any = getattr(client, "_prepare_request", None)
 
     def sign(self, request: Any) -> Actions[None]:

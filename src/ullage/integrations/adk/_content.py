@@ -10,6 +10,7 @@ from google.adk.tools.base_tool import BaseTool
 from google.genai import types
 
 from ullage.loop.services import window_of
+from ullage.redaction import Redact
 from ullage.session.view import AsyncView
 from ullage.stages.policy import Policy
 from ullage.values.edits import Replace, storable
@@ -91,7 +92,7 @@ def _copy(tool: Any) -> Any:
 
 
 def shorten(
-    result: Any, tool: str, policy: Policy, words: Words
+    result: Any, tool: str, policy: Policy, words: Words, redact: Redact | None = None
 ) -> tuple[dict[str, Any], list[Output], list[Event]] | None:
     """What the stages of a policy's first sight leave of a result; None if it may stay as it is.
 
@@ -105,7 +106,7 @@ def shorten(
         {"role": "model", "parts": [{"functionCall": {"name": tool, "args": {}}}]},
         {"role": "user", "parts": [{"functionResponse": {"name": tool, "response": response}}]},
     ]
-    builder = window_of(raws, _WIRE, words)
+    builder = window_of(raws, _WIRE, words, redact=redact)
     outputs, events = list[Output](), list[Event]()
     for stage in policy.at_first_sight:
         cuts = stage(builder.window)

@@ -27,6 +27,7 @@ from ullage.integrations.adk._content import has_functions, request_of, shorten,
 from ullage.integrations.adk._state import Call, Room
 from ullage.presets import from_env
 from ullage.presets.environment import TOKEN_BUDGET, whole_number
+from ullage.redaction import Redact
 from ullage.session.sessions import AsyncSessions
 from ullage.spend.budget import Budget
 from ullage.stages.policy import Policy
@@ -62,6 +63,8 @@ class UllagePlugin(BasePlugin):
             the start. Never where an agent has no functions of its own.
         summariser: a model that adds to the narratives of the sliding window: any callable, or
             one of `ullage.summarise`. None: the deterministic summaries stand alone.
+        redact: takes secrets out of what is set aside, summarised or cut; what ADK keeps whole
+            stays as it is. None: nothing does.
         most_sessions: how many ADK sessions are held in memory.
 
     Raises:
@@ -79,6 +82,7 @@ class UllagePlugin(BasePlugin):
         budget: Callable[..., Budget] = _UNLIMITED,
         recall: bool | Literal["auto", "host"] = "auto",
         summariser: Summariser | Callable[[Summarise], Any] | None = None,
+        redact: Redact | None = None,
         most_sessions: int = 256,
     ) -> None:
         super().__init__(name=name)
@@ -87,7 +91,12 @@ class UllagePlugin(BasePlugin):
         opened = open_store(store)
         self._lasts = not isinstance(opened, MemoryStore)
         self._sessions = AsyncSessions(
-            store=opened, policy=policy, limits=limits, format="gemini", summariser=summariser
+            store=opened,
+            policy=policy,
+            limits=limits,
+            format="gemini",
+            summariser=summariser,
+            redact=redact,
         )
         self._recall, self._budget, self._most = recall, budget, most_sessions
         self._rooms: OrderedDict[str, Room] = OrderedDict()
@@ -192,7 +201,9 @@ class UllagePlugin(BasePlugin):
         if not self._lasts or session is None or not result:
             return None
         try:
-            done = shorten(result, tool.name, session.settings.policy, session.window.words)
+            settings = session.settings
+            words = session.window.words
+            done = shorten(result, tool.name, settings.policy, words, settings.redact)
         except FormatError:
             return None  # media, or an object of the tool's own: ADK knows what to do with it
         if done is None:

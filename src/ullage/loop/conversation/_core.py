@@ -93,6 +93,7 @@ class ConversationCore(ABC):
             tenant=tenant,
             recall=policy.toolset.offered != "no" if recall is None else recall,
             budget=budget,
+            redact=kept.redact,
         )
         budget = self.session.budget
         self._summaries = None if writer is None else Summaries(writer, budget, "summaries")
@@ -128,6 +129,7 @@ class ConversationCore(ABC):
 
     def _append(self, messages: Sequence[Any]) -> Steps[tuple[str, ...]]:
         loaded, self._loaded = self._loaded, None
+        messages = self._kept.redacted(messages)
         ids: tuple[str, ...] = yield Do(partial(self._kept.append, self._name, messages))
         if loaded is not None:
             self._loaded = loaded + [

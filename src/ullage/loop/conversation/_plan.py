@@ -106,7 +106,13 @@ def planned(
     ids = tuple(each.id for each in stored[leading:])
     meter = Meter(shown.meter.model, shown.meter.detail)
     builder = window_of(
-        messages, kept.wire, shown.words, leading=leading, tenant=tenant, meter=meter
+        messages,
+        kept.wire,
+        shown.words,
+        leading=leading,
+        tenant=tenant,
+        meter=meter,
+        redact=kept.redact,
     )
     builder.limit(_BOUNDLESS_TOKENS, _BOUNDLESS_TOKENS)
     if part is not None:  # a model goes on from it

@@ -48,6 +48,11 @@ class Picture(Struct, frozen=True, kw_only=True):
     story: bytes
     traces: list[bytes]
 
+    @property
+    def first(self) -> Trace:
+        """What the first policy showed of it, in the first room."""
+        return msgspec.json.decode(zlib.decompress(self.traces[0]), type=Trace)
+
 
 class Drawn(Struct, frozen=True, kw_only=True):
     """A replay and its turns.

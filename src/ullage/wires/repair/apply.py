@@ -149,6 +149,8 @@ def _go_on(
     copies = [snapshot_at(raws[at], f"{wire.key}[{at}]") for at in range(start, stop)]
     reading = _READINGS[wire.name](raws, before.pairs.copy())
     reading.redact = redact
+    if start and not reading.opens(start):
+        return None  # another branch: what was closed was so because the model spoke here
     close = next((at for at in range(stop - 1, start, -1) if reading.opens(at)), start)
     for at in range(start, close):
         reading.read(at)

@@ -1,0 +1,129 @@
+"""The models a wire is tried with: of those with equal rules one.
+
+Two models are equal if every letter of the alphabet, alone and between a user's words, breaks the
+same rules for both by both readings, and an edit means the same for reasoning. So it is seen and
+not listed: a model with a rule of its own becomes a family by itself.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from lab.enumerate.letters import Letter, Message, alphabet, history, is_models, said
+from tests.second_reading import broken
+from ullage.tokens.catalog import NAMES
+from ullage.wires import FORMATS
+from ullage.wires.rules.checker import problems
+
+__all__ = ["Family", "asked", "families", "rules_broken"]
+
+_MAKERS = {"anthropic": "claude", "openai-responses": "gpt", "gemini": "gemini", "openai-chat": ""}
+_OTHERS = ("deepseek-v4",)
+_SEARCH = {"type": "web_search_20250305", "name": "web_search"}
+_SHAPE = frozenset(("A0", "C0", "R0", "G0"))
+"""The shape of types: the second reading, which is of the rules, has nothing to say of it."""
+
+
+class Family(Struct, frozen=True):
+    """A model that stands for those with its rules, and what a request for it has beside messages.
+
+    Attributes:
+        head: the request without its messages, for the first of them.
+        models: all of them.
+        rule: what an edit means for the reasoning behind it.
+        mends: histories with a fault are tried with it: mending asks nothing of a model but this
+            rule, so of those that share it the newest, which takes every message the others do.
+            Not with manual thinking: words stand where something was set aside, and begin a turn
+            that has none.
+    """
+
+    head: dict[str, Any]
+    models: tuple[str, ...]
+    rule: str
+    mends: bool = False
+
+    @property
+    def model(self) -> str:
+        """The first of them."""
+        return self.models[0]
+
+    @property
+    def is_manual(self) -> bool:
+        """Whether thinking is asked for by hand."""
+        return "thinking" in self.head
+
+    @property
+    def name(self) -> str:
+        """What it is called in a finding."""
+        return f"{self.model}{' with manual thinking' if self.is_manual else ''}"
+
+
+def families(format: str) -> tuple[Family, ...]:
+    """The families of a wire, in the order of the table of models."""
+    letters = alphabet(format)
+    found: dict[object, Family] = {}
+    for model in (*NAMES, *_OTHERS):
+        for head in _heads(format, model) if _MAKERS[format] in model else ():
+            mark = _mark(format, head, letters)
+            known = found.get(mark)
+            if known:
+                found[mark] = replace(known, models=(*known.models, model))
+            else:
+                rule = FORMATS[format].reasoning(head, model)
+                found[mark] = Family(head, (model,), rule)
+    mending = {each.rule: each for each in found.values() if not each.is_manual}
+    return tuple(replace(each, mends=each is mending.get(each.rule)) for each in found.values())
+
+
+def _heads(format: str, model: str) -> list[dict[str, Any]]:
+    if format == "gemini":
+        return [{"model": model, "systemInstruction": {"parts": [{"text": "You are an agent."}]}}]
+    if format == "openai-responses":
+        return [{"model": model, "instructions": "You are an agent.", "store": False}]
+    if format == "openai-chat":
+        return [{"model": model}]
+    head = {"model": model, "max_tokens": 2_000, "tools": [_SEARCH]}
+    manual = {"type": "enabled", "budget_tokens": 1_024}
+    return [head, {**head, "thinking": manual}]
+
+
+def _mark(format: str, head: dict[str, Any], letters: tuple[Letter, ...]) -> object:
+    """What is the same for equal models."""
+    rule = FORMATS[format].reasoning(head, head["model"])
+    tried = [rules_broken(format, asked(format, head, history([letter]))) for letter in letters]
+    open_ended = [
+        rules_broken(format, {**head, FORMATS[format].key: [said(format, "go"), *letter.messages]})
+        for letter in letters
+    ]
+    return rule, str(head.get("thinking")), tuple(tried), tuple(open_ended)
+
+
+def asked(format: str, head: dict[str, Any], messages: list[Message]) -> dict[str, Any]:
+    """A request that can be sent: it begins and ends with the user's words, where it has to."""
+    begins = [] if _begins_itself(messages) else [said(format, "Find out why the tests fail.")]
+    ends = [said(format, "And now?")] if messages and is_models(format, messages[-1]) else []
+    return {**head, FORMATS[format].key: [*begins, *messages, *ends]}
+
+
+def _begins_itself(messages: list[Message]) -> bool:
+    """Whether nothing may stand before it: a signed compaction is the very first (A22)."""
+    content = messages[0].get("content") if messages else None
+    first = content[0] if isinstance(content, list) and content else {}
+    return first.get("type") == "compaction" and "signature" in first
+
+
+def rules_broken(
+    format: str, request: dict[str, Any], returned: list[Any] | None = None
+) -> tuple[frozenset[str], frozenset[str]]:
+    """What a request breaks by the first reading and by the second, where both have a say.
+
+    Args:
+        format: the wire.
+        request: the whole request.
+        returned: the messages as the provider returned them, for the first reading alone.
+    """
+    first = frozenset(each.rule for each in problems(format, request, history=returned))
+    return first, first if first & _SHAPE else frozenset(broken(format, request))

@@ -1,0 +1,184 @@
+"""``ullage mcp -- SERVER…``: an MCP server whose large results are cut, kept and read on."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+import click
+
+from ullage.errors import ConfigError
+from ullage.mcp import stdio
+
+if TYPE_CHECKING:
+    from ullage.mcp.clients import Client
+    from ullage.mcp.installing import Change
+    from ullage.mcp.settings import Settings
+
+__all__ = ["command"]
+
+_Given: TypeAlias = tuple[tuple[str, ...], str | None, str | None, str]
+"""The options: limits, a file of settings, a store, a tenant."""
+
+_CLIENTS = (
+    *("claude-code", "claude-desktop", "codex", "cursor", "gemini-cli", "opencode", "vscode"),
+)
+
+
+class _Mcp(click.Group):
+    """What is no command of ours, or stands behind ``--``, is the server's."""
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        behind = args[args.index("--") + 1 :] if "--" in args else None
+        super().parse_args(ctx, args)
+        rest = [*ctx._protected_args, *ctx.args]
+        ctx.meta["is_server"] = behind is not None and behind == rest
+        return rest
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        if not ctx.meta["is_server"] and args[0] in self.commands:
+            return super().resolve_command(ctx, args)
+        return "", _run, ["--", *args]
+
+
+@click.group("mcp", cls=_Mcp, subcommand_metavar="-- SERVER [ARGUMENT]…")
+@click.option("--limit", "limits", multiple=True, metavar="[TOOL=]N", help="Characters shown.")
+@click.option("--config", type=click.Path(exists=True, dir_okay=False), help="A TOML file.")
+@click.option("--store", metavar="PATH", help="Keep what was cut in this file, for later too.")
+@click.option("--tenant", default="", help="Under whose name it is kept there.")
+@click.pass_context
+def command(
+    ctx: click.Context, limits: tuple[str, ...], config: str | None, store: str | None, tenant: str
+) -> None:
+    r"""Run an MCP server; cut results that are too large, and let the model read on in them.
+
+    \b
+    ullage mcp -- npx -y @modelcontextprotocol/server-filesystem .
+    ullage mcp --limit 'read_*=20000' -- uvx mcp-server-git
+    """
+    ctx.obj = limits, config, store, tenant
+
+
+@click.command("run", hidden=True, context_settings={"ignore_unknown_options": True})
+@click.argument("words", nargs=-1, type=click.UNPROCESSED)
+@click.pass_obj
+def _run(
+    given: tuple[tuple[str, ...], str | None, str | None, str], words: tuple[str, ...]
+) -> None:
+    limits, config, store, tenant = given
+
+    def settings() -> Settings:
+        return _settings(limits, config, store, tenant)
+
+    stdio.run(words, settings)
+
+
+def _settings(
+    limits: tuple[str, ...], config: str | None, store: str | None, tenant: str
+) -> Settings:
+    """What the file says, and over it the options."""
+    from msgspec.structs import replace
+
+    from ullage.mcp.settings import Settings, rule_of, settings_of
+
+    written = settings_of(Path(config).read_text(encoding="utf-8")) if config else Settings()
+    rules = (*map(rule_of, limits), *written.limits)
+    if tenant and store is None and written.store is None:
+        raise ConfigError("tenant", "only a store has tenants", "Give --store PATH as well.")
+    return replace(
+        written,
+        limits=rules,
+        store=written.store if store is None else store,
+        tenant=tenant or written.tenant,
+    )
+
+
+@command.command("serve")
+@click.argument("paths", nargs=-1, required=True, type=click.Path())
+@click.option("--tenant", default="", help="Whose outputs. Default: the unnamed tenant.")
+def serve(paths: tuple[str, ...], tenant: str) -> None:
+    """Serve what the stores at PATHS hold of one tenant: to be listed, read and searched."""
+    from ullage.cli._options import open_kept
+    from ullage.mcp.serving import Shelf, answered
+
+    shelf = Shelf([open_kept(path) for path in paths], tenant)
+    client = stdio.Pipe(1)
+    stdio.pump(0, lambda frame: client.write(answered(frame, shelf)))
+
+
+_changing = (
+    click.argument("clients", nargs=-1, type=click.Choice(_CLIENTS), metavar="[CLIENT]…"),
+    click.option("--file", type=click.Path(exists=True, dir_okay=False), help="A file of theirs."),
+    click.option("--yes", is_flag=True, help="Do not ask."),
+    click.option("--dry-run", is_flag=True, help="Show the change and make none."),
+)
+
+
+def _that_changes(function: Callable[..., None]) -> Callable[..., None]:
+    for option in reversed(_changing):
+        function = option(function)
+    return function
+
+
+@command.command("install")
+@click.option("--server", "servers", multiple=True, metavar="NAME", help="Not all: this one.")
+@_that_changes
+@click.pass_obj
+def install(given: _Given, /, servers: tuple[str, ...], **how: Any) -> None:
+    """Put this before the MCP servers of CLIENTs; of all that are here if none is named.
+
+    Shows the change and asks. The file as it was is kept beside it. Options before ``install``
+    (``ullage mcp --limit 6000 install``) become those of the servers.
+    """
+    from ullage.mcp import installing
+
+    limits, config, store, tenant = given
+    before = [*installing.called_as(), "mcp"]
+    for name, value in (*(("--limit", limit) for limit in limits), ("--tenant", tenant)):
+        before += [name, value] if value else []
+    for name, path in (("--config", config), ("--store", store)):
+        before += [name, str(Path(path).absolute())] if path else []
+    _change(lambda client, path: installing.install(client, path, before, servers), **how)
+
+
+@command.command("uninstall")
+@_that_changes
+def uninstall(**how: Any) -> None:
+    """Take this away from the MCP servers of CLIENTs again; of all if none is named."""
+    from ullage.mcp import installing
+
+    _change(installing.uninstall, **how)
+
+
+def _change(
+    change_of: Callable[[Client, Path], Change | None],
+    clients: tuple[str, ...],
+    file: str | None,
+    yes: bool,
+    dry_run: bool,
+) -> None:
+    """Show what would change at each client, ask, and do it."""
+    from ullage.mcp import installing
+    from ullage.mcp.clients import CLIENTS
+
+    if file is not None and len(clients) != 1:
+        raise ConfigError("file", "it is of one client", "Name which: ullage mcp install cursor.")
+    for name in clients or CLIENTS:
+        client = CLIENTS[name]
+        path = Path(file) if file else installing.file_of(client)
+        if path is None:
+            if clients:
+                click.echo(f"{name}: there is no file of it here.")
+            continue
+        change = change_of(client, path)
+        if change is None:
+            click.echo(f"{name}: there is nothing to change.")
+            continue
+        click.echo(change.diff)
+        if dry_run or not (yes or click.confirm(f"Change {', '.join(change.servers)}?")):
+            continue
+        installing.apply(change)
+        click.echo(f"{name}: done. Start it anew.")

@@ -1,0 +1,46 @@
+"""The frames in which the events of a stream come, and how they are told by the content type."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any, NamedTuple, Protocol
+
+from msgspec import Struct
+
+__all__ = ["Frame", "Framing", "Reader"]
+
+
+class Frame(Struct, frozen=True, gc=False):
+    """One event.
+
+    Attributes:
+        raw: its bytes, to be sent on where nothing is changed.
+        data: what it says, as JSON text; None: nothing, or nothing that is an event of the wire.
+    """
+
+    raw: bytes
+    data: bytes | None
+
+
+class Reader(Protocol):
+    """Takes bytes as they come, cut anywhere, and gives each event once it is whole."""
+
+    def feed(self, data: bytes) -> Iterator[Frame]:
+        """The events that are whole with these bytes, in order."""
+
+    def rest(self) -> bytes:
+        """What was fed and belongs to no whole event. It is given once."""
+
+
+class Framing(NamedTuple):
+    """One way to send events.
+
+    Attributes:
+        content_type: how the header of that name begins.
+        reader: makes a reader for a stream.
+        written: an event as bytes.
+    """
+
+    content_type: str
+    reader: Callable[[], Reader]
+    written: Callable[[Mapping[str, Any]], bytes]

@@ -1,0 +1,132 @@
+"""The tools of a server as its lists name them, and ours at the end of them.
+
+Ours are in the first list a client sees and stay as they are: a list that changes in mid-session
+costs every client its cache. If the server has a tool of one of our names, all of ours get a
+prefix; the names are settled at the end of the first whole list.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from typing import Any
+
+from msgspec import Raw, Struct
+from msgspec.structs import replace
+
+from ullage.mcp.frames import Unreadable, encode, fields_of, items_of, value_of
+from ullage.values.notices import Words
+from ullage.values.toolset import CONTINUATION, OURS, ToolSpec
+
+__all__ = ["TOOLSET", "Listed", "as_listed", "extended", "prefix_beside", "version_of"]
+
+_VERSION_KEY = "io.modelcontextprotocol/protocolVersion"
+
+
+def _of_a_server(tool: ToolSpec) -> ToolSpec:
+    """A server never sees the id of a model's call: the ref takes its place."""
+    if tool.name != CONTINUATION:
+        return tool
+    named = {**tool.parameters["properties"]["tool_call_id"], "description": "The ref to read"}
+    properties = {**tool.parameters["properties"], "tool_call_id": named}
+    return replace(tool, parameters={**tool.parameters, "properties": properties})
+
+
+TOOLSET = replace(OURS, tools=tuple(map(_of_a_server, OURS.tools)))
+"""The recall tools, as a server offers them."""
+
+_PREFIXES = ("ullage_", *(f"ullage{n}_" for n in range(2, 10)))
+
+
+class Listed(Struct, frozen=True):
+    """What the lists of a server have told of its tools.
+
+    Attributes:
+        schemas: of each tool named so far its output schema as JSON, or None if it declares none.
+        prefix: what stands before our names.
+    """
+
+    schemas: Mapping[str, bytes | None] = {}
+    prefix: str = ""
+
+    @property
+    def words(self) -> Words:
+        """The wording of notices, which name our tools."""
+        return Words(prefix=self.prefix, toolset=TOOLSET)
+
+    def words_of(self, tool: str) -> Words | None:
+        """The wording under which a tool is one of ours; None if it is the server's.
+
+        A client may remember a list of an earlier session, and its prefix.
+        """
+        if tool in self.schemas:
+            return None
+        of = (Words(prefix=prefix, toolset=TOOLSET) for prefix in ("", *_PREFIXES))
+        return next((words for words in of if words.is_recall(tool)), None)
+
+
+def prefix_beside(names: Collection[str], prefix: str = "") -> str:
+    """The prefix under which none of our names is among these: the one at hand, if it will do."""
+    for each in (prefix, *_PREFIXES):
+        if not any(each + tool.name in names for tool in TOOLSET.tools):
+            return each
+    raise Unreadable("a server with a tool under every name of ours")
+
+
+def extended(
+    result: bytes | Raw, listed: Listed, *, is_first_page: bool
+) -> tuple[bytes | None, Listed]:
+    """The last page of a ``tools/list`` with our tools at its end, and what it tells.
+
+    Any other page stays as it is: None.
+
+    Args:
+        result: the result as JSON.
+        listed: what earlier pages told.
+        is_first_page: whether the list begins here: what was listed before counts no more.
+
+    Raises:
+        Unreadable: it is no such result. It should be passed on as it is.
+    """
+    fields = fields_of(result)
+    if "tools" not in fields:
+        raise Unreadable("a list without tools")
+    tools = items_of(fields["tools"])
+    schemas = {} if is_first_page else dict(listed.schemas)
+    schemas.update(map(_declared, tools))
+    if "nextCursor" in fields and value_of(fields["nextCursor"]) is not None:
+        return None, replace(listed, schemas=schemas)
+    prefix = prefix_beside(schemas, listed.prefix)
+    ours = [Raw(encode(as_listed(tool, prefix))) for tool in TOOLSET.tools]
+    page = encode({**fields, "tools": [*tools, *ours]})
+    return page, Listed(schemas, prefix)
+
+
+def _declared(tool: Raw) -> tuple[str, bytes | None]:
+    """The name of a tool, and its output schema."""
+    fields = fields_of(tool)
+    name = value_of(fields.get("name", b"null"))
+    if not isinstance(name, str):
+        raise Unreadable("a tool without a name")
+    schema = bytes(fields.get("outputSchema", b"null"))
+    return name, None if schema.strip() == b"null" else schema
+
+
+def as_listed(tool: ToolSpec, prefix: str = "") -> dict[str, Any]:
+    """A tool of ours as MCP lists it: it only reads, and reaches for nothing else."""
+    return {
+        "name": prefix + tool.name,
+        "description": tool.description,
+        "inputSchema": tool.parameters,
+        "annotations": {"readOnlyHint": True, "openWorldHint": False},
+    }
+
+
+def version_of(params: Mapping[str, Any]) -> str | None:
+    """The protocol version that a request names itself, as from 2026-07-28 on; None before.
+
+    Args:
+        params: of the request, read.
+    """
+    meta = params.get("_meta")
+    version = meta.get(_VERSION_KEY) if isinstance(meta, Mapping) else None
+    return version if isinstance(version, str) else None

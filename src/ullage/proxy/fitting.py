@@ -1,0 +1,51 @@
+"""What fits requests in one worker: sessions of all conversations on one store."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import TypeAlias
+
+from ullage.exchange import Exchanges
+from ullage.exchange.values import Report
+from ullage.proxy.config import Config
+from ullage.session.sessions import AsyncSessions
+from ullage.stores import MemoryStore, SqliteStore, Store
+from ullage.stores._file import default_path
+from ullage.values.limits import Limits
+
+__all__ = ["Tell", "exchanges_of", "store_path"]
+
+Tell: TypeAlias = Callable[[Report], None]
+"""Is called with what came of an exchange, in the task that it was made in."""
+
+_MOST_CONVERSATIONS = 10_000
+
+
+def store_path(config: Config) -> Path:
+    """Where what is set aside is kept."""
+    return Path(config.store) if config.store else default_path()
+
+
+def exchanges_of(config: Config, tell: Tell) -> Exchanges:
+    """The exchanges of one worker.
+
+    A dry run keeps what it sets aside in memory: nothing of it is to last.
+
+    Args:
+        config: the proxy's settings.
+        tell: is called with the report of each exchange.
+
+    Raises:
+        StoreError: the store cannot be opened.
+    """
+    store: Store = MemoryStore() if config.dry_run else SqliteStore(store_path(config))
+    limits = None if config.window_tokens is None else Limits(window_tokens=config.window_tokens)
+    sessions = AsyncSessions(
+        store=store,
+        policy=config.policy,
+        limits=limits,
+        most=_MOST_CONVERSATIONS,
+        most_bytes=config.limits.conversations_bytes,
+    )
+    return Exchanges(sessions, tell)

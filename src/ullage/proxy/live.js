@@ -1,0 +1,141 @@
+"use strict";
+// All that comes from the proxy is put in as text, never as markup.
+
+const EVERY_MS = 2000, WIDTH = 1000, HEIGHT = 150, SHOWN_DECISIONS = 6;
+const at = (id) => document.getElementById(id);
+const number = (value) => Math.round(value).toLocaleString("en");
+const shown = new Map();  // what is drawn of a conversation, and of which state
+
+function make(tag, className, text) {
+  const element = document.createElement(tag);
+  if (className) element.className = className;
+  if (text !== undefined) element.textContent = text;
+  return element;
+}
+
+function drawn(tag, attributes) {
+  const element = document.createElementNS("http://www.w3.org/2000/svg", tag);
+  for (const [name, value] of Object.entries(attributes)) element.setAttribute(name, value);
+  return element;
+}
+
+function saved(totals) {
+  const less = totals.raw_tokens - totals.sent_tokens;
+  return totals.raw_tokens > 0 && less > 0 ? `${Math.round(100 * less / totals.raw_tokens)}% less` : "";
+}
+
+// ── sums ──
+
+function sums(state) {
+  const all = state.totals;
+  const rows = [
+    ["Requests", number(all.requests), `${number(all.fitted)} went on shorter${all.passed ? `, ${number(all.passed)} as they came` : ""}`],
+    ["Prompt tokens sent", number(all.sent_tokens), `of ${number(all.raw_tokens)} that came`],
+    ["Saved", saved(all) || "–", `${number(all.raw_tokens - all.sent_tokens)} tokens`],
+    ["Opened again", number(all.recalled), "of what was set aside"],
+    ["Cost", `$${all.cost_usd.toFixed(2)}`, "at list price, as far as reported"],
+  ];
+  at("sums").replaceChildren(...rows.map(([name, value, more]) => {
+    const box = make("div"), told = make("dd", "", value);
+    told.append(make("small", "", more));
+    box.append(make("dt", "", name), told);
+    return box;
+  }));
+}
+
+// ── one conversation ──
+
+function chart(one) {
+  const turns = one.turns, last = turns[turns.length - 1];
+  const top = 1.05 * Math.max(1, ...turns.map((turn) => Math.max(turn[1], turn[2])));
+  const x = (index) => turns.length < 2 ? index * WIDTH : index * WIDTH / (turns.length - 1);
+  const y = (tokens) => HEIGHT - HEIGHT * Math.min(tokens / top, 1);
+  const line = (column) => turns.map((turn, index) => `${x(index).toFixed(1)},${y(turn[column]).toFixed(1)}`);
+  const label = `${turns.length} requests; the newest ${number(last[2])} of ${number(last[3])} tokens, it came with ${number(last[1])}`;
+  const svg = drawn("svg", { viewBox: `0 0 ${WIDTH} ${HEIGHT}`, preserveAspectRatio: "none", role: "img", "aria-label": label });
+  const across = (points) => turns.length > 1 ? points : [points[0], `${WIDTH},${points[0].split(",")[1]}`];
+  svg.append(
+    drawn("polygon", { class: "sent", points: [`0,${HEIGHT}`, ...across(line(2)), `${WIDTH},${HEIGHT}`].join(" ") }),
+    drawn("polyline", { class: "raw", points: across(line(1)).join(" ") }),
+  );
+  if (last[3] > 0 && last[3] <= top) {
+    svg.append(drawn("line", { class: "limit", x1: 0, x2: WIDTH, y1: y(last[3]), y2: y(last[3]) }));
+  }
+  const times = new Map(turns.map((turn, index) => [turn[0], index]));
+  for (const when of new Set(one.decisions.map((decision) => decision[0]))) {
+    if (!times.has(when)) continue;
+    const place = x(times.get(when));
+    svg.append(drawn("line", { class: "decided", x1: place, x2: place, y1: HEIGHT - 8, y2: HEIGHT }));
+  }
+  return svg;
+}
+
+function decided(decision) {
+  const [seconds, kind, where, why, before, after] = decision;
+  const item = make("li"), sizes = before ? ` ${number(before)} → ${number(after)} tokens` : "";
+  item.append(make("b", "", kind), ` ${where}${sizes}`, make("br"), make("span", "", why));
+  item.title = new Date(seconds * 1000).toLocaleString();
+  return item;
+}
+
+function conversation(one) {
+  const box = make("section", "conversation"), head = make("div", "head"), all = one.totals;
+  const last = one.turns[one.turns.length - 1], id = `c-${one.key}`;
+  const title = make("h2", "", one.model || "an unnamed model"), open = make("a", "", "turn by turn");
+  title.id = id;
+  box.setAttribute("aria-labelledby", id);
+  open.href = `/_ullage/conversations/${encodeURIComponent(one.key)}`;
+  open.setAttribute("aria-label", `turn by turn: ${one.model} ${one.key.slice(0, 6)}`);
+  head.append(title, open);
+  const less = saved(all), cost = all.cost_usd ? ` · $${all.cost_usd.toFixed(2)}` : "";
+  const words = `${one.wire} · ${one.key.slice(0, 6)} · ${number(all.requests)} requests · now ${number(last[2])} of ${number(last[3])} tokens`;
+  box.append(head, make("p", "hint", `${words}${less ? ` · ${less} in all` : ""}${cost}`), chart(one));
+  const list = make("ul", "decisions");
+  list.append(...one.decisions.slice(-SHOWN_DECISIONS).reverse().map(decided));
+  if (one.decisions.length) box.append(list);
+  return box;
+}
+
+function conversations(state) {
+  const parent = at("conversations");
+  const boxes = state.conversations.map((one) => {
+    const version = `${one.totals.requests} ${one.turns[one.turns.length - 1][0]}`;
+    const known = shown.get(one.key);
+    if (known && known.version === version) return known.box;
+    const box = conversation(one);
+    shown.set(one.key, { version, box });
+    return box;
+  });
+  for (const key of shown.keys()) {
+    if (!state.conversations.some((one) => one.key === key)) shown.delete(key);
+  }
+  const same = boxes.length === parent.children.length && boxes.every((box, index) => box === parent.children[index]);
+  if (!same) parent.replaceChildren(...boxes);
+  at("none").hidden = boxes.length > 0;
+}
+
+// ── the page ──
+
+async function look() {
+  if (!document.hidden) {
+    try {
+      const answer = await fetch("/_ullage/state", { cache: "no-store" });
+      if (!answer.ok) throw new Error(String(answer.status));
+      const state = await answer.json();
+      const dry = state.dry_run ? " A dry run: every request goes on as it came." : "";
+      at("lead").textContent = `Policy ${state.policy}, ${state.workers} ${state.workers === 1 ? "worker" : "workers"}.${dry}`;
+      sums(state);
+      conversations(state);
+    } catch {
+      at("lead").textContent = "The proxy does not answer any more.";
+    }
+  }
+  setTimeout(look, EVERY_MS);
+}
+
+at("theme").addEventListener("click", () => {
+  const root = document.documentElement, dark = matchMedia("(prefers-color-scheme: dark)").matches;
+  const now = root.dataset.theme || (dark ? "dark" : "light");
+  root.dataset.theme = now === "dark" ? "light" : "dark";
+});
+look();

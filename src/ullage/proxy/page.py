@@ -1,0 +1,103 @@
+"""The live page, and the page of one conversation behind it. Nothing is fetched from elsewhere."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+from functools import cache
+from importlib.resources import files
+from string import Template
+from typing import Any
+
+from ullage.errors import UllageError
+from ullage.proxy.newest import Newest
+from ullage.replay.cost.prices import PROFILES
+from ullage.replay.readers import Run
+from ullage.replay.report import Picture, packed, page_of
+from ullage.replay.stored import from_store
+from ullage.stores import MemoryStore, SqliteStore, Store
+from ullage.wires import FORMATS
+
+__all__ = ["live_page", "page_of_conversation"]
+
+
+@cache
+def live_page() -> str:
+    """The page that shows what goes through the proxy."""
+    style = _text("ullage.replay.report", "page.css") + _text("ullage.proxy", "live.css")
+    script = _text("ullage.proxy", "live.js")
+    policy = (
+        f"default-src 'none'; script-src 'sha256-{_hash(script)}'; "
+        f"style-src 'sha256-{_hash(style)}'; img-src data:; connect-src 'self'; "
+        "base-uri 'none'; form-action 'none'"
+    )
+    page = Template(_text("ullage.proxy", "live.html"))
+    return page.substitute(policy=policy, style=style, script=script)
+
+
+def page_of_conversation(key: str, newest: Newest, session: Any) -> str | None:
+    """What a session did to its history, turn by turn; None if that cannot be shown.
+
+    Args:
+        key: what the session is kept under.
+        newest: its newest request, with the whole history.
+        session: the session; its store is read.
+    """
+    settings, profiles = session.settings, list(PROFILES.values())
+    try:
+        found = from_store(
+            _run(key, newest),
+            _store(session),
+            profiles=profiles,
+            window_tokens=settings.limits and settings.limits.window_tokens,
+            tenant=settings.tenant,
+        )
+    except UllageError:
+        return None
+    trace = found.trace
+    picture = Picture(
+        name=key,
+        calls=len(trace.lengths),
+        peak=max(trace.raw, default=0),
+        story=packed(found.story),
+        traces=[packed(trace)],
+    )
+    return page_of(
+        "What was sent, turn by turn",
+        f"One conversation under {found.policy}: {len(trace.lengths):,} requests, "
+        f"{len(trace.marks):,} edits, by its ledger.",
+        pictures=[picture],
+        profiles=profiles,
+    )
+
+
+def _run(key: str, newest: Newest) -> Run:
+    """The conversation as a run that was recorded."""
+    wire = FORMATS[newest.wire]
+    head = {name: value for name, value in newest.request.items() if name != wire.key}
+    return Run(
+        id=key[:6],
+        format=newest.wire,  # type: ignore[arg-type]
+        request={"model": newest.model, **head},
+        messages=list(wire.history(newest.request)),
+        usage={},
+        source="request",
+        stamps={},
+    )
+
+
+def _store(session: Any) -> Store:
+    """The store underneath that of a session."""
+    store = session.store
+    while not isinstance(store, MemoryStore | SqliteStore):
+        store = store.store
+    found: Store = store
+    return found
+
+
+def _text(package: str, name: str) -> str:
+    return files(package).joinpath(name).read_text(encoding="utf-8")
+
+
+def _hash(text: str) -> str:
+    return base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()

@@ -1,0 +1,64 @@
+"""What came of one request, as a value: what metrics, pages, logs and spans are made of."""
+
+from __future__ import annotations
+
+from msgspec import Struct
+
+from ullage.exchange.values import Passed, Report
+
+__all__ = ["Relayed", "raw_tokens", "told"]
+
+
+class Relayed(Struct, frozen=True, kw_only=True):
+    """One request and its reply. No content, no credential.
+
+    Attributes:
+        report: of its exchange.
+        upstream: the upstream's name.
+        tenant: the tenant's name.
+        traceparent: the header of that name (W3C Trace Context), or an empty text.
+        began_s: when it came, in seconds since 1970.
+        came_bytes: of its body, as it came and decoded; 0 if it was not read.
+        sent_bytes: of the body that was sent on.
+        fit_s: from when it was read until it was sent on.
+        head_s: from then until the reply's head was there.
+        whole_s: from when it came until its reply was over.
+        is_dry: whether what was fitted was not sent.
+        is_broken: whether the reply ended before its end, or there was none.
+    """
+
+    report: Report
+    upstream: str
+    tenant: str = ""
+    traceparent: str = ""
+    began_s: float = 0.0
+    came_bytes: int = 0
+    sent_bytes: int = 0
+    fit_s: float = 0.0
+    head_s: float = 0.0
+    whole_s: float = 0.0
+    is_dry: bool = False
+    is_broken: bool = False
+
+
+def raw_tokens(relayed: Relayed) -> int:
+    """About how many tokens the request had as it came: as many a byte as what was sent."""
+    report = relayed.report
+    if not (report.is_changed and relayed.sent_bytes):
+        return report.view_tokens
+    return round(report.view_tokens * max(relayed.came_bytes / relayed.sent_bytes, 1.0))
+
+
+def told(passed: Passed | None, *, is_changed: bool = False, is_dry: bool = False) -> str:
+    """What the header of a reply says was done to its request.
+
+    Args:
+        passed: why it was not fitted, or None.
+        is_changed: whether what was sent is other than what came.
+        is_dry: whether what was fitted was not sent.
+    """
+    if is_dry:
+        return "dry-run"
+    if passed is not None:
+        return f"passed; {passed}"
+    return "fitted" if is_changed else "unchanged"

@@ -1,0 +1,89 @@
+"""The workers of one proxy, as each other sees them.
+
+Whoever is asked for a page asks the others too, over sockets in a folder that only the proxy's own
+user may enter: counters and conversations are where they were made, and nowhere else.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+from typing import Any
+
+import aiohttp
+import msgspec
+from aiohttp import web
+from msgspec import Struct
+
+__all__ = ["ALONE", "Siblings"]
+
+_PATIENCE_S = 2.0
+_URL = "http://sibling"
+
+
+class Siblings(Struct, frozen=True):
+    """The folder of the sockets, and which is one's own.
+
+    Attributes:
+        folder: where they are; None: there is one worker.
+        number: of this worker, from 1.
+    """
+
+    folder: Path | None = None
+    number: int = 1
+
+    @contextlib.asynccontextmanager
+    async def answering(
+        self, answer: Callable[[web.BaseRequest], Awaitable[web.StreamResponse]]
+    ) -> Any:
+        """Answer the others while the block lasts."""
+        if self.folder is None:
+            yield
+            return
+        own = self._socket(self.number)
+        own.unlink(missing_ok=True)  # of a worker that died
+        runner = web.ServerRunner(web.Server(answer, access_log=None), handle_signals=False)
+        await runner.setup()
+        await web.UnixSite(runner, own).start()
+        try:
+            yield
+        finally:
+            await runner.cleanup()
+            own.unlink(missing_ok=True)
+
+    async def ask(self, path: str) -> list[bytes]:
+        """What the others answer; nothing of one that does not."""
+        if self.folder is None:
+            return []
+        others = sorted(self.folder.glob("*.sock"))
+        found = await asyncio.gather(
+            *(_asked(each, path) for each in others if each != self._socket(self.number))
+        )
+        return [each for each in found if each is not None]
+
+    async def ask_as(self, path: str, kind: Any) -> list[Any]:
+        """What the others answer, as values of a kind."""
+        return [msgspec.json.decode(each, type=kind) for each in await self.ask(path)]
+
+    def _socket(self, number: int) -> Path:
+        assert self.folder is not None
+        return self.folder / f"{number}.sock"
+
+
+ALONE = Siblings()
+"""Of a proxy with one worker."""
+
+
+async def _asked(socket: Path, path: str) -> bytes | None:
+    timeout = aiohttp.ClientTimeout(total=_PATIENCE_S)
+    with contextlib.suppress(aiohttp.ClientError, TimeoutError, OSError):
+        async with (
+            aiohttp.ClientSession(
+                connector=aiohttp.UnixConnector(str(socket)), timeout=timeout
+            ) as client,
+            client.get(f"{_URL}{path}") as reply,
+        ):
+            return await reply.read() if reply.status == 200 else None
+    return None

@@ -1,0 +1,101 @@
+"""One result cut and kept, and read on: for a host that sees results go by and has no history.
+
+    store = ullage.MemoryStore()
+    shown = ullage.cut_result(result, store, tool="grep")    # what the model is to see
+    answer = ullage.open_result("get_continuation", {"tool_call_id": ref}, store)
+
+`ullage mcp` stands on these.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any, cast
+
+from ullage.history.canon import ref_of
+from ullage.recall.dispatch import Answer, answer
+from ullage.recall.tools import call_of
+from ullage.session.drivers import run
+from ullage.stages.kinds import LIMIT_CHARS, head_share_of, kind_of
+from ullage.stages.shorten import shorten
+from ullage.values.effects import Output
+from ullage.values.notices import Words
+
+if TYPE_CHECKING:
+    from ullage.stores import Blobs, Store
+
+__all__ = ["cut_result", "cut_text", "open_result"]
+
+_WORDS = Words()
+
+
+def cut_text(
+    text: str, *, tool: str = "", limit_chars: int | None = None, words: Words = _WORDS
+) -> tuple[str, Output] | None:
+    """What is shown of a result, and the original to be kept first; None if it may stay whole.
+
+    Args:
+        text: the result.
+        tool: the name of the tool that gave it.
+        limit_chars: the most characters shown. None: by the kind of tool, judged by its name.
+        words: the wording of the notice.
+    """
+    kind = kind_of(tool)
+    limit_chars = LIMIT_CHARS[kind] if limit_chars is None else limit_chars
+    if len(text) <= limit_chars:
+        return None
+    ref = ref_of(text)
+    shown = shorten(text, limit_chars, ref, words, head_share=head_share_of(kind))
+    return None if shown is None else (shown, Output(ref, text))
+
+
+def cut_result(
+    text: str,
+    store: Blobs,
+    *,
+    tool: str = "",
+    limit_chars: int | None = None,
+    tenant: str = "",
+    words: Words = _WORDS,
+) -> str:
+    """What a model is to see of a result: itself, or a part of it whose notice opens the rest.
+
+    The original is kept before this returns. Arguments as of `cut_text`.
+
+    Raises:
+        StoreError: the original could not be kept.
+    """
+    cut = cut_text(text, tool=tool, limit_chars=limit_chars, words=words)
+    if cut is None:
+        return text
+    shown, output = cut
+    store.put(tenant, (output,))
+    return shown
+
+
+def open_result(
+    name: str,
+    arguments: Mapping[str, Any] | str,
+    store: Blobs,
+    *,
+    tenant: str = "",
+    words: Words = _WORDS,
+) -> Answer:
+    """The answer to a call of one of the recall tools. What is wrong with the call is told in it.
+
+    Args:
+        name: the tool's, with the prefix of ``words``.
+        arguments: as an object, or as its JSON text.
+        store: where the originals are kept.
+        tenant: whose.
+        words: the wording that the notices were written with.
+
+    Raises:
+        StoreError: the store failed.
+    """
+    steps = answer(call_of(name, arguments), words, _no_history)
+    return run(steps, cast("Store", store), tenant)  # they only read outputs
+
+
+def _no_history(wanted: str, thoroughly: bool) -> None:
+    return None

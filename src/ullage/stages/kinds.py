@@ -1,0 +1,47 @@
+"""What kind of output a tool gives, and how much of it is shown."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import lru_cache
+from typing import Literal, TypeAlias
+
+__all__ = ["LIMIT_CHARS", "ToolKind", "head_share_of", "kind_of"]
+
+ToolKind: TypeAlias = Literal["read", "search", "shell", "web", "other"]
+
+_KINDS: tuple[tuple[ToolKind, tuple[str, ...]], ...] = (
+    ("search", ("grep", "search", "find", "glob", "list", "ls", "dir", "tree", "query")),
+    ("web", ("web", "fetch", "url", "browse", "http", "scrape", "page", "navigate")),
+    ("shell", ("bash", "shell", "exec", "run", "terminal", "command", "cmd", "python", "test")),
+    ("read", ("read", "view", "cat", "open", "file", "source", "get_code")),
+)
+
+LIMIT_CHARS: Mapping[ToolKind, int] = {
+    "shell": 6_000,
+    "web": 8_000,
+    "other": 8_000,
+    "search": 16_000,
+    "read": 40_000,
+}
+
+
+@lru_cache(maxsize=256)
+def kind_of(tool: str) -> ToolKind:
+    """What kind of output a tool gives, judged by its name.
+
+    The words of the name decide, the last one first matched: ``read_file`` and ``Read`` are
+    reads, ``web_search`` is the web, ``mcp__files__grep`` is a search.
+    """
+    name = tool.lower()
+    if name.startswith("web"):
+        return "web"
+    for kind, words in _KINDS:
+        if any(word in name for word in words):
+            return kind
+    return "other"
+
+
+def head_share_of(kind: ToolKind) -> float:
+    """How much of what is shown comes from the head: a shell says what went wrong at the end."""
+    return 0.4 if kind == "shell" else 0.7

@@ -1,0 +1,89 @@
+"""The live page in a real browser: light, dark, and on a phone."""
+
+import json
+
+import pytest
+
+from tests.browser.test_page import CONTRAST, NAMELESS, expect
+from tests.proxy.test_fitting import long_chat
+from tests.proxy.upstream import ask, proxy, upstream
+
+pytestmark = [pytest.mark.timeout(300), pytest.mark.xdist_group("the browser")]
+EVIL = '<img src=x onerror="document.title=1">'
+
+
+@pytest.fixture(scope="module")
+def url():
+    with upstream() as there, proxy(there) as url:
+        yield url
+
+
+@pytest.fixture
+def live(browser, url):
+    contexts, wrong = [], []
+
+    def look(width=1280, scheme="light"):
+        size = {"width": width, "height": 900}
+        context = browser.new_context(viewport=size, color_scheme=scheme)
+        contexts.append(context)
+        page = context.new_page()
+        page.on("pageerror", lambda error: wrong.append(str(error)))
+        page.on("console", lambda line: wrong.append(line.text) if line.type == "error" else None)
+        page.on("request", lambda made: _is_ours(made.url) or wrong.append(made.url))
+        page.goto(f"{url}/_ullage/")
+        return page
+
+    def _is_ours(address):
+        return address.startswith((f"{url}/_ullage/", "data:"))
+
+    yield look
+    for context in contexts:
+        context.close()
+    assert wrong == []
+
+
+def test_a_conversation_appears_while_one_looks_on(live, url):
+    page = live()
+    expect(page.locator("#none")).to_be_visible()
+    request = json.loads(long_chat())
+    ask(url, "POST", "/v1/chat/completions", json.dumps({**request, "model": EVIL}).encode())
+    ask(url, "POST", "/v1/chat/completions", long_chat())
+    expect(page.locator(".conversation")).to_have_count(2)
+    expect(page.locator("#none")).to_be_hidden()
+    expect(page.locator(".conversation h2").nth(1)).to_have_text(EVIL)
+    assert page.locator("main img").count() == 0
+    first = page.locator(".conversation").first
+    assert "gpt-4.1" in first.locator("h2").text_content()
+    assert "% less" in first.locator(".hint").text_content()
+    assert "1 requests; the newest" in first.locator("svg").get_attribute("aria-label")
+    assert first.locator(".decisions li").count() >= 1
+    expect(page.locator("#sums dd").first).to_contain_text("2")
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize("width", [390, 1280])
+def test_it_can_be_read_on_any_screen(live, url, width, scheme):
+    ask(url, "POST", "/v1/chat/completions", long_chat())
+    page = live(width, scheme)
+    page.wait_for_selector(".conversation svg")
+    assert page.evaluate(CONTRAST) == []
+    assert page.evaluate(NAMELESS) == []
+    assert page.evaluate("document.documentElement.scrollWidth") <= width
+
+
+def test_behind_a_conversation_are_its_turns(live, url):
+    ask(url, "POST", "/v1/chat/completions", long_chat())
+    page = live()
+    page.locator(".conversation a").first.click()
+    page.wait_for_selector("#charts svg")
+    assert page.locator("h1").text_content() == "What was sent, turn by turn"
+
+
+def test_a_proxy_that_ended_is_told(browser):
+    with upstream() as there, proxy(there) as url:
+        context = browser.new_context()
+        page = context.new_page()
+        page.goto(f"{url}/_ullage/")
+        expect(page.locator("#lead")).to_contain_text("Policy default")
+    expect(page.locator("#lead")).to_have_text("The proxy does not answer any more.")
+    context.close()

@@ -1,0 +1,273 @@
+"""The proxy without I/O: what is not ours arrives as it was sent, whatever it is."""
+
+import json
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tests.mcp.scripted import ROWS, TEXT, line
+from tests.mcp.values import JSON
+from ullage.errors import StoreError
+from ullage.mcp.relay import Relay
+from ullage.mcp.settings import Settings, rule_of
+from ullage.stores import MemoryStore
+from ullage.values.notices import pointers
+
+LOG = "".join(map(line, range(3_000)))
+
+
+def framed(**message):
+    return json.dumps({"jsonrpc": "2.0", **message}).encode() + b"\n"
+
+
+class Talk:
+    """A relay between a client and a server, both of which are the test."""
+
+    def __init__(self, *limits, store=None):
+        self.told = []
+        self.store = store or MemoryStore()
+        rules = tuple(map(rule_of, limits or ["4000"]))
+        self.relay = Relay(Settings(limits=rules), self.store, self.told.append)
+
+    def ask(self, id, method, **params):
+        return self.relay.from_client(framed(id=id, method=method, params=params))
+
+    def answer(self, id, **result):
+        return json.loads(self.relay.from_server(framed(id=id, result=result)))["result"]
+
+    def call(self, id, tool, /, meta=None, **arguments):
+        params = {"name": tool, "arguments": arguments, **({"_meta": meta} if meta else {})}
+        return self.ask(id, "tools/call", **params)
+
+    def read(self, tool, /, meta=None, **arguments):
+        """The answer to a call of one of our tools, which the server never sees."""
+        on, back = self.call(99, tool, meta=meta, **arguments)
+        assert on == b""
+        return json.loads(back)["result"]
+
+    def list(self, *tools, id=1):
+        self.ask(id, "tools/list")
+        return [tool["name"] for tool in self.answer(id, tools=list(tools))["tools"]]
+
+
+def said(text):
+    return {"content": [{"type": "text", "text": text}]}
+
+
+def ref_in(result):
+    return pointers(result["content"][0]["text"])[0].ref
+
+
+# What is not ours
+
+METHODS = st.sampled_from(["initialize", "ping", "prompts/get", "sampling/createMessage", "x"])
+IDS = st.integers(0, 3) | st.sampled_from(["0", "a"])
+MESSAGES = st.one_of(
+    st.builds(
+        lambda id, method, params: {"id": id, "method": method, "params": params},
+        IDS,
+        METHODS,
+        JSON,
+    ),
+    st.builds(lambda method, params: {"method": method, "params": params}, METHODS, JSON),
+    st.builds(lambda id, result: {"id": id, "result": result}, IDS, JSON),
+    st.builds(lambda id, error: {"id": id, "error": error}, IDS, JSON),
+    st.builds(lambda id: {"id": id, "method": "tools/list"}, IDS),
+    st.builds(lambda id, p: {"id": id, "method": "tools/call", "params": p}, IDS, JSON),
+    st.builds(lambda p: {"method": "notifications/cancelled", "params": p}, JSON),
+    JSON,
+)
+FRAMES = (
+    st.binary(max_size=40)
+    | MESSAGES.map(lambda m: json.dumps(m).encode())
+    | MESSAGES.map(
+        lambda m: json.dumps(m, indent=1, ensure_ascii=False).replace("\n", " ").encode() + b"\r\n"
+    )
+)
+
+
+@given(st.lists(st.tuples(st.booleans(), FRAMES), max_size=12))
+def test_any_frames_in_any_order_arrive_unchanged(frames):
+    talk = Talk()
+    for from_client, frame in frames:
+        if from_client:
+            assert talk.relay.from_client(frame) == (frame, b"")
+        else:
+            assert talk.relay.from_server(frame) == frame
+
+
+@given(st.lists(IDS, unique=True, max_size=5), st.randoms())
+def test_calls_are_cut_in_whatever_order_they_are_answered(ids, random):
+    talk = Talk()
+    for id in ids:
+        talk.call(id, "say")
+    random.shuffle(ids)
+    for id in ids:
+        result = talk.answer(id, **said(f"{id!r} {LOG}"))
+        assert result["content"][0]["text"].startswith(f"{id!r} line 0")
+        assert len(result["content"][0]["text"]) <= 4_000
+
+
+def test_a_request_of_the_server_with_the_id_of_a_call_is_no_answer():
+    talk = Talk()
+    talk.call(1, "say")
+    asks = framed(id=1, method="sampling/createMessage", params=said(LOG))
+    assert talk.relay.from_server(asks) == asks
+    assert len(talk.answer(1, **said(LOG))["content"][0]["text"]) <= 4_000
+
+
+def test_large_answers_to_other_requests_stay_whole():
+    talk = Talk()
+    talk.ask(1, "resources/read", uri="file:///log")
+    answer = framed(id=1, result={"contents": [{"uri": "file:///log", "text": LOG}]})
+    assert talk.relay.from_server(answer) == answer
+
+
+def test_an_answer_that_cannot_be_read_is_passed_on_and_told_of():
+    talk = Talk()
+    talk.call(1, "say")
+    answer = framed(id=1, result={"content": LOG})
+    assert talk.relay.from_server(answer) == answer
+    assert talk.told == ["an answer to tools/call could not be read; it was passed on as it is"]
+
+
+# Lists
+
+
+def test_ours_are_listed_from_the_start_and_the_list_stays_as_it_is():
+    talk = Talk()
+    first = talk.list({"name": "say"})
+    talk.call(2, "say")
+    talk.answer(2, **said(LOG))
+    assert talk.list({"name": "say"}, id=3) == first
+    assert first[1:] == ["get_continuation", "tool_output_cache", "tool_output_cache_grep"]
+
+
+def test_a_tool_of_the_same_name_is_the_servers():
+    talk = Talk()
+    names = talk.list({"name": "get_continuation"})
+    assert names[1] == "ullage_get_continuation"
+    on, back = talk.call(5, "get_continuation")
+    assert (on != b"", back) == (True, b"")
+    result = talk.answer(5, **said(LOG))
+    assert 'ullage_get_continuation(tool_call_id="' in result["content"][0]["text"]
+    page = talk.read("ullage_get_continuation", tool_call_id=ref_in(result), offset=5)
+    assert page["content"][0]["text"].startswith(LOG[5:500])
+
+
+# Cutting and reading on
+
+
+def test_a_large_result_is_cut_and_read_on_byte_for_byte():
+    talk = Talk("2000")
+    talk.list({"name": "both", "outputSchema": TEXT})
+    talk.call(2, "both")
+    result = talk.answer(2, **said(LOG), structuredContent={"content": LOG})
+    assert len(json.dumps(result)) < 2_600
+    ref, text = ref_in(result), ""
+    while (at := len(text)) < len(LOG):
+        page = talk.read("get_continuation", tool_call_id=ref, offset=at)["content"][0]["text"]
+        text += page.rpartition("\n[characters ")[0] or page
+    assert text == LOG
+
+
+def test_by_line_and_by_pattern():
+    talk = Talk()
+    talk.call(1, "say")
+    ref = ref_in(talk.answer(1, **said(LOG)))
+    lines = talk.read("tool_output_cache", ref_id=ref, offset=10, limit=1)["content"][0]["text"]
+    assert lines.startswith("    11\tline 10 of a log")
+    found = talk.read("tool_output_cache_grep", ref_id=ref, pattern="line 299\\d")
+    assert "10 of 10 matching lines" in found["content"][0]["text"]
+
+
+def test_an_unknown_ref_is_an_error_with_a_remedy():
+    result = Talk().read("get_continuation", tool_call_id="0" * 16)
+    assert result["isError"] is True
+    assert "Copy the ref from the notice" in result["content"][0]["text"]
+
+
+@pytest.mark.parametrize(
+    "arguments", [{}, {"tool_call_id": 5}, {"tool_call_id": "x", "offset": []}]
+)
+def test_a_call_that_is_wrong_is_told_so(arguments):
+    assert Talk().read("get_continuation", **arguments)["isError"] is True
+
+
+def test_the_newer_protocol_has_its_result_type_and_the_older_none():
+    meta = {"io.modelcontextprotocol/protocolVersion": "2026-07-28"}
+    assert Talk().read("get_continuation", meta=meta)["resultType"] == "complete"
+    assert "resultType" not in Talk().read("get_continuation")
+
+
+def test_a_structure_is_cut_under_the_schema_that_was_listed_and_else_not():
+    rows = {"rows": [{"id": n, "name": f"name {n}"} for n in range(2_000)]}
+    talk = Talk()
+    talk.call(1, "rows")
+    assert talk.answer(1, content=[], structuredContent=rows)["structuredContent"] == rows
+    talk.list({"name": "rows", "outputSchema": ROWS})
+    talk.call(2, "rows")
+    result = talk.answer(2, content=[], structuredContent=rows)
+    assert len(json.dumps(result["structuredContent"], separators=(",", ":"))) <= 4_000
+    assert json.loads(talk.store.get("", ref_in(result)).text) == rows
+
+
+def test_limits_by_tool_and_argument():
+    talk = Talk("say[path=*.log]=1000", "say=whole", "500")
+    for id, path, most in ((1, "a.log", 1_000), (2, "a.txt", len(LOG))):
+        talk.call(id, "say", path=path)
+        text = talk.answer(id, **said(LOG))["content"][0]["text"]
+        assert most // 2 < len(text) <= most
+
+
+def test_the_result_of_a_task_is_cut_as_that_of_its_tool():
+    talk = Talk("slow=1000", "whole")
+    talk.call(1, "slow")
+    talk.answer(1, task={"taskId": "t1", "status": "working"})
+    talk.ask(2, "tasks/result", taskId="t1")
+    assert len(talk.answer(2, **said(LOG))["content"][0]["text"]) <= 1_000
+    talk.ask(3, "tasks/result", taskId="t2")
+    assert talk.answer(3, **said(LOG)) == said(LOG)
+
+
+class Full(MemoryStore):
+    def put(self, tenant, outputs):
+        raise StoreError("memory", "put", "the disk is full")
+
+
+def test_what_cannot_be_kept_is_passed_on_whole():
+    talk = Talk(store=Full())
+    talk.call(1, "say")
+    assert talk.answer(1, **said(LOG)) == said(LOG)
+    assert talk.told == [
+        "a result was passed on whole, for it could not be kept: "
+        "memory store: put failed: the disk is full"
+    ]
+
+
+# The end
+
+
+def test_what_was_not_answered_is_told_when_the_server_ends():
+    talk = Talk()
+    talk.ask(1, "ping")
+    talk.call("b", "say")
+    talk.call(3, "say")
+    talk.relay.from_client(framed(method="notifications/cancelled", params={"requestId": 3}))
+    talk.answer(1)
+    (frame,) = talk.relay.ended("the server ended with exit code 3")
+    error = json.loads(frame)
+    assert error["id"] == "b"
+    assert "exit code 3" in error["error"]["message"]
+    assert [*talk.relay.ended("again")] == []
+
+
+def test_many_calls_leave_nothing_behind():
+    talk = Talk()
+    for id in range(2_000):
+        talk.call(id, "say")
+        talk.answer(id, **said("short"))
+    for id in range(12_000):
+        talk.call(id, "say")
+    assert len([*talk.relay.ended("it is over")]) == 10_000

@@ -1,0 +1,46 @@
+"""What is cut in a session is in a file that is gone with it."""
+
+from contextlib import closing
+
+import pytest
+
+from ullage.errors import RefNotFound, StoreError
+from ullage.mcp.spool import Spool
+from ullage.stores import ref_of
+from ullage.testing import BlobsContract
+from ullage.values.effects import Output
+
+
+def output(text):
+    return Output(ref_of(text), text)
+
+
+class TestSpool(BlobsContract):
+    def open(self):
+        return Spool()
+
+
+def test_nothing_is_named_in_any_folder(tmp_path, monkeypatch):
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+    with closing(Spool()) as spool:
+        spool.put("", [output("x")])
+        assert [*tmp_path.iterdir()] == []
+
+
+def test_what_is_full_forgets_its_older_half():
+    outputs = [output(str(n) * 300) for n in range(9)]
+    with closing(Spool(most_bytes=1_000)) as spool:
+        for each in outputs:
+            spool.put("", [each])
+        with pytest.raises(RefNotFound):
+            spool.look("", outputs[0].ref)
+        assert spool.get("", outputs[-1].ref) == outputs[-1]
+
+
+def test_a_disk_that_is_full_is_a_store_error(monkeypatch):
+    def full(*a, **k):
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr("tempfile.TemporaryFile", full)
+    with pytest.raises(StoreError, match="No space left"):
+        Spool().put("", [output("x")])

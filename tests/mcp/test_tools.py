@@ -1,0 +1,76 @@
+"""Lists of tools: the server's first, ours behind them, under names that are ours alone."""
+
+import json
+
+import pytest
+
+from ullage.mcp.frames import Unreadable
+from ullage.mcp.tools import TOOLSET, Listed, as_listed, extended, prefix_beside
+
+OURS = ["get_continuation", "tool_output_cache", "tool_output_cache_grep"]
+
+
+def page(*names, **fields):
+    return json.dumps({"tools": [{"name": name} for name in names], **fields}).encode()
+
+
+def names(result):
+    return [tool["name"] for tool in json.loads(result)["tools"]]
+
+
+def test_ours_stand_at_the_end_of_the_last_page():
+    first, listed = extended(page("a", nextCursor="2"), Listed(), is_first_page=True)
+    assert first is None
+    last, listed = extended(page("b", ttlMs=5), listed, is_first_page=False)
+    assert names(last) == ["b", *OURS]
+    assert json.loads(last)["ttlMs"] == 5
+    assert {*listed.schemas} == {"a", "b"}
+
+
+def test_the_same_list_gives_the_same_bytes():
+    first, listed = extended(page("a"), Listed(), is_first_page=True)
+    again, _ = extended(page("a"), listed, is_first_page=True)
+    assert first == again
+
+
+def test_a_clash_on_any_page_puts_a_prefix_before_all_of_ours():
+    _, listed = extended(page("tool_output_cache", nextCursor="2"), Listed(), is_first_page=True)
+    last, listed = extended(page("b"), listed, is_first_page=False)
+    assert names(last) == ["b", *("ullage_" + name for name in OURS)]
+    assert listed.words.read_on("r", 0).startswith("ullage_get_continuation(")
+    assert prefix_beside({"get_continuation", "ullage_tool_output_cache"}) == "ullage2_"
+
+
+def test_a_prefix_once_chosen_stays():
+    _, listed = extended(page("get_continuation"), Listed(), is_first_page=True)
+    again, _ = extended(page("other"), listed, is_first_page=True)
+    assert names(again) == ["other", *("ullage_" + name for name in OURS)]
+
+
+def test_a_call_is_ours_under_a_prefix_of_an_earlier_session_but_never_the_servers_own():
+    listed = Listed({"get_continuation": None}, "ullage_")
+    assert listed.words_of("get_continuation") is None
+    assert listed.words_of("ullage_get_continuation").prefix == "ullage_"
+    assert Listed().words_of("ullage2_tool_output_cache").prefix == "ullage2_"
+    assert Listed().words_of("get") is None
+
+
+def test_tools_stay_the_bytes_they_were_and_schemas_are_remembered():
+    tool = b'{"name":"a", "outputSchema": {"x":1.10},"_meta":{"n":123456789012345678901234567890}}'
+    made, listed = extended(b'{"tools":[' + tool + b"]}", Listed(), is_first_page=True)
+    assert made.startswith(b'{"tools":[' + tool + b",")
+    assert listed.schemas == {"a": b'{"x":1.10}'}
+
+
+@pytest.mark.parametrize(
+    "raw", [b"{}", b"[]", b'{"tools": 5}', b'{"tools": [{}]}', b'{"tools": [{"name": 5}]}']
+)
+def test_what_is_no_list_of_tools_is_unreadable(raw):
+    with pytest.raises(Unreadable):
+        extended(raw, Listed(), is_first_page=True)
+
+
+def test_ours_only_read():
+    tool = as_listed(TOOLSET.tools[0])
+    assert tool["annotations"] == {"readOnlyHint": True, "openWorldHint": False}
+    assert tool["inputSchema"]["properties"]["tool_call_id"]["description"] == "The ref to read"

@@ -1,0 +1,91 @@
+"""Real coding agents behind a proxy of their own, against a provider that follows a script.
+
+They are looked for on the PATH, and in the folder that ``ULLAGE_AGENTS`` names (``npm install
+--prefix FOLDER @anthropic-ai/claude-code @openai/codex``, then ``FOLDER/node_modules/.bin``).
+"""
+
+import os
+import re
+import shutil
+import subprocess
+import sys
+
+import pytest
+
+from tests.servers import Call, Reply
+
+pytestmark = pytest.mark.timeout(180)
+PATH = os.pathsep.join(filter(None, (os.environ.get("ULLAGE_AGENTS"), os.environ["PATH"])))
+CONTINUE = re.compile(r'get_continuation\(tool_call_id=\\*"(\w+)\\*", offset=(\d+)\)')
+LISTING = "for n in $(seq 1 2500); do echo line $n; done"
+LINE = re.compile(r"line \d+")
+OURS = ("get_continuation", "tool_output_cache")
+
+CLAUDE = {
+    "wire": "anthropic",
+    "command": "claude -p Count. --allowedTools Bash --output-format stream-json --verbose",
+    "environment": {
+        "ANTHROPIC_API_KEY": "none",
+        "CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC": "1",
+        "DISABLE_AUTOUPDATER": "1",
+    },
+    "shell": lambda line: Call("Bash", {"command": line, "description": "Count"}),
+}
+CODEX = {
+    "wire": "openai-responses",
+    "command": "codex exec --json --skip-git-repo-check -m gpt-5.2 "
+    "--dangerously-bypass-approvals-and-sandbox Count.",
+    "environment": {"CODEX_API_KEY": "none"},
+    "shell": lambda line: Call("exec_command", {"cmd": line, "max_output_tokens": 50_000}),
+}
+
+
+def script(shell):
+    """Count; read on where the output was cut; read on and count again at once; end."""
+
+    def answer(captured):
+        step = len(asked)
+        asked.append(captured.raw.decode())
+        if step == 0:
+            return Reply("I count.", [shell(LISTING)])
+        ref, offset = CONTINUE.search(asked[1]).groups()
+        more = Call("get_continuation", {"tool_call_id": ref, "offset": int(offset)})
+        further = Call("get_continuation", {"tool_call_id": ref, "offset": 9_900})
+        steps = (Reply("I read on.", [more]), Reply("Once more.", [further, shell("echo last")]))
+        return (*steps, "All is counted.")[step - 1]
+
+    asked = []
+    return answer
+
+
+@pytest.mark.parametrize("agent", [CLAUDE, CODEX], ids=["claude", "codex"])
+def test_an_agent_is_cut_reads_on_and_never_sees_it(agent, serve, tmp_path):
+    words = agent["command"].split()
+    if shutil.which(words[0], path=PATH) is None:
+        pytest.skip(f"{words[0]} is not installed: npm install it, and set ULLAGE_AGENTS")
+    server = serve(agent["wire"], script(agent["shell"]))
+    upstream = "anthropic" if agent["wire"] == "anthropic" else "openai"
+    run = [sys.executable, "-m", "ullage", "run", f"--upstream={upstream}={server.url}"]
+    done = subprocess.run(
+        [*run, f"--store={tmp_path}/kept.db", "--", *words],
+        capture_output=True,
+        stdin=subprocess.DEVNULL,
+        text=True,
+        timeout=120,
+        cwd=tmp_path,
+        env={
+            "PATH": PATH,
+            "HOME": str(tmp_path),
+            "PYTHONPATH": os.pathsep.join(sys.path),
+            **agent["environment"],
+        },
+    )
+    assert done.returncode == 0, done.stderr
+    asked = [each.raw.decode() for each in server.requests]
+    assert len(asked) == 4
+    seen = [len(set(LINE.findall(each))) for each in asked]
+    assert 0 == seen[0] < seen[1] < seen[2] < seen[3] < 2_500, "cut, and read on twice"
+    assert "last" in asked[3], "beside the agent's own call"
+    assert "All is counted." in done.stdout
+    assert not any(name in done.stdout for name in OURS)
+    assert "opened again 2 times" in done.stderr

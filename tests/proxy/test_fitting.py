@@ -1,0 +1,166 @@
+"""Requests with a history are fitted: those of the vendors' own SDKs, streamed or not."""
+
+import gzip
+import json
+
+import pytest
+
+from tests.proxy.upstream import ask, proxy, upstream
+from tests.servers import Call, Refusal, Reply
+from tests.servers.behind import behind
+from tests.servers.loops import loop, request, user
+from ullage.exchange import Exchanges, Report
+from ullage.proxy.config import Room
+from ullage.proxy.relayed import Relayed, raw_tokens, told
+from ullage.wires import FORMATS
+
+WIRES = sorted(FORMATS)
+LOG = "\n".join(f"{n:05} worker {n % 7} took {n * 37 % 1000} ms for task {n}" for n in range(4_000))
+PATHS = {
+    "anthropic": "/v1/messages",
+    "openai-chat": "/v1/chat/completions",
+    "openai-responses": "/v1/responses",
+}
+
+
+def calls(times):
+    """A script: so many calls of a tool, then the end."""
+    return [*(Reply("", [Call("read_file", {"path": f"{n}.log"})]) for n in range(times)), "Done."]
+
+
+@pytest.mark.parametrize("stream", [False, True])
+@pytest.mark.parametrize("wire", WIRES)
+def test_an_agent_of_any_sdk_is_fitted_and_knows_nothing_of_it(serve, wire, stream):
+    server = serve(wire, calls(3), strict=True)
+    with proxy(server) as url:
+        messages = loop(behind(server, url, stream=stream), None, lambda *_: LOG)
+    assert len(server.requests) == 4
+    assert len(server.requests[-1].raw) < len(LOG) < sum(map(len, map(str, messages))) / 2.5
+
+
+def chat(*messages):
+    return json.dumps({"model": "gpt-4.1", "messages": [user("openai-chat"), *messages]}).encode()
+
+
+def long_chat(length=1):
+    call = {"id": "c", "type": "function", "function": {"name": "read", "arguments": "{}"}}
+    said = {"role": "assistant", "content": None, "tool_calls": [call]}
+    return chat(said, {"role": "tool", "tool_call_id": "c", "content": LOG * length})
+
+
+def test_what_was_done_is_told_in_a_header_of_the_reply():
+    with upstream() as there, proxy(there) as url:
+        path = "/v1/chat/completions"
+        assert ask(url, "POST", path, long_chat())[1]["X-Ullage"] == "fitted"
+        assert ask(url, "POST", path, chat())[1]["X-Ullage"] == "unchanged"
+        assert ask(url, "POST", path, b"[1]")[1]["X-Ullage"] == "passed; body"
+        assert ask(url, "POST", "/v1/embeddings", b"{}")[1]["X-Ullage"] == "passed; path"
+        headers = {"X-Ullage": "off"}
+        assert ask(url, "POST", path, long_chat(), headers)[1]["X-Ullage"] == "passed; asked"
+        fitted, as_it_was = there.requests[0].body, there.requests[-1].body
+        assert len(fitted) < len(as_it_was) / 2
+        assert as_it_was == long_chat()
+
+
+ODD = [
+    b"",
+    b"\xef\xbb\xbf{}",
+    b'{"model": "gpt-4.1", "messages": "none"}',
+    b'{"model": "gpt-4.1", "messages": [{"role": "user", "content": "\\ud800"}], "x": 1e400}',
+    b'{"model": "gpt-4.1", "messages": [{"role": "user", "content": NaN}]}',
+    b'{"model": "gpt-4.1", "model": "gpt-5", "messages": []}',
+    b"[" * 100_000,
+    b"\xff\xfe\x00",
+]
+
+
+@pytest.mark.parametrize("body", ODD, ids=range(len(ODD)))
+def test_odd_bodies_pass_as_they_are(body):
+    with upstream() as there, proxy(there) as url:
+        for path in PATHS.values():
+            ask(url, "POST", path, body)
+            assert there.requests[-1].body == body
+
+
+def test_a_compressed_request_is_fitted_and_goes_on_plain_and_an_unknown_one_as_it_is():
+    with upstream() as there, proxy(there) as url:
+        packed, headers = gzip.compress(long_chat()), {"Content-Encoding": "gzip"}
+        done = ask(url, "POST", "/v1/chat/completions", packed, headers)
+        assert done[1]["X-Ullage"] == "fitted"
+        assert there.requests[0].header("Content-Encoding") == []
+        assert json.loads(there.requests[0].body)["model"] == "gpt-4.1"
+        small = gzip.compress(chat())
+        ask(url, "POST", "/v1/chat/completions", small, headers)
+        assert there.requests[1].body == small
+        assert there.requests[1].header("Content-Encoding") == ["gzip"]
+        headers = {"Content-Encoding": "br"}
+        assert ask(url, "POST", "/v1/chat/completions", b"x", headers)[2] == b"x"
+
+
+def test_a_dry_run_counts_and_sends_what_came():
+    told_of = []
+    with upstream() as there, proxy(there, told_of.append, dry_run=True) as url:
+        done = ask(url, "POST", "/v1/chat/completions", long_chat())
+        assert (done[1]["X-Ullage"], there.requests[0].body) == ("dry-run", long_chat())
+    (relayed,) = told_of
+    assert relayed.is_dry
+    assert relayed.report.view_tokens < 20_000
+    assert relayed.report.events
+
+
+def test_what_a_provider_calls_too_long_is_sent_once_more_and_shorter(serve):
+    answers = [Reply("", [Call("read_file")]), "Done."]
+    server = serve("anthropic", answers, limit_tokens=1_200)
+    with proxy(server) as url:
+        loop(behind(server, url), None, lambda *_: LOG[:8_000])
+    statuses = [len(each.raw) for each in server.requests]
+    assert len(statuses) == 3
+    assert statuses[2] < statuses[1]
+
+
+def test_a_refusal_is_the_clients_to_see(serve):
+    refusal = {"type": "error", "error": {"type": "overloaded_error", "message": "busy"}}
+    server = serve("anthropic", [Refusal(529, refusal)])
+    with proxy(server) as url:
+        body = json.dumps(request("anthropic", [user("anthropic")])).encode()
+        status, _, answer = ask(url, "POST", "/v1/messages", body)
+    assert (status, json.loads(answer)) == (529, refusal)
+
+
+def test_a_mistake_of_ours_sends_what_came_and_says_so(monkeypatch):
+    def broken(*_, **__):
+        raise AssertionError("ours")
+
+    monkeypatch.setattr(Exchanges, "session", broken)
+    with upstream() as there, proxy(there) as url:
+        done = ask(url, "POST", "/v1/chat/completions", long_chat())
+        assert (done[1]["X-Ullage"], done[2]) == ("passed; error", long_chat())
+
+
+def test_conversations_of_two_credentials_are_kept_apart(tmp_path):
+    told_of = []
+    settings = {"tenant": None, "store": str(tmp_path / "kept.db")}
+    with upstream() as there, proxy(there, told_of.append, **settings) as url:
+        for key in ("one", "two", "one"):
+            headers = {"Authorization": f"Bearer {key}"}
+            ask(url, "POST", "/v1/chat/completions", long_chat(), headers)
+    tenants = [each.tenant for each in told_of]
+    conversations = [each.report.conversation for each in told_of]
+    assert tenants[0] == tenants[2] != tenants[1]
+    assert conversations[0] == conversations[2] != conversations[1]
+    assert b"Bearer" not in (tmp_path / "kept.db").read_bytes()
+
+
+def test_a_long_body_that_may_not_be_held_passes_and_is_counted():
+    told_of = []
+    with upstream() as there, proxy(there, told_of.append, limits=Room(body_bytes=1_000)) as url:
+        done = ask(url, "POST", "/v1/chat/completions", long_chat())
+    assert (done[1]["X-Ullage"], done[2]) == ("passed; body", long_chat())
+    assert told_of[0].report.passed == "body"
+
+
+def test_sizes_before_are_reckoned_from_bytes():
+    report = Report(path="/x", view_tokens=100, is_changed=True)
+    relayed = Relayed(report=report, upstream="x", came_bytes=1_000, sent_bytes=400)
+    assert raw_tokens(relayed) == 250
+    assert told(None, is_changed=False) == "unchanged"

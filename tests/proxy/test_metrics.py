@@ -1,0 +1,62 @@
+"""Counters, as Prometheus reads them."""
+
+import re
+
+from msgspec.structs import replace
+
+from tests.proxy.told import FITTED, passed, relayed
+from ullage.proxy.metrics import Metrics, done_with, merged
+
+LINE = re.compile(r'ullage_[a-z_]+(\{[a-z_]+="[^"]*"(,[a-z_]+="[^"]*")*\})? [0-9.e+-]+')
+
+
+def text(*told, worker=""):
+    metrics = Metrics()
+    for each in told:
+        metrics.take(each)
+    return metrics.lines({"in_flight": 2}, worker)
+
+
+def test_every_line_is_one_that_prometheus_takes():
+    found = merged([text(relayed(), passed())])
+    assert found.endswith("\n")
+    for line in found.splitlines():
+        assert line.startswith(("# HELP ullage_", "# TYPE ullage_")) or LINE.fullmatch(line), line
+
+
+def test_what_was_counted_is_told():
+    found = merged([text(relayed(), relayed(), passed(), passed("asked", is_broken=True))])
+    for line in (
+        'ullage_requests_total{upstream="anthropic",wire="anthropic",done="fitted"} 2',
+        'ullage_requests_total{upstream="anthropic",wire="none",done="passed"} 2',
+        'ullage_passed_total{reason="asked"} 1',
+        'ullage_prompt_tokens_total{at="came"} 8000',
+        'ullage_prompt_tokens_total{at="sent"} 2000',
+        'ullage_reported_tokens_total{of="cache_read"} 1800',
+        'ullage_decisions_total{kind="pruned"} 2',
+        "ullage_broken_total 1",
+        'ullage_fit_seconds_bucket{le="0.0025"} 0',
+        'ullage_fit_seconds_bucket{le="0.005"} 2',
+        'ullage_fit_seconds_bucket{le="+Inf"} 2',
+        "ullage_fit_seconds_count 2",
+        "ullage_in_flight 2",
+        "# TYPE ullage_fit_seconds histogram",
+    ):
+        assert line in found.splitlines()
+
+
+def test_each_worker_has_a_label_and_each_name_one_type():
+    found = merged([text(relayed(), worker="1"), text(relayed(), worker="2")])
+    assert found.count("# TYPE ullage_requests_total counter") == 1
+    assert 'ullage_in_flight{worker="1"} 2' in found
+    assert 'ullage_in_flight{worker="2"} 2' in found
+
+
+def test_what_was_done_in_a_word():
+    assert done_with(relayed(replace(FITTED, is_changed=False))) == "unchanged"
+    assert done_with(relayed(is_dry=True)) == "dry-run"
+    assert done_with(passed()) == "passed"
+
+
+def test_a_label_of_a_strangers_is_quoted():
+    assert r'upstream="a\"b\\c\nd"' in merged([text(relayed(upstream='a"b\\c\nd'))])

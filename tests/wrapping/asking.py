@@ -1,0 +1,92 @@
+"""The vendors' clients, and one whole reply from each, by ``create`` or by the SDK's own stream."""
+
+from google.genai.types import Content
+
+HELPERS = ("stream",)
+
+
+def client_of(server, *, is_async=False, **more):
+    """A vendor's own client, as `Provider.client`; also for an event loop."""
+    if not is_async and not more:
+        return server.client()
+    return _MADE[server.format](server.url, is_async, more)
+
+
+def _anthropic(url, is_async, more):
+    import anthropic
+
+    kind = anthropic.AsyncAnthropic if is_async else anthropic.Anthropic
+    return kind(api_key="none", base_url=url, **{"max_retries": 0, **more})
+
+
+def _openai(url, is_async, more):
+    import openai
+
+    kind = openai.AsyncOpenAI if is_async else openai.OpenAI
+    return kind(api_key="none", base_url=f"{url}/v1", **{"max_retries": 0, **more})
+
+
+def _gemini(url, is_async, more):
+    from google import genai
+
+    return genai.Client(api_key="none", vertexai=False, http_options={"base_url": url}, **more)
+
+
+_MADE = {
+    "anthropic": _anthropic,
+    "openai-chat": _openai,
+    "openai-responses": _openai,
+    "gemini": _gemini,
+}
+
+
+def _place(client, format, way):
+    """The method for a format, and what its manager gathers."""
+    match format:
+        case "anthropic":
+            return getattr(client.messages, way), "get_final_message"
+        case "openai-chat":
+            return getattr(client.chat.completions, way), "get_final_completion"
+        case "openai-responses":
+            return getattr(client.responses, way), "get_final_response"
+    raise ValueError(format)
+
+
+def ask(client, format, request, way):
+    """The reply, whole."""
+    if format == "gemini":
+        models = client.models
+        if way == "create":
+            return models.generate_content(**request)
+        return _together(list(models.generate_content_stream(**request)))
+    method, gather = _place(client, format, way)
+    if way == "create":
+        return method(**request)
+    with method(**request) as stream:
+        for _ in stream:
+            pass
+        return getattr(stream, gather)()
+
+
+async def aask(client, format, request, way):
+    """`ask` with a client for an event loop."""
+    if format == "gemini":
+        models = client.aio.models
+        if way == "create":
+            return await models.generate_content(**request)
+        return _together([chunk async for chunk in await models.generate_content_stream(**request)])
+    method, gather = _place(client, format, way)
+    if way == "create":
+        return await method(**request)
+    async with method(**request) as stream:
+        async for _ in stream:
+            pass
+        return await getattr(stream, gather)()
+
+
+def _together(chunks):
+    """The chunks of a stream as one reply: google-genai leaves that to its chats."""
+    parts = [part for chunk in chunks for part in chunk.candidates[0].content.parts or ()]
+    last = chunks[-1].model_copy(deep=True)
+    last.candidates[0].content = Content(role="model", parts=parts)
+    return last
