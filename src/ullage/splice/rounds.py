@@ -11,8 +11,8 @@ from msgspec import Struct
 from ullage.redaction import Redact, in_json
 from ullage.splice.dialect import Dialect
 from ullage.splice.dialects import dialect_of
-from ullage.splice.knit import Knitted
-from ullage.splice.record import Splice, held_key, key_of, mark_key, record_of
+from ullage.splice.knit import Knitted, chain_of
+from ullage.splice.record import Splice, held_key, key_of, mark_key, opening_key, record_of
 from ullage.values.effects import Record
 from ullage.values.messages import Message
 from ullage.wires import Format
@@ -182,8 +182,10 @@ class Rounds:
         self, reply: dict[str, Any], turns: list[Any], waiting: Sequence[Any]
     ) -> Iterator[Record]:
         root, model = self.knitted.root, str(self.knitted.client.get("model") or "")
+        chain = chain_of(self.knitted.client, self._wire, root)
+        yield record_of(opening_key(chain[1]), None)
         said = self._wire.reply(reply)
-        key = key_of(self.knitted.chain, self._parsed(said))
+        key = key_of(chain[-1], self._parsed(said))
         if key is not None and (waiting or self._turns):
             yield record_of(key, Splice(turns, list(waiting), model, self.note))
         if self.dialect.is_held and self.knitted.client.get("store") is not False:
