@@ -196,13 +196,13 @@ class ChatStream(Stream):
         """See `Stream.closing`."""
         base = {**self._last, **self._kept}
         base = {name: value for name, value in base.items() if name != "usage"}
-        stops = [choice["finish_reason"] for choice in reply["choices"]]
+        stops = {index_of(choice): choice["finish_reason"] for choice in reply["choices"]}
         if note:
             note = joint(self._ends.get((0, "content"), ""), note) + note
-        said = {**self._ending[0], "delta": {"content": note}, "finish_reason": None}
+        said = {"index": 0, "delta": {"content": note}, "finish_reason": None}
         ends = [
-            {**choice, "finish_reason": stops[at]}
-            for at, (_, choice) in enumerate(sorted(self._ending.items()))
+            {**choice, "finish_reason": stops[index]}
+            for index, choice in sorted(self._ending.items())
         ]
         events = [{**base, "choices": [said]}] if note else []
         events += [{**base, "choices": [end]} for end in ends]
