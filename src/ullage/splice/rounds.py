@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 from msgspec import Struct
@@ -98,14 +98,14 @@ class Rounds:
 
     # ── the reply of a round ─────────────────────────────────────────────────────────
 
-    def take(self, reply: Mapping[str, Any]) -> Calls | Again | Done:
+    def take(self, reply: dict[str, Any]) -> Calls | Again | Done:
         """Take in the reply of a round, unstreamed, as JSON.
 
         `Calls` are answered with `answer`, even where the client has calls of its own in the
         reply. Those of a reply that was cut short (``max_tokens``, a refusal) are left out, and
         beyond the limit they are answered here.
         """
-        self._replies.append(dict(reply))
+        self._replies.append(reply)
         said = self._wire.reply(reply)
         self._said.append(said)
         calls = (call for message in said for call in self._wire.calls(message))
@@ -183,7 +183,7 @@ class Rounds:
     ) -> Iterator[Record]:
         root, model = self.knitted.root, str(self.knitted.client.get("model") or "")
         chain = chain_of(self.knitted.client, self._wire, root)
-        yield record_of(opening_key(chain[1]), None)
+        yield record_of(opening_key(chain[:2][-1]), None)  # a history may be empty
         said = self._wire.reply(reply)
         key = key_of(chain[-1], self._parsed(said))
         if key is not None and (waiting or self._turns):
