@@ -7,8 +7,8 @@ DOCS   := .venv-docs
 READY  := $(VENV)/.ready
 
 # Frameworks: each is tested in an environment of its own, the newest release and the oldest claimed.
-FRAMEWORKS := adk langchain
-OLDEST     := langchain-oldest
+FRAMEWORKS := adk langchain pydantic-ai
+OLDEST     := langchain-oldest pydantic-ai-oldest
 TESTED     := $(FRAMEWORKS) $(OLDEST)
 
 .PHONY: $(TESTED) $(TESTED:%=test-%) test-frameworks frameworks
