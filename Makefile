@@ -7,12 +7,12 @@ DOCS   := .venv-docs
 READY  := $(VENV)/.ready
 
 # Frameworks: each is tested in an environment of its own, the newest release and the oldest claimed.
-FRAMEWORKS := adk langchain
-OLDEST     := langchain-oldest
+FRAMEWORKS := adk langchain pydantic-ai
+OLDEST     := langchain-oldest pydantic-ai-oldest
 TESTED     := $(FRAMEWORKS) $(OLDEST)
 
 .PHONY: $(TESTED) $(TESTED:%=test-%) test-frameworks frameworks
-.PHONY: help docs mutants trace-turn fuzz enumerate demo test real-model browser check documents bench bench-tokens bench-loop bench-mcp bench-weight bench-recall bench-peers replay-all replay-held-out replay-controls lock clean setup
+.PHONY: help docs mutants trace-turn fuzz enumerate kills hostile demo test real-model browser check documents bench bench-tokens bench-loop bench-mcp bench-weight bench-recall bench-peers replay-all replay-held-out replay-controls lock clean setup
 
 help:
 	@echo "make demo                a long agent run kept inside a 64k window, live"
@@ -31,6 +31,8 @@ help:
 	@echo "make bench               what a turn costs, in milliseconds"
 	@echo "make fuzz SECONDS=60     generated histories through every stage, judged by the rules"
 	@echo "make enumerate LENGTH=2  every legal history over a small alphabet of shapes"
+	@echo "make kills KILLS=2000    processes killed in the middle of their work"
+	@echo "make hostile             every interrupt, and every odd value in every place of a request"
 	@echo "make bench-recall        reading in a 100 MB output: milliseconds and memory"
 	@echo "make bench-peers TRACES=… other libraries' policies on the same runs, by the same judge"
 	@echo "make bench-tokens        how good the token estimates are"
@@ -151,6 +153,14 @@ fuzz: $(READY)
 LENGTH ?= 2
 enumerate: $(READY)
 	@$(BIN)/python -m lab.enumerate --length $(LENGTH) $(if $(RESUME),--resume "$(RESUME)") $(OPTIONS)
+
+KILLS ?= 2000
+kills: $(READY)
+	@$(BIN)/python -m lab.kills --kills $(KILLS) $(if $(SEED),--seed $(SEED))
+
+hostile: $(READY)
+	@$(BIN)/python -m lab.hostile interrupts
+	@$(BIN)/python -m lab.hostile inputs
 
 LOCK := uv pip compile --universal --generate-hashes --no-header --no-annotate --no-emit-index-url \
     --python-version 3.11

@@ -1,0 +1,162 @@
+"""Pydantic AI's messages as ullage's values, and back.
+
+A request holds results and what the user says, a response what the model said: one to one with
+Anthropic's messages. Parts are shared between histories, so an edit makes new ones.
+"""
+
+from __future__ import annotations
+
+from base64 import b64encode
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
+
+from pydantic import TypeAdapter
+from pydantic_ai import messages as ai
+from pydantic_core import to_jsonable_python
+
+from ullage.errors import FormatError, UnsupportedPart
+from ullage.integrations._base import counted, wire_of
+from ullage.values.messages import (
+    WHOLE,
+    Content,
+    Media,
+    Message,
+    Opaque,
+    Part,
+    Reasoning,
+    Text,
+    ToolCall,
+    ToolResult,
+)
+from ullage.values.notices import NO_REASONING
+from ullage.values.usage import Usage
+from ullage.wires.base import as_json, ordered, sealed_bytes
+from ullage.wires.block import arguments_of
+from ullage.wires.format import Change
+from ullage.wires.host import Host
+
+__all__ = ["HOST", "content_of"]
+
+_CONTENT: TypeAdapter[Any] = TypeAdapter(ai.UserContent)
+_KINDS = {"image": "image", "audio": "audio"}
+
+
+def _parse(raw: Any) -> Message:
+    if not isinstance(raw, (ai.ModelRequest, ai.ModelResponse)):
+        kind = type(raw).__name__
+        raise FormatError("messages", f"a {kind} is none", "Give ModelRequest and ModelResponse.")
+    parts = [part for at, each in enumerate(raw.parts) for part in _parts(each, at)]
+    return Message("user" if isinstance(raw, ai.ModelRequest) else "assistant", ordered(parts))
+
+
+def _parts(part: Any, at: int) -> Sequence[Part]:
+    """A part as parts; ``at`` is its place, and of one in a list of content also where there."""
+    match part:
+        case ai.ToolReturnPart():
+            failed = part.outcome != "success"
+            content = tuple(_result(part))
+            return [ToolResult(part.tool_call_id, content, failed, at, part.tool_name)]
+        case ai.UserPromptPart(content=str(text)) | ai.TextPart(content=text):
+            return [Text(text, at)]
+        case ai.UserPromptPart(content=items):
+            return [_item(item, at) for item in items]
+        case ai.ToolCallPart():
+            return [ToolCall(part.tool_call_id, part.tool_name, part.args_as_json_str(), at)]
+        case ai.ThinkingPart(content=text, signature=sealed):
+            return [Reasoning(text, at, bool(sealed), sealed_bytes(sealed, 0))]
+        case ai.NativeToolCallPart(tool_call_id=own):
+            return [_opaque(part, at, opens=own)]
+        case ai.NativeToolReturnPart(tool_call_id=own):
+            return [_opaque(part, at, closes=own)]
+    return [_opaque(part, at, supersedes=isinstance(part, ai.CompactionPart))]
+
+
+def _opaque(part: Any, at: int, **more: Any) -> Opaque:
+    kind = str(getattr(part, "part_kind", None) or getattr(part, "kind", type(part).__name__))
+    return Opaque(kind, as_json(to_jsonable_python(part), kind), at, **more)
+
+
+def _result(part: Any) -> Sequence[Content]:
+    """What a tool gave: as the text that is sent; with media beside it, item by item."""
+    if not part.files:
+        return [Text(part.model_response_str(wrap_if_error=False))]
+    return [_item(item, at) for at, item in enumerate(_items(part))]
+
+
+def _items(part: Any) -> list[Any]:
+    """What a result with media holds, each item as text or a medium."""
+    items = part.content if isinstance(part.content, list) else [part.content]
+    return [each if ai.is_multi_modal_content(each) else _text(each) for each in items]
+
+
+def _text(item: Any) -> str:
+    return item if isinstance(item, str) else as_json(to_jsonable_python(item), "content")
+
+
+def _item(item: Any, at: int) -> Content:
+    """Of a user's content, or of a result."""
+    if isinstance(item, (str, ai.TextContent)):
+        return Text(item if isinstance(item, str) else item.content, at)
+    mime = getattr(item, "media_type", None)
+    if not isinstance(mime, str):
+        return _opaque(item, at)
+    data = getattr(item, "data", None)
+    source = b64encode(data).decode() if isinstance(data, bytes) else getattr(item, "url", "")
+    block = _CONTENT.dump_python(item, mode="json")
+    kind: Any = _KINDS.get(mime.partition("/")[0], "document")
+    return Media(kind, mime, source, at, block=block)
+
+
+def content_of(block: Any) -> Any:
+    """What was set aside as a block, as the content it was."""
+    return _CONTENT.validate_python(block)
+
+
+def _show(raw: Any, message: Message, changes: Sequence[Change], silent: bool) -> Any:
+    parts = list(raw.parts)
+    for number, item, text in changes:
+        part = message.parts[number]
+        parts[part.at] = _edited(parts[part.at], part, item, text)
+    if silent:
+        parts = [part for part in parts if not isinstance(part, ai.ThinkingPart)]
+        parts = parts or [ai.TextPart(NO_REASONING)]
+    return replace(raw, parts=parts)
+
+
+def _edited(raw: Any, part: Part, item: int, text: str) -> Any:
+    if isinstance(part, ToolCall):
+        return replace(raw, args=arguments_of(text))
+    if isinstance(part, ToolResult) and part.content[item].at != WHOLE:
+        items = _items(raw)
+        items[part.content[item].at] = text
+        return replace(raw, content=items)
+    if isinstance(raw, (ai.ToolReturnPart, ai.TextPart)) or isinstance(raw.content, str):
+        return replace(raw, content=text)
+    raise UnsupportedPart("a part of a user's prompt", "it stands among others", "Leave it.")
+
+
+def _user(text: str) -> ai.ModelRequest:
+    return ai.ModelRequest(parts=[ai.UserPromptPart(text)])
+
+
+def _usage(reply: Any) -> Usage | None:
+    found = getattr(reply, "usage", None)
+    if found is None or not hasattr(found, "cache_read_tokens"):
+        return None
+    read, written = found.cache_read_tokens, found.cache_write_tokens
+    reasoning = (found.details or {}).get("reasoning_tokens")
+    prompt, output = found.input_tokens, found.output_tokens
+    return counted(prompt, output, read=read, written=written, reasoning=reasoning)
+
+
+HOST = Host(
+    "pydantic-ai",
+    wire="anthropic",
+    parse=_parse,
+    show=_show,
+    user=_user,
+    provider=wire_of,
+    usage=_usage,
+)
+"""A request of Pydantic AI's messages, tools as Anthropic has them, as a format."""
