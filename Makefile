@@ -12,7 +12,7 @@ OLDEST     := langchain-oldest openai-agents-oldest pydantic-ai-oldest
 TESTED     := $(FRAMEWORKS) $(OLDEST)
 
 .PHONY: $(TESTED) $(TESTED:%=test-%) test-frameworks frameworks
-.PHONY: help docs mutants trace-turn fuzz enumerate demo test real-model browser check documents bench bench-tokens bench-loop bench-mcp bench-weight bench-recall bench-peers replay-all replay-held-out replay-controls lock clean setup
+.PHONY: help docs mutants trace-turn fuzz enumerate kills hostile demo test real-model browser check documents bench bench-tokens bench-loop bench-mcp bench-weight bench-recall bench-peers replay-all replay-held-out replay-controls lock clean setup
 
 help:
 	@echo "make demo                a long agent run kept inside a 64k window, live"
@@ -31,8 +31,12 @@ help:
 	@echo "make bench               what a turn costs, in milliseconds"
 	@echo "make fuzz SECONDS=60     generated histories through every stage, judged by the rules"
 	@echo "make enumerate LENGTH=2  every legal history over a small alphabet of shapes"
+	@echo "make kills KILLS=2000    processes killed in the middle of their work"
+	@echo "make hostile             every interrupt, and every odd value in every place of a request"
 	@echo "make bench-recall        reading in a 100 MB output: milliseconds and memory"
 	@echo "make bench-peers TRACES=… other libraries' policies on the same runs, by the same judge"
+	@echo "make bench-proxy         what the proxy costs, beside a bare one and other people's"
+	@echo "make soak-proxy MINUTES=30 the proxy under load: nothing lost, nothing mixed up, memory flat"
 	@echo "make bench-tokens        how good the token estimates are"
 	@echo "make bench-mcp           what ullage mcp adds before a server (PEERS=a Python with fastmcp, ctxtual)"
 	@echo "make bench-loop          how long an event loop waits while a long history is fitted"
@@ -131,6 +135,14 @@ MOST ?= 40
 bench-peers: $(READY)
 	@$(BIN)/python -m lab.bench.peers $(wildcard $(TRACES)) --most $(MOST) $(OPTIONS)
 
+.PHONY: bench-proxy soak-proxy
+bench-proxy: $(READY)
+	@$(BIN)/python -m lab.bench.proxy $(OPTIONS)
+
+MINUTES ?= 30
+soak-proxy: $(READY)
+	@$(BIN)/python -m lab.soak_proxy $(MINUTES)
+
 TRACES ?= ../shared/traces
 replay-all: $(READY)
 	@$(BIN)/ullage replay $(TRACES) --window 16000 --window 32000 --window 64000 --window 128000
@@ -152,6 +164,14 @@ LENGTH ?= 2
 enumerate: $(READY)
 	@$(BIN)/python -m lab.enumerate --length $(LENGTH) $(if $(RESUME),--resume "$(RESUME)") $(OPTIONS)
 
+KILLS ?= 2000
+kills: $(READY)
+	@$(BIN)/python -m lab.kills --kills $(KILLS) $(if $(SEED),--seed $(SEED))
+
+hostile: $(READY)
+	@$(BIN)/python -m lab.hostile interrupts
+	@$(BIN)/python -m lab.hostile inputs
+
 LOCK := uv pip compile --universal --generate-hashes --no-header --no-annotate --no-emit-index-url \
     --python-version 3.11
 lock:
@@ -161,7 +181,7 @@ lock:
 	for name in $(OLDEST:%-oldest=%); do $(LOCK) --resolution lowest-direct --group $$name \
 	    pyproject.toml -o tests/integrations/requirements/$$name-oldest.txt || exit 1; done
 	$(LOCK) --group docs pyproject.toml -o tests/site/requirements.txt
-	for peer in lab/bench/peers/requirements/*.txt; do \
+	for peer in lab/bench/peers/requirements/*.txt lab/bench/proxy/requirements/*.txt; do \
 	    uv pip compile --no-deps --generate-hashes --no-header --no-annotate --no-emit-index-url \
 	        --python-version 3.11 $$peer -o $$peer || exit 1; done
 

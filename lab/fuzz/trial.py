@@ -33,7 +33,7 @@ from ullage.values.events import Event
 from ullage.wires import FORMATS
 from ullage.wires.rules.checker import check_of, problems
 
-__all__ = ["Tried", "try_case"]
+__all__ = ["Tried", "lost", "try_case"]
 
 REFUSABLE = frozenset(
     ("compaction", "mixed server tool", "late result", "never answered", "late approval")
@@ -252,7 +252,7 @@ class _Trial:
         self._break(self._problems(self.view, history), len(case.messages))
         if opaque.reordered(self.shown, self.sealed):
             self._wrong("opaque parts are in another order", len(case.messages))
-        for text in _lost(self.session, case.messages, self.shown):
+        for text in lost(self.session, case.messages, self.shown):
             self._wrong(f"a text of {len(text)} characters is lost", len(case.messages))
         turn = case.number // 4 % 9  # four formats in turn; each of these costs a whole session
         if turn < len(_DEARER):
@@ -330,7 +330,7 @@ def _recounted(session: Session, shown: list[Any]) -> int:
     return total
 
 
-def _lost(session: Session, messages: list[Any], shown: list[Any]) -> Iterator[str]:
+def lost(session: Session, messages: list[Any], shown: list[Any]) -> Iterator[str]:
     """Texts that are neither visible nor reachable from what is."""
     texts, opened = list(reading.visible(shown)), dict[str, str]()
     missing = {*_texts(messages), *opaque.arguments(messages)}.difference(texts)

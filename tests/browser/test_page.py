@@ -71,6 +71,67 @@ def test_a_row_tells_what_was_needed_and_what_it_cost(opened, errands):
     assert page.locator("#evidence-bars svg").count() > 0
 
 
+def test_it_opens_with_the_window_and_ends_with_the_table(opened, errands):
+    page = opened(errands)
+    order = page.evaluate(
+        "[...document.querySelectorAll('section:not([hidden])')].map((s) => s.id)"
+    )
+    assert order == ["run", "evidence", "session", "policies"]
+    labels = page.locator(".chart svg text").all_text_contents()
+    assert any(text.startswith("limit ") for text in labels)
+    assert any(text.startswith("without ullage ") for text in labels)
+    assert {"turn 1", "turn 4"} <= set(labels)
+
+
+def test_the_run_is_named_and_what_it_came_to_is_said_in_words(opened, report):
+    page = opened(report)
+    named = page.locator("#run-named").text_content()
+    assert named.startswith("small · gpt-4.1 · “")
+    said = page.locator("#said span")
+    assert said.count() == len(POLICIES)
+    assert "40 calls sent" in said.first.text_content()
+    assert "prompt caching counted" in said.first.text_content()
+
+
+def test_a_link_opens_the_turn_and_the_policy_it_was_made_at(opened, report):
+    page = opened(report)
+    page.locator("#tries").select_option("1")
+    page.evaluate("go(11)")
+    expect(page.locator("#where")).to_have_text("turn 12 of 40")
+    link = page.evaluate("location.hash")
+    assert link == "#run=1&shown=2&turn=12"
+    other = opened(report)
+    other.evaluate("(hash) => { location.hash = hash }", link)
+    expect(other.locator("#where")).to_have_text("turn 12 of 40")
+    assert other.locator("#tries").input_value() == "1"
+    other.evaluate("location.hash = '#run=9&shown=7&turn=nonsense'")
+    expect(other.locator("#where")).to_have_text("turn 12 of 40")
+
+
+def test_the_history_is_searched_from_match_to_match(opened, report):
+    page = opened(report)
+    page.locator("#search").fill("a LINE of output")
+    page.locator("#next").click()
+    first = page.locator(".msg.found")
+    expect(first).to_have_count(1)
+    before = first.get_attribute("aria-posinset")
+    page.locator("#next").click()
+    expect(page.locator(f".msg.found:not([aria-posinset='{before}'])")).to_have_count(1)
+    page.locator("#search").fill("nowhere to be found")
+    page.locator("#next").click()
+    assert page.locator(".msg.found").get_attribute("aria-posinset") != before
+
+
+def test_a_ref_is_copied_by_a_button(opened, report):
+    page = opened(report)
+    page.locator("#before").click()
+    button = page.locator("#detail .edit button.small").first
+    ref = page.locator("#detail .edit code").nth(1).text_content()
+    assert button.get_attribute("aria-label") == f"Copy the ref {ref}"
+    button.click()
+    expect(button).not_to_have_text("copy")
+
+
 def test_an_edit_opens_to_what_was_cut_why_and_its_ref(opened, report):
     page = opened(report)
     page.locator("#before").click()
@@ -158,6 +219,7 @@ CORNER = """() => {
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 def test_a_table_that_goes_on_has_a_shadow_where_it_does(opened, report, scheme):
     page = opened(report, width=390, scheme=scheme)
+    page.locator(".scroll").scroll_into_view_if_needed()
 
     def pixels(place):
         x, y = page.evaluate(CORNER)[place]

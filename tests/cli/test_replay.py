@@ -177,7 +177,7 @@ def test_a_page_that_cannot_be_written_is_told(recordings, tmp_path):
     page = tmp_path / "nowhere" / "report.html"
     ran = ullage("replay", recordings / "a.jsonl.gz", "--most", 1, "--html", page, "--jobs", 1)
     assert ran.status == 1
-    assert "the page cannot be written" in ran.err
+    assert "the file cannot be written" in ran.err
 
 
 def test_prices_can_be_chosen_and_given_as_a_file(recordings, tmp_path):

@@ -34,7 +34,7 @@ def picture(run, window_tokens=16_000, policies=("default",)):
         name=run.id,
         calls=found[0][1].calls,
         peak=found[0][1].raw_peak_tokens,
-        story=packed(tracer.story(run.id)),
+        story=packed(tracer.story(run)),
         traces=traces,
     )
     return drawn, rows_of(found, row_of)

@@ -16,7 +16,7 @@ def traced(run, window_tokens, policy="default"):
     tracer = Tracer(Judge().text)
     profiles = [PROFILES["anthropic-5m"]]
     replayed = replay_run(run, window_tokens, profiles=profiles, policy=policy, on_view=tracer)
-    return replayed, tracer.trace(policy), tracer.story(run.id)
+    return replayed, tracer.trace(policy), tracer.story(run)
 
 
 @pytest.fixture(scope="module")

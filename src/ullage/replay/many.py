@@ -226,7 +226,7 @@ def _outcome(
     replayed = replace(replayed, share=share, digest=digest)
     if tracer is None:
         return replayed
-    story, trace = packed(tracer.story(run.id)), packed(tracer.trace(policy, share))
+    story, trace = packed(tracer.story(run)), packed(tracer.trace(policy, share))
     return Drawn(replayed=replayed, line=run.line, story=story, trace=trace)
 
 

@@ -111,7 +111,7 @@ def _shown(run: Run, session: Session, policy: str, profiles: Sequence[Profile])
     return Stored(
         policy=policy,
         trace=tracer.trace(policy),
-        story=tracer.story(run.id),
+        story=tracer.story(run),
         bills=meter.bills() if meter is not None else [],
         unfit=unfit,
     )

@@ -89,6 +89,8 @@ class Story(Struct, frozen=True, kw_only=True):
         roles: who speaks, by message.
         parts: what is said.
         clipped: how many texts were cut for this story.
+        model: the model it was recorded with, or "".
+        began: the day of its first message, as ``2026-11-21``, or "".
     """
 
     run: str
@@ -96,6 +98,8 @@ class Story(Struct, frozen=True, kw_only=True):
     roles: list[Role]
     parts: list[list[Said]]
     clipped: int
+    model: str = ""
+    began: str = ""
 
 
 class Trace(Struct, frozen=True, kw_only=True):

@@ -8,11 +8,13 @@ new in it: counts are kept by message until an edit changes it.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from datetime import UTC, datetime
 from typing import TypeAlias
 
 from ullage.history.transcript import leaves_of
 from ullage.history.window import Window
 from ullage.replay.cost.money import Priced
+from ullage.replay.readers import Run
 from ullage.replay.trace import (
     KINDS,
     REASONING_DROPPED,
@@ -112,8 +114,8 @@ class Tracer:
             changes=self._changes,
         )
 
-    def story(self, run: str) -> Story:
-        """The messages behind it."""
+    def story(self, run: Run) -> Story:
+        """The messages behind it, and what the recording says of itself."""
         window, head = self._window, ""
         messages = window.transcript.messages[: len(self._vectors)] if window else []
         if window is not None and window.head_texts:
@@ -121,7 +123,15 @@ class Tracer:
         parts = [list(self._said(window, index)) for index in range(len(messages)) if window]
         cut = sum(said.chars > _TEXT_CHARS for row in parts for said in row)
         roles: list[Role] = [message.role for message in messages]
-        return Story(run=run, head=head, roles=roles, parts=parts, clipped=cut)
+        return Story(
+            run=run.id,
+            head=head,
+            roles=roles,
+            parts=parts,
+            clipped=cut,
+            model=str(run.request.get("model") or ""),
+            began=_day(min(run.stamps.values())) if run.stamps else "",
+        )
 
     # ── counting ─────────────────────────────────────────────────────────────────────
 
@@ -293,6 +303,11 @@ def _text(leaf: Part | Content) -> str:
     if isinstance(leaf, Media):
         return f"[{leaf.kind}, {leaf.mime}]"
     return f"[{leaf.kind}]" if isinstance(leaf, Opaque) else ""
+
+
+def _day(stamp_s: float) -> str:
+    """The day of a moment given in seconds since 1970."""
+    return f"{datetime.fromtimestamp(stamp_s, UTC):%Y-%m-%d}"
 
 
 def clipped(text: str, most_chars: int) -> str:

@@ -37,6 +37,7 @@ const short = (value) =>
   value >= 1e6 ? `${(value / 1e6).toFixed(1)}M` : value >= 1e4 ? `${Math.round(value / 1e3)}k`
     : value >= 1e3 ? `${(value / 1e3).toFixed(1)}k` : `${Math.round(value)}`;
 const percent = (share) => (share == null ? "unknown" : `${Math.round(share * 100)}%`);
+const cut = (text, most) => (text.length > most ? `${text.slice(0, most).trimEnd()}…` : text).replace(/\s+/g, " ");
 const plural = (many, word) => `${count(many)} ${word}${many === 1 ? "" : "s"}`;
 const sum = (values) => values.reduce((total, value) => total + value, 0);
 
@@ -223,8 +224,8 @@ function chart(attempt, index) {
   const { trace } = attempt;
   const turns = trace.lengths.length;
   const width = Math.max($("charts").clientWidth, 280);
-  const [left, right, top, plot, lane, bars] = [48, 6, 8, state.tries.length > 2 ? 124 : 168, 20, 46];
-  const height = top + plot + lane + bars + 6;
+  const [left, right, top, plot, lane, bars] = [48, 6, 8, [260, 190][state.tries.length - 1] ?? 130, 20, 46];
+  const height = top + plot + lane + bars + 18;
   const x = (turn) => line(left + ((width - left - right) * turn) / turns);
   const totals = trace.sizes.map(sum);
   const most = state.most;
@@ -250,13 +251,20 @@ function chart(attempt, index) {
   if (trace.limit_tokens <= most)
     svg.append(draw("path", { d: `M${left} ${y(trace.limit_tokens)}H${width - right}`, class: "limit" }),
       draw("text", { x: left + 5, y: y(trace.limit_tokens) - 4, class: "over" }, `limit ${short(trace.limit_tokens)}`));
-  if (Math.max(...trace.raw) > most)
+  const whole = Math.max(...trace.raw);
+  if (whole <= most)
+    svg.append(draw("text", { x: width - right - 4, y: Math.max(y(whole) - 5, top + 9), "text-anchor": "end", class: "over" },
+      `without ullage ${short(whole)}`));
+  else
     svg.append(draw("text", { x: width - right - 4, y: top + 10, "text-anchor": "end", class: "over" },
-      `without ullage up to ${short(Math.max(...trace.raw))} ↑`));
+      `without ullage up to ${short(whole)} ↑`));
+  for (const at of [0, Math.floor(turns / 2), turns - 1])
+    svg.append(draw("text", { x: (x(at) + x(at + 1)) / 2, y: height - 1, class: "tick",
+      "text-anchor": at === 0 ? "start" : at === turns - 1 ? "end" : "middle" }, `turn ${at + 1}`));
   marks(svg, attempt, x, top + plot + lane / 2 + 1);
   costs(svg, trace, x, top + plot + lane, bars);
   attempt.cursor = draw("path", { class: "cursor", d: "" });
-  attempt.x = (turn) => `M${line((x(turn) + x(turn + 1)) / 2)} ${top}V${height - 6}`;
+  attempt.x = (turn) => `M${line((x(turn) + x(turn + 1)) / 2)} ${top}V${height - 18}`;
   svg.append(attempt.cursor);
   svg.addEventListener("pointermove", (event) => { if (event.buttons || event.pointerType === "mouse") point(event); });
   svg.addEventListener("pointerdown", (event) => { choose(index); point(event); });
@@ -322,6 +330,28 @@ function heading(attempt, index) {
     make("span", { class: "sum" }, parts.join(" · ")), attempt.now);
 }
 
+// What the first glance is to tell: what was sent, what it cost, whether what was needed was there.
+function sayRun() {
+  const { story } = state;
+  const task = story.parts.find((_, index) => story.roles[index] === "user")?.find(([kind]) => kind === "user");
+  const named = [story.run, story.model, story.began].filter(Boolean).join(" · ");
+  $("run-named").textContent = task ? `${named} · “${cut(task[2], 140)}”` : named;
+  $("said").replaceChildren(...state.tries.map(({ trace }) => {
+    const [sent, raw] = [sum(trace.sizes.map(sum)), sum(trace.raw)];
+    const [usd, rawUsd] = [trace.cost_usd, trace.raw_cost_usd].map((row) => (row.includes(null) ? null : sum(row)));
+    const said = [`${plural(trace.lengths.length, "call")} sent ${short(sent)} tokens instead of ${short(raw)}`];
+    if (usd != null) said.push(`for ${dollars(usd)} instead of ${dollars(rawUsd)}, prompt caching counted`);
+    const breaks = trace.rewritten.filter((tokens) => tokens > 0).length;
+    const row = page.rows.findLast((each) => tryName(each) === tryName(trace));
+    const needed = row?.evidence?.visible == null ? "" :
+      ` ${row.runs > 1 ? `Over all ${row.runs} runs, of` : "Of"} what the agent needed from older results, ` +
+      `${percent(row.evidence.visible)} was in view, ${percent(1 - row.evidence.visible - row.evidence.lost)} could ` +
+      `be recalled, ${row.evidence.lost ? percent(row.evidence.lost) : "nothing"} was lost.`;
+    return make("span", {}, make("b", {}, `${tryName(trace)}: `),
+      `${said.join(" ")}. What had been sent was rewritten ${breaks === 1 ? "once" : breaks ? `${breaks} times` : "never"}.${needed}`);
+  }));
+}
+
 function drawCharts() {
   const shown = Math.max(...state.tries.flatMap(({ trace }) => [...trace.sizes.map(sum), trace.limit_tokens]));
   const raw = Math.max(...state.tries.flatMap(({ trace }) => trace.raw));
@@ -349,6 +379,7 @@ async function openRun(at) {
   $("turn").max = state.turns;
   fill($("tries"), state.tries.map(({ trace }, index) => [index, tryName(trace)]), 0);
   buildMessages();
+  sayRun();
   $("session").hidden = false;
   drawCharts();
   choose(0);
@@ -385,6 +416,7 @@ function showTurn() {
   showEdits();
   showMessages();
   moveMapCursor();
+  if (state.isLinked) link();
 }
 
 function choose(index) {
@@ -427,10 +459,46 @@ function edit(mark) {
     make("p", {}, make("span", { class: "pill" }, mark.kind), ` ${count(mark.before)} → ${count(mark.after)} tokens`),
     make("p", {}, make("code", {}, mark.what)),
     make("p", { class: "why" }, mark.why));
-  if (mark.ref) box.append(make("p", { class: "why" }, "ref ", make("code", {}, mark.ref)));
+  if (mark.ref) {
+    const copy = make("button", { type: "button", class: "small", "aria-label": `Copy the ref ${mark.ref}`,
+      onclick: () => copied(copy, mark.ref) }, "copy");
+    box.append(make("p", { class: "why" }, "ref ", make("code", {}, mark.ref), " ", copy));
+  }
   const button = make("button", { type: "button", onclick: () => find(mark.message) }, `message ${mark.message + 1}`);
   box.append(make("details", {}, make("summary", {}, "what is shown instead"), make("pre", {}, mark.text)), button);
   return box;
+}
+
+async function copied(button, text) {
+  try {
+    await navigator.clipboard.writeText(text);
+    button.textContent = "copied";
+  } catch {  // not allowed here: it can be selected by hand
+    button.textContent = "select it by hand";
+  }
+}
+
+// ── links to a turn ────────────────────────────────────────────────────────────────────
+
+const NAMED = ["run", "shown", "turn"];  // each from 1, as a person counts
+
+function link() {
+  const place = [page.runs.indexOf(state.run) + 1, state.chosen + 1, state.turn + 1];
+  history.replaceState(null, "", `#${NAMED.map((name, at) => `${name}=${place[at]}`).join("&")}`);
+}
+
+function linked() {
+  const asked = new URLSearchParams(location.hash.slice(1));
+  const [run, shown, turn] = NAMED.map((name) => Number(asked.get(name)) - 1);
+  return { run: page.runs[run] ? run : 0, shown: shown >= 0 ? shown : 0, turn };
+}
+
+async function openLinked() {
+  const { run, shown, turn } = linked();
+  if (page.runs[run] !== state.run) await openRun(run);
+  $("runs").value = run;
+  choose(Math.min(shown, state.tries.length - 1));
+  if (turn >= 0) go(turn);
 }
 
 // ── the history ────────────────────────────────────────────────────────────────────────
@@ -558,6 +626,25 @@ function find(message) {
   $("session").scrollIntoView({ block: "start", behavior: still ? "auto" : "smooth" });
 }
 
+// The next message that says what is searched for, from the one found last.
+function search() {
+  const wanted = $("search").value.trim().toLowerCase();
+  if (!wanted) return;
+  const length = state.boxes.length;
+  for (let step = 1; step <= length; step++) {
+    const at = ((state.found ?? -1) + step) % length;
+    const says = state.story.parts[at].some((said) => `${said[1]} ${said[2]}`.toLowerCase().includes(wanted));
+    if (!says) continue;
+    state.found = at;
+    if (state.boxes[at].box.hidden) go(state.tries[state.chosen].trace.lengths.findIndex((now) => now > at));
+    requestAnimationFrame(() => find(at));
+    return;
+  }
+  $("search").setCustomValidity("not in this run");
+  $("search").reportValidity();
+  $("search").setCustomValidity("");
+}
+
 // ── the map ────────────────────────────────────────────────────────────────────────────
 
 const FADED = [1, 0.6, 0.3, 0.07, 0.85];
@@ -663,7 +750,7 @@ function start() {
   theme();
   policies();
   legend();
-  $("turns").hidden = !page.runs.length;
+  for (const part of [$("run"), document.querySelector(".bar")]) part.hidden = !page.runs.length;
   if (!page.runs.length) return;
   fill($("runs"), page.runs.map((run, at) => [at, `${run.name} (${plural(run.calls, "call")}, ${short(run.peak)} tokens)`]));
   $("runs").addEventListener("change", () => openRun(Number($("runs").value)));
@@ -682,7 +769,10 @@ function start() {
     drawCharts();
     choose(state.chosen);
   });
-  openRun(0).catch((error) => {
+  $("search").addEventListener("keydown", (event) => { if (event.key === "Enter") search(); });
+  $("next").addEventListener("click", search);
+  addEventListener("hashchange", openLinked);
+  openLinked().then(() => { state.isLinked = true; }).catch((error) => {
     $("charts").replaceChildren(make("p", { class: "note" }, `The turns cannot be drawn by this browser (${error.name}).`));
   });
 }
