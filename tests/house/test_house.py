@@ -27,6 +27,7 @@ COMMANDS_OF_DOORS = {"cli/_proxy.py", "cli/doctor.py", "cli/mcp.py", "cli/proxy.
 APART = {
     "ullage.integrations.adk": "google.adk",
     "ullage.integrations.langchain": "langchain",
+    "ullage.integrations.openai_agents": "agents",
     "ullage.integrations.pydantic_ai": "pydantic_ai",
 }
 """Packages for what is not in this environment: they are tried where it is (make test-adk)."""
