@@ -59,7 +59,7 @@ def chat(*messages, **more):
 def test_f01_a_cut_leaves_no_result_without_its_call(format):
     """A call was summarised away and its result stayed: every later request was refused."""
     session = new_session(format)
-    assert all(is_legal(format, view) for view in run(session, format, steps(20, calls=2)))
+    assert all(is_legal(format, view) for view in run(session, format, steps(60, calls=2)))
     assert "condensed" in kinds(session)
 
 

@@ -16,7 +16,7 @@ from ullage.loop.services import prune_messages, retrieve_spilled, truncate_outp
 from ullage.presets import load, three_layer
 from ullage.presets.three_layer import ThreeLayerSettings
 from ullage.replay import reading
-from ullage.stages.prune import oldest_first
+from ullage.stages.prune import results_only
 from ullage.wires import FORMATS
 from ullage.wires.rules.checker import problems_of
 
@@ -98,7 +98,7 @@ PARTS = {
     "prune": lambda *_, **__: (),
     "rough_over": lambda *_, **__: None,
     "newest_rough": lambda window, **_: (window.size, 0),
-    "results_only": oldest_first,
+    "results_only": lambda window, protected: results_only(window, protected)[::-1],
     "rough_won": lambda *_, **__: 0,
     "head_and_marker": lambda *_, **__: None,
     "emergency": lambda *_, **__: (),

@@ -106,7 +106,7 @@ def test_it_is_begun_before_it_is_needed_and_the_next_request_shows_it(format, p
 def test_one_that_is_needed_while_it_is_under_way_is_waited_for_and_not_asked_for_again():
     async def run():
         model = Model()
-        made, asked = session(model), requests()
+        made, asked = session(model), requests(turns=TURNS * 3)
         number = await until_begun(made, asked)
         waits, ask = asyncio.Event(), made._summaries.aask
 

@@ -16,7 +16,7 @@ class Mine(OpenAIChat):
     name = "mine"
 
 
-def asked(turns=30):
+def asked(turns=90):
     return request("openai-chat", long_history("openai-chat", turns))
 
 

@@ -76,7 +76,7 @@ def fitted(messages, window_tokens):
 
 
 def test_the_newest_messages_stay_whole_where_they_are_small():
-    messages, kept = loop(50), []
+    messages, kept = loop(120), []
     _, session = fitted(messages[:1], 12_000)
     for stop in range(3, len(messages) + 1, 2):
         told = len(session.events)
@@ -104,7 +104,7 @@ def test_a_newest_turn_that_may_not_be_cut_is_condensed_as_well():
 
 
 def test_the_index_of_what_is_condensed_is_kept_with_the_batch():
-    effects, turned = step(wire("openai-chat", [Turn(calls=(CALL,))] * 30), window=6_000)
+    effects, turned = step(wire("openai-chat", [Turn(calls=(CALL,))] * 120), window=6_000)
     *_, newest = (event.ref for event in turned.events if event.kind == "condensed")
     kept = {output.ref for each in effects if isinstance(each, Commit) for output in each.outputs}
     assert newest in kept

@@ -1,5 +1,7 @@
 """Rent or buy: a batch comes when what is old has been paid for often enough."""
 
+from functools import partial
+
 import pytest
 
 from tests import histories
@@ -7,6 +9,7 @@ from tests.histories import Call, Turn
 from tests.history.test_window import set_to
 from ullage import Limits, Session
 from ullage.stages import rent
+from ullage.stages.prune import oldest_first
 from ullage.wires import FORMATS
 
 LIMITS = Limits(window_tokens=1_000_000)
@@ -38,7 +41,8 @@ def batches_of(format, turns, **more):
 @pytest.mark.parametrize("format", sorted(VAST))
 def test_in_a_window_that_nothing_fills_batches_are_made_all_the_same_and_are_rare(format):
     made, messages, session = batches_of(format, turns(400, lines=200))
-    assert 1 <= len(made) <= messages / 2 / 40
+    calls = messages / 2
+    assert 1 <= len(made) <= calls / 30
     assert session.window.tokens < 150_000
 
 
@@ -49,7 +53,7 @@ def test_a_short_history_is_left_alone():
 
 
 def test_what_is_small_is_never_due_however_long_it_stands():
-    made, _, _ = batches_of("openai-chat", turns(300, lines=4))
+    made, _, _ = batches_of("openai-chat", turns(300, lines=3))
     assert made == []
 
 
@@ -66,7 +70,7 @@ def test_the_same_request_again_adds_nothing():
 def test_a_session_without_memory_comes_to_the_same_batches():
     messages = histories.wire("openai-chat", turns(300, lines=200))
     warm = Session("gpt-4.1", limits=LIMITS, recall=True)
-    for length in range(2, len(messages), 2):
+    for length in range(1, len(messages), 2):
         view = warm.fit(histories.request("openai-chat", messages[:length]))
     cold = Session("gpt-4.1", limits=LIMITS, recall=True)
     assert cold.fit(histories.request("openai-chat", messages[:length])) == view
@@ -80,6 +84,22 @@ def test_nothing_is_due_before_anything_is_old():
     assert not rent.pays(session.window, times=0.0, tail_chars=1_000_000)
     assert rent.pays(session.window, times=0.0, tail_chars=0)
     assert not rent.pays(session.window, times=1_000.0, tail_chars=0)
+
+
+def test_batches_are_so_many_calls_apart_as_they_have_to_be():
+    messages = histories.wire("openai-chat", turns(40))
+    session = Session("gpt-4.1", limits=LIMITS, recall=True)
+    session.fit(histories.request("openai-chat", messages))
+    due = partial(rent.pays, session.window, times=0.0, tail_chars=0)
+    assert due(least_calls=40)
+    assert not due(least_calls=41)
+
+
+def test_a_batch_looks_only_at_what_came_after_the_last_one():
+    made, _, session = batches_of("openai-chat", turns(400, lines=200))
+    new = rent.new_from(session.window)
+    assert made[-2] < new <= made[-1]
+    assert not any(spot[0] < new for spot in oldest_first(session.window, (made[-1], 0)))
 
 
 def test_nothing_is_due_where_a_batch_stands():

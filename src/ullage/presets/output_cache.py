@@ -20,7 +20,7 @@ from ullage.stages.emergency import emergency
 from ullage.stages.placeholders import bare_placeholder
 from ullage.stages.policy import Policy
 from ullage.stages.pressure import newest_batch, outputs_over
-from ullage.stages.prune import prune, results_only
+from ullage.stages.prune import each, prune, results_only
 from ullage.stages.shapes import head_lines
 from ullage.stages.truncate import truncate
 from ullage.values.toolset import OURS
@@ -80,7 +80,7 @@ def output_cache(settings: ToolOutputCacheConfig = _DEFAULTS) -> Policy:
         wanted=partial(outputs_over, budget_tokens=settings.context_budget_tokens),
         protected=newest_batch,
         candidates=results_only,
-        show=partial(bare_placeholder, words=_PLACEHOLDER),
+        show=partial(each, show=partial(bare_placeholder, words=_PLACEHOLDER)),
         least_share=0.0,
     )
     return replace(

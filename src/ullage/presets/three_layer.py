@@ -32,7 +32,7 @@ from ullage.stages.placeholders import head_and_marker
 from ullage.stages.policy import BesideStore, Policy, Stage
 from ullage.stages.pressure import GUARD_SHARE, newest_rough, over_share, rough_over
 from ullage.stages.pressure import newest_share as newest_tokens
-from ullage.stages.prune import Protected, Wanted, prune, results_only, rough_won
+from ullage.stages.prune import Protected, Wanted, each, prune, results_only, rough_won
 from ullage.stages.shapes import DEFAULT_TOOL, head_lines
 from ullage.stages.truncate import Shape, truncate
 from ullage.values.briefs import Prompt
@@ -280,10 +280,13 @@ def _pruning(
         protected=protected,
         candidates=results_only,
         show=partial(
-            head_and_marker,
-            retain_chars=retain_chars,
-            marker=_PRUNED.format(retain_chars=retain_chars),
-            why=why,
+            each,
+            show=partial(
+                head_and_marker,
+                retain_chars=retain_chars,
+                marker=_PRUNED.format(retain_chars=retain_chars),
+                why=why,
+            ),
         ),
         won=partial(rough_won, retain_chars=retain_chars),
         least_share=least_share,

@@ -18,7 +18,7 @@ from ullage.stages.emergency import emergency
 from ullage.stages.placeholders import head_and_marker
 from ullage.stages.policy import Policy
 from ullage.stages.pressure import newest_answered, over_reported
-from ullage.stages.prune import prune, strings_only
+from ullage.stages.prune import each, prune, strings_only
 from ullage.values.toolset import OURS
 
 __all__ = ["MARKER", "TokenBudgetSettings", "token_budget"]
@@ -63,10 +63,13 @@ def token_budget(settings: TokenBudgetSettings = _DEFAULTS) -> Policy:
         protected=newest_answered,
         candidates=strings_only,
         show=partial(
-            head_and_marker,
-            retain_chars=settings.tool_result_retention_chars,
-            marker=MARKER,
-            why=f"input tokens were over the budget of {budget:,}",
+            each,
+            show=partial(
+                head_and_marker,
+                retain_chars=settings.tool_result_retention_chars,
+                marker=MARKER,
+                why=f"input tokens were over the budget of {budget:,}",
+            ),
         ),
         least_share=0.0,
     )

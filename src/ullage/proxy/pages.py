@@ -23,7 +23,6 @@ from aiohttp import web
 from ullage.proxy.answers import failure, json_answer
 from ullage.proxy.config import Config, is_loopback
 from ullage.proxy.metrics import merged
-from ullage.proxy.page import live_page, page_of_conversation
 from ullage.proxy.relay import Relay
 from ullage.proxy.seen import Shown, Totals, joined
 from ullage.proxy.siblings import Siblings
@@ -89,6 +88,8 @@ class Pages:
 
     async def _page(self, path: str) -> web.StreamResponse:
         if path in ("", "/"):
+            from ullage.proxy.page import live_page  # replays and reports: nothing else needs them
+
             return _html(live_page())
         if path == "/state":
             return await self._state()
@@ -148,6 +149,8 @@ class Pages:
         newest, sessions = self._relay.newest.get(key), self._relay.exchanges.sessions
         if newest is None or key not in sessions:
             return None
+        from ullage.proxy.page import page_of_conversation
+
         return await asyncio.to_thread(page_of_conversation, key, newest, sessions.of(key))
 
 

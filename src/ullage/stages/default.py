@@ -15,7 +15,7 @@ from ullage.stages.truncate import truncate
 __all__ = ["DEFAULT", "SUMMARISED"]
 
 DEFAULT = Policy(
-    name="default-2",
+    name="default-3",
     at_first_sight=(partial(truncate),),
     under_pressure=(partial(prune),),
     guard=partial(emergency),
@@ -28,7 +28,7 @@ batches that pay, at the latest at 90 % of the limit; condense when the limit it
 
 SUMMARISED = replace(
     DEFAULT,
-    name="default-summarised-2",
+    name="default-summarised-3",
     under_pressure=(*DEFAULT.under_pressure, partial(compact)),
     ahead=partial(compact, is_due=partial(surely_over, share=0.80)),
 )

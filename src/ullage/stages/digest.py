@@ -1,81 +1,51 @@
-"""Digest: of an old tool output the lines that say most, in their order.
+"""Digest: of an old tool output the lines that tell most, in their order.
 
-What an agent uses again are identifiers, types, constants and paths (`frontier`, "Evidence"), and
-these are made of capitals, ``_`` and ``/``. So lines are ranked by how many of these marks they
-have for their length, which is counted in bytes for all lines at once. Only the best lines, twice
-as many as fit, are parted into names. A line of which half the names are on no line chosen
-before goes first, the others where room is left. The first and the last lines are asked first of
-all. One line at the end lists identifiers of the lines that were left out.
+A line earns by the names in it that no line chosen before it has (`ullage.stages.names`), and costs
+its characters. The line that earns most for its length is taken first, and so on, until none earns
+its price. That is one price for all outputs: of one that tells nothing new nothing stays, of one
+full of new names a good part.
 
-Nothing depends on the order of a set: a digest is the same in every process.
+Figures are whole numbers and ties go to the earlier line, so a digest is the same in every process.
 """
 
 from __future__ import annotations
 
-from bisect import bisect_right
-from collections.abc import Iterable, Iterator, Sequence
-from itertools import accumulate, repeat
-from operator import add, truediv
+from collections.abc import Iterator, Mapping, Sequence
+from heapq import heapify, heappop, heapreplace
 
+from ullage.stages.names import Known, names_in, spaced, worth_of
 from ullage.stages.shorten import ends_of, safe_cut
 
 __all__ = ["digest"]
 
-_MARKS = b"\n_/ABCDEFGHIJKLMNOPQRSTUVWXYZ"
-_OTHERS = bytes(set(range(256)).difference(_MARKS))
-_ERROR, _ERROR_MARKS = b"rror", b"____"
-"""A line that speaks of an error counts as if it had so many marks more."""
-_NAME_MARKS = "_$.-/"
-_LEAST_NAME_CHARS = 4
-_MOST_NAME_CHARS = 60
 _LINE_CHARS = 240
-_LINE_COST_CHARS = 12
-"""What a line costs beside its characters, so that none wins by being short."""
-_EDGE_LINES = 2
-_NEAR_TIMES = 2
-_LINES_SHARE = 0.8
 _GAP = "…"
 _READ_CHARS = 24_000
-_MOST_KNOWN = 20_000
+_SCALE = 1 << 20
+"""Worth for each character is reckoned in whole numbers, this many times."""
 
 
-class _Spaces(dict[int, str]):
-    """What `str.translate` puts for a character: itself in names and line ends, else a space."""
+def digest(text: str, known: Known, *, price: int, most_chars: int) -> str:
+    """The lines of a text that tell most of what is not known, or ``""`` if none does.
 
-    def __missing__(self, code: int) -> str:
-        char = chr(code)
-        put = char if char.isalnum() or char in f"\n{_NAME_MARKS}" else " "
-        if len(self) < _MOST_KNOWN:
-            self[code] = put
-        return put
-
-
-_SPACES = _Spaces()
-
-
-def digest(text: str, chars: int) -> str:
-    """The lines of a text that say most, and names from the others.
-
-    A line of more than 240 characters is taken in pieces, and of a text of more than 24,000
-    the middle is passed over. ``…`` is where lines are left out.
+    A line of more than 240 characters is taken in pieces, and of a text of more than 24,000 the
+    middle is passed over. ``…`` is where lines are left out.
 
     Args:
         text: the original.
-        chars: about how many characters the digest may have.
+        known: the names that are told elsewhere; those of this text are told from now on.
+        price: what a line has to earn for each of its characters (`ullage.stages.names.WORTH`).
+        most_chars: the most characters of lines.
     """
     lines = _lines(ends_of(text, _READ_CHARS, "\n"))
-    chosen, left = _choose(lines, _best(lines, _NEAR_TIMES * chars), int(chars * _LINES_SHARE))
-    shown, last = list[str](), -1
-    for number in chosen:
-        if number > last + 1:
-            shown.append(_GAP)
-        shown.append(lines[number].rstrip())
-        last = number
-    if last + 1 < len(lines):
-        shown.append(_GAP)
-    names, room = _identifiers(left), chars - sum(map(len, shown))
-    fits = bisect_right(list(accumulate(len(name) + 1 for name in names)), room)
-    return "\n".join([*shown, f"[also: {' '.join(names[:fits])}]"] if fits else shown)
+    words = spaced("\n".join(lines))
+    names = names_in(words.split())
+    worth = worth_of(names, known)
+    known.told.update(names.values())
+    if not worth:
+        return ""
+    chosen = _choose(lines, words.split("\n"), worth, price, most_chars)
+    return "\n".join(_with_gaps(lines, chosen)) if chosen else ""
 
 
 def _lines(text: str) -> list[str]:
@@ -96,51 +66,45 @@ def _pieces(line: str) -> Iterator[str]:
     yield line[start:]
 
 
-def _best(lines: Sequence[str], chars: int) -> list[int]:
-    """The numbers of so many characters of lines: the edges, then those with the most marks."""
-    spelled = "\n".join(lines).encode("utf-8", "surrogatepass").replace(_ERROR, _ERROR_MARKS)
-    marks = map(len, spelled.translate(None, _OTHERS).split(b"\n"))
-    costs = map(add, map(len, lines), repeat(_LINE_COST_CHARS))
-    dense = list(map(truediv, marks, costs))
-    middle = range(_EDGE_LINES, len(lines) - _EDGE_LINES)
-    edges = [*range(len(lines))[:_EDGE_LINES], *range(len(lines))[_EDGE_LINES:][-_EDGE_LINES:]]
-    best = []
-    for number in (*edges, *sorted(middle, key=dense.__getitem__, reverse=True)):
-        chars -= len(lines[number]) + 1
-        if chars < 0:
-            break
-        best.append(number)
-    return best
+def _choose(
+    lines: Sequence[str], words: Sequence[str], worth: Mapping[str, int], price: int, room: int
+) -> list[int]:
+    """The numbers of the lines that earn their price, by greedy cover, in order.
 
-
-def _choose(lines: Sequence[str], best: Sequence[int], room: int) -> tuple[list[int], list[str]]:
-    """Of the best lines those that fit, in order; and the names that are in none of them."""
-    spaced = "\n".join([lines[number] for number in best]).translate(_SPACES).split("\n")
+    What a line earns only falls as others are chosen, so it is reckoned anew when its turn comes.
+    """
+    of = {n: found for n, each in enumerate(words) if (found := worth.keys() & each.split())}
+    price *= _SCALE
+    queue = [(-_rate(lines[n], found, worth), n) for n, found in of.items()]
+    queue = [each for each in queue if -each[0] >= price]
+    heapify(queue)
     chosen, shown = list[int](), set[str]()
-    again, left = list[tuple[int, list[str]]](), list[str]()
-    for number, names in zip(best, map(str.split, spaced), strict=False):
-        new = [name for name in names if name not in shown]
+    while queue:
+        rate, number = queue[0]
+        now = -_rate(lines[number], of[number] - shown, worth)
         size = len(lines[number]) + 1
-        if new and 2 * len(new) >= len(names) and size <= room:
-            room -= size
-            chosen.append(number)
-            shown.update(new)
-        elif new:
-            again.append((number, new))
-    for number, new in again:
-        size = len(lines[number]) + 1
-        if size <= room:
-            room -= size
-            chosen.append(number)
-            shown.update(new)
+        if -now < price or size > room:
+            heappop(queue)
+        elif now != rate:
+            heapreplace(queue, (now, number))
         else:
-            left += new
-    return sorted(chosen), [name for name in left if name not in shown]
+            heappop(queue)
+            chosen.append(number)
+            shown |= of[number]
+            room -= size
+    return sorted(chosen)
 
 
-def _identifiers(names: Iterable[str]) -> list[str]:
-    """Each name once that is no plain word; what is short first, paths and numbers last."""
-    stripped = dict.fromkeys(name.strip(_NAME_MARKS) for name in dict.fromkeys(names))
-    found = [name for name in stripped if not (name.isalpha() and name[1:].islower())]
-    fits = [name for name in found if _LEAST_NAME_CHARS <= len(name) <= _MOST_NAME_CHARS]
-    return sorted(fits, key=lambda name: (name[0].isdigit() or "/" in name, len(name)))
+def _rate(line: str, names: set[str], worth: Mapping[str, int]) -> int:
+    return sum(worth[name] for name in names) * _SCALE // (len(line) + 1)
+
+
+def _with_gaps(lines: Sequence[str], chosen: Sequence[int]) -> Iterator[str]:
+    last = -1
+    for number in chosen:
+        if number > last + 1:
+            yield _GAP
+        yield lines[number].rstrip()
+        last = number
+    if last + 1 < len(lines):
+        yield _GAP

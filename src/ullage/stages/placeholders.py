@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence, Set
+from functools import partial
 from typing import Any, NamedTuple
 
 import msgspec
@@ -12,23 +13,14 @@ from ullage.history.remembered import REMEMBERED
 from ullage.history.transcript import Location
 from ullage.history.window import Window
 from ullage.stages.digest import digest
-from ullage.stages.policy import ToolKind, kind_of
+from ullage.stages.names import Known, said_in, told_in
 from ullage.stages.shorten import safe_cut
 from ullage.values.edits import Cut, Replace
 from ullage.values.effects import Output
 from ullage.values.messages import Content, Media, Part, Text, ToolCall
 from ullage.values.notices import ref_line
 
-__all__ = ["DIGEST_SHARES", "bare_placeholder", "digested", "head_and_marker", "placeholder"]
-
-DIGEST_SHARES: Mapping[ToolKind, float] = {
-    "read": 0.25,
-    "shell": 0.12,
-    "search": 0.12,
-    "web": 0.12,
-    "other": 0.12,
-}
-"""What of an output its digest may hold, by kind of tool: of files most is used again."""
+__all__ = ["bare_placeholder", "digested", "head_and_marker", "placeholder"]
 
 _PAGE_GONE = "[ullage: this page has left the window. Make the same call to read it again.]"
 _WHY = "it was old, and a batch was due"
@@ -78,41 +70,61 @@ def _placeholder(window: Window, leaf: _Leaf) -> Cut | None:
 
 def digested(
     window: Window,
-    spot: Location,
+    spots: Sequence[Location],
     /,
     *,
-    shares: Mapping[ToolKind, float] = DIGEST_SHARES,
-    least_chars: int = 200,
-    most_chars: int = 3_000,
+    price: int = 6,
+    most_chars: int = 8_000,
     said_chars: int = 200,
-) -> Cut | None:
+) -> list[Cut | None]:
     """Ours for what is old: of an output a digest, of speech its beginning, else a placeholder.
+
+    The newest output chooses first, so that what several tell stays where it was told last.
 
     Args:
         window: the window at the boundary at hand.
-        spot: the leaf.
-        shares: what of what was shown before the digest may hold, by kind of tool.
-        least_chars: characters that every digest may have.
-        most_chars: the most that one may have.
+        spots: the leaves.
+        price: what a line has to earn for each character (`ullage.stages.digest`).
+        most_chars: the most characters of one digest.
         said_chars: what is kept of what the model said.
     """
-    leaf = _leaf(window, spot)
-    if leaf is None:
-        return None
-    output, words, tool = leaf.output, window.words, window.tool_of(spot)
-    if not isinstance(leaf.original, Text) or words.is_recall(tool):
-        return _placeholder(window, leaf)
-    text = output.text
-    if window.transcript.messages[spot[0]].role == "assistant":
-        head = text[: safe_cut(text, said_chars)]
-        return _shorter(window, leaf, f"{head}{words.unsaid(output.ref, len(text))}")
-    room = int(min(max(len(leaf.shown) * shares[kind_of(tool)], least_chars), most_chars))
-    key = window.transcript.chain[0], "digest", output.ref, room
-    lines = REMEMBERED.get(key)
-    if lines is None:
-        lines = digest(text, room)
-        REMEMBERED.put(key, lines, len(lines))
-    return _shorter(window, leaf, f"{words.digest(output.ref, len(text))}\n{lines}")
+    found = {spot: leaf for spot in spots if (leaf := _leaf(window, spot)) is not None}
+    words, cuts, outputs = window.words, dict[Location, Cut | None](), dict[Location, Output]()
+    for spot, leaf in sorted(found.items(), reverse=True):
+        text, ref = leaf.output.text, leaf.output.ref
+        if not isinstance(leaf.original, Text) or words.is_recall(window.tool_of(spot)):
+            cuts[spot] = _placeholder(window, leaf)
+        elif window.transcript.messages[spot[0]].role == "assistant":
+            head = text[: safe_cut(text, said_chars)]
+            cuts[spot] = _shorter(window, leaf, f"{head}{words.unsaid(ref, len(text))}")
+        else:
+            outputs[spot] = leaf.output
+    for spot, lines in _digests(window, set(found), outputs, price, most_chars).items():
+        leaf = found[spot]
+        shown = filter(None, (words.digest(leaf.output.ref, len(leaf.output.text)), lines))
+        cuts[spot] = _shorter(window, leaf, "\n".join(shown))
+    return [cuts.get(spot) for spot in spots]
+
+
+def _digests(
+    window: Window,
+    leaving: Set[Location],
+    outputs: Mapping[Location, Output],
+    price: int,
+    most_chars: int,
+) -> Mapping[Location, str]:
+    """The digest of each output, in this order; remembered, for they depend on content alone."""
+    said, told = said_in(window), told_in(window, leaving)
+    refs = tuple(output.ref for output in outputs.values())
+    root = window.transcript.chain[0]
+    key = root, "digests", refs, hash(said), hash(tuple(told)), price, most_chars
+    digests: list[str] | None = REMEMBERED.get(key)
+    if digests is None:
+        known = Known.of(said, told)
+        make = partial(digest, known=known, price=price, most_chars=most_chars)
+        digests = [make(output.text) for output in outputs.values()]
+        REMEMBERED.put(key, digests, sum(map(len, digests)))
+    return dict(zip(outputs, digests, strict=True))
 
 
 def head_and_marker(

@@ -47,7 +47,7 @@ def over_share(window: Window, *, high: float, low: float) -> int | None:
 
 
 def over_or_pays(
-    window: Window, *, high: float, low: float, times: float, tail_chars: int
+    window: Window, *, high: float, low: float, times: float, tail_chars: int, least_calls: int
 ) -> int | None:
     """Over ``high`` of the limit: down to ``low`` of it. Else, where a batch pays: everything.
 
@@ -57,13 +57,17 @@ def over_or_pays(
         low: share of the limit.
         times: see `ullage.stages.rent.pays`.
         tail_chars: see there.
+        least_calls: see there.
     """
     over = over_share(window, high=high, low=low)
-    if over is None and pays(
-        window, times=times, tail_chars=tail_chars, start=editable_from(window)
-    ):
-        return EVERYTHING
-    return over
+    is_due = over is None and pays(
+        window,
+        times=times,
+        tail_chars=tail_chars,
+        least_calls=least_calls,
+        start=editable_from(window),
+    )
+    return EVERYTHING if is_due else over
 
 
 def over_reported(window: Window, *, budget_tokens: int) -> int | None:

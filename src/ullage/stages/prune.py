@@ -15,7 +15,7 @@ oldest. The newest tokens are protected, widened to whole turns.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
 from typing import Protocol, TypeAlias
 
@@ -24,7 +24,7 @@ from ullage.history.window import Window
 from ullage.stages import rough
 from ullage.stages.placeholders import digested
 from ullage.stages.pressure import HELD, editable_from, newest_share, over_or_pays
-from ullage.stages.rent import LEFT_SHARE, nothing_to_win, prunable
+from ullage.stages.rent import LEFT_SHARE, new_from, nothing_to_win, prunable
 from ullage.values.edits import Cut, Replace, Skipped
 from ullage.values.messages import Text, ToolResult
 
@@ -33,6 +33,7 @@ __all__ = [
     "Protected",
     "Show",
     "Wanted",
+    "each",
     "oldest_first",
     "prune",
     "results_only",
@@ -41,7 +42,7 @@ __all__ = [
     "tokens_won",
 ]
 
-_LEFT_TOKENS = 110
+_LEFT_TOKENS = 40
 """No more than these tokens, and `LEFT_SHARE`, are left of a leaf."""
 
 Wanted: TypeAlias = Callable[[Window], int | None]
@@ -55,10 +56,21 @@ Candidates: TypeAlias = Callable[[Window, tuple[int, int]], Sequence[Location]]
 
 
 class Show(Protocol):
-    """Says what is shown in place of a leaf."""
+    """Says what is shown in place of leaves."""
 
-    def __call__(self, window: Window, spot: Location, /) -> Cut | None:
-        """The cut of one leaf, or None if it stays."""
+    def __call__(self, window: Window, spots: Sequence[Location], /) -> Iterable[Cut | None]:
+        """The cut of each leaf, in order, or None if it stays; made as they are asked for."""
+
+
+def each(
+    window: Window,
+    spots: Sequence[Location],
+    /,
+    *,
+    show: Callable[[Window, Location], Cut | None],
+) -> Iterator[Cut | None]:
+    """What is shown in place of leaves, each by itself."""
+    return (show(window, spot) for spot in spots)
 
 
 def tokens_won(window: Window, spot: Location, cut: Cut) -> int:
@@ -83,9 +95,10 @@ def oldest_first(window: Window, protected: tuple[int, int]) -> Sequence[Locatio
     Superseded is a result whose call was made again later, and one that was only called back.
     """
     messages, stop = window.transcript.messages, protected[0]
+    start = max(new_from(window), window.settled_to(stop, nothing_to_win))
     spots = [
         (index, number, item)
-        for index in range(window.settled_to(stop, nothing_to_win), stop)
+        for index in range(start, stop)
         if not window.hidden(index)
         for number, item, _ in prunable(window, index)
     ]
@@ -121,13 +134,15 @@ def prune(
     window: Window,
     /,
     *,
-    wanted: Wanted = partial(over_or_pays, high=0.90, low=0.0, times=30, tail_chars=16_000),
+    wanted: Wanted = partial(
+        over_or_pays, high=0.90, low=0.0, times=15, tail_chars=16_000, least_calls=55
+    ),
     protected: Protected = partial(newest_share, share=0.12, most_tokens=4_000),
     candidates: Candidates = oldest_first,
     show: Show = digested,
     won: Callable[[Window, Location, Cut], int] = tokens_won,
     least_share: float = 0.20,
-    least_tokens: int = 30_000,
+    least_tokens: int = 10_000,
 ) -> Sequence[Cut] | Skipped:
     """Cuts that win what is wanted, or none.
 
@@ -147,14 +162,14 @@ def prune(
     every, movable = candidates(window, protected(window)), editable_from(window)
     spots = [spot for spot in every if spot[0] >= movable]
     least = min(window.limit_tokens * least_share, least_tokens)
-    cuts, total = [], 0
-    for spot in spots if _surely_won(window, spots) >= least else ():
-        if total >= need:
-            break
-        cut = show(window, spot)
+    cuts, total = list[Cut](), 0
+    leaving = spots if need > 0 and _surely_won(window, spots) >= least else []
+    for spot, cut in zip(leaving, show(window, leaving), strict=True) if leaving else ():
         if cut is not None:
             cuts.append(cut)
             total += won(window, spot, cut)
+        if total >= need:
+            break
     is_held = not cuts and len(spots) < len(every) and _surely_won(window, every) >= least
     return Skipped(HELD) if is_held else cuts
 

@@ -16,17 +16,19 @@ from ullage.history.transcript import Leaf, leaves_of
 from ullage.history.window import Window
 from ullage.values.messages import Media, Text, ToolCall, ToolResult
 
-__all__ = ["LEFT_SHARE", "nothing_to_win", "pays", "prunable"]
+__all__ = ["LEFT_SHARE", "new_from", "nothing_to_win", "pays", "prunable"]
 
-_SMALL_CHARS = 500
+_SMALL_CHARS = 200
 """A text of no more than this is not worth a digest."""
-LEFT_SHARE, _LEFT_CHARS = 0.25, 350
+LEFT_SHARE, _LEFT_CHARS = 0.20, 150
 """About what is left of a text in a batch: a share of it, and the notice."""
 _MEDIA_CHARS = 4_000
 """About what an image costs, as characters of text."""
 
 
-def pays(window: Window, *, times: float, tail_chars: int, start: int = 0) -> bool:
+def pays(
+    window: Window, *, times: float, tail_chars: int, least_calls: int = 0, start: int = 0
+) -> bool:
     """Whether the rent of what is old has come to ``times`` the price of a batch.
 
     Never where a batch was made: the same request again is shown as it was.
@@ -36,13 +38,15 @@ def pays(window: Window, *, times: float, tail_chars: int, start: int = 0) -> bo
         times: how often the price. With reads at a tenth of the price of input 11.5 is the
             cheapest, 30 to 70 keep more of what is needed (`frontier`, "in price-free terms").
         tail_chars: characters of the newest messages, which no batch would touch.
+        least_calls: how many calls apart batches are at least. What lies between is in view
+            whole, so a longer distance keeps more of what is needed, and breaks the cache less.
         start: the first message that a batch may touch.
     """
     if window.applied.get(window.transcript.decision_key(window.size)):
         return False
     free, held = window.tally(_WINNABLE).each, window.tally(_SHOWN).each
-    first = max(start, window.settled_to(window.size, nothing_to_win))
-    rent = freed = behind = 0
+    first = max(start, new_from(window), window.settled_to(window.size, nothing_to_win))
+    rent = freed = behind = calls = 0
     tail = seen = first
     for length in window.transcript.boundaries(first):
         stop = min(length, window.size)
@@ -51,10 +55,22 @@ def pays(window: Window, *, times: float, tail_chars: int, start: int = 0) -> bo
             behind -= held[tail]
             freed += free[tail]
             tail += 1
-        rent, seen = rent + freed, stop
+        rent, seen, calls = rent + freed, stop, calls + 1
         if stop == window.size:
             break
-    return freed > 0 and rent >= times * (sum(held[first:seen]) - freed)
+    pays_now = freed > 0 and rent >= times * (sum(held[first:seen]) - freed)
+    return pays_now and calls >= least_calls
+
+
+def new_from(window: Window) -> int:
+    """The first message that no batch has looked at; each is looked at once.
+
+    What a batch left as it was would be an edit far back another time, for little.
+    """
+    pruned = window.tally(_PRUNED)
+    if not pruned.sum:
+        return 0
+    return next(at for at in range(len(pruned.each), 0, -1) if pruned.each[at - 1])
 
 
 def prunable(window: Window, index: int) -> Iterator[Leaf]:
@@ -95,6 +111,12 @@ def _shown_chars(window: Window, index: int) -> int:
     return sum(_chars(window, index, leaves_of(window.transcript.messages[index])))
 
 
+def _pruned(window: Window, index: int) -> int:
+    """Whether a batch has edited a message."""
+    return int(any(edit.kind == "pruned" for edit in window.shown(index).values()))
+
+
+_PRUNED = Measure("ullage.pruned", _pruned)
 _WINNABLE = Measure("ullage.winnable_chars", _winnable_chars)
 _SHOWN = Measure("ullage.shown_chars", _shown_chars)
 

@@ -88,10 +88,7 @@ class Words(Struct, frozen=True):
 
     def digest(self, ref: str, chars: int) -> str:
         """What stands before the digest of a result that left the window."""
-        return (
-            f"[ullage: the telling lines of an old tool output of {chars:,} characters. "
-            f"Read it: {self.read_on(ref, 0)}]"
-        )
+        return f"[ullage: an old output of {chars:,} characters, cut. All: {self.read_on(ref, 0)}]"
 
     def unsaid(self, ref: str, chars: int) -> str:
         """What follows the beginning of something the model said long ago."""

@@ -1,0 +1,53 @@
+"""What in a text is a name, and what it is worth."""
+
+import pytest
+
+from tests import histories
+from tests.histories import Call, Turn
+from tests.history.test_window import METER, transcript_of
+from ullage.history.builder import WindowBuilder
+from ullage.stages.names import WORTH, Known, names_in, said_in, spaced, told_in, worth_of
+from ullage.values.notices import Words
+
+
+def names(text):
+    return set(names_in(spaced(text).split()).values())
+
+
+@pytest.mark.parametrize(
+    ("text", "found"),
+    [
+        ("def load_config(path):", {"load_config"}),
+        ("src/a.py:12: x = HttpClient()", {"src/a.py", "HttpClient"}),
+        ("Nothing here is a name, 2026 neither.", set()),
+        ("see v1.2.3, and (./docs/index.md).", {"v1.2.3", "docs/index.md"}),
+        ("it failed", {"failed"}),
+        ("größe_in_px = 4", {"größe_in_px"}),
+    ],
+)
+def test_identifiers_and_paths_are_names_and_plain_words_are_not(text, found):
+    assert names(text) == found
+
+
+def test_a_name_is_worth_most_where_nobody_told_it():
+    known = Known({"said_name"}, {"told_name", "failed"})
+    text = "said_name told_name new_name 404_page failed"
+    worth = worth_of(names_in(text.split()), known)
+    assert worth["new_name"] == worth["failed"] == WORTH
+    assert worth["said_name"] == worth["told_name"] < worth["404_page"] < WORTH
+
+
+def test_known_is_what_was_said_and_what_other_outputs_tell():
+    turns = [
+        Turn(said="I call load_config.", calls=(Call("read", "a.py", "def first_name(): pass"),)),
+        Turn(said="Next.", calls=(Call("read", "b.py", "def other_name(): pass"),)),
+    ]
+    transcript = transcript_of(histories.wire("openai-chat", turns), "openai-chat")
+    builder = WindowBuilder(transcript, METER, Words())
+    builder.extend(len(transcript))
+    window = builder.window
+    leaving = next(iter(window.results(0, window.size)))
+    known = Known.of(said_in(window), told_in(window, {leaving}))
+    assert {"load_config", "a.py", "b.py"} <= known.said
+    assert "other_name" in known.told
+    assert "first_name" not in known.said | known.told
