@@ -7,8 +7,8 @@ DOCS   := .venv-docs
 READY  := $(VENV)/.ready
 
 # Frameworks: each is tested in an environment of its own, the newest release and the oldest claimed.
-FRAMEWORKS := adk langchain pydantic-ai
-OLDEST     := langchain-oldest pydantic-ai-oldest
+FRAMEWORKS := adk langchain openai-agents pydantic-ai
+OLDEST     := langchain-oldest openai-agents-oldest pydantic-ai-oldest
 TESTED     := $(FRAMEWORKS) $(OLDEST)
 
 .PHONY: $(TESTED) $(TESTED:%=test-%) test-frameworks frameworks
@@ -35,6 +35,8 @@ help:
 	@echo "make hostile             every interrupt, and every odd value in every place of a request"
 	@echo "make bench-recall        reading in a 100 MB output: milliseconds and memory"
 	@echo "make bench-peers TRACES=… other libraries' policies on the same runs, by the same judge"
+	@echo "make bench-proxy         what the proxy costs, beside a bare one and other people's"
+	@echo "make soak-proxy MINUTES=30 the proxy under load: nothing lost, nothing mixed up, memory flat"
 	@echo "make bench-tokens        how good the token estimates are"
 	@echo "make bench-mcp           what ullage mcp adds before a server (PEERS=a Python with fastmcp, ctxtual)"
 	@echo "make bench-loop          how long an event loop waits while a long history is fitted"
@@ -133,6 +135,14 @@ MOST ?= 40
 bench-peers: $(READY)
 	@$(BIN)/python -m lab.bench.peers $(wildcard $(TRACES)) --most $(MOST) $(OPTIONS)
 
+.PHONY: bench-proxy soak-proxy
+bench-proxy: $(READY)
+	@$(BIN)/python -m lab.bench.proxy $(OPTIONS)
+
+MINUTES ?= 30
+soak-proxy: $(READY)
+	@$(BIN)/python -m lab.soak_proxy $(MINUTES)
+
 TRACES ?= ../shared/traces
 replay-all: $(READY)
 	@$(BIN)/ullage replay $(TRACES) --window 16000 --window 32000 --window 64000 --window 128000
@@ -171,7 +181,7 @@ lock:
 	for name in $(OLDEST:%-oldest=%); do $(LOCK) --resolution lowest-direct --group $$name \
 	    pyproject.toml -o tests/integrations/requirements/$$name-oldest.txt || exit 1; done
 	$(LOCK) --group docs pyproject.toml -o tests/site/requirements.txt
-	for peer in lab/bench/peers/requirements/*.txt; do \
+	for peer in lab/bench/peers/requirements/*.txt lab/bench/proxy/requirements/*.txt; do \
 	    uv pip compile --no-deps --generate-hashes --no-header --no-annotate --no-emit-index-url \
 	        --python-version 3.11 $$peer -o $$peer || exit 1; done
 

@@ -27,11 +27,28 @@ def title(page):
     return page.relative_to(ROOT).as_posix()
 
 
+def framework_of(page):
+    """The module of the framework that a page is about, or None."""
+    imported = re.findall(r"(?m)^(?:from|import) ([\w.]+)", page.read_text(encoding="utf-8"))
+    names = (
+        name for name in APART.values() if any(f"{i}.".startswith(f"{name}.") for i in imported)
+    )
+    return next(names, None)
+
+
 @pytest.fixture
-def reader(monkeypatch, tmp_path):
-    """Names as a reader has them: an empty folder, stand-ins for the SDKs."""
-    for name, module in stand_ins().items():
-        monkeypatch.setitem(sys.modules, name, module)
+def reader(monkeypatch, tmp_path, request):
+    """Names as a reader has them: an empty folder, stand-ins for the SDKs.
+
+    A page of a framework runs where that is installed, on the SDKs it brings.
+    """
+    page = getattr(request.node, "callspec", None) and request.node.callspec.params.get("page")
+    framework = page and framework_of(page)
+    if framework:
+        pytest.importorskip(framework, reason=f"{framework} is not installed")
+    else:
+        for name, module in stand_ins().items():
+            monkeypatch.setitem(sys.modules, name, module)
     monkeypatch.setenv("ULLAGE_STORE", str(tmp_path / "kept.db"))
     monkeypatch.chdir(tmp_path)
     return {"__name__": "__main__", **GIVEN}
@@ -50,17 +67,8 @@ def execute(block, page, names):
         asyncio.run(result)
 
 
-def need_frameworks(page):
-    """A page of a framework runs where that is installed."""
-    text = page.read_text(encoding="utf-8")
-    for framework in APART.values():
-        if re.search(rf"(?m)^(from|import) {re.escape(framework)}\b", text):
-            pytest.importorskip(framework, reason=f"{framework} is not installed")
-
-
 @pytest.mark.parametrize("page", PAGES, ids=title)
 def test_every_python_block_runs(page, reader, capsys, monkeypatch):
-    need_frameworks(page)
     if "google.adk" in page.read_text(encoding="utf-8"):
         gemini = importlib.import_module("google.adk.models").Gemini
         monkeypatch.setattr(gemini, "generate_content_async", canned_gemini)
@@ -81,7 +89,6 @@ def test_no_block_asks_to_be_left_out(page):
 
 @pytest.mark.parametrize("page", PAGES, ids=title)
 def test_checked_commands_print_what_is_written(page, reader):
-    need_frameworks(page)
     for block in blocks(page):
         if block.kind == "setup":
             execute(block, page, reader)

@@ -5,15 +5,17 @@ One server, one client that writes frames, and between them nothing, a pipe that
 limiter, and ctxtual. Rounds alternate, so that a busy machine is busy for all of them.
 
 start     from starting the command to its first list of tools, seconds
+CPU       what of it the command itself worked, without the server: what a quiet machine waits for
 50 KB     one call whose result is a text of 50 KB, ms: the median, and what it is over the pipe's
-as rows   the same of a structured result under a schema
-RSS       the proxy's memory after the calls; after ``--calls`` calls with a different result each
+rows      the same of a structured result under a schema
+RSS       the command's memory after the calls of 50 KB
 """
 
 from __future__ import annotations
 
 import argparse
 import json
+import os
 import shutil
 import statistics
 import subprocess
@@ -85,6 +87,8 @@ class Session:
         self.send(method="notifications/initialized")
         self.ask("tools/list")
         self.start_s = time.perf_counter() - began
+        ticks = Path(f"/proc/{self.process.pid}/stat").read_text().rpartition(") ")[2].split()
+        self.cpu_s = (int(ticks[11]) + int(ticks[12])) / os.sysconf("SC_CLK_TCK")
 
     def send(self, **message: object) -> None:
         """Write a message."""
@@ -162,11 +166,13 @@ def main() -> None:
     options.add_argument("--calls", type=int, default=10_000)
     given = options.parse_args()
     found = commands(given.peers)
-    starts = {name: [] for name in found}
+    starts: dict[str, list[float]] = {name: [] for name in found}
+    works: dict[str, list[float]] = {name: [] for name in found}
     for _ in range(7):
         for name, command in found.items():
             session = Session(command)
             starts[name].append(session.start_s)
+            works[name].append(session.cpu_s)
             session.close()
     texts, rows = (calls_ms(found, tool, given.rounds) for tool in ("say", "rows"))
     session = Session(found["ullage mcp"])
@@ -174,18 +180,17 @@ def main() -> None:
         session.call_ms("say", n)
     after = session.rss_mb()
     session.close()
-    table = Table(title="added by what stands before a server")
-    for heading in ("", "start, s", "over it", "50 KB, ms", "over", "as rows", "over", "RSS, MB"):
-        table.add_column(heading, justify="right" if heading else "left")
-    base = [statistics.median(each["a bare pipe"]) for each in (starts, texts, rows)]
-    base[0] = statistics.median(starts["the server"])
+    table = Table(title="added by what stands before a server: medians")
+    for heading in ("", "start", "CPU", "50 KB", "over", "rows", "over", "RSS"):
+        table.add_column(heading, justify="right" if heading else "left", no_wrap=True)
+    least = [statistics.median(each["a bare pipe"]) for each in (texts, rows)]
     for name in found:
-        cells = []
-        for least, each in zip(base, (starts, texts, rows), strict=True):
+        cells = [f"{statistics.median(each[name]):.2f} s" for each in (starts, works)]
+        for base, each in zip(least, (texts, rows), strict=True):
             middle = statistics.median(each[name])
-            cells += [f"{middle:.2f}", f"{middle - least:+.2f}"]
-        table.add_row(name, *cells, f"{RSS[name]:.1f}")
-    Console().print(table)
+            cells += [f"{middle:.2f} ms", f"{middle - base:+.2f}"]
+        table.add_row(name, *cells, f"{RSS[name]:.1f} MB")
+    Console(width=100).print(table)
     print(f"ullage mcp after {given.calls:,} calls with a result of its own each: {after:.1f} MB")
 
 

@@ -7,7 +7,7 @@ not listed: a model with a rule of its own becomes a family by itself.
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NamedTuple, TypeAlias
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -27,6 +27,19 @@ _SHAPE = frozenset(("A0", "C0", "R0", "G0"))
 """The shape of types: the second reading, which is of the rules, has nothing to say of it."""
 
 
+_Broken: TypeAlias = tuple[frozenset[str], frozenset[str]]
+"""The rules that are broken by the first reading, and by the second."""
+
+
+class _Mark(NamedTuple):
+    """What is the same for equal models: what each letter breaks, and where nothing follows it."""
+
+    rule: str
+    is_manual: bool
+    tried: tuple[_Broken, ...]
+    open_ended: tuple[_Broken, ...]
+
+
 class Family(Struct, frozen=True):
     """A model that stands for those with its rules, and what a request for it has beside messages.
 
@@ -35,9 +48,8 @@ class Family(Struct, frozen=True):
         models: all of them.
         rule: what an edit means for the reasoning behind it.
         mends: histories with a fault are tried with it: mending asks nothing of a model but this
-            rule, so of those that share it the newest, which takes every message the others do.
-            Not with manual thinking: words stand where something was set aside, and begin a turn
-            that has none.
+            rule, so of those that share it the one that takes the most letters. Not with manual
+            thinking: words stand where something was set aside, and begin a turn that has none.
     """
 
     head: dict[str, Any]
@@ -64,7 +76,7 @@ class Family(Struct, frozen=True):
 def families(format: str) -> tuple[Family, ...]:
     """The families of a wire, in the order of the table of models."""
     letters = alphabet(format)
-    found: dict[object, Family] = {}
+    found: dict[_Mark, Family] = {}
     for model in (*NAMES, *_OTHERS):
         for head in _heads(format, model) if _MAKERS[format] in model else ():
             mark = _mark(format, head, letters)
@@ -74,7 +86,9 @@ def families(format: str) -> tuple[Family, ...]:
             else:
                 rule = FORMATS[format].reasoning(head, model)
                 found[mark] = Family(head, (model,), rule)
-    mending = {each.rule: each for each in found.values() if not each.is_manual}
+    by_letters = sorted(found, key=lambda mark: sum(not first for first, _ in mark.tried))
+    able = [found[mark] for mark in by_letters if not found[mark].is_manual]
+    mending = {each.rule: each for each in able}  # the last of a rule takes the most
     return tuple(replace(each, mends=each is mending.get(each.rule)) for each in found.values())
 
 
@@ -90,15 +104,14 @@ def _heads(format: str, model: str) -> list[dict[str, Any]]:
     return [head, {**head, "thinking": manual}]
 
 
-def _mark(format: str, head: dict[str, Any], letters: tuple[Letter, ...]) -> object:
-    """What is the same for equal models."""
+def _mark(format: str, head: dict[str, Any], letters: tuple[Letter, ...]) -> _Mark:
     rule = FORMATS[format].reasoning(head, head["model"])
     tried = [rules_broken(format, asked(format, head, history([letter]))) for letter in letters]
     open_ended = [
         rules_broken(format, {**head, FORMATS[format].key: [said(format, "go"), *letter.messages]})
         for letter in letters
     ]
-    return rule, str(head.get("thinking")), tuple(tried), tuple(open_ended)
+    return _Mark(rule, "thinking" in head, tuple(tried), tuple(open_ended))
 
 
 def asked(format: str, head: dict[str, Any], messages: list[Message]) -> dict[str, Any]:
@@ -117,7 +130,7 @@ def _begins_itself(messages: list[Message]) -> bool:
 
 def rules_broken(
     format: str, request: dict[str, Any], returned: list[Any] | None = None
-) -> tuple[frozenset[str], frozenset[str]]:
+) -> _Broken:
     """What a request breaks by the first reading and by the second, where both have a say.
 
     Args:

@@ -51,6 +51,7 @@ __all__ = [
     "State",
     "Store",
     "StoreError",
+    "StoreFull",
     "Summary",
     "SummaryError",
     "ToolOutputRef",
@@ -87,6 +88,7 @@ if TYPE_CHECKING:
         RefNotFound,
         SpillNotFound,
         StoreError,
+        StoreFull,
         SummaryError,
         UllageError,
         UnsupportedPart,
@@ -126,7 +128,7 @@ else:
         {
             "ullage": "loop presets stages stores summarise",
             "ullage.errors": "BudgetExceeded ConfigError FormatError OverLimitError RefNotFound "
-            "SpillNotFound StoreError SummaryError UllageError UnsupportedPart",
+            "SpillNotFound StoreError StoreFull SummaryError UllageError UnsupportedPart",
             "ullage.exchange.exchanges": "conversation",
             "ullage.history.window": "Window",
             "ullage.recall.dispatch": "Answer",

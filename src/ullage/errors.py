@@ -6,6 +6,7 @@
     ├── OverLimitError         every stage was used and it still does not fit
     ├── BudgetExceeded         an allowance is spent
     ├── StoreError             a store failed
+    │   ├── StoreFull          nothing more can be kept: the disk or its quota is full
     │   └── RefNotFound        nothing is kept under this ref
     │       └── SpillNotFound  no spill file has this name
     ├── SummaryError           the summarising model failed or answered nothing
@@ -27,6 +28,7 @@ __all__ = [
     "RefNotFound",
     "SpillNotFound",
     "StoreError",
+    "StoreFull",
     "SummaryError",
     "UllageError",
     "UnsupportedPart",
@@ -123,6 +125,13 @@ class StoreError(UllageError):
         self.store = store
         self.operation = operation
         self.key = key
+
+
+class StoreFull(StoreError):
+    """Nothing more can be kept: the disk or its quota is full.
+
+    A session shows what is new uncut then, as long as it fits.
+    """
 
 
 class RefNotFound(StoreError):

@@ -2,7 +2,9 @@
 
 import json
 import os
+import random
 import unicodedata
+from contextlib import contextmanager
 
 import pytest
 
@@ -11,6 +13,7 @@ from tests.failures.scenes import LINES, WIRES, history, new_session, requests, 
 from tests.histories import Call, Turn
 from tests.sessions import recall
 from ullage import MemoryStore, RefNotFound, SqliteStore, StoreError
+from ullage.errors import StoreFull
 from ullage.redaction import common_keys
 from ullage.replay import reading
 from ullage.stages.shorten import safe_cut, shorten
@@ -91,6 +94,20 @@ def test_f78_what_was_read_back_is_not_set_aside_again():
     view = session.fit(histories.request(CHAT, messages))
     assert result(view) == page
     assert len(page) < 40_000
+
+
+@contextmanager
+def no_page_more(store):
+    """A disk that is full, as SQLite meets it."""
+
+    def most(pages=None):
+        with store._file.connection(store, "look") as db:
+            pages = pages or db.execute("PRAGMA page_count").fetchone()[0]
+            db.execute(f"PRAGMA max_page_count = {pages}")
+
+    most()
+    yield
+    most(10**6)
 
 
 class Full(MemoryStore):
@@ -224,3 +241,22 @@ def test_f91_a_full_disk_ends_no_session_and_nothing_is_shown_that_is_not_kept()
         session.fit(request)
     store.commit = MemoryStore().commit
     assert session.fit(request) == new_session(CHAT).fit(request)
+
+
+def test_f91_on_a_full_disk_what_is_new_is_shown_whole_as_long_as_it_fits(tmp_path):
+    """Flagged, and cut as ever once there is room again."""
+    store = SqliteStore(tmp_path / "u.db")
+    session = new_session(CHAT, 200_000, store=store)
+    texts = [random.Random(n).randbytes(20_000).hex() for n in range(3)]
+    turns = [Turn(calls=(Call("bash", text[:9], text),)) for text in texts]
+    session.fit(whole(turns[:2]))
+    request = whole(turns)
+    with no_page_more(store):
+        view = session.fit(request)
+        assert view["messages"] == request["messages"]
+        assert session.events[-1].kind == "unkept"
+        assert "is full" in session.events[-1].why
+        with pytest.raises(StoreFull, match="Free some space"):
+            new_session(CHAT, 9_000, store=store).fit(request)
+    assert session.fit(request) == new_session(CHAT, 200_000).fit(request)
+    assert result(session.fit(request)) != texts[-1]

@@ -18,5 +18,5 @@ def test_a_guard_is_one_place_of_a_file_and_has_a_test(guard):
     assert f"def {named}" in (ROOT / "tests" / file).read_text(encoding="utf-8")
 
 
-def test_there_are_forty_of_them():
-    assert len(GUARDS) >= 40
+def test_there_are_sixty_of_them():
+    assert len(GUARDS) >= 60

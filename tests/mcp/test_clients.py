@@ -42,7 +42,12 @@ async def read(opened, ref):
 
 
 @pytest.mark.parametrize("mode", AGES)
-def test_it_takes_every_cut_result_and_reads_on(mode):
+def test_it_takes_every_cut_result_and_reads_on_and_all_else_passes(mode):
+    steps = []
+
+    async def progress(done, total, message):
+        steps.append(done)
+
     async def talk():
         async with client(mode) as opened:
             listed = (await opened.list_tools()).tools
@@ -69,18 +74,6 @@ def test_it_takes_every_cut_result_and_reads_on(mode):
             gone = await opened.call_tool("get_continuation", {"tool_call_id": "0" * 16})
             assert gone.is_error
 
-    anyio.run(talk)
-
-
-@pytest.mark.parametrize("mode", AGES)
-def test_all_else_passes(mode):
-    steps = []
-
-    async def progress(done, total, message):
-        steps.append(done)
-
-    async def talk():
-        async with client(mode) as opened:
             picture = await opened.call_tool("picture", {"kilobytes": 100})
             assert len(picture.content[0].data) > 100_000
             slow = await opened.call_tool("slowly", {"steps": 50}, progress_callback=progress)

@@ -131,7 +131,7 @@ def test_params_that_are_no_object_are_refused(asked):
     assert json.loads(answered(frame, asked.shelf))["error"]["code"] == -32602
 
 
-@pytest.mark.parametrize("mode", ["legacy", "2026-07-28", "auto"])
+@pytest.mark.parametrize("mode", ["legacy", "auto"])
 def test_the_official_client_reads_a_store(tmp_path, mode):
     path = tmp_path / "kept.db"
     store = SqliteStore(path)

@@ -10,8 +10,7 @@ import pytest
 
 from tests.mcp.scripted import ROWS, line
 from tests.mcp.wired import MCP, SCRIPTED, told, wired
-from ullage.mcp.settings import Settings
-from ullage.mcp.stdio import open_store
+from ullage.mcp.stdio import Pipe
 from ullage.values.notices import pointers
 
 LOG = "".join(map(line, range(3_000)))
@@ -160,12 +159,6 @@ def test_a_store_keeps_what_was_cut_for_the_next_session(tmp_path):
         assert session.call("get_continuation", tool_call_id=ref)["isError"] is True
 
 
-def test_without_a_store_nothing_is_kept():
-    store = open_store(Settings())
-    assert store.name == "spool"
-    store.close()
-
-
 def test_many_calls_do_not_let_it_grow():
     with wired(*MCP, *SCRIPTED) as session:
         session.begin()
@@ -183,6 +176,18 @@ def test_many_calls_do_not_let_it_grow():
         for n in range(600):
             session.text("say", lines=1_500 + n // 2)
         assert kilobytes() < before + 4_000  # each result has 60
+
+
+def test_what_nobody_reads_any_more_is_dropped():
+    reader, writer = os.pipe()
+    pipe = Pipe(writer)
+    pipe.write(b"a\n")
+    assert os.read(reader, 10) == b"a\n"
+    os.close(reader)
+    pipe.write(b"b\n")
+    assert not pipe.is_open
+    pipe.write(b"c\n")
+    os.close(writer)
 
 
 def test_importing_what_starts_the_server_is_light():

@@ -137,6 +137,13 @@ def test_a_mistake_of_ours_sends_what_came_and_says_so(monkeypatch):
         assert (done[1]["X-Ullage"], done[2]) == ("passed; error", long_chat())
 
 
+def test_so_does_one_that_no_exchange_survives(monkeypatch):
+    monkeypatch.setattr(Exchanges, "of", None)
+    with upstream() as there, proxy(there) as url:
+        done = ask(url, "POST", "/v1/chat/completions", long_chat())
+        assert (done[1]["X-Ullage"], done[2]) == ("passed; error", long_chat())
+
+
 def test_conversations_of_two_credentials_are_kept_apart(tmp_path):
     told_of = []
     settings = {"tenant": None, "store": str(tmp_path / "kept.db")}

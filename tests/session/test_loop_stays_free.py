@@ -18,8 +18,8 @@ def conversation(turns):
     return histories.request("openai-chat", messages)
 
 
-@pytest.mark.parametrize(("turns", "in_thread"), [(2, False), (60, True)])
-def test_a_long_history_is_worked_out_beside_the_loop(turns, in_thread):
+@pytest.mark.parametrize(("turns", "in_thread"), [(2, False), (60, False), (90, True)])
+def test_what_is_long_and_new_is_worked_out_beside_the_loop(turns, in_thread):
     seen = []
 
     def look(window, /):
@@ -30,7 +30,7 @@ def test_a_long_history_is_worked_out_beside_the_loop(turns, in_thread):
 
     async def twice():
         session = AsyncSession("claude-sonnet-4-5", policy=policy, format="openai-chat")
-        await session.fit(conversation(turns))
+        await session.fit(conversation(min(turns, 58)))
         seen.clear()
         await session.fit(conversation(turns))
         return threading.get_ident()

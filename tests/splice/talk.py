@@ -5,9 +5,10 @@
     talk.model(Reply("Let me look.", [RECALL]), Reply("Line 5."))      the rounds of one reply
     assert talk.texts == ["Let me look.", "Line 5."]                   what the client has of it
 
-The model is strict: a request that breaks a rule of the wire fails the test, as does one that is
-no continuation of the one before (``talk.loses_prefix()`` allows that once). The client appends
-what it got, by its habits, and answers its own calls. What it gets names no private tool.
+The model is strict. A request fails the test that breaks a rule of the wire, or that does not begin
+with all that the model was sent and said for the longest beginning of the client's history that it
+was asked about before (`Talk.forgets` makes it forget). The client appends what it got, by its
+habits, and answers its own calls. What it gets names no private tool.
 """
 
 import json
@@ -59,21 +60,37 @@ class Talk:
         seed: of the places where texts are cut in a stream.
         habits: what the client does to what it sends back (`HABITS`).
         store: what the door keeps; another door may share it.
+        has_ids: whether calls have ids (Gemini's may have none).
+        most: so many rounds of private calls are answered.
     """
 
-    def __init__(self, format, *, streamed=False, seed=0, habits=(), store=None, **fields):
+    def __init__(
+        self,
+        format,
+        *,
+        streamed=False,
+        seed=0,
+        habits=(),
+        store=None,
+        has_ids=True,
+        most=8,
+        **fields,
+    ):
         self.format, self.wire, self.streamed = format, FORMATS[format], streamed
         self.store = MemoryStore() if store is None else store
-        self.habits, self.fields = habits, fields
+        self.habits, self.fields, self.has_ids, self.most = habits, fields, has_ids, most
+        self.records = []  # all that was ever kept
         self.dice = random.Random(seed)
         self.history = []  # the client's
         self.sent = []  # what the model was sent, a history each
-        self.truth = []  # the last of them, and what the model said
+        self.truths = {}  # by the client's history: what the model was sent of it, and said
+        self.returned = []  # every message of the model's
+        self.bound = {}  # by what is sealed: what stood before it when it was made
+        self.is_as_it_was = True  # nothing was lost, nor edited by the client
         self.recalled = 0
         self.rounds = 0
         self.reply = None
         self.events = []
-        self._may_break = False
 
     # ── the client ───────────────────────────────────────────────────────────────────
 
@@ -85,6 +102,7 @@ class Talk:
         self.script = list(script)
         request = self.request()
         before = json.dumps(request)
+        self.truth = self.known()
         self.reply = self.door(request)
         assert json.dumps(request) == before, "the client's request was changed"
         assert not self.script, "the model was not asked so often"
@@ -92,8 +110,10 @@ class Talk:
         for habit in self.habits:
             said = HABITS[habit](self.format, said)
         self.history += said
-        if not self.done.records:  # nothing was hidden: the model's turn is what the client has
+        if not self.done.records:  # nothing was hidden: the turn is what the client makes of it
+            self.returned += [self.wire.user("-"), *said]
             self.truth = [*self.sent[-1], *said]
+        self.truths[json.dumps(self.history)] = self.truth
         self.answer(said)
         return self.reply
 
@@ -140,7 +160,7 @@ class Talk:
 
     def door(self, request):
         knitted = run(knit(request, self.wire, "t"), self.store, "t")
-        rounds = Rounds(self.wire, knitted, owns)
+        rounds = Rounds(self.wire, knitted, owns, self.most)
         if self.streamed:
             self.events = self.gives(rounds, knitted.request)
         else:
@@ -178,6 +198,7 @@ class Talk:
             request = step.request
 
     def keep(self, records):
+        self.records += records
         if records:
             self.store.commit("t", (), records)
 
@@ -187,26 +208,50 @@ class Talk:
 
     # ── the model ────────────────────────────────────────────────────────────────────
 
-    def loses_prefix(self):
-        """The next request may break the prefix."""
-        self._may_break = True
+    def forgets(self):
+        """What the next requests begin with may differ from all before."""
+        self.truths.clear()
+        self.is_as_it_was = False
+
+    def known(self):
+        """What the model was sent and said for the longest known beginning of the history."""
+        beginnings = (self.history[:stop] for stop in range(len(self.history), 0, -1))
+        return next(filter(None, (self.truths.get(json.dumps(each)) for each in beginnings)), [])
 
     def upstream(self, request):
         history = self.wire.history(request)
-        found = problems(self.format, request, history=self.truth)
+        returned = self.returned if self.is_as_it_was else None
+        found = problems(self.format, request, history=returned)
         assert found == [], (found, history)
-        if not self._may_break:
-            kept = history[: len(self.truth)]
-            assert _without_empty(kept) == _without_empty(self.truth), "the prefix was broken"
-        self._may_break = False
+        kept = history[: len(self.truth)]
+        assert without_empty(kept) == without_empty(self.truth), "the prefix was broken"
+        if self.is_as_it_was and not self.habits:
+            self.check_sealed(history)
         self.sent.append(history)
         self.rounds += 1
-        reply = self.script.pop(0)
+        body = self.body(self.script.pop(0), request)
+        said = self.wire.reply(body)
+        self.returned += [self.wire.user("-"), *said]
+        for at, raw in enumerate(said):
+            before = json.dumps(without_empty([*history, *said[:at]]))
+            self.bound |= dict.fromkeys(seals_in(raw), before)
+        self.truth = [*history, *said]
+        return body
+
+    def body(self, reply, request):
         body = body_of(self.format, reply, self.rounds, Prompt(1_000 + self.rounds))
         if self.format == "openai-responses" and not isinstance(reply, dict):
             body["tools"] = request["tools"]
-        self.truth = [*history, *self.wire.reply(body)]
+        for part in body["candidates"][0]["content"]["parts"] if not self.has_ids else ():
+            part.get("functionCall", {}).pop("id", None)
         return body
+
+    def check_sealed(self, history):
+        """What is sealed stands behind what stood before it when it was made (A15)."""
+        for at, raw in enumerate(history):
+            before = json.dumps(without_empty(history[:at]))
+            for seal in seals_in(raw):
+                assert self.bound[seal] == before, "something before this thinking has changed"
 
     def cut(self, body, request):
         """The events of a reply, its texts cut anywhere."""
@@ -233,6 +278,15 @@ class Talk:
             into[name] = piece
             pieces.append(copy)
         return pieces
+
+
+def seals_in(raw):
+    """What is sealed in a message of the model's."""
+    if raw.get("type") == "reasoning":
+        return [raw["encrypted_content"]]
+    content = raw.get("content")
+    blocks = content if isinstance(content, list) else ()
+    return [block["signature"] for block in blocks if block.get("signature")]
 
 
 def start(mode, **more):
@@ -340,12 +394,14 @@ def _without_nulls(format, said):
     return [_without_nulls(format, item) for item in said] if isinstance(said, list) else said
 
 
-def _without_empty(said):
+def without_empty(said):
     """Without the fields of a chat message that a stream leaves out where they say nothing."""
     return [{k: v for k, v in message.items() if v not in (None, "")} for message in said]
 
 
 def _trimmed(format, said):
+    if format == "gemini":  # each chunk is a part: that would trim within a text
+        return said
     said = json.loads(json.dumps(said))
     for message in said:
         content = message.get("content") or message.get("parts") or ()

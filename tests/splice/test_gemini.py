@@ -12,6 +12,6 @@ def test_geminis_next_call_passes_without_the_first(streamed):
     talk = start(("gemini", streamed))
     talk.model(Reply("", [RECALL, OWN]))
     talk.store = MemoryStore()
-    talk.loses_prefix()
+    talk.forgets()
     talk.model("Done.")
     assert "skip_thought_signature_validator" in str(talk.sent[-1])

@@ -37,9 +37,8 @@ def test_a_lost_splice_costs_the_prefix_and_nothing_else(mode):
         Reply("First.", [RECALL], thought="One."), Reply("Then.", [RECALL, OWN], thought="Two.")
     )
     talk.store = MarksAlone(talk.store)
-    talk.loses_prefix()
+    talk.forgets()
     talk.model("Done.")
-    talk.loses_prefix()
     goes_on(talk)
 
 
@@ -87,3 +86,15 @@ def test_a_splice_stays_as_long_as_it_is_looked_up(mode):
     talk.store.collect(None, Bounds(older_than_s=1.5 * day_s))
     request = talk.request()
     assert run(knit(request, talk.wire, "t"), talk.store, "t").request is request
+
+
+def test_a_conversation_without_splices_is_not_looked_through(mode):
+    talk = start(mode)
+    talk.model("Nothing.")
+    talk.user("And then?")
+    request = talk.request()
+    steps = knit(request, talk.wire, "t")
+    assert len(next(steps).keys) == 1
+    with pytest.raises(StopIteration) as end:
+        steps.send(())
+    assert end.value.value.request is request

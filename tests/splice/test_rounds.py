@@ -4,7 +4,7 @@ import pytest
 
 from tests.servers.replies import Prompt, body_of
 from tests.splice import sdks
-from tests.splice.talk import OWN, RECALL, Reply, goes_on, knitted, owns, start
+from tests.splice.talk import OWN, RECALL, Reply, Talk, goes_on, knitted, owns, start
 from ullage.redaction import common_keys
 from ullage.splice import Rounds
 from ullage.wires.rules.checker import problems
@@ -111,7 +111,7 @@ def test_cut_off_inside_a_private_call(mode):
     assert talk.words == "Let me look. One more."
     assert (talk.calls, talk.recalled) == ([], 1)
     assert str(CUT[talk.format] or "incomplete") in str(talk.reply)
-    talk.loses_prefix()  # what was cut off is left out
+    talk.forgets()  # what was cut off is left out
     goes_on(talk)
 
 
@@ -119,7 +119,7 @@ def test_cut_off_at_once_inside_a_private_call(mode):
     talk = start(mode)
     talk.model(cut_off(talk, Reply("Hm.", [RECALL], stop=CUT[talk.format])))
     assert (talk.texts, talk.calls, talk.recalled) == (["Hm."], [], 0)
-    talk.loses_prefix()
+    talk.forgets()
     goes_on(talk)
 
 
@@ -172,3 +172,16 @@ def test_a_result_that_cannot_be_had_is_told_to_the_model(mode):
     again = rounds.answer([None])
     assert "cannot be had now" in str(again.request)
     assert problems(talk.format, again.request) == []
+
+
+def test_a_plain_reply_is_given_on_as_the_same_object(mode):
+    talk = start(mode)
+    body = body_of(talk.format, Reply("Hello.", [OWN]), 1, Prompt(9))
+    assert Rounds(talk.wire, knitted(talk), owns).take(body).reply is body
+
+
+def test_there_may_be_no_history_yet():
+    talk = Talk("openai-chat")
+    talk.history = [{"role": "system", "content": "Begin."}]
+    talk.model(Reply("Let me look.", [RECALL]), Reply("Hello."))
+    assert talk.words == "Let me look. Hello."

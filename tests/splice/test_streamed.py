@@ -1,6 +1,10 @@
 """The events of several rounds as those of one reply."""
 
+import copy
+
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from tests.servers.replies import Prompt, body_of
 from tests.splice.talk import OWN, RECALL, Reply, knitted, owns, start, text_in
@@ -56,3 +60,33 @@ def _said(format, event):
         return ""
     holder, name = text_in(format, event)
     return holder[name] if holder and name in ("text", "content", "delta") else ""
+
+
+oddities = st.sampled_from((None, 7, -1, "x", [], {}, [None, 1], {"index": "a"}, True))
+
+
+@given(
+    format=st.sampled_from(list(FORMATS)),
+    odd=st.lists(st.tuples(st.integers(0, 99), st.integers(0, 99), oddities), max_size=6),
+)
+def test_what_servers_send_that_is_no_event_of_theirs_breaks_nothing(format, odd):
+    """Whatever stands in any field of any event: it is never an error of ours."""
+    talk = start((format, True))
+    streamed = Streamed(Rounds(talk.wire, knitted(talk), owns))
+    events = talk.cut(body_of(format, Reply("Hello.", [OWN], thought="Hm."), 1, Prompt(9)), {})
+    for number, spot, value in odd:
+        spots = list(_spots(events[number % len(events)]))
+        holder, name = spots[spot % len(spots)]
+        holder[name] = copy.deepcopy(value)
+    for event in events:
+        streamed.feed(event)
+    streamed.end()
+
+
+def _spots(value):
+    """Every field and item in a value."""
+    names = value if isinstance(value, dict) else range(len(value))
+    for name in list(names):
+        yield value, name
+        if isinstance(value[name], (dict, list)):
+            yield from _spots(value[name])

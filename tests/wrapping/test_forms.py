@@ -180,6 +180,27 @@ def test_batches_are_fitted_and_tokens_are_counted_of_the_view():
     assert len(json.dumps(batch)) < len(json.dumps(request)) / 2
 
 
+@pytest.mark.parametrize("is_async", [False, True])
+def test_an_upload_passes_unread(is_async):
+    sent = []
+
+    def keep(request):
+        sent.append(request)
+        return httpx2.Response(200, json={"id": "file_1", "object": "file"})
+
+    transport = httpx2.MockTransport(keep)
+    if is_async:
+        http = httpx2.AsyncClient(transport=transport)
+        client = ullage.wrap(openai.AsyncOpenAI(api_key="k", http_client=http))
+        asyncio.run(client.files.create(file=b"a file", purpose="batch"))
+    else:
+        http = httpx2.Client(transport=transport)
+        client = ullage.wrap(openai.OpenAI(api_key="k", http_client=http))
+        client.files.create(file=b"a file", purpose="batch")
+    assert b"a file" in sent[0].content
+    assert ullage.wrapped(client).counts.passed == {"path": 1}
+
+
 # ── signatures ───────────────────────────────────────────────────────────────────────────
 
 

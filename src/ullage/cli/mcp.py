@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 import click
 
 from ullage.errors import ConfigError
-from ullage.mcp import stdio
+from ullage.mcp import forwarding, stdio
 
 if TYPE_CHECKING:
     from ullage.mcp.clients import Client
@@ -44,36 +44,79 @@ class _Mcp(click.Group):
         return "", _run, ["--", *args]
 
 
-@click.group("mcp", cls=_Mcp, subcommand_metavar="-- SERVER [ARGUMENT]…")
+@click.group(
+    "mcp", cls=_Mcp, subcommand_metavar="-- SERVER [ARGUMENT]…", invoke_without_command=True
+)
 @click.option("--limit", "limits", multiple=True, metavar="[TOOL=]N", help="Characters shown.")
 @click.option("--config", type=click.Path(exists=True, dir_okay=False), help="A TOML file.")
+@click.option("--url", help="The server is there, and speaks streamable HTTP.")
+@click.option("--header", "headers", multiple=True, metavar="NAME:VALUE", help="For the URL.")
+@click.option("--listen", metavar="ADDRESS:PORT", help="Be a URL in front of that URL.")
 @click.option("--store", metavar="PATH", help="Keep what was cut in this file, for later too.")
 @click.option("--tenant", default="", help="Under whose name it is kept there.")
 @click.pass_context
 def command(
-    ctx: click.Context, limits: tuple[str, ...], config: str | None, store: str | None, tenant: str
+    ctx: click.Context,
+    limits: tuple[str, ...],
+    config: str | None,
+    url: str | None,
+    headers: tuple[str, ...],
+    listen: str | None,
+    store: str | None,
+    tenant: str,
 ) -> None:
     r"""Run an MCP server; cut results that are too large, and let the model read on in them.
 
     \b
     ullage mcp -- npx -y @modelcontextprotocol/server-filesystem .
     ullage mcp --limit 'read_*=20000' -- uvx mcp-server-git
+    ullage mcp --url https://host/mcp
+    ullage mcp --config servers.toml
     """
     ctx.obj = limits, config, store, tenant
+    if ctx.invoked_subcommand is not None:
+        return
+    if config is None and url is None:
+        raise click.UsageError("Give a server behind --, a --url, or a file of several: --config.")
+    settings = _settings(*ctx.obj)
+    if listen is not None:
+        _listen(listen, url, headers, settings)
+    else:
+        forwarding.run_several(_with_url(settings, url, headers) if url else settings)
 
 
 @click.command("run", hidden=True, context_settings={"ignore_unknown_options": True})
 @click.argument("words", nargs=-1, type=click.UNPROCESSED)
 @click.pass_obj
-def _run(
-    given: tuple[tuple[str, ...], str | None, str | None, str], words: tuple[str, ...]
-) -> None:
-    limits, config, store, tenant = given
+def _run(given: _Given, words: tuple[str, ...]) -> None:
+    forwarding.run(words, lambda: _settings(*given))
 
-    def settings() -> Settings:
-        return _settings(limits, config, store, tenant)
 
-    stdio.run(words, settings)
+def _with_url(settings: Settings, url: str, headers: tuple[str, ...]) -> Settings:
+    """The settings with one server, which is behind a URL."""
+    from msgspec.structs import replace
+
+    from ullage.mcp.settings import Server
+
+    return replace(settings, servers={"": Server(url=url, headers=_pairs(headers))})
+
+
+def _pairs(headers: tuple[str, ...]) -> dict[str, str]:
+    parted = [each.partition(":") for each in headers]
+    return {name.strip(): value.strip() for name, _, value in parted}
+
+
+def _listen(listen: str, url: str | None, headers: tuple[str, ...], settings: Settings) -> None:
+    """Serve a URL in front of a URL."""
+    host, _, port = listen.rpartition(":")
+    if url is None or not port.isdecimal():
+        raise click.UsageError("--listen ADDRESS:PORT stands in front of a --url.")
+    try:
+        from ullage.mcp.front import serve
+    except ImportError:
+        remedy = "Install ullage[mcp,proxy]."
+        raise ConfigError("listen", "aiohttp is not installed", remedy) from None
+    serve(url, _pairs(headers), settings, host.strip("[]") or "127.0.0.1", int(port))
 
 
 def _settings(

@@ -68,15 +68,15 @@ class Exchange:
         self.request: Mapping[str, Any] = {}
         self.rounds: Rounds | None = None
         self.hides_usage = False
-        self._takes = True
         self._exchanges, self._upstream = exchanges, upstream
-        self._tenant, self._name, self._body = tenant, name, body
-        self._session: Any = None
-        self._client: Mapping[str, Any] = {}
-        self._given: Mapping[str, Any] = {}
-        self._sent = body
+        self._tenant, self._name = tenant, name
+        self._body, self._sent = body, body  # as it came, and as it goes
+        self._json: Mapping[str, Any] = {}  # what it says
         self._write: bodies.Write = bodies.write
-        self._refused = False
+        self._client: Mapping[str, Any] = {}  # the same as a request, with its model
+        self._takes = True  # whether recall calls in the reply can be answered
+        self._session: Any = None
+        self._refused = self._is_over = False
         self._report = Report(path=path.partition("?")[0])
 
     def steps(self) -> Actions[Answer]:
@@ -89,11 +89,10 @@ class Exchange:
             refused = yield from self._fit_or_pass()
             if refused is not None:
                 return refused
-            reply, body = yield from self.send()
+            return (yield from self._answer(*(yield from self.send())))
         except BaseException:
             self.over(0)
             raise
-        return (yield from self._answer(reply, body))
 
     # ── the request ──────────────────────────────────────────────────────────────────
 
@@ -103,16 +102,25 @@ class Exchange:
             return None
         try:
             yield from self._fit()
-        except (BudgetExceeded, ConfigError) as error:
-            status = _SPENT if isinstance(error, BudgetExceeded) else _MISSET
-            said = error_of(self.route.wire, status, str(error))
-            return Whole(self, None, status, bodies.write(said))
         except Exception as error:  # noqa: BLE001 - ours, and no reason to break the client's run
-            self.passed = next(why for kind, why in _WHY if isinstance(error, kind))
-            known = isinstance(error, tuple(kind for kind, why in _WHY if why != "error"))
-            self._note(problem=str(error) if known else type(error).__name__)
-            self.view, self._sent = None, self._body
+            return self._pass(error)
         return None
+
+    def _pass(self, error: Exception) -> Answer | None:
+        """Send what came, because of an error; an answer of ours where it may not be sent."""
+        if isinstance(error, (BudgetExceeded, ConfigError)):
+            return self._refuse(error)
+        self.passed = next((why for kind, why in _WHY if isinstance(error, kind)), "error")
+        self._note(problem=type(error).__name__ if self.passed == "error" else str(error))
+        self.view, self._sent = None, self._body
+        return None
+
+    def _refuse(self, error: BudgetExceeded | ConfigError) -> Answer:
+        """The answer to a request that may not be sent."""
+        assert self.route is not None
+        status = _SPENT if isinstance(error, BudgetExceeded) else _MISSET
+        said = error_of(self.route.wire, status, str(error))
+        return Whole(self, None, status, bodies.write(said))
 
     def _fit(self) -> Actions[None]:
         assert self.route is not None
@@ -121,16 +129,17 @@ class Exchange:
         if not isinstance(body, dict):
             self.passed = "body"
             return
-        self._given = body
+        self._json = body
         held = next((key for key in _ELSEWHERE if body.get(key)), None)
         if held is not None:
-            self.passed = "elsewhere"
             self._note(problem=held)
-            yield from self._knit(body)
+            yield from self._knit_elsewhere(body)
         elif self.route.kind == "batch":
             yield from self._fit_batch(body)
         else:
-            knitted = yield from self._knit(requests.request_of(self.route, body))
+            self._client = requests.request_of(self.route, body)
+            knitted = yield from self._knit(self._client)
+            self._takes = knitted.takes and not self.route.is_array
             yield from self.see(knitted.request)
             if self.route.kind == "create" and self._takes:
                 redact = self._session.settings.redact
@@ -139,14 +148,20 @@ class Exchange:
     def _knit(self, request: Mapping[str, Any]) -> Actions[Knitted]:
         """The request with the turns that its client never saw."""
         assert self.route is not None
-        self._client = request
-        format = FORMATS[self.route.wire]
-        steps = knit(request, format, self._exchanges.tenant(self._tenant, self._name))
-        knitted: Knitted = yield partial(self._exchanges.do, steps, self._tenant, self._name)
-        if knitted.request is not request:
-            self._sent = self._written(knitted.request)
-        self._takes = knitted.takes and not self.route.is_array
+        tenant = self._exchanges.tenant(self._tenant, self._name)
+        steps = knit(request, FORMATS[self.route.wire], tenant)
+        knitted: Knitted = yield partial(self._exchanges.do, steps, tenant)
         return knitted
+
+    def _knit_elsewhere(self, body: Mapping[str, Any]) -> Actions[None]:
+        """A request whose history is at the provider, after a reply that hid something of it."""
+        self.passed, self._client = "elsewhere", body
+        try:
+            knitted = yield from self._knit(body)
+        except FormatError:
+            return  # what it holds is the provider's to judge
+        if knitted.request is not body:
+            self._sent = self._written(knitted.request)
 
     def see(self, request: Mapping[str, Any]) -> Actions[None]:
         """Fit a request: the view of it, and the bytes that are sent for it."""
@@ -169,7 +184,7 @@ class Exchange:
         self._note(is_changed=not is_same)
         if is_same and asking is None:
             return self._body
-        return self._write(requests.body_of(self._given, asking or view))
+        return self._write(requests.body_of(self._json, asking or view))
 
     def _fit_batch(self, body: Mapping[str, Any]) -> Actions[None]:
         """Fit each request of a batch by itself, without recall: nobody could answer it."""
@@ -261,7 +276,6 @@ class Exchange:
             body = yield reply.read
         except BaseException:
             self._release()
-            self.over(reply.status)
             raise
         return (yield from self._observed(reply, body))
 
@@ -274,13 +288,18 @@ class Exchange:
         yield from self.observe(value)
         if not isinstance(value, dict) or is_error(value) or self.rounds is None:
             return Whole(self, reply, reply.status, body)
-        step = yield from self.settled(self.rounds.take(value), self.rounds.answer)
-        if isinstance(step, Done):
-            same = step.reply in (value, None)
-            said = body if same else bodies.write(step.reply or {})
-            return Whole(self, reply, reply.status, said)
+        try:
+            step = yield from self.settled(self.rounds.take(value), self.rounds.answer)
+            if isinstance(step, Done):
+                same = step.reply in (value, None)
+                said = body if same else bodies.write(step.reply or {})
+                return Whole(self, reply, reply.status, said)
+            yield from self.see(step.request)
+        except Exception as error:  # noqa: BLE001 - ours; nothing was given, so all can begin anew
+            refused = self._pass(error)
+            if refused is not None:
+                return refused
         yield reply.close
-        yield from self.see(step.request)
         return (yield from self._answer(*(yield from self.send())))
 
     def settled(
@@ -293,8 +312,9 @@ class Exchange:
                 results.append((yield from self._recalled(call)))
             step = answer(results)
         if isinstance(step, Done) and step.records:
-            keep = partial(self._exchanges.keep, step.records, self._tenant, self._name)
-            yield from self._tried(keep)
+            tenant = self._exchanges.tenant(self._tenant, self._name)
+            store = self._exchanges.sessions.store
+            yield from self._tried(partial(store.commit, tenant, (), step.records))
         return step
 
     def _recalled(self, call: Any) -> Actions[Any]:
@@ -332,7 +352,10 @@ class Exchange:
         self._note(is_streamed=True)
 
     def over(self, status: int) -> None:
-        """It is over: count it. Called once."""
+        """It is over: count it, once."""
+        if self._is_over:
+            return
+        self._is_over = True
         if self.view is not None:
             sent = self.view.sent
             self._note(
@@ -349,5 +372,5 @@ _WHY: tuple[tuple[type[Exception], Passed], ...] = (
     (FormatError, "content"),
     (OverLimitError, "limit"),
     (StoreError, "store"),
-    (Exception, "error"),
 )
+"""Why a request passes, by the error that was met; any other is a mistake of ours."""

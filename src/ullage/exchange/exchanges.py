@@ -16,7 +16,7 @@ from ullage.exchange.routes import Route
 from ullage.exchange.values import Counts, Passed, Report, Upstream
 from ullage.session.drivers import arun, run
 from ullage.session.sessions import AsyncSessions, Sessions
-from ullage.values.effects import Record, Steps
+from ullage.values.effects import Steps
 
 __all__ = ["Exchanges", "conversation"]
 
@@ -134,16 +134,12 @@ class Exchanges:
         recall = "auto" if can_recall and self.recalls else False
         return key, self.sessions.of(key, tenant=owner, format=route.wire, recall=recall)
 
-    def do(self, steps: Steps[T], tenant: str, name: str | None) -> T | Awaitable[T]:
-        """Run steps of the core on the store of a conversation."""
-        store, owner = self.sessions.store, self.tenant(tenant, name)
+    def do(self, steps: Steps[T], tenant: str) -> T | Awaitable[T]:
+        """Run steps of the core on the store."""
+        store = self.sessions.store
         if isinstance(self.sessions, AsyncSessions):
-            return arun(steps, store, owner)
-        return run(steps, store, owner)
-
-    def keep(self, records: tuple[Record, ...], tenant: str, name: str | None) -> Any:
-        """Commit records of a conversation."""
-        return self.sessions.store.commit(self.tenant(tenant, name), (), records)
+            return arun(steps, store, tenant)
+        return run(steps, store, tenant)
 
     def over(self, report: Report) -> None:
         """Count an exchange that is over, and tell of it."""

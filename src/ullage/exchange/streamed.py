@@ -4,9 +4,9 @@
                   ▲                             │
                   └── another round ◀───────────┘  where the model called a recall tool
 
-An event that nothing is changed in leaves as the bytes that came. What comes before all content is
-held back until it is known whether the first event is a refusal: then a shorter view is sent, and
-the client sees the stream of that one only.
+An event that nothing is changed in leaves as the bytes that came. Where the first event that has
+content is a refusal for length, a shorter view is sent, and its stream goes on in the place of that
+one; its own opening events are left out.
 """
 
 from __future__ import annotations
@@ -56,8 +56,8 @@ class Streamed(Answer):
     def _begin(self, reply: Reply) -> None:
         """Another stream of events comes."""
         self._upstream, self._reader = reply, self._framing.reader()
-        self._held: list[Frame] = []
         self._has_content = self._has_ended = self._is_observed = False
+        self._is_replacement = False
         self._reporting: list[Any] = []
 
     # ── what the client asks for ─────────────────────────────────────────────────────
@@ -92,18 +92,16 @@ class Streamed(Answer):
         """What of these bytes is for the client now."""
         given = bytearray()
         for frame in self._reader.feed(data):
-            if self._has_content:
-                given += self._passed(frame)
-                continue
-            event = None if frame.data is None else bodies.read(frame.data)
-            if event is None or is_opening(event):
-                self._held.append(frame)
-                continue
-            if is_error(event) and (yield from self._again(event)):
-                return bytes(given)
-            self._has_content = True
-            given += b"".join(map(self._passed, [*self._held, frame]))
-            self._held = []
+            event = None if self._has_content or frame.data is None else bodies.read(frame.data)
+            if event is not None and is_opening(event):
+                if self._is_replacement:
+                    self._report(event)
+                    continue
+            elif event is not None:
+                if is_error(event) and (yield from self._again(event)):
+                    return bytes(given)
+                self._has_content = True
+            given += self._passed(frame)
         return bytes(given)
 
     def _passed(self, frame: Frame) -> bytes:
@@ -116,8 +114,8 @@ class Streamed(Answer):
         event = bodies.read(frame.data)
         if not isinstance(event, dict):
             return frame.raw
-        if _REPORTS in frame.data and self._format.usage_of_stream((event,)) is not None:
-            self._reporting.append(event)
+        if _REPORTS in frame.data:
+            self._report(event)
         try:
             given = (event,) if self._spliced is None else self._spliced.feed(event)
         except Exception as error:  # noqa: BLE001 - ours; the stream goes on as it comes
@@ -126,6 +124,11 @@ class Streamed(Answer):
         if len(given) == 1 and given[0] is event and not self._is_hidden(event):
             return frame.raw
         return self._written(given)
+
+    def _report(self, event: dict[str, Any]) -> None:
+        """Keep an event that reports usage."""
+        if self._format.usage_of_stream((event,)) is not None:
+            self._reporting.append(event)
 
     def _written(self, events: Iterable[dict[str, Any]]) -> bytes:
         shown = (event for event in events if not self._is_hidden(event))
@@ -139,7 +142,7 @@ class Streamed(Answer):
 
     def _ended(self) -> Actions[bytes]:
         """The upstream has no more: another round begins, or this was the end."""
-        given = b"".join(map(self._passed, self._held)) + self._reader.rest()
+        given = self._reader.rest()
         yield from self._observe()
         self._has_ended = True
         if self._spliced is None:
@@ -183,4 +186,5 @@ class Streamed(Answer):
             yield reply.close
             return False
         yield from self._replace(reply)
+        self._is_replacement = True
         return True

@@ -36,8 +36,7 @@ def run_turn(
     Args:
         call: sends a request and gives the reply, such as ``client.messages.create``,
             ``client.chat.completions.create``, ``client.responses.create`` or
-            ``client.models.generate_content``. Retries of failures are its own affair. What comes
-            as a stream (``stream=True``) is read to its end, and then acted on.
+            ``client.models.generate_content``, streamed or not. Retries are its own affair.
         session: keeps the requests within the window; its recall calls are answered here.
         request: the keyword arguments of the call. Its list of messages (``messages``,
             ``input`` or ``contents``) is the history: it is appended to, and nothing in it is

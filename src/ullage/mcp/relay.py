@@ -69,6 +69,9 @@ class Relay:
         settings: the limits.
         store: where the originals of what is cut are kept.
         tell: told what goes wrong, in a line.
+
+    Attributes:
+        listed: what the lists have told so far.
     """
 
     def __init__(self, settings: Settings, store: Blobs, tell: Told) -> None:
@@ -78,7 +81,7 @@ class Relay:
         self._lock = Lock()
         self._asked: dict[Id, _Asked] = {}
         self._tasks: dict[str, _Asked] = {}
-        self._listed = Listed()
+        self.listed = Listed()
 
     # ── from the client ──────────────────────────────────────────────────────────────────
 
@@ -94,7 +97,7 @@ class Relay:
             asked, given = self._read(message)
         except Unreadable:
             asked, given = _Asked(str(message.method)), {}
-        ours = self._listed.words_of(asked.tool) if asked.method == "tools/call" else None
+        ours = self.listed.words_of(asked.tool) if asked.method == "tools/call" else None
         if ours is not None:
             return b"", reply(message.id, self._answer(asked.tool, given, ours))
         with self._lock:
@@ -164,8 +167,8 @@ class Relay:
         return frame
 
     def _listing(self, frame: bytes, result: Raw, asked: _Asked) -> bytes:
-        page, listed = extended(result, self._listed, is_first_page=asked.is_first_page)
-        self._listed = listed
+        page, listed = extended(result, self.listed, is_first_page=asked.is_first_page)
+        self.listed = listed
         return frame if page is None else with_field(frame, "result", page)
 
     def _result(self, frame: bytes, result: Raw, asked: _Asked) -> bytes:
@@ -174,8 +177,8 @@ class Relay:
             if b'"task"' in frame and len(frame) < 10_000:
                 self._remember_task(result, asked)
             return frame
-        schema = self._listed.schemas.get(asked.tool, UNLISTED)
-        words, whole_chars = self._listed.words, self._settings.whole_chars
+        schema = self.listed.schemas.get(asked.tool, UNLISTED)
+        words, whole_chars = self.listed.words, self._settings.whole_chars
         made = cut(result, asked.tool, limit, schema, words, whole_chars)
         if made is None:
             return frame

@@ -8,10 +8,10 @@ string with a pattern), what is at fault stays whole and the rest gives more.
 
 from __future__ import annotations
 
-from bisect import bisect_right
 from collections.abc import Callable, Iterable, Sequence
-from itertools import accumulate
 from typing import TypeAlias
+
+from msgspec import Raw
 
 from ullage.mcp.frames import Unreadable, compact, encode, fields_of, items_of, value_of
 from ullage.stages.shorten import ends_of, level
@@ -73,27 +73,27 @@ class _Fit:
         if len(raw) <= room or path in self._deep:
             return raw
         if kind == b"[":
-            items = [bytes(item) for item in items_of(raw)]
-            return self._list(items, room, path)
+            return self._list(items_of(raw), room, path)
         if kind == b"{":
             return self._object(raw, room, path)
         if kind == b'"' and path not in self._whole:
             return _string(raw, room)
         return raw
 
-    def _list(self, items: Sequence[bytes], room: int, path: Path) -> bytes:
+    def _list(self, items: Sequence[Raw], room: int, path: Path) -> bytes:
         """The first and the last items, two of those for one of these; a large one is smaller."""
         inside = (*path, None)
         if path in self._whole:
-            most = level([len(item) for item in items], room - len(items))
-            return _joined(b"[", (self.value(item, most, inside) for item in items), b"]")
-        share = max(room // min(max(len(items), 1), _LEAST_ITEMS), 1)
-        costs = [min(len(item), share) + 1 for item in items]
-        head = max(bisect_right(list(accumulate(costs)), room * 2 // 3), min(len(items), 1))
-        left = room - sum(costs[:head])
-        tail = bisect_right(list(accumulate(costs[: head - 1 : -1])), left) if head else 0
-        kept = (*items[:head], *items[len(items) - tail :])
-        return _joined(b"[", (self.value(item, share, inside) for item in kept), b"]")
+            share = level([len(item) for item in items], room - len(items))
+            kept = items
+        else:
+            share = max(room // min(max(len(items), 1), _LEAST_ITEMS), 1)
+            head, used = _fitting(items, share, room * 2 // 3)
+            head = max(head, min(len(items), 1))
+            tail, _ = _fitting(items[: head - 1 : -1] if head else (), share, room - used)
+            kept = (*items[:head], *items[len(items) - tail :])
+        shown = (self.value(bytes(item), share, inside) for item in kept)
+        return _joined(b"[", shown, b"]")
 
     def _object(self, raw: bytes, room: int, path: Path) -> bytes:
         """Every name; the room left goes to all values alike."""
@@ -105,6 +105,17 @@ class _Fit:
             for written, (name, value) in zip(names, fields.items(), strict=True)
         )
         return _joined(b"{", pairs, b"}")
+
+
+def _fitting(items: Iterable[Raw], share: int, room: int) -> tuple[int, int]:
+    """How many items fit a room, none taking more than a share; and how much they take."""
+    count = used = 0
+    for item in items:
+        cost = min(len(item), share) + 1
+        if used + cost > room:
+            break
+        count, used = count + 1, used + cost
+    return count, used
 
 
 def _joined(opening: bytes, parts: Iterable[bytes], closing: bytes) -> bytes:

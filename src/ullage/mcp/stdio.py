@@ -1,7 +1,7 @@
-"""A server as a child process, and the two pipes between it and the client.
+"""A server as a child process, and pipes that frames go through.
 
-The server starts first; what cuts is loaded while it does. Its stderr is ours, so that nothing it
-writes there waits for us. Each direction has a thread; a pipe is read in blocks, never by line.
+A server's stderr is ours, so that nothing it writes there waits for us. A pipe is read in blocks,
+never by line.
 """
 
 from __future__ import annotations
@@ -12,17 +12,13 @@ import subprocess
 import sys
 import threading
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, NoReturn
+from typing import TYPE_CHECKING, NoReturn, Protocol
 
 from ullage.errors import ConfigError
 
 if TYPE_CHECKING:
     from ullage.mcp.frames import Piece
-    from ullage.mcp.relay import Relay
-    from ullage.mcp.settings import Settings
-    from ullage.stores import Blobs
-
-__all__ = ["Pipe", "leave", "open_store", "pass_signals_on", "pump", "run", "started", "tell"]
+__all__ = ["Pipe", "Process", "leave", "pass_signals_on", "pump", "started", "tell"]
 
 _BLOCK_BYTES = 1 << 16
 _PASSED_ON = ("SIGTERM", "SIGINT", "SIGHUP", "SIGQUIT", "SIGUSR1", "SIGUSR2")
@@ -35,29 +31,6 @@ def tell(line: str) -> None:
         sys.stderr.flush()
     except (OSError, ValueError):
         pass
-
-
-def run(command: Sequence[str], settings: Callable[[], Settings]) -> NoReturn:
-    """Stand between the client on our own pipes and a server; leave as it leaves.
-
-    Args:
-        command: the server's program and its arguments.
-        settings: gives the settings; called when the server has been started.
-
-    Raises:
-        ConfigError: the program cannot be started.
-    """
-    server = started(command)
-    try:
-        from ullage.mcp.relay import Relay
-
-        chosen = settings()
-        relay = Relay(chosen, open_store(chosen), tell)
-        _forward(server, relay, chosen.most_frame_bytes)
-    except BaseException:
-        server.kill()
-        raise
-    leave(server.returncode)
 
 
 def started(
@@ -101,20 +74,11 @@ def pass_signals_on(servers: Iterable[subprocess.Popen[bytes]]) -> None:
             signal.signal(getattr(signal, name), pass_on)
 
 
-def open_store(settings: Settings) -> Blobs:
-    """Where what is cut is kept: for this session, or in a file for later ones too.
+class Overlong(Protocol):
+    """Where the parts of an overlong frame go."""
 
-    Raises:
-        ConfigError: the path cannot be meant.
-        StoreError: the file cannot be opened.
-    """
-    if settings.store is None:
-        from ullage.mcp.spool import Spool
-
-        return Spool()
-    from ullage.stores import BoundedStore, SqliteStore
-
-    return BoundedStore(SqliteStore(settings.store or None))
+    def pass_on(self, piece: Piece, is_inside: bool) -> None:
+        """A part; nobody else writes from the first part to the last."""
 
 
 class Pipe:
@@ -150,42 +114,48 @@ class Pipe:
             self._lock.release()
 
 
-def _forward(server: subprocess.Popen[bytes], relay: Relay, most_bytes: int) -> None:
-    assert server.stdin is not None
-    assert server.stdout is not None
-    to_client, to_server = Pipe(1), Pipe(server.stdin.fileno())
-    pass_signals_on((server,))
+class Process:
+    """A server that is a child process of ours. The contract is `ullage.mcp.forwarding.Link`."""
 
-    def from_client(frame: bytes) -> None:
-        on, back = relay.from_client(frame)
-        to_server.write(on)
-        to_client.write(back)
+    def __init__(self, process: subprocess.Popen[bytes]) -> None:
+        assert process.stdin is not None
+        self.process = process
+        self._stdin = process.stdin
+        self._pipe = Pipe(process.stdin.fileno())
 
-    def ask() -> None:
-        pump(0, from_client, to_server, most_bytes)
-        server.stdin.close()  # type: ignore[union-attr]
+    def send(self, frame: bytes) -> None:
+        """`ullage.mcp.forwarding.Link.send`."""
+        self._pipe.write(frame)
 
-    threading.Thread(target=ask, daemon=True).start()
-    pump(
-        server.stdout.fileno(),
-        lambda f: to_client.write(relay.from_server(f)),
-        to_client,
-        most_bytes,
-    )
-    code = server.wait()
-    why = _told(code)
-    unanswered = list(relay.ended(why))
-    for frame in unanswered:
-        to_client.write(frame)
-    if unanswered and to_client.is_open:
-        calls = "1 call was" if len(unanswered) == 1 else f"{len(unanswered):,} calls were"
-        tell(f"{why}; {calls} not answered")
+    def pass_on(self, piece: Piece, is_inside: bool) -> None:
+        """`ullage.mcp.forwarding.Link.pass_on`."""
+        self._pipe.pass_on(piece, is_inside)
+
+    def close(self) -> None:
+        """`ullage.mcp.forwarding.Link.close`."""
+        self._stdin.close()
+
+    def receive(self, take: Callable[[bytes], None], client: Pipe, most_bytes: int) -> str:
+        """`ullage.mcp.forwarding.Link.receive`."""
+        assert self.process.stdout is not None
+        pump(self.process.stdout.fileno(), take, client, most_bytes)
+        return _told(self.process.wait())
+
+    @property
+    def code(self) -> int:
+        """`ullage.mcp.forwarding.Link.code`."""
+        return self.process.returncode
+
+    def kill(self) -> None:
+        """End it by force."""
+        self.process.kill()
+        self.process.wait()
 
 
 def pump(
     file: int,
     take: Callable[[bytes], None],
-    overlong: Pipe | None = None,
+    overlong: Overlong | None = None,
     most_bytes: int = 64 << 20,
 ) -> None:
     """Read a pipe to its end, frame by frame.

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import TypeAlias
 
@@ -10,21 +10,34 @@ from ullage.exchange import Exchanges
 from ullage.exchange.values import Report
 from ullage.proxy.config import Config
 from ullage.session.sessions import AsyncSessions
-from ullage.stores import MemoryStore, SqliteStore, Store
+from ullage.stores import MemoryStore, SqliteStore
 from ullage.stores._file import default_path
+from ullage.stores.threaded import Threaded
+from ullage.values.effects import Record
 from ullage.values.limits import Limits
 
-__all__ = ["Tell", "exchanges_of", "store_path"]
+__all__ = ["Near", "Tell", "exchanges_of", "store_path"]
 
 Tell: TypeAlias = Callable[[Report], None]
 """Is called with what came of an exchange, in the task that it was made in."""
 
-_MOST_CONVERSATIONS = 10_000
+_MOST_CONVERSATIONS, _FEW_KEYS = 10_000, 64
 
 
 def store_path(config: Config) -> Path:
     """Where what is set aside is kept."""
     return Path(config.store) if config.store else default_path()
+
+
+class Near(Threaded):
+    """A store on this machine: what takes no longer than a thread would is asked at once."""
+
+    async def find(self, tenant: str, keys: Iterable[bytes]) -> tuple[Record, ...]:
+        """See `Store.find`. Reading waits for no writer."""
+        wanted = tuple(keys)
+        if len(wanted) > _FEW_KEYS:
+            return await super().find(tenant, wanted)
+        return self.store.find(tenant, wanted)
 
 
 def exchanges_of(config: Config, tell: Tell) -> Exchanges:
@@ -39,7 +52,7 @@ def exchanges_of(config: Config, tell: Tell) -> Exchanges:
     Raises:
         StoreError: the store cannot be opened.
     """
-    store: Store = MemoryStore() if config.dry_run else SqliteStore(store_path(config))
+    store = Near(MemoryStore() if config.dry_run else SqliteStore(store_path(config)))
     limits = None if config.window_tokens is None else Limits(window_tokens=config.window_tokens)
     sessions = AsyncSessions(
         store=store,

@@ -32,7 +32,7 @@ from ullage.proxy.newest import Newest, NewestRequests
 from ullage.proxy.relayed import Relayed, told
 from ullage.proxy.routes import Route, route_of
 from ullage.proxy.tenants import Tenants
-from ullage.proxy.upstream import Reply, Upstream
+from ullage.proxy.upstream import Reply, Upstream, proxies_of
 from ullage.session.drivers import aacting
 
 __all__ = ["Relay"]
@@ -72,6 +72,7 @@ class Relay:
     ) -> None:
         self.config, self.client, self.tenants, self.tell = config, client, tenants, tell
         self.exchanges: Exchanges = exchanges_of(config, _note)
+        self.proxies = proxies_of(config)
         self.held = Held(config.limits.held_bytes)
         self.newest = NewestRequests(config.limits.pages_bytes if config.pages else 0)
         self.in_flight, self.is_stopping = 0, False
@@ -213,8 +214,15 @@ class _Relaying:
             self._request.headers, without=[self._config.opt_out_header, "accept-encoding"]
         )
         self._upstream = self._to(headers, body.data, plain)
-        exchange = self._exchange(plain, self._upstream)
-        answer = await _sent(aacting(exchange.steps()))
+        try:
+            exchange = self._exchange(plain, self._upstream)
+            answer = await _sent(aacting(exchange.steps()))
+        except (aiohttp.ClientError, _Unsent, OSError):
+            raise
+        except Exception:  # a mistake of ours: what came goes on, if nothing did yet
+            if self._upstream.began_s:
+                raise
+            return await self._as_it_is(body, "error")
         self._head_s, self._fitted = time.monotonic(), exchange.request
         try:
             done = told(exchange.passed, is_changed=self._upstream.is_changed)
@@ -240,7 +248,10 @@ class _Relaying:
             headers = {"Content-Type": answer.content_type, TOLD: done}
             if reply is not None:
                 headers = self._headers(reply, done, is_read=True)
-            return web.Response(status=answer.status, headers=headers, body=whole)
+            given = web.Response(status=answer.status, headers=headers, body=whole)
+            await given.prepare(self._request)
+            await given.write_eof()  # before the answer is closed, and observed
+            return given
         response = self._response(reply, done, is_read=True)
         await response.prepare(self._request)
         with self._unbroken():
@@ -253,7 +264,8 @@ class _Relaying:
 
     def _to(self, headers: Any, data: Any, plain: bytes | None = None) -> Upstream:
         method, url = self._request.method, self._route.url
-        return Upstream(self._relay.client, method, url, headers, data, plain)
+        proxy = self._relay.proxies.get(self._route.upstream)
+        return Upstream(self._relay.client, method, url, headers, data, plain, proxy=proxy)
 
     def _headers(self, reply: Reply, done: str, *, is_read: bool) -> Any:
         """Those of a reply; what is said of its body only where that goes on as it came."""

@@ -5,6 +5,8 @@ from __future__ import annotations
 import time
 from collections.abc import AsyncIterator
 from typing import Any
+from urllib.parse import urlsplit
+from urllib.request import getproxies, proxy_bypass
 
 import aiohttp
 from multidict import CIMultiDict
@@ -13,7 +15,7 @@ from yarl import URL
 from ullage.proxy.bodies import decoder_of
 from ullage.proxy.config import Config
 
-__all__ = ["Reply", "Upstream", "client_of"]
+__all__ = ["Reply", "Upstream", "client_of", "proxies_of"]
 
 _OF_BODY = ("content-encoding", "content-length")
 
@@ -26,11 +28,26 @@ def client_of(config: Config) -> aiohttp.ClientSession:
         auto_decompress=False,
         cookie_jar=aiohttp.DummyCookieJar(),
         skip_auto_headers=("User-Agent", "Accept", "Accept-Encoding", "Content-Type"),
-        trust_env=config.use_system_proxy,
         max_line_size=65_536,
         max_field_size=65_536,
         max_headers=512,
     )
+
+
+def proxies_of(config: Config) -> dict[str, str]:
+    """The system's proxy for each upstream that is reached through one, by the upstream's name.
+
+    Found once; and not left to aiohttp, which then would read credentials from a file of the
+    user's (``.netrc``) and add them to requests.
+    """
+    system = getproxies() if config.use_system_proxy else {}
+    found = {}
+    for name, url in config.upstreams.items():
+        parts = urlsplit(url)
+        proxy = system.get(parts.scheme)
+        if proxy and not proxy_bypass(parts.hostname or ""):
+            found[name] = proxy
+    return found
 
 
 class Upstream:
@@ -43,6 +60,7 @@ class Upstream:
         headers: as they came, those between two neighbours left out.
         came: the body as it came, or what brings it; None: there is none.
         plain: what it is once it was decoded, if that is another one.
+        proxy: the system's own proxy that leads there, or None.
 
     Attributes:
         sent_bytes: of the body that was sent last.
@@ -58,10 +76,13 @@ class Upstream:
         headers: CIMultiDict[str],
         came: bytes | AsyncIterator[bytes] | None,
         plain: bytes | None = None,
+        *,
+        proxy: str | None = None,
     ) -> None:
         self.sent_bytes, self.began_s, self.is_changed = 0, 0.0, False
         self._client, self._method, self._url = client, method, URL(url, encoded=True)
         self._headers, self._came, self._plain = headers, came, plain
+        self._proxy = proxy
 
     async def send(self, body: bytes) -> Reply:
         """Send it with this body, and give the reply once its head is there."""
@@ -80,7 +101,12 @@ class Upstream:
     async def _send(self, data: Any, headers: CIMultiDict[str]) -> Reply:
         self.began_s = time.monotonic()
         reply = await self._client.request(
-            self._method, self._url, headers=headers, data=data, allow_redirects=False
+            self._method,
+            self._url,
+            headers=headers,
+            data=data,
+            allow_redirects=False,
+            proxy=self._proxy,
         )
         return Reply(reply)
 

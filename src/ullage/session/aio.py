@@ -23,8 +23,9 @@ from ullage.values.effects import Record, Steps
 
 __all__ = ["AsyncSession"]
 
-_LIGHT_MESSAGES = 32
-"""A history of no more messages is gone on with on the event loop itself: a thread costs more."""
+_LIGHT_MESSAGES, _LIGHT_TOKENS = 32, 60_000
+"""With no more new messages, behind a view of no more tokens, a turn is worked out on the event
+loop itself: a thread costs more."""
 
 
 def _messages(request: Any) -> int:
@@ -139,14 +140,20 @@ class AsyncSession(SessionCore, AsyncClosing):
         self.budget.end(self._account)
         await self.store.close()
 
+    def _is_heavy(self, request: Mapping[str, Any]) -> bool:
+        newest = self._kept.newest
+        if newest is None:
+            return True
+        new = _messages(request) - newest.size
+        return new > _LIGHT_MESSAGES or newest.tokens > _LIGHT_TOKENS
+
     async def _run(self, steps: Steps[T], request: Mapping[str, Any] | None = None) -> T:
         """Run one thing at a time; of a turn's request also look ahead.
 
         A turn that may take longer than the loop can wait is worked out in a thread.
         """
         async with self._lock:
-            is_first = self._kept.newest is None
-            is_heavy = request is not None and (is_first or _messages(request) > _LIGHT_MESSAGES)
+            is_heavy = request is not None and self._is_heavy(request)
             came = await self._beside(steps, is_heavy=is_heavy)
             if request is not None:
                 self._look_ahead()

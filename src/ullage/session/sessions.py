@@ -15,16 +15,17 @@ import threading
 from collections import OrderedDict
 from collections.abc import Callable
 from contextlib import suppress
+from itertools import takewhile
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 from weakref import WeakValueDictionary
 
 from ullage.errors import ConfigError
-from ullage.history.transcript import Transcript
 from ullage.session.closing import AsyncClosing, Closing
 from ullage.session.session import Session
 from ullage.spend.budget import Budget
 from ullage.stores import open_store
 from ullage.values.held import held_bytes
+from ullage.values.messages import Message
 
 if TYPE_CHECKING:
     from ullage.session.aio import AsyncSession
@@ -61,20 +62,19 @@ class _Held(Generic[S]):
     def __init__(self, session: S) -> None:
         self.session = session
         self.bytes = 0
-        self._counted = 0
-        self._transcript: Transcript | None = None
+        self._messages: list[Message] = []
+        self._sizes: list[int] = []
 
     def measure(self) -> None:
-        """Count what came since the last time; another line of history is counted anew."""
+        """Count what came since the last time; of another line of history what is not shared."""
         with suppress(ConfigError):
-            transcript = self.session.window.transcript
-            if transcript is not self._transcript:
-                self._transcript, self._counted, self.bytes = transcript, 0, 0
-            new = transcript.messages[self._counted :]
-            self._counted += len(new)
-            seen: set[int] = set()
-            parts = sum(held_bytes(message.parts, seen) for message in new)
-            self.bytes += len(new) * _MESSAGE_BYTES + parts
+            messages = self.session.window.transcript.messages
+            pairs = zip(self._messages, messages, strict=False)
+            same = sum(1 for _ in takewhile(lambda pair: pair[0] is pair[1], pairs))
+            new, seen = messages[same:], set[int]()
+            sizes = [held_bytes(message.parts, seen) + _MESSAGE_BYTES for message in new]
+            self.bytes += sum(sizes) - sum(self._sizes[same:])
+            self._messages[same:], self._sizes[same:] = new, sizes
 
 
 class _Sessions(Generic[S]):

@@ -29,6 +29,7 @@ LEVELS: Mapping[Kind, int] = {
     "stalled": _WARNING,
     "summary_refused": _WARNING,
     "unreported": _WARNING,
+    "unkept": _WARNING,
     "refused": _WARNING,
     "warned": _WARNING,
     "wrapped_up": _WARNING,

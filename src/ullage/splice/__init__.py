@@ -5,9 +5,9 @@
     request = knitted.request
     while True:
         view = session.fit(request)
-        step = rounds.take(send(view))                           # Calls, or Done
+        step = rounds.take(send(view))                           # Calls, Again or Done
         if isinstance(step, Calls):
-            step = rounds.answer([view.recall(call) for call in step.calls])   # Again, or Done
+            step = rounds.answer([view.recall(call) for call in step.calls])   # Again or Done
         if isinstance(step, Done):
             break
         request = step.request

@@ -10,7 +10,7 @@ import json
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from ullage.splice.dialect import Dialect, Stream
+from ullage.splice.dialect import Dialect, Stream, object_at, objects_at
 from ullage.splice.pieces import Pieces, add, summed, whole
 from ullage.values.messages import Message
 from ullage.wires.base import MARKERS
@@ -34,14 +34,16 @@ class Anthropic(Dialect):
 
     def shown(self, message: Any) -> Any:
         """See `Dialect.shown`."""
-        blocks = [block for block in message["content"] if not self.hides(block)]
-        if len(blocks) == len(message["content"]):
+        content = message["content"]
+        if not isinstance(content, list) or not any(map(self.hides, content)):
             return message
+        blocks = [block for block in content if not self.hides(block)]
         return {**message, "content": blocks} if blocks else None
 
     def hides(self, block: Any) -> bool:
         """Whether a block is a private call."""
-        return bool(block.get("type") == "tool_use" and self.owns(block))
+        is_call = isinstance(block, Mapping) and block.get("type") == "tool_use"
+        return is_call and self.owns(block)
 
     def joined(
         self, replies: Sequence[Mapping[str, Any]], said: Sequence[Any], note: str
@@ -65,9 +67,7 @@ class Anthropic(Dialect):
 
     def seals(self, message: Any) -> list[str]:
         """See `Dialect.seals`."""
-        content = message.get("content")
-        blocks = content if isinstance(content, list) else ()
-        return [seal for block in blocks if (seal := _seal(block))]
+        return [seal for block in objects_at(message, "content") if (seal := _seal(block))]
 
     def loose(self, rounds: Sequence[Sequence[Any]]) -> list[str]:
         """See `Dialect.loose`: what was signed behind a hidden turn (A15)."""
@@ -105,8 +105,7 @@ def _seal(block: Any) -> str:
 
 
 def _marks(message: Any) -> list[dict[str, Any]]:
-    content = message.get("content")
-    blocks = content if isinstance(content, list) else ()
+    blocks = objects_at(message, "content")
     found = ({key: block[key] for key in MARKERS & block.keys()} for block in blocks)
     return [mark for mark in found if mark]
 
@@ -121,8 +120,8 @@ class AnthropicStream(Stream):
 
     def _clear(self) -> None:
         self._message: dict[str, Any] | None = None
-        self._blocks: dict[Any, dict[str, Any]] = {}
-        self._at: dict[Any, int | None] = {}
+        self._blocks: dict[int, dict[str, Any]] = {}
+        self._at: dict[int, int | None] = {}
         self._ending: dict[str, Any] = {}
         self._is_over = False
 
@@ -130,31 +129,29 @@ class AnthropicStream(Stream):
         """See `Stream.feed`. Pings, errors and what is not known pass."""
         kind = event.get("type")
         if kind == "message_start":
-            self._message = event["message"]
+            self._message = object_at(event, "message")
             return (event,) if self.is_first else ()
         if kind in ("message_delta", "message_stop"):
             self._end(event)
             return () if self.holds else (event,)
+        index = event.get("index")
+        if not isinstance(index, int):
+            return (event,)
         if kind == "content_block_start":
-            self._start(event["index"], event["content_block"])
-        elif kind == "content_block_delta" and event["index"] in self._blocks:
-            _add(self._blocks[event["index"]], event["delta"])
-        return self._given(event)
+            self._start(index, object_at(event, "content_block"))
+        elif kind == "content_block_delta" and index in self._blocks:
+            _add(self._blocks[index], object_at(event, "delta"))
+        at = self._at.get(index, index)
+        if at is None:
+            return ()
+        return (event,) if at == index else ({**event, "index": at},)
 
-    def _start(self, index: Any, block: Mapping[str, Any]) -> None:
+    def _start(self, index: int, block: Mapping[str, Any]) -> None:
         self._blocks[index] = dict(block)
         if self.dialect.hides(block):
             self.hides, self._at[index] = True, None
         else:
             self._at[index], self._next = self._next, self._next + 1
-
-    def _given(self, event: dict[str, Any]) -> tuple[dict[str, Any], ...]:
-        """An event of a block under the client's index for it; none of a private one."""
-        index = event.get("index")
-        at = self._at.get(index, index)
-        if at is None and index is not None:
-            return ()
-        return (event,) if at == index else ({**event, "index": at},)
 
     def _end(self, event: dict[str, Any]) -> None:
         if event["type"] == "message_stop":
@@ -163,8 +160,8 @@ class AnthropicStream(Stream):
         # several may come, and counts are those until now
         before = self._ending
         self._ending = {**before, **event}
-        self._ending["delta"] = {**before.get("delta", {}), **(event.get("delta") or {})}
-        self._ending["usage"] = {**before.get("usage", {}), **(event.get("usage") or {})}
+        for name in ("delta", "usage"):
+            self._ending[name] = {**object_at(before, name), **object_at(event, name)}
 
     def reply(self) -> dict[str, Any] | None:
         """See `Stream.reply`."""
@@ -173,7 +170,7 @@ class AnthropicStream(Stream):
         ending = {k: v for k, v in self._ending.items() if k not in ("type", "delta", "usage")}
         said = [_settled(block) for block in self._blocks.values()]
         counts = {k: v for k, v in self._ending.get("usage", {}).items() if v is not None}
-        usage = {**(self._message.get("usage") or {}), **counts}
+        usage = {**object_at(self._message, "usage"), **counts}
         delta = self._ending.get("delta", {})
         return {**self._message, **ending, **delta, "content": said, "usage": usage}
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from ullage.splice.dialect import Dialect, Stream, joint
+from ullage.splice.dialect import Dialect, Stream, index_of, joint, object_at, objects_at
 from ullage.splice.pieces import add, summed, whole
 
 __all__ = ["Chat", "ChatStream"]
@@ -39,7 +39,7 @@ class Chat(Dialect):
 
     def shown(self, message: Any) -> Any:
         """See `Dialect.shown`."""
-        calls = message.get("tool_calls") or ()
+        calls = objects_at(message, "tool_calls")
         kept = [call for call in calls if not self.owns(call)]
         if len(kept) == len(calls):
             return message
@@ -71,7 +71,7 @@ class Chat(Dialect):
 
     def _other(self, choice: Mapping[str, Any]) -> dict[str, Any]:
         """A choice beside the first, which makes no further round."""
-        message = self.shown(choice["message"]) or {"role": "assistant", "content": None}
+        message = self.shown(object_at(choice, "message")) or {"role": "assistant", "content": None}
         stop = self.stop_for({"choices": [choice]}, [message]) or None
         return {**choice, "message": message, "finish_reason": stop}
 
@@ -104,7 +104,7 @@ def resigned(calls: Sequence[Any], kept: Sequence[Any]) -> list[Any]:
 
 
 def _google(call: Mapping[str, Any]) -> Mapping[str, Any]:
-    return (call.get("extra_content") or {}).get("google") or {}
+    return object_at(object_at(call, "extra_content"), "google")
 
 
 # ── the stream ───────────────────────────────────────────────────────────────────────────
@@ -115,8 +115,7 @@ class ChatStream(Stream):
 
     def __init__(self, dialect: Any, request: Mapping[str, Any]) -> None:
         super().__init__(dialect, request)
-        options = request.get("stream_options") or {}
-        self._wants_usage = bool(options.get("include_usage"))
+        self._wants_usage = bool(object_at(request, "stream_options").get("include_usage"))
         self._kept: dict[str, Any] = {}
         self._ends: dict[tuple[int, str], str] = {}
         self._numbers: dict[int, int] = {}
@@ -129,25 +128,26 @@ class ChatStream(Stream):
 
     def feed(self, event: dict[str, Any]) -> tuple[dict[str, Any], ...]:
         """See `Stream.feed`. A chunk with usage alone is for those who asked for it."""
-        if "choices" not in event:
+        if not isinstance(event.get("choices"), list):
             return (event,)
+        told = objects_at(event, "choices")
         if not self._kept:
             self._kept = {name: event[name] for name in ("id", "created") if name in event}
         self._last = {**self._last, **event}
         self._usage = event.get("usage") or self._usage
-        if not event["choices"]:
+        if not told:
             is_usage = event.get("usage") is not None
             is_kept = (self.holds or not self._wants_usage) if is_usage else not self.is_first
             return () if is_kept else (event,)
-        choices = [self._shown(choice) for choice in event["choices"]]
+        choices = [self._shown(choice) for choice in told]
         given = [choice for choice in choices if choice is not None]
-        if self.is_first and all(map(_is, choices, event["choices"])):
+        if self.is_first and all(map(_is, choices, told)):
             return (event,)
         return ({**event, **self._kept, "choices": given},) if given else ()
 
     def _shown(self, choice: dict[str, Any]) -> dict[str, Any] | None:
         """What the client gets of a choice: itself if it needs no change, None for nothing."""
-        index, delta = choice.get("index") or 0, choice.get("delta") or {}
+        index, delta = index_of(choice), object_at(choice, "delta")
         known = self._choices.setdefault(index, _Choice(self))
         new = known.delta(delta, index)
         stop = choice.get("finish_reason")
@@ -196,13 +196,13 @@ class ChatStream(Stream):
         """See `Stream.closing`."""
         base = {**self._last, **self._kept}
         base = {name: value for name, value in base.items() if name != "usage"}
-        stops = [choice["finish_reason"] for choice in reply["choices"]]
+        stops = {index_of(choice): choice["finish_reason"] for choice in reply["choices"]}
         if note:
             note = joint(self._ends.get((0, "content"), ""), note) + note
-        said = {**self._ending[0], "delta": {"content": note}, "finish_reason": None}
+        said = {"index": 0, "delta": {"content": note}, "finish_reason": None}
         ends = [
-            {**choice, "finish_reason": stops[at]}
-            for at, (_, choice) in enumerate(sorted(self._ending.items()))
+            {**choice, "finish_reason": stops[index]}
+            for index, choice in sorted(self._ending.items())
         ]
         events = [{**base, "choices": [said]}] if note else []
         events += [{**base, "choices": [end]} for end in ends]
@@ -222,7 +222,7 @@ class _Choice:
         self._stream, self._whole = stream, dict[str, Any]()
         self._message: dict[str, Any] = {}
         self._calls: list[dict[str, Any]] = []
-        self._at: dict[Any, int] = {}
+        self._at: dict[int, int] = {}
         self._numbers: list[int | None] = []
 
     def has_said(self, name: str) -> bool:
@@ -235,7 +235,7 @@ class _Choice:
         if not self._stream.is_first:
             new = {name: value for name, value in delta.items() if name != "role"}
         new = self._stream.parted(index, new)
-        calls = delta.get("tool_calls")
+        calls = objects_at(delta, "tool_calls")
         if calls:
             shown = [each for call in calls if (each := self._call(call, index)) is not None]
             if len(shown) < len(calls) or not all(map(_is, shown, calls)):
@@ -278,11 +278,11 @@ class _Choice:
     def _slot(self, piece: Mapping[str, Any]) -> int:
         """Which call a piece is of. Some servers give every call the same index, or none."""
         index, name = piece.get("index"), piece.get("id")
-        at = self._at.get(index) if index is not None else len(self._calls) - 1
-        is_new = at is None or at < 0 or (name and self._calls[at].get("id") not in (name, None))
-        if is_new:
+        index = index if isinstance(index, int) else -1
+        at = self._at.get(index, -1)
+        if at < 0 or (name and self._calls[at].get("id") not in (name, None)):
             at = self._at[index] = len(self._calls)
-        return at or 0
+        return at
 
     def whole(self) -> dict[str, Any]:
         """The choice as if unstreamed."""

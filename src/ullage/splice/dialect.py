@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 from ullage.values.messages import Message
 from ullage.wires import Format
 
-__all__ = ["Dialect", "Stream", "joint"]
+__all__ = ["Dialect", "Stream", "index_of", "joint", "object_at", "objects_at"]
 
 
 class Dialect(ABC):
@@ -157,6 +157,24 @@ class Stream(ABC):
     @abstractmethod
     def closing(self, reply: dict[str, Any], note: str) -> list[dict[str, Any]]:
         """The events that were kept back, as they end the client's reply, a note before them."""
+
+
+def object_at(value: Mapping[str, Any], name: str) -> dict[str, Any]:
+    """The object in a field; an empty one where a server has sent none."""
+    found = value.get(name)
+    return found if isinstance(found, dict) else {}
+
+
+def objects_at(value: Mapping[str, Any], name: str) -> list[dict[str, Any]]:
+    """The objects of the list in a field; none where a server has sent no list."""
+    found = value.get(name)
+    return [each for each in found if isinstance(each, dict)] if isinstance(found, list) else []
+
+
+def index_of(value: Mapping[str, Any]) -> int:
+    """The ``index`` of a choice; 0 where a server leaves it out."""
+    found = value.get("index")
+    return found if isinstance(found, int) else 0
 
 
 def joint(before: str, after: str) -> str:

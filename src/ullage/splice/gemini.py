@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from ullage.splice.dialect import Dialect, Stream
+from ullage.splice.dialect import Dialect, Stream, index_of, object_at, objects_at
 from ullage.splice.pieces import summed
 from ullage.values.messages import Message
 from ullage.wires.base import get
@@ -72,8 +72,8 @@ class Gemini(Dialect):
 
     def _other(self, candidate: Mapping[str, Any]) -> Mapping[str, Any]:
         """A candidate beside the first, which makes no further round."""
-        content = candidate.get("content")
-        if not (content or {}).get("parts"):
+        content = object_at(candidate, "content")
+        if not content.get("parts"):
             return candidate
         return {**candidate, "content": self.shown(content) or {"role": "model", "parts": []}}
 
@@ -98,8 +98,8 @@ class _Step:
 
         A call without a name goes on with the one before it.
         """
-        call = part.get("functionCall")
-        if call is None:
+        call = part.get("functionCall") if isinstance(part, Mapping) else None
+        if not isinstance(call, Mapping):
             return part
         if call.get("name"):
             self._is_private = self._owns(part)
@@ -133,7 +133,7 @@ class GeminiStream(Stream):
         if not self._kept and "responseId" in event:
             self._kept = {"responseId": event["responseId"]}
         self._last = {**self._last, **event}
-        candidates = event.get("candidates") or []
+        candidates = objects_at(event, "candidates")
         shown = [self._shown(candidate) for candidate in candidates]
         if self.is_first and all(
             one is other for one, other in zip(shown, candidates, strict=True)
@@ -148,15 +148,14 @@ class GeminiStream(Stream):
 
     def _shown(self, candidate: dict[str, Any]) -> dict[str, Any] | None:
         """What the client gets of a candidate: itself if it needs no change, None for nothing."""
-        index = candidate.get("index") or 0
-        known = self._candidates.setdefault(index, _Candidate(self.dialect))
+        known = self._candidates.setdefault(index_of(candidate), _Candidate(self.dialect))
         parts = known.add(candidate)
         self.hides = self.hides or known.step.hides
         is_held = self.holds and candidate.get("finishReason") is not None
         if parts is None and not is_held:
             return candidate
         if parts is None:
-            parts = (candidate.get("content") or {}).get("parts")
+            parts = objects_at(object_at(candidate, "content"), "parts")
         if not parts:
             return None
         new = {name: value for name, value in candidate.items() if name != "finishReason"}
@@ -191,7 +190,7 @@ class _Candidate:
     def add(self, candidate: Mapping[str, Any]) -> list[Any] | None:
         """Take in what came of it: the parts for the client, None if those need no change."""
         self._whole = {**self._whole, **candidate}
-        parts = (candidate.get("content") or {}).get("parts") or []
+        parts = objects_at(object_at(candidate, "content"), "parts")
         for part in parts:
             self._add(part)
         shown = [self.step.shown(part) for part in parts]

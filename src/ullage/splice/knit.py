@@ -15,16 +15,25 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from ullage.history import canon
 from ullage.splice.dialect import Dialect
 from ullage.splice.dialects import dialect_of
-from ullage.splice.record import Splice, held_key, key_of, mark_key, says_the_same, splice_in
-from ullage.values.effects import Find, Record, Steps
+from ullage.splice.record import (
+    Splice,
+    held_key,
+    key_of,
+    mark_key,
+    opening_key,
+    says_the_same,
+    splice_in,
+)
+from ullage.values.effects import Find, Steps
 from ullage.values.messages import Message
 from ullage.wires import Format
 
-__all__ = ["Knitted", "knit"]
+__all__ = ["Knitted", "chain_of", "knit"]
 
 
 class Knitted(Struct, frozen=True):
@@ -34,7 +43,6 @@ class Knitted(Struct, frozen=True):
         request: what is to be fitted; the client's very object where nothing was hidden.
         client: what the client sent.
         root: the chain of the empty history of this format and tenant, 16 bytes.
-        chain: the chain of the client's history, 16 bytes: what its reply is recorded under.
         takes: whether a reply can be made of several rounds; where it cannot (``n`` over 1)
             the recall tools should not be offered, and a private call is left out.
     """
@@ -42,7 +50,6 @@ class Knitted(Struct, frozen=True):
     request: Mapping[str, Any]
     client: Mapping[str, Any]
     root: bytes
-    chain: bytes
     takes: bool = True
 
 
@@ -59,8 +66,9 @@ class _Run(NamedTuple):
 def knit(request: Mapping[str, Any], wire: Format, tenant: str) -> Steps[Knitted]:
     """Put back what was hidden from the client: its turns, and the results that waited.
 
-    Asks for the records of every reply in the history, in one `Find`. Where nothing is found the
-    request stays as it is, and legal.
+    Asks first whether the conversation has any splice; where it has, for the records of every
+    reply in the history, in one `Find`. Where nothing is found the request stays as it is, and
+    legal.
 
     Args:
         request: as the client sent it, as JSON; never changed.
@@ -71,27 +79,54 @@ def knit(request: Mapping[str, Any], wire: Format, tenant: str) -> Steps[Knitted
         FormatError: it is not what its format says it is.
     """
     dialect = dialect_of(wire, lambda call: False)
-    raws, leading = wire.history(request), len(wire.leading(request))
     root = canon.root(wire.name, tenant)
-    messages, chain = list[Message](), [root]
-    for at, raw in enumerate(raws[leading:], leading):
-        message = wire.parse(raw, f"{wire.key}[{at}]")
-        messages.append(message)
-        digest = b"" if message.only_thought else canon.digest_of(message)
-        chain.append(canon.extend(chain[-1], digest) if digest else chain[-1])
-    runs = list(_runs(raws[leading:], messages, chain, dialect))
-    held = held_key(root, str(request.get("previous_response_id") or ""))
-    keys = [held] if dialect.is_held and request.get("previous_response_id") else []
-    keys += [key for run in runs for key in (run.key, *run.seals.values()) if key is not None]
-    found = (yield Find(tuple(keys))) if keys else ()
-    new = request
-    if found:
-        knitted = _knitted(raws[leading:], messages, runs, found, dialect, request)
-        later = splice_in(found, held) or Splice([], [])
-        new = wire.compose(request, [*raws[:leading], *later.waiting, *knitted], ())
-        if later.reply_id:
-            new["previous_response_id"] = later.reply_id
-    return Knitted(new, request, root, chain[-1], dialect.is_single(request))
+    knitted = Knitted(request, request, root, dialect.is_single(request))
+    leading, history = _parted(request, wire)
+    if not history:
+        return knitted
+    opening = opening_key(_chain(root, [wire.parse(history[0], f"{wire.key}[{leading}]")])[-1])
+    previous = request.get("previous_response_id") if dialect.is_held else None
+    held = held_key(root, str(previous))
+    found = yield Find((opening, held) if previous else (opening,))
+    later = splice_in(found, held) or Splice([], [])
+    if any(record.key == opening for record in found):
+        history = yield from _knitted(request, wire, dialect, root)
+    elif not later.reply_id:
+        return knitted
+    first = wire.history(request)[:leading]
+    new = wire.compose(request, [*first, *later.waiting, *history], ())
+    if later.reply_id:
+        new["previous_response_id"] = later.reply_id
+    return replace(knitted, request=new)
+
+
+def chain_of(request: Mapping[str, Any], wire: Format, root: bytes) -> list[bytes]:
+    """The chain of a request's history: before each message, and behind the last.
+
+    Raises:
+        FormatError: it is not what its format says it is.
+    """
+    return _chain(root, _read(request, wire))
+
+
+def _parted(request: Mapping[str, Any], wire: Format) -> tuple[int, list[Any]]:
+    """How much leading system text there is, and the history behind it."""
+    leading = len(wire.leading(request))
+    return leading, wire.history(request)[leading:]
+
+
+def _read(request: Mapping[str, Any], wire: Format) -> list[Message]:
+    leading, raws = _parted(request, wire)
+    return [wire.parse(raw, f"{wire.key}[{at}]") for at, raw in enumerate(raws, leading)]
+
+
+def _chain(root: bytes, messages: Iterable[Message]) -> list[bytes]:
+    chain = [root]
+    for message in messages:
+        last = chain[-1]
+        is_silent = message.only_thought
+        chain.append(last if is_silent else canon.extend(last, canon.digest_of(message)))
+    return chain
 
 
 def _runs(
@@ -112,16 +147,15 @@ def _runs(
 
 
 def _knitted(
-    raws: Sequence[Any],
-    messages: Sequence[Message],
-    runs: Iterable[_Run],
-    found: Sequence[Record],
-    dialect: Dialect,
-    request: Mapping[str, Any],
-) -> list[Any]:
-    """The history with what was found in it."""
-    marked, known = {record.key for record in found}, list[Any]()
-    at = 0
+    request: Mapping[str, Any], wire: Format, dialect: Dialect, root: bytes
+) -> Steps[list[Any]]:
+    """The history with what is found of it put in."""
+    _, raws = _parted(request, wire)
+    messages = _read(request, wire)
+    runs = list(_runs(raws, messages, _chain(root, messages), dialect))
+    keys = [key for run in runs for key in (run.key, *run.seals.values()) if key is not None]
+    found = (yield Find(tuple(keys))) if keys else ()
+    marked, known, at = {record.key for record in found}, list[Any](), 0
     for run in runs:
         said = raws[run.start : run.stop]
         known += raws[at : run.start]
@@ -134,8 +168,7 @@ def _knitted(
             continue
         known += turns
         if splice.waiting:
-            behind = raws[at] if at < len(raws) else None
-            message = messages[at] if at < len(raws) else None
+            behind, message = (raws[at], messages[at]) if at < len(raws) else (None, None)
             known += dialect.deferred(splice.waiting, behind, message)
             at += behind is not None
     return [*known, *raws[at:]]

@@ -27,13 +27,14 @@ def add(into: dict[str, Any], delta: Mapping[str, Any]) -> None:
         if new is None:
             into.setdefault(name, None)
         elif isinstance(new, str) and name not in _ONCE:
-            pieces = into[name] = old if isinstance(old, Pieces) else Pieces([old] if old else ())
+            before = [old] if isinstance(old, str) else ()
+            pieces = into[name] = old if isinstance(old, Pieces) else Pieces(before)
             pieces.append(new)
         elif isinstance(new, Mapping):
             inner = into[name] = old if isinstance(old, dict) else {}
             add(inner, new)
         elif isinstance(new, list):
-            items = into[name] = old if isinstance(old, list) else []
+            items = into[name] = old if type(old) is list else []
             _add_items(items, new)
         elif old is None or old == "" or not isinstance(new, str):
             into[name] = new

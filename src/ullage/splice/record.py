@@ -7,8 +7,11 @@ What a reply says is its texts, one behind the other and without white space, an
 is found again where a client joins blocks of text or trims them, drops thinking and nulls, or
 writes the arguments of a call anew; `says_the_same` then compares the texts themselves.
 
+The *opening*, a record without data under the chain behind the first message, says that the
+conversation has a splice at all: without it nothing of a request has to be looked through.
+
 Some reasoning cannot stand without the turns that were hidden: signed behind them, or made with a
-call that was. Its *mark*, a record without data, says so where the splice is not found.
+call that was. Its *mark*, without data too, says so where the splice is not found.
 """
 
 from __future__ import annotations
@@ -33,6 +36,7 @@ __all__ = [
     "held_key",
     "key_of",
     "mark_key",
+    "opening_key",
     "record_of",
     "says_the_same",
     "splice_in",
@@ -80,6 +84,15 @@ def key_of(chain: bytes, reply: Iterable[Message]) -> bytes | None:
     if not texts and not calls:
         return None
     return _hashed(b"reply", chain, _bytes("".join(texts)), *(_bytes(each) for each in calls))
+
+
+def opening_key(chain: bytes) -> bytes:
+    """What says that a reply was spliced in a conversation with this first message, 16 bytes.
+
+    Args:
+        chain: behind its first message.
+    """
+    return _hashed(b"opening", chain)
 
 
 def mark_key(root: bytes, seal: str) -> bytes:
@@ -158,7 +171,7 @@ def _texts(messages: Iterable[Message]) -> list[str]:
 
 
 def record_of(key: bytes, splice: Splice | None) -> Record:
-    """The record of a splice, or of a mark."""
+    """The record of a splice; of None, one that says by its key all that it says."""
     return Record(key, KIND, 0, b"{}" if splice is None else _encoded(splice))
 
 

@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from ullage.splice.dialect import Dialect, Stream
+from ullage.splice.dialect import Dialect, Stream, object_at
 from ullage.splice.pieces import summed
 
 __all__ = ["Responses", "ResponsesStream"]
@@ -39,7 +39,8 @@ class Responses(Dialect):
 
     def hides(self, item: Any) -> bool:
         """Whether an item is a private call."""
-        return item.get("type") == "function_call" and self.owns(item)
+        is_call = isinstance(item, Mapping) and item.get("type") == "function_call"
+        return is_call and self.owns(item)
 
     def plain(self, reply: dict[str, Any]) -> dict[str, Any]:
         """See `Dialect.plain`."""
@@ -57,7 +58,7 @@ class Responses(Dialect):
     def public(self, reply: dict[str, Any]) -> dict[str, Any]:
         """A response that names no private tool; itself if it names none."""
         tools = reply.get("tools")
-        kept = [tool for tool in tools if not self.owns(tool)] if tools else tools
+        kept = [tool for tool in tools if not self.owns(tool)] if isinstance(tools, list) else tools
         return reply if kept == tools else {**reply, "tools": kept}
 
     # ── reasoning ────────────────────────────────────────────────────────────────────
@@ -118,8 +119,8 @@ class ResponsesStream(Stream):
     _first: Mapping[str, Any] = {}
 
     def _clear(self) -> None:
-        self._items: dict[Any, dict[str, Any]] = {}
-        self._at: dict[Any, int | None] = {}
+        self._items: dict[int, dict[str, Any]] = {}
+        self._at: dict[int, int | None] = {}
         self._ending: dict[str, Any] | None = None
 
     def feed(self, event: dict[str, Any]) -> tuple[dict[str, Any], ...]:
@@ -128,26 +129,29 @@ class ResponsesStream(Stream):
         if kind in _BEGINNINGS:
             if not self.is_first:
                 return ()
-            self._first = event["response"]
+            self._first = object_at(event, "response")
             return (self._numbered(self._public(event)),)
         if kind in _ENDINGS:
             self._ending = event
             return () if self.holds else (self._numbered(self._public(event)),)
         index = event.get("output_index")
+        if not isinstance(index, int):
+            return (self._numbered(event),)
         if kind == "response.output_item.added":
-            self._start(index, event["item"])
+            self._start(index, object_at(event, "item"))
         elif kind == "response.output_item.done":
-            self._items[index] = event["item"]
+            self._items[index] = object_at(event, "item")
         at = self._at.get(index, index)
-        if at is None and index is not None:
+        if at is None:
             return ()
         return (self._numbered(event if at == index else {**event, "output_index": at}),)
 
     def _public(self, event: dict[str, Any]) -> dict[str, Any]:
-        response = self.dialect.public(event["response"])
-        return event if response is event["response"] else {**event, "response": response}
+        response = object_at(event, "response")
+        public = self.dialect.public(response)
+        return event if public is response else {**event, "response": public}
 
-    def _start(self, index: Any, item: Mapping[str, Any]) -> None:
+    def _start(self, index: int, item: Mapping[str, Any]) -> None:
         if self.dialect.hides(item):
             self.hides, self._at[index] = True, None
         else:
@@ -166,7 +170,7 @@ class ResponsesStream(Stream):
         """See `Stream.reply`. Some servers leave the output out of the event that ends it."""
         if self._ending is None:
             return None
-        response = self._ending["response"]
+        response = object_at(self._ending, "response")
         output = response.get("output") or [item for _, item in sorted(self._items.items())]
         return {**response, "output": output}
 

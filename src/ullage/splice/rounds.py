@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 from msgspec import Struct
@@ -11,8 +11,8 @@ from msgspec import Struct
 from ullage.redaction import Redact, in_json
 from ullage.splice.dialect import Dialect
 from ullage.splice.dialects import dialect_of
-from ullage.splice.knit import Knitted
-from ullage.splice.record import Splice, held_key, key_of, mark_key, record_of
+from ullage.splice.knit import Knitted, chain_of
+from ullage.splice.record import Splice, held_key, key_of, mark_key, opening_key, record_of
 from ullage.values.effects import Record
 from ullage.values.messages import Message
 from ullage.wires import Format
@@ -98,14 +98,14 @@ class Rounds:
 
     # ── the reply of a round ─────────────────────────────────────────────────────────
 
-    def take(self, reply: Mapping[str, Any]) -> Calls | Again | Done:
+    def take(self, reply: dict[str, Any]) -> Calls | Again | Done:
         """Take in the reply of a round, unstreamed, as JSON.
 
         `Calls` are answered with `answer`, even where the client has calls of its own in the
         reply. Those of a reply that was cut short (``max_tokens``, a refusal) are left out, and
         beyond the limit they are answered here.
         """
-        self._replies.append(dict(reply))
+        self._replies.append(reply)
         said = self._wire.reply(reply)
         self._said.append(said)
         calls = (call for message in said for call in self._wire.calls(message))
@@ -182,8 +182,10 @@ class Rounds:
         self, reply: dict[str, Any], turns: list[Any], waiting: Sequence[Any]
     ) -> Iterator[Record]:
         root, model = self.knitted.root, str(self.knitted.client.get("model") or "")
+        chain = chain_of(self.knitted.client, self._wire, root)
+        yield record_of(opening_key(chain[:2][-1]), None)  # a history may be empty
         said = self._wire.reply(reply)
-        key = key_of(self.knitted.chain, self._parsed(said))
+        key = key_of(chain[-1], self._parsed(said))
         if key is not None and (waiting or self._turns):
             yield record_of(key, Splice(turns, list(waiting), model, self.note))
         if self.dialect.is_held and self.knitted.client.get("store") is not False:

@@ -40,26 +40,14 @@ from weakref import WeakSet, WeakValueDictionary
 
 from ullage.errors import ConfigError, StoreError
 from ullage.stores._base import closed
+from ullage.stores._reasons import code_of, kind_of, reason_of
 from ullage.stores._schema import APPLICATION_ID, MIGRATIONS
 
 __all__ = ["PrivateFile", "absolute", "create_private", "default_path", "make_folders"]
-__all__ += ["reason_of"]
 
 _STORE = "sqlite"
 _RETRY_S = 0.02
 _SIDE_FILES = ("", "-wal", "-shm", "-journal")
-
-_REASONS = {
-    sqlite3.SQLITE_FULL: "the disk or its quota is full. Free some space and try again",
-    sqlite3.SQLITE_READONLY: "the file may only be read. Check its mode and its file system",
-    sqlite3.SQLITE_BUSY: "another process has held the file for too long. Try again",
-    sqlite3.SQLITE_LOCKED: "another connection has held the file for too long. Try again",
-    sqlite3.SQLITE_CANTOPEN: "the file cannot be opened. Check its folder and the modes",
-    sqlite3.SQLITE_IOERR: "the disk reported an error. Check the disk",
-    sqlite3.SQLITE_CORRUPT: "the file is damaged. Restore it from a copy, or use another path",
-    sqlite3.SQLITE_NOTADB: "the file is not an SQLite database. Use another path",
-    sqlite3.SQLITE_TOOBIG: "one value is over SQLite's limit of 1 GB. Cut it into pieces",
-}
 
 _BUSY = (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED, sqlite3.SQLITE_PROTOCOL)
 
@@ -122,7 +110,7 @@ class PrivateFile:
             try:
                 yield self._connected()
             except (sqlite3.Error, OSError, OverflowError) as error:
-                raise StoreError(_STORE, operation, reason_of(error)) from error
+                raise kind_of(error)(_STORE, operation, reason_of(error)) from error
 
     @contextmanager
     def transaction(
@@ -191,7 +179,7 @@ class PrivateFile:
                 return self._connection
             except sqlite3.OperationalError as error:
                 # Several processes that turn WAL on at once do not wait for each other.
-                if _code(error) not in _BUSY or time.monotonic() > deadline:
+                if code_of(error) not in _BUSY or time.monotonic() > deadline:
                     raise
                 time.sleep(_RETRY_S)
 
@@ -347,20 +335,6 @@ def _found(place: Path) -> os.stat_result | None:
 
 def _unsafe(reason: str) -> StoreError:
     return StoreError(_STORE, "open", reason)
-
-
-def _code(error: Exception) -> int:
-    """SQLite's primary result code; 0 where there is none."""
-    return int(getattr(error, "sqlite_errorcode", 0)) & 0xFF
-
-
-def reason_of(error: Exception) -> str:
-    """Why, and what to do, without a path and without content."""
-    if isinstance(error, OSError):
-        return f"{error.strerror or 'the system refused'}. Check the folder and its modes"
-    if isinstance(error, OverflowError):
-        return _REASONS[sqlite3.SQLITE_TOOBIG]
-    return _REASONS.get(_code(error), f"SQLite says {str(error)!r}")
 
 
 _OPENING = Lock()

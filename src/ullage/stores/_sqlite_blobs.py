@@ -46,16 +46,27 @@ Row: TypeAlias = tuple[int, str, int, int, int, bytes, bytes]
 
 
 class NewBlob(Struct, frozen=True, gc=False):
-    """An output on its way into the file; its rows are there once it is packed."""
+    """An output on its way into the file; its rows are there once it is packed.
+
+    Attributes:
+        output: the output.
+        digest: what its content is kept under: once for each tenant, so that nobody learns from
+            the time it takes what another one holds.
+        content: the digest of the content alone; earlier versions kept it under that.
+        rows: its chunks.
+    """
 
     output: Output
     digest: bytes
+    content: bytes
     rows: tuple[Row, ...] | None = None
 
     @staticmethod
-    def of(output: Output) -> NewBlob:
+    def of(output: Output, tenant: bytes) -> NewBlob:
         """An output that is not packed yet."""
-        return NewBlob(output, content_digest(output.text, output.kind))
+        content = content_digest(output.text, output.kind)
+        own = blake3(content + tenant, derive_key_context="ullage tenant").digest()
+        return NewBlob(output, own if tenant else content, content)
 
     def packed(self) -> NewBlob:
         """The same, in chunks that are compressed where that is smaller."""
@@ -78,6 +89,12 @@ def write_blob(
     Raises:
         StoreError: the ref names something else.
     """
+    place = (tenant, to_utf8(blob.output.ref))
+    held = db.execute("SELECT digest FROM grants WHERE tenant = ? AND ref = ?", place).fetchone()
+    if held is not None and held[0] != blob.digest:
+        if held[0] != blob.content:
+            raise taken(store, blob.output.ref)
+        blob = replace(blob, digest=held[0], rows=None)
     output, digest = blob.output, blob.digest
     if db.execute("SELECT 1 FROM blobs WHERE digest = ?", (digest,)).fetchone() is None:
         rows = blob.packed().rows or ()  # not packed: it was cleaned up just now
@@ -92,15 +109,11 @@ def write_blob(
             "VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
             ((digest, *row) for row in rows),
         )
-    place = (tenant, to_utf8(output.ref))
     db.execute(
         "INSERT INTO grants (tenant, ref, digest, used_s) VALUES (?, ?, ?, ?) "
         "ON CONFLICT DO UPDATE SET used_s = excluded.used_s",
         (*place, digest, now_s),
     )
-    held = db.execute("SELECT digest FROM grants WHERE tenant = ? AND ref = ?", place).fetchone()
-    if held[0] != digest:
-        raise taken(store, output.ref)
 
 
 def extents_of(

@@ -34,7 +34,8 @@ from ullage.errors import StoreError
 from ullage.redaction import Redact, in_message
 from ullage.stores import _conversation_rows as rows
 from ullage.stores._conversation_rows import NAME, CompactionPart, StoredMessage
-from ullage.stores._file import absolute, create_private, reason_of
+from ullage.stores._file import absolute, create_private
+from ullage.stores._reasons import reason_of
 from ullage.wires import Format, format_of
 from ullage.wires.base import plain
 

@@ -30,6 +30,7 @@ from ullage.stores._base import Store
 from ullage.stores._chunks import pieces, shape
 from ullage.stores._clean import DAY_S, Bounds, Collected, is_recent
 from ullage.stores._file import make_folders
+from ullage.stores._reasons import kind_of
 from ullage.values.effects import Output, Record
 
 __all__ = ["SpillStore"]
@@ -249,7 +250,7 @@ class SpillStore(Around):
             yield
         except OSError as error:
             reason = f"{error.strerror or 'the system refused'}. Check the folder and its modes"
-            raise StoreError(self.name, f"{operation} spill file", reason, ref) from error
+            raise kind_of(error)(self.name, f"{operation} spill file", reason, ref) from error
 
 
 def _read(descriptor: int) -> str | None:

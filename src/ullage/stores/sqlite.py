@@ -111,7 +111,7 @@ class SqliteStore(Transactional):
         """`Store.commit` in one transaction; of a lost race the outputs are kept."""
         refuse_contradictions(self.name, records)
         who, now_s = to_utf8(tenant), int(self._clock())
-        blobs = self._new_blobs(outputs) if outputs else []
+        blobs = self._new_blobs(outputs, who) if outputs else []
         synced = bool(outputs) or any(record.is_once for record in records)
         with self._file.transaction(self, "commit", writes=True, synced=synced) as db:
             for blob in blobs:
@@ -245,9 +245,10 @@ class SqliteStore(Transactional):
             ):
                 db.executemany(query, ((now_s, tenant, name) for name in sorted(stale)))
 
-    def _new_blobs(self, outputs: Sequence[Output]) -> list[NewBlob]:
+    def _new_blobs(self, outputs: Sequence[Output], tenant: bytes) -> list[NewBlob]:
         """The outputs ready to write, in the order of digests; packed if their content is new."""
-        blobs = sorted(map(NewBlob.of, outputs), key=lambda blob: blob.digest)
+        made = (NewBlob.of(output, tenant) for output in outputs)
+        blobs = sorted(made, key=lambda blob: blob.digest)
         with self._file.connection(self, "commit") as db:
             known = {
                 digest

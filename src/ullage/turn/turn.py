@@ -18,7 +18,7 @@ from typing import Any, Literal, TypeAlias
 from msgspec import Struct
 from msgspec.structs import replace
 
-from ullage.errors import ConfigError
+from ullage.errors import ConfigError, OverLimitError, StoreFull
 from ullage.history import canon
 from ullage.history.builder import WindowBuilder
 from ullage.history.ledger import Ledger, Observed, Opened
@@ -120,8 +120,7 @@ def turn(
     Args:
         request: a request of one of the formats, with the whole history. Never changed.
         state: what the last turn left.
-        memo: what is remembered for speed; worked on in place. After an exception it is to be
-            thrown away.
+        memo: what is remembered for speed; worked on in place, and void after an exception.
         settings: how the session is to behave.
         added_tokens: room to leave for what will be added to the view.
         now: compact, whatever the pressure.
@@ -129,14 +128,10 @@ def turn(
     Raises:
         FormatError: the request is not what its format says it is.
         OverLimitError: it cannot be made to fit.
-        StoreError: what is set aside could not be kept. Then no view is returned.
+        StoreError: what is set aside could not be kept; where the store is full, see `_uncut`.
     """
-    wire = wire_of(state, settings)
-    asked = read(request, settings.model, wire, memo.envelopes)
-    policy = settings.policy
-    if asked.elsewhere:  # what comes before is not here: nothing can be repaired, or decided
-        policy = replace(policy, under_pressure=(), guard=None)
-        settings = replace(settings, repair=False)
+    asked = read(request, settings.model, wire_of(state, settings), memo.envelopes)
+    settings = _without_history(settings) if asked.elsewhere else settings
     asked, repaired, fresh = _repaired(asked, memo, settings)
     line = memo.follow(asked, settings.tenant, settings.redact)
     ledger, lost = state.ledger, tuple[Record, ...]()
@@ -144,9 +139,14 @@ def turn(
         ledger = yield from look_up(line, ledger.with_records(lost) if lost else ledger)
         agreed = _agree(line, ledger, asked, state, settings)
         builder, events, tools = _open_window(line, agreed, asked, settings, memo, added_tokens)
-        fitted = yield from fit(builder, agreed, policy, asking=settings.asking, now=now)
+        fitted = yield from fit(builder, agreed, settings.policy, asking=settings.asking, now=now)
         outputs = (*fresh.outputs, *fitted.outputs.values())
-        lost = yield from _commit(outputs, tuple(fitted.records), ledger)
+        try:
+            lost = yield from _commit(outputs, tuple(fitted.records), ledger)
+        except StoreFull as full:
+            if fresh.outputs:
+                raise
+            return (yield from _uncut(full, asked, line, agreed, builder, tools, state, settings))
         if not lost:
             break
         line.begin_again()
@@ -155,10 +155,59 @@ def turn(
         memo.repaired = remember(repaired, memo.repaired)
     state = replace(state, format=asked.wire.name, opened=agreed.terms.opened, ledger=fitted.ledger)
     told = (*fresh.events, *agreed.events, *events, *fitted.events, *_elsewhere(asked))
-    window = builder.window
-    rendered = render(asked, line, window, tools)
+    return _turned(asked, line, builder.window, tools, settings, state, told, memo)
+
+
+def _turned(
+    asked: Request,
+    line: Line,
+    window: Window,
+    tools: Tools,
+    settings: Settings,
+    state: State,
+    told: tuple[Event, ...],
+    memo: Memo,
+) -> Turned:
     offers = _offers(asked, window.words, tools, settings)
+    rendered = render(asked, line, window, tools)
     return Turned(rendered, state, told, window, asked.wire, offers, memo)
+
+
+def _without_history(settings: Settings) -> Settings:
+    """For a request whose history is not here: nothing can be repaired, or decided of it."""
+    policy = replace(settings.policy, under_pressure=(), guard=None)
+    return replace(settings, policy=policy, repair=False)
+
+
+def _uncut(
+    full: StoreFull,
+    asked: Request,
+    line: Line,
+    agreed: Agreed,
+    builder: WindowBuilder,
+    tools: Tools,
+    state: State,
+    settings: Settings,
+) -> Steps[Turned]:
+    """The view without any cut that is not kept: what was decided before stays as it was shown.
+
+    What a memo knows of this history goes: once there is room again, all is decided anew.
+
+    Raises:
+        StoreFull: that does not fit.
+    """
+    old = builder.window
+    plain = WindowBuilder(line.transcript, line.meter, old.words)
+    plain.limit(old.limit_tokens, old.context_tokens, old.head_tokens, old.head_texts)
+    plain.reason(old.reasoning, thinks_first=old.thinks_first)
+    try:
+        yield from fit(plain, agreed, Policy(name="uncut"))
+    except OverLimitError:
+        raise full from None
+    why = f"{full}; what is new is shown whole, for nothing would open what is cut out of it"
+    event = Event(kind="unkept", where="what would be set aside", why=why)
+    state = replace(state, format=asked.wire.name)
+    return _turned(asked, line, plain.window, tools, settings, state, (event,), Memo())
 
 
 def _elsewhere(asked: Request) -> Iterator[Event]:

@@ -24,6 +24,7 @@ Kind: TypeAlias = Literal[
     "passed_on",  # the history is held by the provider; only what is in the request was cut
     "superseded",  # a newer policy decides here; only the guard adds to it
     "observed",  # a reply's usage was taken in
+    "unkept",  # the store is full: what is new is shown uncut, or nothing would open it
     "unreported",  # a reply's usage could not be read or kept; our estimate is counted for it
     "refused",  # the provider called the request too long; the next one is smaller
     "recalled",  # something set aside was opened again

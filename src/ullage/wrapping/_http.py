@@ -84,16 +84,19 @@ def _kinds(library: str) -> tuple[Any, Any]:
 class _Upstream:
     """Sends one request through the client that was there; see `ullage.exchange.Upstream`."""
 
-    def __init__(self, client: _Fitting, request: Any, options: dict[str, Any]) -> None:
-        self._client, self._request, self._options = client, request, options
+    def __init__(
+        self, client: _Fitting, request: Any, came: bytes, options: dict[str, Any]
+    ) -> None:
+        self._client, self._request, self._came = client, request, came
+        self._options = options
 
     def send(self, body: bytes) -> Any:
-        """The request with this body; signed anew if it is another one."""
+        """The request itself for the body that came; with another one it is signed anew."""
         return self._client.run(self._sent(body))
 
     def _sent(self, body: bytes) -> Actions[_Reply]:
         client, request = self._client, self._request
-        if body is not _loaded(request):
+        if body is not self._came:
             request = with_body(client.library, request, body)
             if is_signed(request):
                 yield from client.signer.sign(request)
@@ -124,11 +127,6 @@ def with_body(library: Any, request: Any, body: bytes) -> Any:
     return library.Request(
         request.method, request.url, headers=headers, content=body, extensions=request.extensions
     )
-
-
-def _loaded(request: Any) -> bytes | None:
-    """The body of a request, if it was read."""
-    return getattr(request, "_content", None)
 
 
 # ── the body of a streamed answer ────────────────────────────────────────────────────────
@@ -210,14 +208,12 @@ class _Fitting:
         """Fit a request, send it, and make a response of the answer."""
         path = request.url.raw_path.decode("ascii", "replace")
         passed: Passed | None = None
-        if route_of(request.method, path) is None:
-            passed = "path"
-        else:
-            yield getattr(request, self.names.read)
+        body = b""  # of another path it may be a file, and is not read here
+        if route_of(request.method, path) is not None:
+            body = yield getattr(request, self.names.read)
             if is_signed(request) and not (yield from self.signer.can_sign(self.library, request)):
                 passed = "signature"
-        upstream = _Upstream(self, request, options)
-        body = _loaded(request) or b""
+        upstream = _Upstream(self, request, body, options)
         exchanges, tenant = self.wrapped.exchanges(self.names is _ASYNC), self.wrapped.tenant
         exchange = exchanges.of(request.method, path, body, upstream, tenant=tenant, passed=passed)
         answer = yield from exchange.steps()

@@ -5,16 +5,13 @@ tools), so each has an ullage session; they share the tenant, the store and the 
 can be dropped at any time: what lasts is in ADK's session state, written as a state delta of the
 event whose callback it came from.
 
-A record is one entry of the state, ``ullage:{chain}:{kind}:{n}``, with ``:{name}`` behind it if it
-has a name, its bytes in base64. ADK takes back the state of what is rewound; a record under a
-chain that no longer exists applies nowhere.
+A record is one entry of the state (`ullage.integrations._base`). ADK takes back the state of what
+is rewound; a record under a chain that no longer exists applies nowhere.
 """
 
 from __future__ import annotations
 
 import json
-import re
-from base64 import b64decode, b64encode
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from itertools import count
@@ -23,23 +20,20 @@ from weakref import WeakValueDictionary
 
 import msgspec
 
+from ullage.integrations._base import entry_of, record_of
 from ullage.session.aio import AsyncSession
 from ullage.session.sessions import AsyncSessions
 from ullage.session.view import AsyncView
 from ullage.spend.budget import Budget
 from ullage.spend.calls import Spent
-from ullage.values.effects import KINDS, Record
 
-__all__ = ["Call", "Room", "entry_of", "record_of"]
+__all__ = ["Call", "Room"]
 
 _SPENT = "ullage:spent:"
 """What is put before an agent's name in the entry of what it has spent.
 
 Each agent writes its own: the events of agents side by side come in any order.
 """
-_ENTRY = re.compile(
-    rf"ullage:([0-9a-f]{{32}}):({'|'.join(KINDS)}):(0|[1-9][0-9]{{0,5}})(?::(.+))?", re.DOTALL
-)
 _NUMBERS = count()
 
 
@@ -139,27 +133,6 @@ class Room:
         for key, value in entries.items():
             if held.get(key) != value:
                 state[key] = value
-
-
-def entry_of(record: Record) -> tuple[str, str]:
-    """A record as an entry of the state: its key and its value."""
-    name = f":{record.name}" if record.name else ""
-    key = f"ullage:{record.key.hex()}:{record.kind}:{record.n}{name}"
-    return key, b64encode(record.data).decode()
-
-
-def record_of(key: str, value: Any) -> Record | None:
-    """The record in an entry of the state; None if it is none of ours.
-
-    Whoever may write to the state can write nonsense there; `AsyncSession.take` passes it over.
-    """
-    found = _ENTRY.fullmatch(key)
-    if found is None or not isinstance(value, str):
-        return None
-    with suppress(ValueError):
-        data = b64decode(value, validate=True)
-        return Record(bytes.fromhex(found[1]), found[2], int(found[3]), data, found[4] or "")
-    return None
 
 
 def _spent_in(state: Mapping[str, Any]) -> dict[str, Spent]:

@@ -1,0 +1,178 @@
+"""In front of a server behind a URL, on a URL of our own: streamable HTTP on both sides.
+
+A request is passed on as it came, its credentials with it, and so is what comes back; a list of
+tools and a result that is too large are changed on the way, in a JSON body or within a stream of
+events. Whose an original is, say the session and the credential: nobody else's ref opens it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Mapping
+from urllib.parse import urlsplit
+
+import aiohttp
+from aiohttp import web
+from msgspec.structs import replace
+
+from ullage.history.canon import ref_of
+from ullage.mcp.forwarding import open_store
+from ullage.mcp.relay import Relay
+from ullage.mcp.settings import Settings
+from ullage.mcp.stdio import tell
+from ullage.mcp.tools import Listed
+
+__all__ = ["Front", "serve"]
+
+_OF_A_HOP = frozenset(
+    (
+        *("connection", "keep-alive", "proxy-authenticate", "proxy-authorization", "te"),
+        *("trailer", "transfer-encoding", "upgrade", "host", "content-length", "content-encoding"),
+        "accept-encoding",
+    )
+)
+_LOOPBACK = frozenset(("127.0.0.1", "localhost", "::1"))
+_MOST_LISTED = 1_000
+_CONNECT_S = 30
+
+
+class Front:
+    """The application.
+
+    Args:
+        url: the server.
+        headers: sent to it with every request, beside the client's own.
+        settings: how results are cut, and where they are kept.
+        host: the address this listens on; on the machine's own, only it is served.
+    """
+
+    def __init__(
+        self, url: str, headers: Mapping[str, str], settings: Settings, host: str = "127.0.0.1"
+    ) -> None:
+        self._url = url
+        self._headers = headers
+        self._settings = settings
+        self._is_local = host in _LOOPBACK
+        self._store = open_store(settings)
+        self._listed: dict[str, Listed] = {}
+        self._http: aiohttp.ClientSession | None = None
+
+    def application(self) -> web.Application:
+        """What aiohttp serves."""
+        made = web.Application(client_max_size=self._settings.most_frame_bytes)
+        made.router.add_route("*", "/{path:.*}", self._handle)
+        made.cleanup_ctx.append(self._connected)
+        return made
+
+    async def _connected(self, application: web.Application) -> AsyncIterator[None]:
+        timeout = aiohttp.ClientTimeout(total=None, sock_connect=_CONNECT_S)
+        async with aiohttp.ClientSession(timeout=timeout) as self._http:
+            yield
+        self._store.close()
+
+    async def _handle(self, request: web.Request) -> web.StreamResponse:
+        if self._is_local and not _is_local(request):
+            return web.Response(status=403, text="only this machine is served here")
+        tenant = self._tenant(request)
+        relay = Relay(replace(self._settings, tenant=tenant), self._store, tell)
+        relay.listed = self._listed.get(tenant, relay.listed)
+        body = await request.read()
+        if request.method == "POST":
+            body, back = await asyncio.to_thread(relay.from_client, body)
+            if back:
+                return web.Response(body=back.strip(), content_type="application/json")
+        try:
+            return await self._passed(request, body, relay)
+        except (aiohttp.ClientConnectionError, TimeoutError) as error:
+            return web.Response(status=502, text=f"ullage mcp: {type(error).__name__}")
+        finally:
+            self._remember(tenant, relay.listed)
+
+    async def _passed(self, request: web.Request, body: bytes, relay: Relay) -> web.StreamResponse:
+        """The server's answer, changed where it is ours to change."""
+        assert self._http is not None
+        headers = {**_kept(request.headers), "Accept-Encoding": "identity", **self._headers}
+        asked = self._http.request(
+            request.method, self._url, data=body or None, headers=headers, allow_redirects=False
+        )
+        async with asked as response:
+            kept = _kept(response.headers)
+            if response.content_type != "text/event-stream":
+                whole = await response.read()
+                changed = relay.from_server(whole) if request.method == "POST" else whole
+                return web.Response(status=response.status, body=changed, headers=kept)
+            stream = web.StreamResponse(status=response.status, headers=kept)
+            await stream.prepare(request)
+            async for event in _events(response.content):
+                await stream.write(_changed(event, relay))
+            await stream.write_eof()
+            return stream
+
+    def _tenant(self, request: web.Request) -> str:
+        """Whose a request is; in a store that is kept a session is nobody of its own."""
+        credential = request.headers.get("Authorization", "")
+        session = request.headers.get("Mcp-Session-Id", "") if self._settings.store is None else ""
+        whose = ref_of(f"{credential}\n{session}", "tenant") if credential or session else ""
+        return f"{self._settings.tenant} {whose}".strip()
+
+    def _remember(self, tenant: str, listed: Listed) -> None:
+        self._listed[tenant] = listed
+        if len(self._listed) > _MOST_LISTED:
+            del self._listed[next(iter(self._listed))]
+
+
+def _is_local(request: web.Request) -> bool:
+    """Whether a request is meant for this machine: a page of elsewhere may not have it sent."""
+    origin = request.headers.get("Origin")
+    hosts = [urlsplit(f"//{request.host}").hostname]
+    hosts += [urlsplit(origin).hostname] if origin else []
+    return all(host in _LOOPBACK for host in hosts)
+
+
+def _kept(headers: Mapping[str, str]) -> dict[str, str]:
+    return {name: value for name, value in headers.items() if name.lower() not in _OF_A_HOP}
+
+
+async def _events(stream: aiohttp.StreamReader) -> AsyncIterator[bytes]:
+    """The events of a stream as they came, blank line and all."""
+    held = b""
+    async for block in stream.iter_any():
+        held += block
+        while (end := _end_of_event(held)) > 0:
+            yield held[:end]
+            held = held[end:]
+    if held:
+        yield held
+
+
+def _end_of_event(held: bytes) -> int:
+    ends = [at + len(mark) for mark in (b"\n\n", b"\r\n\r\n") if (at := held.find(mark)) >= 0]
+    return min(ends, default=0)
+
+
+def _changed(event: bytes, relay: Relay) -> bytes:
+    """An event whose message is what the relay gives on; the same bytes where that is the same."""
+    lines = event.splitlines()
+    data = [line[5:].removeprefix(b" ") for line in lines if line.startswith(b"data:")]
+    message = b"\n".join(data)
+    changed = relay.from_server(message) if message else message
+    if changed == message:
+        return event
+    others = [line for line in lines if line and not line.startswith(b"data:")]
+    return b"\n".join((*others, b"data: " + changed, b"", b""))
+
+
+def serve(url: str, headers: Mapping[str, str], settings: Settings, host: str, port: int) -> None:
+    """Serve until a signal comes.
+
+    Args:
+        url: the server.
+        headers: sent to it with every request.
+        settings: how results are cut, and where they are kept.
+        host: the address to listen on.
+        port: the port.
+    """
+    front = Front(url, headers, settings, host)
+    shown = f"[{host}]" if ":" in host else host
+    tell(f"on http://{shown}:{port}/mcp")
+    web.run_app(front.application(), host=host, port=port, print=None, access_log=None)

@@ -1,0 +1,112 @@
+"""Real agents of the OpenAI Agents SDK around its scripted model."""
+
+import asyncio
+import json
+from itertools import count
+
+from agents import (
+    Agent,
+    ModelProvider,
+    RunConfig,
+    Runner,
+    Usage,
+    function_tool,
+    set_tracing_disabled,
+)
+from agents.testing import ScriptedModel, assistant_message, function_call
+from agents.testing.model import ModelStep
+from openai.types.responses.response_usage import InputTokensDetails
+
+from tests.integrations import outputs
+
+GREP = "tool_output_cache_grep"
+_IDS = count(1)
+set_tracing_disabled(True)
+
+
+@function_tool
+def look(n: int) -> str:
+    """Looks into a cupboard."""
+    return outputs.big(n)
+
+
+@function_tool
+def turn(n: int) -> str:
+    """Turns a page."""
+    return outputs.page(n)
+
+
+def usage(prompt=1_000, output=10, read=0):
+    details = InputTokensDetails(cached_tokens=read, cache_write_tokens=0)
+    return Usage(
+        requests=1,
+        input_tokens=prompt,
+        output_tokens=output,
+        total_tokens=prompt + output,
+        input_tokens_details=details,
+    )
+
+
+def _step(*output, **more):
+    return ModelStep(output=output, usage=usage(**more), response_id=f"resp_{next(_IDS)}")
+
+
+def calls(*asked, **more):
+    """A reply that calls tools: pairs of name and arguments."""
+    made = (function_call(name, args, call_id=f"call_{next(_IDS)}") for name, args in asked)
+    return _step(*made, **more)
+
+
+def says(text, **more):
+    return _step(assistant_message(text), **more)
+
+
+def recalls(call):
+    """A reply that searches what the last notice of the prompt names."""
+    ref = outputs.refs_in(text_of(call.input))[-1]
+    return calls((GREP, {"ref_id": ref, "pattern": "needle"}))
+
+
+class Script(ModelProvider):
+    """Gives one model, which follows the steps; a callable step is given the call."""
+
+    def __init__(self, steps):
+        respond = (ModelStep.respond(s) if callable(s) else s for s in steps)
+        self.model = ScriptedModel(list(respond))
+
+    def get_model(self, model_name):
+        return self.model
+
+    @property
+    def sent(self):
+        """The items of each call."""
+        return [call.input for call in self.model.calls]
+
+
+def agent_of(ullage, tools=(look, turn)):
+    """An agent as an application makes it."""
+    told = "You look for things."
+    return Agent(name="finder", instructions=told, model="gpt-5.2", tools=[*tools, *ullage.tools])
+
+
+def run(agent, text, models, memory=None):
+    """What comes of a run, in an event loop of its own."""
+    config = RunConfig(model_provider=models)
+    return asyncio.run(Runner.run(agent, text, session=memory, run_config=config, max_turns=200))
+
+
+def text_of(items):
+    """All that items say."""
+    if isinstance(items, str):
+        return items
+    return "\n".join(str(item.get("output") or item.get("content") or "") for item in items)
+
+
+def results(items):
+    """What tools gave, in order."""
+    return [item["output"] for item in items if item.get("type") == "function_call_output"]
+
+
+def shown(items):
+    """Items as they are sent, for a comparison to the byte."""
+    return [json.dumps(item, sort_keys=True) for item in items]

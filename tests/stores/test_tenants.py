@@ -1,0 +1,56 @@
+"""What one tenant's stored content tells another: nothing, also not by the work it saves."""
+
+import pytest
+
+from lab.bench.tenants import measured
+from ullage import MemoryStore, SqliteStore, StoreError
+from ullage.history.canon import ref_of
+from ullage.stores import _sqlite_blobs
+from ullage.stores._chunks import pieces
+from ullage.values.effects import Output
+
+TEXT = "a line of the output\n" * 500
+OUTPUT = Output(ref_of(TEXT), TEXT)
+
+
+def work_of(store, tenant, monkeypatch):
+    """What is packed for a commit, and how many rows it adds."""
+    packed = []
+    with store._file.connection(store, "look") as db:
+        before = db.total_changes
+    with monkeypatch.context() as patch:
+        noted = lambda text: packed.append(len(text)) or pieces(text)  # noqa: E731
+        patch.setattr(_sqlite_blobs, "pieces", noted)
+        store.commit(tenant, [OUTPUT], ())
+    return packed, db.total_changes - before
+
+
+def test_what_another_tenant_holds_is_written_anew(tmp_path, monkeypatch):
+    """It was kept once for all: whoever guessed a secret saw that setting it aside was faster."""
+    store = SqliteStore(tmp_path / "u.db")
+    nobody = work_of(store, "one", monkeypatch)
+    another = work_of(store, "other", monkeypatch)
+    assert another == nobody
+    packed, rows = work_of(store, "other", monkeypatch)
+    assert (packed, rows) == ([], 1), "of one's own only the last use is noted"
+    assert store.get("one", OUTPUT.ref) == store.get("other", OUTPUT.ref) == OUTPUT
+
+
+def test_a_file_of_an_earlier_version_goes_on(tmp_path, monkeypatch):
+    """There content was kept under its own digest, whoever held it."""
+    store = SqliteStore(tmp_path / "u.db")
+    of = _sqlite_blobs.NewBlob.of
+    with monkeypatch.context() as patch:
+        patch.setattr(_sqlite_blobs.NewBlob, "of", staticmethod(lambda out, tenant: of(out, b"")))
+        store.commit("one", [OUTPUT], ())
+    store.commit("one", [OUTPUT], ())
+    store.commit("other", [OUTPUT], ())
+    assert store.get("one", OUTPUT.ref) == store.get("other", OUTPUT.ref) == OUTPUT
+    with pytest.raises(StoreError):
+        store.commit("one", [Output(OUTPUT.ref, "something else")], ())
+
+
+def test_the_measure_tells_the_three_cases_apart():
+    figures = measured(MemoryStore(), rounds=3, chars=2_000)
+    assert list(figures) == ["nobody's", "another's", "one's own"]
+    assert all(seconds >= 0 for seconds in figures.values())
