@@ -12,7 +12,7 @@ OLDEST     := langchain-oldest openai-agents-oldest pydantic-ai-oldest
 TESTED     := $(FRAMEWORKS) $(OLDEST)
 
 .PHONY: $(TESTED) $(TESTED:%=test-%) test-frameworks frameworks
-.PHONY: help docs mutants trace-turn fuzz enumerate kills hostile demo test real-model browser check documents bench bench-tokens bench-loop bench-mcp bench-weight bench-recall bench-peers replay-all replay-held-out replay-controls lock clean setup
+.PHONY: help docs docs-builder mutants trace-turn fuzz enumerate kills hostile demo test real-model browser check documents bench bench-tokens bench-loop bench-mcp bench-weight bench-recall bench-peers replay-all replay-held-out replay-controls lock clean setup
 
 help:
 	@echo "make demo                a long agent run kept inside a 64k window, live"
@@ -92,6 +92,8 @@ check: $(READY)
 	@$(BIN)/ruff check .
 	@$(BIN)/mypy
 	@$(BIN)/lint-imports
+
+docs-builder: $(DOCS)/.ready
 
 docs: $(DOCS)/.ready
 	@NO_COLOR=1 $(DOCS)/bin/zensical build --clean --strict
