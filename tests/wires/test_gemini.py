@@ -399,9 +399,10 @@ def test_the_contents_decide_the_format():
         {"config": {"cachedContent": "cachedContents/1"}},
     ],
 )
-def test_a_history_in_a_cache_is_refused(more):
-    with pytest.raises(FormatError, match="held by the provider"):
-        Session("gemini-2.5-pro").fit({"contents": "go", **more})
+def test_a_history_in_a_cache_is_passed_on_with_an_event(more):
+    session, request = Session("gemini-2.5-pro"), {"contents": "go", **more}
+    assert session.fit(request) == request
+    assert [event.kind for event in session.events] == ["passed_on"]
 
 
 def test_usage_counts_each_token_once():

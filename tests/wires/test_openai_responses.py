@@ -193,10 +193,11 @@ def test_what_is_no_item_is_refused_by_its_path(where, item):
     assert caught.value.where == where
 
 
-def test_a_history_held_by_the_provider_is_refused():
+def test_a_history_held_by_the_provider_is_passed_on_with_an_event():
     for more in ({"previous_response_id": "resp_1"}, {"conversation": "conv_1"}):
-        with pytest.raises(FormatError, match="held by the provider"):
-            Session("gpt-5.6").fit({"input": "hi"} | more)
+        session, request = Session("gpt-5.6"), {"input": "hi"} | more
+        assert session.fit(request) == request
+        assert [event.kind for event in session.events] == ["passed_on"]
 
 
 def test_a_string_is_one_user_message_and_stays_a_string():
