@@ -176,7 +176,7 @@ def test_no_report_makes_every_later_request_too_long():
 
 def cuts_every_result(window):
     """A stage that asks of nothing whether it may be edited."""
-    cuts = (digested(window, spot) for spot in window.results(0, window.turn_start))
+    cuts = digested(window, list(window.results(0, window.turn_start)))
     return [cut for cut in cuts if cut is not None]
 
 
