@@ -71,27 +71,24 @@ def wrap(
         ConfigError: this client is not known, is wrapped already, or a setting is not known.
         StoreError: the store cannot be opened.
     """
+    inner = _taken(client)
+    fitting = {"policy": policy, "limits": limits, "repair": repair, "redact": redact}
+    bounds = {"budget": budget, "summariser": summariser, "most": most, "most_bytes": most_bytes}
+    is_genai = hasattr(client, "_api_client")
+    is_async = is_genai or is_awaited(inner)
+    shared = Wrapped(store, tenant, {**fitting, **bounds}, recalls=recall, is_async=is_async)
+    made: C = _wrap_genai(client, shared) if is_genai else _wrap_stainless(client, shared)
+    return made
+
+
+def _taken(client: Any) -> Any:
+    """The HTTP client of a client that can be wrapped."""
     inner = _http_client(client)
     if inner is None or library_of(inner) is None:
         raise ConfigError("client", f"a {type(client).__name__} cannot be wrapped", f"{_TAKEN}.")
     if hasattr(inner, "wrapped"):
         raise ConfigError("client", "it is wrapped already", "Use it as it is.")
-    settings = {
-        "policy": policy,
-        "limits": limits,
-        "repair": repair,
-        "budget": budget,
-        "summariser": summariser,
-        "redact": redact,
-        "most": most,
-        "most_bytes": most_bytes,
-    }
-    is_genai = hasattr(client, "_api_client")
-    shared = Wrapped(
-        store, tenant, settings, recalls=recall, is_async=is_genai or is_awaited(inner)
-    )
-    made: C = _wrap_genai(client, shared) if is_genai else _wrap_stainless(client, shared)
-    return made
+    return inner
 
 
 def wrapped(client: Any) -> Wrapped:
