@@ -99,6 +99,5 @@ def test_typescript_takes_them_too(typed, mode):
     assert seen["said"] < 8_000
     assert seen["whole"] is True
     assert seen["picture"] > 100_000
-    assert seen["steps"] == list(range(len(seen["steps"])))  # it may hang up on the last of them
-    assert seen["steps"]
+    assert seen["steps"] == sorted(seen["steps"])  # it drops those that come with the answer
     assert (seen["note"], seen["wrong"]) == ("a note", True)
