@@ -32,7 +32,7 @@ def replay(
     run: Run, window_tokens: int, job: Job, policy: str, *, serves: bool
 ) -> tuple[Tried, Tracer | None]:
     """Replay a run under a preset, a policy of the frame or an adversary."""
-    common, profiles, tracer = frozenset(job.common), job.profiles, None
+    common, profiles, tracer = frozenset(job.common), job.profiles_for(run), None
     if policy in FRAME_NAMES:
         found = replay_frame(run, window_tokens, profiles=profiles, policy=policy, common=common)
     else:

@@ -46,7 +46,7 @@ def test_as_json_it_is_the_trace_and_the_bills(played):
     ledger, history, refs = played
     ran = ullage("inspect", ledger, history, "--window", WINDOW, "--json")
     assert {mark["ref"] for mark in ran.json["trace"]["marks"]} == refs
-    assert ran.json["bills"][0]["profile"] == "anthropic-5m"
+    assert ran.json["bills"][0]["profile"] == "own"
     assert ran.json["policy"].startswith("default")
 
 

@@ -10,18 +10,18 @@ from pathlib import Path
 import click
 
 from ullage.errors import ConfigError
-from ullage.replay.cost.prices import PROFILES, Profile, profile_at, profile_named
+from ullage.replay.cost.own import OWN, Wanted
+from ullage.replay.cost.prices import PROFILES, profile_at, profile_named
 
 __all__ = ["command_of", "page_option", "plot_option", "price_option", "profiles_of", "save"]
-
-_FIRST = "anthropic-5m"
 
 price_option = click.option(
     "--cache",
     "named",
     multiple=True,
     metavar="NAME|FILE",
-    help=f"A price profile: {', '.join(PROFILES)}, or a TOML file. Default: all of them.",
+    help=f"A price profile: own (that of each run's model), {', '.join(PROFILES)}, or a TOML file. "
+    "Default: all of them, own first.",
 )
 page_option = click.option(
     "--html",
@@ -36,18 +36,21 @@ plot_option = click.option(
 )
 
 
-def profiles_of(named: tuple[str, ...]) -> tuple[Profile, ...]:
-    """The price profiles asked for; all that ship, ours of choice first, if none was.
+def profiles_of(named: tuple[str, ...]) -> tuple[Wanted, ...]:
+    """The price profiles asked for; if none was, each run's own and then all that ship.
 
     Raises:
         ConfigError: there is none of a name, or a file holds none.
     """
     if not named:
-        first = PROFILES[_FIRST]
-        return (first, *(profile for profile in PROFILES.values() if profile != first))
-    return tuple(
-        profile_at(Path(name)) if name.endswith(".toml") else profile_named(name) for name in named
-    )
+        return (OWN, *PROFILES.values())
+    return tuple(map(_profile, named))
+
+
+def _profile(name: str) -> Wanted:
+    if name == OWN:
+        return OWN
+    return profile_at(Path(name)) if name.endswith(".toml") else profile_named(name)
 
 
 def command_of(name: str, paths: Iterable[Path], options: Mapping[str, object]) -> str:

@@ -12,7 +12,7 @@ from ullage.cli._options import json_option, open_kept, print_json
 from ullage.cli._page import command_of, page_option, plot_option, price_option, profiles_of, save
 from ullage.errors import FormatError
 from ullage.presets import NAMES
-from ullage.replay.cost.prices import Profile
+from ullage.replay.cost.own import Wanted
 from ullage.replay.readers import Run, read
 from ullage.replay.report import Picture, packed, page_of
 from ullage.replay.report.plot import plot_of
@@ -94,7 +94,7 @@ def _run(history: Path, wanted: str | None) -> Run:
     return max(runs, key=lambda run: len(run.messages))
 
 
-def _page(run: Run, found: Stored, profiles: tuple[Profile, ...], asked: str) -> str:
+def _page(run: Run, found: Stored, profiles: tuple[Wanted, ...], asked: str) -> str:
     trace = found.trace
     picture = Picture(
         name=run.id,

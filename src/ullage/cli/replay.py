@@ -23,6 +23,7 @@ from ullage.cli._runs import damage_lines, runs_in
 from ullage.errors import ConfigError, FormatError
 from ullage.presets import NAMES
 from ullage.replay.budgets import MOST_SHARE, label_of
+from ullage.replay.cost.own import Wanted as WantedProfile
 from ullage.replay.cost.prices import Profile
 from ullage.replay.evidence.common import common_in
 from ullage.replay.many import SESSIONS, Engine, Finished, Job, Try, Wanted, replay_all
@@ -102,7 +103,7 @@ class Found(Struct, frozen=True, kw_only=True):
 
     rows: Sequence[Row]
     replays: list[tuple[str, Replayed]]
-    profiles: tuple[Profile, ...]
+    profiles: tuple[WantedProfile, ...]
     pictures: list[Picture]
     damage: list[Damage]
 
@@ -299,7 +300,7 @@ def plot(path: Path, found: Found) -> None:
 def json_of(found: Found) -> dict[str, object]:
     """What came out, for ``--json``."""
     return {
-        "profiles": found.profiles,
+        "profiles": [each for each in found.profiles if isinstance(each, Profile)],
         "rows": found.rows,
         "skipped": found.damage,
     }
@@ -315,7 +316,7 @@ def show(found: Found) -> Console:
     console = Console()
     if not (console.is_terminal or "COLUMNS" in os.environ):
         console = Console(width=WIDTH)  # a pipe has no width
-    for table in tables_of(found.rows, totals_of(found.rows), found.profiles[0].name):
+    for table in tables_of(found.rows, totals_of(found.rows)):
         console.print(table)
     return console
 

@@ -11,6 +11,7 @@ from typing import Any
 
 from ullage.errors import UllageError
 from ullage.proxy.newest import Newest
+from ullage.replay.cost.own import OWN, Wanted
 from ullage.replay.cost.prices import PROFILES
 from ullage.replay.readers import Run
 from ullage.replay.report import Picture, packed, page_of
@@ -43,7 +44,8 @@ def page_of_conversation(key: str, newest: Newest, session: Any) -> str | None:
         newest: its newest request, with the whole history.
         session: the session; its store is read.
     """
-    settings, profiles = session.settings, list(PROFILES.values())
+    settings = session.settings
+    profiles: list[Wanted] = [OWN, *PROFILES.values()]
     try:
         found = from_store(
             _run(key, newest),

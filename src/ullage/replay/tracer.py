@@ -112,6 +112,7 @@ class Tracer:
             raw_cost_usd=[priced.raw_cost_usd for priced in self._prices],
             marks=self._marks,
             changes=self._changes,
+            profile=self._prices[-1].profile if self._prices else None,
         )
 
     def story(self, run: Run) -> Story:

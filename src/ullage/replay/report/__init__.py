@@ -21,6 +21,7 @@ from msgspec import Struct
 from msgspec.structs import asdict
 
 from ullage.replay.budgets import Room
+from ullage.replay.cost.own import Wanted
 from ullage.replay.cost.prices import Profile
 from ullage.replay.run import Replayed
 from ullage.replay.trace import KINDS, Story, Trace
@@ -118,7 +119,7 @@ def page_of(
     *,
     pictures: Sequence[Picture],
     rows: Sequence[Any] = (),
-    profiles: Sequence[Profile] = (),
+    profiles: Sequence[Wanted] = (),
     command: str = "",
     notes: Sequence[str] = (),
 ) -> str:
@@ -129,7 +130,7 @@ def page_of(
         lead: a sentence below it.
         pictures: the runs to be drawn turn by turn.
         rows: the table, a row for each group of runs, policy and window.
-        profiles: the price profiles; the turns are priced under the first.
+        profiles: the price profiles of the table. Each trace has the one of its turns.
         command: what prints the same figures again.
         notes: what was left out of the page.
     """
@@ -140,7 +141,7 @@ def page_of(
         "command": command,
         "notes": notes,
         "kinds": KINDS,
-        "profiles": profiles,
+        "profiles": [each for each in profiles if isinstance(each, Profile)],
         "rows": rows,
         "runs": runs,
     }
