@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import shlex
-from collections.abc import Iterable, Mapping
+import sys
 from pathlib import Path
 
 import click
@@ -13,7 +13,7 @@ from ullage.errors import ConfigError
 from ullage.replay.cost.own import OWN, Wanted
 from ullage.replay.cost.prices import PROFILES, profile_at, profile_named
 
-__all__ = ["command_of", "page_option", "plot_option", "price_option", "profiles_of", "save"]
+__all__ = ["page_option", "plot_option", "price_option", "profiles_of", "save", "typed"]
 
 price_option = click.option(
     "--cache",
@@ -53,13 +53,15 @@ def _profile(name: str) -> Wanted:
     return profile_at(Path(name)) if name.endswith(".toml") else profile_named(name)
 
 
-def command_of(name: str, paths: Iterable[Path], options: Mapping[str, object]) -> str:
-    """A command as one types it: its paths, then its options, those not given left out."""
-    words = [*name.split(), *map(str, paths)]
-    for option, value in options.items():
-        for each in value if isinstance(value, tuple) else (value,) if value else ():
-            words += [option] if each is True else [option, str(each)]
-    return shlex.join(words)
+def typed(program: str = "ullage") -> str:
+    """The command that is running, as it was typed; of paths their names alone."""
+    return shlex.join([*program.split(), *map(_name, sys.argv[1:])])
+
+
+def _name(word: str) -> str:
+    option, equals, path = word.rpartition("=")
+    is_path = Path(path).is_absolute() or Path(path).exists()
+    return f"{option}{equals}{Path(path).name}" if is_path else word
 
 
 def save(path: Path, page: str, option: str = "--html") -> None:

@@ -28,7 +28,6 @@ from ullage.replay.budgets import Room, window_of
 from ullage.replay.calls import on_wire
 from ullage.replay.cost.own import Wanted as WantedProfile
 from ullage.replay.cost.own import profiles_for
-from ullage.replay.cost.prices import Profile
 from ullage.replay.gates import Judge
 from ullage.replay.readers import Damage, FormatName, Run
 from ullage.replay.report import Drawn, packed
@@ -72,10 +71,6 @@ class Job(Struct, frozen=True):
     common: tuple[str, ...] = ()
     draws: bool = False
 
-    def profiles_for(self, run: Run) -> list[Profile]:
-        """The profiles to price a run under."""
-        return profiles_for(self.profiles, str(run.request.get("model") or ""), run.format)
-
 
 Replay: TypeAlias = Callable[[Run, int, Job, str], tuple[Replayed, Tracer | None]]
 """Replays a run in a window of so many tokens under a policy; its turns too, if they are wanted."""
@@ -89,7 +84,7 @@ def replay_session(
     found = replay_run(
         run,
         window_tokens,
-        profiles=job.profiles_for(run),
+        profiles=profiles_for(job.profiles, run),
         policy=policy,
         common=frozenset(job.common),
         watch_of=watch_of,

@@ -89,8 +89,7 @@ def from_store(
         tenant=tenant,
         state=State(format=run.format, opened=opened, ledger=ledger),
     )
-    model = str(run.request.get("model") or "")
-    return _shown(run, session, opened.policy, profiles_for(profiles, model, run.format))
+    return _shown(run, session, opened.policy, profiles_for(profiles, run))
 
 
 def _shown(run: Run, session: Session, policy: str, profiles: Sequence[Profile]) -> Stored:

@@ -85,7 +85,6 @@ def tables_of(rows: Sequence[Row], totals: Sequence[Row]) -> Iterator[Table]:
         yield costs
 
 
-_NAMED_MODELS = 2
 _SENT = (
     *("window", "runs", "over", "calls", "peak\nraw", "peak\nview", "tokens", "cached", "cost"),
     *("ms", "p99", "gates"),
@@ -115,9 +114,8 @@ def _whose(charge: Charge) -> str:
     """A profile, and of each run's own whose they are: the first ones, and how many more."""
     if charge.profile != OWN:
         return charge.profile
-    more = len(charge.models) - _NAMED_MODELS
-    names = ", ".join(charge.models[:_NAMED_MODELS])
-    return f"{OWN}: {names}" + (f" and {more} more models" if more > 0 else "")
+    more = len(charge.models) - 2
+    return f"{OWN}: {', '.join(charge.models[:2])}" + (f" and {more} more" if more > 0 else "")
 
 
 def _sent(row: Row) -> list[str]:

@@ -130,7 +130,7 @@ class Tracer:
             roles=roles,
             parts=parts,
             clipped=cut,
-            model=str(run.request.get("model") or ""),
+            model=run.model,
             began=_day(min(run.stamps.values())) if run.stamps else "",
         )
 

@@ -1,7 +1,9 @@
 """Each run at the prices of its own model; where they are not known, it says so."""
 
 import pytest
+from msgspec.structs import replace
 
+from tests.replay.test_run import small_run
 from ullage.replay.cost.own import OWN, own_profile, profiles_for
 from ullage.replay.cost.prices import PROFILES
 from ullage.tokens.catalog import lookup
@@ -48,7 +50,7 @@ def test_a_model_without_a_price_of_its_cache_has_none():
 
 
 def test_a_profile_asked_for_by_name_stays():
-    wanted = [PROFILES["none"], OWN]
-    found = profiles_for(wanted, "gpt-5.1", "openai-chat")
+    run = replace(small_run("openai-chat", 1), request={"model": "gpt-5.1"})
+    found = profiles_for([PROFILES["none"], OWN], run)
     assert found[0] is PROFILES["none"]
     assert found[1].model == "gpt-5.1"

@@ -84,12 +84,7 @@ class Side(Struct, frozen=True, kw_only=True):
 class Bill(Struct, frozen=True, kw_only=True):
     """What one run costs under one profile and one clock: as recorded, and as shown.
 
-    Attributes:
-        profile: the profile's name.
-        models: whose prices they are (`Profile.whose`).
-        clock: which gaps outlive the cache.
-        raw: the requests as recorded.
-        shown: the views.
+    ``models`` says whose prices they are (`Profile.whose`).
     """
 
     profile: str
@@ -193,13 +188,8 @@ class _Pricing:
 
     def bill(self) -> Bill:
         raw, shown = self._sides
-        return Bill(
-            profile=self.profile.name,
-            models=(self.profile.whose,),
-            clock=self.clock,
-            raw=raw,
-            shown=shown,
-        )
+        profile, models = self.profile.name, (self.profile.whose,)
+        return Bill(profile=profile, models=models, clock=self.clock, raw=raw, shown=shown)
 
 
 def _side(call: Call, profile: Profile, cost_usd: float | None) -> Side:

@@ -12,81 +12,59 @@ from typing import Literal, TypeAlias
 from msgspec.structs import replace
 
 from ullage.replay.cost.prices import PROFILES, Cliff, Profile
-from ullage.tokens.catalog import ModelInfo, Prices, lookup
+from ullage.replay.readers import Run
+from ullage.tokens.catalog import Prices, lookup
 from ullage.tokens.models import family_of
-from ullage.values.model_names import plain_name
 
 __all__ = ["OWN", "Wanted", "own_profile", "profiles_for"]
 
 OWN: Literal["own"] = "own"
-"""The name of the profile that is each run's own."""
-
 Wanted: TypeAlias = Profile | Literal["own"]
 """A profile, or that of each run's own model."""
 
-_BY_WIRE = {
-    "anthropic": "anthropic-5m",
-    "openai-chat": "openai-5",
-    "openai-responses": "openai-5",
-    "gemini": "gemini-implicit",
-}
 
-
-def profiles_for(wanted: Sequence[Wanted], model: str, wire: str) -> list[Profile]:
-    """The profiles to price a run under.
-
-    Args:
-        wanted: those asked for.
-        model: the model its recording names, or "".
-        wire: the format of its history.
-    """
-    return [each if isinstance(each, Profile) else own_profile(model, wire) for each in wanted]
+def profiles_for(wanted: Sequence[Wanted], run: Run) -> list[Profile]:
+    """The profiles to price a run under."""
+    return [
+        each if isinstance(each, Profile) else own_profile(run.model, run.format) for each in wanted
+    ]
 
 
 def own_profile(model: str, wire: str) -> Profile:
     """Prices of a model and the terms of its vendor's cache, under the name ``own``."""
-    info = lookup(model) if model else ModelInfo(id="")
-    prices, terms = info.prices, _terms(model, wire, info.prices)
-    fresh, output = prices.input_usd, prices.output_usd
-    if not fresh or output is None:
+    info = lookup(model)
+    prices, fresh_usd = info.prices, info.prices.input_usd
+    terms = PROFILES[_cache_of(model, wire, prices)]
+    if not fresh_usd or prices.output_usd is None:
         return replace(terms, name=OWN, in_place_of=model or "an unnamed model")
-    read = _factor(prices.cache_read_usd, fresh, 1.0)
+    read_usd, write_usd = prices.cache_read_usd, prices.cache_write_usd
     return replace(
         terms,
         name=OWN,
         model=model,
-        input_usd=fresh,
-        output_usd=output,
-        cliffs=tuple(_cliffs(info)),
-        read=read,
-        write=_factor(prices.cache_write_usd, fresh, 1.0),
-        hits=terms.hits if read < 1 else "never",
+        input_usd=fresh_usd,
+        output_usd=prices.output_usd,
+        cliffs=tuple(
+            Cliff(above_tokens=above, input_usd=tier.input_usd, output_usd=tier.output_usd)
+            for above, tier in info.tiers
+            if tier.input_usd is not None and tier.output_usd is not None
+        ),
+        read=1.0 if read_usd is None else round(read_usd / fresh_usd, 6),
+        write=1.0 if write_usd is None else round(write_usd / fresh_usd, 6),
+        hits="never" if read_usd is None else terms.hits,
         source=f"cache: {terms.name}; prices: the catalogue of models",
     )
 
 
-def _terms(model: str, wire: str, prices: Prices) -> Profile:
+def _cache_of(model: str, wire: str, prices: Prices) -> str:
     """The profile whose cache is the model's; that of the wire where the vendor is unknown."""
-    family = family_of(model) if model else "unknown"
-    if family.startswith("claude"):
-        read = _factor(prices.cache_read_usd, prices.input_usd, 0.1)
-        return PROFILES[
-            "anthropic-5m" if read >= PROFILES["anthropic-5m"].read else "anthropic-5.5"
-        ]
-    if family == "openai":  # from GPT-5.6 on writing is charged
-        return PROFILES["openai-5" if prices.cache_write_usd is None else "openai-5.6"]
-    if family == "gemini":
-        return PROFILES["gemini-implicit"]
-    return PROFILES["deepseek" if "deepseek" in plain_name(model) else _BY_WIRE[wire]]
-
-
-def _factor(price_usd: float | None, fresh_usd: float | None, unknown: float) -> float:
-    return unknown if price_usd is None or not fresh_usd else round(price_usd / fresh_usd, 6)
-
-
-def _cliffs(info: ModelInfo) -> list[Cliff]:
-    return [
-        Cliff(above_tokens=above, input_usd=prices.input_usd, output_usd=prices.output_usd)
-        for above, prices in info.tiers
-        if prices.input_usd is not None and prices.output_usd is not None
-    ]
+    family = family_of(model)
+    if family == "openai":  # since GPT-5.6 writing is charged
+        return "openai-5" if prices.cache_write_usd is None else "openai-5.6"
+    if family.startswith("claude"):  # since Opus 5.5 reading costs less than a tenth
+        read_usd, tenth_usd = prices.cache_read_usd, (prices.input_usd or 0) / 10
+        return "anthropic-5m" if read_usd is None or read_usd >= tenth_usd else "anthropic-5.5"
+    if "deepseek" in model:
+        return "deepseek"
+    is_gemini = family == "gemini" or wire == "gemini"
+    return "gemini-implicit" if is_gemini else "openai-5" if wire != "anthropic" else "anthropic-5m"

@@ -49,6 +49,12 @@ class Picture(Struct, frozen=True, kw_only=True):
     story: bytes
     traces: list[bytes]
 
+    @classmethod
+    def of(cls, name: str, story: Story, trace: Trace) -> Picture:
+        """One session, as it was shown."""
+        calls, peak = len(trace.lengths), max(trace.raw, default=0)
+        return cls(name=name, calls=calls, peak=peak, story=packed(story), traces=[packed(trace)])
+
     @property
     def first(self) -> Trace:
         """What the first policy showed of it, in the first room."""

@@ -79,8 +79,8 @@ class Profile(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     @property
     def whose(self) -> str:
         """Whose prices they are, in words."""
-        named = self.model or "no model"
-        return f"{named} (no price is known of {self.in_place_of})" if self.in_place_of else named
+        unknown = f" (no price is known of {self.in_place_of})" if self.in_place_of else ""
+        return f"{self.model or 'no model'}{unknown}"
 
     def prices(self, prompt_tokens: int) -> tuple[float, float] | None:
         """Input and output price of a request of this length, or None if one is not known."""
