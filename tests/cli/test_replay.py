@@ -224,5 +224,5 @@ def test_the_page_tells_the_command_that_prints_its_figures_again(tmp_path):
     asked = ("--budget", "30%", "--jobs", 1)
     ran = ullage("replay", errands(tmp_path), *asked, "--html", page, "--draw", 0)
     assert ran.status == 0
-    assert "--budget 30%" in page.read_text()
+    assert "--budget 0.3 --jobs 1 --html report.html" in page.read_text()
     assert "--window" not in page.read_text()

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import os
 import shlex
-import sys
 from pathlib import Path
 
 import click
+from click.core import ParameterSource
 
 from ullage.errors import ConfigError
 from ullage.replay.cost.own import OWN, Wanted
@@ -53,15 +53,25 @@ def _profile(name: str) -> Wanted:
     return profile_at(Path(name)) if name.endswith(".toml") else profile_named(name)
 
 
-def typed(program: str = "ullage") -> str:
+def typed(program: str = "") -> str:
     """The command that is running, as it was typed; of paths their names alone."""
-    return shlex.join([*program.split(), *map(_name, sys.argv[1:])])
+    context = click.get_current_context()
+    words = (program or context.command_path).split()
+    for parameter in context.command.params:
+        name = parameter.name or ""
+        if context.get_parameter_source(name) is ParameterSource.COMMANDLINE:
+            option = parameter.opts[-1:] if isinstance(parameter, click.Option) else []
+            given = context.params[name]
+            for value in given if isinstance(given, tuple) else (given,):
+                words += option if value is True else [*option, _word(value)]
+    return shlex.join(words)
 
 
-def _name(word: str) -> str:
-    option, equals, path = word.rpartition("=")
-    is_path = Path(path).is_absolute() or Path(path).exists()
-    return f"{option}{equals}{Path(path).name}" if is_path else word
+def _word(value: object) -> str:
+    if isinstance(value, tuple):
+        return "=".join(map(str, value))
+    is_path = isinstance(value, Path) or str(value).endswith(".toml")
+    return Path(str(value)).name or "." if is_path else str(value)
 
 
 def save(path: Path, page: str, option: str = "--html") -> None:
