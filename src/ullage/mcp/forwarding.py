@@ -80,7 +80,7 @@ def forward(links: Mapping[str, Link], settings: Settings) -> int:
 
     pass_signals_on([link.process for link in links.values() if isinstance(link, Process)])
     if find_spec("jsonschema_rs") is None:
-        tell("structured results that have a schema go whole: install ullage[mcp]")
+        tell("structured results under some schemas go whole: install ullage[mcp]")
     store = open_store(settings)
     _Forwarding(links, Relay(settings, store, tell), settings.most_frame_bytes).run()
     store.close()
