@@ -73,6 +73,8 @@ def test_python_takes_every_cut_result_and_reads_on_and_all_else_passes(typed, m
             gone = await opened.call_tool("get_continuation", {"tool_call_id": "0" * 16})
             assert gone.is_error
 
+            there = await opened.call_tool("where", {"region": "naïve"})
+            assert texts(there) == ["naïve"]
             picture = await opened.call_tool("picture", {"kilobytes": 100})
             assert len(picture.content[0].data) > 100_000
             slow = await opened.call_tool("slowly", {"steps": 50}, progress_callback=progress)

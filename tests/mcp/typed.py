@@ -41,6 +41,12 @@ def say(text: str, times: int) -> str:
 
 
 @server.tool()
+def where(region: Annotated[str, Field(json_schema_extra={"x-mcp-header": "Region"})]) -> str:
+    """An argument that a request has to say in a header too."""
+    return region
+
+
+@server.tool()
 def picture(kilobytes: int) -> Image:
     """A picture."""
     return Image(data=b"\x89PNG" * 256 * kilobytes, format="png")
