@@ -1,6 +1,8 @@
 """The proxy without I/O: what is not ours arrives as it was sent, whatever it is."""
 
 import json
+import tracemalloc
+from contextlib import closing
 
 import pytest
 from hypothesis import given
@@ -11,6 +13,7 @@ from tests.mcp.values import JSON
 from ullage.errors import StoreError
 from ullage.mcp.relay import Relay
 from ullage.mcp.settings import Settings, rule_of
+from ullage.mcp.spool import Spool
 from ullage.stores import MemoryStore
 from ullage.values.notices import pointers
 
@@ -317,3 +320,20 @@ def test_many_calls_leave_nothing_behind():
     for id in range(12_000):
         talk.call(id, "say")
     assert len([*talk.relay.ended("it is over")]) == 10_000
+
+
+def test_results_that_are_kept_take_no_memory():
+    with closing(Spool()) as spool:
+        talk = Talk(store=spool)
+
+        def calls(first, last):
+            for n in range(first, last):
+                talk.call(n, "say")
+                talk.answer(n, **said(f"{n}\n{LOG[:20_000]}"))
+
+        calls(0, 50)
+        tracemalloc.start()
+        calls(50, 350)
+        held, _ = tracemalloc.get_traced_memory()
+        tracemalloc.stop()
+        assert held < 20_000
