@@ -1,4 +1,4 @@
-"""How much room there is: the window, what is kept free for the answer, what is left."""
+"""How much room there is: in the window, for the answer, and of media in a request."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from msgspec import Struct
 
 from ullage.errors import ConfigError
 
-__all__ = ["Limits"]
+__all__ = ["ANTHROPIC_MEDIA", "OTHER_MEDIA", "Limits", "MediaLimits"]
 
 DEFAULT_RESERVE_TOKENS = 16_384
 
@@ -51,3 +51,51 @@ class Limits(Struct, frozen=True, kw_only=True):
         if reserve is None:
             reserve = min(DEFAULT_RESERVE_TOKENS, self.window_tokens // 8)
         return self.window_tokens - min(reserve, self.window_tokens // 2)
+
+
+class MediaLimits(Struct, frozen=True, kw_only=True, gc=False):
+    """How much of media a request may hold.
+
+    Attributes:
+        request_bytes: of all of them together, as they are sent (base64).
+        images: most images.
+        images_small_window: the same for models of ``small_window_tokens`` or less.
+        small_window_tokens: see there.
+        side_px: longest side of an image.
+        many_images: from more images than this on, ``many_side_px`` is the longest side.
+        many_side_px: see there.
+        image_bytes: most bytes of one image, decoded.
+    """
+
+    request_bytes: int
+    images: int
+    images_small_window: int
+    small_window_tokens: int
+    side_px: int
+    many_images: int
+    many_side_px: int
+    image_bytes: int
+
+
+ANTHROPIC_MEDIA = MediaLimits(
+    request_bytes=28_000_000,
+    images=600,
+    images_small_window=100,
+    small_window_tokens=200_000,
+    side_px=8_000,
+    many_images=20,
+    many_side_px=2_000,
+    image_bytes=10_000_000,
+)
+"""A25, and of the 32 MB of a whole request what is left beside its text (`provider-rules` §1.A)."""
+OTHER_MEDIA = MediaLimits(
+    request_bytes=50_000_000,
+    images=1_500,
+    images_small_window=1_500,
+    small_window_tokens=0,
+    side_px=1 << 20,
+    many_images=1_500,
+    many_side_px=1 << 20,
+    image_bytes=50_000_000,
+)
+"""What OpenAI's page on vision says; Google's has more room."""
