@@ -137,7 +137,7 @@ def test_f61_a_picture_that_no_request_may_hold_is_set_aside_at_once(size, who):
     view = session.fit(request)
     assert problems(view, "anthropic") == []
     assert json.dumps(view).count(good) == 2
-    assert kinds(session) >= {"cut"}
+    assert kinds(session) >= {"pruned"}
 
 
 def test_f61_more_large_pictures_than_may_be_sent_together_go_the_oldest_first():

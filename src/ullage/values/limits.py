@@ -9,6 +9,7 @@ from ullage.errors import ConfigError
 __all__ = ["ANTHROPIC_MEDIA", "OTHER_MEDIA", "Limits", "MediaLimits"]
 
 DEFAULT_RESERVE_TOKENS = 16_384
+_ANY = 1 << 62
 
 
 class Limits(Struct, frozen=True, kw_only=True):
@@ -68,13 +69,24 @@ class MediaLimits(Struct, frozen=True, kw_only=True, gc=False):
     """
 
     request_bytes: int
-    images: int
-    images_small_window: int
-    small_window_tokens: int
-    side_px: int
-    many_images: int
-    many_side_px: int
-    image_bytes: int
+    images: int = _ANY
+    images_small_window: int = _ANY
+    small_window_tokens: int = 0
+    side_px: int = _ANY
+    many_images: int = _ANY
+    many_side_px: int = _ANY
+    image_bytes: int = _ANY
+
+    def most_images(self, context_tokens: int, longest_px: int) -> int:
+        """How many images may be sent to a model of this window, given their longest side."""
+        is_small = context_tokens <= self.small_window_tokens
+        most = self.images_small_window if is_small else self.images
+        return most if longest_px <= self.many_side_px else min(most, self.many_images)
+
+    def takes(self, side_px: int, sent_bytes: int) -> bool:
+        """Whether one medium may be sent at all; of what has no sides only its weight counts."""
+        most_bytes = self.image_bytes * 4 // 3 + 4 if side_px else self.request_bytes
+        return side_px <= self.side_px and sent_bytes <= most_bytes
 
 
 ANTHROPIC_MEDIA = MediaLimits(
@@ -88,14 +100,5 @@ ANTHROPIC_MEDIA = MediaLimits(
     image_bytes=10_000_000,
 )
 """A25, and of the 32 MB of a whole request what is left beside its text (`provider-rules` §1.A)."""
-OTHER_MEDIA = MediaLimits(
-    request_bytes=50_000_000,
-    images=1_500,
-    images_small_window=1_500,
-    small_window_tokens=0,
-    side_px=1 << 20,
-    many_images=1_500,
-    many_side_px=1 << 20,
-    image_bytes=50_000_000,
-)
+OTHER_MEDIA = MediaLimits(request_bytes=50_000_000)
 """What OpenAI's page on vision says; Google's has more room."""
