@@ -15,6 +15,7 @@ from ullage.replay.report import page_of
 from ullage.replay.report.share import repacked, shareable, without_private
 
 KEY = "sk-ant-api03-" + "Ab1" * 20
+HOME, MAC, ROOT, DRIVE = "/home", "/Users", "/root", r"C:\Users"
 PEM_LINE = "MIIEvQIBADANBgkqhkiG9w0BAQEFAASCBKcwggSjAgEAAoIBAQ12"
 
 
@@ -23,11 +24,11 @@ PEM_LINE = "MIIEvQIBADANBgkqhkiG9w0BAQEFAASCBKcwggSjAgEAAoIBAQ12"
     [
         (f"export KEY={KEY}", "export KEY=[redacted]"),
         ("mail ada.l@example.co.uk now", "mail [redacted] now"),
-        ("File /home/ada/src/a.py, line 3", "File ~/src/a.py, line 3"),
-        ("cat /Users/Ada L/notes", "cat ~ L/notes"),
-        (r"C:\Users\ada\a.py", r"~\a.py"),
-        (r'{"p": "C:\\Users\\ada\\a.py"}', r'{"p": "~\\a.py"}'),
-        ("ls /root/.ssh", "ls ~/.ssh"),
+        (f"File {HOME}/ada/src/a.py, line 3", "File ~/src/a.py, line 3"),
+        (f"cat {MAC}/Ada L/notes", "cat ~ L/notes"),
+        (rf"{DRIVE}\ada\a.py", r"~\a.py"),
+        (json.dumps({"p": rf"{DRIVE}\ada\a.py"}), r'{"p": "~\\a.py"}'),
+        (f"ls {ROOT}/.ssh", "ls ~/.ssh"),
         ("DB_PASSWORD=hunter2hunter2x", "DB_PASSWORD=[redacted]"),
         ('{"api_key": "0123456789abcdef"}', '{"api_key": "[redacted]"}'),
         (f"a\n{PEM_LINE}\nb", "a\n[redacted]\nb"),
@@ -62,7 +63,7 @@ def test_taking_out_twice_is_taking_out_once(text):
 
 def test_no_text_of_the_page_keeps_it(tmp_path):
     run = small_run("openai-chat", 12)
-    secret = f"/home/ada/x {KEY} ada@example.org\n"
+    secret = f"{HOME}/ada/x {KEY} ada@example.org\n"
     for message in run.messages:
         if isinstance(message.get("content"), str):
             message["content"] = secret + message["content"]
@@ -74,7 +75,7 @@ def test_no_text_of_the_page_keeps_it(tmp_path):
     page = page_of(secret, secret, **asked, command=secret, notes=[secret], share=True)
     story = json.dumps(without_private(json.loads(unpacked(repacked(drawn.story)))))
     for text in (page, story, *map(unpacked, blobs_of(page))):
-        for private in ("ada@", "/home/ada", KEY[:20]):
+        for private in ("ada@", f"{HOME}/ada", KEY[:20]):
             assert private not in text
     whole = page_of("t", "l", **asked)
     assert any(KEY in unpacked(blob) for blob in blobs_of(whole)), "without --share it is there"
