@@ -12,6 +12,7 @@ import random
 import tempfile
 import time
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from statistics import median
 
@@ -83,7 +84,7 @@ def _calls(stores: dict[str, Store]) -> Times:
         took = found[what] = {name: [] for name in stores}
         for n in range(times):
             for name, store in stores.items():
-                took[name].append(_timed(lambda store=store, n=n: work(store, n)))
+                took[name].append(_timed(partial(work, store, n)))
     return found
 
 
@@ -98,8 +99,8 @@ def _turns(stores: dict[str, Store]) -> Times:
         reply = _reply(n, len(json.dumps(messages)) // 4)
         for name, session in sessions.items():
             request = {"model": MODEL, "messages": messages}
-            fit = _timed(lambda session=session, request=request: session.fit(request))
-            observe = _timed(lambda session=session, reply=reply: session.observe(reply))
+            fit = _timed(partial(session.fit, request))
+            observe = _timed(partial(session.observe, reply))
             for kind, took in zip(kinds, (fit, observe, fit + observe), strict=True):
                 found[kind][name].append(took)
         result = {"role": "tool", "tool_call_id": f"c{n}", "content": text}
