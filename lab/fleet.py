@@ -17,6 +17,7 @@ import signal
 import time
 from collections import Counter
 from collections.abc import Sequence
+from contextlib import suppress
 from hashlib import blake2b
 from itertools import pairwise
 from multiprocessing.connection import Connection, wait
@@ -152,7 +153,8 @@ class Fleet:
         while idle and turns:
             asked = idle.pop(random.randrange(len(idle)))
             self.under_way[asked] = turn = turns.pop(random.randrange(len(turns)))
-            asked.send(turn)
+            with suppress(OSError):  # it is dead: `answers` will see
+                asked.send(turn)
 
     def kill(self, random: Random) -> None:
         """Kill a worker, one that has a turn under way if there is any."""
@@ -178,7 +180,8 @@ class Fleet:
     def end(self) -> None:
         """Let the workers go."""
         for asked, process in self._processes.items():
-            asked.send(None)
+            with suppress(OSError):
+                asked.send(None)
             process.join()
 
 
