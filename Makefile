@@ -16,7 +16,7 @@ TESTED     := $(FRAMEWORKS) $(OLDEST)
 IN_MEMORY  := $(shell df -Pm /dev/shm 2>/dev/null | awk 'NR == 2 && $$4 > 4000 {print "TMPDIR=/dev/shm"}')
 
 .PHONY: $(TESTED) $(TESTED:%=test-%) test-frameworks frameworks
-.PHONY: help docs docs-builder mutants trace-turn fuzz enumerate kills hostile demo test real-model browser check documents bench bench-tokens bench-loop bench-mcp mcp-servers mcp-peers test-mcp bench-weight bench-recall bench-peers replay-all replay-held-out replay-controls lock clean setup
+.PHONY: help docs docs-builder mutants trace-turn fuzz enumerate kills hostile demo test real-model browser check documents bench bench-tokens bench-loop bench-mcp mcp-servers mcp-peers test-mcp bench-weight bench-recall bench-peers bench-stores fleet servers replay-all replay-held-out replay-controls lock clean setup
 
 help:
 	@echo "make demo                a long agent run kept inside a 64k window, live"
@@ -38,6 +38,9 @@ help:
 	@echo "make kills KILLS=2000    processes killed in the middle of their work"
 	@echo "make hostile             every interrupt, and every odd value in every place of a request"
 	@echo "make bench-recall        reading in a 100 MB output: milliseconds and memory"
+	@echo "make servers             PostgreSQL for the tests (Debian): those of it skip without it"
+	@echo "make bench-stores        PostgreSQL beside SQLite: milliseconds a call and a turn"
+	@echo "make fleet CONVERSATIONS=500 workers on one PostgreSQL, killed throughout: all send what one sends"
 	@echo "make bench-peers TRACES=… other libraries' policies on the same runs, by the same judge"
 	@echo "make bench-proxy         what the proxy costs, beside a bare one and other people's"
 	@echo "make soak-proxy MINUTES=30 the proxy under load: nothing lost, nothing mixed up, memory flat"
@@ -73,6 +76,10 @@ real-model: $(READY)
 browser:
 	@command -v chromium >/dev/null || { apt-get update -qq && \
 	    apt-get install -y -qq --no-install-recommends chromium fonts-dejavu-core >/dev/null; }
+
+servers:
+	@ls /usr/lib/postgresql/*/bin/initdb >/dev/null 2>&1 || command -v initdb >/dev/null || { \
+	    apt-get update -qq && apt-get install -y -qq --no-install-recommends postgresql >/dev/null; }
 
 $(TESTED): %: .venv-%/.ready
 
@@ -136,6 +143,12 @@ documents: $(READY)
 bench: $(READY)
 	@$(BIN)/python -m lab.bench.turns
 	@$(BIN)/python -m lab.bench.recall
+
+bench-stores: $(READY)
+	@$(BIN)/python -m lab.bench.servers
+
+fleet: $(READY)
+	@$(BIN)/python -m lab.fleet --conversations $(or $(CONVERSATIONS),500)
 
 mutants: $(READY)
 	@$(BIN)/python -m lab.mutants_by_hand
