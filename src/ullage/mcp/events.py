@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from dataclasses import dataclass
 from typing import Protocol
-
-from ullage.mcp.stdio import tell
 
 __all__ = ["Blocks", "Place", "events"]
 
@@ -33,13 +31,16 @@ class Place:
     wait_s: float = 1.0
 
 
-async def events(stream: Blocks, most_bytes: int, place: Place) -> AsyncIterator[bytes]:
+async def events(
+    stream: Blocks, most_bytes: int, place: Place, tell: Callable[[str], None]
+) -> AsyncIterator[bytes]:
     """The data of a stream's events.
 
     Args:
         stream: the body of a response.
         most_bytes: an event that is longer is left out, and told of.
         place: kept up to date.
+        tell: told of what is left out.
     """
     held, lines, size, number = b"", [], 0, place.last
     async for block in stream.iter_any():

@@ -219,7 +219,7 @@ class Remote:
             return self._give(await response.read(), id)
         is_answered = False
         if response.content_type == _STREAM:
-            async for data in events(response.content, self._most_bytes, place):
+            async for data in events(response.content, self._most_bytes, place, tell):
                 is_answered |= self._give(data, id)
         return is_answered
 

@@ -54,7 +54,7 @@ def started(
     except OSError as error:
         raise ConfigError(
             "command",
-            f"the server cannot be started ({error.strerror})",
+            f"{os.path.basename(command[0])!r} cannot be started ({error.strerror})",
             "Give a program and its arguments: ullage mcp -- npx some-server.",
         ) from None
     return server
