@@ -145,7 +145,7 @@ def test_what_is_typed_wrong_is_told(words, problem):
 
 
 def test_a_store_keeps_what_was_cut_for_the_next_session(tmp_path):
-    words = ["--store", tmp_path / "kept.db", "--tenant", "me", "--", *SCRIPTED]
+    words = ["--store", tmp_path, "--tenant", "me", "--", *SCRIPTED]  # a folder's
     with wired(*MCP, *words) as session:
         session.begin()
         ref = pointers(session.text("say", lines=3_000))[0].ref
@@ -153,9 +153,9 @@ def test_a_store_keeps_what_was_cut_for_the_next_session(tmp_path):
         session.begin()
         page = session.text("get_continuation", tool_call_id=ref, offset=len(LOG) - 40)
         assert page == LOG[-40:]
-    with wired(*MCP, *SCRIPTED) as session:
-        session.begin()
-        assert session.call("get_continuation", tool_call_id=ref)["isError"] is True
+    assert (tmp_path / "ullage.db").is_file()
+    with wired(*MCP, "serve", tmp_path, "--tenant", "me") as session:
+        assert ref in session.text("tool_output_list")
 
 
 def test_what_nobody_reads_any_more_is_dropped():
