@@ -11,7 +11,7 @@ from typing import Any
 
 from ullage.errors import FormatError
 
-__all__ = ["snapshot", "snapshot_at"]
+__all__ = ["is_written_alike", "snapshot", "snapshot_at"]
 
 LEVELS = 200
 """How deep containers may stand in each other. A cycle is deeper than any number."""
@@ -61,6 +61,20 @@ def snapshot(value: Any, levels: int = LEVELS) -> Any:
         return tuple(snapshot(item, levels - 1) for item in value)
     fields = getattr(value, "__dict__", None)
     return _Fields(kind, snapshot(fields, levels - 1)) if isinstance(fields, dict) else _Unlike()
+
+
+def is_written_alike(value: Any, equal: Any) -> bool:
+    """Whether a value is written like an equal one: names in its order, 1 not as 1.0 or true.
+
+    Only of plain JSON; of anything else it is not known, and not so.
+    """
+    kind = type(value)
+    if kind is not type(equal):
+        return False
+    if kind is dict:
+        names = [*value] == [*equal]
+        return names and all(map(is_written_alike, value.values(), equal.values()))
+    return all(map(is_written_alike, value, equal)) if kind is list else kind in _LEAVES
 
 
 class _Fields:

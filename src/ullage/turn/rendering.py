@@ -1,7 +1,8 @@
 """The messages of a view: what is edited is made once, and handed out until it changes.
 
 An edited message is kept with all it was made from: the caller's own object, the snapshot
-that this object still equals, and the changes. If one of them is another, it is made anew.
+that this object still equals, and the changes. If one of them is another, it is made anew; but
+for an object that is written as the snapshot is, as whoever reads JSON gives at every turn.
 A caller may write into what he was handed (cache markers, say), so a snapshot of the result
 is kept too: a message that was written into is not handed out again.
 """
@@ -14,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 from msgspec import Struct
 
 from ullage.history.shown import ShownHistory
-from ullage.history.snapshots import snapshot
+from ullage.history.snapshots import is_written_alike, snapshot
 from ullage.values.messages import ToolResult
 from ullage.wires import Change, Format
 
@@ -38,10 +39,10 @@ class _Rendered(Struct, frozen=True, gc=False):
     def holds(self, raw: Any, copy: Any, changes: Sequence[Change], drop_reasoning: bool) -> bool:
         """Whether it may be handed out again."""
         return (
-            self.raw is raw
-            and self.copy is copy
+            self.copy is copy
             and self.changes is changes
             and self.drop_reasoning is drop_reasoning
+            and (self.raw is raw or is_written_alike(raw, copy))
             and bool(self.unwritten == self.message)
         )
 
