@@ -129,6 +129,26 @@ def test_a_stream_leaves_as_the_bytes_that_came_however_they_are_cut(format, siz
     assert reports[0].usage == FORMATS[format].usage(replied(format))
 
 
+@every
+@pytest.mark.parametrize("is_streamed", [False, True])
+def test_a_reply_is_given_before_it_is_taken_in(format, is_streamed, monkeypatch):
+    """Writing down what it reports is no reason to let a client wait."""
+    done = []
+    observe = Exchange.observe
+    monkeypatch.setattr(Exchange, "observe", lambda *given: done.append(1) or observe(*given))
+    door, reports = exchanges()
+    asked = body(format, stream=True) if is_streamed else body(format)
+    reply = streamed(format, asked) if is_streamed else Reply(replied(format))
+    upstream = Upstream(reply)
+    answer = acting(door.of("POST", PATHS[format], json.dumps(asked).encode(), upstream).steps())
+    while acting(answer.next()):
+        assert not done
+    assert not (done or reports)
+    acting(answer.close())
+    assert done == [1]
+    assert len(reports) == 1
+
+
 def test_usage_is_asked_for_and_kept_from_a_client_that_did_not_ask():
     door, reports = exchanges()
     asked = body("openai-chat", stream=True)

@@ -31,8 +31,8 @@ def bodies_of(
     Args:
         material: what it is made of.
         format: its wire.
-        kind: ``"grow"``: each has two messages more than the one before; ``"tail"``: each has
-            another last message.
+        kind: ``"grow"``: each has two messages more than the one before; ``"tail"``: each
+            differs from the one before in its last message alone.
         megabytes: its size.
         conversation: which; no two say the same.
     """
@@ -41,7 +41,7 @@ def bodies_of(
     number = 0
     while True:
         output = f"{number} " + material.source[number : number + _NEW_CHARS]
-        longer = grown(format, history, number, output)
+        longer = grown(format, history, number if kind == "grow" else 0, output)
         if kind == "grow":
             history = longer
         yield json.dumps(request(format, longer)).encode()

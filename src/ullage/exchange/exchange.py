@@ -285,15 +285,19 @@ class Exchange:
         if is_error(value) and (yield from self.may_retry(value)):
             yield reply.close
             return (yield from self._answer(*(yield from self.send())))
-        yield from self.observe(value)
+        observe = partial(self.observe, value)
         if not isinstance(value, dict) or is_error(value) or self.rounds is None:
-            return Whole(self, reply, reply.status, body)
+            return Whole(self, reply, reply.status, body, observe)
         try:
-            step = yield from self.settled(self.rounds.take(value), self.rounds.answer)
+            step = self.rounds.take(value)
+            is_last = isinstance(step, Done)
+            if not is_last:
+                yield from observe()
+            step = yield from self.settled(step, self.rounds.answer)
             if isinstance(step, Done):
                 same = step.reply in (value, None)
                 said = body if same else bodies.write(step.reply or {})
-                return Whole(self, reply, reply.status, said)
+                return Whole(self, reply, reply.status, said, observe if is_last else None)
             yield from self.see(step.request)
         except Exception as error:  # noqa: BLE001 - ours; nothing was given, so all can begin anew
             refused = self._pass(error)

@@ -86,7 +86,7 @@ class Answer(ABC):
 
     @abstractmethod
     def close(self) -> Actions[None]:
-        """The client has all of it, or went away: close the upstream, and take in what came."""
+        """The client has all of it, or went away: take in what came, and close the upstream."""
 
 
 class Report(Struct, frozen=True, kw_only=True):

@@ -10,7 +10,7 @@ from ullage.exchange import Exchanges
 from ullage.exchange.values import Report
 from ullage.proxy.config import Config
 from ullage.session.sessions import AsyncSessions
-from ullage.stores import MemoryStore, SqliteStore
+from ullage.stores import MemoryStore, SqliteStore, Store
 from ullage.stores._file import default_path
 from ullage.stores.threaded import Threaded
 from ullage.values.effects import Record
@@ -38,6 +38,11 @@ class Near(Threaded):
         if len(wanted) > _FEW_KEYS:
             return await super().find(tenant, wanted)
         return self.store.find(tenant, wanted)
+
+    @property
+    def blocking(self) -> Store:
+        """See `Threaded.blocking`."""
+        return self.store
 
 
 def exchanges_of(config: Config, tell: Tell) -> Exchanges:

@@ -60,6 +60,11 @@ class Threaded:
         self.store = store
         self.name = store.name
 
+    @property
+    def blocking(self) -> Store | None:
+        """The store underneath, for what is in a thread already; None where a subclass acts."""
+        return self.store if type(self) is Threaded else None
+
     put = _threaded(Store.put, in_thread)
     append = _threaded(Store.append, in_thread)
     commit = _threaded(Store.commit, in_thread)
