@@ -92,6 +92,21 @@ def test_an_event_loop_sends_and_gives_the_same(format):
     assert here[2].sent == there[2].sent
 
 
+@every
+def test_conversations_that_begin_alike_are_kept_warm_apart(format):
+    door, reports = exchanges()
+    for turns in range(4):
+        for name in ("a.py", "b.py"):
+            calls = (histories.Call("bash", name, f"the output of {name}"),)
+            asked = body(format, [histories.Turn(calls=calls)] * turns)
+            ask(door, PATHS[format], asked, Reply(replied(format)))
+    keys = [report.conversation for report in reports]
+    one, other = set(keys[::2]), set(keys[3::2])
+    assert len(one) == len(other) == 1
+    assert one != other
+    assert len(door.sessions) == 2
+
+
 @pytest.mark.parametrize(
     ("path", "format"),
     [

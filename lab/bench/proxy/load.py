@@ -38,6 +38,8 @@ def bodies_of(
     """
     history = material.history(format, _MESSAGES + conversation, megabytes)
     history[0] = said_by_user(format, f"Find out why the tests of part {conversation} fail.")
+    if kind == "tail":  # of a conversation that was seen before
+        yield json.dumps(request(format, history)).encode()
     number = 0
     while True:
         output = f"{number} " + material.source[number : number + _NEW_CHARS]

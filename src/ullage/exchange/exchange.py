@@ -168,7 +168,7 @@ class Exchange:
         assert self.route is not None
         if self._session is None:
             key, self._session = self._exchanges.session(
-                self.route, request, self._tenant, self._name, can_recall=self._takes
+                self.route, self._client, self._tenant, self._name, can_recall=self._takes
             )
             self._note(conversation=key, model=str(request.get("model") or ""))
         self.request = request

@@ -11,7 +11,7 @@ from typing import Any, TypeVar
 from blake3 import blake3
 
 from ullage.exchange.exchange import Exchange
-from ullage.exchange.requests import first_digest
+from ullage.exchange.requests import beginning
 from ullage.exchange.routes import Route
 from ullage.exchange.values import Counts, Passed, Report, Upstream
 from ullage.session.drivers import arun, run
@@ -23,6 +23,7 @@ __all__ = ["Exchanges", "conversation"]
 T = TypeVar("T")
 
 _NAME: ContextVar[str | None] = ContextVar("ullage_conversation", default=None)
+_MOST_BEGINNINGS = 10_000
 _PART = "\x1f"
 _UNATTENDED = f"{_PART}unattended"
 """Where nobody can answer a recall call, no tool is offered; so that history is another one."""
@@ -62,8 +63,10 @@ class Exchanges:
         asks_usage: whether streams of Chat Completions are asked to report usage, where the client
             does not ask; off once a server did not take it.
 
-    The session that serves a request is found by its model and its first message: which one it is
-    decides about speed alone, as what was decided in a conversation is found by its history.
+    The session that serves a request is found by its model, its first message and its first reply:
+    which one it is decides about speed alone, as what was decided in a conversation is found by its
+    history. The first reply tells apart what begins alike; whoever was first with it here, and who
+    has none yet, shares the session of the beginning.
     """
 
     def __init__(
@@ -77,6 +80,7 @@ class Exchanges:
         self.counts = Counts()
         self.asks_usage = True
         self._tell, self._lock = tell, threading.Lock()
+        self._first: dict[str, bytes] = {}  # the first reply that was met to a beginning
 
     def of(
         self,
@@ -125,14 +129,24 @@ class Exchanges:
             can_recall: whether recall calls can be answered here.
 
         Raises:
-            FormatError: the request's first message is not what its wire says it is.
+            FormatError: one of the request's first messages is not what its wire says it is.
         """
         owner = self.tenant(tenant, name) + ("" if can_recall else _UNATTENDED)
-        first = first_digest(route.wire, request).hex() if name is None else name
-        named = _PART.join((owner, route.wire, str(request.get("model")), first))
-        key = blake3(named.encode("utf-8", "surrogatepass")).hexdigest(16)
+        named = None if name is None else name.encode("utf-8", "surrogatepass")
+        first, reply = beginning(route.wire, request) if named is None else (named, b"")
+        key = _key(owner, route.wire, str(request.get("model")), first.hex())
+        if reply and self._first_to(key, reply) != reply:
+            key = _key(key, reply.hex())
         recall = "auto" if can_recall and self.recalls else False
         return key, self.sessions.of(key, tenant=owner, format=route.wire, recall=recall)
+
+    def _first_to(self, key: str, reply: bytes) -> bytes:
+        """The first reply that was met to a beginning: this one, if there was none."""
+        with self._lock:
+            found = self._first.setdefault(key, reply)
+            if len(self._first) > _MOST_BEGINNINGS:
+                del self._first[next(iter(self._first))]
+            return found
 
     def do(self, steps: Steps[T], tenant: str) -> T | Awaitable[T]:
         """Run steps of the core on the store."""
@@ -147,3 +161,7 @@ class Exchanges:
             self.counts = self.counts.plus(report)
         if self._tell is not None:
             self._tell(report)
+
+
+def _key(*parts: str) -> str:
+    return blake3(_PART.join(parts).encode("utf-8", "surrogatepass")).hexdigest(16)

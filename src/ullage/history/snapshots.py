@@ -64,17 +64,15 @@ def snapshot(value: Any, levels: int = LEVELS) -> Any:
 
 
 def is_written_alike(value: Any, equal: Any) -> bool:
-    """Whether a value is written like an equal one: names in its order, 1 not as 1.0 or true.
-
-    Only of plain JSON; of anything else it is not known, and not so.
-    """
-    kind = type(value)
-    if kind is not type(equal):
+    """Whether plain JSON is written like an equal one: names in its order, 1 not as 1.0 or true."""
+    if type(value) is not type(equal):
         return False
-    if kind is dict:
-        names = [*value] == [*equal]
-        return names and all(map(is_written_alike, value.values(), equal.values()))
-    return all(map(is_written_alike, value, equal)) if kind is list else kind in _LEAVES
+    if type(value) is dict:
+        named = [*value] == [*equal]
+        return named and all(map(is_written_alike, value.values(), equal.values()))
+    return (
+        all(map(is_written_alike, value, equal)) if type(value) is list else type(value) in _LEAVES
+    )
 
 
 class _Fields:

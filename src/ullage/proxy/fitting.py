@@ -32,17 +32,16 @@ def store_path(config: Config) -> Path:
 class Near(Threaded):
     """A store on this machine: what takes no longer than a thread would is asked at once."""
 
+    def __init__(self, store: Store) -> None:
+        super().__init__(store)
+        self.blocking = store
+
     async def find(self, tenant: str, keys: Iterable[bytes]) -> tuple[Record, ...]:
         """See `Store.find`. Reading waits for no writer."""
         wanted = tuple(keys)
         if len(wanted) > _FEW_KEYS:
             return await super().find(tenant, wanted)
         return self.store.find(tenant, wanted)
-
-    @property
-    def blocking(self) -> Store:
-        """See `Threaded.blocking`."""
-        return self.store
 
 
 def exchanges_of(config: Config, tell: Tell) -> Exchanges:

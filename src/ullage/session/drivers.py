@@ -54,7 +54,11 @@ async def adrive(
     """
     from inspect import isawaitable  # it takes ten times as long to load as all of this
 
-    move = _moved_in_thread if is_heavy else _moved
+    from ullage.stores.threaded import in_thread  # it imports asyncio
+
+    async def move(*step: Any) -> Any:
+        return await in_thread(_next, *step) if is_heavy else _next(*step)
+
     try:
         asked = await move(steps.send, None)
         while True:
@@ -80,19 +84,8 @@ class _Ended(Exception):
         self.value = value
 
 
-async def _moved(move: Callable[[Any], Any], given: Any) -> Any:
-    """What is asked for next."""
-    return _next(move, given)
-
-
-async def _moved_in_thread(move: Callable[[Any], Any], given: Any) -> Any:
-    """What is asked for next, worked out in a thread."""
-    from ullage.stores.threaded import in_thread  # it imports asyncio
-
-    return await in_thread(_next, move, given)
-
-
 def _next(move: Callable[[Any], Any], given: Any) -> Any:
+    """What is asked for next."""
     try:
         return move(given)
     except StopIteration as stop:

@@ -1,8 +1,8 @@
 """The messages of a view: what is edited is made once, and handed out until it changes.
 
-An edited message is kept with all it was made from: the caller's own object, the snapshot
-that this object still equals, and the changes. If one of them is another, it is made anew; but
-for an object that is written as the snapshot is, as whoever reads JSON gives at every turn.
+An edited message is kept with all it was made from: the caller's own object, the snapshot that
+it still equals, and the changes. If one of them is another, it is made anew; of the caller's
+objects only one that is written otherwise, since whoever reads JSON has others at every turn.
 A caller may write into what he was handed (cache markers, say), so a snapshot of the result
 is kept too: a message that was written into is not handed out again.
 """
@@ -78,11 +78,8 @@ class Rendering:
         """
         messages, parsed, made = list(raws), view.transcript.messages, self._made
         for index, changes in _edited(view):
-            raw, copy, drop_reasoning = (
-                raws[index + leading],
-                copies[index],
-                index in view.reasoning_dropped,
-            )
+            raw, copy = raws[index + leading], copies[index]
+            drop_reasoning = index in view.reasoning_dropped
             kept = made.get(index)
             if kept is None or not kept.holds(raw, copy, changes, drop_reasoning):
                 message = wire.edit(raw, parsed[index], changes, drop_reasoning=drop_reasoning)
