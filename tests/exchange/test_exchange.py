@@ -330,7 +330,6 @@ def test_an_error_under_status_200_is_one():
         ("/v1/embeddings", b'{"input": "a"}', "path"),
         ("/v1/messages", b"{not json", "body"),
         ("/v1/messages", b"[1]", "body"),
-        ("/v1/responses", b'{"previous_response_id": "r_1", "input": []}', "elsewhere"),
         ("/v1/responses", b'{"conversation": {"id": "c"}, "input": []}', "elsewhere"),
         (PATHS["gemini"], b'{"cachedContent": "c/1", "contents": []}', "elsewhere"),
         ("/v1/messages", b'{"model": "claude-x", "messages": 7}', "content"),

@@ -7,6 +7,7 @@ from collections.abc import Awaitable, Callable, Iterator, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
 from typing import Any, TypeVar
+from weakref import WeakKeyDictionary
 
 from blake3 import blake3
 
@@ -16,6 +17,7 @@ from ullage.exchange.routes import Route
 from ullage.exchange.values import Counts, Passed, Report, Upstream
 from ullage.session.drivers import arun, run
 from ullage.session.sessions import AsyncSessions, Sessions
+from ullage.splice import Read
 from ullage.values.effects import Steps
 
 __all__ = ["Exchanges", "conversation"]
@@ -60,6 +62,7 @@ class Exchanges:
     Attributes:
         sessions: the same.
         counts: what came of all exchanges so far.
+        read: what was read of the histories with hidden turns, by the session of each.
         asks_usage: whether streams of Chat Completions are asked to report usage, where the client
             does not ask; off once a server did not take it.
 
@@ -79,6 +82,7 @@ class Exchanges:
         self.sessions, self.recalls = sessions, recalls
         self.counts = Counts()
         self.asks_usage = True
+        self.read: WeakKeyDictionary[Any, Read] = WeakKeyDictionary()
         self._tell, self._lock = tell, threading.Lock()
         self._first: dict[str, bytes] = {}  # the first reply that was met to a beginning
 

@@ -20,7 +20,7 @@ Passed: TypeAlias = Literal[
 
     path        its path is none that has a history in it
     body        its body is no JSON object that can be read
-    elsewhere   its history is held by the provider (``previous_response_id`` and the like)
+    elsewhere   it adds to what the provider keeps (``conversation``, ``cachedContent``)
     content     there is something in it that is not known
     limit       what may not be touched is over the limit: the provider has the last word
     store       what would have been set aside could not be kept

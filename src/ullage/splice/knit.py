@@ -35,7 +35,7 @@ from ullage.values.effects import Find, Steps
 from ullage.values.messages import Message
 from ullage.wires import Format
 
-__all__ = ["Knitted", "Read", "chain_of", "knit"]
+__all__ = ["Knitted", "Read", "chain_of", "knit", "takes_rounds"]
 
 
 class _Run(NamedTuple):
@@ -71,8 +71,7 @@ class Knitted(Struct, frozen=True):
         request: what is to be fitted; the client's very object where nothing was hidden.
         client: what the client sent.
         root: the chain of the empty history of this format and tenant, 16 bytes.
-        takes: whether a reply can be made of several rounds; where it cannot (``n`` over 1)
-            the recall tools should not be offered, and a private call is left out.
+        takes: see `takes_rounds`.
         read: the client's history, where it had to be read.
     """
 
@@ -106,10 +105,10 @@ def knit(
     root = canon.root(wire.name, tenant)
     knitted = Knitted(request, request, root, dialect.is_single(request))
     leading, history = _parted(request, wire)
-    if not history:
-        return knitted
-    opening = opening_key(_chain(root, [wire.parse(history[0], f"{wire.key}[{leading}]")])[-1])
     previous = request.get("previous_response_id") if dialect.is_held else None
+    if not (history or previous):
+        return knitted
+    opening = opening_key(_chain(root, _parsed(history[:1], wire, leading))[-1])
     held = held_key(root, str(previous))
     found = yield Find((opening, held) if previous else (opening,))
     later = splice_in(found, held) or Splice([], [])
@@ -124,6 +123,15 @@ def knit(
     if later.reply_id:
         new["previous_response_id"] = later.reply_id
     return replace(knitted, request=new, read=read)
+
+
+def takes_rounds(request: Mapping[str, Any], wire: Format) -> bool:
+    """Whether a reply can be made of several rounds.
+
+    Where it cannot (``n`` over 1) the recall tools should not be offered, and a private call is
+    left out.
+    """
+    return dialect_of(wire, lambda call: False).is_single(request)
 
 
 def chain_of(request: Mapping[str, Any], wire: Format, root: bytes) -> list[bytes]:
