@@ -4,59 +4,77 @@ from __future__ import annotations
 
 import os
 import shlex
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any, TypeVar
 
 import click
+from click.core import ParameterSource
 
 from ullage.errors import ConfigError
-from ullage.replay.cost.prices import PROFILES, Profile, profile_at, profile_named
+from ullage.replay.cost.own import OWN, Wanted
+from ullage.replay.cost.prices import PROFILES, profile_at, profile_named
 
-__all__ = ["command_of", "page_option", "plot_option", "price_option", "profiles_of", "save"]
+__all__ = ["page_options", "profiles_of", "save", "typed"]
 
-_FIRST = "anthropic-5m"
-
-price_option = click.option(
-    "--cache",
-    "named",
-    multiple=True,
-    metavar="NAME|FILE",
-    help=f"A price profile: {', '.join(PROFILES)}, or a TOML file. Default: all of them.",
-)
-page_option = click.option(
-    "--html",
-    "page",
-    type=click.Path(dir_okay=False, path_type=Path),
-    help="Write a page to look at: every turn, every edit, what was visible when.",
-)
-plot_option = click.option(
-    "--plot",
-    type=click.Path(dir_okay=False, path_type=Path),
-    help="Write a picture (SVG): the largest run, what was sent of it call by call.",
-)
+F = TypeVar("F", bound=Callable[..., Any])
+_FILE = click.Path(dir_okay=False, path_type=Path)
 
 
-def profiles_of(named: tuple[str, ...]) -> tuple[Profile, ...]:
-    """The price profiles asked for; all that ship, ours of choice first, if none was.
+def page_options(command: F) -> F:
+    """``--cache``, ``--html``, ``--share`` and ``--plot``."""
+    cache = (
+        f"A price profile: own (each run's), {', '.join(PROFILES)}, or a TOML file. Default: all."
+    )
+    page = "Write a page to look at: every turn, every edit, what was visible when."
+    share = "Take keys, tokens, addresses and home folders out of the page: it is for others."
+    plot = "Write a picture (SVG): the largest run, what was sent of it call by call."
+    for option in (
+        click.option("--plot", type=_FILE, help=plot),
+        click.option("--share", is_flag=True, help=share),
+        click.option("--html", "page", type=_FILE, help=page),
+        click.option("--cache", "named", multiple=True, metavar="NAME|FILE", help=cache),
+    ):
+        command = option(command)
+    return command
+
+
+def profiles_of(named: tuple[str, ...]) -> tuple[Wanted, ...]:
+    """The price profiles asked for; if none was, each run's own and then all that ship.
 
     Raises:
         ConfigError: there is none of a name, or a file holds none.
     """
     if not named:
-        first = PROFILES[_FIRST]
-        return (first, *(profile for profile in PROFILES.values() if profile != first))
-    return tuple(
-        profile_at(Path(name)) if name.endswith(".toml") else profile_named(name) for name in named
-    )
+        return (OWN, *PROFILES.values())
+    return tuple(map(_profile, named))
 
 
-def command_of(name: str, paths: Iterable[Path], options: Mapping[str, object]) -> str:
-    """A command as one types it: its paths, then its options, those not given left out."""
-    words = [*name.split(), *map(str, paths)]
-    for option, value in options.items():
-        for each in value if isinstance(value, tuple) else (value,) if value else ():
-            words += [option] if each is True else [option, str(each)]
+def _profile(name: str) -> Wanted:
+    if name == OWN:
+        return OWN
+    return profile_at(Path(name)) if name.endswith(".toml") else profile_named(name)
+
+
+def typed(program: str = "") -> str:
+    """The command that is running, as it was typed; of paths their names alone."""
+    context = click.get_current_context()
+    words = (program or context.command_path).split()
+    for parameter in context.command.params:
+        name = parameter.name or ""
+        if context.get_parameter_source(name) is ParameterSource.COMMANDLINE:
+            option = parameter.opts[-1:] if isinstance(parameter, click.Option) else []
+            given = context.params[name]
+            for value in given if isinstance(given, tuple) else (given,):
+                words += option if value is True else [*option, _word(value)]
     return shlex.join(words)
+
+
+def _word(value: object) -> str:
+    if isinstance(value, tuple):
+        return "=".join(map(str, value))
+    is_path = isinstance(value, Path) or str(value).endswith(".toml")
+    return Path(str(value)).name or "." if is_path else str(value)
 
 
 def save(path: Path, page: str, option: str = "--html") -> None:

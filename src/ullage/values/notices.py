@@ -86,6 +86,10 @@ class Words(Struct, frozen=True):
             f'begins "{first}". Read it: {self.read_on(ref, 0)}]'
         )
 
+    def aside(self, ref: str, chars: int) -> str:
+        """The least that stands in place of a text: how long it was, and what opens it."""
+        return f"[ullage: {chars:,} characters set aside. Read: {self.read_on(ref, 0)}]"
+
     def digest(self, ref: str, chars: int) -> str:
         """What stands before the digest of a result that left the window."""
         return f"[ullage: an old output of {chars:,} characters, cut. All: {self.read_on(ref, 0)}]"

@@ -21,7 +21,9 @@ from msgspec import Struct
 from msgspec.structs import asdict
 
 from ullage.replay.budgets import Room
+from ullage.replay.cost.own import Wanted
 from ullage.replay.cost.prices import Profile
+from ullage.replay.report.share import repacked, without_private
 from ullage.replay.run import Replayed
 from ullage.replay.trace import KINDS, Story, Trace
 
@@ -47,6 +49,12 @@ class Picture(Struct, frozen=True, kw_only=True):
     peak: int
     story: bytes
     traces: list[bytes]
+
+    @classmethod
+    def of(cls, name: str, story: Story, trace: Trace) -> Picture:
+        """One session, as it was shown."""
+        calls, peak = len(trace.lengths), max(trace.raw, default=0)
+        return cls(name=name, calls=calls, peak=peak, story=packed(story), traces=[packed(trace)])
 
     @property
     def first(self) -> Trace:
@@ -118,9 +126,10 @@ def page_of(
     *,
     pictures: Sequence[Picture],
     rows: Sequence[Any] = (),
-    profiles: Sequence[Profile] = (),
+    profiles: Sequence[Wanted] = (),
     command: str = "",
     notes: Sequence[str] = (),
+    share: bool = False,
 ) -> str:
     """The page.
 
@@ -129,28 +138,37 @@ def page_of(
         lead: a sentence below it.
         pictures: the runs to be drawn turn by turn.
         rows: the table, a row for each group of runs, policy and window.
-        profiles: the price profiles; the turns are priced under the first.
+        profiles: the price profiles of the table. Each trace has the one of its turns.
         command: what prints the same figures again.
         notes: what was left out of the page.
+        share: take out what is not for others (`ullage.replay.report.share`).
     """
     blobs: list[bytes] = []
     runs = [_run(picture, blobs) for picture in pictures]
-    summary = {
+    summary: dict[str, Any] = {
+        "title": title,
         "lead": lead,
         "command": command,
         "notes": notes,
         "kinds": KINDS,
-        "profiles": profiles,
+        "profiles": [each for each in profiles if isinstance(each, Profile)],
         "rows": rows,
         "runs": runs,
     }
+    if share:
+        notes = [
+            *notes,
+            "Keys, addresses and home folders that can be told by their form are left out.",
+        ]
+        summary = without_private(msgspec.to_builtins({**summary, "notes": notes}))
+        blobs = [repacked(blob) for blob in blobs]
     data = [f'<script type="application/json" id="summary">{_inert(summary)}</script>']
     for at, blob in enumerate(blobs):
         data.append(f'<script {_SCRIPT} id="b{at}">{base64.b64encode(blob).decode()}</script>')
     style, script = _file("page.css"), _file("page.js")
     return Template(_file("page.html")).substitute(
         policy=_policy(style, script),
-        title=html.escape(title),
+        title=html.escape(summary["title"]),
         style=style,
         script=script,
         data="\n".join(data),
