@@ -4,11 +4,8 @@ import asyncio
 
 import pytest
 
-from tests.integrations.outputs import big, refs_in
-from ullage import Budget, ConfigError, Limits, OverLimitError, Session
-from ullage.history.ledger import Ledger, Opened
-from ullage.integrations._entries import Entries, entry_of, record_of
-from ullage.integrations._results import cut_message
+from tests.integrations.outputs import big
+from ullage import Budget, ConfigError, Limits, OverLimitError
 from ullage.integrations._sessions import (
     AsyncHostSessions,
     Calls,
@@ -18,49 +15,8 @@ from ullage.integrations._sessions import (
     given,
     limits_of,
 )
-from ullage.wires import FORMATS
 
 REQUEST = {"model": "gpt-4.1", "messages": [{"role": "user", "content": "Hello."}]}
-
-
-def record():
-    return Ledger().with_opened(bytes(16), Opened("first", recall=False))[1]
-
-
-def test_a_record_is_an_entry_and_a_record_again():
-    key, value = entry_of(record())
-    assert key == f"ullage:{'00' * 16}:opened:0"
-    assert record_of(key, value) == record()
-    assert [record_of(*other) for other in ((f"{key}0", value), ("a", value), (key, 7))] == [
-        None
-    ] * 3
-
-
-def test_of_two_values_for_one_record_the_state_can_hold_but_one():
-    place, value = entry_of(record())
-    assert record_of(place, value) == record()
-    assert record_of(f"{place}0", value) is None
-
-
-def test_a_state_that_lost_what_was_written_is_given_it_again():
-    session, entries = Session("gpt-4.1"), Entries()
-    session.fit(REQUEST)
-    first = entries.missing(session, {})
-    assert first
-    assert entries.missing(session, {}) == first  # the step that should have written it failed
-    assert entries.missing(session, first) == {}
-
-
-def test_what_a_state_holds_is_taken_in_once():
-    session, entries = Session("gpt-4.1"), Entries()
-    session.fit(REQUEST)
-    state = {**entries.missing(session, {}), "case": "7"}
-    other = Session("gpt-4.1")
-    new = entries.unknown(other, state)
-    other.take(new)
-    assert len(new) == len(state) - 1
-    assert entries.unknown(other, state) == []
-    assert entries.missing(other, state) == {}
 
 
 def asked(*results):
@@ -129,22 +85,6 @@ def test_what_one_family_set_aside_goes_with_it_and_opens_in_no_other():
     assert sessions.opened("c", {}, parent="a").store is one.store
     assert sessions.get("a") is one
     assert sessions.get("z") is None
-
-
-def test_a_result_is_cut_before_it_is_kept_and_its_original_is_stored(tmp_path):
-    async def main():
-        sessions = AsyncHostSessions("openai-chat", store=tmp_path / "kept.db")
-        session, wire = await sessions.opened("a", {}), FORMATS["openai-chat"]
-        _, call, result = asked(big(1))["messages"]
-        shown = await cut_message(session, wire, call, result, "look")
-        assert len(shown["content"]) < 20_000
-        (ref,) = refs_in(shown["content"])
-        assert (await session.store.get("a", ref)).text == big(1)
-        small = {**result, "content": "small"}
-        assert await cut_message(session, wire, call, small, "look") is None
-        await sessions.close()
-
-    asyncio.run(main())
 
 
 def test_the_window_a_framework_knows_holds_where_no_limits_are_given():
