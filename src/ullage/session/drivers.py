@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Generator
 from functools import partial
+from operator import call
 from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
 
 from ullage.values.effects import Chunk, Commit, Do, Effect, Find, Get, Look, Steps, Summarise
@@ -97,16 +98,12 @@ def _next(move: Callable[[Any], Any], given: Any) -> Any:
 
 def acting(steps: Actions[T]) -> T:
     """Run steps by calling what they ask for."""
-    return drive(steps, _called)
+    return drive(steps, call)
 
 
 async def aacting(steps: Actions[T]) -> T:
     """`acting` for an event loop."""
-    return await adrive(steps, _called)
-
-
-def _called(act: Callable[[], Any]) -> Any:
-    return act()
+    return await adrive(steps, call)
 
 
 # ── the core's effects ───────────────────────────────────────────────────────────────────
@@ -115,7 +112,7 @@ def _called(act: Callable[[], Any]) -> Any:
 def run(steps: Steps[T], store: Store, tenant: str, summaries: Summaries | None = None) -> T:
     """Run steps of the core, doing each effect on ``store``."""
     ask = None if summaries is None else summaries.ask
-    return drive(steps, partial(_done, ask=ask, act=_called, store=store, tenant=tenant))
+    return drive(steps, partial(_done, ask=ask, act=call, store=store, tenant=tenant))
 
 
 async def arun(
