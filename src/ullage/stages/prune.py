@@ -7,10 +7,9 @@ One stage, in four questions, each answered by a plain function:
     candidates   what may leave, in which order?        here
     show         what is shown in its place?            `ullage.stages.placeholders`
 
-Ours starts when a batch pays (`ullage.stages.rent`), at the latest near the limit, and takes
-everything that is old at once; but not unless that wins enough, or it would fire at every turn
-(failures F23 and F33). What is shown twice goes first, then what was called back, then the
-oldest. The newest tokens are protected, widened to whole turns.
+Ours starts near the limit and takes everything that is old at once; but not unless that wins
+enough, or it would fire at every turn (failures F23 and F33). What is shown twice goes first, then
+what was called back, then the oldest. The newest tokens are protected, widened to whole turns.
 """
 
 from __future__ import annotations
@@ -23,7 +22,7 @@ from ullage.history.transcript import Location
 from ullage.history.window import Window
 from ullage.stages import rough
 from ullage.stages.placeholders import digested
-from ullage.stages.pressure import HELD, editable_from, newest_share, over_or_pays
+from ullage.stages.pressure import HELD, editable_from, newest_share, over_share
 from ullage.stages.rent import LEFT_SHARE, new_from, nothing_to_win, prunable
 from ullage.values.edits import Cut, Replace, Skipped
 from ullage.values.messages import Text, ToolResult
@@ -134,9 +133,7 @@ def prune(
     window: Window,
     /,
     *,
-    wanted: Wanted = partial(
-        over_or_pays, high=0.90, low=0.0, times=15, tail_chars=16_000, least_calls=55
-    ),
+    wanted: Wanted = partial(over_share, high=0.90, low=0.0),
     protected: Protected = partial(newest_share, share=0.12, most_tokens=4_000),
     candidates: Candidates = oldest_first,
     show: Show = digested,
