@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from ullage.history.shown import Placed
 from ullage.history.window import Window
 from ullage.stages.account import outputs_of
 from ullage.values.edits import Summary
@@ -11,6 +12,7 @@ from ullage.values.effects import Output
 
 __all__ = [
     "begin",
+    "condensed",
     "continues",
     "control_tail",
     "coverable",
@@ -54,9 +56,17 @@ def control_tail(window: Window) -> int:
     return stop
 
 
+def condensed(window: Window) -> list[Placed]:
+    """The summaries that the provider still reads, but for records (`ullage.stages.record`).
+
+    A record stands for what is old, whatever room there is; a summary may stand for it too.
+    """
+    return [placed for placed in window.open_summaries if placed.edit.kind != "pruned"]
+
+
 def summarised(window: Window) -> tuple[int, int] | None:
-    """From the first summary that the provider still reads up to where the last one ends."""
-    placed = window.open_summaries
+    """From the first such summary up to where the last one ends."""
+    placed = condensed(window)
     return (placed[0].start, placed[-1].stop) if placed else None
 
 
@@ -76,7 +86,8 @@ def newly_hidden(window: Window, start: int, stop: int) -> Iterator[Output]:
 def cut_before(window: Window, index: int, least: int) -> int:
     """The last place up to ``index`` at which a history may begin anew; ``least`` if none."""
     places = range(min(index, window.size - 1), least, -1)
-    return next(filter(window.may_cut, places), least)
+    whole = (at for at in places if window.may_summarise(least, at))
+    return next(filter(window.may_cut, whole), least)
 
 
 def continues(window: Window, summary: Summary) -> bool:
@@ -84,5 +95,5 @@ def continues(window: Window, summary: Summary) -> bool:
     around = window.range_of(summary)
     if around is None or around[1] >= window.size or not window.may_cut(around[1]):
         return False
-    goes_on = all(placed.stop < around[1] for placed in window.open_summaries)
+    goes_on = all(placed.stop < around[1] for placed in condensed(window))
     return goes_on and around[0] >= window.read_from and window.may_summarise(*around)

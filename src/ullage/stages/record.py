@@ -11,11 +11,12 @@ messages beside one that must stay.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence, Set
 from functools import partial
 from typing import TypeAlias
 
 from ullage.history import canon
+from ullage.history.transcript import Location
 from ullage.history.window import Window
 from ullage.stages.account import index_of
 from ullage.stages.placeholders import digested, digests_of
@@ -23,7 +24,7 @@ from ullage.stages.pressure import HELD, editable_from, newest_share, over_or_pa
 from ullage.stages.prune import Protected
 from ullage.stages.ranges import begin, newly_hidden
 from ullage.stages.rent import new_from, prunable, shown_chars, winnable_chars
-from ullage.stages.steps import Room, digestible, steps
+from ullage.stages.steps import ROOM, Room, digestible, steps
 from ullage.values.edits import Cut, Skipped, Summary
 from ullage.values.effects import Output
 from ullage.values.messages import Message, Opaque, ToolResult
@@ -37,6 +38,8 @@ _Stretch: TypeAlias = tuple[int, int]
 _LEAST_CHARS = 300
 """A record that wins no more is not worth its header."""
 _CHARS_PER_TOKEN = 4
+_KEPT_SHARE, _TRIES = 0.25, 5
+"""So much of all results of a batch is kept at most; the price is doubled so often for that."""
 
 
 def record(
@@ -45,7 +48,7 @@ def record(
     *,
     is_due: IsDue = partial(over_or_pays, high=0.90, times=15, tail_chars=16_000, least_calls=50),
     protected: Protected = partial(newest_share, share=0.12, most_tokens=4_000),
-    room: Room = Room(),  # noqa: B008: a frozen value
+    room: Room = ROOM,
     price: int = 8,
     most_chars: int = 8_000,
     least_share: float = 0.20,
@@ -74,7 +77,7 @@ def record(
     cuts, left = list[Cut](), set(range(movable, stop))
     stretches = list(_stretches(window, movable, stop))
     spots = {spot for each in stretches for spot in digestible(window, *each, room)}
-    digests = digests_of(window, spots, price=price, most_chars=most_chars)
+    digests = _digests(window, spots, price, most_chars)
     for start, end in stretches:
         text = "\n".join(steps(window, start, end, digests, room))
         cut = _cut(window, start, end, text, why)
@@ -86,6 +89,20 @@ def record(
         window, rest, price=price, most_chars=most_chars, said_chars=room.said, why=why
     )
     return [*cuts, *(cut for cut in inside if cut is not None)]
+
+
+def _digests(
+    window: Window, spots: Set[Location], price: int, most_chars: int
+) -> Mapping[Location, str]:
+    """The lines that are kept of results; dearer ones where that would be too much of them."""
+    outputs = (window.transcript.output(spot) for spot in spots)
+    most = sum(len(output.text) for output in outputs if output) * _KEPT_SHARE
+    for _ in range(_TRIES):
+        digests = digests_of(window, spots, price=price, most_chars=most_chars)
+        if sum(map(len, digests.values())) <= most:
+            break
+        price *= 2
+    return digests
 
 
 def _stretches(window: Window, first: int, stop: int) -> Iterator[_Stretch]:

@@ -2,10 +2,14 @@
 
 A step is what somebody said, or a call and what it gave. What a user says and what is short stands
 word for word; of the rest its beginning, and of a result the lines that tell most, with its ref.
+
+A line that begins with ``- `` is a step and nothing else: where a tool or the model wrote such a
+line, or one like a notice of ours, a space comes before it (failure F53).
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping
 
 import msgspec
@@ -14,12 +18,14 @@ from msgspec import Struct
 from ullage.history import canon
 from ullage.history.transcript import Location
 from ullage.history.window import Window
+from ullage.stages.facts import is_change
 from ullage.stages.shorten import safe_cut
 from ullage.values.messages import Media, Opaque, Role, Text, ToolCall, ToolResult
 
-__all__ = ["Room", "digestible", "steps"]
+__all__ = ["ROOM", "Room", "digestible", "steps"]
 
 _loads = msgspec.json.Decoder().decode
+_FORGED = re.compile(r"(?<=[\n\r\v\f\x1c-\x1e\x85\u2028\u2029])(?=- |\[ullage)")
 _HEAD_SHARE = 0.5
 """So much of its room is the beginning of what is cut."""
 
@@ -29,13 +35,19 @@ class Room(Struct, frozen=True, kw_only=True):
 
     Attributes:
         said: of what the model says.
-        value: of one argument of a call; of a longer one half of that is shown.
+        value: of one argument of a call.
+        changed: of one argument of a call that changes a file: the next edit may name it.
         result: of a result.
     """
 
     said: int = 150
-    value: int = 200
+    value: int = 150
+    changed: int = 500
     result: int = 150
+
+
+ROOM = Room()
+"""Of the default policy."""
 
 
 def digestible(window: Window, start: int, stop: int, room: Room) -> Iterator[Location]:
@@ -68,12 +80,13 @@ def steps(
                 case Text(text=text) if text.strip():
                     yield _said(message.role, text, room)
                 case ToolCall() if id(part) not in answered:
-                    yield f"{_called(part, room)} → nothing yet"
+                    yield _data(f"{_called(part, room)} → nothing yet")
                 case ToolResult():
                     call = transcript.call_for(index, number)
                     failed = "error: " if part.is_error else ""
                     gave = "\n".join(_gave(window, index, number, digests)) or "nothing"
-                    yield f"{_called(call, room) if call else '- a tool'} → {failed}{gave}"
+                    called = _called(call, room) if call else "- a tool"
+                    yield _data(f"{called} → {failed}{gave}")
                 case Media() | Opaque():
                     yield f"- {message.role}: {_block(window, (index, number, 0))}"
 
@@ -91,9 +104,9 @@ def _answered(window: Window, start: int, stop: int) -> set[int]:
 
 def _said(role: Role, text: str, room: Room) -> str:
     text = text.strip()
-    if role != "assistant" or len(text) <= room.said:
+    if role != "assistant":
         return f"- {role}: {text}"
-    return f"- {role}: {text[: safe_cut(text, room.said)]}…"
+    return _data(f"- {role}: {_beginning(text, room.said, room.said)}")
 
 
 def _called(call: ToolCall, room: Room) -> str:
@@ -102,16 +115,25 @@ def _called(call: ToolCall, room: Room) -> str:
         value = _loads(call.arguments)
     except (msgspec.DecodeError, UnicodeError, RecursionError):
         value = call.arguments
+    most = room.changed if is_change(call.name) else room.value
     if not isinstance(value, dict):
-        return f"- {call.name}({_short(value, room)})"
-    return f"- {call.name}({', '.join(f'{key}={_short(of, room)}' for key, of in value.items())})"
+        return f"- {call.name}({_short(value, most, room)})"
+    said = (f"{key}={_short(of, most, room)}" for key, of in value.items())
+    return f"- {call.name}({', '.join(said)})"
 
 
-def _short(value: object, room: Room) -> str:
+def _short(value: object, most: int, room: Room) -> str:
     text = value if isinstance(value, str) else canon.canonical_json(value)
-    if len(text) <= room.value:
-        return text
-    return f"{text[: safe_cut(text, int(room.value * _HEAD_SHARE))]}…"
+    return _beginning(text, most, int(room.value * _HEAD_SHARE))
+
+
+def _beginning(text: str, most: int, kept: int) -> str:
+    return text if len(text) <= most else f"{text[: safe_cut(text, kept)]}…"
+
+
+def _data(step: str) -> str:
+    """A step in which no line of what is told looks like one of ours."""
+    return _FORGED.sub(" ", step)
 
 
 def _gave(
@@ -131,8 +153,10 @@ def _gave(
         else:
             lines = digests[spot]
             named = f"{len(leaf.text):,} characters, ref={canon.ref_of(leaf.text)}"
-            yield leaf.text if len(lines) + len(named) > len(leaf.text) else (
-                f"{named}:\n{lines}" if lines else named
+            yield (
+                leaf.text
+                if len(lines) + len(named) > len(leaf.text)
+                else (f"{named}:\n{lines}" if lines else named)
             )
 
 
