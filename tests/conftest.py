@@ -1,5 +1,6 @@
 """Shared set-up: how hard hypothesis tries, and no sockets anywhere."""
 
+import gc
 import os
 import socket
 from contextlib import ExitStack
@@ -22,8 +23,8 @@ settings.register_profile(
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "quick"))
 
 
-@pytest.fixture(autouse=True)
-def no_network(monkeypatch):
+@pytest.fixture(autouse=True, scope="session")
+def no_network():
     """Whatever reaches for the network fails: ullage is offline by design."""
 
     def refuse(self, address, *rest):
@@ -33,7 +34,15 @@ def no_network(monkeypatch):
         return connect(self, address, *rest)
 
     connect = socket.socket.connect
-    monkeypatch.setattr(socket.socket, "connect", refuse)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(socket.socket, "connect", refuse)
+        yield
+
+
+def pytest_collection_finish():
+    """What is collected stays to the end, so the garbage collector need not look at it again."""
+    gc.collect()
+    gc.freeze()
 
 
 @pytest.fixture

@@ -20,7 +20,7 @@ FILE_LINES, FUNCTION_LINES = 400, 50
 SRC_LINES = 40_150
 """The most that ``src`` may have without the doors; lowered whenever it can be, and 32,000 in the
 end."""
-DOORS = {"exchange", "integrations", "mcp", "proxy", "splice", "wrapping"}
+DOORS = {"exchange", "integrations", "mcp", "proxy", "splice", "stores/postgres", "wrapping"}
 COMMANDS_OF_DOORS = {"cli/_proxy.py", "cli/doctor.py", "cli/mcp.py", "cli/proxy.py", "cli/run.py"}
 """Rooms for those who do not hold a `Session` themselves: their files are kept small one by one."""
 
@@ -56,6 +56,10 @@ UNTESTED = {
     "ullage.proxy.page": "so is each page: tests/proxy/test_pages.py, tests/browser/test_live.py",
     "ullage.proxy.siblings": "and what workers tell each other: tests/proxy/test_pages.py",
     "ullage.proxy.pages": "pages are asked of a whole proxy: tests/proxy/test_pages.py",
+    "ullage.stores.postgres.asking": "what is asked of a server: tests/stores/postgres",
+    "ullage.stores.postgres.cleaning": "the same",
+    "ullage.stores.postgres.outputs": "the same",
+    "ullage.stores.postgres.records": "the same",
     "ullage.turn.first_sight": "tests/session/test_upgrades.py",
     "ullage.turn.request": "every request is read there; tests/session/test_bad_input.py",
     "ullage.session.core": "what both sessions share: every test of a session",
@@ -151,7 +155,8 @@ def test_a_file_is_read_in_one_sitting(file):
 
 
 def test_the_library_stays_small():
-    inner = (file for file in FILES if file.relative_to(SRC).parts[0] not in DOORS)
+    doors = tuple(f"{door}/" for door in DOORS)
+    inner = (file for file in FILES if not name_of(file).startswith(doors))
     core = (file for file in inner if name_of(file) not in COMMANDS_OF_DOORS)
     lines = sum(len(file.read_text(encoding="utf-8").splitlines()) for file in core)
     assert lines <= SRC_LINES

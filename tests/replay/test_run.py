@@ -74,10 +74,11 @@ def test_rows_sum_runs_by_file_and_window():
 
 @pytest.mark.skipif(not TRACES.exists(), reason="the recorded runs are not here (ULLAGE_TRACES)")
 @pytest.mark.parametrize("kind", KINDS)
-@pytest.mark.parametrize("window_tokens", [16_000, 64_000])
-def test_every_gate_holds_on_a_fixed_sample_of_recorded_runs(kind, window_tokens):
-    for run in islice(read(TRACES / f"{kind}.jsonl.gz"), 3):
-        replayed = replay_run(run, window_tokens, profiles=[PROFILES["anthropic-5m"]])
-        assert replayed.broken == {}, run.id
-        assert replayed.over_limit == 0
-        assert replayed.peak_tokens <= window_tokens
+@pytest.mark.parametrize(("number", "window_tokens"), [(0, 16_000), (1, 64_000)])
+def test_every_gate_holds_on_a_fixed_sample_of_recorded_runs(kind, number, window_tokens):
+    """Two of each kind; all of them are for ``make replay-all``."""
+    run = next(islice(read(TRACES / f"{kind}.jsonl.gz"), number, None))
+    replayed = replay_run(run, window_tokens, profiles=[PROFILES["anthropic-5m"]])
+    assert replayed.broken == {}
+    assert replayed.over_limit == 0
+    assert replayed.peak_tokens <= window_tokens

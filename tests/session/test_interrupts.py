@@ -139,7 +139,9 @@ def interrupted(act):
     """Interrupt a call at each of its lines in turn; how often that was."""
     session, count = prepared(act), 0
     lines = list(run(lambda: ACTS[act](session)).seen)
-    wanted = gone_on(prepared(act), act)
+    wanted, undisturbed = gone_on(prepared(act), act), prepared(act)
+    ACTS[act](undisturbed)
+    after = known(undisturbed)
     for at in lines:
         session = prepared(act)
         before = known(session)
@@ -148,9 +150,7 @@ def interrupted(act):
             continue  # what was remembered by the process had it pass by
         count += 1
         place = f"{Path(at[0]).name}:{at[1]}"
-        after = prepared(act)
-        ACTS[act](after)
-        both = zip(known(session), before, known(after), strict=True)
+        both = zip(known(session), before, after, strict=True)
         assert all(now in (old, new) for now, old, new in both), place
         assert gone_on(session, act) == wanted, place
     return count

@@ -213,7 +213,7 @@ class TestForks:
             writer = threading.Thread(target=write)
             writer.start()
             try:
-                for n in range(10):
+                for n in range(4):
                     own = output(f"child {n}")
                     assert self.well(self.in_child(lambda own=own: store.commit("t", [own], [])))
                     assert store.get("t", own.ref) == own

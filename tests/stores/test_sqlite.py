@@ -17,7 +17,7 @@ from tests.stores.contract import FileContract, batch, output
 from ullage.errors import ConfigError, RefNotFound, StoreError
 from ullage.stores import SqliteStore
 from ullage.stores._chunks import CHUNK_CHARS
-from ullage.stores._sqlite_blobs import zstd
+from ullage.stores._packing import zstd
 
 LOG = "2026-01-01 12:00:00 INFO the same words again\n" * 500
 
@@ -64,7 +64,7 @@ def test_content_is_kept_once_for_each_tenant_and_compressed_if_smaller(path):
 def test_what_is_there_is_not_compressed_again(path, monkeypatch):
     with closing(SqliteStore(path)) as store:
         store.commit("a", [output(LOG)], [])
-        monkeypatch.setattr("ullage.stores._sqlite_blobs.zstd", None)
+        monkeypatch.setattr("ullage.stores._packing.zstd", None)
         store.commit("a", [output(LOG)], [])
         assert store.refs("a") == (output(LOG).ref,)
 
@@ -355,7 +355,7 @@ import sys
 from tests.stores.contract import batch, output
 from ullage.stores import SqliteStore
 from ullage.stores._chunks import CHUNK_CHARS
-from ullage.stores._sqlite_blobs import zstd
+from ullage.stores._packing import zstd
 store = SqliteStore(sys.argv[1])
 for n in range(100_000):
     pair = [output(f"{n} {side} " * 3_000) for side in ("left", "right")]

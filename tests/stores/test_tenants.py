@@ -5,7 +5,7 @@ import pytest
 from lab.bench.tenants import measured
 from ullage import MemoryStore, SqliteStore, StoreError
 from ullage.history.canon import ref_of
-from ullage.stores import _sqlite_blobs
+from ullage.stores import _packing
 from ullage.stores._chunks import pieces
 from ullage.values.effects import Output
 
@@ -20,7 +20,7 @@ def work_of(store, tenant, monkeypatch):
         before = db.total_changes
     with monkeypatch.context() as patch:
         noted = lambda text: packed.append(len(text)) or pieces(text)  # noqa: E731
-        patch.setattr(_sqlite_blobs, "pieces", noted)
+        patch.setattr(_packing, "pieces", noted)
         store.commit(tenant, [OUTPUT], ())
     return packed, db.total_changes - before
 
@@ -39,9 +39,9 @@ def test_what_another_tenant_holds_is_written_anew(tmp_path, monkeypatch):
 def test_a_file_of_an_earlier_version_goes_on(tmp_path, monkeypatch):
     """There content was kept under its own digest, whoever held it."""
     store = SqliteStore(tmp_path / "u.db")
-    of = _sqlite_blobs.NewBlob.of
+    of = _packing.NewBlob.of
     with monkeypatch.context() as patch:
-        patch.setattr(_sqlite_blobs.NewBlob, "of", staticmethod(lambda out, tenant: of(out, b"")))
+        patch.setattr(_packing.NewBlob, "of", staticmethod(lambda out, tenant: of(out, b"")))
         store.commit("one", [OUTPUT], ())
     store.commit("one", [OUTPUT], ())
     store.commit("other", [OUTPUT], ())

@@ -88,9 +88,10 @@ def test_odd_values_anywhere(source, data):
 @pytest.mark.parametrize("endless", ENDLESS, ids=("itself", "in-a-list", "201", "5000"))
 def test_what_has_no_end_is_refused_wherever_it_stands(source, endless):
     target = "gemini" if source == "anthropic" else "anthropic"
+    value = endless()
     for path in PLACES[source][1]:
         asked = copy.deepcopy(GOOD[source][1])
-        put(asked, path, endless())
+        put(asked, path, value)
         with pytest.raises(FormatError) as caught:
             convert(asked, target, format=source, lossy="describe")
         if len(path) > 1 and path[0] == FORMATS[source].key and "levels" in caught.value.rule:

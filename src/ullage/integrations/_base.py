@@ -1,26 +1,17 @@
-"""What adapters for frameworks share: a ledger in a host's state, blocks of content, counts.
+"""What adapters for frameworks read alike: blocks of content, counts, names of models.
 
-Entries      a conversation's ledger as entries of the state its framework keeps
 read_parts   content as most frameworks have it: a text, or blocks as a provider has them
 show_text    such a content with one of its texts shown otherwise
 counted      usage as most frameworks report it, cached tokens among those of the prompt
 wire_of      the wire that a model is really asked on
-limits_of    the window of a model that only its framework knows
 """
 
 from __future__ import annotations
 
 import re
-from base64 import b64decode, b64encode
 from collections.abc import Mapping
-from contextlib import suppress
 from typing import Any
-from weakref import WeakKeyDictionary
 
-from ullage.session.core import SessionCore
-from ullage.tokens.catalog import lookup
-from ullage.values.effects import KINDS, Record
-from ullage.values.limits import Limits
 from ullage.values.messages import Part, Reasoning, Text
 from ullage.values.model_names import plain_name
 from ullage.values.usage import Usage
@@ -29,70 +20,13 @@ from ullage.wires.base import content_at, field, plain, sealed_bytes
 from ullage.wires.block import Block, fields, filled, read_part, replaced, table
 
 __all__ = [
-    "Entries",
     "counted",
-    "entry_of",
     "is_thought",
-    "limits_of",
     "read_parts",
-    "record_of",
     "show_text",
     "thought",
     "wire_of",
 ]
-
-# ── a ledger in the state of a framework ─────────────────────────────────────────────────
-
-_ENTRY = re.compile(
-    rf"ullage:([0-9a-f]{{32}}):({'|'.join(KINDS)}):(0|[1-9][0-9]{{0,5}})(?::(.+))?", re.DOTALL
-)
-
-
-def entry_of(record: Record) -> tuple[str, str]:
-    """A record as an entry of a state: its key and its value, both text."""
-    name = f":{record.name}" if record.name else ""
-    key = f"ullage:{record.key.hex()}:{record.kind}:{record.n}{name}"
-    return key, b64encode(record.data).decode()
-
-
-def record_of(key: str, value: Any) -> Record | None:
-    """The record in an entry of a state; None if it is none of ours.
-
-    Whoever may write to the state can write nonsense there; `Session.take` passes it over.
-    """
-    found = _ENTRY.fullmatch(key)
-    if found is None or not isinstance(value, str):
-        return None
-    with suppress(ValueError):
-        data = b64decode(value, validate=True)
-        return Record(bytes.fromhex(found[1]), found[2], int(found[3]), data, found[4] or "")
-    return None
-
-
-class Entries:
-    """The ledgers of sessions, as entries of the states in which a framework carries them.
-
-    A state may be older than its session (it was rewound, or the step that should have written
-    it failed) or newer (another process wrote it). Whoever asks both questions of every call
-    keeps the two equal.
-    """
-
-    def __init__(self) -> None:
-        self._known: WeakKeyDictionary[SessionCore, dict[str, Any]] = WeakKeyDictionary()
-
-    def unknown(self, session: SessionCore, state: Mapping[str, Any]) -> list[Record]:
-        """What the state holds and the session does not know: for `Session.take`."""
-        known = self._known.setdefault(session, {})
-        new = {key: value for key, value in state.items() if known.get(key) != value}
-        known.update(new)
-        return [record for item in new.items() if (record := record_of(*item)) is not None]
-
-    def missing(self, session: SessionCore, state: Mapping[str, Any]) -> dict[str, str]:
-        """What the session decided and the state does not hold: to be written to it."""
-        known = self._known.setdefault(session, {})
-        known.update(map(entry_of, session.news()))
-        return {key: value for key, value in known.items() if state.get(key) != value}
-
 
 # ── content ──────────────────────────────────────────────────────────────────────────────
 
@@ -212,17 +146,6 @@ def wire_of(request: Mapping[str, Any]) -> str:
         if maker in name:
             return wire
     return "openai-responses" if _OPENAI.match(name) else "openai-chat"
-
-
-def limits_of(model: str, window_tokens: int) -> dict[str, Limits]:
-    """The setting of a session for a model that its framework knows and we do not; else none.
-
-    Args:
-        model: its name.
-        window_tokens: what the framework says of it, 0 for nothing.
-    """
-    known = lookup(model).known or not window_tokens
-    return {} if known else {"limits": Limits(window_tokens=window_tokens)}
 
 
 _MAKERS = {"claude": "anthropic", "gemini": "gemini"}

@@ -19,10 +19,9 @@ from typing import Any
 
 from agents import FunctionTool, Handoff, Model, ModelProvider, MultiProvider
 
-from ullage.recall.tools import recall_tools
+from ullage.integrations._sessions import AsyncHostSessions, forbids, given
 from ullage.session.aio import AsyncSession
 from ullage.session.closing import AsyncClosing
-from ullage.session.sessions import AsyncSessions
 from ullage.values.toolset import ToolSpec
 
 __all__ = ["Conversation", "UllageModels"]
@@ -51,9 +50,8 @@ class UllageModels(AsyncClosing):
     def __init__(
         self, models: ModelProvider | None = None, *, store: Any = None, **settings: Any
     ) -> None:
-        shared = {"format": "openai-responses", "recall": "host", **settings}
-        self.sessions = AsyncSessions(store=store, **shared)
-        self.tools = [_tool(spec) for spec in recall_tools(settings.get("policy", "default"))]
+        self.sessions = AsyncHostSessions("openai-responses", store=store, **settings)
+        self.tools = [_tool(spec) for spec in self.sessions.tools]
         self._models = models or MultiProvider()
 
     def of(self, conversation: str) -> Conversation:
@@ -135,25 +133,24 @@ def _named(given: tuple[Any, ...], named: Mapping[str, Any]) -> dict[str, Any]:
 def _ask(method: Any, call: Mapping[str, Any], **view: Any) -> Any:
     """Make a call with the view in it."""
     settings = call["model_settings"]
-    if view.get("tool_choice") != settings.tool_choice:
+    if forbids(view, {"tool_choice": settings.tool_choice}):
         settings = replace(settings, tool_choice=view["tool_choice"])
     return method(**{**call, "input": view["input"], "model_settings": settings})
 
 
 def _request_of(call: Mapping[str, Any], model: str) -> dict[str, Any]:
     """What of a call is sent, in the form of the Responses API."""
-    given, settings, schema = call["input"], call["model_settings"], call["output_schema"]
+    items, settings, schema = call["input"], call["model_settings"], call["output_schema"]
     form = None if schema is None or schema.is_plain_text() else schema.json_schema()
-    asked = {
-        "model": model,
-        "instructions": call["system_instructions"],
-        "input": [{"role": "user", "content": given}] if isinstance(given, str) else list(given),
-        "tools": [_definition(tool) for tool in (*call["tools"], *call["handoffs"])] or None,
-        "text": {"format": {"type": "json_schema", "schema": form}} if form else None,
-        "tool_choice": settings.tool_choice,
-        "max_output_tokens": settings.max_tokens,
-    }
-    return {key: value for key, value in asked.items() if value is not None}
+    return given(
+        model=model,
+        instructions=call["system_instructions"],
+        input=[{"role": "user", "content": items}] if isinstance(items, str) else list(items),
+        tools=[_definition(tool) for tool in (*call["tools"], *call["handoffs"])] or None,
+        text={"format": {"type": "json_schema", "schema": form}} if form else None,
+        tool_choice=settings.tool_choice,
+        max_output_tokens=settings.max_tokens,
+    )
 
 
 def _definition(tool: Any) -> dict[str, Any]:

@@ -8,6 +8,7 @@ from ullage.on_demand import names
 
 __all__ = [
     "DAY_S",
+    "AsyncPostgresStore",
     "AsyncStore",
     "Blobs",
     "BoundedStore",
@@ -16,6 +17,7 @@ __all__ = [
     "CompactionPart",
     "ConversationStore",
     "MemoryStore",
+    "PostgresStore",
     "Records",
     "Removed",
     "SpillStore",
@@ -42,6 +44,7 @@ if TYPE_CHECKING:
     from ullage.stores.bounded import BoundedStore
     from ullage.stores.conversations import CompactionPart, ConversationStore, StoredMessage
     from ullage.stores.memory import MemoryStore
+    from ullage.stores.postgres.store import AsyncPostgresStore, PostgresStore
     from ullage.stores.spill import SpillStore
     from ullage.stores.sqlite import SqliteStore
 else:
@@ -56,6 +59,7 @@ else:
             "ullage.stores.bounded": "BoundedStore",
             "ullage.stores.conversations": "CompactionPart ConversationStore StoredMessage",
             "ullage.stores.memory": "MemoryStore",
+            "ullage.stores.postgres.store": "AsyncPostgresStore PostgresStore",
             "ullage.stores.spill": "SpillStore",
             "ullage.stores.sqlite": "SqliteStore",
         },

@@ -24,7 +24,7 @@ FILES_KEPT_S = 30 * DAY_S
 
 _METHODS = ("commit", "find", "get", "look", "chunk", "refs", "held", "collect", "close")
 _WORD = re.compile(r"[\w+-]*")
-_REMEDY = 'Use "memory", "sqlite", the path of a file, or a ullage.stores.Store'
+_REMEDY = 'Use "memory", "sqlite", the path of a file, "postgresql://…", or a ullage.stores.Store'
 
 
 def open_store(spec: str | os.PathLike[str] | Store | None) -> Store:
@@ -33,7 +33,8 @@ def open_store(spec: str | os.PathLike[str] | Store | None) -> Store:
     Args:
         spec: None or ``"memory"`` for a new `MemoryStore`; ``"sqlite"`` for a `SqliteStore`
             at the path in the environment variable ``ULLAGE_STORE``, or where the platform
-            keeps the data of users; a path for a `SqliteStore` there; a store for itself.
+            keeps the data of users; a path for a `SqliteStore` there; ``"postgresql://…"`` for a
+            `PostgresStore`; a store for itself.
 
     Raises:
         ConfigError: it means none of these.
@@ -44,7 +45,7 @@ def open_store(spec: str | os.PathLike[str] | Store | None) -> Store:
     if spec == "sqlite":
         return SqliteStore(os.environ.get("ULLAGE_STORE") or None)
     if isinstance(spec, str) and "://" in spec:
-        raise ConfigError("store", "stores behind a URL are not known here", _REMEDY)
+        return _at(spec)
     if isinstance(spec, str) and spec and _WORD.fullmatch(spec):
         raise ConfigError(
             "store", f"{spec[:40]!r} is no kind of store", f"{_REMEDY} (./{spec[:40]})"
@@ -56,6 +57,18 @@ def open_store(spec: str | os.PathLike[str] | Store | None) -> Store:
     if inspect.iscoroutinefunction(spec.commit):
         raise ConfigError("store", "this store is asynchronous", "Give the store underneath it")
     return spec
+
+
+def _at(url: str) -> Store:
+    """The store at an address, whose module is loaded when it is named."""
+    if not url.startswith(("postgresql://", "postgres://")):
+        raise ConfigError("store", "stores behind such a URL are not known", _REMEDY)
+    try:
+        from ullage.stores.postgres import PostgresStore
+    except ModuleNotFoundError:
+        remedy = "pip install 'ullage[postgres]'"
+        raise ConfigError("store", "psycopg is not installed", remedy) from None
+    return PostgresStore(url)
 
 
 def with_files(

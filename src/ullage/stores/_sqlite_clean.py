@@ -6,7 +6,7 @@ import sqlite3
 from typing import Any
 
 from ullage.stores._clean import Cursor, is_recent
-from ullage.stores._sqlite_blobs import from_utf8, to_utf8
+from ullage.stores._packing import from_utf8, to_utf8
 
 __all__ = ["SqliteContents"]
 

@@ -7,7 +7,8 @@ from collections.abc import Collection, Iterable, Iterator, Sequence
 from typing import Any, TypeVar
 
 from ullage.stores._clean import named_in
-from ullage.stores._sqlite_blobs import from_utf8, text_of, to_utf8
+from ullage.stores._packing import from_utf8, to_utf8
+from ullage.stores._sqlite_blobs import text_of
 from ullage.values.effects import Record
 
 __all__ = ["first", "marks", "record_of", "some", "under", "write"]

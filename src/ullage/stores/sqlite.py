@@ -37,14 +37,8 @@ from ullage.stores import _sqlite_records
 from ullage.stores._base import Transactional, refuse_contradictions
 from ullage.stores._clean import DAY_S, Bounds, Collected, clean, is_recent
 from ullage.stores._file import PrivateFile, absolute, default_path
-from ullage.stores._sqlite_blobs import (
-    NewBlob,
-    extents_of,
-    from_utf8,
-    text_of_chunk,
-    to_utf8,
-    write_blob,
-)
+from ullage.stores._packing import NewBlob, from_utf8, to_utf8
+from ullage.stores._sqlite_blobs import extents_of, text_of_chunk, write_blob
 from ullage.stores._sqlite_clean import SqliteContents
 from ullage.stores._sqlite_records import marks, record_of, some, under
 from ullage.values.effects import Output, Record, Shape

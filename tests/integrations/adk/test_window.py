@@ -28,7 +28,7 @@ from tests.integrations.adk.world import (
 from tests.servers import Call, Reply
 from ullage import AsyncSession, AsyncSessions, Budget, Usage, summarise
 from ullage.history.ledger import Ledger, Opened
-from ullage.integrations._base import entry_of, record_of
+from ullage.integrations._sessions import entry_of, record_of
 from ullage.integrations.adk import Room, UllagePlugin
 from ullage.presets.multi_stage import NARRATIVE
 

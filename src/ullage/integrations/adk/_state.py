@@ -20,7 +20,7 @@ from weakref import WeakValueDictionary
 
 import msgspec
 
-from ullage.integrations._base import entry_of, record_of
+from ullage.integrations._sessions import entry_of, record_of
 from ullage.session.aio import AsyncSession
 from ullage.session.sessions import AsyncSessions
 from ullage.session.view import AsyncView

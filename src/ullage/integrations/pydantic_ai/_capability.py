@@ -17,27 +17,20 @@ from pydantic_ai.capabilities import AbstractCapability, CapabilityOrdering
 from pydantic_ai.messages import ModelResponse
 from pydantic_ai.toolsets import FunctionToolset
 
-from ullage.errors import OverLimitError
-from ullage.integrations._base import Entries, limits_of
+from ullage.integrations._sessions import (
+    AsyncHostSessions,
+    Calls,
+    before_reply,
+    forbids,
+    given,
+)
 from ullage.integrations.pydantic_ai._messages import HOST, content_of
-from ullage.recall.tools import recall_tools
 from ullage.session.aio import AsyncSession
-from ullage.session.sessions import AsyncSessions
-from ullage.session.view import AsyncView
 from ullage.values.toolset import ToolSpec
 
 __all__ = ["UllageCapability"]
 
-_ATTEMPTS = 3
 _KEY = "ullage"
-
-
-class _Call:
-    """A model request under way."""
-
-    def __init__(self, session: AsyncSession, view: AsyncView) -> None:
-        self.session, self.view = session, view
-        self.refusal: Exception | None = None
 
 
 class UllageCapability(AbstractCapability[Any]):
@@ -57,11 +50,8 @@ class UllageCapability(AbstractCapability[Any]):
     """
 
     def __init__(self, *, store: Any = None, **settings: Any) -> None:
-        self._settings = {"format": HOST, "recall": "host", **settings}
-        self.sessions = AsyncSessions(store=store, **self._settings)
-        self._entries, self._calls = Entries(), dict[str | None, _Call]()
-        specs = recall_tools(settings.get("policy", "default"))
-        self._tools = FunctionToolset[Any]([self._tool(spec) for spec in specs])
+        self.sessions, self._calls = AsyncHostSessions(HOST, store=store, **settings), Calls()
+        self._tools = FunctionToolset[Any]([self._tool(spec) for spec in self.sessions.tools])
 
     def get_ordering(self) -> CapabilityOrdering:
         """See `AbstractCapability.get_ordering`: what others made of the messages is fitted."""
@@ -77,17 +67,10 @@ class UllageCapability(AbstractCapability[Any]):
         Raises:
             FormatError, OverLimitError, StoreError, BudgetExceeded: see `ullage.Session.fit`.
         """
-        asked, before = _request_of(request_context), self._calls.get(ctx.run_id)
+        asked, settings = _request_of(request_context), request_context.model_settings
         session = await self._of(ctx, request_context.model)
-        try:
-            view = await session.fit(asked)
-        except OverLimitError as over:
-            if before is None or before.refusal is None:
-                raise
-            raise before.refusal from over  # nothing shorter can be sent
-        self._calls[ctx.run_id] = _Call(session, view)
-        settings = request_context.model_settings
-        if view.get("tool_choice") != asked.get("tool_choice"):
+        view = await self._calls.begin(ctx.run_id, session, asked)
+        if forbids(view, asked):
             settings = {**(settings or {}), "tool_choice": "none"}
         return replace(request_context, messages=view["messages"], model_settings=settings)
 
@@ -95,20 +78,17 @@ class UllageCapability(AbstractCapability[Any]):
         self, ctx: Any, *, request_context: Any, response: ModelResponse
     ) -> ModelResponse:
         """Take in what a response reports, and write into its metadata how it came about."""
-        call = self._calls.pop(ctx.run_id, None)
-        if call is None:
+        session = await self._calls.observe(ctx.run_id, response)
+        if session is None:
             return response
-        await call.view.observe(response)
-        new = self._entries.missing(call.session, _held(ctx.messages))
+        new = self.sessions.missing(session, _held(ctx.messages))
         return replace(response, metadata={**(response.metadata or {}), _KEY: new})
 
     async def on_model_request_error(
         self, ctx: Any, *, request_context: Any, error: Exception
     ) -> ModelResponse:
         """Ask for another attempt where the provider called the request too long, twice at most."""
-        call = self._calls.get(ctx.run_id)
-        if call and request_context.attempt < _ATTEMPTS and call.view.refused(error):
-            call.refusal = error
+        if self._calls.may_retry(ctx.run_id, error):
             raise RetryModelRequest from error
         raise error
 
@@ -117,20 +97,18 @@ class UllageCapability(AbstractCapability[Any]):
         try:
             return await handler(request_context)
         finally:
-            call = self._calls.pop(ctx.run_id, None)
-            if call is not None:
-                call.session.release()
+            self._calls.leave(ctx.run_id)
 
     async def _of(self, ctx: Any, model: Any) -> AsyncSession:
         """The session of an agent's conversation, which knows all that its history tells."""
         family = json.dumps([ctx.conversation_id or ctx.run_id])
-        agent = getattr(ctx.agent, "name", None)
-        limits = {}
-        if "limits" not in self._settings:
-            limits = limits_of(model.model_name, getattr(model, "context_window", None) or 0)
-        session = self.sessions.of(json.dumps([family, agent]), parent=family, **limits)
-        await session.take(self._entries.unknown(session, _held(ctx.messages)))
-        return session
+        return await self.sessions.opened(
+            json.dumps([family, getattr(ctx.agent, "name", None)]),
+            _held(ctx.messages),
+            parent=family,
+            model=model.model_name,
+            window_tokens=getattr(model, "context_window", None) or 0,
+        )
 
     def _tool(self, spec: ToolSpec) -> Tool[Any]:
         """A recall tool, as the agent runs it beside its own."""
@@ -139,9 +117,7 @@ class UllageCapability(AbstractCapability[Any]):
         return Tool.from_schema(run, spec.name, spec.description, schema, takes_ctx=True)
 
     async def _open(self, name: str, ctx: Any, /, **arguments: Any) -> Any:
-        messages = list(ctx.messages)
-        while messages and not isinstance(messages.pop(), ModelResponse):
-            pass
+        messages = before_reply(ctx.messages, lambda each: isinstance(each, ModelResponse))
         asked = {"model": ctx.model.model_name, "messages": messages}
         session = await self._of(ctx, ctx.model)
         answer = await session.open(name, arguments, ctx.tool_call_id or "", request=asked)
@@ -165,16 +141,15 @@ def _request_of(context: Any) -> dict[str, Any]:
     parameters, settings = context.model_request_parameters, context.model_settings or {}
     tools = [*parameters.function_tools, *parameters.output_tools]
     schema = getattr(parameters.output_object, "json_schema", None)
-    asked = {
-        "model": context.model.model_name,
-        "system": "\n\n".join(part.content for part in parameters.instruction_parts or ()) or None,
-        "messages": list(context.messages),
-        "tools": [_definition(tool) for tool in tools] or None,
-        "output_format": {"schema": schema} if schema else None,
-        "max_tokens": settings.get("max_tokens"),
-        "thinking": settings.get("anthropic_thinking"),
-    }
-    return {key: value for key, value in asked.items() if value is not None}
+    return given(
+        model=context.model.model_name,
+        system="\n\n".join(part.content for part in parameters.instruction_parts or ()) or None,
+        messages=list(context.messages),
+        tools=[_definition(tool) for tool in tools] or None,
+        output_format={"schema": schema} if schema else None,
+        max_tokens=settings.get("max_tokens"),
+        thinking=settings.get("anthropic_thinking"),
+    )
 
 
 def _definition(tool: Any) -> dict[str, Any]:

@@ -1,0 +1,84 @@
+"""Generators of queries, and how one is run on a connection.
+
+A generator yields the queries of one round trip and is sent the rows of each. They are sent
+together (libpq's pipeline mode). What the server refuses is raised into the generator.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Generator, Mapping, Sequence
+from typing import Any, LiteralString, NamedTuple, TypeAlias, TypeVar
+
+from psycopg import AsyncConnection, Connection, Error
+
+__all__ = ["BEGIN", "COMMIT", "NOW", "Asking", "Query", "answered", "async_answered"]
+
+T = TypeVar("T")
+
+NOW = "coalesce(%(now)s::bigint, extract(epoch FROM statement_timestamp())::bigint)"
+"""The time in seconds since 1970: the database's, unless one is given."""
+
+
+class Query(NamedTuple):
+    """A statement, and what its named places are given."""
+
+    sql: LiteralString
+    given: Mapping[str, Any] = {}
+
+
+Rows: TypeAlias = list[tuple[Any, ...]]
+Asking: TypeAlias = Generator[Sequence[Query], list[Rows], T]
+
+BEGIN, COMMIT = Query("BEGIN"), Query("COMMIT")
+
+
+def answered(connection: Connection, asking: Asking[T]) -> T:
+    """Run a generator of queries to its end."""
+    try:
+        queries = next(asking)
+        while True:
+            try:
+                found = _ask(connection, queries)
+            except Error as error:
+                queries = asking.throw(error)
+            else:
+                queries = asking.send(found)
+    except StopIteration as stop:
+        return stop.value  # type: ignore[no-any-return]
+    finally:
+        asking.close()
+
+
+async def async_answered(connection: AsyncConnection, asking: Asking[T]) -> T:
+    """`answered` for an event loop."""
+    try:
+        queries = next(asking)
+        while True:
+            try:
+                found = await _ask_async(connection, queries)
+            except Error as error:
+                queries = asking.throw(error)
+            else:
+                queries = asking.send(found)
+    except StopIteration as stop:
+        return stop.value  # type: ignore[no-any-return]
+    finally:
+        asking.close()
+
+
+def _ask(connection: Connection, queries: Sequence[Query]) -> list[Rows]:
+    if len(queries) == 1:
+        cursors = [connection.execute(*queries[0])]
+    else:
+        with connection.pipeline():
+            cursors = [connection.execute(*query) for query in queries]
+    return [cursor.fetchall() if cursor.description else [] for cursor in cursors]
+
+
+async def _ask_async(connection: AsyncConnection, queries: Sequence[Query]) -> list[Rows]:
+    if len(queries) == 1:
+        cursors = [await connection.execute(*queries[0])]
+    else:
+        async with connection.pipeline():
+            cursors = [await connection.execute(*query) for query in queries]
+    return [await cursor.fetchall() if cursor.description else [] for cursor in cursors]

@@ -1,0 +1,254 @@
+"""Connections to the server: shared by what a process opens there, tried again, and explained.
+
+Everything that is asked may be asked again, for all of it is idempotent: so a deadlock, a
+restart of the server, and a connection that breaks before the answer came are tried again until
+the time is up. No answer of the server is shown in an error: it may hold content.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import random
+import threading
+import time
+import weakref
+from collections.abc import Awaitable, Callable
+from functools import partial
+from typing import Any, NamedTuple, TypeVar
+
+import psycopg
+from psycopg import AsyncConnection, Connection, errors
+from psycopg.conninfo import make_conninfo
+from psycopg_pool import AsyncConnectionPool, ConnectionPool, PoolTimeout
+
+from ullage.errors import ConfigError, StoreError, StoreFull
+from ullage.stores._base import closed
+from ullage.stores.postgres.schema import NAME
+
+__all__ = ["AsyncPool", "Pool", "conninfo_of", "failure"]
+
+T = TypeVar("T")
+
+_AGAIN = (
+    errors.SerializationFailure,
+    errors.DeadlockDetected,
+    errors.LockNotAvailable,
+    errors.AdminShutdown,
+    errors.CrashShutdown,
+    errors.CannotConnectNow,
+    errors.TooManyConnections,
+    errors.IdleInTransactionSessionTimeout,
+    errors.ReadOnlySqlTransaction,  # a standby that is becoming the server
+    PoolTimeout,
+)
+_REASONS: dict[type[Exception], str] = {
+    errors.ReadOnlySqlTransaction: "the server takes no writes. Name the one that does",
+    errors.InsufficientPrivilege: "the role may not do that. Grant it the schema ullage",
+    errors.UndefinedTable: "its tables are not there. Open the store with a role that may create",
+    errors.InvalidCatalogName: "there is no such database. Create it",
+    errors.InvalidPassword: "the server refused the password. Check it",
+    errors.InvalidAuthorizationSpecification: "the server refused the role. Check its name",
+}
+_UNREACHABLE = "the server cannot be reached. Check its address, and that it runs"
+
+
+def conninfo_of(url: str, timeout_s: float) -> str:
+    """What libpq is given: the address, and times within which a dead peer is noticed.
+
+    Raises:
+        ConfigError: the address cannot be read; it is not shown, for it may hold a password.
+    """
+    given: dict[str, Any] = {
+        "connect_timeout": max(2, int(timeout_s)),
+        "keepalives_idle": max(1, int(timeout_s)),
+        "keepalives_interval": 2,
+        "keepalives_count": 3,
+        "tcp_user_timeout": int(timeout_s * 1_000),
+        "application_name": "ullage",
+    }
+    try:
+        known = psycopg.conninfo.conninfo_to_dict(url)
+        return make_conninfo(**{**given, **known})
+    except psycopg.ProgrammingError:
+        raise ConfigError(
+            "store",
+            "the address cannot be read",
+            "Write it as postgresql://user@host:5432/database",
+        ) from None
+
+
+def _settings(timeout_s: float) -> str:
+    """What each connection is told: nobody holds a lock, or waits for one, for ever."""
+    wait_ms = int(timeout_s * 1_000)
+    return f"SET lock_timeout = {wait_ms}; SET idle_in_transaction_session_timeout = {wait_ms}"
+
+
+def _may_try_again(error: psycopg.Error) -> bool:
+    """Whether the same may be asked once more, of this server or of the one that follows it."""
+    lost = isinstance(error, psycopg.OperationalError) and error.sqlstate is None
+    return lost or isinstance(error, _AGAIN)
+
+
+def _pause_s(tries: int) -> float:
+    """How long to wait before the next try; at random, so that two do not meet again."""
+    return random.uniform(0.5, 1) * float(min(0.01 * 2**tries, 0.5))
+
+
+def failure(operation: str, error: psycopg.Error) -> StoreError:
+    """What is raised for a refusal: why, and what to do, without content and without address."""
+    kind = StoreFull if isinstance(error, errors.DiskFull) else StoreError
+    known = next((why for kind, why in _REASONS.items() if isinstance(error, kind)), "")
+    if isinstance(error, errors.DiskFull):
+        known = "the server's disk is full. Free some space and try again"
+    elif error.sqlstate is None:
+        known = _UNREACHABLE
+    return kind(NAME, operation, known or f"PostgreSQL refused it ({error.sqlstate})")
+
+
+class Pool:
+    """The connections of one process to one address, for as many stores as it opens there.
+
+    A fork gets connections of its own.
+
+    Args:
+        conninfo: the server and the database (`conninfo_of`).
+        timeout_s: how long a call is tried before it fails.
+        most: the most connections at once.
+    """
+
+    def __init__(self, conninfo: str, timeout_s: float, most: int) -> None:
+        self._conninfo, self._timeout_s, self._most = conninfo, timeout_s, most
+        self._key: _Key | None = None
+        self._let_go: Callable[[], object] = tuple
+        self._is_open = True
+
+    def run(self, operation: str, work: Callable[[Connection], T]) -> T:
+        """Do some work on a connection, and again where that may help.
+
+        Raises:
+            StoreError: it failed, or the time is up.
+        """
+        until_s, tries = time.monotonic() + self._timeout_s, 0
+        while True:
+            try:
+                with self._connections(operation).connection(until_s - time.monotonic()) as db:
+                    return work(db)
+            except psycopg.Error as error:
+                tries, wait_s = tries + 1, _pause_s(tries)
+                if not _may_try_again(error) or time.monotonic() + wait_s > until_s:
+                    raise failure(operation, error) from None
+            time.sleep(wait_s)
+
+    def close(self) -> None:
+        """Let go of the connections, unless another store of this process uses them."""
+        self._is_open = False
+        self._let_go()
+
+    def _connections(self, operation: str) -> ConnectionPool:
+        if not self._is_open:
+            raise closed(NAME, operation)
+        with _LOCK:
+            if self._key is None or self._key.process != os.getpid():
+                self._key = _Key(os.getpid(), self._conninfo, self._most)
+                _take(self._key, self._timeout_s)
+                self._let_go = weakref.finalize(self, _let_go, self._key)
+            return _SHARED[self._key].connections
+
+
+class _Key(NamedTuple):
+    process: int
+    conninfo: str
+    most: int
+
+
+class _Shared(NamedTuple):
+    connections: ConnectionPool
+    holders: int
+
+
+_SHARED: dict[_Key, _Shared] = {}
+_LOCK = threading.Lock()
+
+
+def _take(key: _Key, timeout_s: float) -> None:
+    """Hold connections; the first to do so opens them. The lock is held."""
+    connections, holders = _SHARED.get(key) or (_opened(key, timeout_s), 0)
+    _SHARED[key] = _Shared(connections, holders + 1)
+
+
+def _opened(key: _Key, timeout_s: float) -> ConnectionPool:
+    return ConnectionPool(
+        key.conninfo,
+        kwargs={"autocommit": True},
+        configure=partial(_prepare, timeout_s=timeout_s),
+        min_size=1,
+        max_size=key.most,
+        open=True,
+    )
+
+
+def _let_go(key: _Key) -> None:
+    """Hold connections no more; the last to do so closes them. A fork leaves them to its parent."""
+    if key.process != os.getpid():
+        return
+    with _LOCK:
+        connections, holders = _SHARED.pop(key)
+        if holders > 1:
+            _SHARED[key] = _Shared(connections, holders - 1)
+            return
+    connections.close()
+
+
+def _prepare(db: Connection, timeout_s: float) -> None:
+    db.execute(_settings(timeout_s))
+
+
+def _forked() -> None:
+    """A fork has none of the threads that may hold the lock."""
+    global _LOCK
+    _LOCK = threading.Lock()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_forked)
+
+
+class AsyncPool:
+    """`Pool` for one event loop, with connections of its own."""
+
+    def __init__(self, conninfo: str, timeout_s: float, most: int) -> None:
+        self._timeout_s = timeout_s
+        self._is_open = True
+        self._connections = AsyncConnectionPool(
+            conninfo,
+            kwargs={"autocommit": True},
+            configure=self._prepare,
+            min_size=1,
+            max_size=most,
+            open=False,
+        )
+
+    async def run(self, operation: str, work: Callable[[AsyncConnection], Awaitable[T]]) -> T:
+        """See `Pool.run`."""
+        if not self._is_open:
+            raise closed(NAME, operation)
+        until_s, tries = time.monotonic() + self._timeout_s, 0
+        await self._connections.open()
+        while True:
+            try:
+                async with self._connections.connection(until_s - time.monotonic()) as db:
+                    return await work(db)
+            except psycopg.Error as error:
+                tries, wait_s = tries + 1, _pause_s(tries)
+                if not _may_try_again(error) or time.monotonic() + wait_s > until_s:
+                    raise failure(operation, error) from None
+            await asyncio.sleep(wait_s)
+
+    async def close(self) -> None:
+        """Let go of the connections."""
+        self._is_open = False
+        await self._connections.close()
+
+    async def _prepare(self, db: AsyncConnection) -> None:
+        await db.execute(_settings(self._timeout_s))

@@ -1,0 +1,222 @@
+"""Outputs on the server: how they are kept, read and named.
+
+Whoever writes holds what it found until it commits (FOR KEY SHARE), so that no clean-up takes
+away an output that a record of the same commit is about to name. Rows are written in the order of
+their refs, and marks of use wait for nobody (SKIP LOCKED): so no two writers wait for each other.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
+from typing import Any
+
+from psycopg import Error
+
+from ullage.errors import RefNotFound, StoreError
+from ullage.stores._base import taken
+from ullage.stores._packing import (
+    MOST_BYTES,
+    NewBlob,
+    extents_in,
+    from_utf8,
+    to_utf8,
+    unpacked,
+    unsealed,
+)
+from ullage.stores.postgres.asking import NOW, Asking, Query
+from ullage.stores.postgres.schema import NAME
+from ullage.values.effects import Output, Shape
+
+__all__ = ["blobs_of", "chunk", "get", "hold", "look", "put", "text_of"]
+
+_IS_STALE = f"used_s NOT BETWEEN {NOW} - 86399 AND {NOW}"
+"""Not marked as used today, or at a time that is yet to come."""
+_BODY = f"CASE WHEN octet_length(body) <= {MOST_BYTES} THEN body END"
+
+_HOLD = f"""
+SELECT ref, digest, {_IS_STALE} FROM ullage.outputs
+WHERE tenant = %(tenant)s AND ref = ANY(%(refs)s::bytea[]) ORDER BY ref FOR KEY SHARE
+"""
+_PUT = f"""
+INSERT INTO ullage.outputs AS kept
+    (tenant, ref, digest, kind, size_bytes, stored_bytes, chunks, used_s)
+SELECT %(tenant)s, ref, digest, kind, size_bytes, stored_bytes, chunks, {NOW}
+FROM unnest(%(refs)s::bytea[], %(digests)s::bytea[], %(kinds)s::text[], %(sizes)s::bigint[],
+    %(stored)s::bigint[], %(chunks)s::integer[])
+    AS given (ref, digest, kind, size_bytes, stored_bytes, chunks)
+ORDER BY ref
+ON CONFLICT (tenant, ref) DO UPDATE SET used_s = greatest(kept.used_s, excluded.used_s)
+RETURNING ref, digest
+"""
+_CHUNKS = """
+INSERT INTO ullage.chunks (tenant, ref, n, coding, size_bytes, chars, newlines, seal, body)
+SELECT %(tenant)s, given.* FROM unnest(%(refs)s::bytea[], %(ns)s::integer[], %(codings)s::text[],
+    %(sizes)s::bigint[], %(chars)s::bigint[], %(newlines)s::bigint[], %(seals)s::bytea[],
+    %(bodies)s::bytea[]) AS given (ref, n, coding, size_bytes, chars, newlines, seal, body)
+ORDER BY ref, n
+ON CONFLICT DO NOTHING
+"""
+_MARK = f"""
+UPDATE ullage.outputs SET used_s = {NOW} WHERE tenant = %(tenant)s AND ref IN (
+    SELECT ref FROM ullage.outputs WHERE tenant = %(tenant)s AND ref = ANY(%(refs)s::bytea[])
+    FOR NO KEY UPDATE SKIP LOCKED)
+"""
+_LOOK = f"""
+SELECT digest, kind, outputs.size_bytes, outputs.chunks, {_IS_STALE},
+    n, chars, chunks.size_bytes, newlines
+FROM ullage.outputs LEFT JOIN ullage.chunks USING (tenant, ref)
+WHERE tenant = %(tenant)s AND ref = %(ref)s ORDER BY n
+"""
+_READ = f"""
+SELECT digest, kind, outputs.chunks, {_IS_STALE}, n,
+    coding, {_BODY}, chunks.size_bytes, chars, newlines, seal
+FROM ullage.outputs LEFT JOIN ullage.chunks
+    ON chunks.tenant = outputs.tenant AND chunks.ref = outputs.ref
+    AND n = coalesce(%(n)s::integer, n)
+WHERE outputs.tenant = %(tenant)s AND outputs.ref = %(ref)s ORDER BY n
+"""
+
+
+def blobs_of(tenant: bytes, outputs: Sequence[Output]) -> dict[bytes, NewBlob]:
+    """Outputs by ref, in the order of refs.
+
+    Raises:
+        StoreError: two of them have one ref, and are not the same.
+    """
+    blobs: dict[bytes, NewBlob] = {}
+    for output in sorted(outputs, key=lambda one: to_utf8(one.ref)):
+        blob = NewBlob.of(output, tenant)
+        if blobs.setdefault(to_utf8(output.ref), blob).digest != blob.digest:
+            raise taken(NAME, output.ref)
+    return blobs
+
+
+def hold(tenant: bytes, refs: Iterable[bytes], now_s: int | None) -> Query:
+    """Ref, digest, and whether a mark is due, of those that are kept; kept until the commit."""
+    return Query(_HOLD, {"tenant": tenant, "refs": sorted(refs), "now": now_s})
+
+
+def put(
+    tenant: bytes, blobs: Mapping[bytes, NewBlob], held: Sequence[Any], now_s: int | None
+) -> list[Query]:
+    """The queries that keep what is not kept yet, and mark the others as used.
+
+    Args:
+        tenant: whose.
+        blobs: by ref, in order.
+        held: what `hold` found.
+        now_s: the time, None for the server's.
+
+    Returns:
+        The first of them, if there is one, gives the ref and the digest of what is kept.
+
+    Raises:
+        StoreError: a ref is taken by different content.
+    """
+    stale, known = [], dict[bytes, bytes]()
+    for ref, digest, is_stale in held:
+        known[ref] = digest
+        if ref in blobs and is_stale:
+            stale.append(ref)
+    refuse_others(blobs, known)
+    new = {ref: blob.packed() for ref, blob in blobs.items() if ref not in known}
+    given = {"tenant": tenant, "now": now_s}
+    queries = [*_rows_of(new, given)] if new else []
+    return [*queries, Query(_MARK, {**given, "refs": stale})] if stale else queries
+
+
+def refuse_others(blobs: Mapping[bytes, NewBlob], kept: Mapping[bytes, bytes]) -> None:
+    """Refuse outputs whose refs name something else.
+
+    Raises:
+        StoreError: there is one.
+    """
+    for ref, digest in kept.items():
+        if ref in blobs and blobs[ref].digest != digest:
+            raise taken(NAME, from_utf8(ref))
+
+
+def _rows_of(new: Mapping[bytes, NewBlob], given: dict[str, Any]) -> tuple[Query, ...]:
+    packed = [(ref, blob, blob.rows or ()) for ref, blob in new.items()]
+    outputs = {
+        "refs": list(new),
+        "digests": [blob.digest for blob in new.values()],
+        "kinds": [blob.output.kind for blob in new.values()],
+        "sizes": [sum(row[2] for row in rows) for _, _, rows in packed],
+        "stored": [sum(len(row[-1]) for row in rows) for _, _, rows in packed],
+        "chunks": [len(rows) for _, _, rows in packed],
+    }
+    columns = ("ns", "codings", "sizes", "chars", "newlines", "seals", "bodies")
+    chunks = [(ref, *row) for ref, _, rows in packed for row in rows]
+    parts = zip(*chunks, strict=True) if chunks else ([] for _ in range(8))
+    named = dict(zip(("refs", *columns), map(list, parts), strict=True))
+    return Query(_PUT, {**given, **outputs}), Query(_CHUNKS, {**given, **named})
+
+
+def look(tenant: str, ref: str, now_s: int | None) -> Asking[Shape]:
+    """`Blobs.look`. Reads no text."""
+    given = {"tenant": to_utf8(tenant), "ref": to_utf8(ref), "now": now_s}
+    (rows,) = yield (Query(_LOOK, given),)
+    if not rows:
+        raise RefNotFound(NAME, ref)
+    _, kind, size_bytes, chunks, is_stale = rows[0][:5]
+    extents = extents_in([row[5:] for row in rows if row[5] is not None], chunks, size_bytes)
+    if extents is None or kind not in ("text", "block"):
+        raise _damaged("look", ref)
+    if is_stale:
+        yield from _marked(given)
+    return Shape(ref, kind, extents)
+
+
+def chunk(tenant: str, ref: str, n: int) -> Asking[str]:
+    """`Blobs.chunk`, checked by its seal and its counts."""
+    at = n if 0 <= n < 1 << 31 else -1
+    given = {"tenant": to_utf8(tenant), "ref": to_utf8(ref), "n": at, "now": None}
+    (rows,) = yield (Query(_READ, given),)
+    if not rows or not 0 <= n < rows[0][2]:
+        raise RefNotFound(NAME, ref)
+    return _text(ref, rows[0], n)
+
+
+def get(tenant: str, ref: str, now_s: int | None) -> Asking[Output]:
+    """`Blobs.get`, in one round trip."""
+    given = {"tenant": to_utf8(tenant), "ref": to_utf8(ref), "n": None, "now": now_s}
+    (rows,) = yield (Query(_READ, given),)
+    if not rows:
+        raise RefNotFound(NAME, ref)
+    _, kind, chunks, is_stale = rows[0][:4]
+    there = [row for row in rows if row[4] is not None]
+    if len(there) != chunks or kind not in ("text", "block"):
+        raise _damaged("get", ref)
+    text = "".join(_text(ref, row, n) for n, row in enumerate(there))
+    if is_stale:
+        yield from _marked(given)
+    return Output(ref, text, kind)
+
+
+def text_of(tenant: bytes, refs: Sequence[bytes]) -> Asking[str]:
+    """Outputs as the search for refs takes them: what is damaged in them is left out."""
+    queries = [Query(_READ, {"tenant": tenant, "ref": ref, "n": None, "now": None}) for ref in refs]
+    found = yield queries
+    bodies = (unpacked(*row[5:8]) or b"" for rows in found for row in rows)
+    return b"".join(bodies).decode("latin-1")
+
+
+def _text(ref: str, row: Sequence[Any], n: int) -> str:
+    digest, kind, _, _, at = row[:5]
+    text = unsealed(digest, kind, n, row[5:]) if at == n else None
+    if text is None:
+        raise _damaged("get", ref)
+    return text
+
+
+def _marked(given: Mapping[str, Any]) -> Asking[None]:
+    """Note that an output was used; a server that only lets us read can still be read."""
+    with suppress(Error):
+        yield (Query(_MARK, {**given, "refs": [given["ref"]]}),)
+
+
+def _damaged(operation: str, ref: str) -> StoreError:
+    reason = "what is kept there is damaged. Restore it from a copy"
+    return StoreError(NAME, operation, reason, ref)

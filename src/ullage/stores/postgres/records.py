@@ -1,0 +1,160 @@
+"""The ledger's records on the server, and the one transaction that a commit is.
+
+Of two workers that write at one place, the second waits for the first, and is given what that
+wrote: the row comes back as it is kept, and whatever of it is not ours was first. A commit takes
+one round trip if it only replaces newest values, and no more than three.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
+from typing import Any
+
+from psycopg import Error
+
+from ullage.stores._base import refuse_contradictions
+from ullage.stores._clean import named_in, refs_in
+from ullage.stores._packing import NewBlob, from_utf8, to_utf8
+from ullage.stores.postgres.asking import BEGIN, COMMIT, NOW, Asking, Query
+from ullage.stores.postgres.outputs import blobs_of, hold, put, refuse_others, text_of
+from ullage.stores.postgres.schema import NAME
+from ullage.values.effects import Output, Record
+
+__all__ = ["commit", "find"]
+
+_FIND = f"""
+SELECT key, kind, n, name, data, used_s NOT BETWEEN {NOW} - 86399 AND {NOW}
+FROM ullage.records WHERE tenant = %(tenant)s AND key = ANY(%(keys)s::bytea[])
+"""
+_MARK = f"""
+UPDATE ullage.records AS kept SET used_s = {NOW} FROM (
+    SELECT key, kind, n, name FROM ullage.records
+    WHERE tenant = %(tenant)s AND key = ANY(%(keys)s::bytea[])
+    FOR NO KEY UPDATE SKIP LOCKED) AS used
+WHERE tenant = %(tenant)s
+    AND (kept.key, kept.kind, kept.n, kept.name) = (used.key, used.kind, used.n, used.name)
+"""
+_APPEND = f"""
+INSERT INTO ullage.records AS kept (tenant, key, kind, n, name, data, used_s)
+SELECT %(tenant)s, key, kind, n, name, data, {NOW}
+FROM unnest(%(keys)s::bytea[], %(kinds)s::text[], %(ns)s::bigint[], %(names)s::bytea[],
+    %(data)s::bytea[]) AS given (key, kind, n, name, data)
+ORDER BY key, kind COLLATE "C", n, name
+ON CONFLICT (tenant, key, kind, n, name) DO UPDATE SET
+    data = CASE WHEN kept.kind = ANY(%(newest)s::text[]) THEN excluded.data ELSE kept.data END,
+    used_s = excluded.used_s
+RETURNING key, kind, n, name, data
+"""
+_NAMES = """
+INSERT INTO ullage.names (tenant, ref, key)
+SELECT %(tenant)s, ref, key FROM unnest(%(refs)s::bytea[], %(keys)s::bytea[]) AS given (ref, key)
+ORDER BY ref, key ON CONFLICT DO NOTHING
+"""
+_RELAXED = Query("SET LOCAL synchronous_commit = off")  # the next reply brings it again
+_SAVEPOINT, _UNDO = Query("SAVEPOINT put"), Query("ROLLBACK TO put")
+_SPAN = b"span"
+
+
+def find(tenant: str, keys: Iterable[bytes], now_s: int | None) -> Asking[tuple[Record, ...]]:
+    """`Records.find`: one statement, so one view of the ledger."""
+    order = {key: place for place, key in enumerate(dict.fromkeys(keys))}
+    if not order:
+        return ()
+    given = {"tenant": to_utf8(tenant), "keys": list(order), "now": now_s}
+    (rows,) = yield (Query(_FIND, given),)
+    rows.sort(key=lambda row: (order[row[0]], *row[1:4]))
+    stale = sorted({row[0] for row in rows if row[5]})
+    if stale:
+        with suppress(Error):  # a server that only lets us read can still be read
+            yield (Query(_MARK, {**given, "keys": stale}),)
+    return tuple(map(_record, rows))
+
+
+def commit(
+    tenant: str, outputs: Sequence[Output], records: Sequence[Record], now_s: int | None
+) -> Asking[tuple[Record, ...]]:
+    """`Store.commit` in one transaction; of a lost race the outputs are kept."""
+    refuse_contradictions(NAME, records)
+    who, blobs = to_utf8(tenant), blobs_of(to_utf8(tenant), outputs)
+    places = {one.place: one for one in records}  # of two newest values the later one
+    once = [one for one in places.values() if one.is_once]
+    append = _append(who, [places[place] for place in sorted(places)], now_s)
+    if not outputs and not once:
+        if records:
+            yield (BEGIN, _RELAXED, *append, COMMIT)
+        return ()
+    refs = {*blobs, *map(to_utf8, _refs_behind(once, blobs))}
+    held = (yield (BEGIN, hold(who, refs, now_s)))[1]
+    names = yield from _names(who, once, blobs, {row[0] for row in held}, now_s)
+    writes = put(who, blobs, held, now_s)
+    found = yield (*writes, _SAVEPOINT, *append, *names)
+    refuse_others(blobs, dict(found[0]) if writes else {})
+    first = _first(once, found[len(writes) + 1]) if once else ()
+    yield (_UNDO, COMMIT) if first else (COMMIT,)
+    return first
+
+
+def _append(tenant: bytes, records: Sequence[Record], now_s: int | None) -> list[Query]:
+    if not records:
+        return []
+    given = {
+        "tenant": tenant,
+        "now": now_s,
+        "keys": [one.key for one in records],
+        "kinds": [one.kind for one in records],
+        "ns": [one.n for one in records],
+        "names": [to_utf8(one.name) for one in records],
+        "data": [one.data for one in records],
+        "newest": sorted({one.kind for one in records if not one.is_once}),
+    }
+    return [Query(_APPEND, given)]
+
+
+def _first(once: Sequence[Record], rows: Sequence[Any]) -> tuple[Record, ...]:
+    """What was kept before in the places of records that are written once, and differs."""
+    kept = {record.place: record for record in map(_record, rows)}
+    found = (kept[one.place] for one in once if kept[one.place].data != one.data)
+    return tuple(found)
+
+
+def _refs_behind(once: Sequence[Record], blobs: Mapping[bytes, NewBlob]) -> set[str]:
+    """Everything that records may name, and what the outputs kept with them may."""
+    named = set[str]().union(*(refs_in(one.data.decode("latin-1")) for one in once))
+    if any(_SPAN in one.data for one in once):
+        here = (blob.output for ref, blob in blobs.items() if from_utf8(ref) in named)
+        named = named.union(*(refs_in(output.text) for output in here))
+    return named
+
+
+def _names(
+    tenant: bytes,
+    once: Sequence[Record],
+    blobs: Mapping[bytes, NewBlob],
+    held: set[bytes],
+    now_s: int | None,
+) -> Asking[list[Query]]:
+    """The query that notes which keys need which refs; asks for an index that is not at hand."""
+    there = {from_utf8(ref) for ref in (*held, *blobs)}
+    texts = {from_utf8(ref): blob.output.text for ref, blob in blobs.items()}
+    for one in once:
+        behind = refs_in(one.data.decode("latin-1")) & there if _SPAN in one.data else frozenset()
+        for ref in sorted(behind - texts.keys()):
+            texts[ref] = yield from text_of(tenant, [to_utf8(ref)])
+            more = [to_utf8(name) for name in refs_in(texts[ref])]
+            (rows,) = yield (hold(tenant, more, now_s),)
+            there |= {from_utf8(row[0]) for row in rows}
+    pairs = sorted(
+        (to_utf8(ref), one.key)
+        for one in once
+        for ref in named_in(one.data, lambda refs: there & {*refs}, lambda ref: texts.get(ref, ""))
+    )
+    if not pairs:
+        return []
+    refs, keys = map(list, zip(*pairs, strict=True))
+    return [Query(_NAMES, {"tenant": tenant, "refs": refs, "keys": keys})]
+
+
+def _record(row: Sequence[Any]) -> Record:
+    key, kind, n, name, data = row[:5]
+    return Record(key, kind, n, data, from_utf8(name))

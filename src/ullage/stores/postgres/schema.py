@@ -1,0 +1,144 @@
+"""The tables on the server, as the steps that lead from each version to the next.
+
+    ullage.outputs    (tenant, ref) → digest, sizes, last use
+    ullage.chunks     (tenant, ref, n) → counts, body     about a MiB each, zstd if that is smaller
+    ullage.records    (tenant, key, kind, n, name) → data, last use
+    ullage.names      which keys of the ledger need which refs
+    ullage.cleanings  when whose outputs were last cleaned up
+    ullage.versions   which steps were taken, and the oldest version that may still write then
+
+Tenants, refs and names are bytes, since they come from outside and may hold anything. When
+something was last used is in seconds since 1970, by the server's clock.
+
+During a rolling upgrade several versions work on one schema. A step that only adds (a table, a
+column with a default, an index) leaves ``oldest`` as it is, and workers of before go on. One that
+changes what older workers rely on raises it, and those are told to be upgraded when they open.
+Who may not create tables need not: where all steps were taken, none of this is written.
+"""
+
+from __future__ import annotations
+
+from typing import LiteralString, NamedTuple
+
+from ullage.errors import StoreError
+from ullage.stores.postgres.asking import BEGIN, COMMIT, Asking, Query
+
+__all__ = ["MIGRATIONS", "NAME", "Step", "prepare"]
+
+NAME = "postgresql"
+_LOCK = 0x756C6C67  # "ullg"
+
+
+class Step(NamedTuple):
+    """What leads from one version to the next.
+
+    Attributes:
+        oldest: the oldest version whose workers may go on after it.
+        statements: what is done, in one transaction with all the others.
+    """
+
+    oldest: int
+    statements: tuple[LiteralString, ...]
+
+
+MIGRATIONS: tuple[Step, ...] = (
+    Step(
+        oldest=1,
+        statements=(
+            """
+            CREATE TABLE ullage.outputs (
+                tenant bytea NOT NULL,
+                ref bytea NOT NULL,
+                digest bytea NOT NULL,  -- blake3, 256 bits, of kind, text and tenant
+                kind text NOT NULL,
+                size_bytes bigint NOT NULL,  -- of the UTF-8 (surrogatepass), before compression
+                stored_bytes bigint NOT NULL,  -- of all bodies
+                chunks integer NOT NULL,
+                used_s bigint NOT NULL,
+                PRIMARY KEY (tenant, ref))
+            """,
+            "CREATE INDEX outputs_by_ref ON ullage.outputs (ref)",
+            "CREATE INDEX outputs_by_use ON ullage.outputs (used_s, tenant, ref)",
+            "CREATE INDEX outputs_by_use_of ON ullage.outputs (tenant, used_s, ref)",
+            """
+            CREATE TABLE ullage.chunks (
+                tenant bytea NOT NULL,
+                ref bytea NOT NULL,
+                n integer NOT NULL,
+                coding text NOT NULL,  -- 'raw' or 'zstd'
+                size_bytes bigint NOT NULL,
+                chars bigint NOT NULL,
+                newlines bigint NOT NULL,
+                seal bytea NOT NULL,
+                body bytea,
+                PRIMARY KEY (tenant, ref, n))
+            """,
+            "ALTER TABLE ullage.chunks ALTER COLUMN body SET STORAGE EXTERNAL",
+            """
+            CREATE TABLE ullage.records (
+                tenant bytea NOT NULL,
+                key bytea NOT NULL,
+                kind text NOT NULL,
+                n bigint NOT NULL,
+                name bytea NOT NULL,
+                data bytea NOT NULL,
+                used_s bigint NOT NULL,
+                PRIMARY KEY (tenant, key, kind, n, name))
+            """,
+            """
+            CREATE TABLE ullage.names (
+                tenant bytea NOT NULL,
+                ref bytea NOT NULL,
+                key bytea NOT NULL,
+                PRIMARY KEY (tenant, ref, key))
+            """,
+            "CREATE INDEX names_by_key ON ullage.names (tenant, key)",
+            "CREATE TABLE ullage.cleanings (scope bytea PRIMARY KEY, began_s bigint NOT NULL)",
+        ),
+    ),
+)
+"""The steps that lead from each version to the next. Never edited, only added to."""
+
+_FIRST = (
+    "CREATE SCHEMA IF NOT EXISTS ullage",
+    """
+    CREATE TABLE IF NOT EXISTS ullage.versions (
+        version integer PRIMARY KEY,
+        oldest integer NOT NULL,
+        taken_at timestamptz NOT NULL DEFAULT now())
+    """,
+)
+_THERE = Query("SELECT to_regclass('ullage.versions') IS NOT NULL")
+_VERSION = Query("SELECT coalesce(max(version), 0), coalesce(max(oldest), 0) FROM ullage.versions")
+_TAKEN = "INSERT INTO ullage.versions (version, oldest) VALUES (%(version)s, %(oldest)s)"
+
+
+def prepare() -> Asking[None]:
+    """Take the steps that are missing; nothing is written if none is.
+
+    Raises:
+        StoreError: the schema is of a later version that this one does not work with.
+    """
+    ((there,),) = (yield (_THERE,))[0]
+    if there:
+        version = yield from _version()
+        if version >= len(MIGRATIONS):
+            return
+    lock = Query("SELECT pg_advisory_xact_lock(%(lock)s)", {"lock": _LOCK})
+    yield (BEGIN, lock, *map(Query, _FIRST))  # the lock: one worker takes the steps
+    version = yield from _version()
+    for number, step in enumerate(MIGRATIONS[version:], version + 1):
+        taken = Query(_TAKEN, {"version": number, "oldest": step.oldest})
+        yield (*map(Query, step.statements), taken)
+    yield (COMMIT,)
+
+
+def _version() -> Asking[int]:
+    ((version, oldest),) = (yield (_VERSION,))[0]
+    if oldest > len(MIGRATIONS):
+        reason = (
+            f"its tables are of version {version}, this ullage knows {len(MIGRATIONS)}, and those "
+            f"before {oldest} may not write there. Upgrade ullage"
+        )
+        raise StoreError(NAME, "open", reason)
+    return int(version)

@@ -1,0 +1,181 @@
+"""The store on a PostgreSQL server, and the same for an event loop."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterable, Sequence
+from typing import Any, TypeVar
+
+import psycopg
+
+from ullage.stores._base import Transactional
+from ullage.stores._clean import Bounds, Collected
+from ullage.stores._packing import from_utf8, to_utf8
+from ullage.stores.postgres import outputs as kept
+from ullage.stores.postgres import records as ledger
+from ullage.stores.postgres import schema
+from ullage.stores.postgres.asking import Asking, Query, answered, async_answered
+from ullage.stores.postgres.cleaning import collect
+from ullage.stores.postgres.connecting import AsyncPool, Pool, conninfo_of, failure
+from ullage.values.effects import Output, Record, Shape
+
+__all__ = ["AsyncPostgresStore", "PostgresStore"]
+
+T = TypeVar("T")
+
+_REFS = """
+SELECT ref FROM ullage.outputs WHERE tenant = %(tenant)s AND ref > %(after)s
+ORDER BY ref LIMIT %(limit)s
+"""
+_HELD = "SELECT DISTINCT ref FROM ullage.outputs WHERE ref = ANY(%(refs)s::bytea[])"
+
+
+class PostgresStore(Transactional):
+    """Keeps everything on a PostgreSQL server (15 or newer). Safe over threads, forks, machines.
+
+    The contract is `ullage.stores.Store`. Stores of one process at one address share their
+    connections.
+
+    Args:
+        url: the server and the database, ``postgresql://user@host:5432/database``, with any
+            parameter of libpq. Its tables are in a schema ``ullage``, which is made if need be.
+        timeout_s: how long a call is tried, over deadlocks and restarts, before it fails.
+        most_connections: the most connections of this process at once.
+        clock: the time in seconds since 1970; None for the server's.
+
+    Raises:
+        ConfigError: the address cannot be read.
+        StoreError: the server cannot be reached, or has tables that a later version made.
+    """
+
+    name: str = schema.NAME
+
+    def __init__(
+        self,
+        url: str,
+        *,
+        timeout_s: float = 10.0,
+        most_connections: int = 8,
+        clock: Callable[[], float] | None = None,
+    ) -> None:
+        self._clock = clock
+        conninfo = conninfo_of(url, timeout_s)
+        try:
+            with psycopg.connect(conninfo, autocommit=True) as db:
+                answered(db, schema.prepare())
+        except psycopg.Error as error:
+            raise failure("open", error) from None
+        self._pool = Pool(conninfo, timeout_s, most_connections)
+
+    def commit(
+        self, tenant: str, outputs: Sequence[Output], records: Sequence[Record]
+    ) -> tuple[Record, ...]:
+        """`Store.commit` in one transaction; of a lost race the outputs are kept."""
+        return self._run("commit", ledger.commit, tenant, outputs, records, self._now_s())
+
+    def find(self, tenant: str, keys: Iterable[bytes]) -> tuple[Record, ...]:
+        """`Records.find`."""
+        return self._run("find", ledger.find, tenant, tuple(keys), self._now_s())
+
+    def get(self, tenant: str, ref: str) -> Output:
+        """`Blobs.get`."""
+        return self._run("get", kept.get, tenant, ref, self._now_s())
+
+    def look(self, tenant: str, ref: str) -> Shape:
+        """`Blobs.look`. Reads no text."""
+        return self._run("look", kept.look, tenant, ref, self._now_s())
+
+    def chunk(self, tenant: str, ref: str, n: int) -> str:
+        """`Blobs.chunk`, checked by its seal and its counts."""
+        return self._run("chunk", kept.chunk, tenant, ref, n)
+
+    def refs(self, tenant: str, after: str = "", limit: int = 1_000) -> tuple[str, ...]:
+        """`Store.refs`."""
+        given = {"tenant": to_utf8(tenant), "after": to_utf8(after), "limit": limit}
+        return self._run("refs", _listed, Query(_REFS, given))
+
+    def held(self, refs: Collection[str]) -> frozenset[str]:
+        """`Store.held`."""
+        query = Query(_HELD, {"refs": [to_utf8(ref) for ref in refs]})
+        return frozenset(self._run("held", _listed, query))
+
+    def collect(
+        self, tenant: str | None, bounds: Bounds, cursor: str | None = None
+    ) -> Collected | None:
+        """`Store.collect`. An output's size is that of its compressed chunks."""
+        now_s = self._now_s()
+        return self._pool.run("collect", lambda db: collect(db, tenant, bounds, cursor, now_s))
+
+    def close(self) -> None:
+        """Let go of the connections. May be called twice."""
+        self._pool.close()
+
+    def _run(self, operation: str, ask: Callable[..., Asking[T]], *given: Any) -> T:
+        return self._pool.run(operation, lambda db: answered(db, ask(*given)))
+
+    def _now_s(self) -> int | None:
+        return None if self._clock is None else int(self._clock())
+
+
+class AsyncPostgresStore:
+    """An `AsyncStore` on a PostgreSQL server: no call of it takes a thread.
+
+    It belongs to the event loop that uses it first. The server is asked, and the tables are made,
+    at the first call. The arguments are those of `PostgresStore`.
+
+    Raises:
+        ConfigError: the address cannot be read.
+    """
+
+    name: str = schema.NAME
+
+    def __init__(
+        self,
+        url: str,
+        *,
+        timeout_s: float = 10.0,
+        most_connections: int = 8,
+        clock: Callable[[], float] | None = None,
+    ) -> None:
+        self._clock = clock
+        self._pool = AsyncPool(conninfo_of(url, timeout_s), timeout_s, most_connections)
+        self._is_prepared = False
+
+    async def commit(
+        self, tenant: str, outputs: Sequence[Output], records: Sequence[Record]
+    ) -> tuple[Record, ...]:
+        """`Store.commit`. Cancelled, it is kept whole or not at all."""
+        return await self._run("commit", ledger.commit, tenant, outputs, records, self._now_s())
+
+    async def find(self, tenant: str, keys: Iterable[bytes]) -> tuple[Record, ...]:
+        """`Records.find`."""
+        return await self._run("find", ledger.find, tenant, tuple(keys), self._now_s())
+
+    async def get(self, tenant: str, ref: str) -> Output:
+        """`Blobs.get`."""
+        return await self._run("get", kept.get, tenant, ref, self._now_s())
+
+    async def look(self, tenant: str, ref: str) -> Shape:
+        """`Blobs.look`."""
+        return await self._run("look", kept.look, tenant, ref, self._now_s())
+
+    async def chunk(self, tenant: str, ref: str, n: int) -> str:
+        """`Blobs.chunk`."""
+        return await self._run("chunk", kept.chunk, tenant, ref, n)
+
+    async def close(self) -> None:
+        """Let go of the connections. May be called twice."""
+        await self._pool.close()
+
+    async def _run(self, operation: str, ask: Callable[..., Asking[T]], *given: Any) -> T:
+        if not self._is_prepared:
+            await self._pool.run("open", lambda db: async_answered(db, schema.prepare()))
+            self._is_prepared = True
+        return await self._pool.run(operation, lambda db: async_answered(db, ask(*given)))
+
+    def _now_s(self) -> int | None:
+        return None if self._clock is None else int(self._clock())
+
+
+def _listed(query: Query) -> Asking[tuple[str, ...]]:
+    (rows,) = yield (query,)
+    return tuple(from_utf8(ref) for (ref,) in rows)

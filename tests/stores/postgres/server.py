@@ -1,0 +1,108 @@
+"""A PostgreSQL server of the tests' own: started once, on the loopback, in a folder that goes.
+
+The tests that need one skip where the programs are not there (Debian: postgresql). It must not
+run as root; then it runs as the user that its package made.
+"""
+
+import os
+import shutil
+import socket
+import subprocess
+import tempfile
+import time
+from pathlib import Path
+
+import psycopg
+
+__all__ = ["Server", "is_there"]
+
+_FOLDERS = [*Path("/usr/lib/postgresql").glob("*/bin"), Path("/usr/local/bin"), Path("/usr/bin")]
+_SETTINGS = {
+    "fsync": "off",  # a process may die here, a machine does not
+    "max_connections": "60",
+    "shared_buffers": "64MB",
+    "unix_socket_directories": "",
+    "logging_collector": "off",
+    "log_min_messages": "fatal",
+    "autovacuum": "off",
+}
+
+
+def _program(name):
+    found = [folder / name for folder in _FOLDERS if (folder / name).is_file()]
+    return str(found[0]) if found else shutil.which(name)
+
+
+def is_there():
+    return _program("initdb") is not None and _program("postgres") is not None
+
+
+def free_port():
+    with socket.create_server(("127.0.0.1", 0)) as listening:
+        return listening.getsockname()[1]
+
+
+class Server:
+    """One server.
+
+    Args:
+        settings: of its configuration, beside those of all.
+    """
+
+    def __init__(self, **settings):
+        self._settings = {**_SETTINGS, **settings}
+        self._user = {"user": "postgres", "group": "postgres"} if os.geteuid() == 0 else {}
+        self.folder = Path(tempfile.mkdtemp(prefix="ullage-pg-"))
+        self.port = free_port()
+        if self._user:
+            shutil.chown(self.folder, **self._user)
+        made = [_program("initdb"), "-D", str(self.folder / "data"), "-U", "ullage"]
+        made += ["--auth=trust", "--no-sync", "--locale=C", "--encoding=UTF8"]
+        subprocess.run(
+            made, check=True, capture_output=True, timeout=60, cwd=self.folder, **self._user
+        )
+        self._process = None
+        self.start()
+
+    @property
+    def url(self):
+        return f"postgresql://ullage@127.0.0.1:{self.port}/postgres"
+
+    def connect(self):
+        return psycopg.connect(self.url, autocommit=True)
+
+    def start(self):
+        given = [
+            part for name, value in self._settings.items() for part in ("-c", f"{name}={value}")
+        ]
+        command = [_program("postgres"), "-D", str(self.folder / "data"), "-p", str(self.port)]
+        self._process = subprocess.Popen(
+            [*command, "-c", "listen_addresses=127.0.0.1", *given],
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+            cwd=self.folder,
+            **self._user,
+        )
+        until = time.monotonic() + 30
+        while True:
+            try:
+                return self.connect().close()
+            except psycopg.OperationalError:
+                if time.monotonic() > until:
+                    raise
+                time.sleep(0.02)
+
+    def kill(self):
+        """As a crash: nobody is asked, nothing is written."""
+        subprocess.run(["pkill", "-KILL", "-P", str(self._process.pid)], check=False)
+        self._process.kill()
+        self._process.wait(30)
+        (self.folder / "data" / "postmaster.pid").unlink(missing_ok=True)
+
+    def stop(self):
+        self._process.terminate()
+        try:
+            self._process.wait(10)
+        except subprocess.TimeoutExpired:
+            self.kill()
+        shutil.rmtree(self.folder, ignore_errors=True)
