@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence, Set
+from collections.abc import Mapping, Set
 from functools import partial
 from typing import Any, NamedTuple
 
@@ -20,7 +20,7 @@ from ullage.values.effects import Output
 from ullage.values.messages import Content, Media, Part, Text, ToolCall
 from ullage.values.notices import ref_line
 
-__all__ = ["bare_placeholder", "digested", "digests_of", "head_and_marker", "placeholder"]
+__all__ = ["bare_placeholder", "digests_of", "head_and_marker", "placeholder"]
 
 _PAGE_GONE = "[ullage: this page has left the window. Make the same call to read it again.]"
 _WHY = "it was old, and a batch was due"
@@ -53,58 +53,19 @@ def placeholder(window: Window, spot: Location, /) -> Cut | None:
     return None if leaf is None else _placeholder(window, leaf)
 
 
-def _placeholder(window: Window, leaf: _Leaf, why: str = _WHY) -> Cut | None:
+def _placeholder(window: Window, leaf: _Leaf) -> Cut | None:
     words, output = window.words, leaf.output
     match leaf.original:
         case ToolCall() as call:
-            return _stub(window, leaf, call, why)
+            return _stub(window, leaf, call)
         case Media(mime=mime, kind=kind):
-            return _cut(window, leaf, words.media(output.ref, mime or kind), why)
+            return _cut(window, leaf, words.media(output.ref, mime or kind))
         case Text() if words.is_recall(window.tool_of(leaf.spot)):
-            return _cut(window, leaf, _PAGE_GONE, why)
+            return _cut(window, leaf, _PAGE_GONE)
         case Text(text=text):
-            return _shorter(window, leaf, words.placeholder(output.ref, text), why)
+            return _shorter(window, leaf, words.placeholder(output.ref, text))
         case _:
             return None
-
-
-def digested(
-    window: Window,
-    spots: Sequence[Location],
-    /,
-    *,
-    price: int = 6,
-    most_chars: int = 8_000,
-    said_chars: int = 200,
-    why: str = _WHY,
-) -> list[Cut | None]:
-    """Ours for what is old: of an output a digest, of speech its beginning, else a placeholder.
-
-    Args:
-        window: the window at the boundary at hand.
-        spots: the leaves.
-        price: what a line has to earn for each character (`ullage.stages.digest`).
-        most_chars: the most characters of one digest.
-        said_chars: what is kept of what the model said.
-        why: the reason, as events report it.
-    """
-    found = {spot: leaf for spot in spots if (leaf := _leaf(window, spot)) is not None}
-    words, cuts, outputs = window.words, dict[Location, Cut | None](), set[Location]()
-    for spot, leaf in found.items():
-        text, ref = leaf.output.text, leaf.output.ref
-        if not isinstance(leaf.original, Text) or words.is_recall(window.tool_of(spot)):
-            cuts[spot] = _placeholder(window, leaf, why)
-        elif window.transcript.messages[spot[0]].role == "assistant":
-            head = text[: safe_cut(text, said_chars)]
-            cuts[spot] = _shorter(window, leaf, f"{head}{words.unsaid(ref, len(text))}", why)
-        else:
-            outputs.add(spot)
-    kept = digests_of(window, outputs, price=price, most_chars=most_chars, leaving=set(found))
-    for spot, lines in kept.items():
-        leaf = found[spot]
-        shown = filter(None, (words.digest(leaf.output.ref, len(leaf.output.text)), lines))
-        cuts[spot] = _shorter(window, leaf, "\n".join(shown), why)
-    return [cuts.get(spot) for spot in spots]
 
 
 def digests_of(
@@ -113,7 +74,6 @@ def digests_of(
     *,
     price: int,
     most_chars: int,
-    leaving: Set[Location] = frozenset(),
 ) -> Mapping[Location, str]:
     """The digest of each result; remembered, for they depend on content alone.
 
@@ -124,11 +84,10 @@ def digests_of(
         spots: the results, which are texts.
         price: what a line has to earn for each character (`ullage.stages.digest`).
         most_chars: the most characters of one digest.
-        leaving: what else leaves the view.
     """
     found = {spot: window.transcript.output(spot) for spot in sorted(spots, reverse=True)}
     outputs = {spot: output for spot, output in found.items() if output is not None}
-    said, told = said_in(window), told_in(window, spots | leaving)
+    said, told = said_in(window), told_in(window, spots)
     refs = tuple(output.ref for output in outputs.values())
     root = window.transcript.chain[0]
     key = root, "digests", refs, hash(said), hash(tuple(told)), price, most_chars
@@ -202,7 +161,7 @@ def _cut(window: Window, leaf: _Leaf, shown: str, why: str = _WHY) -> Cut:
     return Cut(replace, () if window.words.is_recall(window.tool_of(spot)) else (output,))
 
 
-def _stub(window: Window, leaf: _Leaf, call: ToolCall, why: str) -> Cut | None:
+def _stub(window: Window, leaf: _Leaf, call: ToolCall) -> Cut | None:
     """Arguments with their long strings left out: the same keys, still valid JSON."""
     if window.signed(leaf.spot[0]) or window.words.is_recall(call.name):
         return None
@@ -214,7 +173,7 @@ def _stub(window: Window, leaf: _Leaf, call: ToolCall, why: str) -> Cut | None:
         return None
     stub = {key: _short(item) for key, item in value.items()}
     stub["_ullage"] = window.words.arguments(leaf.output.ref, len(call.arguments))
-    return _shorter(window, leaf, canon.canonical_json(stub), why)
+    return _shorter(window, leaf, canon.canonical_json(stub))
 
 
 def _short(value: Any) -> Any:

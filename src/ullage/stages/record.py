@@ -5,8 +5,8 @@ words, what the model said, and of results the lines that tell most (`ullage.sta
 stand one behind the other and are never written again, so the cache holds all but the newest; what
 the user said stays where it stands, word for word.
 
-What no record can stand for is made smaller in its place: a stretch too short to win anything, and
-messages beside one that must stay.
+What no record can stand for stays as it is: what only a provider can read, and a stretch so short
+that nothing would be won.
 """
 
 from __future__ import annotations
@@ -19,11 +19,11 @@ from ullage.history import canon
 from ullage.history.transcript import Location
 from ullage.history.window import Window
 from ullage.stages.account import index_of
-from ullage.stages.placeholders import digested, digests_of
+from ullage.stages.placeholders import digests_of
 from ullage.stages.pressure import HELD, editable_from, newest_share, over_or_pays
 from ullage.stages.prune import Protected
 from ullage.stages.ranges import begin, newly_hidden
-from ullage.stages.rent import new_from, prunable, shown_chars, winnable_chars
+from ullage.stages.rent import new_from, shown_chars, winnable_chars
 from ullage.stages.steps import ROOM, Room, digestible, steps
 from ullage.values.edits import Cut, Skipped, Summary
 from ullage.values.effects import Output
@@ -46,10 +46,10 @@ def record(
     window: Window,
     /,
     *,
-    is_due: IsDue = partial(over_or_pays, high=0.90, times=15, tail_chars=16_000, least_calls=50),
+    is_due: IsDue = partial(over_or_pays, high=0.90, times=15, tail_chars=16_000, least_calls=45),
     protected: Protected = partial(newest_share, share=0.12, most_tokens=4_000),
     room: Room = ROOM,
-    price: int = 8,
+    price: int = 6,
     most_chars: int = 8_000,
     least_share: float = 0.20,
     least_tokens: int = 10_000,
@@ -74,21 +74,14 @@ def record(
     movable = max(first, editable_from(window))
     if winnable_chars(window, movable, stop) < least:
         return Skipped(HELD) if winnable_chars(window, first, stop) >= least else ()
-    cuts, left = list[Cut](), set(range(movable, stop))
     stretches = list(_stretches(window, movable, stop))
     spots = {spot for each in stretches for spot in digestible(window, *each, room)}
     digests = _digests(window, spots, price, most_chars)
-    for start, end in stretches:
-        text = "\n".join(steps(window, start, end, digests, room))
-        cut = _cut(window, start, end, text, why)
-        if cut is not None:
-            cuts.append(cut)
-            left -= set(range(start, end))
-    rest = [(at, *leaf[:2]) for at in sorted(left) for leaf in prunable(window, at)]
-    inside = digested(
-        window, rest, price=price, most_chars=most_chars, said_chars=room.said, why=why
+    cuts = (
+        _cut(window, start, end, "\n".join(steps(window, start, end, digests, room)), why)
+        for start, end in stretches
     )
-    return [*cuts, *(cut for cut in inside if cut is not None)]
+    return [cut for cut in cuts if cut is not None]
 
 
 def _digests(

@@ -15,7 +15,7 @@ from typing import NamedTuple
 from ullage.history.measures import Measure
 from ullage.history.transcript import Leaf, leaves_of
 from ullage.history.window import Window
-from ullage.values.messages import Media, Reasoning, Text, ToolCall, ToolResult
+from ullage.values.messages import Media, Reasoning, ToolCall, ToolResult
 
 __all__ = [
     "LEFT_SHARE",
@@ -23,13 +23,10 @@ __all__ = [
     "new_from",
     "nothing_to_win",
     "pays",
-    "prunable",
     "shown_chars",
     "winnable_chars",
 ]
 
-_SMALL_CHARS = 200
-"""A text of no more than this is not worth a digest."""
 LEFT_SHARE, _LEFT_CHARS = 0.20, 150
 """About what is left of a text in a batch: a share of it, and the notice."""
 _MEDIA_CHARS = 4_000
@@ -111,40 +108,16 @@ def shown_chars(window: Window, start: int, stop: int) -> int:
     return sum(window.tally(_SHOWN).each[start:stop])
 
 
-def prunable(window: Window, index: int) -> Iterator[Leaf]:
-    """Every leaf of a message that a batch may set aside.
-
-    They are large enough, and no batch took them before: results, the arguments of calls that no
-    signature holds, and what the model itself said; nothing of what users and systems say.
-    """
-    message = window.transcript.messages[index]
-    signed = window.signed(index)
-    for number, item, leaf in leaves_of(message):
-        edit = window.edit_at((index, number, item))
-        if edit is not None and edit.is_late:
-            continue
-        of_result = isinstance(message.parts[number], ToolResult)
-        match leaf:
-            case Media():
-                may_go = of_result
-            case ToolCall(arguments=text):
-                may_go = len(text) > _SMALL_CHARS and not signed
-            case Text(text=text):
-                said = message.role == "assistant" and not signed
-                may_go = len(text) > _SMALL_CHARS and (of_result or said)
-            case _:
-                may_go = False
-        if may_go:
-            yield number, item, leaf
-
-
 def _winnable_chars(window: Window, index: int) -> int:
-    """About how many characters a batch wins in a message; 0 for what was pruned before."""
-    chars = _chars(window, index, prunable(window, index))
-    message, gone = window.transcript.messages[index], index in window.reasoning_dropped
-    thought = sum(len(part.text) for part in message.parts if isinstance(part, Reasoning))
-    won = sum(max(int(each * (1 - LEFT_SHARE)) - _LEFT_CHARS, 0) for each in chars)
-    return won if gone else won + thought
+    """About how many characters a batch wins in a message: none of what users and systems say."""
+    message, dropped = window.transcript.messages[index], index in window.reasoning_dropped
+    won, leaves = 0, list(leaves_of(message))
+    for (number, _, leaf), chars in zip(leaves, _chars(window, index, leaves), strict=True):
+        if isinstance(leaf, Reasoning):
+            won += 0 if dropped else chars
+        elif message.role == "assistant" or isinstance(message.parts[number], ToolResult):
+            won += max(int(chars * (1 - LEFT_SHARE)) - _LEFT_CHARS, 0)
+    return won
 
 
 def _shown_chars(window: Window, index: int) -> int:
