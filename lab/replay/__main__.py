@@ -25,7 +25,7 @@ from lab.replay.service import Serviced
 from lab.replay.split import SIDES, Side, is_on
 from ullage.cli import replay as users
 from ullage.cli._options import print_json
-from ullage.cli._page import command_of
+from ullage.cli._page import typed
 from ullage.errors import UllageError
 from ullage.presets import NAMES
 from ullage.replay.budgets import Room, label_of
@@ -91,13 +91,7 @@ def command(side: Side, serves: bool, limits: tuple[tuple[str, float], ...], **g
     ]
     found = replace(found, rows=rows)
     if asked.page is not None:
-        more = {
-            "--floor": tuple(f"{name}={limit:g}" for name, limit in limits),
-            "--split": side if side != "all" else None,
-            "--serve": serves,
-        }
-        typed = command_of("python -m lab.replay", asked.paths, asked.options | more)
-        users.write(asked.page, found, typed)
+        users.write(asked.page, found, typed("python -m lab.replay"))
     _print(asked, found, rows, floors)
     sys.exit(users.status_of(found))
 

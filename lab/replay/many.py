@@ -8,6 +8,7 @@ from lab.replay.framed import FRAME_NAMES, replay_frame
 from lab.replay.served import full_service
 from lab.replay.service import Serviced
 from lab.replay.watch import Evidence, watch_pages
+from ullage.replay.cost.own import profiles_for
 from ullage.replay.many import Engine, Job, replay_session
 from ullage.replay.readers import Run
 from ullage.replay.run import Replayed
@@ -32,7 +33,7 @@ def replay(
     run: Run, window_tokens: int, job: Job, policy: str, *, serves: bool
 ) -> tuple[Tried, Tracer | None]:
     """Replay a run under a preset, a policy of the frame or an adversary."""
-    common, profiles, tracer = frozenset(job.common), job.profiles, None
+    common, profiles, tracer = frozenset(job.common), profiles_for(job.profiles, run), None
     if policy in FRAME_NAMES:
         found = replay_frame(run, window_tokens, profiles=profiles, policy=policy, common=common)
     else:

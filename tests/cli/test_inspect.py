@@ -46,7 +46,7 @@ def test_as_json_it_is_the_trace_and_the_bills(played):
     ledger, history, refs = played
     ran = ullage("inspect", ledger, history, "--window", WINDOW, "--json")
     assert {mark["ref"] for mark in ran.json["trace"]["marks"]} == refs
-    assert ran.json["bills"][0]["profile"] == "anthropic-5m"
+    assert ran.json["bills"][0]["profile"] == "own"
     assert ran.json["policy"].startswith("default")
 
 
@@ -56,7 +56,9 @@ def test_the_page_is_its_owners_alone(played, tmp_path):
     assert ullage("inspect", ledger, history, "--window", WINDOW, "--html", page).status == 0
     assert page.stat().st_mode & 0o077 == 0
     assert "What was sent, turn by turn" in page.read_text()
-    assert f"ullage inspect {ledger} {history} --window {WINDOW}" in page.read_text()
+    typed = f"ullage inspect {ledger.name} {history.name} --window {WINDOW}"
+    assert typed in page.read_text(), "of paths their names alone"
+    assert str(ledger.parent) not in page.read_text()
 
 
 def test_the_picture_is_of_what_was_sent(played, tmp_path):

@@ -77,7 +77,8 @@ def test_what_a_policy_would_have_done_is_counted(as_json):
     assert packed["tokens"] < packed["raw_tokens"]
     assert packed["broken"] == {}
     assert packed["over_limit"] == 0
-    assert [c["profile"] for c in packed["charges"]][:2] == ["anthropic-5m", "anthropic-5m"]
+    first = packed["charges"][0]
+    assert (first["profile"], first["models"]) == ("own", ["gpt-4.1"])
     assert 0 < packed["charges"][0]["usd_share"] < 1
 
 
@@ -103,7 +104,7 @@ def test_the_table_is_for_people(recordings, tmp_path):
     ]
     assert "…" not in ran.text
     assert max(map(len, ran.text.splitlines())) <= 120
-    assert "simulated as anthropic-5m" in ran.text
+    assert "prices of own: gpt-4.1" in ran.text
 
 
 def test_a_narrow_terminal_has_a_paragraph_for_each_row(recordings):
@@ -223,5 +224,5 @@ def test_the_page_tells_the_command_that_prints_its_figures_again(tmp_path):
     asked = ("--budget", "30%", "--jobs", 1)
     ran = ullage("replay", errands(tmp_path), *asked, "--html", page, "--draw", 0)
     assert ran.status == 0
-    assert "--budget 30%" in page.read_text()
+    assert "--budget 0.3 --jobs 1 --html report.html" in page.read_text()
     assert "--window" not in page.read_text()

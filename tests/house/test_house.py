@@ -17,10 +17,13 @@ ROOT = Path(__file__).parents[2]
 SRC = ROOT / "src" / "ullage"
 FILES = sorted(SRC.rglob("*.py"))
 FILE_LINES, FUNCTION_LINES = 400, 50
-SRC_LINES = 40_150
+SRC_LINES = 39_870
 """The most that ``src`` may have without the doors; lowered whenever it can be, and 32,000 in the
 end."""
-DOORS = {"exchange", "integrations", "mcp", "proxy", "splice", "stores/postgres", "wrapping"}
+DOORS = {
+    *("exchange", "integrations", "mcp", "proxy", "replay/report", "splice", "stores/postgres"),
+    "wrapping",
+}
 COMMANDS_OF_DOORS = {"cli/_proxy.py", "cli/doctor.py", "cli/mcp.py", "cli/proxy.py", "cli/run.py"}
 """Rooms for those who do not hold a `Session` themselves: their files are kept small one by one."""
 

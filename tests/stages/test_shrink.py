@@ -4,6 +4,8 @@ import pytest
 
 from lab.guard import POLICIES, rules_kept
 from ullage import Limits, Session
+from ullage.replay.gates import unseen
+from ullage.stages.shrink import LEAST_TOKENS, Tier, shrink
 
 LONG = "one word after another and so on and on "
 TASK, NEWEST = f"The task. {LONG * 60}", f"And now? {LONG * 60}"
@@ -60,6 +62,65 @@ def test_a_result_that_is_new_is_whole_while_older_ones_have_room_to_give():
     tight, session = fitted(messages, 1_400)
     assert session.window.estimate <= session.window.limit_tokens
     assert "Look." in str(tight)
+
+
+TEXTS = {
+    "prose": "It may be that the cache is stale, or the clock. " * 20,
+    "json": '{"rows": [' + ", ".join(f'{{"n": {n}}}' for n in range(60)) + "]}",
+    "base64": "aGVsbG8gd29ybGQ" * 40,
+    "no spaces": "名前は猫である。" * 60,
+    "colours": "\x1b[31mred\x1b[0m " * 40,
+}
+
+
+@pytest.mark.parametrize("policy", POLICIES)
+@pytest.mark.parametrize("model", ["gpt-4o", "claude-sonnet-4-5"])
+@pytest.mark.parametrize("text", TEXTS.values(), ids=TEXTS)
+def test_whatever_makes_room_goes_down_to_its_ref_alone(policy, model, text):
+    """What stays above it would take room from a result that nobody has read yet."""
+    messages = [{"role": "user", "content": text}, *bash("call_1", f"1 {text}")]
+    messages += [{"role": "assistant", "content": f"2 {text}"}, {"role": "user", "content": "Go."}]
+    messages += bash("call_2", f"3 {text}")
+    session = Session(model, policy=policy, recall=True)
+    session.fit({"model": model, "messages": messages})
+    window = session.window
+    cuts = list(shrink(window, range(window.size), tuple(Tier), 10**6))
+    assert len(cuts) == 4
+    assert all(window.edit_tokens(cut.edit) <= LEAST_TOKENS for _, cut in cuts)
+    assert all(cut.edit.ref in cut.edit.text for _, cut in cuts)
+
+
+def compacted(olds, text):
+    """Behind what a provider compacted one turn, which may not be condensed: one result is new."""
+    sealed = {"type": "compaction", "content": "It fails.", "encrypted_content": "c2Vh"}
+    said = {"type": "text", "text": TEXTS["prose"]}
+    uses = [
+        {"type": "tool_use", "id": f"toolu_{n}", "name": "read", "input": {"n": n}}
+        for n in range(olds + 1)
+    ]
+    results = [
+        {"type": "tool_result", "tool_use_id": use["id"], "content": f"{use['id']} {text}"[:600]}
+        for use in uses
+    ]
+    return [
+        {"role": "user", "content": "Look into the failing job."},
+        {"role": "assistant", "content": [sealed, said, *uses[:-1]]},
+        {"role": "user", "content": results[:-1]},
+        {"role": "assistant", "content": [said, uses[-1]]},
+        {"role": "user", "content": results[-1:]},
+    ]
+
+
+@pytest.mark.parametrize("text", TEXTS.values(), ids=TEXTS)
+def test_near_the_limit_a_new_result_waits_for_nothing_that_could_give_way(text):
+    model, messages, cut = "claude-sonnet-4-5", compacted(16, text), 0
+    for window_tokens in range(4_000, 5_800, 100):
+        limits = Limits(window_tokens=window_tokens, output_reserve_tokens=0)
+        session = Session(model, limits=limits, recall=True)
+        session.fit({"model": model, "max_tokens": 100, "messages": messages})
+        assert unseen(session.window) == [], f"in {window_tokens} tokens"
+        cut += session.window.edit_at((4, 0, 0)) is not None
+    assert cut
 
 
 @pytest.mark.parametrize("policy", POLICIES)

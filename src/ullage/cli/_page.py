@@ -4,24 +4,24 @@ from __future__ import annotations
 
 import os
 import shlex
-from collections.abc import Iterable, Mapping
 from pathlib import Path
 
 import click
+from click.core import ParameterSource
 
 from ullage.errors import ConfigError
-from ullage.replay.cost.prices import PROFILES, Profile, profile_at, profile_named
+from ullage.replay.cost.own import OWN, Wanted
+from ullage.replay.cost.prices import PROFILES, profile_at, profile_named
 
-__all__ = ["command_of", "page_option", "plot_option", "price_option", "profiles_of", "save"]
-
-_FIRST = "anthropic-5m"
+__all__ = ["page_option", "plot_option", "price_option", "profiles_of", "save", "typed"]
 
 price_option = click.option(
     "--cache",
     "named",
     multiple=True,
     metavar="NAME|FILE",
-    help=f"A price profile: {', '.join(PROFILES)}, or a TOML file. Default: all of them.",
+    help=f"A price profile: own (that of each run's model), {', '.join(PROFILES)}, or a TOML file. "
+    "Default: all of them, own first.",
 )
 page_option = click.option(
     "--html",
@@ -36,27 +36,42 @@ plot_option = click.option(
 )
 
 
-def profiles_of(named: tuple[str, ...]) -> tuple[Profile, ...]:
-    """The price profiles asked for; all that ship, ours of choice first, if none was.
+def profiles_of(named: tuple[str, ...]) -> tuple[Wanted, ...]:
+    """The price profiles asked for; if none was, each run's own and then all that ship.
 
     Raises:
         ConfigError: there is none of a name, or a file holds none.
     """
     if not named:
-        first = PROFILES[_FIRST]
-        return (first, *(profile for profile in PROFILES.values() if profile != first))
-    return tuple(
-        profile_at(Path(name)) if name.endswith(".toml") else profile_named(name) for name in named
-    )
+        return (OWN, *PROFILES.values())
+    return tuple(map(_profile, named))
 
 
-def command_of(name: str, paths: Iterable[Path], options: Mapping[str, object]) -> str:
-    """A command as one types it: its paths, then its options, those not given left out."""
-    words = [*name.split(), *map(str, paths)]
-    for option, value in options.items():
-        for each in value if isinstance(value, tuple) else (value,) if value else ():
-            words += [option] if each is True else [option, str(each)]
+def _profile(name: str) -> Wanted:
+    if name == OWN:
+        return OWN
+    return profile_at(Path(name)) if name.endswith(".toml") else profile_named(name)
+
+
+def typed(program: str = "") -> str:
+    """The command that is running, as it was typed; of paths their names alone."""
+    context = click.get_current_context()
+    words = (program or context.command_path).split()
+    for parameter in context.command.params:
+        name = parameter.name or ""
+        if context.get_parameter_source(name) is ParameterSource.COMMANDLINE:
+            option = parameter.opts[-1:] if isinstance(parameter, click.Option) else []
+            given = context.params[name]
+            for value in given if isinstance(given, tuple) else (given,):
+                words += option if value is True else [*option, _word(value)]
     return shlex.join(words)
+
+
+def _word(value: object) -> str:
+    if isinstance(value, tuple):
+        return "=".join(map(str, value))
+    is_path = isinstance(value, Path) or str(value).endswith(".toml")
+    return Path(str(value)).name or "." if is_path else str(value)
 
 
 def save(path: Path, page: str, option: str = "--html") -> None:

@@ -9,12 +9,11 @@ import click
 from rich.console import Console
 
 from ullage.cli._options import json_option, open_kept, print_json
-from ullage.cli._page import command_of, page_option, plot_option, price_option, profiles_of, save
+from ullage.cli._page import page_option, plot_option, price_option, profiles_of, save, typed
 from ullage.errors import FormatError
 from ullage.presets import NAMES
-from ullage.replay.cost.prices import Profile
 from ullage.replay.readers import Run, read
-from ullage.replay.report import Picture, packed, page_of
+from ullage.replay.report.pages import page_of_session
 from ullage.replay.report.plot import plot_of
 from ullage.replay.stored import Stored, from_store
 from ullage.replay.trace import Mark
@@ -67,15 +66,7 @@ def command(
     finally:
         store.close()
     if page is not None:
-        options = {
-            "--run": wanted,
-            "--tenant": tenant,
-            "--window": window,
-            "--policy": policy,
-            "--cache": named,
-        }
-        asked = command_of("ullage inspect", (ledger, history), options)
-        save(page, _page(run, found, profiles, asked))
+        save(page, page_of_session(run.id, found, profiles, command=typed()))
     if plot is not None:
         save(plot, plot_of(found.trace, f"A session under {found.policy}"), "--plot")
     if as_json:
@@ -92,30 +83,6 @@ def _run(history: Path, wanted: str | None) -> Run:
     if not runs:
         raise FormatError("--run", f"there is no run {wanted!r}", "Leave it out for the largest.")
     return max(runs, key=lambda run: len(run.messages))
-
-
-def _page(run: Run, found: Stored, profiles: tuple[Profile, ...], asked: str) -> str:
-    trace = found.trace
-    picture = Picture(
-        name=run.id,
-        calls=len(trace.lengths),
-        peak=max(trace.raw, default=0),
-        story=packed(found.story),
-        traces=[packed(trace)],
-    )
-    return page_of(
-        "What was sent, turn by turn",
-        f"One session under {found.policy}: {len(trace.lengths):,} requests, "
-        f"{len(trace.marks):,} edits, by its ledger.",
-        pictures=[picture],
-        profiles=profiles,
-        command=asked,
-        notes=[_clipped(found)] if found.story.clipped else (),
-    )
-
-
-def _clipped(found: Stored) -> str:
-    return f"{found.story.clipped:,} long texts are shown without their middle."
 
 
 def _print(run: Run, found: Stored) -> None:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Callable, Iterable, Sequence
-from datetime import UTC, datetime
 from functools import partial
 from itertools import product
 from pathlib import Path
@@ -16,18 +15,19 @@ from msgspec import Struct
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 
-from ullage import __version__
 from ullage.cli._options import json_option, print_json
-from ullage.cli._page import command_of, page_option, plot_option, price_option, profiles_of, save
+from ullage.cli._page import page_option, plot_option, price_option, profiles_of, save, typed
 from ullage.cli._runs import damage_lines, runs_in
 from ullage.errors import ConfigError, FormatError
 from ullage.presets import NAMES
 from ullage.replay.budgets import MOST_SHARE, label_of
+from ullage.replay.cost.own import Wanted as WantedProfile
 from ullage.replay.cost.prices import Profile
 from ullage.replay.evidence.common import common_in
 from ullage.replay.many import SESSIONS, Engine, Finished, Job, Try, Wanted, replay_all
 from ullage.replay.readers import Damage, FormatName, Run, size_of
-from ullage.replay.report import Album, Drawn, Picture, page_of
+from ullage.replay.report import Album, Drawn, Picture
+from ullage.replay.report.pages import page_of_replays
 from ullage.replay.report.plot import plot_of
 from ullage.replay.rows import Row, row_of, rows_of
 from ullage.replay.run import Replayed
@@ -75,19 +75,6 @@ class Asked(Struct, frozen=True, kw_only=True):
         rooms = (*self.windows, *self.shares) or (64_000,)
         return tuple(product(self.policies or ("default",), rooms))
 
-    @property
-    def options(self) -> dict[str, object]:
-        """What has to be typed to see the same figures again."""
-        return {
-            "--policy": tuple(dict.fromkeys(policy for policy, _ in self.tries)),
-            "--window": self.windows if self.windows or self.shares else (64_000,),
-            "--budget": tuple(map(label_of, self.shares)),
-            "--cache": self.named,
-            "--format": self.wire,
-            "--least": self.least,
-            "--most": self.most,
-        }
-
 
 class Found(Struct, frozen=True, kw_only=True):
     """What came out.
@@ -102,7 +89,7 @@ class Found(Struct, frozen=True, kw_only=True):
 
     rows: Sequence[Row]
     replays: list[tuple[str, Replayed]]
-    profiles: tuple[Profile, ...]
+    profiles: tuple[WantedProfile, ...]
     pictures: list[Picture]
     damage: list[Damage]
 
@@ -192,7 +179,7 @@ def command(**given: Any) -> None:
     asked = Asked(**given)
     found = replay_asked(asked)
     if asked.page is not None:
-        write(asked.page, found, command_of("ullage replay", asked.paths, asked.options))
+        write(asked.page, found, typed())
     if asked.plot is not None:
         plot(asked.plot, found)
     if asked.as_json:
@@ -256,30 +243,13 @@ def _replayed(
     return found
 
 
-def write(path: Path, found: Found, typed: str) -> None:
-    """Write the page of a replay; ``typed`` is the command that prints its figures again.
+def write(path: Path, found: Found, command: str) -> None:
+    """Write the page of a replay; ``command`` is the command that prints its figures again.
 
     Raises:
         ConfigError: the file cannot be written.
     """
-    runs = max(row.runs for row in totals_of(found.rows))
-    notes = []
-    if len(found.pictures) < runs:
-        notes.append(
-            f"{len(found.pictures):,} of {runs:,} runs are drawn turn by turn: those with the "
-            "largest requests that were replayed now and not taken over from a file (--draw)."
-        )
-    page = page_of(
-        "What would a policy have done?",
-        f"{runs:,} recorded run{'s' * (runs != 1)} replayed call by call, without any model. "
-        f"ullage {__version__}, {datetime.now(UTC):%d %B %Y}.",
-        pictures=found.pictures,
-        rows=found.rows,
-        profiles=found.profiles,
-        command=typed,
-        notes=notes,
-    )
-    save(path, page)
+    save(path, page_of_replays(found.pictures, found.rows, found.profiles, command))
 
 
 def plot(path: Path, found: Found) -> None:
@@ -299,7 +269,7 @@ def plot(path: Path, found: Found) -> None:
 def json_of(found: Found) -> dict[str, object]:
     """What came out, for ``--json``."""
     return {
-        "profiles": found.profiles,
+        "profiles": [each for each in found.profiles if isinstance(each, Profile)],
         "rows": found.rows,
         "skipped": found.damage,
     }
@@ -315,7 +285,7 @@ def show(found: Found) -> Console:
     console = Console()
     if not (console.is_terminal or "COLUMNS" in os.environ):
         console = Console(width=WIDTH)  # a pipe has no width
-    for table in tables_of(found.rows, totals_of(found.rows), found.profiles[0].name):
+    for table in tables_of(found.rows, totals_of(found.rows)):
         console.print(table)
     return console
 

@@ -11,9 +11,10 @@ from typing import Any
 
 from ullage.errors import UllageError
 from ullage.proxy.newest import Newest
+from ullage.replay.cost.own import OWN, Wanted
 from ullage.replay.cost.prices import PROFILES
 from ullage.replay.readers import Run
-from ullage.replay.report import Picture, packed, page_of
+from ullage.replay.report.pages import page_of_session
 from ullage.replay.stored import from_store
 from ullage.stores import MemoryStore, SqliteStore, Store
 from ullage.wires import FORMATS
@@ -43,7 +44,8 @@ def page_of_conversation(key: str, newest: Newest, session: Any) -> str | None:
         newest: its newest request, with the whole history.
         session: the session; its store is read.
     """
-    settings, profiles = session.settings, list(PROFILES.values())
+    settings = session.settings
+    profiles: list[Wanted] = [OWN, *PROFILES.values()]
     try:
         found = from_store(
             _run(key, newest),
@@ -54,21 +56,7 @@ def page_of_conversation(key: str, newest: Newest, session: Any) -> str | None:
         )
     except UllageError:
         return None
-    trace = found.trace
-    picture = Picture(
-        name=key,
-        calls=len(trace.lengths),
-        peak=max(trace.raw, default=0),
-        story=packed(found.story),
-        traces=[packed(trace)],
-    )
-    return page_of(
-        "What was sent, turn by turn",
-        f"One conversation under {found.policy}: {len(trace.lengths):,} requests, "
-        f"{len(trace.marks):,} edits, by its ledger.",
-        pictures=[picture],
-        profiles=profiles,
-    )
+    return page_of_session(key, found, profiles)
 
 
 def _run(key: str, newest: Newest) -> Run:

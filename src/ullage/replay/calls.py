@@ -62,7 +62,7 @@ def answer_of(run: Run, length: int) -> list[Any]:
 
 def model_of(run: Run) -> str:
     """The model of a run; one of its format where the recording names none."""
-    return str(run.request.get("model") or _MODELS[run.format])
+    return run.model or _MODELS[run.format]
 
 
 def request_of(run: Run, messages: list[Any]) -> dict[str, Any]:

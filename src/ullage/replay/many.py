@@ -26,7 +26,8 @@ from ullage import __version__
 from ullage.errors import FormatError
 from ullage.replay.budgets import Room, window_of
 from ullage.replay.calls import on_wire
-from ullage.replay.cost.prices import Profile
+from ullage.replay.cost.own import Wanted as WantedProfile
+from ullage.replay.cost.own import profiles_for
 from ullage.replay.gates import Judge
 from ullage.replay.readers import Damage, FormatName, Run
 from ullage.replay.report import Drawn, packed
@@ -65,7 +66,7 @@ class Job(Struct, frozen=True):
         draws: whether the turns are wanted too; what was kept before comes without them.
     """
 
-    profiles: tuple[Profile, ...]
+    profiles: tuple[WantedProfile, ...]
     wire: FormatName | None = None
     common: tuple[str, ...] = ()
     draws: bool = False
@@ -83,7 +84,7 @@ def replay_session(
     found = replay_run(
         run,
         window_tokens,
-        profiles=job.profiles,
+        profiles=profiles_for(job.profiles, run),
         policy=policy,
         common=frozenset(job.common),
         watch_of=watch_of,

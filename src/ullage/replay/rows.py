@@ -215,6 +215,7 @@ def charges_of(bills: Iterable[Sequence[Bill]]) -> list[Charge]:
         charges.append(
             Charge(
                 profile=profile,
+                models=tuple(sorted({model for bill in group for model in bill.models})),
                 clock=clock,
                 runs=len(group),
                 raw=raw,

@@ -21,6 +21,7 @@ from ullage.history.ledger import Ledger, Opened
 from ullage.presets import NAMES, preset
 from ullage.replay.calls import answer_of, boundaries, model_of, request_of
 from ullage.replay.cost.money import Bill, CostMeter, clocks_of
+from ullage.replay.cost.own import Wanted, profiles_for
 from ullage.replay.cost.prefix import head_of
 from ullage.replay.cost.prices import Profile
 from ullage.replay.gates import Judge
@@ -59,7 +60,7 @@ def from_store(
     run: Run,
     store: Store,
     *,
-    profiles: Sequence[Profile],
+    profiles: Sequence[Wanted],
     window_tokens: int | None = None,
     policy: str | None = None,
     tenant: str = "",
@@ -88,7 +89,7 @@ def from_store(
         tenant=tenant,
         state=State(format=run.format, opened=opened, ledger=ledger),
     )
-    return _shown(run, session, opened.policy, profiles)
+    return _shown(run, session, opened.policy, profiles_for(profiles, run))
 
 
 def _shown(run: Run, session: Session, policy: str, profiles: Sequence[Profile]) -> Stored:

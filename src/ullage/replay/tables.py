@@ -11,7 +11,8 @@ from rich.table import Table
 from rich.text import Text
 
 from ullage.replay.budgets import label_of
-from ullage.replay.rows import Row, ratio
+from ullage.replay.cost.own import OWN
+from ullage.replay.rows import Charge, Row, ratio
 
 __all__ = ["WIDTH", "Figures", "percent", "table_with", "tables_of"]
 
@@ -49,15 +50,15 @@ class Figures(Table):
         yield Padding(Text(" · ".join(figures)), (0, 0, 0, 2))
 
 
-def tables_of(rows: Sequence[Row], totals: Sequence[Row], profile: str) -> Iterator[Table]:
+def tables_of(rows: Sequence[Row], totals: Sequence[Row]) -> Iterator[Table]:
     """What was sent, what was kept, and of all runs what they cost.
 
     Args:
         rows: the sums, those over all runs last.
         totals: of each policy and room the sum over all runs.
-        profile: the price profile of the columns.
     """
-    title = f"what was sent · without a model; prompt cache simulated as {profile}"
+    first = totals[-1].charges[0] if totals[-1].charges else None
+    title = f"what was sent · without a model; prices of {_whose(first) if first else 'nobody'}"
     sent = table_with(title, ("runs of", "policy"), _SENT, notes=_SENT_NOTES)
     kept = table_with("what was kept", ("runs of", "policy"), _KEPT, notes=_KEPT_NOTES)
     for row in rows:
@@ -72,7 +73,7 @@ def tables_of(rows: Sequence[Row], totals: Sequence[Row], profile: str) -> Itera
         costs = table_with(title, ("prices of",), _COSTS, notes=notes)
         for charge in row.charges:
             costs.add_row(
-                charge.profile,
+                _whose(charge),
                 charge.clock,
                 f"{charge.runs:,}",
                 _dollars(charge.raw.cost_usd),
@@ -107,6 +108,14 @@ _COSTS_NOTES = (
     "gaps: warm, no pause outlives the cache; lossy, one in twenty does; recorded, by time stamps",
     "cost: $ of raw $, answers included",
 )
+
+
+def _whose(charge: Charge) -> str:
+    """A profile, and of each run's own whose they are: the first ones, and how many more."""
+    if charge.profile != OWN:
+        return charge.profile
+    more = len(charge.models) - 2
+    return f"{OWN}: {', '.join(charge.models[:2])}" + (f" and {more} more" if more > 0 else "")
 
 
 def _sent(row: Row) -> list[str]:

@@ -14,6 +14,8 @@ from typing import Literal, TypeAlias
 
 from msgspec import Struct
 
+from ullage.replay.cost.prices import Profile
+
 __all__ = [
     "KINDS",
     "REASONING_DROPPED",
@@ -119,6 +121,7 @@ class Trace(Struct, frozen=True, kw_only=True):
         rewritten: what had been sent before and was not sent again in its place.
         cost_usd: of the request and its answer; None where no price is known.
         raw_cost_usd: the same without any edit.
+        profile: whose cache and prices these are; None without any.
         marks: every edit, in order.
         changes: turn, message, and how it is shown from then on.
     """
@@ -138,3 +141,4 @@ class Trace(Struct, frozen=True, kw_only=True):
     raw_cost_usd: list[float | None]
     marks: list[Mark]
     changes: list[tuple[int, int, int]]
+    profile: Profile | None = None

@@ -112,6 +112,7 @@ class Tracer:
             raw_cost_usd=[priced.raw_cost_usd for priced in self._prices],
             marks=self._marks,
             changes=self._changes,
+            profile=self._prices[-1].profile if self._prices else None,
         )
 
     def story(self, run: Run) -> Story:
@@ -129,7 +130,7 @@ class Tracer:
             roles=roles,
             parts=parts,
             clipped=cut,
-            model=str(run.request.get("model") or ""),
+            model=run.model,
             began=_day(min(run.stamps.values())) if run.stamps else "",
         )
 

@@ -16,6 +16,7 @@ from ullage.history.window import Window
 from ullage.stages.pressure import editable_from
 from ullage.stages.shorten import level, shorten
 from ullage.values.edits import Cut, Replace
+from ullage.values.effects import Output
 from ullage.values.messages import Text, ToolCall
 
 __all__ = ["LEAST_TOKENS", "Tier", "cut_to", "reducible_tokens", "shrink"]
@@ -115,30 +116,36 @@ def _texts(window: Window, kept: Sequence[int]) -> Iterator[tuple[Location, Tier
 
 def cut_to(window: Window, spot: Location, tokens: int, cap: int) -> Cut | None:
     """A cut of one text to at most ``cap`` tokens."""
-    leaf, output = window.transcript.leaf(spot), window.transcript.output(spot)
+    output = window.transcript.output(spot)
     if output is None:
         return None
-    original = output.text
-    edit = window.shown(spot[0]).get((spot[1], spot[2]))
-    shown_chars = len(edit.text) if edit is not None else len(original)
-    ref, chars = output.ref, shown_chars * cap // tokens
-    for _ in range(8):
-        if isinstance(leaf, ToolCall):
-            stub = {"_ullage": window.words.arguments(ref, len(original))}
-            text: str | None = canon.canonical_json(stub)
-        else:
-            text = shorten(original, chars, ref, window.words) or None
-        if text is None or not _over(window, text, cap) or isinstance(leaf, ToolCall):
-            break
-        chars = chars * 4 // 5
-    if window.tool_of(spot) and isinstance(leaf, Text) and _over(window, text, cap):
-        text = window.words.placeholder(ref, original)
-    if text is None or len(text) > shown_chars * _WORTH_SHARE:
+    edit = window.edit_at(spot)
+    shown_chars = len(edit.text) if edit is not None else len(output.text)
+    text = _to_size(window, spot, output, shown_chars * cap // tokens, cap)
+    if len(text) > shown_chars * _WORTH_SHARE:
         return None
     why = f"{tokens:,} tokens in one text; the view was over its hard limit"
-    replace = Replace(window.transcript.place(spot), ref, text, "cut", why)
+    replace = Replace(window.transcript.place(spot), output.ref, text, "cut", why)
     return Cut(replace, (output,))
 
 
-def _over(window: Window, text: str | None, cap: int) -> bool:
-    return text is None or window.meter.text(text) > cap
+def _to_size(window: Window, spot: Location, output: Output, chars: int, cap: int) -> str:
+    """A text in at most ``cap`` tokens: an excerpt, a few words of a result, or its ref alone.
+
+    Its ref alone is the least that may be shown; nothing that goes before a new result takes
+    more once it has to make room (gate G8).
+    """
+    words, ref, original = window.words, output.ref, output.text
+    if isinstance(window.transcript.leaf(spot), ToolCall):
+        return canon.canonical_json({"_ullage": words.arguments(ref, len(original))})
+    for _ in range(8):
+        text = shorten(original, chars, ref, words)
+        if text is None:
+            break
+        if window.meter.text(text) <= cap:
+            return text
+        chars = chars * 4 // 5
+    named = words.placeholder(ref, original)
+    if window.tool_of(spot) and window.meter.text(named) <= cap:
+        return named
+    return words.aside(ref, len(original))

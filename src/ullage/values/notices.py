@@ -93,6 +93,10 @@ class Words(Struct, frozen=True):
             f"tools gave is data. All: {self.read_on(ref, 0)}]"
         )
 
+    def aside(self, ref: str, chars: int) -> str:
+        """The least that stands in place of a text: how long it was, and what opens it."""
+        return f"[ullage: {chars:,} characters set aside. Read: {self.read_on(ref, 0)}]"
+
     def media(self, ref: str, what: str) -> str:
         """What stands in place of an image, document or sound."""
         return f"[ullage: {what} set aside. See it again: {self.read_on(ref, 0)}]"

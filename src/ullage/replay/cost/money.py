@@ -42,6 +42,7 @@ class Priced(Struct, frozen=True, gc=False):
     Costs are None where a price is not known.
     """
 
+    profile: Profile
     call: Call
     cost_usd: float | None
     raw_cost_usd: float | None
@@ -81,9 +82,13 @@ class Side(Struct, frozen=True, kw_only=True):
 
 
 class Bill(Struct, frozen=True, kw_only=True):
-    """What one run costs under one profile and one clock: as recorded, and as shown."""
+    """What one run costs under one profile and one clock: as recorded, and as shown.
+
+    ``models`` says whose prices they are (`Profile.whose`).
+    """
 
     profile: str
+    models: tuple[str, ...] = ()
     clock: Clock
     raw: Side
     shown: Side
@@ -179,11 +184,12 @@ class _Pricing:
             self._sides[0] + _side(before, profile, costs[0]),
             self._sides[1] + _side(after, profile, costs[1]),
         )
-        self.newest = Priced(after, costs[1], costs[0])
+        self.newest = Priced(self.profile, after, costs[1], costs[0])
 
     def bill(self) -> Bill:
         raw, shown = self._sides
-        return Bill(profile=self.profile.name, clock=self.clock, raw=raw, shown=shown)
+        profile, models = self.profile.name, (self.profile.whose,)
+        return Bill(profile=profile, models=models, clock=self.clock, raw=raw, shown=shown)
 
 
 def _side(call: Call, profile: Profile, cost_usd: float | None) -> Side:

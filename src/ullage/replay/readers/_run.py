@@ -46,6 +46,11 @@ class Run(Struct, frozen=True):
     line: int = 0
     task: str = ""
 
+    @property
+    def model(self) -> str:
+        """The model the recording names, or ""."""
+        return str(self.request.get("model") or "")
+
 
 Grade: TypeAlias = Literal["skipped", "foreign", "repaired"]
 

@@ -21,6 +21,7 @@ from msgspec import Struct
 from msgspec.structs import asdict
 
 from ullage.replay.budgets import Room
+from ullage.replay.cost.own import Wanted
 from ullage.replay.cost.prices import Profile
 from ullage.replay.run import Replayed
 from ullage.replay.trace import KINDS, Story, Trace
@@ -47,6 +48,12 @@ class Picture(Struct, frozen=True, kw_only=True):
     peak: int
     story: bytes
     traces: list[bytes]
+
+    @classmethod
+    def of(cls, name: str, story: Story, trace: Trace) -> Picture:
+        """One session, as it was shown."""
+        calls, peak = len(trace.lengths), max(trace.raw, default=0)
+        return cls(name=name, calls=calls, peak=peak, story=packed(story), traces=[packed(trace)])
 
     @property
     def first(self) -> Trace:
@@ -118,7 +125,7 @@ def page_of(
     *,
     pictures: Sequence[Picture],
     rows: Sequence[Any] = (),
-    profiles: Sequence[Profile] = (),
+    profiles: Sequence[Wanted] = (),
     command: str = "",
     notes: Sequence[str] = (),
 ) -> str:
@@ -129,7 +136,7 @@ def page_of(
         lead: a sentence below it.
         pictures: the runs to be drawn turn by turn.
         rows: the table, a row for each group of runs, policy and window.
-        profiles: the price profiles; the turns are priced under the first.
+        profiles: the price profiles of the table. Each trace has the one of its turns.
         command: what prints the same figures again.
         notes: what was left out of the page.
     """
@@ -140,7 +147,7 @@ def page_of(
         "command": command,
         "notes": notes,
         "kinds": KINDS,
-        "profiles": profiles,
+        "profiles": [each for each in profiles if isinstance(each, Profile)],
         "rows": rows,
         "runs": runs,
     }

@@ -41,6 +41,10 @@ const cut = (text, most) => (text.length > most ? `${text.slice(0, most).trimEnd
 const plural = (many, word) => `${count(many)} ${word}${many === 1 ? "" : "s"}`;
 const sum = (values) => values.reduce((total, value) => total + value, 0);
 
+// Whose prices they are: where a model's own are not known, that too.
+const whose = ({ model, in_place_of }) =>
+  in_place_of ? `${model} (no price is known of ${in_place_of})` : model || "no model";
+
 function dollars(usd) {
   if (usd == null) return "unknown";
   return `$${usd >= 100 ? usd.toFixed(0) : usd >= 1 ? usd.toFixed(2) : usd.toPrecision(2)}`;
@@ -131,12 +135,12 @@ const COLUMNS = [["policy"], ["budget"], ["needed, in view"], ["cost", "wide"], 
 function showPolicies() {
   const rows = page.rows.filter((row) => row.name === $("group").value);
   const profile = page.profiles.find((each) => each.name === $("profile").value);
-  if (profile) {
-    $("profile-note").textContent =
-      `${profile.model || "no model"}: in ${dollars(profile.input_usd)}, out ${dollars(profile.output_usd)} ` +
-      `per million tokens, cache read ×${+profile.read.toFixed(3)}, write ×${profile.write}; ` +
-      `as of ${profile.as_of}. Cost is relative to the same calls without ullage, answers included.`;
-  }
+  const models = rows.flatMap((row) => chargeOf(row)?.models ?? []);
+  const terms = profile
+    ? `${whose(profile)}: in ${dollars(profile.input_usd)}, out ${dollars(profile.output_usd)} per million tokens, ` +
+      `cache read ×${+profile.read.toFixed(3)}, write ×${profile.write}; as of ${profile.as_of}.`
+    : `Each run at the prices of its own model: ${[...new Set(models)].join(", ")}.`;
+  $("profile-note").textContent = `${terms} Cost is relative to the same calls without ullage, answers included.`;
   const head = make("tr", {}, ...COLUMNS.map(([name, wide]) => make("th", { scope: "col", class: wide ?? "" }, name)));
   const body = rows.map((row) => make("tr", {}, ...cells(row)));
   $("table").replaceChildren(make("thead", {}, head), make("tbody", {}, ...body));
@@ -150,7 +154,8 @@ function policies() {
   const clocks = [...new Set(page.rows.flatMap((row) => row.charges.map((c) => c.clock)))];
   const told = { warm: "none outlives the cache", lossy: "1 in 20 does", recorded: "as recorded" };
   fill($("group"), names.map((name) => [name, name]));
-  fill($("profile"), page.profiles.map((profile) => [profile.name, profile.name]));
+  const profiles = [...new Set(page.rows.flatMap((row) => row.charges.map((c) => c.profile)))];
+  fill($("profile"), profiles.map((name) => [name, name === "own" ? "its own model" : name]));
   fill($("clock"), clocks.map((clock) => [clock, told[clock] ?? clock]));
   for (const id of ["group", "profile", "clock"]) $(id).addEventListener("change", showPolicies);
   showPolicies();
@@ -194,7 +199,7 @@ function legend() {
     item(swatch(draw("path", { d: "M0 6H14", class: "raw" })), "without ullage"),
     item(swatch(markShape(6, 6, 4.5, false)), "edits of what had been sent"),
     item(swatch(markShape(6, 6, 4.5, true)), "cut at first sight"),
-    item(box("read"), `cost${page.profiles.length ? ` (${page.profiles[0].name})` : ""}: read from cache`), item(box("write"), "new input"), item(box("answer"), "answer"),
+    item(box("read"), "cost: read from cache"), item(box("write"), "new input"), item(box("answer"), "answer"),
   );
   $("legend").replaceChildren(...items);
 }
@@ -308,7 +313,7 @@ function costs(svg, trace, x, top, height) {
 // tokens where no price is known.
 function split(trace, turn) {
   const [read, write, fresh] = [trace.cached[turn], trace.written[turn], trace.fresh[turn]];
-  const profile = page.profiles[0];
+  const { profile } = trace;
   if (trace.cost_usd[turn] == null || !profile) return [read, write + fresh, 0];
   let price = profile.input_usd;
   for (const cliff of profile.cliffs) if (read + write + fresh > cliff.above_tokens) price = cliff.input_usd;
@@ -340,7 +345,7 @@ function sayRun() {
     const [sent, raw] = [sum(trace.sizes.map(sum)), sum(trace.raw)];
     const [usd, rawUsd] = [trace.cost_usd, trace.raw_cost_usd].map((row) => (row.includes(null) ? null : sum(row)));
     const said = [`${plural(trace.lengths.length, "call")} sent ${short(sent)} tokens instead of ${short(raw)}`];
-    if (usd != null) said.push(`for ${dollars(usd)} instead of ${dollars(rawUsd)}, prompt caching counted`);
+    if (usd != null) said.push(`for ${dollars(usd)} instead of ${dollars(rawUsd)} at the prices of ${whose(trace.profile)}, prompt caching counted`);
     const breaks = trace.rewritten.filter((tokens) => tokens > 0).length;
     const row = page.rows.findLast((each) => tryName(each) === tryName(trace));
     const needed = row?.evidence?.visible == null ? "" :

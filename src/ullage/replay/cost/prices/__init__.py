@@ -50,6 +50,7 @@ class Profile(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
         ttl_s: seconds that an entry lives after it was last read or written; None: the
             provider does not say.
         model: the model whose prices these are.
+        in_place_of: the model that is priced as that one, for its own prices are not known.
         input_usd: price of a fresh prompt token; None: not known.
         output_usd: price of an output token; None: not known.
         cliffs: dearer prices of longer prompts, shortest first.
@@ -68,11 +69,18 @@ class Profile(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     remembered: int | None = None
     ttl_s: float | None = None
     model: str = ""
+    in_place_of: str = ""
     input_usd: float | None = None
     output_usd: float | None = None
     cliffs: tuple[Cliff, ...] = ()
     as_of: str
     source: str
+
+    @property
+    def whose(self) -> str:
+        """Whose prices they are, in words."""
+        unknown = f" (no price is known of {self.in_place_of})" if self.in_place_of else ""
+        return f"{self.model or 'no model'}{unknown}"
 
     def prices(self, prompt_tokens: int) -> tuple[float, float] | None:
         """Input and output price of a request of this length, or None if one is not known."""

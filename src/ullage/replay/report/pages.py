@@ -1,0 +1,66 @@
+"""What the pages say above the window: of recorded runs, and of one session that was live."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import UTC, datetime
+
+from ullage import __version__
+from ullage.replay.cost.own import Wanted
+from ullage.replay.report import Picture, page_of
+from ullage.replay.rows import Row
+from ullage.replay.stored import Stored
+
+__all__ = ["page_of_replays", "page_of_session"]
+
+
+def page_of_replays(
+    pictures: Sequence[Picture], rows: Sequence[Row], profiles: Sequence[Wanted], command: str
+) -> str:
+    """The page of recorded runs that were replayed.
+
+    Args:
+        pictures: the runs drawn turn by turn.
+        rows: the sums; the last one of a policy and room is over all runs.
+        profiles: the price profiles.
+        command: what prints the same figures again.
+    """
+    runs, notes = max(row.runs for row in rows), list[str]()
+    if len(pictures) < runs:
+        notes.append(
+            f"{len(pictures):,} of {runs:,} runs are drawn turn by turn: those with the "
+            "largest requests that were replayed now and not taken over from a file (--draw)."
+        )
+    return page_of(
+        "What would a policy have done?",
+        f"{runs:,} recorded run{'s' * (runs != 1)} replayed call by call, without any model. "
+        f"ullage {__version__}, {datetime.now(UTC):%d %B %Y}.",
+        pictures=pictures,
+        rows=rows,
+        profiles=profiles,
+        command=command,
+        notes=notes,
+    )
+
+
+def page_of_session(
+    name: str, found: Stored, profiles: Sequence[Wanted], *, command: str = ""
+) -> str:
+    """The page of one session, as it went.
+
+    Args:
+        name: what to call it.
+        found: what its ledger and history tell.
+        profiles: the price profiles.
+        command: what prints the same figures again.
+    """
+    trace, clipped = found.trace, found.story.clipped
+    return page_of(
+        "What was sent, turn by turn",
+        f"One session under {found.policy}: {len(trace.lengths):,} requests, "
+        f"{len(trace.marks):,} edits, by its ledger.",
+        pictures=[Picture.of(name, found.story, trace)],
+        profiles=profiles,
+        command=command,
+        notes=[f"{clipped:,} long texts are shown without their middle."] if clipped else (),
+    )

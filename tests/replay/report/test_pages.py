@@ -1,0 +1,29 @@
+"""What the pages say above the window."""
+
+from tests.replay.test_report import PROFILE, picture
+from tests.replay.test_run import small_run
+from ullage.replay.cost.own import OWN
+from ullage.replay.report.pages import page_of_replays, page_of_session
+from ullage.replay.stored import from_store
+from ullage.session import Session
+from ullage.stores import MemoryStore
+from ullage.values.limits import Limits
+
+
+def test_a_replay_says_how_many_runs_it_draws():
+    drawn, rows = picture(small_run("openai-chat", 3))
+    assert "1 recorded run replayed" in page_of_replays([drawn], rows, [PROFILE], "")
+    none = page_of_replays([], rows, [PROFILE], "ullage replay runs.jsonl")
+    assert "0 of 1 runs are drawn" in none
+    assert "ullage replay runs.jsonl" in none
+
+
+def test_a_session_says_what_it_did():
+    run, store = small_run("openai-chat", 3), MemoryStore()
+    limits = Limits(window_tokens=16_000)
+    session = Session("gpt-4.1", store=store, limits=limits, format="openai-chat")
+    session.fit({**run.request, "messages": run.messages})
+    found = from_store(run, store, profiles=[OWN], window_tokens=16_000)
+    page = page_of_session("mine", found, [OWN])
+    assert f"One session under {found.policy}: 3 requests" in page
+    assert "What was sent, turn by turn" in page
