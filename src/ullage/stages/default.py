@@ -29,7 +29,7 @@ batches that pay, at the latest at 90 % of the limit; condense when the limit it
 SUMMARISED = replace(
     DEFAULT,
     name="default-summarised-4",
-    under_pressure=(*DEFAULT.under_pressure, partial(compact)),
+    under_pressure=(partial(compact), *DEFAULT.under_pressure),
     ahead=partial(compact, is_due=partial(surely_over, share=0.80)),
 )
 """The default with a compaction at 88 %, for sessions that have a model to write summaries. An

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from msgspec.structs import replace
+
 from ullage.history.shown import Placed
 from ullage.history.window import Window
 from ullage.stages.account import outputs_of
@@ -11,6 +13,7 @@ from ullage.values.edits import Summary
 from ullage.values.effects import Output
 
 __all__ = [
+    "before_record",
     "begin",
     "condensed",
     "continues",
@@ -92,8 +95,22 @@ def cut_before(window: Window, index: int, least: int) -> int:
 
 def continues(window: Window, summary: Summary) -> bool:
     """Whether a summary is of this history, and goes on from where the newest one ends."""
-    around = window.range_of(summary)
+    around = window.range_of(before_record(window, summary))
     if around is None or around[1] >= window.size or not window.may_cut(around[1]):
         return False
     goes_on = all(placed.stop < around[1] for placed in condensed(window))
     return goes_on and around[0] >= window.read_from and window.may_summarise(*around)
+
+
+def before_record(window: Window, summary: Summary) -> Summary:
+    """A summary up to the record in which it would end: one was made since it was begun.
+
+    What the two tell both is told twice.
+    """
+    start, stop = window.range_of(summary) or (0, 0)
+    parted = (each for each in window.open_summaries if start < each.start < stop < each.stop)
+    each = next((each for each in parted if each.edit.kind == "pruned"), None)
+    if each is None:
+        return summary
+    upto = window.transcript.chain[each.start]
+    return replace(summary, upto=upto, said_upto=summary.said_upto or summary.upto)
