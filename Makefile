@@ -4,6 +4,7 @@ PYTHON ?= python3
 VENV   := .venv
 BIN    := $(VENV)/bin
 DOCS   := .venv-docs
+PEERS  ?= $(wildcard .venv-mcp-peers/bin/python)
 READY  := $(VENV)/.ready
 
 # Frameworks: each is tested in an environment of its own, the newest release and the oldest claimed.
@@ -15,7 +16,7 @@ TESTED     := $(FRAMEWORKS) $(OLDEST)
 IN_MEMORY  := $(shell df -Pm /dev/shm 2>/dev/null | awk 'NR == 2 && $$4 > 4000 {print "TMPDIR=/dev/shm"}')
 
 .PHONY: $(TESTED) $(TESTED:%=test-%) test-frameworks frameworks
-.PHONY: help docs docs-builder mutants trace-turn fuzz enumerate kills hostile demo test real-model browser check documents bench bench-tokens bench-loop bench-mcp bench-weight bench-recall bench-peers replay-all replay-held-out replay-controls lock clean setup
+.PHONY: help axe docs docs-builder mutants trace-turn fuzz enumerate kills hostile demo test real-model browser check documents bench bench-tokens bench-loop bench-mcp mcp-servers mcp-peers test-mcp bench-weight bench-recall bench-peers bench-stores fleet servers replay-all replay-held-out replay-controls lock clean setup
 
 help:
 	@echo "make demo                a long agent run kept inside a 64k window, live"
@@ -23,6 +24,7 @@ help:
 	@echo "make test                the tests"
 	@echo "make real-model          a real model for the tests (200 MB): they skip without it"
 	@echo "make browser             Chromium for the tests (Debian): those of pages skip without it"
+	@echo "make axe                 the accessibility checker for the tests of pages (npm)"
 	@echo "make test-langchain      the tests in a framework ($(FRAMEWORKS)),"
 	@echo "                         in an environment of their own; -oldest: the oldest release"
 	@echo "make test-frameworks     all of them, one after the other"
@@ -37,11 +39,15 @@ help:
 	@echo "make kills KILLS=2000    processes killed in the middle of their work"
 	@echo "make hostile             every interrupt, and every odd value in every place of a request"
 	@echo "make bench-recall        reading in a 100 MB output: milliseconds and memory"
+	@echo "make servers             PostgreSQL for the tests (Debian): those of it skip without it"
+	@echo "make bench-stores        PostgreSQL beside SQLite: milliseconds a call and a turn"
+	@echo "make fleet CONVERSATIONS=500 workers on one PostgreSQL, killed throughout: all send what one sends"
 	@echo "make bench-peers TRACES=… other libraries' policies on the same runs, by the same judge"
 	@echo "make bench-proxy         what the proxy costs, beside a bare one and other people's"
 	@echo "make soak-proxy MINUTES=30 the proxy under load: nothing lost, nothing mixed up, memory flat"
 	@echo "make bench-tokens        how good the token estimates are"
-	@echo "make bench-mcp           what ullage mcp adds before a server (PEERS=a Python with fastmcp, ctxtual)"
+	@echo "make test-mcp            ullage mcp with real servers and both official clients (pip, npm)"
+	@echo "make bench-mcp           what ullage mcp adds before a server; after make mcp-peers, its peers too"
 	@echo "make bench-loop          how long an event loop waits while a long history is fitted"
 	@echo "make bench-weight        what an import and a fit cost: milliseconds and megabytes"
 	@echo "make replay-all TRACES=… every recorded run at 16k, 32k, 64k and 128k"
@@ -71,6 +77,14 @@ real-model: $(READY)
 browser:
 	@command -v chromium >/dev/null || { apt-get update -qq && \
 	    apt-get install -y -qq --no-install-recommends chromium fonts-dejavu-core >/dev/null; }
+
+servers:
+	@ls /usr/lib/postgresql/*/bin/initdb >/dev/null 2>&1 || command -v initdb >/dev/null || { \
+	    apt-get update -qq && apt-get install -y -qq --no-install-recommends postgresql >/dev/null; }
+
+AXE := 4.14.1
+axe:  # for tests/browser alone: from npm, never part of the package
+	@npm install --silent --no-audit --no-fund --no-save --ignore-scripts --prefix .axe axe-core@$(AXE)
 
 $(TESTED): %: .venv-%/.ready
 
@@ -108,12 +122,38 @@ $(DOCS)/.ready: tests/site/requirements.txt
 	@$(DOCS)/bin/python -m pip install --quiet --disable-pip-version-check --require-hashes -r $<
 	@touch $@
 
+# MCP servers that people use, and the official TypeScript clients (npm): those tests skip without.
+mcp-servers: .venv-mcp-servers/.ready tests/mcp/node/node_modules/.ready
+
+.venv-mcp-servers/.ready: tests/mcp/requirements.txt
+.venv-mcp-peers/.ready: lab/bench/mcp.txt
+.venv-mcp-%/.ready:
+	@echo "setting up .venv-mcp-$* (once) …"
+	@$(PYTHON) -m venv .venv-mcp-$*
+	@.venv-mcp-$*/bin/python -m pip install --quiet --disable-pip-version-check --require-hashes -r $<
+	@touch $@
+
+tests/mcp/node/node_modules/.ready: tests/mcp/node/package-lock.json
+	@cd tests/mcp/node && npm ci --silent --ignore-scripts --no-audit --no-fund
+	@touch $@
+
+test-mcp: $(READY) mcp-servers
+	@$(BIN)/python -m pytest tests/mcp -n auto --dist loadgroup
+
+mcp-peers: .venv-mcp-peers/.ready
+
 documents: $(READY)
 	@$(BIN)/python -m tests.documents write
 
 bench: $(READY)
 	@$(BIN)/python -m lab.bench.turns
 	@$(BIN)/python -m lab.bench.recall
+
+bench-stores: $(READY)
+	@$(BIN)/python -m lab.bench.servers
+
+fleet: $(READY)
+	@$(BIN)/python -m lab.fleet --conversations $(or $(CONVERSATIONS),500)
 
 mutants: $(READY)
 	@$(BIN)/python -m lab.mutants_by_hand
@@ -186,6 +226,8 @@ lock:
 	for name in $(OLDEST:%-oldest=%); do $(LOCK) --resolution lowest-direct --group $$name \
 	    pyproject.toml -o tests/integrations/requirements/$$name-oldest.txt || exit 1; done
 	$(LOCK) --group docs pyproject.toml -o tests/site/requirements.txt
+	$(LOCK) --group mcp-servers pyproject.toml -o tests/mcp/requirements.txt
+	$(LOCK) --group mcp-peers pyproject.toml -o lab/bench/mcp.txt
 	for peer in lab/bench/peers/requirements/*.txt lab/bench/proxy/requirements/*.txt; do \
 	    uv pip compile --no-deps --generate-hashes --no-header --no-annotate --no-emit-index-url \
 	        --python-version 3.11 $$peer -o $$peer || exit 1; done

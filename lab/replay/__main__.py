@@ -91,7 +91,7 @@ def command(side: Side, serves: bool, limits: tuple[tuple[str, float], ...], **g
     ]
     found = replace(found, rows=rows)
     if asked.page is not None:
-        users.write(asked.page, found, typed("python -m lab.replay"))
+        users.write(asked.page, found, typed("python -m lab.replay"), asked.share)
     _print(asked, found, rows, floors)
     sys.exit(users.status_of(found))
 

@@ -61,6 +61,14 @@ def test_the_page_is_its_owners_alone(played, tmp_path):
     assert str(ledger.parent) not in page.read_text()
 
 
+def test_a_page_for_others_says_what_is_left_out(played, tmp_path):
+    ledger, history, _ = played
+    page = tmp_path / "shared.html"
+    asked = ("--window", WINDOW, "--html", page, "--share")
+    assert ullage("inspect", ledger, history, *asked).status == 0
+    assert "Keys, addresses and home folders" in page.read_text()
+
+
 def test_the_picture_is_of_what_was_sent(played, tmp_path):
     ledger, history, _ = played
     plot = tmp_path / "session.svg"

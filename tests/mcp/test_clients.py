@@ -1,6 +1,9 @@
-"""The official Python client in front of the proxy, and a server on the official SDK behind it."""
+"""The official clients in front of the proxy, and servers on the official SDK behind it."""
 
+import json
 import os
+import shutil
+import subprocess
 import sys
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -12,13 +15,16 @@ from mcp import Client, StdioServerParameters
 from tests.mcp.wired import MCP
 from ullage.values.notices import pointers
 
-SERVER = [sys.executable, str(Path(__file__).with_name("typed.py"))]
-AGES = ["legacy", "2026-07-28"]
+pytest.importorskip("aiohttp", reason="the extra proxy is not installed")
+
+HERE = Path(__file__).parent
+PROCESS = ["--", sys.executable, str(HERE / "typed.py")]
+OURS = ["get_continuation", "tool_output_cache", "tool_output_cache_grep"]
 
 
 @asynccontextmanager
 async def client(mode, *words):
-    command, *args = [*MCP, *words, "--", *SERVER]
+    command, *args = [*MCP, *words]
     parameters = StdioServerParameters(command=command, args=args, env=dict(os.environ))
     async with Client(parameters, mode=mode) as opened:
         yield opened
@@ -31,34 +37,28 @@ def texts(result):
 async def read(opened, ref):
     text = ""
     while True:
-        page = await opened.call_tool(
-            "get_continuation", {"tool_call_id": ref, "offset": len(text)}
-        )
-        (shown,) = texts(page)
+        given = {"tool_call_id": ref, "offset": len(text)}
+        (shown,) = texts(await opened.call_tool("get_continuation", given))
         body, mark, _ = shown.rpartition("\n[characters ")
         text += body if mark else shown
         if not mark:
             return text
 
 
-@pytest.mark.parametrize("mode", AGES)
-def test_it_takes_every_cut_result_and_reads_on_and_all_else_passes(mode):
+@pytest.mark.parametrize(
+    ("mode", "is_far"), [("legacy", True), ("2026-07-28", True), ("2026-07-28", False)]
+)
+def test_python_takes_every_cut_result_and_reads_on_and_all_else_passes(typed, mode, is_far):
     steps = []
 
     async def progress(done, total, message):
         steps.append(done)
 
     async def talk():
-        async with client(mode) as opened:
+        async with client(mode, *(["--url", typed] if is_far else PROCESS)) as opened:
             listed = (await opened.list_tools()).tools
-            assert [tool.name for tool in listed][-3:] == [
-                "get_continuation",
-                "tool_output_cache",
-                "tool_output_cache_grep",
-            ]
-            made = await opened.call_tool(
-                "table", {"rows": 2_000}
-            )  # it checks the schema, and raises
+            assert [tool.name for tool in listed][-3:] == OURS
+            made = await opened.call_tool("table", {"rows": 2_000})  # it checks the schema
             assert 3 < len(made.structured_content["rows"]) < 200
             assert made.structured_content["note"] == "as declared"
             many = await opened.call_tool("names", {"count": 5_000})
@@ -67,9 +67,8 @@ def test_it_takes_every_cut_result_and_reads_on_and_all_else_passes(mode):
             assert len(said.structured_content["result"]) < 8_000
             ref = pointers(texts(said)[0])[0].ref
             assert await read(opened, ref) == "all is well\n" * 5_000
-            found = await opened.call_tool(
-                "tool_output_cache_grep", {"ref_id": ref, "pattern": "x"}
-            )
+            searched = {"ref_id": ref, "pattern": "x"}
+            found = await opened.call_tool("tool_output_cache_grep", searched)
             assert "0 of 0 matching" in texts(found)[0]
             gone = await opened.call_tool("get_continuation", {"tool_call_id": "0" * 16})
             assert gone.is_error
@@ -85,3 +84,20 @@ def test_it_takes_every_cut_result_and_reads_on_and_all_else_passes(mode):
 
     anyio.run(talk)
     assert steps == list(range(50))
+
+
+@pytest.mark.parametrize("mode", ["legacy", "2026-07-28"])
+def test_typescript_takes_them_too(typed, mode):
+    node = shutil.which("node")
+    if node is None or not (HERE / "node/node_modules").is_dir():
+        pytest.skip("the TypeScript clients are not installed: make mcp-servers")
+    words = [node, HERE / "node/client.mjs", mode, *MCP, "--url", typed]
+    done = subprocess.run(words, capture_output=True, timeout=60, check=True)
+    seen = json.loads(done.stdout)
+    assert seen["tools"][-3:] == OURS
+    assert 3 < seen["rows"] < 200
+    assert seen["said"] < 8_000
+    assert seen["whole"] is True
+    assert seen["picture"] > 100_000
+    assert seen["steps"] == sorted(seen["steps"])  # it drops those that come with the answer
+    assert (seen["note"], seen["wrong"]) == ("a note", True)

@@ -1,15 +1,11 @@
-"""Servers that people use, where they are on the PATH, and the official client before them.
-
-    pip install mcp-server-git mcp-server-time
-    npm install @modelcontextprotocol/server-filesystem @modelcontextprotocol/server-everything \\
-        @modelcontextprotocol/server-memory
-"""
+"""Servers that people use, behind the official client: ``make mcp-servers`` installs them."""
 
 import json
 import os
 import shutil
 import subprocess
 from contextlib import asynccontextmanager
+from pathlib import Path
 
 import anyio
 import pytest
@@ -19,13 +15,16 @@ from tests.mcp.wired import MCP
 from ullage.values.notices import pointers
 
 OURS = ["get_continuation", "tool_output_cache", "tool_output_cache_grep"]
+ROOT = Path(__file__).parents[2]
+PLACES = (ROOT / ".venv-mcp-servers/bin", ROOT / "tests/mcp/node/node_modules/.bin")
 
 
 @asynccontextmanager
 async def opened(server, *words):
-    program = shutil.which(server)
+    places = os.pathsep.join((*map(str, PLACES), os.environ["PATH"]))
+    program = shutil.which(server, path=places)
     if program is None:
-        pytest.skip(f"{server} is not installed")
+        pytest.skip(f"{server} is not installed: make mcp-servers")
     command, *args = [*MCP, "--", program, *map(str, words)]
     parameters = StdioServerParameters(command=command, args=args, env=dict(os.environ))
     async with Client(parameters) as client:

@@ -1,45 +1,16 @@
-"""A server behind a URL: the official SDK's over streamable HTTP, and scripted ones."""
+"""A server behind a URL that is scripted; `test_clients` has the official one."""
 
 import asyncio
 import json
-import os
 import threading
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
-import anyio
 import pytest
-from mcp import Client, StdioServerParameters
 
 from tests.mcp.wired import MCP, wired
 from ullage.mcp.remote import Remote, events
-from ullage.values.notices import pointers
 
 pytest.importorskip("aiohttp", reason="the extra proxy is not installed")
-
-
-@pytest.mark.parametrize("mode", ["legacy", "2026-07-28"])
-def test_the_official_client_and_server_over_http(typed, mode):
-    steps = []
-
-    async def progress(done, total, message):
-        steps.append(done)
-
-    async def talk():
-        command, *args = [*MCP, "--url", typed]
-        parameters = StdioServerParameters(command=command, args=args, env=dict(os.environ))
-        async with Client(parameters, mode=mode) as client:
-            assert (await client.list_tools()).tools[-1].name == "tool_output_cache_grep"
-            made = await client.call_tool("table", {"rows": 2_000})
-            assert 3 < len(made.structured_content["rows"]) < 200
-            ref = pointers(made.content[0].text)[0].ref
-            page = await client.call_tool("get_continuation", {"tool_call_id": ref, "offset": 9})
-            assert not page.is_error
-            slow = await client.call_tool("slowly", {"steps": 20}, progress_callback=progress)
-            assert slow.content[0].text == "done"
-            assert (await client.read_resource("note://one")).contents[0].text == "a note"
-
-    anyio.run(talk)
-    assert steps == list(range(20))
 
 
 class Scripted(BaseHTTPRequestHandler):

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import os
 import shlex
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any, TypeVar
 
 import click
 from click.core import ParameterSource
@@ -13,27 +15,28 @@ from ullage.errors import ConfigError
 from ullage.replay.cost.own import OWN, Wanted
 from ullage.replay.cost.prices import PROFILES, profile_at, profile_named
 
-__all__ = ["page_option", "plot_option", "price_option", "profiles_of", "save", "typed"]
+__all__ = ["page_options", "profiles_of", "save", "typed"]
 
-price_option = click.option(
-    "--cache",
-    "named",
-    multiple=True,
-    metavar="NAME|FILE",
-    help=f"A price profile: own (that of each run's model), {', '.join(PROFILES)}, or a TOML file. "
-    "Default: all of them, own first.",
-)
-page_option = click.option(
-    "--html",
-    "page",
-    type=click.Path(dir_okay=False, path_type=Path),
-    help="Write a page to look at: every turn, every edit, what was visible when.",
-)
-plot_option = click.option(
-    "--plot",
-    type=click.Path(dir_okay=False, path_type=Path),
-    help="Write a picture (SVG): the largest run, what was sent of it call by call.",
-)
+F = TypeVar("F", bound=Callable[..., Any])
+_FILE = click.Path(dir_okay=False, path_type=Path)
+
+
+def page_options(command: F) -> F:
+    """``--cache``, ``--html``, ``--share`` and ``--plot``."""
+    cache = (
+        f"A price profile: own (each run's), {', '.join(PROFILES)}, or a TOML file. Default: all."
+    )
+    page = "Write a page to look at: every turn, every edit, what was visible when."
+    share = "Take keys, tokens, addresses and home folders out of the page: it is for others."
+    plot = "Write a picture (SVG): the largest run, what was sent of it call by call."
+    for option in (
+        click.option("--plot", type=_FILE, help=plot),
+        click.option("--share", is_flag=True, help=share),
+        click.option("--html", "page", type=_FILE, help=page),
+        click.option("--cache", "named", multiple=True, metavar="NAME|FILE", help=cache),
+    ):
+        command = option(command)
+    return command
 
 
 def profiles_of(named: tuple[str, ...]) -> tuple[Wanted, ...]:

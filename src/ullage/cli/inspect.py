@@ -9,7 +9,7 @@ import click
 from rich.console import Console
 
 from ullage.cli._options import json_option, open_kept, print_json
-from ullage.cli._page import page_option, plot_option, price_option, profiles_of, save, typed
+from ullage.cli._page import page_options, profiles_of, save, typed
 from ullage.errors import FormatError
 from ullage.presets import NAMES
 from ullage.replay.readers import Run, read
@@ -30,9 +30,7 @@ __all__ = ["command"]
     "--window", type=click.IntRange(min=1), help="The window it ran in. Default: the model's."
 )
 @click.option("--policy", type=click.Choice(NAMES), help="Default: as the ledger names it.")
-@price_option
-@page_option
-@plot_option
+@page_options
 @json_option
 def command(
     ledger: Path,
@@ -43,6 +41,7 @@ def command(
     policy: str | None,
     named: tuple[str, ...],
     page: Path | None,
+    share: bool,
     plot: Path | None,
     as_json: bool,
 ) -> None:
@@ -66,7 +65,7 @@ def command(
     finally:
         store.close()
     if page is not None:
-        save(page, page_of_session(run.id, found, profiles, command=typed()))
+        save(page, page_of_session(run.id, found, profiles, command=typed(), share=share))
     if plot is not None:
         save(plot, plot_of(found.trace, f"A session under {found.policy}"), "--plot")
     if as_json:

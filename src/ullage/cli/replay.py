@@ -16,7 +16,7 @@ from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 
 from ullage.cli._options import json_option, print_json
-from ullage.cli._page import page_option, plot_option, price_option, profiles_of, save, typed
+from ullage.cli._page import page_options, profiles_of, save, typed
 from ullage.cli._runs import damage_lines, runs_in
 from ullage.errors import ConfigError, FormatError
 from ullage.presets import NAMES
@@ -64,6 +64,7 @@ class Asked(Struct, frozen=True, kw_only=True):
     kept_at: Path | None
     jobs: int
     page: Path | None
+    share: bool = False
     plot: Path | None = None
     drawn: int
     each: bool
@@ -134,7 +135,6 @@ def _share(value: str) -> float:
     "--least", default=0, type=click.IntRange(min=0), help="Leave out runs of fewer messages."
 )
 @click.option("--most", type=click.IntRange(min=1), help="Stop after so many runs of each path.")
-@price_option
 @click.option(
     "--format",
     "wire",
@@ -154,8 +154,7 @@ def _share(value: str) -> float:
     show_default=True,
     help="Processes to use.",
 )
-@page_option
-@plot_option
+@page_options
 @click.option(
     "--draw",
     "drawn",
@@ -179,7 +178,7 @@ def command(**given: Any) -> None:
     asked = Asked(**given)
     found = replay_asked(asked)
     if asked.page is not None:
-        write(asked.page, found, typed())
+        write(asked.page, found, typed(), asked.share)
     if asked.plot is not None:
         plot(asked.plot, found)
     if asked.as_json:
@@ -243,13 +242,14 @@ def _replayed(
     return found
 
 
-def write(path: Path, found: Found, command: str) -> None:
+def write(path: Path, found: Found, command: str, share: bool = False) -> None:
     """Write the page of a replay; ``command`` is the command that prints its figures again.
 
     Raises:
         ConfigError: the file cannot be written.
     """
-    save(path, page_of_replays(found.pictures, found.rows, found.profiles, command))
+    page = page_of_replays(found.pictures, found.rows, found.profiles, command=command, share=share)
+    save(path, page)
 
 
 def plot(path: Path, found: Found) -> None:

@@ -46,13 +46,14 @@ class Server:
     """One server.
 
     Args:
+        folder: where its own folder is made; None: where temporary ones are.
         settings: of its configuration, beside those of all.
     """
 
-    def __init__(self, **settings):
+    def __init__(self, folder=None, **settings):
         self._settings = {**_SETTINGS, **settings}
         self._user = {"user": "postgres", "group": "postgres"} if os.geteuid() == 0 else {}
-        self.folder = Path(tempfile.mkdtemp(prefix="ullage-pg-"))
+        self.folder = Path(tempfile.mkdtemp(prefix="ullage-pg-", dir=folder))
         self.port = free_port()
         if self._user:
             shutil.chown(self.folder, **self._user)
@@ -76,15 +77,16 @@ class Server:
             part for name, value in self._settings.items() for part in ("-c", f"{name}={value}")
         ]
         command = [_program("postgres"), "-D", str(self.folder / "data"), "-p", str(self.port)]
-        self._process = subprocess.Popen(
-            [*command, "-c", "listen_addresses=127.0.0.1", *given],
-            stdout=subprocess.DEVNULL,
-            stderr=subprocess.DEVNULL,
-            cwd=self.folder,
-            **self._user,
-        )
-        until = time.monotonic() + 30
+        until, self._process = time.monotonic() + 30, None
         while True:
+            if self._process is None or self._process.poll() is not None:  # not all are gone yet
+                self._process = subprocess.Popen(
+                    [*command, "-c", "listen_addresses=127.0.0.1", *given],
+                    stdout=subprocess.DEVNULL,
+                    stderr=subprocess.DEVNULL,
+                    cwd=self.folder,
+                    **self._user,
+                )
             try:
                 return self.connect().close()
             except psycopg.OperationalError:

@@ -23,6 +23,7 @@ from msgspec.structs import asdict
 from ullage.replay.budgets import Room
 from ullage.replay.cost.own import Wanted
 from ullage.replay.cost.prices import Profile
+from ullage.replay.report.share import repacked, without_private
 from ullage.replay.run import Replayed
 from ullage.replay.trace import KINDS, Story, Trace
 
@@ -128,6 +129,7 @@ def page_of(
     profiles: Sequence[Wanted] = (),
     command: str = "",
     notes: Sequence[str] = (),
+    share: bool = False,
 ) -> str:
     """The page.
 
@@ -139,10 +141,12 @@ def page_of(
         profiles: the price profiles of the table. Each trace has the one of its turns.
         command: what prints the same figures again.
         notes: what was left out of the page.
+        share: take out what is not for others (`ullage.replay.report.share`).
     """
     blobs: list[bytes] = []
     runs = [_run(picture, blobs) for picture in pictures]
-    summary = {
+    summary: dict[str, Any] = {
+        "title": title,
         "lead": lead,
         "command": command,
         "notes": notes,
@@ -151,13 +155,20 @@ def page_of(
         "rows": rows,
         "runs": runs,
     }
+    if share:
+        notes = [
+            *notes,
+            "Keys, addresses and home folders that can be told by their form are left out.",
+        ]
+        summary = without_private(msgspec.to_builtins({**summary, "notes": notes}))
+        blobs = [repacked(blob) for blob in blobs]
     data = [f'<script type="application/json" id="summary">{_inert(summary)}</script>']
     for at, blob in enumerate(blobs):
         data.append(f'<script {_SCRIPT} id="b{at}">{base64.b64encode(blob).decode()}</script>')
     style, script = _file("page.css"), _file("page.js")
     return Template(_file("page.html")).substitute(
         policy=_policy(style, script),
-        title=html.escape(title),
+        title=html.escape(summary["title"]),
         style=style,
         script=script,
         data="\n".join(data),

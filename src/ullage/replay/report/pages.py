@@ -15,7 +15,12 @@ __all__ = ["page_of_replays", "page_of_session"]
 
 
 def page_of_replays(
-    pictures: Sequence[Picture], rows: Sequence[Row], profiles: Sequence[Wanted], command: str
+    pictures: Sequence[Picture],
+    rows: Sequence[Row],
+    profiles: Sequence[Wanted],
+    *,
+    command: str = "",
+    share: bool = False,
 ) -> str:
     """The page of recorded runs that were replayed.
 
@@ -24,6 +29,7 @@ def page_of_replays(
         rows: the sums; the last one of a policy and room is over all runs.
         profiles: the price profiles.
         command: what prints the same figures again.
+        share: take out what is not for others.
     """
     runs, notes = max(row.runs for row in rows), list[str]()
     if len(pictures) < runs:
@@ -32,19 +38,25 @@ def page_of_replays(
             "largest requests that were replayed now and not taken over from a file (--draw)."
         )
     return page_of(
-        "What would a policy have done?",
-        f"{runs:,} recorded run{'s' * (runs != 1)} replayed call by call, without any model. "
-        f"ullage {__version__}, {datetime.now(UTC):%d %B %Y}.",
+        "An agent's context window, with and without ullage",
+        f"{runs:,} recorded run{'s' * (runs != 1)} put through ullage call by call; no model was "
+        f"called. ullage {__version__}, {datetime.now(UTC):%d %B %Y}.",
         pictures=pictures,
         rows=rows,
         profiles=profiles,
         command=command,
         notes=notes,
+        share=share,
     )
 
 
 def page_of_session(
-    name: str, found: Stored, profiles: Sequence[Wanted], *, command: str = ""
+    name: str,
+    found: Stored,
+    profiles: Sequence[Wanted],
+    *,
+    command: str = "",
+    share: bool = False,
 ) -> str:
     """The page of one session, as it went.
 
@@ -53,6 +65,7 @@ def page_of_session(
         found: what its ledger and history tell.
         profiles: the price profiles.
         command: what prints the same figures again.
+        share: take out what is not for others.
     """
     trace, clipped = found.trace, found.story.clipped
     return page_of(
@@ -63,4 +76,5 @@ def page_of_session(
         profiles=profiles,
         command=command,
         notes=[f"{clipped:,} long texts are shown without their middle."] if clipped else (),
+        share=share,
     )

@@ -68,17 +68,17 @@ async def async_answered(connection: AsyncConnection, asking: Asking[T]) -> T:
 
 def _ask(connection: Connection, queries: Sequence[Query]) -> list[Rows]:
     if len(queries) == 1:
-        cursors = [connection.execute(*queries[0])]
+        cursors = [connection.execute(*queries[0], binary=True)]
     else:
         with connection.pipeline():
-            cursors = [connection.execute(*query) for query in queries]
+            cursors = [connection.execute(*query, binary=True) for query in queries]
     return [cursor.fetchall() if cursor.description else [] for cursor in cursors]
 
 
 async def _ask_async(connection: AsyncConnection, queries: Sequence[Query]) -> list[Rows]:
     if len(queries) == 1:
-        cursors = [await connection.execute(*queries[0])]
+        cursors = [await connection.execute(*queries[0], binary=True)]
     else:
         async with connection.pipeline():
-            cursors = [await connection.execute(*query) for query in queries]
+            cursors = [await connection.execute(*query, binary=True) for query in queries]
     return [await cursor.fetchall() if cursor.description else [] for cursor in cursors]

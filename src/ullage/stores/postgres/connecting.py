@@ -19,7 +19,8 @@ from typing import Any, NamedTuple, TypeVar
 
 import psycopg
 from psycopg import AsyncConnection, Connection, errors
-from psycopg.conninfo import make_conninfo
+from psycopg.conninfo import conninfo_to_dict, make_conninfo
+from psycopg.pq import TransactionStatus
 from psycopg_pool import AsyncConnectionPool, ConnectionPool, PoolTimeout
 
 from ullage.errors import ConfigError, StoreError, StoreFull
@@ -68,7 +69,7 @@ def conninfo_of(url: str, timeout_s: float) -> str:
         "application_name": "ullage",
     }
     try:
-        known = psycopg.conninfo.conninfo_to_dict(url)
+        known = conninfo_to_dict(url)
         return make_conninfo(**{**given, **known})
     except psycopg.ProgrammingError:
         raise ConfigError(
@@ -104,6 +105,41 @@ def failure(operation: str, error: psycopg.Error) -> StoreError:
     elif error.sqlstate is None:
         known = _UNREACHABLE
     return kind(NAME, operation, known or f"PostgreSQL refused it ({error.sqlstate})")
+
+
+class _Bounded(Connection):
+    """A connection on which no answer is waited for longer than is allowed; then it is closed."""
+
+    longest_s: float | None = None
+
+    def wait(self, gen: Any, interval: float = 0.1, timeout: float | None = None) -> Any:
+        """`psycopg.Connection.wait`, with an end."""
+        try:
+            return super().wait(gen, interval, self.longest_s if timeout is None else timeout)
+        except psycopg.OperationalError:
+            if self.pgconn.transaction_status == TransactionStatus.ACTIVE:
+                self.close()
+            raise
+
+
+class _AsyncBounded(AsyncConnection):
+    """The same for an event loop."""
+
+    longest_s: float | None = None
+
+    async def wait(  # psycopg's own signature
+        self,
+        gen: Any,
+        interval: float = 0.1,
+        timeout: float | None = None,  # noqa: ASYNC109
+    ) -> Any:
+        """`psycopg.AsyncConnection.wait`, with an end."""
+        try:
+            return await super().wait(gen, interval, self.longest_s if timeout is None else timeout)
+        except psycopg.OperationalError:
+            if self.pgconn.transaction_status == TransactionStatus.ACTIVE:
+                await self.close()
+            raise
 
 
 class Pool:
@@ -145,7 +181,7 @@ class Pool:
         self._is_open = False
         self._let_go()
 
-    def _connections(self, operation: str) -> ConnectionPool:
+    def _connections(self, operation: str) -> ConnectionPool[_Bounded]:
         if not self._is_open:
             raise closed(NAME, operation)
         with _LOCK:
@@ -163,7 +199,7 @@ class _Key(NamedTuple):
 
 
 class _Shared(NamedTuple):
-    connections: ConnectionPool
+    connections: ConnectionPool[_Bounded]
     holders: int
 
 
@@ -177,9 +213,10 @@ def _take(key: _Key, timeout_s: float) -> None:
     _SHARED[key] = _Shared(connections, holders + 1)
 
 
-def _opened(key: _Key, timeout_s: float) -> ConnectionPool:
+def _opened(key: _Key, timeout_s: float) -> ConnectionPool[_Bounded]:
     return ConnectionPool(
         key.conninfo,
+        connection_class=_Bounded,
         kwargs={"autocommit": True},
         configure=partial(_prepare, timeout_s=timeout_s),
         min_size=1,
@@ -200,8 +237,9 @@ def _let_go(key: _Key) -> None:
     connections.close()
 
 
-def _prepare(db: Connection, timeout_s: float) -> None:
+def _prepare(db: _Bounded, timeout_s: float) -> None:
     db.execute(_settings(timeout_s))
+    db.longest_s = timeout_s
 
 
 def _forked() -> None:
@@ -222,6 +260,7 @@ class AsyncPool:
         self._is_open = True
         self._connections = AsyncConnectionPool(
             conninfo,
+            connection_class=_AsyncBounded,
             kwargs={"autocommit": True},
             configure=self._prepare,
             min_size=1,
@@ -250,5 +289,6 @@ class AsyncPool:
         self._is_open = False
         await self._connections.close()
 
-    async def _prepare(self, db: AsyncConnection) -> None:
+    async def _prepare(self, db: _AsyncBounded) -> None:
         await db.execute(_settings(self._timeout_s))
+        db.longest_s = self._timeout_s

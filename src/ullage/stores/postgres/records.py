@@ -36,9 +36,11 @@ WHERE tenant = %(tenant)s
     AND (kept.key, kept.kind, kept.n, kept.name) = (used.key, used.kind, used.n, used.name)
 """
 _APPEND = f"""
+WITH set AS MATERIALIZED (SELECT CASE WHEN %(is_relaxed)s
+    THEN set_config('synchronous_commit', 'off', true) END)
 INSERT INTO ullage.records AS kept (tenant, key, kind, n, name, data, used_s)
 SELECT %(tenant)s, key, kind, n, name, data, {NOW}
-FROM unnest(%(keys)s::bytea[], %(kinds)s::text[], %(ns)s::bigint[], %(names)s::bytea[],
+FROM set, unnest(%(keys)s::bytea[], %(kinds)s::text[], %(ns)s::bigint[], %(names)s::bytea[],
     %(data)s::bytea[]) AS given (key, kind, n, name, data)
 ORDER BY key, kind COLLATE "C", n, name
 ON CONFLICT (tenant, key, kind, n, name) DO UPDATE SET
@@ -51,7 +53,6 @@ INSERT INTO ullage.names (tenant, ref, key)
 SELECT %(tenant)s, ref, key FROM unnest(%(refs)s::bytea[], %(keys)s::bytea[]) AS given (ref, key)
 ORDER BY ref, key ON CONFLICT DO NOTHING
 """
-_RELAXED = Query("SET LOCAL synchronous_commit = off")  # the next reply brings it again
 _SAVEPOINT, _UNDO = Query("SAVEPOINT put"), Query("ROLLBACK TO put")
 _SPAN = b"span"
 
@@ -80,9 +81,9 @@ def commit(
     places = {one.place: one for one in records}  # of two newest values the later one
     once = [one for one in places.values() if one.is_once]
     append = _append(who, [places[place] for place in sorted(places)], now_s)
-    if not outputs and not once:
-        if records:
-            yield (BEGIN, _RELAXED, *append, COMMIT)
+    if not outputs and not once:  # one statement; the next reply brings again what it keeps
+        if append:
+            yield append
         return ()
     refs = {*blobs, *map(to_utf8, _refs_behind(once, blobs))}
     held = (yield (BEGIN, hold(who, refs, now_s)))[1]
@@ -107,6 +108,7 @@ def _append(tenant: bytes, records: Sequence[Record], now_s: int | None) -> list
         "names": [to_utf8(one.name) for one in records],
         "data": [one.data for one in records],
         "newest": sorted({one.kind for one in records if not one.is_once}),
+        "is_relaxed": not any(one.is_once for one in records),
     }
     return [Query(_APPEND, given)]
 
