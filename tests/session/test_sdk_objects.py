@@ -148,7 +148,6 @@ def test_edited_sdk_objects_are_legal_and_the_others_untouched(format):
     assert any(not isinstance(m, dict) or isinstance(m["content"], list) for m in shown)
 
 
-
 @pytest.mark.parametrize("format", CHOSEN)
 def test_a_changed_sdk_object_is_seen(format):
     messages = history(format)
