@@ -58,8 +58,14 @@ class Budget:
     Raises:
         ConfigError: an amount is no amount, nothing is given, or the settings contradict.
 
-    A budget lives in one process. It may be asked from any thread at any time.
+    A budget lives in one process; `ullage.spend.shared.SharedBudget` is one for many. It may be
+    asked from any thread at any time.
+
+    Attributes:
+        sync: where others spend of it too, what tells them and hears of them; else None.
     """
+
+    sync: Callable[[], None] | None = None
 
     def __init__(
         self,

@@ -4,6 +4,7 @@
     asking.py      a generator of queries is run on a connection, sync or async
     outputs.py     what was set aside: how it is written, read and named
     records.py     the ledger's records
+    spending.py    what a fleet has spent of a budget
     cleaning.py    what clean-up asks
     connecting.py  pools of connections; what is tried again, and what a failure means
     store.py       the two stores
