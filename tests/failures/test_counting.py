@@ -21,9 +21,10 @@ from tests.failures.scenes import (
     tagged,
 )
 from tests.histories import Call, Turn
-from ullage import Limits, MemoryStore, OverLimitError, Session, Usage
+from ullage import Limits, MemoryStore, OverLimitError, Session, Usage, problems
 from ullage.tokens.meter import Meter
 from ullage.values.messages import Opaque
+from ullage.values.notices import pointers
 
 CHAT = "openai-chat"
 wires = pytest.mark.parametrize("format", WIRES)
@@ -76,6 +77,78 @@ def test_f58_text_that_is_no_english_is_not_counted_by_four_characters(text):
 def test_f59_an_image_costs_by_its_pixels_and_not_by_its_base64():
     """Four megabytes of base64 were counted as text, and nothing fitted any more."""
     assert tokens_of(shot(4_000_000)) < 2_500
+
+
+def shots(pictures, model="claude-opus-5"):
+    """A request of Anthropic's in which each call shows a picture."""
+    messages = [{"role": "user", "content": "Click."}]
+    for number, data in enumerate(pictures):
+        source = {"type": "base64", "media_type": "image/png", "data": data}
+        call = {"type": "tool_use", "id": f"s{number}", "name": "screenshot", "input": {}}
+        result = {"type": "tool_result", "tool_use_id": f"s{number}"}
+        content = [{**result, "content": [{"type": "image", "source": source}]}]
+        messages += [{"role": "assistant", "content": [call]}, {"role": "user", "content": content}]
+    return {**histories.request("anthropic", messages), "model": model}
+
+
+def pictures_in(view):
+    results = (m["content"][0].get("content", [{}])[0] for m in view["messages"][2::2])
+    return [result["type"] == "image" for result in results]
+
+
+def test_f60_screenshots_that_weigh_too_much_go_the_oldest_first():
+    """Few tokens, too many bytes: 42 screenshots of 34 MB, refused with 413, compaction too."""
+    pictures, breaks, before = [png(1000, 800, 600_000 + n) for n in range(42)], 0, []
+    session = Session("claude-opus-5")
+    for count in range(30, len(pictures) + 1):
+        view = session.fit(shots(pictures[:count]))
+        assert len(str(view)) < 32_000_000
+        assert pictures_in(view)[-1]
+        breaks += view["messages"][: len(before)] != before
+        before = view["messages"]
+    shown = pictures_in(view)
+    assert shown == sorted(shown)
+    assert breaks == 1
+    block = session.recall(
+        {
+            "type": "tool_use",
+            "id": "r",
+            "name": "get_continuation",
+            "input": {"tool_call_id": pointers(json.dumps(view))[0].ref},
+        }
+    )
+    assert pictures[0] in json.dumps(block)
+
+
+@pytest.mark.parametrize("size", [(9_000, 10, 10), (100, 100, 10_000_001)], ids=["long", "heavy"])
+@pytest.mark.parametrize("who", ["tool", "user"])
+def test_f61_a_picture_that_no_request_may_hold_is_set_aside_at_once(size, who):
+    """One image over a provider's limit made every later request fail."""
+    good, picture = png(1000, 800, 600), png(*size)
+    request = shots([good, picture, good])
+    if who == "user":
+        request["messages"][0] = {
+            "role": "user",
+            "content": request["messages"][4]["content"][0]["content"],
+        }
+        request["messages"][3:5] = []
+    assert "A25" in {problem.rule for problem in problems(request, "anthropic")}
+    session = Session("claude-opus-5")
+    view = session.fit(request)
+    assert problems(view, "anthropic") == []
+    assert json.dumps(view).count(good) == 2
+    assert kinds(session) >= {"pruned"}
+
+
+def test_f61_more_large_pictures_than_may_be_sent_together_go_the_oldest_first():
+    """The same, of twenty-one screenshots of a large screen."""
+    session = Session("claude-opus-5")
+    for count in range(1, 40):
+        request = shots([png(2_560, 1_440, n) for n in range(count)])
+        view = session.fit(request)
+        assert problems(view, "anthropic") == []
+        assert pictures_in(view)[-1]
+    assert sum(pictures_in(view)) >= 10
 
 
 def test_f62_system_text_and_tools_are_a_part_of_the_request():

@@ -417,21 +417,23 @@ def test_a_session_for_each_request_counts_each_cut_once(policy, store):
     calls = [Call("bash", f"{n}", f"line {n} of this\n" * 2_500) for n in range(9)]
     messages = histories.wire("openai-chat", [Turn(calls=(call,)) for call in calls])
     places = [n for n, message in enumerate(messages) if message["role"] == "assistant"]
-    events, store, added = [], store(), TokenManagementMetrics()
+    events, store, added, named = [], store(), TokenManagementMetrics(), TokenManagementMetrics()
     for place in (*places[1:], len(messages)):
         session = Session("gpt-4.1", policy=policy, store=store)
         session.fit(histories.request("openai-chat", messages[:place]))
         events += session.events
-        added += TokenManagementMetrics.of(session.events, conversation="one")
+        added += TokenManagementMetrics.of(session.events)
+        named += TokenManagementMetrics.of(session.events, conversation="one")
     assert sum(event.kind == "truncated" for event in events) > 9
-    once = TokenManagementMetrics.of(events)
-    assert once.total_truncations == 9
-    assert once.bytes_truncated == sum(
+    once = added.under_its_own_names()
+    assert once["TotalTruncations"] == 9
+    assert once["BytesTruncated"] == sum(
         event.left_out_bytes for event in set(events) if event.kind == "truncated"
     )
-    assert added.under_its_own_names() == once.under_its_own_names()
-    other = added + TokenManagementMetrics.of(events, conversation="another")
-    assert other.total_truncations == 18
+    assert once == TokenManagementMetrics.of(events).under_its_own_names()
+    assert once == named.under_its_own_names()
+    named += TokenManagementMetrics.of(events, conversation="another")
+    assert named.under_its_own_names()["TotalTruncations"] == 18
 
 
 def test_counters_of_several_sessions_add_up(tmp_path):
@@ -441,7 +443,7 @@ def test_counters_of_several_sessions_add_up(tmp_path):
     files = TokenManagementMetrics.of((), store)
     events = [event for each in asked for event in each.session.events]
     assert one + other + files == TokenManagementMetrics.of(events, store)
-    assert (one + other).bytes_truncated == 5_000 + 5_001
+    assert (one + other).under_its_own_names()["BytesTruncated"] == 5_000 + 5_001
     assert files.spill_bytes_written == 14_999 + 15_000
 
 

@@ -7,10 +7,10 @@ import pytest
 from tests.second_reading import broken
 from tests.wires.rule_examples import assistant, gave, messages, png, use, user
 from tests.wires.test_media_recall import KEYS, MODELS, SENT, block_of, may_hold, step
-from ullage.wires.anthropic.blocks import MEDIA
+from ullage.values.limits import ANTHROPIC_MEDIA
 from ullage.wires.rules.checker import problems
 
-BIG = MEDIA.image_bytes
+BIG = ANTHROPIC_MEDIA.image_bytes
 
 ROWS = [
     ("a side of 8,000 pixels", [png(8_000)], [png(8_001)], "claude-opus-5"),

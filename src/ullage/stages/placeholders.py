@@ -47,19 +47,19 @@ def _leaf(window: Window, spot: Location, *, again: bool = False) -> _Leaf | Non
     return _Leaf(spot, original, output, output.text if edit is None else edit.text)
 
 
-def placeholder(window: Window, spot: Location, /) -> Cut | None:
+def placeholder(window: Window, spot: Location, /, *, why: str = _WHY) -> Cut | None:
     """Ours: a few words and the ref; of arguments, a stub that is still valid JSON."""
     leaf = _leaf(window, spot)
-    return None if leaf is None else _placeholder(window, leaf)
+    return None if leaf is None else _placeholder(window, leaf, why)
 
 
-def _placeholder(window: Window, leaf: _Leaf) -> Cut | None:
+def _placeholder(window: Window, leaf: _Leaf, why: str = _WHY) -> Cut | None:
     words, output = window.words, leaf.output
     match leaf.original:
         case ToolCall() as call:
             return _stub(window, leaf, call)
         case Media(mime=mime, kind=kind):
-            return _cut(window, leaf, words.media(output.ref, mime or kind))
+            return _cut(window, leaf, words.media(output.ref, mime or kind), why)
         case Text() if words.is_recall(window.tool_of(leaf.spot)):
             return _cut(window, leaf, _PAGE_GONE)
         case Text(text=text):

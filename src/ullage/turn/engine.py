@@ -32,6 +32,7 @@ from ullage.history.ledger import Ledger, latest_record
 from ullage.history.transcript import Location
 from ullage.history.window import Window
 from ullage.stages.bound import left_out
+from ullage.stages.media import refused_media
 from ullage.stages.policy import Policy, Stage, decide, name_of
 from ullage.stages.pressure import HELD, editable_from, is_frozen
 from ullage.stages.stall import stall
@@ -191,6 +192,7 @@ def _decide(
         filled = yield from _filled(window, cuts, fitted, asking)
         _batch(builder, name_of(stage), policy, key, filled, fitted)
     if policy.guard is not None:
+        _batch(builder, "media", policy, key, refused_media(window), fitted)
         _batch(builder, name_of(policy.guard), policy, key, cuts_of(policy.guard, window), fitted)
 
 

@@ -128,7 +128,7 @@ def turn(
     Raises:
         FormatError: the request is not what its format says it is.
         OverLimitError: it cannot be made to fit.
-        StoreError: what is set aside could not be kept; where the store is full, see `_uncut`.
+        StoreError: what is set aside could not be kept, though the store is not full (`_uncut`).
     """
     asked = read(request, settings.model, wire_of(state, settings), memo.envelopes)
     settings = _without_history(settings) if asked.elsewhere else settings
@@ -191,23 +191,21 @@ def _uncut(
 ) -> Steps[Turned]:
     """The view without any cut that is not kept: what was decided before stays as it was shown.
 
-    What a memo knows of this history goes: once there is room again, all is decided anew.
-
-    Raises:
-        StoreFull: that does not fit.
+    Where that does not fit it is cut all the same, and the history alone opens its notices. What
+    a memo knows of this history goes: once there is room again, all is decided anew.
     """
     old = builder.window
     plain = WindowBuilder(line.transcript, line.meter, old.words)
     plain.limit(old.limit_tokens, old.context_tokens, old.head_tokens, old.head_texts)
     plain.reason(old.reasoning, thinks_first=old.thinks_first)
+    window, what = plain.window, "what is new is shown whole"
     try:
         yield from fit(plain, agreed, Policy(name="uncut"))
     except OverLimitError:
-        raise full from None
-    why = f"{full}; what is new is shown whole, for nothing would open what is cut out of it"
-    event = Event(kind="unkept", where="what would be set aside", why=why)
+        window, what = old, "it does not fit whole: only this history holds what is cut out of it"
+    event = Event(kind="unkept", where="what would be set aside", why=f"{full}; {what}")
     state = replace(state, format=asked.wire.name)
-    return _turned(asked, line, plain.window, tools, settings, state, (event,), Memo())
+    return _turned(asked, line, window, tools, settings, state, (event,), Memo())
 
 
 def _elsewhere(asked: Request) -> Iterator[Event]:

@@ -1,4 +1,4 @@
-"""How much room there is: the window, what is kept free for the answer, what is left."""
+"""How much room there is: in the window, for the answer, and of media in a request."""
 
 from __future__ import annotations
 
@@ -6,9 +6,10 @@ from msgspec import Struct
 
 from ullage.errors import ConfigError
 
-__all__ = ["Limits"]
+__all__ = ["ANTHROPIC_MEDIA", "OTHER_MEDIA", "Limits", "MediaLimits"]
 
 DEFAULT_RESERVE_TOKENS = 16_384
+_ANY = 1 << 62
 
 
 class Limits(Struct, frozen=True, kw_only=True):
@@ -51,3 +52,53 @@ class Limits(Struct, frozen=True, kw_only=True):
         if reserve is None:
             reserve = min(DEFAULT_RESERVE_TOKENS, self.window_tokens // 8)
         return self.window_tokens - min(reserve, self.window_tokens // 2)
+
+
+class MediaLimits(Struct, frozen=True, kw_only=True, gc=False):
+    """How much of media a request may hold.
+
+    Attributes:
+        request_bytes: of all of them together, as they are sent (base64).
+        images: most images.
+        images_small_window: the same for models of ``small_window_tokens`` or less.
+        small_window_tokens: see there.
+        side_px: longest side of an image.
+        many_images: from more images than this on, ``many_side_px`` is the longest side.
+        many_side_px: see there.
+        image_bytes: most bytes of one image, decoded.
+    """
+
+    request_bytes: int
+    images: int = _ANY
+    images_small_window: int = _ANY
+    small_window_tokens: int = 0
+    side_px: int = _ANY
+    many_images: int = _ANY
+    many_side_px: int = _ANY
+    image_bytes: int = _ANY
+
+    def most_images(self, context_tokens: int, longest_px: int) -> int:
+        """How many images may be sent to a model of this window, given their longest side."""
+        is_small = context_tokens <= self.small_window_tokens
+        most = self.images_small_window if is_small else self.images
+        return most if longest_px <= self.many_side_px else min(most, self.many_images)
+
+    def takes(self, side_px: int, sent_bytes: int) -> bool:
+        """Whether one medium may be sent at all; of what has no sides only its weight counts."""
+        most_bytes = self.image_bytes * 4 // 3 + 4 if side_px else self.request_bytes
+        return side_px <= self.side_px and sent_bytes <= most_bytes
+
+
+ANTHROPIC_MEDIA = MediaLimits(
+    request_bytes=28_000_000,
+    images=600,
+    images_small_window=100,
+    small_window_tokens=200_000,
+    side_px=8_000,
+    many_images=20,
+    many_side_px=2_000,
+    image_bytes=10_000_000,
+)
+"""A25, and of the 32 MB of a whole request what is left beside its text (`provider-rules` §1.A)."""
+OTHER_MEDIA = MediaLimits(request_bytes=50_000_000)
+"""What OpenAI's page on vision says; Google's has more room."""

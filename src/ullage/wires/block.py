@@ -35,7 +35,6 @@ __all__ = [
     "Block",
     "Blocks",
     "Kind",
-    "MediaLimits",
     "arguments_of",
     "cannot_edit",
     "fields",
@@ -218,28 +217,6 @@ def read_part(rows: Blocks, raw: Any, at: int, where: str) -> Content:
 
 
 # ── media ────────────────────────────────────────────────────────────────────────────────
-
-
-class MediaLimits(Struct, frozen=True, kw_only=True, gc=False):
-    """How many images of one request a wire takes, and how large: None where no page says so.
-
-    Attributes:
-        images: most images.
-        images_small_window: the same for models of ``small_window_tokens`` or less.
-        small_window_tokens: see there.
-        side_px: longest side of an image.
-        many_images: from more images than this on, ``many_side_px`` is the longest side.
-        many_side_px: see there.
-        image_bytes: most bytes of one image, decoded.
-    """
-
-    images: int
-    images_small_window: int
-    small_window_tokens: int
-    side_px: int
-    many_images: int
-    many_side_px: int
-    image_bytes: int
 
 
 def medium_at(block: Mapping[str, Any], row: Block, at: int, where: str) -> Media:

@@ -9,9 +9,9 @@ from __future__ import annotations
 from typing import Any
 
 from ullage.values.messages import Role
-from ullage.wires.block import Block, MediaLimits, fields, table
+from ullage.wires.block import Block, fields, table
 
-__all__ = ["BLOCKS", "MEDIA", "ROLES", "SERVER", "SERVER_CALLS", "SERVER_RESULTS", "THOUGHTS"]
+__all__ = ["BLOCKS", "ROLES", "SERVER", "SERVER_CALLS", "SERVER_RESULTS", "THOUGHTS"]
 
 ROLES: dict[str, Role] = {"user": "user", "assistant": "assistant", "system": "system"}
 
@@ -94,14 +94,3 @@ SERVER = "server "
 """Before the id of such a call and of its result, where calls and results are paired."""
 
 THOUGHTS = frozenset(row.kind for row in BLOCKS.values() if row.becomes == "reasoning")
-
-MEDIA = MediaLimits(
-    images=600,
-    images_small_window=100,
-    small_window_tokens=200_000,
-    side_px=8_000,
-    many_images=20,
-    many_side_px=2_000,
-    image_bytes=10_000_000,
-)
-"""A25 and the table of blocks."""

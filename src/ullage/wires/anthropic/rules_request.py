@@ -10,7 +10,8 @@ from typing import Any
 
 from ullage.tokens import catalog
 from ullage.tokens.payload import image_size
-from ullage.wires.anthropic.blocks import MEDIA, THOUGHTS
+from ullage.values.limits import ANTHROPIC_MEDIA
+from ullage.wires.anthropic.blocks import THOUGHTS
 from ullage.wires.rules.problem import Problem, Report, Wire, items_of, name_in
 
 __all__ = [
@@ -53,13 +54,14 @@ def blocks_of(thing: Any) -> list[Any]:
 
 def judge_images(head: Wire, images: list[tuple[str, Wire]], report: Report) -> None:
     """A25. The size shows of images whose data is in the request."""
-    most = MEDIA.images
-    if len(images) > MEDIA.images_small_window:
+    limits = ANTHROPIC_MEDIA
+    most = limits.images
+    if len(images) > limits.images_small_window:
         model = catalog.lookup(str(head.get("model") or ""))
-        if model.known and model.window_tokens <= MEDIA.small_window_tokens:
-            most = MEDIA.images_small_window
+        if model.known and model.window_tokens <= limits.small_window_tokens:
+            most = limits.images_small_window
     report.need(len(images) <= most, "A25", "messages", f"{len(images)} images, {most} may be sent")
-    side = MEDIA.many_side_px if len(images) > MEDIA.many_images else MEDIA.side_px
+    side = limits.many_side_px if len(images) > limits.many_images else limits.side_px
     for where, block in images:
         source = block.get("source")
         data = name_in(source, "data") if name_in(source, "type") == "base64" else None
@@ -69,8 +71,8 @@ def judge_images(head: Wire, images: list[tuple[str, Wire]], report: Report) -> 
         sentence = f"{longest} pixels a side, {side} are allowed"
         report.need(longest <= side, "A25", where, sentence)
         size = (len(data) - data[-2:].count("=")) * 3 // 4
-        sentence = f"{size} bytes, {MEDIA.image_bytes} are allowed"
-        report.need(size <= MEDIA.image_bytes, "A25", where, sentence)
+        sentence = f"{size} bytes, {limits.image_bytes} are allowed"
+        report.need(size <= limits.image_bytes, "A25", where, sentence)
 
 
 class Markers:

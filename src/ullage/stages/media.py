@@ -1,0 +1,76 @@
+"""Media that a provider would refuse leave the view, whatever their tokens.
+
+One image over a limit makes every later request fail, and forty screenshots weigh more than a
+request may while their tokens fit (failures F60, F61).
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from ullage.history.measures import Measure
+from ullage.history.transcript import Location, Transcript, leaves_of
+from ullage.history.window import Window
+from ullage.stages.placeholders import placeholder
+from ullage.stages.pressure import editable_from
+from ullage.tokens.models import family_of
+from ullage.tokens.payload import image_size
+from ullage.values.edits import Cut
+from ullage.values.limits import ANTHROPIC_MEDIA, OTHER_MEDIA, MediaLimits
+from ullage.values.messages import Media
+
+__all__ = ["refused_media"]
+
+_WHY = "the provider would refuse a request with it"
+
+
+class _Medium(NamedTuple):
+    """Where a medium stands, its longest side, 0 if it has none, and its length as it is sent."""
+
+    spot: Location
+    side_px: int
+    sent_bytes: int
+
+
+def refused_media(window: Window) -> list[Cut]:
+    """Cuts of the media that would be refused: what is too large, and the oldest of too many."""
+    if not window.total(_COUNT):
+        return []
+    is_claude = family_of(window.meter.model).startswith("claude")
+    limits = ANTHROPIC_MEDIA if is_claude else OTHER_MEDIA
+    shown = [each for at in range(window.read_from, window.size) for each in _shown(window, at)]
+    small = [each for each in shown if limits.takes(each.side_px, each.sent_bytes)]
+    kept = small[_excess(small, limits, window.context_tokens) :]
+    start = editable_from(window)
+    gone = (each.spot for each in shown if each not in kept and each.spot[0] >= start)
+    cuts = (placeholder(window, spot, why=_WHY) for spot in gone)
+    return [cut for cut in cuts if cut is not None]
+
+
+def _excess(media: list[_Medium], limits: MediaLimits, context_tokens: int) -> int:
+    """How many of the oldest go: none, or half of what may be sent, so that it is done seldom."""
+    most = limits.most_images(context_tokens, max((each.side_px for each in media), default=0))
+    sizes = [each.sent_bytes for each in media]
+    if len(media) <= most and sum(sizes) <= limits.request_bytes:
+        return 0
+    first = max(len(media) - most // 2, 0)
+    while first < len(media) - 1 and sum(sizes[first:]) > limits.request_bytes // 2:
+        first += 1
+    return first
+
+
+def _media(transcript: Transcript, index: int) -> list[_Medium]:
+    leaves = leaves_of(transcript.messages[index])
+    found = [((index, part, item), leaf) for part, item, leaf in leaves if isinstance(leaf, Media)]
+    return [_Medium(spot, max(image_size(leaf.data)), len(leaf.data)) for spot, leaf in found]
+
+
+_MEDIA = Measure("ullage.media", _media)
+
+
+def _shown(window: Window, index: int) -> list[_Medium]:
+    found = () if window.hidden(index) else window.transcript.once(_MEDIA, index)
+    return [each for each in found if window.edit_at(each.spot) is None]
+
+
+_COUNT = Measure[int]("ullage.shown_media", lambda window, index: len(_shown(window, index)))
