@@ -34,6 +34,7 @@ from ullage.spend.book import Book, Report, Row
 from ullage.spend.calls import By, Call, Spent, totals
 from ullage.spend.cost import priced, worst_usd
 from ullage.tokens.catalog import lookup
+from ullage.values.effects import Steps
 from ullage.values.events import Event
 from ullage.values.usage import Usage
 
@@ -60,12 +61,7 @@ class Budget:
 
     A budget lives in one process; `ullage.spend.shared.SharedBudget` is one for many. It may be
     asked from any thread at any time.
-
-    Attributes:
-        sync: where others spend of it too, what tells them and hears of them; else None.
     """
-
-    sync: Callable[[], None] | None = None
 
     def __init__(
         self,
@@ -164,6 +160,10 @@ class Budget:
         with self._lock:
             self._accounts.add(account)
         return account
+
+    def synced(self) -> Steps[None]:
+        """Where others spend of it too: tell them, and hear of them. This one is of one process."""
+        yield from ()
 
     def begin(self, account: Account) -> None:
         """A call is to be made: what the last one claimed and did not use is given back.

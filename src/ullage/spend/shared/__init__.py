@@ -23,6 +23,7 @@ from ullage.spend.budget import Budget
 from ullage.spend.calls import Call, Spent
 from ullage.stores import PostgresStore
 from ullage.stores.postgres.spending import Booked
+from ullage.values.effects import Do, Steps
 from ullage.values.usage import Usage
 
 __all__ = ["SharedBudget"]
@@ -58,10 +59,13 @@ class SharedBudget(Budget):
         self._worker = token_bytes(12)
         self._told = 1  # rows of the book; the first one is no call
         self._telling = threading.Lock()
-        self.sync = self._sync
-        self._sync()
+        self.sync()
 
-    def _sync(self) -> None:
+    def synced(self) -> Steps[None]:
+        """`sync`, as a session asks for it."""
+        yield Do(self.sync)
+
+    def sync(self) -> None:
         """Book on the server what is not booked there yet, and take its sum.
 
         Raises:
