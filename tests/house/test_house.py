@@ -60,6 +60,7 @@ UNTESTED = {
     "ullage.proxy.page": "so is each page: tests/proxy/test_pages.py, tests/browser/test_live.py",
     "ullage.proxy.siblings": "and what workers tell each other: tests/proxy/test_pages.py",
     "ullage.proxy.pages": "pages are asked of a whole proxy: tests/proxy/test_pages.py",
+    "ullage.stores.postgres.address": "tests/stores/test_open.py",
     "ullage.stores.postgres.asking": "what is asked of a server: tests/stores/postgres",
     "ullage.stores.postgres.cleaning": "the same",
     "ullage.stores.postgres.outputs": "the same",

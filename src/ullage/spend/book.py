@@ -54,8 +54,7 @@ class Row(NamedTuple):
 
     Attributes:
         number: of the row.
-        call: the call; None in the first row, which has the sum before all, and where another sum
-            became known.
+        call: the call; None in the first row, which has the sum before all.
         spent: the sum with it.
         account: whose it is, 0 for nobody's.
         view: the number of the view it was for, None if it was for none.
@@ -126,15 +125,6 @@ class Book:
         replaced = replaces.number if replaces else None
         self._rows.append(Row(number, call, spent, account, view, report, replaced))
         return call
-
-    def know(self, spent: Spent) -> None:
-        """Go on from another sum: calls are booked elsewhere too."""
-        if spent != self.spent:
-            self._rows.append(Row(len(self._rows), None, spent))
-
-    def since(self, number: int) -> list[Row]:
-        """The rows from this number on."""
-        return self._rows[number:]
 
     def row_of(self, report: Report) -> Row | None:
         """The newest report of the same reply, if there is one."""

@@ -43,10 +43,12 @@ def open_store(spec: str | os.PathLike[str] | Store | None) -> Store:
     if spec is None or spec == "memory":
         return MemoryStore()
     if spec == "sqlite":
-        place = os.environ.get("ULLAGE_STORE") or None
-        return _at(place) if is_url(place) else SqliteStore(place)
+        spec = os.environ.get("ULLAGE_STORE") or None
+        return open_store(spec) if is_url(spec) else SqliteStore(spec)
     if is_url(spec):
-        return _at(spec)
+        from ullage.stores.postgres.address import at
+
+        return at(spec)
     if isinstance(spec, str) and spec and _WORD.fullmatch(spec):
         raise ConfigError(
             "store", f"{spec[:40]!r} is no kind of store", f"{_REMEDY} (./{spec[:40]})"
@@ -63,18 +65,6 @@ def open_store(spec: str | os.PathLike[str] | Store | None) -> Store:
 def is_url(spec: object) -> TypeGuard[str]:
     """Whether a store is named by its address."""
     return isinstance(spec, str) and "://" in spec
-
-
-def _at(url: str) -> Store:
-    """The store at an address, whose module is loaded when it is named."""
-    if not url.startswith(("postgresql://", "postgres://")):
-        raise ConfigError("store", "stores behind such a URL are not known", _REMEDY)
-    try:
-        from ullage.stores.postgres import PostgresStore
-    except ModuleNotFoundError:
-        remedy = "pip install 'ullage[postgres]'"
-        raise ConfigError("store", "psycopg is not installed", remedy) from None
-    return PostgresStore(url)
 
 
 def with_files(

@@ -75,12 +75,9 @@ class NewBlob(Struct, frozen=True, gc=False):
 def extents_in(
     rows: Sequence[Sequence[Any]], chunks: int, size_bytes: int
 ) -> tuple[Extent, ...] | None:
-    """The extents of a content's chunks; None if they are not those that were written.
+    """The extents of a content's chunks; None if they are not so many, of so many bytes in all.
 
-    Args:
-        rows: n, chars, size_bytes and newlines of each, in order.
-        chunks: how many there are to be.
-        size_bytes: what all of them have.
+    A row is n, chars, size_bytes and newlines.
     """
     sizes = [row[2] for row in rows]
     possible = all(isinstance(size, int) and 0 <= size <= MOST_BYTES for size in sizes)
@@ -91,13 +88,9 @@ def extents_in(
 
 
 def unsealed(digest: bytes, kind: Any, n: int, row: Sequence[Any]) -> str | None:
-    """The text of chunk ``n``, or None if it is not what was written there.
+    """The text of chunk ``n`` of a content, or None if it is not what was written there.
 
-    Args:
-        digest: of its content.
-        kind: of its content.
-        n: its number.
-        row: its coding, body, size_bytes, chars, newlines and seal.
+    A row is coding, body, size_bytes, chars, newlines and seal.
     """
     coding, body, size_bytes, chars, newlines, sealed = row
     raw = unpacked(coding, body, size_bytes)

@@ -18,7 +18,7 @@ from secrets import token_bytes
 from typing import Any
 
 from ullage.errors import ConfigError
-from ullage.spend.book import Row
+from ullage.spend.book import Book, Row
 from ullage.spend.budget import Budget
 from ullage.spend.calls import Call, Spent
 from ullage.stores import PostgresStore
@@ -27,6 +27,19 @@ from ullage.values.effects import Do, Steps
 from ullage.values.usage import Usage
 
 __all__ = ["SharedBudget"]
+
+
+class _Book(Book):
+    """A book of calls, some of which are booked elsewhere."""
+
+    def know(self, spent: Spent) -> None:
+        """Go on from another sum."""
+        if spent != self.spent:
+            self._rows.append(Row(len(self._rows), None, spent))
+
+    def since(self, number: int) -> list[Row]:
+        """The rows from this number on."""
+        return self._rows[number:]
 
 
 class SharedBudget(Budget):
@@ -55,6 +68,7 @@ class SharedBudget(Budget):
         if not isinstance(store, PostgresStore):
             raise ConfigError("store", "a shared budget needs a server", 'Give "postgresql://…".')
         self.name = name
+        self._book: _Book = _Book(Spent())
         self._store = store
         self._worker = token_bytes(12)
         self._told = 1  # rows of the book; the first one is no call
