@@ -89,7 +89,8 @@ def test_the_run_is_named_and_what_it_came_to_is_said_in_words(opened, report):
     assert named.startswith("small · gpt-4.1 · “")
     said = page.locator("#said span")
     assert said.count() == len(POLICIES)
-    assert "40 calls sent" in said.first.text_content()
+    assert "tokens were sent instead of" in said.first.text_content()
+    assert " in 40 calls for $" in said.first.text_content()
     assert "prompt caching counted" in said.first.text_content()
 
 
@@ -249,7 +250,7 @@ def test_a_phone_and_a_screen_reader_are_told_that_the_table_goes_on(opened, rep
     expect(desk.locator("#sideways")).to_be_hidden()
     for page in (phone, desk):
         expect(page.locator(".scroll")).to_have_role("region")
-        expect(page.locator(".scroll")).to_have_accessible_name("Policies side by side")
+        expect(page.locator(".scroll")).to_have_accessible_name("Table of policies")
         expect(page.locator(".scroll")).to_have_accessible_description(told)
 
 

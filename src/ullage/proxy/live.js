@@ -45,29 +45,39 @@ function sums(state) {
 
 // ── one conversation ──
 
+// Each request is as wide as any other, as on the page of one conversation.
 function chart(one) {
-  const turns = one.turns, last = turns[turns.length - 1];
-  const top = 1.05 * Math.max(1, ...turns.map((turn) => Math.max(turn[1], turn[2])));
-  const x = (index) => turns.length < 2 ? index * WIDTH : index * WIDTH / (turns.length - 1);
-  const y = (tokens) => HEIGHT - HEIGHT * Math.min(tokens / top, 1);
-  const line = (column) => turns.map((turn, index) => `${x(index).toFixed(1)},${y(turn[column]).toFixed(1)}`);
-  const label = `${turns.length} requests; the newest ${number(last[2])} of ${number(last[3])} tokens, it came with ${number(last[1])}`;
+  const turns = one.turns, last = turns[turns.length - 1], limit = last[3];
+  const top = 1.12 * Math.max(1, ...turns.map((turn) => Math.max(turn[1], turn[2])));
+  const x = (index) => (index * WIDTH / turns.length).toFixed(1);
+  const y = (tokens) => (HEIGHT - HEIGHT * Math.min(tokens / top, 1)).toFixed(1);
+  const steps = (column) => turns.flatMap((turn, index) => [`${x(index)},${y(turn[column])}`, `${x(index + 1)},${y(turn[column])}`]);
+  const label = `${turns.length} requests; the newest ${number(last[2])} of ${number(limit)} tokens, it came with ${number(last[1])}`;
   const svg = drawn("svg", { viewBox: `0 0 ${WIDTH} ${HEIGHT}`, preserveAspectRatio: "none", role: "img", "aria-label": label });
-  const across = (points) => turns.length > 1 ? points : [points[0], `${WIDTH},${points[0].split(",")[1]}`];
   svg.append(
-    drawn("polygon", { class: "sent", points: [`0,${HEIGHT}`, ...across(line(2)), `${WIDTH},${HEIGHT}`].join(" ") }),
-    drawn("polyline", { class: "raw", points: across(line(1)).join(" ") }),
+    drawn("polygon", { class: "sent", points: [`0,${HEIGHT}`, ...steps(2), `${WIDTH},${HEIGHT}`].join(" ") }),
+    drawn("polyline", { class: "raw", points: steps(1).join(" ") }),
   );
-  if (last[3] > 0 && last[3] <= top) {
-    svg.append(drawn("line", { class: "limit", x1: 0, x2: WIDTH, y1: y(last[3]), y2: y(last[3]) }));
-  }
+  const box = make("div", "chart"), isNear = limit > 0 && limit <= top;
+  if (isNear) svg.append(drawn("line", { class: "limit", x1: 0, x2: WIDTH, y1: y(limit), y2: y(limit) }));
   const times = new Map(turns.map((turn, index) => [turn[0], index]));
   for (const when of new Set(one.decisions.map((decision) => decision[0]))) {
     if (!times.has(when)) continue;
-    const place = x(times.get(when));
+    const place = x(times.get(when) + 0.5);
     svg.append(drawn("line", { class: "decided", x1: place, x2: place, y1: HEIGHT - 8, y2: HEIGHT }));
   }
-  return svg;
+  box.append(svg, said("came", y(last[1]), `without ullage ${number(last[1])} tokens`));
+  if (y(last[2]) - y(last[1]) > 24) box.append(said("went", y(last[2]), `sent ${number(last[2])}`));
+  if (isNear) box.append(said("most", y(limit), `limit ${number(limit)}`));
+  return box;
+}
+
+// A word at a line; the line's own label is read from the picture.
+function said(name, height, text) {
+  const word = make("span", `said ${name}`, text);
+  word.style.top = `${height}px`;
+  word.setAttribute("aria-hidden", "true");
+  return word;
 }
 
 function decided(decision) {

@@ -12,7 +12,7 @@ from ullage.values.limits import Limits
 
 def test_a_replay_says_how_many_runs_it_draws():
     drawn, rows = picture(small_run("openai-chat", 3))
-    assert "1 recorded run replayed" in page_of_replays([drawn], rows, [PROFILE])
+    assert "1 recorded run put through ullage" in page_of_replays([drawn], rows, [PROFILE])
     none = page_of_replays([], rows, [PROFILE], command="ullage replay runs.jsonl")
     assert "0 of 1 runs are drawn" in none
     assert "ullage replay runs.jsonl" in none

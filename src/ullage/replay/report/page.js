@@ -32,7 +32,8 @@ function draw(tag, attributes = {}, ...children) {
   return element;
 }
 
-const count = (value) => Math.round(value).toLocaleString("en");
+const english = new Intl.NumberFormat("en", { maximumFractionDigits: 0 });
+const count = (value) => english.format(value);
 const short = (value) =>
   value >= 1e6 ? `${(value / 1e6).toFixed(1)}M` : value >= 1e4 ? `${Math.round(value / 1e3)}k`
     : value >= 1e3 ? `${(value / 1e3).toFixed(1)}k` : `${Math.round(value)}`;
@@ -77,7 +78,7 @@ function theme() {
 // ── policies side by side ──────────────────────────────────────────────────────────────
 
 const room = (row) => (row.share == null ? short(row.window_tokens ?? row.window) : `${+(row.share * 100).toFixed(2)}%`);
-const tryName = (row) => `${row.policy} · ${room(row)}`;
+const tryName = (row) => `${row.policy} · ${row.share == null ? `window ${room(row)}` : `${room(row)} of the largest request`}`;
 
 function chargeOf(row) {
   const [profile, clock] = [$("profile").value, $("clock").value];
@@ -255,7 +256,8 @@ function chart(attempt, index) {
     draw("path", { d: steps(trace.raw, x, y), class: "raw", "clip-path": `url(#${clip})` }));
   if (trace.limit_tokens <= most)
     svg.append(draw("path", { d: `M${left} ${y(trace.limit_tokens)}H${width - right}`, class: "limit" }),
-      draw("text", { x: left + 5, y: y(trace.limit_tokens) - 4, class: "over" }, `limit ${short(trace.limit_tokens)}`));
+      draw("text", { x: left + 5, y: y(trace.limit_tokens) - 4, class: "over" },
+        `limit ${short(trace.limit_tokens)}${width > 560 ? ": the window without the room for the answer" : ""}`));
   const whole = Math.max(...trace.raw);
   if (whole <= most)
     svg.append(draw("text", { x: width - right - 4, y: Math.max(y(whole) - 5, top + 9), "text-anchor": "end", class: "over" },
@@ -263,6 +265,12 @@ function chart(attempt, index) {
   else
     svg.append(draw("text", { x: width - right - 4, y: top + 10, "text-anchor": "end", class: "over" },
       `without ullage up to ${short(whole)} ↑`));
+  const newest = totals[turns - 1];
+  if (newest < trace.raw[turns - 1] && y(newest) - y(whole) > 26)
+    svg.append(draw("text", { x: width - right - 4, y: y(newest) - 5, "text-anchor": "end", class: "over" }, `sent ${short(newest)}`));
+  if (width > 480) svg.append(draw("text", { x: left + 5, y: top + 10, class: "over" }, "tokens of each request"));
+  svg.append(
+    draw("text", { x: left + 5, y: top + plot + lane + 10, class: "over" }, trace.cost_usd[0] == null ? "of them new to the cache" : "cost of each request"));
   for (const at of [0, Math.floor(turns / 2), turns - 1])
     svg.append(draw("text", { x: (x(at) + x(at + 1)) / 2, y: height - 1, class: "tick",
       "text-anchor": at === 0 ? "start" : at === turns - 1 ? "end" : "middle" }, `turn ${at + 1}`));
@@ -344,7 +352,9 @@ function sayRun() {
   $("said").replaceChildren(...state.tries.map(({ trace }) => {
     const [sent, raw] = [sum(trace.sizes.map(sum)), sum(trace.raw)];
     const [usd, rawUsd] = [trace.cost_usd, trace.raw_cost_usd].map((row) => (row.includes(null) ? null : sum(row)));
-    const said = [`${plural(trace.lengths.length, "call")} sent ${short(sent)} tokens instead of ${short(raw)}`];
+    const name = state.tries.length > 1 ? `${tryName(trace)}: ` : "";
+    const lead = `${name}${short(sent)} tokens were sent instead of ${short(raw)}`;
+    const said = [` in ${plural(trace.lengths.length, "call")}`];
     if (usd != null) said.push(`for ${dollars(usd)} instead of ${dollars(rawUsd)} at the prices of ${whose(trace.profile)}, prompt caching counted`);
     const breaks = trace.rewritten.filter((tokens) => tokens > 0).length;
     const row = page.rows.findLast((each) => tryName(each) === tryName(trace));
@@ -352,8 +362,9 @@ function sayRun() {
       ` ${row.runs > 1 ? `Over all ${row.runs} runs, of` : "Of"} what the agent needed from older results, ` +
       `${percent(row.evidence.visible)} was in view, ${percent(1 - row.evidence.visible - row.evidence.lost)} could ` +
       `be recalled, ${row.evidence.lost ? percent(row.evidence.lost) : "nothing"} was lost.`;
-    return make("span", {}, make("b", {}, `${tryName(trace)}: `),
-      `${said.join(" ")}. What had been sent was rewritten ${breaks === 1 ? "once" : breaks ? `${breaks} times` : "never"}.${needed}`);
+    const rewritten = breaks === 1 ? "once" : breaks ? `${breaks} times` : "never";
+    return make("span", {}, make("b", {}, lead),
+      `${said.join(" ")}.${needed} What had been sent before was changed ${rewritten}; a change makes the provider's cache begin anew.`);
   }));
 }
 
@@ -365,7 +376,7 @@ function drawCharts() {
     attempt.box = make("div", { class: "chart" }, heading(attempt, index), chart(attempt, index));
     return attempt.box;
   }));
-  showTurn();
+  choose(Math.min(state.chosen, state.tries.length - 1));
 }
 
 async function openRun(at) {
@@ -387,7 +398,6 @@ async function openRun(at) {
   sayRun();
   $("session").hidden = false;
   drawCharts();
-  choose(0);
 }
 
 // ── the turn ───────────────────────────────────────────────────────────────────────────
@@ -428,8 +438,8 @@ function choose(index) {
   state.chosen = index;
   $("tries").value = index;
   state.tries.forEach((attempt, at) => attempt.box.classList.toggle("chosen", at === index && state.tries.length > 1));
-  showEdits();
-  showMessages(true);
+  picture = null;
+  showTurn();
   drawMap();
 }
 
@@ -521,28 +531,51 @@ function words([kind, , text]) {
   }
 }
 
+// A box for each message; of a long history only the newest are filled before the first look.
 function buildMessages() {
   const { roles, parts, head } = state.story;
   const boxes = parts.map((row, index) => {
     const kind = row[0]?.[0] ?? (roles[index] === "tool" ? "result" : roles[index]);
-    const tool = row.map((said) => said[1]).filter(Boolean).join(", ");
-    const tokens = sum(row.map((said) => said[3]));
-    const label = make("span", { class: "how" });
-    const box = make("article", { class: `msg t-${kind}`, "aria-posinset": index + 1, "aria-setsize": parts.length, tabindex: -1 },
-      make("header", {}, make("b", {}, tool ? `${roles[index]} · ${tool}` : roles[index]),
-        make("span", {}, `message ${index + 1}`), make("span", {}, `${count(tokens)} tokens`), label));
-    const text = row.map((said) => (row.length > 1 ? `${NAMES[said[0]] ?? said[0]}: ${words(said)}` : words(said))).join("\n\n");
-    const long = text.length > LONG_CHARS || text.split("\n").length > 6;
-    const more = make("button", { type: "button", class: "more" });
-    const each = { box, label, more, long, how: -1, edit: null, shown: null, kind, tokens };
-    more.addEventListener("click", () => { box.classList.toggle("open"); nameMore(each); });
-    box.append(make("pre", {}, text), more);
-    return each;
+    const box = document.createElement("article");
+    box.className = `msg t-${kind}`;
+    const tokens = row.reduce((total, said) => total + said[3], 0);
+    return { box, index, how: -1, edit: null, kind, tokens, filled: false };
   });
   state.boxes = boxes;
   const first = head ? [make("article", { class: "msg t-head" },
     make("header", {}, make("b", {}, "system and tools")), make("pre", {}, head))] : [];
-  $("messages").replaceChildren(...first, ...boxes.map((each) => each.box));
+  const all = document.createDocumentFragment();
+  all.append(...first, ...boxes.map((each) => each.box));
+  $("messages").replaceChildren(all);
+  fillFrom(boxes, boxes.length - 1);
+}
+
+const FILLED_AT_ONCE = 300;
+
+// The newest first, and the others while nothing else is to be done, so that all can be searched.
+function fillFrom(boxes, last) {
+  const next = Math.max(last - FILLED_AT_ONCE, -1);
+  for (let at = last; at > next; at--) fillBox(boxes[at]);
+  if (next >= 0) requestIdleCallback(() => { if (state.boxes === boxes) fillFrom(boxes, next); });
+}
+
+function fillBox(each) {
+  if (each.filled) return;
+  const { box, index, tokens } = each;
+  const [role, row] = [state.story.roles[index], state.story.parts[index]];
+  const tool = row.map((said) => said[1]).filter(Boolean).join(", ");
+  const text = row.map((said) => (row.length > 1 ? `${NAMES[said[0]] ?? said[0]}: ${words(said)}` : words(said))).join("\n\n");
+  each.label = make("span", { class: "how" });
+  each.more = make("button", { type: "button", class: "more",
+    onclick: () => { box.classList.toggle("open"); nameMore(each); } });
+  each.long = text.length > LONG_CHARS || text.split("\n").length > 6;
+  each.filled = true;
+  for (const [name, value] of [["aria-posinset", index + 1], ["aria-setsize", state.boxes.length], ["tabindex", -1]])
+    box.setAttribute(name, value);
+  box.append(make("header", {}, make("b", {}, tool ? `${role} · ${tool}` : role),
+    `message ${index + 1}`, make("span", {}, `${count(tokens)} tokens`), each.label),
+    make("pre", {}, text), each.more);
+  if (each.how !== -1) showHow(each);
 }
 
 // Of a long text the rest can be shown; of an edited one, what stood there before.
@@ -568,7 +601,7 @@ function looks(trace, turn) {
   return { how, edits, account };
 }
 
-function showMessages(anew = false) {
+function showMessages() {
   const { trace } = state.tries[state.chosen] ?? {};
   if (!trace) return;
   const turn = Math.min(state.turn, trace.lengths.length - 1);
@@ -576,17 +609,23 @@ function showMessages(anew = false) {
   const { how, edits, account } = looks(trace, turn);
   state.boxes.forEach((each, index) => {
     const now = index < length ? how[index] : UNSAID;
-    if (each.how === now && each.edit === edits[index] && !anew) return;
+    if (each.how === now && each.edit === edits[index]) return;
+    if (each.how > WHOLE) each.box.classList.remove(`s${each.how}`);
+    if (now > WHOLE) each.box.classList.add(`s${now}`);
+    if ((now === UNSAID) !== each.box.hidden) each.box.hidden = now === UNSAID;
     [each.how, each.edit] = [now, edits[index]];
-    each.box.hidden = now === UNSAID;
-    if (now === UNSAID) return showInstead(each, null);
-    for (let at = 1; at < HOW.length; at++) each.box.classList.toggle(`s${at}`, now === at);
-    each.label.replaceChildren(...(now === WHOLE ? [] : [make("span", { class: "pill" }, HOW[now])]));
-    nameMore(each);
-    showInstead(each, now === SHORTENED || now === STUB ? edits[index] : null);
+    if (each.filled) showHow(each);
   });
   showAccount(account);
   if ($("follow").checked) follow(length);
+}
+
+// What its header, its button and the text in its place say of how a message is shown.
+function showHow(each) {
+  const { how } = each;
+  each.label.replaceChildren(...(how <= WHOLE ? [] : [make("span", { class: "pill" }, HOW[how])]));
+  nameMore(each);
+  showInstead(each, how === SHORTENED || how === STUB ? each.edit : null);
 }
 
 function showInstead(each, mark) {
@@ -604,7 +643,8 @@ function showAccount(mark) {
   if (!mark) return;
   const box = make("article", { class: "account" },
     make("header", {}, make("b", {}, `summary of messages ${mark.message + 1} to ${mark.stop}`),
-      ` ${count(mark.before)} → ${count(mark.after)} tokens`), make("pre", {}, mark.text));
+      ` ${count(mark.before)} → ${count(mark.after)} tokens`),
+    make("pre", { tabindex: 0, role: "region", "aria-label": "The summary" }, mark.text));
   state.account = { mark, box };
   state.boxes[mark.message]?.box.before(box);
 }
@@ -623,6 +663,7 @@ function find(message) {
   $("follow").checked = false;
   const each = state.boxes[message];
   const { box } = each;
+  fillBox(each);
   document.querySelectorAll(".found").forEach((other) => other.classList.remove("found"));
   box.classList.add("found");
   $("messages").scrollTop = box.offsetTop - $("messages").offsetTop - 60;
@@ -641,6 +682,7 @@ function search() {
     const says = state.story.parts[at].some((said) => `${said[1]} ${said[2]}`.toLowerCase().includes(wanted));
     if (!says) continue;
     state.found = at;
+    fillBox(state.boxes[at]);
     if (state.boxes[at].box.hidden) go(state.tries[state.chosen].trace.lengths.findIndex((now) => now > at));
     requestAnimationFrame(() => find(at));
     return;
@@ -772,7 +814,6 @@ function start() {
     if (innerWidth === wide || !state.tries.length) return;
     wide = innerWidth;
     drawCharts();
-    choose(state.chosen);
   });
   $("search").addEventListener("keydown", (event) => { if (event.key === "Enter") search(); });
   $("next").addEventListener("click", search);

@@ -38,9 +38,9 @@ def page_of_replays(
             "largest requests that were replayed now and not taken over from a file (--draw)."
         )
     return page_of(
-        "What would a policy have done?",
-        f"{runs:,} recorded run{'s' * (runs != 1)} replayed call by call, without any model. "
-        f"ullage {__version__}, {datetime.now(UTC):%d %B %Y}.",
+        "An agent's context window, with and without ullage",
+        f"{runs:,} recorded run{'s' * (runs != 1)} put through ullage call by call; no model was "
+        f"called. ullage {__version__}, {datetime.now(UTC):%d %B %Y}.",
         pictures=pictures,
         rows=rows,
         profiles=profiles,
