@@ -27,13 +27,11 @@ else:
 
 __all__ = ["MOST_BYTES", "NewBlob", "extents_in", "from_utf8", "to_utf8", "unpacked", "unsealed"]
 
-MOST_BYTES = 4 * CHUNK_CHARS
-"""No chunk has more in UTF-8."""
+MOST_BYTES = 4 * CHUNK_CHARS  # no chunk has more in UTF-8
 _LEVEL = 3
 _LIMITS = {int(zstd.DecompressionParameter.window_log_max): MOST_BYTES.bit_length()}
 
-Row: TypeAlias = tuple[int, str, int, int, int, bytes, bytes]
-"""A chunk: n, coding, size_bytes, chars, newlines, seal, body."""
+Row: TypeAlias = tuple[int, str, int, int, int, bytes, bytes]  # n, coding … body of a chunk
 
 
 class NewBlob(Struct, frozen=True, gc=False):
