@@ -1,5 +1,6 @@
 """How much work a turn is: counted, not timed. What is as it was is not worked out again."""
 
+import json
 import sys
 from collections import Counter
 
@@ -130,6 +131,16 @@ def test_what_a_caller_writes_into_an_edited_message_of_his_is_in_the_view(forma
     messages[index] = dict(reversed(messages[index].items()))
     view = session.fit(histories.request(format, messages))[KEY[format]]
     assert list(view[index]) == list(messages[index]), "in the order of the caller's own"
+
+
+@pytest.mark.parametrize("format", ALL)
+def test_a_history_that_is_read_from_json_anew_is_not_edited_anew(format, work):
+    session, messages = started(format)
+    request = histories.request(format, messages)
+    view = dict(session.fit(json.loads(json.dumps(request))))
+    work.clear()
+    assert dict(session.fit(json.loads(json.dumps(request)))) == view
+    assert "edit" not in work
 
 
 def test_a_batch_that_stands_is_not_shown_again(monkeypatch):

@@ -9,7 +9,7 @@ from ullage.exchange import Exchanges
 from ullage.exchange.values import Report
 from ullage.proxy.config import Config
 from ullage.session.sessions import AsyncSessions
-from ullage.stores import MemoryStore, SqliteStore, open_store
+from ullage.stores import MemoryStore, SqliteStore, Store, open_store
 from ullage.stores._open import is_url
 from ullage.stores.threaded import Threaded
 from ullage.values.effects import Record
@@ -25,6 +25,10 @@ _MOST_CONVERSATIONS, _FEW_KEYS = 10_000, 64
 
 class Near(Threaded):
     """A store on this machine: what takes no longer than a thread would is asked at once."""
+
+    def __init__(self, store: Store) -> None:
+        super().__init__(store)
+        self.blocking = store
 
     async def find(self, tenant: str, keys: Iterable[bytes]) -> tuple[Record, ...]:
         """See `Store.find`. Reading waits for no writer."""
