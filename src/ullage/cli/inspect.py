@@ -22,7 +22,7 @@ __all__ = ["command"]
 
 
 @click.command("inspect")
-@click.argument("ledger", type=click.Path(dir_okay=False))
+@click.argument("ledger", type=click.Path(exists=True, dir_okay=False, path_type=Path))
 @click.argument("history", type=click.Path(exists=True, path_type=Path))
 @click.option("--run", "wanted", help="Which run of the history. Default: its largest.")
 @click.option("--tenant", default="", help="Whose session. Default: the unnamed tenant.")
@@ -33,7 +33,7 @@ __all__ = ["command"]
 @page_options
 @json_option
 def command(
-    ledger: str,
+    ledger: Path,
     history: Path,
     wanted: str | None,
     tenant: str,
