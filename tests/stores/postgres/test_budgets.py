@@ -28,7 +28,8 @@ def test_what_one_spends_is_spent_for_the_others(url):
     session = ullage.Session("gpt-4.1", budget=one, agent="scout")
     for _ in range(2):
         session.fit(REQUEST).observe(CALL)
-    ullage.Session("gpt-4.1", budget=two).fit(REQUEST)
+    under_way = ullage.Session("gpt-4.1", budget=two)
+    under_way.fit(REQUEST)
     assert two.spent.tokens == one.spent.tokens == 2_000
     assert two.spent.calls == 2
     assert two.spent.cost_usd == pytest.approx(one.spent.cost_usd)
@@ -36,6 +37,7 @@ def test_what_one_spends_is_spent_for_the_others(url):
     assert two.calls == ()
     assert other.spent.tokens == 0
     assert SharedBudget("team", url, tokens=10_000).spent.tokens == 2_000
+    under_way.release()
 
 
 def test_a_fleet_keeps_to_it_within_one_call_a_worker(url):
