@@ -32,13 +32,13 @@ from ullage.wires.host import Host
 
 __all__ = ["HOST"]
 
-_MEDIA: dict[str, Kind] = {
-    "image": "image",
-    "document": "document",
-    "video": "document",
-    "audio": "audio",
+_MEDIA: dict[str, tuple[Kind, str]] = {
+    "image": ("image", "image"),
+    "document": ("document", "application"),
+    "video": ("document", "video"),
+    "audio": ("audio", "audio"),
 }
-_TYPES = {"image": "image", "document": "application", "video": "video", "audio": "audio"}
+"""What a block holds, and how its type begins."""
 _MARKER = "cachePoint"
 
 
@@ -78,7 +78,8 @@ def _content(block: Mapping[str, Any], at: int) -> Content:
         source = plain[kind].get("source") or {}
         inline = source.get("bytes")
         data = inline["data"] if isinstance(inline, Mapping) else as_json(source, "source")
-        return Media(_MEDIA[kind], f"{_TYPES[kind]}/{held.get('format')}", data, at, block=plain)
+        medium, group = _MEDIA[kind]
+        return Media(medium, f"{group}/{held.get('format')}", data, at, block=plain)
     return Opaque(kind, as_json(plain, kind), at)
 
 
@@ -116,13 +117,10 @@ def _usage(event: Any) -> Usage | None:
 
     Whether its input counts cached tokens differs by model, its total never: it has them all.
     """
-    stop = event.get("stop") if isinstance(event, Mapping) else None
-    if stop is None:
+    if not isinstance(event, Mapping) or "stop" not in event:
         return None
-    count = stop[2].get
-    total, output = count("totalTokens"), count("outputTokens")
-    if not isinstance(total, int) or not isinstance(output, int):
-        return None
+    count = event["stop"][2].get
+    total, output = count("totalTokens") or 0, count("outputTokens") or 0
     read, written = count("cacheReadInputTokens"), count("cacheWriteInputTokens")
     return counted(total - output, output, read=read, written=written)
 

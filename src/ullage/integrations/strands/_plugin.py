@@ -58,11 +58,8 @@ class UllagePlugin(Plugin):
         """See `Plugin.init_agent`: stand around its model calls, and give it the recall tools."""
         agent.add_middleware(InvokeModelStage, self._call)
         for spec in self.sessions.tools:
-            definition = {
-                "name": spec.name,
-                "description": spec.description,
-                "inputSchema": {"json": dict(spec.parameters)},
-            }
+            schema = {"json": dict(spec.parameters)}
+            definition = {"name": spec.name, "description": spec.description, "inputSchema": schema}
             tool = PythonAgentTool(spec.name, definition, partial(self._recall, spec))
             agent.tool_registry.register_tool(tool)
 
@@ -89,11 +86,11 @@ class UllagePlugin(Plugin):
         """
         held = _held(agent)
         session = await self.sessions.opened(held[_KEY], held)
-        asked = answered(session, agent.messages, lambda message: message["role"] == "assistant")
+        asked = answered(session, agent.messages, lambda said: said["role"] == "assistant")
         answer = await session.open(spec.name, call["input"], call["toolUseId"], request=asked)
-        said = {"text": answer.text} if answer.block is None else decode_bytes_values(answer.block)
         status = "error" if answer.is_error else "success"
-        return {"toolUseId": call["toolUseId"], "status": status, "content": [said]}
+        said = [decode_bytes_values(answer.block or {"text": answer.text})]
+        return {"toolUseId": call["toolUseId"], "status": status, "content": said}
 
 
 def _held(agent: Any) -> dict[str, Any]:
@@ -107,13 +104,12 @@ def _held(agent: Any) -> dict[str, Any]:
 
 def _model_of(model: Any) -> dict[str, Any]:
     """A model's name, and its window as it was configured, 0 if it was not."""
-    window_tokens = model.context_window_limit or 0
-    return {"model": _settings(model).get("model_id") or "", "window_tokens": window_tokens}
+    name = _settings(model).get("model_id") or ""
+    return {"model": name, "window_tokens": model.context_window_limit or 0}
 
 
 def _settings(model: Any) -> Mapping[str, Any]:
-    found = model.get_config()
-    return found if isinstance(found, Mapping) else vars(found)
+    return model.get_config() or {}
 
 
 def _request_of(context: Any) -> dict[str, Any]:
@@ -138,7 +134,7 @@ def _definition(spec: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _choice(choice: Mapping[str, Any] | None) -> dict[str, Any] | None:
-    if not choice:
-        return None
-    tool = choice.get("tool")
-    return {"type": "tool", **tool} if tool else {"type": next(iter(choice))}
+    """A choice as Messages has it: Strands' has one key, its kind."""
+    for kind, named in (choice or {}).items():
+        return {"type": kind, **named}
+    return None
