@@ -13,7 +13,7 @@ from collections.abc import Callable, Generator
 from contextlib import suppress
 from functools import partial
 from secrets import token_bytes
-from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeAlias
+from typing import Any, NamedTuple, Protocol, TypeAlias
 
 import msgspec
 from blake3 import blake3
@@ -22,9 +22,6 @@ from msgspec.structs import replace
 from ullage.errors import StoreError
 from ullage.values.effects import Reply, Summarise
 from ullage.values.usage import Usage
-
-if TYPE_CHECKING:
-    from ullage.summarise import Summaries
 
 __all__ = ["Lease", "Leases", "asking", "awaiting"]
 
@@ -61,7 +58,17 @@ class Leases(Protocol):
         """Put the reply there for so long; None: give the lease back."""
 
 
-def asking(summaries: Summaries, store: object, tenant: str) -> Callable[[Summarise], Any]:
+class _Summaries(Protocol):
+    """`ullage.summarise.Summaries`."""
+
+    summariser: Any
+
+    def ask(self, asked: Summarise) -> Reply: ...
+
+    async def aask(self, asked: Summarise) -> Reply: ...
+
+
+def asking(summaries: _Summaries, store: object, tenant: str) -> Callable[[Summarise], Any]:
     """How a session asks for summaries: by way of leases, where its store has them."""
     leases = _leases_of(store)
     if leases is None:
@@ -84,7 +91,7 @@ def asking(summaries: Summaries, store: object, tenant: str) -> Callable[[Summar
     return ask
 
 
-def awaiting(summaries: Summaries, store: object, tenant: str) -> Callable[[Summarise], Any]:
+def awaiting(summaries: _Summaries, store: object, tenant: str) -> Callable[[Summarise], Any]:
     """`asking` for an event loop."""
     leases = _leases_of(store)
     if leases is None:
