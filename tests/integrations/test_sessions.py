@@ -5,56 +5,18 @@ import asyncio
 import pytest
 
 from tests.integrations.outputs import big
-from ullage import Budget, Limits, OverLimitError, Session
-from ullage.history.ledger import Ledger, Opened
+from ullage import Budget, ConfigError, Limits, OverLimitError
 from ullage.integrations._sessions import (
     AsyncHostSessions,
     Calls,
-    Entries,
     HostSessions,
-    before_reply,
-    entry_of,
+    answered,
     forbids,
     given,
     limits_of,
-    record_of,
 )
 
 REQUEST = {"model": "gpt-4.1", "messages": [{"role": "user", "content": "Hello."}]}
-
-
-def record():
-    return Ledger().with_opened(bytes(16), Opened("first", recall=False))[1]
-
-
-def test_a_record_is_an_entry_and_a_record_again():
-    key, value = entry_of(record())
-    assert key == f"ullage:{'00' * 16}:opened:0"
-    assert record_of(key, value) == record()
-    assert [record_of(*other) for other in ((f"{key}0", value), ("a", value), (key, 7))] == [
-        None
-    ] * 3
-
-
-def test_a_state_that_lost_what_was_written_is_given_it_again():
-    session, entries = Session("gpt-4.1"), Entries()
-    session.fit(REQUEST)
-    first = entries.missing(session, {})
-    assert first
-    assert entries.missing(session, {}) == first  # the step that should have written it failed
-    assert entries.missing(session, first) == {}
-
-
-def test_what_a_state_holds_is_taken_in_once():
-    session, entries = Session("gpt-4.1"), Entries()
-    session.fit(REQUEST)
-    state = {**entries.missing(session, {}), "case": "7"}
-    other = Session("gpt-4.1")
-    new = entries.unknown(other, state)
-    other.take(new)
-    assert len(new) == len(state) - 1
-    assert entries.unknown(other, state) == []
-    assert entries.missing(other, state) == {}
 
 
 def asked(*results):
@@ -79,6 +41,52 @@ def test_a_conversation_goes_on_from_what_its_framework_holds():
     assert first.opened("a", state) is session
 
 
+def test_what_others_keep_beside_ours_is_never_written_back():
+    sessions = HostSessions("openai-chat")
+    session = sessions.opened("a", {"case": "7", "ullage:nonsense": "x"})
+    session.fit(REQUEST)
+    new = sessions.missing(session, {"case": "8"})
+    assert new
+    assert "case" not in new
+
+
+def test_a_family_spends_one_budget_which_goes_on_in_another_process():
+    def members(state):
+        sessions = HostSessions("openai-chat", budget=lambda _: Budget(tokens=1_000_000))
+        agents = ("logs", "metrics")
+        opened = {
+            name: sessions.opened(f"case/{name}", state, parent="case", agent=name)
+            for name in agents
+        }
+        return sessions, opened
+
+    sessions, opened = members({})
+    usage = {"prompt_tokens": 900, "completion_tokens": 9}
+    for session in opened.values():
+        session.fit(REQUEST)
+        session.observe({"usage": usage})
+    assert sessions.family("case").budget.spent.tokens == 2 * 909
+    state = sessions.missing(opened["logs"], {}, agent="logs")
+    told = [key for key in state if "spent" in key]
+    assert told == ["ullage:spent:logs"]  # an older sum of another agent's must not win
+    state |= sessions.missing(opened["metrics"], state, agent="metrics")
+    nonsense = {"ullage:spent:nobody": "much", "ullage:spent:some": {"calls": "x"}}
+    again, held = members({**state, **nonsense})
+    assert again.family("case").budget.spent.tokens == 2 * 909
+    assert len(again.family("case").sessions) == len(held) == 2
+    with pytest.raises(ConfigError, match="none"):
+        _ = HostSessions("openai-chat").family("case").budget
+
+
+def test_what_one_family_set_aside_goes_with_it_and_opens_in_no_other():
+    sessions = HostSessions("openai-chat")
+    one, other = sessions.opened("a", {}), sessions.opened("b", {})
+    assert one.store is not other.store
+    assert sessions.opened("c", {}, parent="a").store is one.store
+    assert sessions.get("a") is one
+    assert sessions.get("z") is None
+
+
 def test_the_window_a_framework_knows_holds_where_no_limits_are_given():
     sessions = HostSessions("openai-chat")
     session = sessions.opened("a", {}, model="my-own", window_tokens=40_000)
@@ -90,10 +98,19 @@ def test_the_window_a_framework_knows_holds_where_no_limits_are_given():
     assert limits_of("my-own", 0) == limits_of("gpt-4.1", 40_000) == {}
 
 
-def test_the_request_a_reply_came_in_answer_to():
+def test_a_recall_call_after_a_restart_has_the_request_it_was_made_in():
     messages = ["asked", "REPLY", "result", "REPLY", "result"]
-    assert before_reply(messages, str.isupper) == messages[:3]
-    assert before_reply(["asked"], str.isupper) == []
+    sessions = HostSessions("openai-chat")
+    session = sessions.opened("a", {}, model="my-own", window_tokens=40_000)
+    state = sessions.missing(session, {})
+    again = HostSessions("openai-chat").opened("a", state)
+    assert again.settings.limits == Limits(window_tokens=40_000)
+    asked = answered(again, messages, str.isupper)
+    assert asked == {"model": "my-own", "messages": messages[:3]}
+    assert answered(again, ["asked"], str.isupper)["messages"] == []
+
+
+def test_a_request_of_what_is_there():
     assert given(model="m", tools=None, messages=[]) == {"model": "m", "messages": []}
     assert forbids({"tool_choice": "none"}, {"model": "m"})
     assert not forbids({"model": "m"}, {})

@@ -1,5 +1,6 @@
 """What adapters for frameworks read alike: blocks of content, counts, names of models.
 
+medium       a medium as frameworks have it: bytes or an address, and its MIME type
 read_parts   content as most frameworks have it: a text, or blocks as a provider has them
 show_text    such a content with one of its texts shown otherwise
 counted      usage as most frameworks report it, cached tokens among those of the prompt
@@ -9,10 +10,11 @@ wire_of      the wire that a model is really asked on
 from __future__ import annotations
 
 import re
+from base64 import b64encode
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, Literal
 
-from ullage.values.messages import Part, Reasoning, Text
+from ullage.values.messages import Media, Part, Reasoning, Text
 from ullage.values.model_names import plain_name
 from ullage.values.usage import Usage
 from ullage.wires import BLOCKS
@@ -22,6 +24,7 @@ from ullage.wires.block import Block, fields, filled, read_part, replaced, table
 __all__ = [
     "counted",
     "is_thought",
+    "medium",
     "read_parts",
     "show_text",
     "thought",
@@ -93,6 +96,24 @@ def thought(block: Mapping[str, Any], at: int) -> Reasoning:
 
 _SEALED = ("signature", "data", "encrypted_content", "redacted_content")
 _SAID = ("thinking", "reasoning", "text")
+
+
+def medium(mime: str, data: Any, url: str, at: int, block: Any) -> Media:
+    """A medium: of bytes, or of what stands at an address.
+
+    Args:
+        mime: its MIME type, which says what it is.
+        data: its bytes, or anything else where there are none.
+        url: where it is, if it has no bytes.
+        at: its place in the message.
+        block: what it is shown as again when it was set aside.
+    """
+    source = b64encode(data).decode() if isinstance(data, bytes) else url
+    kind: Literal["image", "audio", "document"] = _KINDS.get(mime.partition("/")[0], "document")
+    return Media(kind, mime, source, at, block=block)
+
+
+_KINDS: dict[str, Literal["image", "audio"]] = {"image": "image", "audio": "audio"}
 
 
 def show_text(content: Any, at: int, text: str) -> Any:

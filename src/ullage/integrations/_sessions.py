@@ -9,30 +9,31 @@ its framework keeps for it (``held``: entries of text by text, in a checkpoint, 
 the metadata of a message) makes a session of another process, or after a restart, show the same.
 
 HostSessions, AsyncHostSessions   the sessions of an adapter, by conversation
-Entries                           a ledger as entries of a state
+Family                            what conversations of one thread share
 Calls                             calls under way, where hooks stand before a call and after it
-given, before_reply, forbids      a request of what is there; the one that a tool call answers;
+given, answered, forbids          a request of what is there; the one that a tool call answers;
                                   whether a view is the last of a budget
 """
 
 from __future__ import annotations
 
-import re
-from base64 import b64decode, b64encode
-from collections.abc import Callable, Hashable, Mapping, Sequence
-from contextlib import suppress
-from typing import Any
-from weakref import WeakKeyDictionary
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
+from threading import RLock
+from typing import Any, NamedTuple
+from weakref import WeakKeyDictionary, WeakSet, WeakValueDictionary
 
-from ullage.errors import OverLimitError
+from ullage.errors import ConfigError, OverLimitError
+from ullage.integrations._entries import Account, Entries
 from ullage.recall.tools import recall_tools
 from ullage.session.aio import AsyncSession
 from ullage.session.core import SessionCore
 from ullage.session.session import Session
 from ullage.session.sessions import AsyncSessions, Sessions
 from ullage.session.view import AsyncView
+from ullage.spend.budget import Budget
+from ullage.stores import MemoryStore, Store
 from ullage.tokens.catalog import lookup
-from ullage.values.effects import KINDS, Record
+from ullage.values.effects import Record
 from ullage.values.limits import Limits
 from ullage.values.toolset import ToolSpec
 from ullage.wires import Format
@@ -40,68 +41,13 @@ from ullage.wires import Format
 __all__ = [
     "AsyncHostSessions",
     "Calls",
-    "Entries",
+    "Family",
     "HostSessions",
-    "before_reply",
-    "entry_of",
+    "answered",
     "forbids",
     "given",
     "limits_of",
-    "record_of",
 ]
-
-# ── a ledger in the state of a framework ─────────────────────────────────────────────────
-
-_ENTRY = re.compile(
-    rf"ullage:([0-9a-f]{{32}}):({'|'.join(KINDS)}):(0|[1-9][0-9]{{0,5}})(?::(.+))?", re.DOTALL
-)
-
-
-def entry_of(record: Record) -> tuple[str, str]:
-    """A record as an entry of a state: its key and its value, both text."""
-    name = f":{record.name}" if record.name else ""
-    key = f"ullage:{record.key.hex()}:{record.kind}:{record.n}{name}"
-    return key, b64encode(record.data).decode()
-
-
-def record_of(key: str, value: Any) -> Record | None:
-    """The record in an entry of a state; None if it is none of ours.
-
-    Whoever may write to the state can write nonsense there; `Session.take` passes it over.
-    """
-    found = _ENTRY.fullmatch(key)
-    if found is None or not isinstance(value, str):
-        return None
-    with suppress(ValueError):
-        data = b64decode(value, validate=True)
-        return Record(bytes.fromhex(found[1]), found[2], int(found[3]), data, found[4] or "")
-    return None
-
-
-class Entries:
-    """The ledgers of sessions, as entries of the states in which a framework carries them.
-
-    A state may be older than its session (it was rewound, or the step that should have written
-    it failed) or newer (another process wrote it). Whoever asks both questions of every call
-    keeps the two equal.
-    """
-
-    def __init__(self) -> None:
-        self._known: WeakKeyDictionary[SessionCore, dict[str, Any]] = WeakKeyDictionary()
-
-    def unknown(self, session: SessionCore, state: Mapping[str, Any]) -> list[Record]:
-        """What the state holds and the session does not know: for `Session.take`."""
-        known = self._known.setdefault(session, {})
-        new = {key: value for key, value in state.items() if known.get(key) != value}
-        known.update(new)
-        return [record for item in new.items() if (record := record_of(*item)) is not None]
-
-    def missing(self, session: SessionCore, state: Mapping[str, Any]) -> dict[str, str]:
-        """What the session decided and the state does not hold: to be written to it."""
-        known = self._known.setdefault(session, {})
-        known.update(map(entry_of, session.news()))
-        return {key: value for key, value in known.items() if state.get(key) != value}
-
 
 # ── sessions ─────────────────────────────────────────────────────────────────────────────
 
@@ -117,26 +63,149 @@ def limits_of(model: str, window_tokens: int) -> dict[str, Limits]:
     return {} if known else {"limits": Limits(window_tokens=window_tokens)}
 
 
+class Family:
+    """What the conversations of one family share: the agents of a thread, of a case.
+
+    Args:
+        name: its key; what is set aside in it opens in no other.
+        budget: what its members may spend together.
+
+    Attributes:
+        store: where they keep what is set aside, where no store outlives the process: it goes
+            with the family.
+        account: what each agent has spent, here and elsewhere; None where nobody limits a family.
+    """
+
+    def __init__(self, name: str, budget: Budget | None, store: Store | None) -> None:
+        self.name, self.store = name, store
+        self.account = None if budget is None else Account(budget)
+        self._sessions: WeakSet[SessionCore] = WeakSet()
+
+    @property
+    def budget(self) -> Budget:
+        """What its members have spent, and may spend.
+
+        Raises:
+            ConfigError: they were given no budget of their own.
+        """
+        if self.account is None:
+            raise ConfigError("budget", "the family has none", "Give what makes one of a key.")
+        return self.account.budget
+
+    @property
+    def sessions(self) -> tuple[SessionCore, ...]:
+        """The sessions of its members, as far as they are held."""
+        return tuple(self._sessions)
+
+    @property
+    def settings(self) -> dict[str, Any]:
+        """What the session of each member is made with."""
+        budget = None if self.account is None else self.account.budget
+        return given(store=self.store, budget=budget)
+
+    def join(self, session: SessionCore, held: Mapping[str, Any]) -> None:
+        """A member is asked, of which its framework holds this."""
+        self._sessions.add(session)
+        if self.account is not None:
+            self.account.take(held)
+
+
+class _Model(NamedTuple):
+    """A model, and its window as its framework knows it."""
+
+    name: str = ""
+    window_tokens: int = 0
+
+
+_MODEL = "ullage:model"
+
+
+def _model_in(held: Mapping[str, Any]) -> _Model:
+    """The model that was asked last, by what a framework holds."""
+    match held.get(_MODEL):
+        case [str(name), int(window_tokens)]:
+            return _Model(name, window_tokens)
+    return _Model()
+
+
+class _Member(NamedTuple):
+    """One conversation of a family."""
+
+    family: Family
+    model: _Model
+
+
 class _Hosted:
-    """What both kinds share."""
+    """What both kinds of sessions share."""
 
     _settings: dict[str, Any]
+    _lock: RLock
+    _alive: Any
 
-    def _host(self, settings: Mapping[str, Any]) -> None:
+    def _host(self, store: Any, settings: dict[str, Any]) -> dict[str, Any]:
+        """The settings of the sessions underneath."""
         self._entries = Entries()
+        self._families: WeakValueDictionary[str, Family] = WeakValueDictionary()
+        self._members: WeakKeyDictionary[SessionCore, _Member] = WeakKeyDictionary()
         self.tools: Sequence[ToolSpec] = recall_tools(settings.get("policy", "default"))
+        self._is_kept = store is not None and store != "memory"
+        self.lasts = self._is_kept and not isinstance(store, MemoryStore)
+        budget = settings.get("budget")
+        self._new_budget: Callable[[str], Budget] | None = budget if callable(budget) else None
+        if self._new_budget is not None:
+            self._new_budget("")  # a bad setting is refused now
+            settings = {**settings, "budget": None}
+        return {"recall": "host", **settings, "store": store}
 
-    def _limits(self, model: str, window_tokens: int) -> dict[str, Limits]:
-        return {} if self._settings.get("limits") else limits_of(model, window_tokens)
+    def family(self, name: str) -> Family:
+        """What the conversations share that have this key, or this parent."""
+        with self._lock:
+            family = self._families.get(name)
+            if family is None:
+                budget = self._new_budget(name) if self._new_budget else None
+                store = None if self._is_kept else MemoryStore()
+                family = self._families[name] = Family(name, budget, store)
+            return family
 
-    def missing(self, session: SessionCore, held: Mapping[str, Any]) -> dict[str, str]:
-        """What a session decided and its framework does not hold: to be written there.
+    def get(self, key: str) -> Any:
+        """The session of a conversation, if there is one."""
+        with self._lock:
+            return self._alive.get(key)
+
+    def _member(
+        self, key: str, held: Mapping[str, Any], parent: str | None, model: _Model | None
+    ) -> tuple[_Member, dict[str, Any]]:
+        """Whose session it is, and with which settings it is made."""
+        family, of = self.family(parent or key), model or _model_in(held)
+        limits = {} if self._settings.get("limits") else limits_of(*of)
+        name = {"model": of.name} if of.name else {}
+        return _Member(family, of), {**family.settings, **limits, **name}
+
+    def _known(
+        self, session: SessionCore, member: _Member, held: Mapping[str, Any]
+    ) -> Iterable[Record]:
+        """What the framework holds of a conversation and its session does not know."""
+        self._members[session] = member
+        member.family.join(session, held)
+        return self._entries.unknown(session, held)
+
+    def missing(
+        self, session: SessionCore, held: Mapping[str, Any], *, agent: str = ""
+    ) -> dict[str, Any]:
+        """What a session knows and its framework does not hold: to be written there.
 
         Args:
             session: one of these.
             held: what the framework holds of the conversation, as it is now.
+            agent: the name of its agent; of what was spent it tells its own.
         """
-        return self._entries.missing(session, held)
+        new: dict[str, Any] = self._entries.missing(session, held)
+        family, model = self._members[session]
+        if family.account is not None:
+            new |= family.account.missing(agent, held)
+        if model.name and _model_in(held) != model:
+            new[_MODEL] = list(model)
+        return new
 
 
 class HostSessions(_Hosted, Sessions):
@@ -144,12 +213,14 @@ class HostSessions(_Hosted, Sessions):
 
     Args:
         format: how the framework's messages are read: a `Host`, or the name of a wire.
-        store: see `Session`. Without one what is set aside is kept in memory; after a restart it
-            is found again in the history.
-        settings: of each session; ``recall`` is ``"host"`` unless given.
+        store: see `Session`. Without one what is set aside is kept in memory, as long as one of
+            its family is held; after that it is found again in the history.
+        settings: of each session; ``recall`` is ``"host"`` unless given. Where ``budget`` makes
+            one of a key, each family has its own, which goes on from what the framework holds.
 
     Attributes:
         tools: the recall tools, to be offered as the framework's own.
+        lasts: whether the store outlives the process.
 
     Raises:
         ConfigError: a setting is not known.
@@ -157,8 +228,7 @@ class HostSessions(_Hosted, Sessions):
     """
 
     def __init__(self, format: str | Format, *, store: Any = None, **settings: Any) -> None:
-        super().__init__(store=store, format=format, **{"recall": "host", **settings})
-        self._host(settings)
+        super().__init__(format=format, **self._host(store, settings))
 
     def opened(
         self,
@@ -175,14 +245,15 @@ class HostSessions(_Hosted, Sessions):
         Args:
             key: see `Sessions.of`.
             held: the framework's entries of the conversation; those of others are passed over.
-            parent: see `Sessions.of`.
-            model: the model that is asked.
+            parent: see `Sessions.of`: the key of its family.
+            model: the model that is asked; ``""``: the one that was asked last.
             window_tokens: its window as the framework knows it, used where we do not; 0: unknown.
             settings: see `Sessions.of`.
         """
-        more = {**self._limits(model, window_tokens), **settings}
-        session = self.of(key, parent=parent, **more)
-        session.take(self._entries.unknown(session, held))
+        of = _Model(model, window_tokens) if model or window_tokens else None
+        member, made = self._member(key, held, parent, of)
+        session = self.of(key, parent=parent, **{**made, **settings})
+        session.take(self._known(session, member, held))
         return session
 
 
@@ -190,8 +261,7 @@ class AsyncHostSessions(_Hosted, AsyncSessions):
     """`HostSessions` for an event loop."""
 
     def __init__(self, format: str | Format, *, store: Any = None, **settings: Any) -> None:
-        super().__init__(store=store, format=format, **{"recall": "host", **settings})
-        self._host(settings)
+        super().__init__(format=format, **self._host(store, settings))
 
     async def opened(
         self,
@@ -204,9 +274,10 @@ class AsyncHostSessions(_Hosted, AsyncSessions):
         **settings: Any,
     ) -> AsyncSession:
         """See `HostSessions.opened`."""
-        more = {**self._limits(model, window_tokens), **settings}
-        session = self.of(key, parent=parent, **more)
-        await session.take(self._entries.unknown(session, held))
+        of = _Model(model, window_tokens) if model or window_tokens else None
+        member, made = self._member(key, held, parent, of)
+        session = self.of(key, parent=parent, **{**made, **settings})
+        await session.take(self._known(session, member, held))
         return session
 
 
@@ -218,14 +289,16 @@ def given(**request: Any) -> dict[str, Any]:
     return {key: value for key, value in request.items() if value is not None}
 
 
-def before_reply(messages: Sequence[Any], is_reply: Callable[[Any], bool]) -> list[Any]:
-    """The messages that the newest reply came in answer to.
+def answered(
+    session: SessionCore, messages: Sequence[Any], is_reply: Callable[[Any], bool]
+) -> dict[str, Any]:
+    """The request that the newest reply came in answer to, for a recall call in that reply.
 
-    A recall call stands in that reply. After a restart it may be what comes first, and all about
-    its request is decided already: give it to `Session.open` as ``request``.
+    After a restart the call may be what comes first, and all about its request is decided
+    already: give it to `Session.open` as ``request``.
     """
     newest = (at for at in reversed(range(len(messages))) if is_reply(messages[at]))
-    return list(messages[: next(newest, 0)])
+    return {"model": session.settings.model, "messages": list(messages[: next(newest, 0)])}
 
 
 def forbids(view: Mapping[str, Any], asked: Mapping[str, Any]) -> bool:

@@ -168,7 +168,7 @@ class _Sessions(Generic[S]):
         return self._session(given)
 
     def _opened(self, store: Any) -> Any:
-        raise NotImplementedError
+        return open_store(store)
 
     def _session(self, settings: dict[str, Any]) -> S:
         raise NotImplementedError
@@ -205,9 +205,6 @@ class Sessions(_Sessions[Session], Closing):
             self._bytes = 0
         self.store.close()
 
-    def _opened(self, store: Any) -> Any:
-        return open_store(store)
-
     def _session(self, settings: dict[str, Any]) -> Session:
         return Session(**settings)
 
@@ -231,7 +228,7 @@ class AsyncSessions(_Sessions["AsyncSession"], AsyncClosing):
         from ullage.stores.threaded import Threaded  # it imports asyncio
 
         is_awaited = inspect.iscoroutinefunction(getattr(store, "commit", None))
-        return store if is_awaited else Threaded(open_store(store))
+        return store if is_awaited else Threaded(super()._opened(store))
 
     def _session(self, settings: dict[str, Any]) -> AsyncSession:
         from ullage.session.aio import AsyncSession

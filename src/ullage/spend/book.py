@@ -54,7 +54,7 @@ class Row(NamedTuple):
 
     Attributes:
         number: of the row.
-        call: the call; None in the first row, which has the sum before all.
+        call: the call; None for what was spent elsewhere, as before the first of all.
         spent: the sum with it.
         account: whose it is, 0 for nobody's.
         view: the number of the view it was for, None if it was for none.
@@ -125,6 +125,10 @@ class Book:
         replaced = replaces.number if replaces else None
         self._rows.append(Row(number, call, spent, account, view, report, replaced))
         return call
+
+    def carry(self, spent: Spent) -> None:
+        """Count what was spent elsewhere; it is no call of this book."""
+        self._rows.append(Row(len(self._rows), None, self.spent + spent))
 
     def row_of(self, report: Report) -> Row | None:
         """The newest report of the same reply, if there is one."""

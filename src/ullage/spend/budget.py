@@ -290,6 +290,11 @@ class Budget:
         with self._lock:
             return self._book.add(priced(agent, model, usage, reported=reported))
 
+    def carry(self, spent: Spent) -> None:
+        """Count what another process has spent of the same allowance; see `spent`, an argument."""
+        with self._lock:
+            self._book.carry(spent)
+
     def most(self, prompt_tokens: int, output_tokens: int, model: str) -> Claim:
         """The most that a call can come to.
 

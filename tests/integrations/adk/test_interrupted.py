@@ -54,7 +54,7 @@ def test_a_run_that_is_cut_off_in_a_tool_goes_on_with_a_legal_history(serve):
         async with running(agent_of(server, tools=[read_file]), plugin) as runner:
             await interrupt(runner, reached)
             events = await say(runner, "Go on.")
-            return events, plugin.room(await kept(runner)).budget
+            return events, plugin.family(await kept(runner)).budget
 
     events, budget = asyncio.run(main())
     assert events[-1].content.parts[0].text == "Found it."
@@ -141,17 +141,17 @@ def test_agents_side_by_side_share_the_account_and_no_conversation(serve):
         plugin = UllagePlugin()
         async with running(ParallelAgent(name="panels", sub_agents=agents), plugin) as runner:
             events = await say(runner)
-            return events, await kept(runner), plugin.room(await kept(runner))
+            return events, await kept(runner), plugin.family(await kept(runner))
 
-    events, session, room = asyncio.run(main())
+    events, session, family = asyncio.run(main())
     said = [event for event in events if event.is_final_response()]
     assert {event.author for event in said} == {"logs", "metrics", "traces"}
-    assert {name: each.calls for name, each in room.budget.totals("agent").items()} == {
+    assert {name: each.calls for name, each in family.budget.totals("agent").items()} == {
         "logs": 15,
         "metrics": 15,
         "traces": 15,
     }
-    assert len(room.sessions) == 3
-    told = [session.state[f"ullage:spent:{name}"]["calls"] for name in room.spent]
+    assert len(family.sessions) == 3
+    told = [session.state[f"ullage:spent:{name}"]["calls"] for name in family.account.spent]
     assert told == [15, 15, 15]
     assert all(len(captured.raw) // 4 < 32_000 for captured in server.requests)

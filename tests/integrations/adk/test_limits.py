@@ -38,20 +38,20 @@ BRAKE = {"SAFE_TRIGGER_TOKENS": 8_000, "COMPACTION_TRIGGER_TOKENS": 0}
 
 
 def played(server, plugin, *texts, tools=(world.read_file,), service=None, **more):
-    """Say each of the texts to one runner: the events, the ADK session, its room."""
+    """Say each of the texts to one runner: the events, the ADK session, its family."""
 
     async def main():
         agent = agent_of(server, tools=tools, **more)
         async with running(agent, plugin, service) as runner:
             events = [event for text in texts for event in await say(runner, text)]
             session = await kept(runner)
-            return events, session, plugin.room(session) if plugin else None
+            return events, session, plugin.family(session) if plugin else None
 
     return asyncio.run(main())
 
 
-def kinds(room):
-    return {event.kind for session in room.sessions for event in session.events}
+def kinds(family):
+    return {event.kind for session in family.sessions for event in session.events}
 
 
 # 1. The emergency brake
@@ -71,10 +71,10 @@ def test_an_agent_goes_on_where_the_model_would_refuse_it(serve):
 
     server = serve("gemini", [*steps(12), "Found it."], limit_tokens=12_000, strict=True)
     plugin = plugin_of(**BRAKE, limits=Limits(window_tokens=20_000))
-    events, _, room = played(server, plugin, "Find the fault.")
+    events, _, family = played(server, plugin, "Find the fault.")
     assert events[-1].content.parts[0].text == "Found it."
-    assert "condensed" in kinds(room)
-    assert "refused" not in kinds(room)
+    assert "condensed" in kinds(family)
+    assert "refused" not in kinds(family)
     last = server.requests[-1]
     assert last.body["systemInstruction"] == server.requests[0].body["systemInstruction"]
     assert text_of(contents(last)[0]) == "Find the fault."
@@ -87,14 +87,14 @@ def test_what_is_refused_all_the_same_is_shortened_and_sent_again(serve):
     """The window is believed to be a million; the server takes 12,000 tokens."""
     server = serve("gemini", [*steps(12), "Found it."], limit_tokens=12_000, strict=True)
     plugin = plugin_of(COMPACTION_TRIGGER_TOKENS=0)
-    events, session, room = played(server, plugin, "Find the fault.")
+    events, session, family = played(server, plugin, "Find the fault.")
     assert events[-1].content.parts[0].text == "Found it."
-    assert "refused" in kinds(room)
+    assert "refused" in kinds(family)
     for captured in server.requests:
         assert functions(captured) == functions(server.requests[0])
     answered = [body for body in server.answered if "usageMetadata" in body]
     assert len(answered) == 13 < len(server.answered)
-    assert room.budget.spent.calls == 13
+    assert family.budget.spent.calls == 13
     assert session.state["ullage:spent:investigator"]["calls"] == 13
 
 
@@ -124,7 +124,7 @@ def test_an_error_that_stays_is_the_callers(serve, status, code, message, sent):
         async with running(agent_of(server), plugin) as runner:
             with pytest.raises(Exception, match=message[:15]):
                 await say(runner)
-            return plugin.room(await kept(runner)).budget
+            return plugin.family(await kept(runner)).budget
 
     budget = asyncio.run(main())
     assert len(server.requests) == 8 + sent
@@ -172,7 +172,7 @@ ALL = Reply("I look.", [Call("logs"), Call("rows"), Call("wide"), Call("few")])
 def test_a_result_is_cut_before_adk_keeps_it_where_its_original_lasts(serve, tmp_path):
     server = serve("gemini", [ALL, "Found it."], strict=True)
     store = SqliteStore(tmp_path / "kept.db")
-    _, session, room = played(server, UllagePlugin(store=store), "Look.", tools=TOOLS)
+    _, session, family = played(server, UllagePlugin(store=store), "Look.", tools=TOOLS)
     in_adk = [each.response for e in session.events for each in e.get_function_responses()]
     sent = [each["response"] for each in responses(server.requests[-1])]
     assert in_adk == sent
@@ -183,7 +183,7 @@ def test_a_result_is_cut_before_adk_keeps_it_where_its_original_lasts(serve, tmp
     assert set(advice) == {"error", "preview"}
     assert "use a filter" in advice["error"]
     assert small == {"status": "ok"}
-    (ullage,) = room.sessions
+    (ullage,) = family.sessions
     assert [event.kind for event in ullage.events].count("truncated") == 3
 
 
@@ -247,12 +247,12 @@ def test_the_model_reads_on_where_it_was_cut_even_after_a_restart(serve, tmp_pat
         return played(server, plugin, text, tools=TOOLS, service=new_service("sqlite", tmp_path))
 
     live("Look.")
-    events, _, room = live("Read on.")
+    events, _, family = live("Read on.")
     assert events[-1].content.parts[0].text == "Read."
     page = responses(server.requests[-1])[-1]
     assert page["name"] == "get_continuation"
     assert page["response"]["output"].startswith(LONG[200_000:207_000])
-    assert "recalled" in kinds(room)
+    assert "recalled" in kinds(family)
     assert functions(server.requests[0])[:4] == ["logs", "rows", "wide", "few"]
     assert functions(server.requests[0])[4:] == [
         "get_continuation",
@@ -310,7 +310,7 @@ def test_every_call_is_counted_once_streamed_or_not(serve, mode):
         plugin = UllagePlugin()
         async with running(agent_of(server), plugin) as runner:
             await say(runner, run_config=RunConfig(streaming_mode=mode))
-            return plugin.room(await kept(runner)).budget
+            return plugin.family(await kept(runner)).budget
 
     budget = asyncio.run(main())
     told = [body["usageMetadata"] for body in server.answered]
@@ -350,7 +350,7 @@ def test_of_a_stream_that_tells_its_usage_with_each_part_the_whole_counts():
         agent = Agent(name="a", model=Streaming(model="gemini-2.5-pro"))
         async with running(agent, plugin) as runner:
             await say(runner, run_config=RunConfig(streaming_mode=StreamingMode.SSE))
-            return plugin.room(await kept(runner)).budget
+            return plugin.family(await kept(runner)).budget
 
     (call,) = asyncio.run(main()).calls
     assert (call.usage.input_tokens, call.usage.output_tokens) == (100, 6)
@@ -379,19 +379,19 @@ def test_once_the_budget_is_spent_the_agent_sums_up_and_pauses(serve, tmp_path, 
 
     server = serve("gemini", replies, strict=True)
     service = partial(new_service, "sqlite", tmp_path)
-    events, session, room = played(server, UllagePlugin.from_env(), "Find it.", service=service())
+    events, session, family = played(server, UllagePlugin.from_env(), "Find it.", service=service())
     assert events[-1].content.parts[0].text == summary
     *calls, last = server.requests
     assert all("toolConfig" not in captured.body for captured in calls)
-    assert contents(last)[-1]["parts"][0]["text"] == room.budget.allowance.words
-    assert room.budget.allowance.words not in str(session.events)
-    assert room.budget.spent.tokens > 20_000
+    assert contents(last)[-1]["parts"][0]["text"] == family.budget.allowance.words
+    assert family.budget.allowance.words not in str(session.events)
+    assert family.budget.spent.tokens > 20_000
     made = len(server.requests)
 
     # In this process it is over; another one that goes on from the session gets a summary too.
     monkeypatch.setenv("SRE_AGENT_TOKEN_BUDGET", "")
     again = UllagePlugin(budget=partial(Budget, tokens=20_000))
-    events, session, room = played(server, again, "Go on.", "Please.", service=service())
+    events, session, family = played(server, again, "Go on.", "Please.", service=service())
     assert len(server.requests) == made + 1
     assert events[0].content.parts[0].text == summary
     assert events[-1].error_code == "BUDGET_EXCEEDED"
@@ -408,9 +408,9 @@ def test_once_the_budget_is_spent_the_agent_sums_up_and_pauses(serve, tmp_path, 
 def test_without_the_variable_there_is_no_limit_and_nonsense_is_refused(serve, monkeypatch):
     monkeypatch.delenv("SRE_AGENT_TOKEN_BUDGET", raising=False)
     server = serve("gemini", [*steps(12), "Found it."])
-    events, _, room = played(server, UllagePlugin.from_env(), "Find the fault.")
+    events, _, family = played(server, UllagePlugin.from_env(), "Find the fault.")
     assert events[-1].content.parts[0].text == "Found it."
-    assert not room.budget.allowance.is_limited
+    assert not family.budget.allowance.is_limited
     monkeypatch.setenv("SRE_AGENT_TOKEN_BUDGET", "20k")
     with pytest.raises(ConfigError, match="SRE_AGENT_TOKEN_BUDGET"):
         UllagePlugin.from_env()
@@ -420,20 +420,17 @@ def test_each_adk_session_has_a_budget_of_its_own(serve):
     server = serve("gemini", lambda _: steps(1)[0] if len(server.requests) % 3 < 2 else "Done.")
 
     async def main():
-        plugin = UllagePlugin(budget=partial(Budget, tokens=10_000), most_sessions=1)
+        plugin = UllagePlugin(budget=partial(Budget, tokens=10_000), most=1)
         async with running(agent_of(server), plugin) as runner:
             for session in ("one", "two", "one"):
                 await say(runner, session=session)
             one, two = await kept(runner, "one"), await kept(runner, "two")
-            let_go = plugin.room(one)
-            assert plugin.room(two) is not let_go is not plugin.room(one)
-            await plugin.room(one).session_of(("investigator", ""), one.state)
-            return plugin.room(one).budget.spent.calls, two.state["ullage:spent:investigator"][
-                "calls"
-            ]
+            told = [each.state["ullage:spent:investigator"]["calls"] for each in (one, two)]
+            return told, plugin.family(one).budget.spent.calls, len(plugin.sessions)
 
-    spent = asyncio.run(main())
-    assert sum(spent) == len(server.requests)
+    told, held, sessions = asyncio.run(main())
+    assert sum(told) == len(server.requests)
+    assert (told[0], sessions) == (held, 1)  # it was let go, and went on from its state
 
 
 def test_a_request_whose_history_the_provider_holds_is_left_alone():
@@ -447,7 +444,7 @@ def test_a_request_whose_history_the_provider_holds_is_left_alone():
 
 @pytest.mark.parametrize(
     "settings",
-    [{"most_sessions": 0}, {"policy": "none such"}, {"recall": 7, "store": "redis://x"}],
+    [{"most": 0}, {"policy": "none such"}, {"recall": 7, "store": "redis://x"}],
     ids=str,
 )
 def test_a_bad_setting_is_refused_when_the_plugin_is_made(settings):

@@ -7,8 +7,6 @@ import pytest
 
 pytest.importorskip("google.adk", reason="google-adk is not installed (make adk)")
 
-from functools import partial
-
 from google.adk.events import Event, EventActions
 
 from tests.integrations.adk import world
@@ -26,10 +24,8 @@ from tests.integrations.adk.world import (
     text_of,
 )
 from tests.servers import Call, Reply
-from ullage import AsyncSession, AsyncSessions, Budget, Usage, summarise
-from ullage.history.ledger import Ledger, Opened
-from ullage.integrations._sessions import entry_of, record_of
-from ullage.integrations.adk import Room, UllagePlugin
+from ullage import summarise
+from ullage.integrations.adk import UllagePlugin
 from ullage.presets.multi_stage import NARRATIVE
 
 durable = pytest.mark.parametrize("kind", ["sqlite", "database"])
@@ -62,9 +58,9 @@ def test_a_long_investigation_stays_within_the_window(serve):
         plugin = UllagePlugin()
         async with running(agent_of(server), plugin) as runner:
             events = await say(runner)
-            return events, await kept(runner), plugin.room(await kept(runner))
+            return events, await kept(runner), plugin.family(await kept(runner))
 
-    events, session, room = asyncio.run(main())
+    events, session, family = asyncio.run(main())
     assert events[-1].content.parts[0].text == "Found it."
     assert len(server.requests) == 41
     for captured in server.requests:
@@ -80,7 +76,7 @@ def test_a_long_investigation_stays_within_the_window(serve):
     assert [each.response["result"] for each in results] == [
         world.read_file(f"{n}.log") for n in range(40)
     ]
-    kinds = [event.kind for ullage in room.sessions for event in ullage.events]
+    kinds = [event.kind for ullage in family.sessions for event in ullage.events]
     assert kinds.count("observed") == 41
     assert 2 < kinds.count("compacted") < 12
 
@@ -102,7 +98,7 @@ def test_another_runner_on_the_same_sessions_goes_on_from_the_narrative(serve, t
         plugin = UllagePlugin(summariser=summariser)
         async with running(agent_of(server), plugin, new_service(kind, tmp_path)) as runner:
             await say(runner, text)
-            return plugin.room(await kept(runner)).budget.spent
+            return plugin.family(await kept(runner)).budget.spent
 
     before = asyncio.run(live("Find the fault."))
     asked, told = len(writer.requests), narrative(server.requests[28])
@@ -127,7 +123,7 @@ def test_the_writer_is_told_to_narrate_and_given_its_earlier_narrative(serve):
         plugin = UllagePlugin(summariser=summarise.gemini(client.aio, "gemini-2.5-flash"))
         async with running(agent_of(server), plugin) as runner:
             await say(runner)
-            return plugin.room(await kept(runner)).budget
+            return plugin.family(await kept(runner)).budget
 
     budget = asyncio.run(main())
     first, second, *_ = (captured.body for captured in writer.requests)
@@ -161,14 +157,14 @@ def test_each_agent_has_a_conversation_of_its_own_and_they_share_the_account(ser
         lead = agent_of(server, sub_agents=[other])
         async with running(lead, plugin) as runner:
             events = await say(runner)
-            return events, plugin.room(await kept(runner))
+            return events, plugin.family(await kept(runner))
 
-    events, room = asyncio.run(main())
+    events, family = asyncio.run(main())
     assert events[-1].author == "database"
     assert events[-1].content.parts[0].text == "Found it."
-    spent = room.budget.totals("agent")
+    spent = family.budget.totals("agent")
     assert {name: each.calls for name, each in spent.items()} == {"investigator": 13, "database": 3}
-    assert room.budget.spent.tokens == sum(
+    assert family.budget.spent.tokens == sum(
         body["usageMetadata"]["totalTokenCount"] for body in server.answered
     )
 
@@ -238,23 +234,6 @@ def test_a_ledger_that_somebody_wrote_over_is_as_if_it_were_not_there(serve):
     assert narrative(server.requests[-1]) is not None
 
 
-def test_an_agent_tells_its_own_account_alone():
-    """The events of agents side by side are kept in any order: an older sum must not win."""
-    room = Room("a session", AsyncSessions(format="gemini"), partial(Budget, tokens=0))
-    for agent in ("logs", "metrics"):
-        room.budget.charge(Usage(fresh_tokens=9), "gemini-2.5-pro", agent=agent)
-    told = {}
-    room.give(AsyncSession(""), "logs", told, {})
-    assert list(told) == ["ullage:spent:logs"]
-
-
-def test_of_two_values_for_one_record_the_state_can_hold_but_one():
-    _, one = Ledger().with_opened(bytes(16), Opened("first", recall=False))
-    place, value = entry_of(one)
-    assert record_of(place, value) == one
-    assert record_of(f"{place}0", value) is None
-
-
 def test_two_processes_that_take_turns_show_the_same_view(serve):
     """Two runners, each with a plugin of its own, on one session service."""
     server = serve("gemini", [*steps(10), "A.", *steps(10, 10), "B.", *steps(1, 20), "C."])
@@ -272,7 +251,7 @@ def test_two_processes_that_take_turns_show_the_same_view(serve):
             await say(second, "Go on.")
             asked = len(writer.requests)
             await say(first, "And now?")
-            return asked, plugins[0].room(await kept(first)).budget.spent
+            return asked, plugins[0].family(await kept(first)).budget.spent
 
     asked, spent = asyncio.run(main())
     assert "> Narrative 1: " in narrative(server.requests[21])

@@ -9,20 +9,10 @@ from google.adk.models.llm_request import LlmRequest
 from google.adk.tools.base_tool import BaseTool
 from google.genai import types
 
-from ullage.loop.services import window_of
-from ullage.redaction import Redact
 from ullage.session.view import AsyncView
-from ullage.stages.policy import Policy
-from ullage.values.edits import Replace, storable
-from ullage.values.effects import Output
-from ullage.values.events import Event
-from ullage.values.notices import Words
-from ullage.wires import FORMATS
 from ullage.wires.base import get
 
-__all__ = ["has_functions", "request_of", "shorten", "show"]
-
-_WIRE = FORMATS["gemini"]
+__all__ = ["as_messages", "has_functions", "request_of", "show"]
 
 
 class RecallTool(BaseTool):
@@ -91,33 +81,9 @@ def _copy(tool: Any) -> Any:
     return tool.model_copy(update={"function_declarations": list(declared)})
 
 
-def shorten(
-    result: Any, tool: str, policy: Policy, words: Words, redact: Redact | None = None
-) -> tuple[dict[str, Any], list[Output], list[Event]] | None:
-    """What the stages of a policy's first sight leave of a result; None if it may stay as it is.
-
-    With it come the originals of what was cut, and what was done.
-
-    Raises:
-        FormatError: the result is no JSON.
-    """
+def as_messages(tool: str, result: Any) -> tuple[dict[str, Any], dict[str, Any]]:
+    """A call and its result as messages of the wire."""
     response = result if isinstance(result, dict) else {"result": result}
-    raws = [
-        {"role": "model", "parts": [{"functionCall": {"name": tool, "args": {}}}]},
-        {"role": "user", "parts": [{"functionResponse": {"name": tool, "response": response}}]},
-    ]
-    builder = window_of(raws, _WIRE, words, redact=redact)
-    outputs, events = list[Output](), list[Event]()
-    for stage in policy.at_first_sight:
-        cuts = stage(builder.window)
-        for cut in cuts if isinstance(cuts, (list, tuple)) else ():
-            edit = storable(cut.edit)
-            if isinstance(edit, Replace) and builder.apply(edit) is not None:
-                outputs += cut.outputs
-                where = f"{tool} result"
-                events.append(Event(kind=edit.kind, where=where, why=edit.why, ref=edit.ref))
-    changes = builder.window.changed.get(1)
-    if not changes:
-        return None
-    message = _WIRE.edit(raws[1], builder.window.transcript.messages[1], changes)
-    return dict(message["parts"][0]["functionResponse"]["response"]), outputs, events
+    call = {"functionCall": {"name": tool, "args": {}}}
+    given = {"functionResponse": {"name": tool, "response": response}}
+    return {"role": "model", "parts": [call]}, {"role": "user", "parts": [given]}

@@ -12,9 +12,7 @@ in ADK's session, but for what `after_tool_callback` cut, which is in the store.
 from __future__ import annotations
 
 import json
-import os
-from collections import OrderedDict
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from functools import partial
 from typing import Any, Literal
 
@@ -22,23 +20,19 @@ from google.adk.models.llm_request import LlmRequest
 from google.adk.models.llm_response import LlmResponse
 from google.adk.plugins.base_plugin import BasePlugin
 
-from ullage.errors import BudgetExceeded, ConfigError, FormatError
-from ullage.integrations.adk._content import has_functions, request_of, shorten, show
-from ullage.integrations.adk._state import Call, Room
+from ullage.errors import BudgetExceeded, FormatError
+from ullage.integrations._results import cut_message
+from ullage.integrations._sessions import AsyncHostSessions, Calls, Family
+from ullage.integrations.adk._content import as_messages, has_functions, request_of, show
 from ullage.presets import from_env
 from ullage.presets.environment import TOKEN_BUDGET, whole_number
-from ullage.redaction import Redact
-from ullage.session.sessions import AsyncSessions
+from ullage.session.aio import AsyncSession
 from ullage.spend.budget import Budget
 from ullage.stages.policy import Policy
-from ullage.stores import MemoryStore, Store, open_store
-from ullage.summarise import Summariser
-from ullage.values.effects import Summarise
-from ullage.values.limits import Limits
+from ullage.wires import FORMATS
 
 __all__ = ["UllagePlugin"]
 
-_REFUSALS = 2
 _UNLIMITED = partial(Budget, tokens=0)
 
 
@@ -52,20 +46,18 @@ class UllagePlugin(BasePlugin):
     Args:
         name: the plugin's name in ADK.
         policy: a policy, or the name of one.
-        limits: the window and what is kept free for the answer. None: each model's own.
         store: where what is set aside is kept: None or ``"memory"``, ``"sqlite"``, a path of an
             SQLite file, or a store. With one that outlives the process, tool results over the
             policy's limit are cut in `after_tool_callback`, and ADK keeps what is shown. Without
             one ADK's session holds the only original, so they are cut in the request alone.
-        budget: makes the budget of an ADK session, shared by its agents; takes ``spent``.
-            None: no limit, sums alone.
+        budget: makes the budget of an ADK session, shared by its agents; no limit unless given.
         recall: whether requests offer the recall tools; ``"auto"``: if the plugin is there from
             the start. Never where an agent has no functions of its own.
-        summariser: a model that adds to the narratives of the sliding window: any callable, or
-            one of `ullage.summarise`. None: the deterministic summaries stand alone.
-        redact: takes secrets out of what is set aside, summarised or cut; what ADK keeps whole
-            stays as it is. None: nothing does.
-        most_sessions: how many ADK sessions are held in memory.
+        settings: of each session, such as ``limits``, ``summariser`` and ``redact``, and ``most``:
+            how many conversations are held in memory; see `ullage.Sessions`.
+
+    Attributes:
+        sessions: a session for each agent of each ADK session.
 
     Raises:
         ConfigError: a setting is not known.
@@ -77,30 +69,15 @@ class UllagePlugin(BasePlugin):
         name: str = "ullage",
         *,
         policy: str | Policy = "multi_stage",
-        limits: Limits | None = None,
-        store: str | os.PathLike[str] | Store | None = None,
-        budget: Callable[..., Budget] = _UNLIMITED,
+        store: Any = None,
+        budget: Callable[[], Budget] = partial(Budget, tokens=0),
         recall: bool | Literal["auto", "host"] = "auto",
-        summariser: Summariser | Callable[[Summarise], Any] | None = None,
-        redact: Redact | None = None,
-        most_sessions: int = 256,
+        **settings: Any,
     ) -> None:
         super().__init__(name=name)
-        if most_sessions < 1:
-            raise ConfigError("most_sessions", f"{most_sessions} is under 1", "Give 1 or more.")
-        opened = open_store(store)
-        self._lasts = not isinstance(opened, MemoryStore)
-        self._sessions = AsyncSessions(
-            store=opened,
-            policy=policy,
-            limits=limits,
-            format="gemini",
-            summariser=summariser,
-            redact=redact,
-        )
-        self._recall, self._budget, self._most = recall, budget, most_sessions
-        self._rooms: OrderedDict[str, Room] = OrderedDict()
-        budget()  # a bad setting is refused now
+        made = {"policy": policy, "budget": lambda _: budget(), "recall": recall, **settings}
+        self.sessions = AsyncHostSessions("gemini", store=store, **made)
+        self._recall, self._calls = recall, Calls()
 
     @classmethod
     def from_env(cls, name: str = "ullage", **settings: Any) -> UllagePlugin:
@@ -118,16 +95,9 @@ class UllagePlugin(BasePlugin):
         budget = partial(Budget, tokens=whole_number(TOKEN_BUDGET) or 0)
         return cls(name, policy=from_env("multi_stage"), budget=budget, **settings)
 
-    def room(self, session: Any) -> Room:
-        """What is held of an ADK session: its budget, its agents' sessions; of those used last."""
-        tenant = json.dumps([session.app_name, session.user_id, session.id])
-        if tenant not in self._rooms:
-            own = {} if self._lasts else {"store": MemoryStore()}
-            self._rooms[tenant] = Room(tenant, self._sessions, self._budget, **own)
-        self._rooms.move_to_end(tenant)
-        while len(self._rooms) > self._most:
-            self._rooms.popitem(last=False)
-        return self._rooms[tenant]
+    def family(self, session: Any) -> Family:
+        """What is held of an ADK session: its budget, the sessions of its agents."""
+        return self.sessions.family(json.dumps([session.app_name, session.user_id, session.id]))
 
     # ── ADK's callbacks ──────────────────────────────────────────────────────────────────
 
@@ -145,29 +115,33 @@ class UllagePlugin(BasePlugin):
         """
         if llm_request.previous_interaction_id or not llm_request.contents:
             return None  # the history is held by the provider
-        asked, place = request_of(llm_request), _place(callback_context)
-        room, held = self.room(callback_context.session), callback_context.session.state
-        recall = has_functions(asked) and self._recall
-        session = await room.session_of(place, held, recall=recall)
-        call = room.calls[place] = Call(session, asked)
+        asked, key, held = request_of(llm_request), _key(callback_context), _held(callback_context)
+        session = await self.sessions.opened(
+            key,
+            held,
+            parent=self.family(callback_context.session).name,
+            recall=has_functions(asked) and self._recall,
+            agent=callback_context.agent_name,
+        )
         try:
-            return await _fit(call, llm_request)
+            show(await self._calls.begin(key, session, asked), llm_request)
+        except BudgetExceeded as error:
+            return _over(error)
         finally:
-            room.give(session, place[0], callback_context.state, held)
+            self._give(session, callback_context)
+        return None
 
     async def after_model_callback(
         self, *, callback_context: Any, llm_response: LlmResponse
     ) -> LlmResponse | None:
         """Take in the usage of a reply: tokens, cost, calibration."""
-        room, place = self.room(callback_context.session), _place(callback_context)
-        call = room.calls.get(place)
-        if call is None or call.view is None or llm_response.partial:
+        if llm_response.partial:
             return None
-        if llm_response.usage_metadata is not None:
-            del room.calls[place]
-        await call.view.observe(llm_response)
-        held = callback_context.session.state
-        room.give(call.session, place[0], callback_context.state, held)
+        is_whole = llm_response.usage_metadata is not None
+        key = _key(callback_context)
+        session = await self._calls.observe(key, llm_response, is_whole=is_whole)
+        if session is not None:
+            self._give(session, callback_context)
         return None
 
     async def on_model_error_callback(
@@ -179,61 +153,60 @@ class UllagePlugin(BasePlugin):
             The reply to the shorter request; None if the error says anything else, or if the
             provider has refused it too often. ADK raises the error then.
         """
-        call = self.room(callback_context.session).calls.get(_place(callback_context))
-        agent, seen = callback_context.get_invocation_context().agent, error
-        while call and call.view and call.refusals < _REFUSALS and call.view.refused(seen):
-            call.refusals += 1
+        key, seen = _key(callback_context), error
+        model = callback_context.get_invocation_context().agent.canonical_model
+        while self._calls.may_retry(key, seen):
             try:
-                ended = await _fit(call, llm_request)
-                return ended or await _send(agent.canonical_model, llm_request)
+                show(await self._calls.again(key), llm_request)
+                return await _send(model, llm_request)
+            except BudgetExceeded as over:
+                return _over(over)
             except Exception as again:  # noqa: BLE001
                 seen = again
-        if call is not None:
-            call.session.release()
+        self._calls.leave(key)
         return None
 
     async def after_tool_callback(
         self, *, tool: Any, tool_args: dict[str, Any], tool_context: Any, result: Any
     ) -> dict[str, Any] | None:
         """Cut a result that is over the policy's limit, if its original can be kept."""
-        room = self.room(tool_context.session)
-        session = room.session_at(_place(tool_context))
-        if not self._lasts or session is None or not result:
+        session = self.sessions.get(_key(tool_context))
+        if not self.sessions.lasts or session is None or not result:
             return None
+        call, answer = as_messages(tool.name, result)
         try:
-            settings = session.settings
-            words = session.window.words
-            done = shorten(result, tool.name, settings.policy, words, settings.redact)
+            words, wire = session.window.words, FORMATS["gemini"]
+            cut = await cut_message(session, wire, call, answer, tool.name, words)
         except FormatError:
             return None  # media, or an object of the tool's own: ADK knows what to do with it
-        if done is None:
-            return None
-        response, outputs, events = done
-        await session.store.commit(room.tenant, outputs, ())
-        for event in events:
-            session.emit(event)
-        return response
+        return None if cut is None else dict(cut["parts"][0]["functionResponse"]["response"])
 
     async def close(self) -> None:
         """Let go of everything. ADK's sessions hold what is needed to go on."""
-        self._rooms.clear()
-        await self._sessions.close()
+        await self.sessions.close()
+
+    def _give(self, session: AsyncSession, context: Any) -> None:
+        """Write into ADK's session what is new here, or was lost with an event that never came."""
+        new = self.sessions.missing(session, _held(context), agent=context.agent_name)
+        for key, value in new.items():
+            context.state[key] = value  # which makes a delta of it
 
 
-def _place(context: Any) -> tuple[str, str]:
-    """Whose conversation it is: the agent's, in its branch."""
-    return context.agent_name, context.get_invocation_context().branch or ""
+def _key(context: Any) -> str:
+    """Whose conversation it is: the agent's, in its branch of an ADK session."""
+    of, branch = context.session, context.get_invocation_context().branch or ""
+    return json.dumps([of.app_name, of.user_id, of.id, context.agent_name, branch])
 
 
-async def _fit(call: Call, request: LlmRequest) -> LlmResponse | None:
-    """Make a request the view of what its agent asked; the response if there is to be none."""
-    try:
-        call.view = await call.session.fit(call.asked)
-    except BudgetExceeded as error:
-        call.view = None
-        return LlmResponse(error_code="BUDGET_EXCEEDED", error_message=str(error))
-    show(call.view, request)
-    return None
+def _held(context: Any) -> Mapping[str, Any]:
+    """ADK's session state, as it is now."""
+    state: Mapping[str, Any] = context.session.state
+    return state
+
+
+def _over(error: BudgetExceeded) -> LlmResponse:
+    """The response that stands where the budget allows no call."""
+    return LlmResponse(error_code="BUDGET_EXCEEDED", error_message=str(error))
 
 
 async def _send(model: Any, request: LlmRequest) -> LlmResponse | None:

@@ -23,7 +23,7 @@ from ullage.integrations._base import wire_of
 from ullage.integrations._sessions import (
     AsyncHostSessions,
     HostSessions,
-    before_reply,
+    answered,
     forbids,
     given,
 )
@@ -33,15 +33,13 @@ from ullage.values.toolset import ToolSpec
 
 __all__ = ["UllageMiddleware"]
 
-_MODEL = "ullage:model"
 
-
-def _merged(state: dict[str, str] | None, new: dict[str, str] | None) -> dict[str, str]:
+def _merged(state: dict[str, Any] | None, new: dict[str, Any] | None) -> dict[str, Any]:
     return {**(state or {}), **(new or {})}
 
 
 class _State(AgentState[Any]):
-    ullage: NotRequired[Annotated[dict[str, str], PrivateStateAttr, _merged]]  # type: ignore[valid-type]
+    ullage: NotRequired[Annotated[dict[str, Any], PrivateStateAttr, _merged]]  # type: ignore[valid-type]
 
 
 class UllageMiddleware(AgentMiddleware[Any, Any, Any]):
@@ -89,33 +87,31 @@ class UllageMiddleware(AgentMiddleware[Any, Any, Any]):
         Raises:
             FormatError, OverLimitError, StoreError, BudgetExceeded: see `ullage.Session.fit`.
         """
-        asked, state = _request_of(request), request.state
-        held, place = _held(state), _place(state, request.runtime)
-        session = self.sessions.opened(**place, held=held, **_model_of(request.model))
+        asked, held = _request_of(request), _held(request.state)
+        session = self.sessions.opened(**_place(request), held=held, **_model_of(request.model))
         reply = session.call(lambda **view: handler(_shown(request, asked, view)), **asked)
-        return _kept(reply, self.sessions.missing(session, held), held, request.model)
+        return _kept(reply, self.sessions.missing(session, held))
 
     async def awrap_model_call(
         self, request: Any, handler: Callable[[Any], Awaitable[Any]]
     ) -> ExtendedModelResponse:
         """See `wrap_model_call`."""
-        asked, state = _request_of(request), request.state
-        held, place = _held(state), _place(state, request.runtime)
-        session = await self.asessions.opened(**place, held=held, **_model_of(request.model))
+        asked, held, of = _request_of(request), _held(request.state), _model_of(request.model)
+        session = await self.asessions.opened(**_place(request), held=held, **of)
         reply = await session.call(lambda **view: handler(_shown(request, asked, view)), **asked)
-        return _kept(reply, self.asessions.missing(session, held), held, request.model)
+        return _kept(reply, self.asessions.missing(session, held))
 
     def _tool(self, spec: ToolSpec) -> StructuredTool:
         """A recall tool, as the agent runs it beside its own."""
 
         def run(runtime: ToolRuntime, **arguments: Any) -> ToolMessage:
-            place, asked = _answering(runtime)
-            session = self.sessions.opened(**place)
+            session = self.sessions.opened(**_place(runtime), held=_held(runtime.state))
+            asked = answered(session, runtime.state["messages"], _is_reply)
             return _result(session.open(spec.name, arguments, request=asked), spec, runtime)
 
         async def arun(runtime: ToolRuntime, **arguments: Any) -> ToolMessage:
-            place, asked = _answering(runtime)
-            session = await self.asessions.opened(**place)
+            session = await self.asessions.opened(**_place(runtime), held=_held(runtime.state))
+            asked = answered(session, runtime.state["messages"], _is_reply)
             return _result(await session.open(spec.name, arguments, request=asked), spec, runtime)
 
         schema = dict(spec.parameters)
@@ -124,17 +120,25 @@ class UllageMiddleware(AgentMiddleware[Any, Any, Any]):
         )
 
 
-def _held(state: Any) -> dict[str, str]:
+def _held(state: Any) -> dict[str, Any]:
     """What the thread keeps of ours."""
     return state.get("ullage") or {}
 
 
-def _place(state: Any, runtime: Any) -> dict[str, Any]:
-    """Whose conversation it is: that which begins with this message, in this thread."""
-    info, messages = runtime.execution_info, state["messages"]
+def _place(of: Any) -> dict[str, Any]:
+    """Whose conversation it is: that which begins with this message, in this thread.
+
+    Args:
+        of: a request, or the runtime of a tool.
+    """
+    info, messages = getattr(of, "runtime", of).execution_info, of.state["messages"]
     thread = info.thread_id if info else None
     key = json.dumps([thread, messages[0].id if messages else None])
     return {"key": key, "parent": thread and json.dumps([thread])}
+
+
+def _is_reply(message: Any) -> bool:
+    return isinstance(message, AIMessage)
 
 
 def _model_of(model: Any) -> dict[str, Any]:
@@ -144,26 +148,8 @@ def _model_of(model: Any) -> dict[str, Any]:
     return {"model": name, "window_tokens": int(profile.get("max_input_tokens") or 0)}
 
 
-def _answering(runtime: Any) -> tuple[dict[str, Any], dict[str, Any]]:
-    """Whose recall call it is, and the request it came in answer to.
-
-    After a restart a tool may be the first to run.
-    """
-    state = runtime.state
-    held = _held(state)
-    of = json.loads(held.get(_MODEL, "{}"))
-    messages = before_reply(state["messages"], lambda message: isinstance(message, AIMessage))
-    asked = {"model": of.get("model", ""), "messages": messages}
-    return {**_place(state, runtime), "held": held, **of}, asked
-
-
-def _kept(
-    reply: Any, new: dict[str, str], held: Mapping[str, str], model: Any
-) -> ExtendedModelResponse:
+def _kept(reply: Any, new: dict[str, Any]) -> ExtendedModelResponse:
     """The reply, and what the thread is to keep of how it came about."""
-    of = json.dumps(_model_of(model))
-    if held.get(_MODEL) != of:
-        new[_MODEL] = of
     return ExtendedModelResponse(reply, Command(update={"ullage": new}) if new else None)
 
 

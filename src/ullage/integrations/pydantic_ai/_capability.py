@@ -20,7 +20,7 @@ from pydantic_ai.toolsets import FunctionToolset
 from ullage.integrations._sessions import (
     AsyncHostSessions,
     Calls,
-    before_reply,
+    answered,
     forbids,
     given,
 )
@@ -74,9 +74,7 @@ class UllageCapability(AbstractCapability[Any]):
             settings = {**(settings or {}), "tool_choice": "none"}
         return replace(request_context, messages=view["messages"], model_settings=settings)
 
-    async def after_model_request(
-        self, ctx: Any, *, request_context: Any, response: ModelResponse
-    ) -> ModelResponse:
+    async def after_model_request(self, ctx: Any, *, request_context: Any, response: Any) -> Any:
         """Take in what a response reports, and write into its metadata how it came about."""
         session = await self._calls.observe(ctx.run_id, response)
         if session is None:
@@ -84,9 +82,7 @@ class UllageCapability(AbstractCapability[Any]):
         new = self.sessions.missing(session, _held(ctx.messages))
         return replace(response, metadata={**(response.metadata or {}), _KEY: new})
 
-    async def on_model_request_error(
-        self, ctx: Any, *, request_context: Any, error: Exception
-    ) -> ModelResponse:
+    async def on_model_request_error(self, ctx: Any, *, request_context: Any, error: Any) -> Any:
         """Ask for another attempt where the provider called the request too long, twice at most."""
         if self._calls.may_retry(ctx.run_id, error):
             raise RetryModelRequest from error
@@ -102,50 +98,41 @@ class UllageCapability(AbstractCapability[Any]):
     async def _of(self, ctx: Any, model: Any) -> AsyncSession:
         """The session of an agent's conversation, which knows all that its history tells."""
         family = json.dumps([ctx.conversation_id or ctx.run_id])
-        return await self.sessions.opened(
-            json.dumps([family, getattr(ctx.agent, "name", None)]),
-            _held(ctx.messages),
-            parent=family,
-            model=model.model_name,
-            window_tokens=getattr(model, "context_window", None) or 0,
-        )
+        key = json.dumps([family, getattr(ctx.agent, "name", None)])
+        window_tokens = getattr(model, "context_window", None) or 0
+        of = {"model": model.model_name, "window_tokens": window_tokens}
+        return await self.sessions.opened(key, _held(ctx.messages), parent=family, **of)
 
     def _tool(self, spec: ToolSpec) -> Tool[Any]:
         """A recall tool, as the agent runs it beside its own."""
-        schema = dict(spec.parameters)
-        run = partial(self._open, spec.name)
+        run, schema = partial(self._open, spec.name), dict(spec.parameters)
         return Tool.from_schema(run, spec.name, spec.description, schema, takes_ctx=True)
 
     async def _open(self, name: str, ctx: Any, /, **arguments: Any) -> Any:
-        messages = before_reply(ctx.messages, lambda each: isinstance(each, ModelResponse))
-        asked = {"model": ctx.model.model_name, "messages": messages}
         session = await self._of(ctx, ctx.model)
+        asked = answered(session, ctx.messages, lambda each: isinstance(each, ModelResponse))
         answer = await session.open(name, arguments, ctx.tool_call_id or "", request=asked)
         if answer.block is None:
             return answer.text
         return ToolReturn(answer.text, content=[content_of(answer.block)])
 
 
-def _held(messages: Any) -> dict[str, str]:
+def _held(messages: Any) -> dict[str, Any]:
     """The ledger as a history holds it."""
-    responses = (each for each in messages if isinstance(each, ModelResponse))
-    found: dict[str, str] = {}
-    for response in responses:
-        kept = (response.metadata or {}).get(_KEY)
-        found.update(kept if isinstance(kept, Mapping) else {})
-    return found
+    kept = ((each.metadata or {}).get(_KEY) for each in messages if isinstance(each, ModelResponse))
+    return {k: v for each in kept if isinstance(each, Mapping) for k, v in each.items()}
 
 
 def _request_of(context: Any) -> dict[str, Any]:
     """What of a `ModelRequestContext` is sent, in the form of `HOST`."""
     parameters, settings = context.model_request_parameters, context.model_settings or {}
-    tools = [*parameters.function_tools, *parameters.output_tools]
+    tools = map(_definition, (*parameters.function_tools, *parameters.output_tools))
     schema = getattr(parameters.output_object, "json_schema", None)
     return given(
         model=context.model.model_name,
         system="\n\n".join(part.content for part in parameters.instruction_parts or ()) or None,
         messages=list(context.messages),
-        tools=[_definition(tool) for tool in tools] or None,
+        tools=list(tools) or None,
         output_format={"schema": schema} if schema else None,
         max_tokens=settings.get("max_tokens"),
         thinking=settings.get("anthropic_thinking"),
@@ -153,5 +140,5 @@ def _request_of(context: Any) -> dict[str, Any]:
 
 
 def _definition(tool: Any) -> dict[str, Any]:
-    described = {"name": tool.name, "description": tool.description or ""}
-    return {**described, "input_schema": tool.parameters_json_schema}
+    schema = {"input_schema": tool.parameters_json_schema}
+    return {"name": tool.name, "description": tool.description or "", **schema}

@@ -6,7 +6,6 @@ Anthropic's messages. Parts are shared between histories, so an edit makes new o
 
 from __future__ import annotations
 
-from base64 import b64encode
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
@@ -16,11 +15,10 @@ from pydantic_ai import messages as ai
 from pydantic_core import to_jsonable_python
 
 from ullage.errors import FormatError, UnsupportedPart
-from ullage.integrations._base import counted, wire_of
+from ullage.integrations._base import counted, medium, wire_of
 from ullage.values.messages import (
     WHOLE,
     Content,
-    Media,
     Message,
     Opaque,
     Part,
@@ -39,7 +37,6 @@ from ullage.wires.host import Host
 __all__ = ["HOST", "content_of"]
 
 _CONTENT: TypeAdapter[Any] = TypeAdapter(ai.UserContent)
-_KINDS = {"image": "image", "audio": "audio"}
 
 
 def _parse(raw: Any) -> Message:
@@ -86,12 +83,7 @@ def _result(part: Any) -> Sequence[Content]:
 
 def _items(part: Any) -> list[Any]:
     """What a result with media holds, each item as text or a medium."""
-    items = part.content if isinstance(part.content, list) else [part.content]
-    return [each if ai.is_multi_modal_content(each) else _text(each) for each in items]
-
-
-def _text(item: Any) -> str:
-    return item if isinstance(item, str) else as_json(to_jsonable_python(item), "content")
+    return list(part.content_items(mode="str", wrap_if_error=False))
 
 
 def _item(item: Any, at: int) -> Content:
@@ -101,11 +93,8 @@ def _item(item: Any, at: int) -> Content:
     mime = getattr(item, "media_type", None)
     if not isinstance(mime, str):
         return _opaque(item, at)
-    data = getattr(item, "data", None)
-    source = b64encode(data).decode() if isinstance(data, bytes) else getattr(item, "url", "")
     block = _CONTENT.dump_python(item, mode="json")
-    kind: Any = _KINDS.get(mime.partition("/")[0], "document")
-    return Media(kind, mime, source, at, block=block)
+    return medium(mime, getattr(item, "data", None), getattr(item, "url", ""), at, block)
 
 
 def content_of(block: Any) -> Any:
@@ -136,10 +125,6 @@ def _edited(raw: Any, part: Part, item: int, text: str) -> Any:
     raise UnsupportedPart("a part of a user's prompt", "it stands among others", "Leave it.")
 
 
-def _user(text: str) -> ai.ModelRequest:
-    return ai.ModelRequest(parts=[ai.UserPromptPart(text)])
-
-
 def _usage(reply: Any) -> Usage | None:
     found = getattr(reply, "usage", None)
     if found is None or not hasattr(found, "cache_read_tokens"):
@@ -155,7 +140,7 @@ HOST = Host(
     wire="anthropic",
     parse=_parse,
     show=_show,
-    user=_user,
+    user=lambda text: ai.ModelRequest(parts=[ai.UserPromptPart(text)]),
     provider=wire_of,
     usage=_usage,
 )

@@ -1,0 +1,120 @@
+"""What lasts of conversations as entries of a state that a framework keeps: text by text.
+
+Entries   the ledger of a session: what was decided, what was counted
+Account   what the agents of a family of conversations have spent
+
+A state may be older than its session (it was rewound, or the step that should have written it
+failed) or newer (another process wrote it); whoever can write to it can write nonsense. Whoever
+asks both questions of every call, what is unknown here and what is missing there, keeps the two
+equal.
+"""
+
+from __future__ import annotations
+
+import re
+from base64 import b64decode, b64encode
+from collections.abc import Mapping
+from contextlib import suppress
+from typing import Any
+from weakref import WeakKeyDictionary
+
+import msgspec
+
+from ullage.session.core import SessionCore
+from ullage.spend.budget import Budget
+from ullage.spend.calls import Spent
+from ullage.values.effects import KINDS, Record
+
+__all__ = ["Account", "Entries", "entry_of", "record_of"]
+
+_ENTRY = re.compile(
+    rf"ullage:([0-9a-f]{{32}}):({'|'.join(KINDS)}):(0|[1-9][0-9]{{0,5}})(?::(.+))?", re.DOTALL
+)
+
+
+def entry_of(record: Record) -> tuple[str, str]:
+    """A record as an entry of a state: its key and its value, both text."""
+    name = f":{record.name}" if record.name else ""
+    key = f"ullage:{record.key.hex()}:{record.kind}:{record.n}{name}"
+    return key, b64encode(record.data).decode()
+
+
+def record_of(key: str, value: Any) -> Record | None:
+    """The record in an entry of a state; None if it is none of ours.
+
+    Whoever may write to the state can write nonsense there; `Session.take` passes it over.
+    """
+    found = _ENTRY.fullmatch(key)
+    if found is None or not isinstance(value, str):
+        return None
+    with suppress(ValueError):
+        data = b64decode(value, validate=True)
+        return Record(bytes.fromhex(found[1]), found[2], int(found[3]), data, found[4] or "")
+    return None
+
+
+class Entries:
+    """The ledgers of sessions, as entries of the states in which a framework carries them."""
+
+    def __init__(self) -> None:
+        self._known: WeakKeyDictionary[SessionCore, dict[str, str]] = WeakKeyDictionary()
+
+    def unknown(self, session: SessionCore, state: Mapping[str, Any]) -> list[Record]:
+        """What the state holds and the session does not know: for `Session.take`."""
+        known = self._known.setdefault(session, {})
+        items = [item for item in state.items() if known.get(item[0]) != item[1]]
+        new = [(item, record) for item in items if (record := record_of(*item)) is not None]
+        known.update(item for item, _ in new)
+        return [record for _, record in new]
+
+    def missing(self, session: SessionCore, state: Mapping[str, Any]) -> dict[str, str]:
+        """What the session decided and the state does not hold: to be written to it."""
+        known = self._known.setdefault(session, {})
+        known.update(map(entry_of, session.news()))
+        return {key: value for key, value in known.items() if state.get(key) != value}
+
+
+_SPENT = "ullage:spent:"
+"""What is put before an agent's name in the entry of what it has spent.
+
+Each agent writes its own: where several work side by side, their states are kept in any order.
+"""
+
+
+class Account:
+    """What agents have spent of a budget, here and in processes before or beside this one.
+
+    Args:
+        budget: theirs; what was spent elsewhere is counted on it.
+    """
+
+    def __init__(self, budget: Budget) -> None:
+        self.budget = budget
+        self._elsewhere: dict[str, Spent] = {}
+
+    @property
+    def spent(self) -> dict[str, Spent]:
+        """What each agent has spent in all."""
+        here, elsewhere = self.budget.totals("agent"), self._elsewhere
+        names = dict.fromkeys((*elsewhere, *here))
+        return {name: elsewhere.get(name, Spent()) + here.get(name, Spent()) for name in names}
+
+    def take(self, state: Mapping[str, Any]) -> None:
+        """Count what a state knows and we do not; entries that cannot be read say nothing."""
+        known = self.spent
+        for key, value in state.items():
+            if not key.startswith(_SPENT) or not isinstance(value, Mapping):
+                continue
+            name = key.removeprefix(_SPENT)
+            before = known.get(name, Spent())
+            with suppress(msgspec.ValidationError):
+                new = msgspec.convert(value, Spent) - before
+                if new.calls > 0:
+                    self.budget.carry(new)
+                    self._elsewhere[name] = self._elsewhere.get(name, Spent()) + new
+
+    def missing(self, agent: str, state: Mapping[str, Any]) -> dict[str, Any]:
+        """What an agent has spent, if the state does not say so: to be written to it."""
+        spent = self.spent.get(agent)
+        entry = {} if spent is None else {f"{_SPENT}{agent}": msgspec.to_builtins(spent)}
+        return {key: value for key, value in entry.items() if state.get(key) != value}
