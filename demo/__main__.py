@@ -101,7 +101,7 @@ def demonstrate(wiring: Wiring) -> bool:
     within, asked = report.evidence(request["messages"][-1]["content"])
     same = "the same" if within == without else "not the same"
     facts = {
-        "set aside": f"{count} tool outputs, {tokens:,} tokens",
+        "set aside": f"{tokens:,} tokens, in {count} cuts",
         "evidence": f"{len(within)} of {asked} lines quoted, {same} as without a limit",
         "proof": str(proof),
         "time": f"{spent_s:.1f} s for {limited.calls} calls",

@@ -92,7 +92,7 @@ class Display:
         rows = [
             _bar("window", tally.view_tokens, scale, "green", f"of {self._window_tokens:,}"),
             _bar("history", tally.history_tokens, scale, "yellow", "tokens"),
-            _row("set aside", f"{count} outputs, {tokens:,} tokens"),
+            _row("set aside", f"{tokens:,} tokens, in {count} cuts"),
             _row("recalls", str(tally.recalls)),
             _row(f"call {tally.calls}", f"{self._number(question)}  {named}"),
         ]

@@ -12,8 +12,8 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from ullage.stages.default import DEFAULT
-from ullage.stages.pressure import over_share
-from ullage.stages.prune import prune
+from ullage.stages.pressure import over_or_pays
+from ullage.stages.record import record
 
 TOOLS = ("read_file", "bash", "grep", "web_fetch", "lookup")
 SEEDS = (
@@ -31,7 +31,11 @@ EAGER = replace(
     DEFAULT,
     name="eager",
     under_pressure=(
-        partial(prune, wanted=partial(over_share, high=0.7, low=0.4), least_share=0.1),
+        partial(
+            record,
+            is_due=partial(over_or_pays, high=0.7, times=15, tail_chars=16_000, least_calls=50),
+            least_share=0.1,
+        ),
     ),
 )
 """The default policy, with batches so small that they happen in short conversations."""

@@ -92,6 +92,21 @@ def test_an_event_loop_sends_and_gives_the_same(format):
     assert here[2].sent == there[2].sent
 
 
+@every
+def test_conversations_that_begin_alike_are_kept_warm_apart(format):
+    door, reports = exchanges()
+    for turns in range(4):
+        for name in ("a.py", "b.py"):
+            calls = (histories.Call("bash", name, f"the output of {name}"),)
+            asked = body(format, [histories.Turn(calls=calls)] * turns)
+            ask(door, PATHS[format], asked, Reply(replied(format)))
+    keys = [report.conversation for report in reports]
+    one, other = set(keys[::2]), set(keys[3::2])
+    assert len(one) == len(other) == 1
+    assert one != other
+    assert len(door.sessions) == 2
+
+
 @pytest.mark.parametrize(
     ("path", "format"),
     [
@@ -127,6 +142,27 @@ def test_a_stream_leaves_as_the_bytes_that_came_however_they_are_cut(format, siz
     assert said == raw
     assert reply.closed
     assert reports[0].usage == FORMATS[format].usage(replied(format))
+
+
+@every
+@pytest.mark.parametrize("is_streamed", [False, True])
+def test_a_reply_is_given_before_it_is_taken_in(format, is_streamed, monkeypatch):
+    """Writing down what it reports is no reason to let a client wait."""
+    done = []
+    observe = Exchange.observe
+    monkeypatch.setattr(Exchange, "observe", lambda *given: done.append(1) or observe(*given))
+    door, reports = exchanges()
+    asked = body(format, stream=True) if is_streamed else body(format)
+    reply = streamed(format, asked) if is_streamed else Reply(replied(format))
+    upstream = Upstream(reply)
+    answer = acting(door.of("POST", PATHS[format], json.dumps(asked).encode(), upstream).steps())
+    while acting(answer.next()):
+        assert not done
+    assert not done
+    assert not reports
+    acting(answer.close())
+    assert done == [1]
+    assert len(reports) == 1
 
 
 def test_usage_is_asked_for_and_kept_from_a_client_that_did_not_ask():
@@ -294,7 +330,6 @@ def test_an_error_under_status_200_is_one():
         ("/v1/embeddings", b'{"input": "a"}', "path"),
         ("/v1/messages", b"{not json", "body"),
         ("/v1/messages", b"[1]", "body"),
-        ("/v1/responses", b'{"previous_response_id": "r_1", "input": []}', "elsewhere"),
         ("/v1/responses", b'{"conversation": {"id": "c"}, "input": []}', "elsewhere"),
         (PATHS["gemini"], b'{"cachedContent": "c/1", "contents": []}', "elsewhere"),
         ("/v1/messages", b'{"model": "claude-x", "messages": 7}', "content"),

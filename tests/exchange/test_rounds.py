@@ -181,18 +181,58 @@ def test_bedrocks_stream_recalls_too():
     assert reports[0].recalled == 1
 
 
-def test_what_waits_for_a_client_whose_history_is_at_the_provider_is_put_in():
-    door, reports = exchanges()
+def held(previous, *items, **more):
+    """A request of Responses whose history is at the provider."""
+    return {**asked("openai-responses"), "previous_response_id": previous, "input": items, **more}
+
+
+def said_both(door):
+    """The id of a reply with a private call and one of the client's, and the result of that."""
     both = Said("Both.", [RECALL, Call("read_file", {"path": "a"}, "call_mine")])
-    _, said, _ = ask(
-        door, "/v1/responses", asked("openai-responses"), whole("openai-responses", both)
-    )
+    path = "/v1/responses"
+    _, said, _ = ask(door, path, asked("openai-responses"), whole("openai-responses", both))
     reply = json.loads(said)
     assert [item.get("name") for item in reply["output"]][1:] == ["read_file"]
-    result = {"type": "function_call_output", "call_id": "call_mine", "output": "x"}
-    later = {"model": "m", "previous_response_id": reply["id"], "input": [result]}
-    _, _, upstream = ask(door, "/v1/responses", later, Reply(b"{}"))
+    return reply["id"], {"type": "function_call_output", "call_id": "call_mine", "output": "x"}
+
+
+def test_what_waits_for_a_client_whose_history_is_at_the_provider_is_put_in():
+    door, reports = exchanges()
+    previous, result = said_both(door)
+    _, _, upstream = ask(door, "/v1/responses", held(previous, result), Reply(b"{}"))
     sent = json.loads(upstream.sent[0])
     assert len(sent["input"]) == 2
     assert sent["input"][-1] == result
-    assert (reports[1].passed, reports[1].is_changed) == ("elsewhere", True)
+    assert (reports[1].passed, reports[1].is_changed) == (None, True)
+
+
+def test_what_waits_goes_on_even_where_nothing_can_be_fitted(monkeypatch):
+    door, reports = exchanges()
+    previous, result = said_both(door)
+    monkeypatch.setattr(Exchange, "see", fails)
+    _, _, upstream = ask(door, "/v1/responses", held(previous, result), Reply(b"{}"))
+    assert len(json.loads(upstream.sent[0])["input"]) == 2
+    assert reports[1].passed == "error"
+
+
+def test_what_is_new_to_a_history_at_the_provider_is_fitted_and_recalled():
+    door, reports = exchanges()
+    output = "".join(f"line {n} of the log\n" for n in range(9_000))
+    result = {"type": "function_call_output", "call_id": "call_1", "output": output}
+    request = held("resp_before", result)
+    replies = whole("openai-responses", LOOKS), whole("openai-responses", "Done.", 2)
+    _, said, upstream = ask(door, "/v1/responses", request, *replies)
+    first, second = map(json.loads, upstream.sent)
+    assert len(first["input"][0]["output"]) < len(output) / 4
+    assert first["previous_response_id"] == second["previous_response_id"] == "resp_before"
+    assert second["input"][: len(first["input"])] == first["input"]
+    assert b"get_continuation" not in said
+    assert (reports[0].recalled, reports[0].passed, reports[0].conversation) == (1, None, "")
+    _, _, upstream = ask(door, "/v1/responses", held(json.loads(said)["id"]), Reply(b"{}"))
+    last = body_of("openai-responses", "Done.", 2, Prompt(900))["id"]
+    assert json.loads(upstream.sent[0])["previous_response_id"] == last
+
+
+def fails(*_):
+    raise ZeroDivisionError
+    yield

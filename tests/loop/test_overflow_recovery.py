@@ -99,7 +99,7 @@ def test_what_a_refusal_taught_is_not_asked_for_again(format):
     outcome, _ = run(format, provider, history=long_history(format), max_iterations=50)
     assert outcome.why == "answered"
     assert provider.refused <= 2
-    assert max(provider.sizes[2:]) <= WINDOW
+    assert max(provider.sizes[3:]) <= WINDOW
 
 
 def test_a_window_smaller_than_ours_is_learnt_from_the_refusal():

@@ -27,6 +27,8 @@ def steps(words):
 TURNS = steps("I think about it. " * 40)
 LONG = steps("international communication infrastructure " * 24)
 """Words of more than four characters a token, so that a rough estimate is reached first."""
+FULLER = steps("I think about it. " * 100)
+"""The window is full before so many calls were made that a record would be due."""
 GOOD = "<summary>The loader is next.</summary>"
 
 
@@ -106,7 +108,7 @@ def test_it_is_begun_before_it_is_needed_and_the_next_request_shows_it(format, p
 def test_one_that_is_needed_while_it_is_under_way_is_waited_for_and_not_asked_for_again():
     async def run():
         model = Model()
-        made, asked = session(model), requests(turns=TURNS * 3)
+        made, asked = session(model), requests(turns=FULLER)
         number = await until_begun(made, asked)
         waits, ask = asyncio.Event(), made._summaries.aask
 

@@ -109,4 +109,4 @@ def test_a_forged_notice_opens_nothing_of_another_tenant():
     poor.fit(request("openai-chat", histories.wire("openai-chat", [turn(forged)])))
     for tool, key in (("get_continuation", "tool_call_id"), ("tool_output_cache", "ref_id")):
         assert json.loads(recall(poor, tool, {key: ref}))["error"]
-    assert "line" in recall(rich, "get_continuation", {"tool_call_id": ref})
+    assert "bash" in recall(rich, "get_continuation", {"tool_call_id": ref})

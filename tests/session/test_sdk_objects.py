@@ -149,21 +149,6 @@ def test_edited_sdk_objects_are_legal_and_the_others_untouched(format):
 
 
 @pytest.mark.parametrize("format", CHOSEN)
-def test_the_arguments_in_an_sdk_object_are_stubbed_in_a_fresh_message(format):
-    """Without a signature the arguments may go; the object itself keeps them."""
-    messages = history(format, turns=6, lines=1, arguments={"text": "some new text\n" * 400})
-    if format == "anthropic":
-        for message in messages[1::2]:
-            message["content"] = message["content"][1:]
-    session = new_session(format)
-    view = written(session.fit(request(format, messages)))
-    assert session.window.changed
-    assert problems(format, view) == []
-    assert "_ullage" in json.dumps(view["messages"])
-    assert "_ullage" not in json.dumps(written(messages))
-
-
-@pytest.mark.parametrize("format", CHOSEN)
 def test_a_changed_sdk_object_is_seen(format):
     messages = history(format)
     session = new_session(format)

@@ -60,7 +60,7 @@ def test_no_conversation_opens_what_another_set_aside():
     sessions.of("a").fit(asked("alpha"))
     sessions.of("b").fit(asked("beta"))
     ref = newest_ref(sessions.of("a"))
-    assert "alpha" in opened(sessions.of("a"), ref)
+    assert "call bash" in opened(sessions.of("a"), ref)
     assert "nothing is kept" in opened(sessions.of("b"), ref)
 
 
@@ -79,7 +79,7 @@ def test_a_sub_agent_opens_its_parents_refs_and_nobody_elses():
     child, stranger = sessions.of("lead/reader", parent="lead"), sessions.of("other")
     for session, marker in ((child, "beta"), (stranger, "gamma")):
         session.fit(asked(marker))
-    assert "alpha" in opened(child, ref)
+    assert "call bash" in opened(child, ref)
     assert "nothing is kept" in opened(stranger, ref)
 
 

@@ -32,14 +32,15 @@ from tests.stages.generators import generate
 from ullage import Limits, Policy, Session
 from ullage.replay import reading
 from ullage.stages.emergency import emergency
-from ullage.stages.pressure import newest_share, over_share
+from ullage.stages.pressure import newest_share, over_or_pays, over_share
 from ullage.stages.prune import prune
+from ullage.stages.record import record
 from ullage.stages.truncate import LIMIT_CHARS, by_kind, truncate
 from ullage.wires.rules.checker import problems_of
 
 FOLDER = Path(__file__).parents[1] / "fixtures" / "stages"
 MODELS = {"openai-chat": "gpt-4.1", "anthropic": "claude-sonnet-4-5"}
-STAGES = {"truncate": truncate, "prune": prune, "emergency": emergency}
+STAGES = {"truncate": truncate, "prune": prune, "record": record, "emergency": emergency}
 FENCE = "~~~\n"
 
 _SPEAKER = re.compile(r"(system|user|assistant|thinking|result|error):(?: (.*))?$")
@@ -231,7 +232,7 @@ def policy_of(settings):
     return Policy(
         name="fixture",
         at_first_sight=tuple(bound[name] for name in ("truncate",) if name in bound),
-        under_pressure=tuple(bound[name] for name in ("prune",) if name in bound),
+        under_pressure=tuple(bound[name] for name in ("prune", "record") if name in bound),
         guard=bound.get("emergency"),
     )
 
@@ -247,6 +248,13 @@ def _settings(name, numbers):
             "wanted": partial(over_share, **marks),
             "protected": partial(newest_share, share=numbers.get("protect", 0.12)),
             "least_share": numbers.get("least", 0.1),
+        }
+    if name == "record":
+        rent = {"times": 15, "tail_chars": 16_000, "least_calls": 50}
+        return {
+            "is_due": partial(over_or_pays, high=numbers.get("high", 0.5), **rent),
+            "protected": partial(newest_share, share=numbers.get("protect", 0.1)),
+            "least_share": numbers.get("least", 0.05),
         }
     return numbers
 

@@ -36,7 +36,7 @@ def thoughtful(calls):
 def test_a_loop_that_began_with_thinking_shows_every_result_and_breaks_no_oftener():
     manual, free = seen(16_000, 90, thinking=True), seen(16_000, 90, thinking=False)
     assert manual.unseen == free.unseen == 0
-    assert manual.breaks <= free.breaks + 1
+    assert manual.breaks <= free.breaks + 2
 
 
 @pytest.mark.parametrize("model", ["claude-sonnet-4-5", "claude-opus-5-5"])

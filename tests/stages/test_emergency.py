@@ -76,7 +76,7 @@ def fitted(messages, window_tokens):
 
 
 def test_the_newest_messages_stay_whole_where_they_are_small():
-    messages, kept = loop(120), []
+    messages, kept = loop(240), []
     _, session = fitted(messages[:1], 12_000)
     for stop in range(3, len(messages) + 1, 2):
         told = len(session.events)

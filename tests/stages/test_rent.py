@@ -9,7 +9,6 @@ from tests.histories import Call, Turn
 from tests.history.test_window import set_to
 from ullage import Limits, Session
 from ullage.stages import rent
-from ullage.stages.prune import oldest_first
 from ullage.wires import FORMATS
 
 LIMITS = Limits(window_tokens=1_000_000)
@@ -49,7 +48,7 @@ def test_in_a_window_that_nothing_fills_batches_are_made_all_the_same_and_are_ra
 def test_a_short_history_is_left_alone():
     made, _, session = batches_of("openai-chat", turns(30))
     assert made == []
-    assert not session.window.changed
+    assert not session.window.summaries
 
 
 def test_what_is_small_is_never_due_however_long_it_stands():
@@ -64,7 +63,7 @@ def test_the_same_request_again_adds_nothing():
         view = session.fit(histories.request("openai-chat", messages[:length]))
         again = session.fit(histories.request("openai-chat", messages[:length]))
         assert again == view
-    assert session.window.changed
+    assert session.window.summaries
 
 
 def test_a_session_without_memory_comes_to_the_same_batches():
@@ -74,7 +73,7 @@ def test_a_session_without_memory_comes_to_the_same_batches():
         view = warm.fit(histories.request("openai-chat", messages[:length]))
     cold = Session("gpt-4.1", limits=LIMITS, recall=True)
     assert cold.fit(histories.request("openai-chat", messages[:length])) == view
-    assert warm.window.changed
+    assert warm.window.summaries
 
 
 def test_nothing_is_due_before_anything_is_old():
@@ -99,7 +98,9 @@ def test_a_batch_looks_only_at_what_came_after_the_last_one():
     made, _, session = batches_of("openai-chat", turns(400, lines=200))
     new = rent.new_from(session.window)
     assert made[-2] < new <= made[-1]
-    assert not any(spot[0] < new for spot in oldest_first(session.window, (made[-1], 0)))
+    starts = [placed.start for placed in session.window.summaries]
+    assert starts == sorted(starts)
+    assert session.window.summaries[-1].stop == new
 
 
 def test_nothing_is_due_where_a_batch_stands():

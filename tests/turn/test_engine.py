@@ -11,7 +11,7 @@ from ullage import Limits, OverLimitError, Policy
 from ullage.history.ledger import Ledger, Observed
 from ullage.stages.default import DEFAULT
 from ullage.stages.emergency import emergency
-from ullage.stages.placeholders import digested
+from ullage.stages.placeholders import placeholder
 from ullage.stages.pressure import over_share
 from ullage.stages.prune import prune
 from ullage.stages.truncate import truncate
@@ -176,7 +176,7 @@ def test_no_report_makes_every_later_request_too_long():
 
 def cuts_every_result(window):
     """A stage that asks of nothing whether it may be edited."""
-    cuts = digested(window, list(window.results(0, window.turn_start)))
+    cuts = [placeholder(window, spot) for spot in window.results(0, window.turn_start)]
     return [cut for cut in cuts if cut is not None]
 
 

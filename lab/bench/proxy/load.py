@@ -31,17 +31,19 @@ def bodies_of(
     Args:
         material: what it is made of.
         format: its wire.
-        kind: ``"grow"``: each has two messages more than the one before; ``"tail"``: each has
-            another last message.
+        kind: ``"grow"``: each has two messages more than the one before; ``"tail"``: each
+            differs from the one before in its last message alone.
         megabytes: its size.
         conversation: which; no two say the same.
     """
     history = material.history(format, _MESSAGES + conversation, megabytes)
     history[0] = said_by_user(format, f"Find out why the tests of part {conversation} fail.")
+    if kind == "tail":  # of a conversation that was seen before
+        yield json.dumps(request(format, history)).encode()
     number = 0
     while True:
         output = f"{number} " + material.source[number : number + _NEW_CHARS]
-        longer = grown(format, history, number, output)
+        longer = grown(format, history, number if kind == "grow" else 0, output)
         if kind == "grow":
             history = longer
         yield json.dumps(request(format, longer)).encode()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from ullage.exchange.replies import events_of
@@ -18,13 +19,31 @@ _MOST_BYTES = 32 << 20
 
 
 class Whole(Answer):
-    """An answer whose body is there. See `Answer` for the attributes."""
+    """An answer whose body is there. See `Answer` for the attributes.
 
-    def __init__(self, exchange: Exchange, reply: Reply | None, status: int, body: bytes) -> None:
+    What it reports is taken in when it is closed. Before a client has a reply, what was hidden from
+    it must be kept, or its next request is not knitted; usage that is lost costs one calibration.
+
+    Args:
+        exchange: that it ends.
+        reply: the upstream's.
+        status: its HTTP status.
+        body: the whole of it.
+        then: what is to be done once the client has it.
+    """
+
+    def __init__(
+        self,
+        exchange: Exchange,
+        reply: Reply | None,
+        status: int,
+        body: bytes,
+        then: Callable[[], Actions[None]] | None = None,
+    ) -> None:
         self.reply, self.status, self.body = reply, status, body
         self.content_type = "application/json" if reply is None else reply.content_type
-        self._rest = body
-        exchange.over(status)
+        self._exchange, self._rest, self._then = exchange, body, then
+        self._is_over = False
 
     def next(self) -> Actions[bytes]:
         """See `Answer.next`."""
@@ -34,6 +53,12 @@ class Whole(Answer):
 
     def close(self) -> Actions[None]:
         """See `Answer.close`."""
+        if self._is_over:
+            return
+        self._is_over = True
+        if self._then is not None:
+            yield from self._then()
+        self._exchange.over(self.status)
         if self.reply is not None:
             yield self.reply.close
 

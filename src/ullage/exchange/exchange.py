@@ -25,16 +25,17 @@ from ullage.exchange.routes import Route, route_of
 from ullage.exchange.streamed import Streamed, framing_of
 from ullage.exchange.values import Answer, Passed, Reply, Report, Upstream
 from ullage.session.drivers import Actions
-from ullage.splice import Again, Calls, Done, Knitted, Rounds, knit
+from ullage.splice import Again, Calls, Done, Knitted, Rounds, knit, takes_rounds
 from ullage.values.usage import Usage
-from ullage.wires import FORMATS
+from ullage.wires import FORMATS, Format
 
 if TYPE_CHECKING:
     from ullage.exchange.exchanges import Exchanges
 
 __all__ = ["Exchange"]
 
-_ELSEWHERE = ("previous_response_id", "conversation", "cachedContent", "cached_content")
+_ELSEWHERE = ("conversation", "cachedContent", "cached_content")
+"""What names a history to which a round more than the client asked for would be added, or tools."""
 _SPENT, _MISSET = 402, 400
 
 
@@ -133,44 +134,36 @@ class Exchange:
         held = next((key for key in _ELSEWHERE if body.get(key)), None)
         if held is not None:
             self._note(problem=held)
-            yield from self._knit_elsewhere(body)
+            self.passed = "elsewhere"
         elif self.route.kind == "batch":
             yield from self._fit_batch(body)
         else:
             self._client = requests.request_of(self.route, body)
-            knitted = yield from self._knit(self._client)
-            self._takes = knitted.takes and not self.route.is_array
-            yield from self.see(knitted.request)
-            if self.route.kind == "create" and self._takes:
-                redact = self._session.settings.redact
-                self.rounds = Rounds(self.view.wire, knitted, self.view.owns, redact=redact)
+            yield from self._fit_history(FORMATS[self.route.wire])
 
-    def _knit(self, request: Mapping[str, Any]) -> Actions[Knitted]:
-        """The request with the turns that its client never saw."""
+    def _fit_history(self, wire: Format) -> Actions[None]:
+        """Fit a request with the turns that its client never saw."""
         assert self.route is not None
-        tenant = self._exchanges.tenant(self._tenant, self._name)
-        steps = knit(request, FORMATS[self.route.wire], tenant)
+        self._takes = takes_rounds(self._client, wire) and not self.route.is_array
+        key, session = self._exchanges.session(
+            self.route, self._client, self._tenant, self._name, can_recall=self._takes
+        )
+        is_held = bool(self._client.get("previous_response_id"))  # each is the first of its own
+        self._note(conversation="" if is_held else key, model=str(self._client.get("model") or ""))
+        self._session, tenant = session, self._exchanges.tenant(self._tenant, self._name)
+        steps = knit(self._client, wire, tenant, self._exchanges.read.get(session))
         knitted: Knitted = yield partial(self._exchanges.do, steps, tenant)
-        return knitted
-
-    def _knit_elsewhere(self, body: Mapping[str, Any]) -> Actions[None]:
-        """A request whose history is at the provider, after a reply that hid something of it."""
-        self.passed, self._client = "elsewhere", body
-        try:
-            knitted = yield from self._knit(body)
-        except FormatError:
-            return  # what it holds is the provider's to judge
-        if knitted.request is not body:
-            self._sent = self._written(knitted.request)
+        if knitted.read is not None:
+            self._exchanges.read[session] = knitted.read
+        if is_held:  # its provider waits for what waited here, whatever else becomes of it
+            self._body = self._written(knitted.request)
+        yield from self.see(knitted.request)
+        if self.route.kind == "create" and self._takes:
+            redact = session.settings.redact
+            self.rounds = Rounds(self.view.wire, knitted, self.view.owns, redact=redact)
 
     def see(self, request: Mapping[str, Any]) -> Actions[None]:
         """Fit a request: the view of it, and the bytes that are sent for it."""
-        assert self.route is not None
-        if self._session is None:
-            key, self._session = self._exchanges.session(
-                self.route, request, self._tenant, self._name, can_recall=self._takes
-            )
-            self._note(conversation=key, model=str(request.get("model") or ""))
         self.request = request
         self.view = yield partial(self._session.fit, request)
         self._sent = self._written(self.view)
@@ -285,15 +278,19 @@ class Exchange:
         if is_error(value) and (yield from self.may_retry(value)):
             yield reply.close
             return (yield from self._answer(*(yield from self.send())))
-        yield from self.observe(value)
+        observe = partial(self.observe, value)
         if not isinstance(value, dict) or is_error(value) or self.rounds is None:
-            return Whole(self, reply, reply.status, body)
+            return Whole(self, reply, reply.status, body, observe)
         try:
-            step = yield from self.settled(self.rounds.take(value), self.rounds.answer)
+            step = self.rounds.take(value)
+            is_last = isinstance(step, Done)
+            if not is_last:
+                yield from observe()
+            step = yield from self.settled(step, self.rounds.answer)
             if isinstance(step, Done):
                 same = step.reply in (value, None)
                 said = body if same else bodies.write(step.reply or {})
-                return Whole(self, reply, reply.status, said)
+                return Whole(self, reply, reply.status, said, observe if is_last else None)
             yield from self.see(step.request)
         except Exception as error:  # noqa: BLE001 - ours; nothing was given, so all can begin anew
             refused = self._pass(error)

@@ -7,15 +7,17 @@ from collections.abc import Awaitable, Callable, Iterator, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
 from typing import Any, TypeVar
+from weakref import WeakKeyDictionary
 
 from blake3 import blake3
 
 from ullage.exchange.exchange import Exchange
-from ullage.exchange.requests import first_digest
+from ullage.exchange.requests import beginning
 from ullage.exchange.routes import Route
 from ullage.exchange.values import Counts, Passed, Report, Upstream
 from ullage.session.drivers import arun, run
 from ullage.session.sessions import AsyncSessions, Sessions
+from ullage.splice import Read
 from ullage.values.effects import Steps
 
 __all__ = ["Exchanges", "conversation"]
@@ -23,6 +25,7 @@ __all__ = ["Exchanges", "conversation"]
 T = TypeVar("T")
 
 _NAME: ContextVar[str | None] = ContextVar("ullage_conversation", default=None)
+_MOST_BEGINNINGS = 10_000
 _PART = "\x1f"
 _UNATTENDED = f"{_PART}unattended"
 """Where nobody can answer a recall call, no tool is offered; so that history is another one."""
@@ -59,11 +62,14 @@ class Exchanges:
     Attributes:
         sessions: the same.
         counts: what came of all exchanges so far.
+        read: what was read of the histories with hidden turns, by the session of each.
         asks_usage: whether streams of Chat Completions are asked to report usage, where the client
             does not ask; off once a server did not take it.
 
-    The session that serves a request is found by its model and its first message: which one it is
-    decides about speed alone, as what was decided in a conversation is found by its history.
+    The session that serves a request is found by its model, its first message and its first reply:
+    which one it is decides about speed alone, as what was decided in a conversation is found by its
+    history. The first reply tells apart what begins alike; whoever was first with it here, and who
+    has none yet, shares the session of the beginning.
     """
 
     def __init__(
@@ -76,7 +82,9 @@ class Exchanges:
         self.sessions, self.recalls = sessions, recalls
         self.counts = Counts()
         self.asks_usage = True
+        self.read: WeakKeyDictionary[Any, Read] = WeakKeyDictionary()
         self._tell, self._lock = tell, threading.Lock()
+        self._first: dict[str, bytes] = {}  # the first reply that was met to a beginning
 
     def of(
         self,
@@ -125,14 +133,24 @@ class Exchanges:
             can_recall: whether recall calls can be answered here.
 
         Raises:
-            FormatError: the request's first message is not what its wire says it is.
+            FormatError: one of the request's first messages is not what its wire says it is.
         """
         owner = self.tenant(tenant, name) + ("" if can_recall else _UNATTENDED)
-        first = first_digest(route.wire, request).hex() if name is None else name
-        named = _PART.join((owner, route.wire, str(request.get("model")), first))
-        key = blake3(named.encode("utf-8", "surrogatepass")).hexdigest(16)
+        named = None if name is None else name.encode("utf-8", "surrogatepass")
+        first, reply = beginning(route.wire, request) if named is None else (named, b"")
+        key = _key(owner, route.wire, str(request.get("model")), first.hex())
+        if reply and self._first_to(key, reply) != reply:
+            key = _key(key, reply.hex())
         recall = "auto" if can_recall and self.recalls else False
         return key, self.sessions.of(key, tenant=owner, format=route.wire, recall=recall)
+
+    def _first_to(self, key: str, reply: bytes) -> bytes:
+        """The first reply that was met to a beginning: this one, if there was none."""
+        with self._lock:
+            found = self._first.setdefault(key, reply)
+            if len(self._first) > _MOST_BEGINNINGS:
+                del self._first[next(iter(self._first))]
+            return found
 
     def do(self, steps: Steps[T], tenant: str) -> T | Awaitable[T]:
         """Run steps of the core on the store."""
@@ -147,3 +165,7 @@ class Exchanges:
             self.counts = self.counts.plus(report)
         if self._tell is not None:
             self._tell(report)
+
+
+def _key(*parts: str) -> str:
+    return blake3(_PART.join(parts).encode("utf-8", "surrogatepass")).hexdigest(16)

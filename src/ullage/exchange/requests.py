@@ -14,13 +14,15 @@ from ullage.exchange.routes import Route
 from ullage.history.canon import digest_of
 from ullage.wires import FORMATS
 
-__all__ = ["body_of", "each_of", "first_digest", "is_same", "request_of", "with_each", "with_usage"]
+__all__ = ["beginning", "body_of", "each_of", "is_same", "request_of", "with_each", "with_usage"]
 
 _BATCHES = {
     "anthropic": (("requests",), "params"),
     "gemini": (("batch", "inputConfig", "requests", "requests"), "request"),
 }
 """Where the list of a batch's requests stands, and each of them in its item."""
+_NEAR = 8
+"""Among so many messages the first reply is looked for."""
 
 
 def request_of(route: Route, body: Mapping[str, Any]) -> dict[str, Any]:
@@ -70,17 +72,24 @@ def with_usage(route: Route, view: Mapping[str, Any]) -> dict[str, Any] | None:
     return {**view, "stream_options": {**(options or {}), "include_usage": True}}
 
 
-def first_digest(wire: str, request: Mapping[str, Any]) -> bytes:
-    """The digest of the first message behind the system text; ``b""`` if there is none.
+def beginning(wire: str, request: Mapping[str, Any]) -> tuple[bytes, bytes]:
+    """The digests of the first message behind the system text, and of the first that replies to it.
+
+    ``b""`` in the place of one that is not there; of the second also where it stands far behind.
 
     Raises:
-        FormatError: it is not what the wire says it is.
+        FormatError: one of them is not what the wire says it is.
     """
     format = FORMATS[wire]
-    history, leading = format.history(request), len(format.leading(request))
-    if len(history) <= leading:
-        return b""
-    return digest_of(format.parse(history[leading], f"{format.key}[{leading}]"))
+    leading = len(format.leading(request))
+    first = reply = b""
+    for at, raw in enumerate(format.history(request)[leading : leading + _NEAR], leading):
+        message = format.parse(raw, f"{format.key}[{at}]")
+        first = first or digest_of(message)
+        if message.role == "assistant" and not message.only_thought:
+            reply = digest_of(message)
+            break
+    return first, reply
 
 
 def with_each(

@@ -143,7 +143,6 @@ class Streamed(Answer):
     def _ended(self) -> Actions[bytes]:
         """The upstream has no more: another round begins, or this was the end."""
         given = self._reader.rest()
-        yield from self._observe()
         self._has_ended = True
         if self._spliced is None:
             return given + self._closing
@@ -153,6 +152,7 @@ class Streamed(Answer):
             self._exchange.note_problem(error)
             return given + self._closing
         if isinstance(step, Again):
+            yield from self._observe()
             return given + (yield from self._go_on(step.request))
         return given + self._written(step.events) + self._closing
 

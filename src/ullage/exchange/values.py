@@ -20,7 +20,7 @@ Passed: TypeAlias = Literal[
 
     path        its path is none that has a history in it
     body        its body is no JSON object that can be read
-    elsewhere   its history is held by the provider (``previous_response_id`` and the like)
+    elsewhere   it adds to what the provider keeps (``conversation``, ``cachedContent``)
     content     there is something in it that is not known
     limit       what may not be touched is over the limit: the provider has the last word
     store       what would have been set aside could not be kept
@@ -86,7 +86,7 @@ class Answer(ABC):
 
     @abstractmethod
     def close(self) -> Actions[None]:
-        """The client has all of it, or went away: close the upstream, and take in what came."""
+        """The client has all of it, or went away: take in what came, and close the upstream."""
 
 
 class Report(Struct, frozen=True, kw_only=True):

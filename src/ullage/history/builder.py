@@ -139,9 +139,10 @@ class WindowBuilder:
             window._tallies.clear()
         self._set(fresh=window.size, size=length)
         for index in range(len(sums.tokens), length):
-            sums.tokens.append(-1)
+            bound = window.meter.bound(originals.get(index, messages[index]))
+            sums.tokens.append(~bound)
             sums.uncounted.append(index)
-            sums.bound += window.meter.bound(originals.get(index, messages[index]))
+            sums.bound += bound
 
     def refresh(self, index: int) -> None:
         """A message was worded anew by the caller (same digest): count it again."""
@@ -204,11 +205,10 @@ class WindowBuilder:
             self._changed[index] = [(*leaf, each.text) for leaf, each in shown.items()]
         won -= tokens(spot)
         self._outdate(index)
-        if uncounted:
-            sums.bound -= won
-        else:
-            sums.tokens[index] -= won
-            sums.counted -= 0 if index in window._hidden else won
+        sums.tokens[index] += won if uncounted else -won
+        if index not in window._hidden:
+            sums.bound -= won if uncounted else 0
+            sums.counted -= 0 if uncounted else won
         return True
 
     def _drop(self, edit: Drop) -> bool:
@@ -227,14 +227,15 @@ class WindowBuilder:
         around = window.range_of(edit)
         if around is None or around[0] < window.read_from or not window.may_summarise(*around):
             return False
-        window.count()
         start, stop = around
         others = [each for each in window.summaries if not start <= each.start < stop]
         gone = [each for each in window.summaries if start <= each.start < stop]
         pinned = set(window.transcript.pinned(start, stop))
         for index in range(start, stop):
             if index not in window._hidden and index not in pinned:
-                sums.counted -= sums.tokens[index]
+                tokens = sums.tokens[index]
+                sums.counted -= max(tokens, 0)
+                sums.bound -= max(~tokens, 0)
                 window._hidden.add(index)
                 self._changed.pop(index, None)
                 self._outdate(index)

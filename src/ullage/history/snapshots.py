@@ -11,7 +11,7 @@ from typing import Any
 
 from ullage.errors import FormatError
 
-__all__ = ["snapshot", "snapshot_at"]
+__all__ = ["is_written_alike", "snapshot", "snapshot_at"]
 
 LEVELS = 200
 """How deep containers may stand in each other. A cycle is deeper than any number."""
@@ -61,6 +61,18 @@ def snapshot(value: Any, levels: int = LEVELS) -> Any:
         return tuple(snapshot(item, levels - 1) for item in value)
     fields = getattr(value, "__dict__", None)
     return _Fields(kind, snapshot(fields, levels - 1)) if isinstance(fields, dict) else _Unlike()
+
+
+def is_written_alike(value: Any, equal: Any) -> bool:
+    """Whether plain JSON is written like an equal one: names in its order, 1 not as 1.0 or true."""
+    if type(value) is not type(equal):
+        return False
+    if type(value) is dict:
+        named = [*value] == [*equal]
+        return named and all(map(is_written_alike, value.values(), equal.values()))
+    return (
+        all(map(is_written_alike, value, equal)) if type(value) is list else type(value) in _LEAVES
+    )
 
 
 class _Fields:

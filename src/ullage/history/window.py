@@ -35,7 +35,8 @@ class Sums(Struct):
     """What is counted so far.
 
     Attributes:
-        tokens: of each message as it is shown; -1 where it is not counted yet.
+        tokens: of each message as it is shown; where it is not counted yet, ``~`` of the most it
+            can have.
         counted: of all shown messages that are counted, and of the summaries.
         bound: of all that are not, at most.
         uncounted: which these are.
@@ -113,7 +114,8 @@ class Window(ShownHistory, frozen=True, eq=False, kw_only=True):
         """Count what has not been counted yet."""
         sums = self._sums
         for index in sums.uncounted:
-            if sums.tokens[index] < 0:  # else an interrupted call came as far as this
+            # else an interrupted call came as far as this, or it is hidden by now
+            if sums.tokens[index] < 0 and index not in self._hidden:
                 tokens = self.count_message(index)
                 sums.tokens[index], sums.counted = tokens, sums.counted + tokens
         sums.uncounted, sums.bound = [], 0
@@ -191,11 +193,15 @@ class Window(ShownHistory, frozen=True, eq=False, kw_only=True):
     def message_tokens(self, index: int) -> int:
         """Tokens of a message as it is shown, its framing included."""
         self.count()
-        return self._sums.tokens[index]
+        tokens = self._sums.tokens[index]
+        if tokens < 0:
+            tokens = self._sums.tokens[index] = self.count_message(index)
+        return tokens
 
     def texts_tokens(self, texts: Sequence[str]) -> int:
         """Tokens of texts that are shown as a message each."""
-        return sum(map(self.meter.message, texts))
+        count = self.meter.message
+        return sum(self._remembered(("message", text), count, text, len(text)) for text in texts)
 
     @property
     def summaries_tokens(self) -> int:

@@ -10,7 +10,7 @@ from ullage.exchange import Exchanges
 from ullage.exchange.values import Report
 from ullage.proxy.config import Config
 from ullage.session.sessions import AsyncSessions
-from ullage.stores import MemoryStore, SqliteStore
+from ullage.stores import MemoryStore, SqliteStore, Store
 from ullage.stores._file import default_path
 from ullage.stores.threaded import Threaded
 from ullage.values.effects import Record
@@ -31,6 +31,10 @@ def store_path(config: Config) -> Path:
 
 class Near(Threaded):
     """A store on this machine: what takes no longer than a thread would is asked at once."""
+
+    def __init__(self, store: Store) -> None:
+        super().__init__(store)
+        self.blocking = store
 
     async def find(self, tenant: str, keys: Iterable[bytes]) -> tuple[Record, ...]:
         """See `Store.find`. Reading waits for no writer."""

@@ -21,7 +21,7 @@ from msgspec.structs import replace
 from ullage.history.window import Window
 from ullage.stages.policy import Policy, Stage
 from ullage.stages.pressure import is_frozen
-from ullage.stages.ranges import continues
+from ullage.stages.ranges import before_record, continues
 from ullage.turn.filling import Filled
 from ullage.values.edits import Cut, Skipped, Summary
 from ullage.values.events import Event
@@ -43,10 +43,12 @@ class Begun(NamedTuple):
     cut: Cut
     task: asyncio.Task[Filled]
 
-    def proposed(self) -> Cut:
+    def proposed(self, window: Window) -> Cut:
         """The cut with the model's words; without them where they are not there, or refused."""
         filled = self.task.result() if self.task.done() else None
-        return self.cut if filled is None or filled.refused else filled.cut
+        cut = self.cut if filled is None or filled.refused else filled.cut
+        edit = cut.edit
+        return cut._replace(edit=before_record(window, edit) if isinstance(edit, Summary) else edit)
 
     def continues(self, window: Window) -> bool:
         """Whether it can take effect in this window now."""
@@ -94,7 +96,7 @@ def prepared(window: Window, *, begun: Iterable[Begun]) -> Sequence[Cut]:
     """A stage: what was begun for this history, to go on from its newest summary."""
     if window.size < len(window.transcript) or is_frozen(window):
         return ()
-    return [each.proposed() for each in begun if each.continues(window)][:1]
+    return [each.proposed(window) for each in begun if each.continues(window)][:1]
 
 
 def _begun_first(stage: Stage, begun: Sequence[Begun]) -> Stage:

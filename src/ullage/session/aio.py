@@ -12,11 +12,11 @@ from ullage.recall.found import ToolOutputRef
 from ullage.session.ahead import Begun, begun, due, proposing, still_of_use
 from ullage.session.closing import AsyncClosing
 from ullage.session.core import SessionCore
-from ullage.session.drivers import arun
+from ullage.session.drivers import arun, run
 from ullage.session.view import AsyncView
 from ullage.stages.policy import Policy
 from ullage.stores import AsyncStore, directory_of, files_of, open_store
-from ullage.stores.threaded import Threaded
+from ullage.stores.threaded import Threaded, in_thread
 from ullage.tokens.models import is_ready, make_ready
 from ullage.turn.filling import Filled, fill
 from ullage.values.effects import Record, Steps
@@ -164,6 +164,9 @@ class AsyncSession(SessionCore, AsyncClosing):
         model, tenant = self.settings.model, self.settings.tenant
         if not is_ready(model):
             await asyncio.to_thread(make_ready, model)
+        blocking = getattr(self.store, "blocking", None)
+        if is_heavy and blocking is not None and self._summaries is None:
+            return await in_thread(run, steps, blocking, tenant)  # one thread, not one a step
         return await arun(steps, self.store, tenant, self._summaries, is_heavy=is_heavy)
 
     def _look_ahead(self) -> None:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Generator
 from functools import partial
+from operator import call
 from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
 
 from ullage.values.effects import Chunk, Commit, Do, Effect, Find, Get, Look, Steps, Summarise
@@ -54,7 +55,11 @@ async def adrive(
     """
     from inspect import isawaitable  # it takes ten times as long to load as all of this
 
-    move = _moved_in_thread if is_heavy else _moved
+    from ullage.stores.threaded import in_thread  # it imports asyncio
+
+    async def move(*step: Any) -> Any:
+        return await in_thread(_next, *step) if is_heavy else _next(*step)
+
     try:
         asked = await move(steps.send, None)
         while True:
@@ -80,19 +85,8 @@ class _Ended(Exception):
         self.value = value
 
 
-async def _moved(move: Callable[[Any], Any], given: Any) -> Any:
-    """What is asked for next."""
-    return _next(move, given)
-
-
-async def _moved_in_thread(move: Callable[[Any], Any], given: Any) -> Any:
-    """What is asked for next, worked out in a thread."""
-    from ullage.stores.threaded import in_thread  # it imports asyncio
-
-    return await in_thread(_next, move, given)
-
-
 def _next(move: Callable[[Any], Any], given: Any) -> Any:
+    """What is asked for next."""
     try:
         return move(given)
     except StopIteration as stop:
@@ -104,16 +98,12 @@ def _next(move: Callable[[Any], Any], given: Any) -> Any:
 
 def acting(steps: Actions[T]) -> T:
     """Run steps by calling what they ask for."""
-    return drive(steps, _called)
+    return drive(steps, call)
 
 
 async def aacting(steps: Actions[T]) -> T:
     """`acting` for an event loop."""
-    return await adrive(steps, _called)
-
-
-def _called(act: Callable[[], Any]) -> Any:
-    return act()
+    return await adrive(steps, call)
 
 
 # ── the core's effects ───────────────────────────────────────────────────────────────────
@@ -122,7 +112,7 @@ def _called(act: Callable[[], Any]) -> Any:
 def run(steps: Steps[T], store: Store, tenant: str, summaries: Summaries | None = None) -> T:
     """Run steps of the core, doing each effect on ``store``."""
     ask = None if summaries is None else summaries.ask
-    return drive(steps, partial(_done, ask=ask, act=_called, store=store, tenant=tenant))
+    return drive(steps, partial(_done, ask=ask, act=call, store=store, tenant=tenant))
 
 
 async def arun(

@@ -31,8 +31,18 @@ that needs no change is given on as the same object.
 
 from __future__ import annotations
 
-from ullage.splice.knit import Knitted, knit
+from ullage.splice.knit import Knitted, Read, knit, takes_rounds
 from ullage.splice.rounds import Again, Calls, Done, Rounds
 from ullage.splice.streamed import Streamed
 
-__all__ = ["Again", "Calls", "Done", "Knitted", "Rounds", "Streamed", "knit"]
+__all__ = [
+    "Again",
+    "Calls",
+    "Done",
+    "Knitted",
+    "Read",
+    "Rounds",
+    "Streamed",
+    "knit",
+    "takes_rounds",
+]

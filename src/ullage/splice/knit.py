@@ -12,6 +12,8 @@ after a restart. What is not found stays as the client sent it.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from itertools import compress, count
+from operator import ne
 from typing import Any, NamedTuple
 
 from msgspec import Struct
@@ -33,24 +35,7 @@ from ullage.values.effects import Find, Steps
 from ullage.values.messages import Message
 from ullage.wires import Format
 
-__all__ = ["Knitted", "chain_of", "knit"]
-
-
-class Knitted(Struct, frozen=True):
-    """A client's request with the hidden turns in it.
-
-    Attributes:
-        request: what is to be fitted; the client's very object where nothing was hidden.
-        client: what the client sent.
-        root: the chain of the empty history of this format and tenant, 16 bytes.
-        takes: whether a reply can be made of several rounds; where it cannot (``n`` over 1)
-            the recall tools should not be offered, and a private call is left out.
-    """
-
-    request: Mapping[str, Any]
-    client: Mapping[str, Any]
-    root: bytes
-    takes: bool = True
+__all__ = ["Knitted", "Read", "chain_of", "knit", "takes_rounds"]
 
 
 class _Run(NamedTuple):
@@ -63,7 +48,43 @@ class _Run(NamedTuple):
     seals: dict[str, bytes]
 
 
-def knit(request: Mapping[str, Any], wire: Format, tenant: str) -> Steps[Knitted]:
+class Read(Struct, frozen=True):
+    """A client's history, read; the next request of the conversation is read from there on.
+
+    Attributes:
+        raws: its messages, without leading system text.
+        messages: as values.
+        chain: before each message, and behind the last.
+        runs: the replies in it.
+    """
+
+    raws: Sequence[Any]
+    messages: list[Message]
+    chain: list[bytes]
+    runs: list[_Run]
+
+
+class Knitted(Struct, frozen=True):
+    """A client's request with the hidden turns in it.
+
+    Attributes:
+        request: what is to be fitted; the client's very object where nothing was hidden.
+        client: what the client sent.
+        root: the chain of the empty history of this format and tenant, 16 bytes.
+        takes: see `takes_rounds`.
+        read: the client's history, where it had to be read.
+    """
+
+    request: Mapping[str, Any]
+    client: Mapping[str, Any]
+    root: bytes
+    takes: bool = True
+    read: Read | None = None
+
+
+def knit(
+    request: Mapping[str, Any], wire: Format, tenant: str, before: Read | None = None
+) -> Steps[Knitted]:
     """Put back what was hidden from the client: its turns, and the results that waited.
 
     Asks first whether the conversation has any splice; where it has, for the records of every
@@ -74,6 +95,8 @@ def knit(request: Mapping[str, Any], wire: Format, tenant: str) -> Steps[Knitted
         request: as the client sent it, as JSON; never changed.
         wire: its format.
         tenant: whose history it is, as of the session.
+        before: ``read`` of an earlier request, as a rule of the same conversation: what is still
+            as it was is not read again. It changes nothing but speed, and nor may its messages.
 
     Raises:
         FormatError: it is not what its format says it is.
@@ -82,22 +105,33 @@ def knit(request: Mapping[str, Any], wire: Format, tenant: str) -> Steps[Knitted
     root = canon.root(wire.name, tenant)
     knitted = Knitted(request, request, root, dialect.is_single(request))
     leading, history = _parted(request, wire)
-    if not history:
-        return knitted
-    opening = opening_key(_chain(root, [wire.parse(history[0], f"{wire.key}[{leading}]")])[-1])
     previous = request.get("previous_response_id") if dialect.is_held else None
+    if not (history or previous):
+        return knitted
+    opening = opening_key(_chain(root, _parsed(history[:1], wire, leading))[-1])
     held = held_key(root, str(previous))
     found = yield Find((opening, held) if previous else (opening,))
     later = splice_in(found, held) or Splice([], [])
+    read = None
     if any(record.key == opening for record in found):
-        history = yield from _knitted(request, wire, dialect, root)
+        read = _read(request, wire, dialect, root, before)
+        history = yield from _knitted(read, dialect, request)
     elif not later.reply_id:
         return knitted
     first = wire.history(request)[:leading]
     new = wire.compose(request, [*first, *later.waiting, *history], ())
     if later.reply_id:
         new["previous_response_id"] = later.reply_id
-    return replace(knitted, request=new)
+    return replace(knitted, request=new, read=read)
+
+
+def takes_rounds(request: Mapping[str, Any], wire: Format) -> bool:
+    """Whether a reply can be made of several rounds.
+
+    Where it cannot (``n`` over 1) the recall tools should not be offered, and a private call is
+    left out.
+    """
+    return dialect_of(wire, lambda call: False).is_single(request)
 
 
 def chain_of(request: Mapping[str, Any], wire: Format, root: bytes) -> list[bytes]:
@@ -106,7 +140,8 @@ def chain_of(request: Mapping[str, Any], wire: Format, root: bytes) -> list[byte
     Raises:
         FormatError: it is not what its format says it is.
     """
-    return _chain(root, _read(request, wire))
+    leading, raws = _parted(request, wire)
+    return _chain(root, _parsed(raws, wire, leading))
 
 
 def _parted(request: Mapping[str, Any], wire: Format) -> tuple[int, list[Any]]:
@@ -115,13 +150,13 @@ def _parted(request: Mapping[str, Any], wire: Format) -> tuple[int, list[Any]]:
     return leading, wire.history(request)[leading:]
 
 
-def _read(request: Mapping[str, Any], wire: Format) -> list[Message]:
-    leading, raws = _parted(request, wire)
-    return [wire.parse(raw, f"{wire.key}[{at}]") for at, raw in enumerate(raws, leading)]
+def _parsed(raws: Sequence[Any], wire: Format, first: int) -> list[Message]:
+    return [wire.parse(raw, f"{wire.key}[{at}]") for at, raw in enumerate(raws, first)]
 
 
-def _chain(root: bytes, messages: Iterable[Message]) -> list[bytes]:
-    chain = [root]
+def _chain(last: bytes, messages: Iterable[Message]) -> list[bytes]:
+    """The chain from a place on: behind it, and behind each message."""
+    chain = [last]
     for message in messages:
         last = chain[-1]
         is_silent = message.only_thought
@@ -129,11 +164,30 @@ def _chain(root: bytes, messages: Iterable[Message]) -> list[bytes]:
     return chain
 
 
+def _read(
+    request: Mapping[str, Any], wire: Format, dialect: Dialect, root: bytes, before: Read | None
+) -> Read:
+    """A client's history, read from where it differs from an earlier one."""
+    leading, raws = _parted(request, wire)
+    if before is None or before.chain[0] != root:
+        before = Read((), [], [root], [])
+    differing = compress(count(), map(ne, before.raws, raws))
+    same = next(differing, min(len(before.raws), len(raws)))
+    messages = before.messages[:same] + _parsed(raws[same:], wire, leading + same)
+    chain = before.chain[:same] + _chain(before.chain[same], messages[same:])
+    runs = [run for run in before.runs if run.stop < same]  # one at the end may go on
+    runs += _runs(raws, messages, chain, dialect, runs[-1].stop if runs else 0)
+    return Read([*before.raws[:same], *raws[same:]], messages, chain, runs)
+
+
 def _runs(
-    raws: Sequence[Any], messages: Sequence[Message], chain: Sequence[bytes], dialect: Dialect
+    raws: Sequence[Any],
+    messages: Sequence[Message],
+    chain: Sequence[bytes],
+    dialect: Dialect,
+    start: int,
 ) -> Iterable[_Run]:
-    """The replies in a history without leading system text."""
-    start = 0
+    """The replies in a history without leading system text, from a place on."""
     while start < len(messages):
         stop = start
         while stop < len(messages) and messages[stop].role == "assistant":
@@ -146,13 +200,9 @@ def _runs(
         start = stop + 1
 
 
-def _knitted(
-    request: Mapping[str, Any], wire: Format, dialect: Dialect, root: bytes
-) -> Steps[list[Any]]:
+def _knitted(read: Read, dialect: Dialect, request: Mapping[str, Any]) -> Steps[list[Any]]:
     """The history with what is found of it put in."""
-    _, raws = _parted(request, wire)
-    messages = _read(request, wire)
-    runs = list(_runs(raws, messages, _chain(root, messages), dialect))
+    raws, messages, runs = _parted(request, dialect.wire)[1], read.messages, read.runs
     keys = [key for run in runs for key in (run.key, *run.seals.values()) if key is not None]
     found = (yield Find(tuple(keys))) if keys else ()
     marked, known, at = {record.key for record in found}, list[Any](), 0

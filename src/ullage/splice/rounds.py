@@ -182,7 +182,8 @@ class Rounds:
         self, reply: dict[str, Any], turns: list[Any], waiting: Sequence[Any]
     ) -> Iterator[Record]:
         root, model = self.knitted.root, str(self.knitted.client.get("model") or "")
-        chain = chain_of(self.knitted.client, self._wire, root)
+        read = self.knitted.read
+        chain = chain_of(self.knitted.client, self._wire, root) if read is None else read.chain
         yield record_of(opening_key(chain[:2][-1]), None)  # a history may be empty
         said = self._wire.reply(reply)
         key = key_of(chain[-1], self._parsed(said))

@@ -1,7 +1,8 @@
 """The stages, one plain function a file of the same name; ``default`` strings them together.
 
 truncate    first sight      one result is too large: a view of it
-prune       pressure         old results, arguments and speech: digests, in rare deep batches
+record      pressure         what is old becomes a record of what was done, in rare deep batches
+prune       pressure         old results go, for something short in their place
 compact     pressure         a range becomes a summary a model may add to
 emergency   guard            whatever it takes, never an illegal view
 

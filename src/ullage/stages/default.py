@@ -9,27 +9,27 @@ from msgspec.structs import replace
 from ullage.stages.compact import asked, compact, newest_turns, surely_over
 from ullage.stages.emergency import emergency
 from ullage.stages.policy import Policy
-from ullage.stages.prune import prune
+from ullage.stages.record import record
 from ullage.stages.truncate import truncate
 
 __all__ = ["DEFAULT", "SUMMARISED"]
 
 DEFAULT = Policy(
-    name="default-3",
+    name="default-4",
     at_first_sight=(partial(truncate),),
-    under_pressure=(partial(prune),),
+    under_pressure=(partial(record),),
     guard=partial(emergency),
     on_request=partial(
         compact, is_due=asked, keep_from=partial(newest_turns, turns=1), least_share=0.0
     ),
 )
-"""Cut at first sight by kind of content with generous limits; make what is old a digest, in
+"""Cut at first sight by kind of content with generous limits; make a record of what is old, in
 batches that pay, at the latest at 90 % of the limit; condense when the limit itself is near."""
 
 SUMMARISED = replace(
     DEFAULT,
-    name="default-summarised-3",
-    under_pressure=(*DEFAULT.under_pressure, partial(compact)),
+    name="default-summarised-4",
+    under_pressure=(partial(compact), *DEFAULT.under_pressure),
     ahead=partial(compact, is_due=partial(surely_over, share=0.80)),
 )
 """The default with a compaction at 88 %, for sessions that have a model to write summaries. An

@@ -32,7 +32,14 @@ from ullage.stages.condense import (
 )
 from ullage.stages.pressure import GUARD_SHARE, editable_from, is_frozen
 from ullage.stages.quotes import USER_SHARE
-from ullage.stages.ranges import begin, control_tail, coverable, newest_compaction, summarised
+from ullage.stages.ranges import (
+    begin,
+    condensed,
+    control_tail,
+    coverable,
+    newest_compaction,
+    summarised,
+)
 from ullage.stages.shrink import Tier, shrink
 from ullage.values.edits import Cut, Replace
 
@@ -192,7 +199,7 @@ def reach(window: Window) -> tuple[int, int]:
     provider that came later is not condensed either: nobody else can read it. Nor is what the
     host added at the end for the provider alone.
     """
-    placed = window.open_summaries
+    placed = condensed(window)
     start = placed[0].start if placed and placed[0].edit.text else begin(window)
     return start, min(newest_compaction(window, start, window.size), control_tail(window))
 
@@ -208,9 +215,14 @@ def _tail_start(
     fixed = window.head_tokens + sum(window.message_tokens(index) for index in range(begin))
     _, floor = summarised(window) or (begin, begin)
     may_cut = window.transcript.may_cut if in_result else window.may_cut
+    records = {each.start: each for each in window.open_summaries if each.start >= floor}
     held, best = 0, window.size
     for index in range(window.size - 1, floor - 1, -1):
-        held += window.message_tokens(index)
+        held += 0 if window.hidden(index) else window.message_tokens(index)
+        if index in records:
+            held += window.texts_tokens(records[index].edit.texts)
+        elif window.hidden(index):
+            continue
         if best < window.size and (fixed + held > target or window.size - best >= keep):
             break
         if index <= end and may_cut(index):

@@ -27,6 +27,7 @@ __all__ = [
     "actions",
     "decisions",
     "essentials",
+    "is_change",
     "open_items",
     "said",
     "sentences",
@@ -146,13 +147,18 @@ def _of(call: ToolCall) -> tuple[Verb, str]:
     path, command = _first_text(arguments, _PATHS), _first_text(arguments, _COMMANDS)
     if path and any(word in name for word in _REMOVALS):
         return "removed", path
-    if path and any(word in name for word in _CHANGES):
+    if path and is_change(name):
         return "changed", path
     if command:
         return "ran", command
     if path and kind_of(call.name) == "read":
         return "read", path
     return ("ran" if kind_of(call.name) == "shell" else "did"), call.arguments
+
+
+def is_change(tool: str) -> bool:
+    """Whether a tool of this name changes what it is given."""
+    return any(word in tool.lower() for word in _CHANGES)
 
 
 def _fields(arguments: str) -> Mapping[str, Any]:

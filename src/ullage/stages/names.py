@@ -121,7 +121,7 @@ def said_in(window: Window) -> frozenset[str]:
 
 
 def told_in(window: Window, leaving: Set[Location]) -> list[str]:
-    """What a view shows of results, but for those at these places."""
+    """What a view shows of results and in summaries, but for the results at these places."""
     transcript, told = window.transcript, list[str]()
     for index in range(window.size):
         shown = {} if window.hidden(index) else window.shown(index)
@@ -129,4 +129,4 @@ def told_in(window: Window, leaving: Set[Location]) -> list[str]:
             if spot not in leaving:
                 leaf = shown.get(spot[1:]) or transcript.leaf(spot)
                 told.append(getattr(leaf, "text", ""))
-    return told
+    return told + [placed.edit.text for placed in window.open_summaries]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence, Set
+from collections.abc import Mapping, Set
 from functools import partial
 from typing import Any, NamedTuple
 
@@ -20,7 +20,7 @@ from ullage.values.effects import Output
 from ullage.values.messages import Content, Media, Part, Text, ToolCall
 from ullage.values.notices import ref_line
 
-__all__ = ["bare_placeholder", "digested", "head_and_marker", "placeholder"]
+__all__ = ["bare_placeholder", "digests_of", "head_and_marker", "placeholder"]
 
 _PAGE_GONE = "[ullage: this page has left the window. Make the same call to read it again.]"
 _WHY = "it was old, and a batch was due"
@@ -68,53 +68,26 @@ def _placeholder(window: Window, leaf: _Leaf, why: str = _WHY) -> Cut | None:
             return None
 
 
-def digested(
+def digests_of(
     window: Window,
-    spots: Sequence[Location],
-    /,
+    spots: Set[Location],
     *,
-    price: int = 6,
-    most_chars: int = 8_000,
-    said_chars: int = 200,
-) -> list[Cut | None]:
-    """Ours for what is old: of an output a digest, of speech its beginning, else a placeholder.
-
-    The newest output chooses first, so that what several tell stays where it was told last.
-
-    Args:
-        window: the window at the boundary at hand.
-        spots: the leaves.
-        price: what a line has to earn for each character (`ullage.stages.digest`).
-        most_chars: the most characters of one digest.
-        said_chars: what is kept of what the model said.
-    """
-    found = {spot: leaf for spot in spots if (leaf := _leaf(window, spot)) is not None}
-    words, cuts, outputs = window.words, dict[Location, Cut | None](), dict[Location, Output]()
-    for spot, leaf in sorted(found.items(), reverse=True):
-        text, ref = leaf.output.text, leaf.output.ref
-        if not isinstance(leaf.original, Text) or words.is_recall(window.tool_of(spot)):
-            cuts[spot] = _placeholder(window, leaf)
-        elif window.transcript.messages[spot[0]].role == "assistant":
-            head = text[: safe_cut(text, said_chars)]
-            cuts[spot] = _shorter(window, leaf, f"{head}{words.unsaid(ref, len(text))}")
-        else:
-            outputs[spot] = leaf.output
-    for spot, lines in _digests(window, set(found), outputs, price, most_chars).items():
-        leaf = found[spot]
-        shown = filter(None, (words.digest(leaf.output.ref, len(leaf.output.text)), lines))
-        cuts[spot] = _shorter(window, leaf, "\n".join(shown))
-    return [cuts.get(spot) for spot in spots]
-
-
-def _digests(
-    window: Window,
-    leaving: Set[Location],
-    outputs: Mapping[Location, Output],
     price: int,
     most_chars: int,
 ) -> Mapping[Location, str]:
-    """The digest of each output, in this order; remembered, for they depend on content alone."""
-    said, told = said_in(window), told_in(window, leaving)
+    """The digest of each result; remembered, for they depend on content alone.
+
+    The newest chooses first, so that what several tell stays where it was told last.
+
+    Args:
+        window: the window at the boundary at hand.
+        spots: the results, which are texts.
+        price: what a line has to earn for each character (`ullage.stages.digest`).
+        most_chars: the most characters of one digest.
+    """
+    found = {spot: window.transcript.output(spot) for spot in sorted(spots, reverse=True)}
+    outputs = {spot: output for spot, output in found.items() if output is not None}
+    said, told = said_in(window), told_in(window, spots)
     refs = tuple(output.ref for output in outputs.values())
     root = window.transcript.chain[0]
     key = root, "digests", refs, hash(said), hash(tuple(told)), price, most_chars

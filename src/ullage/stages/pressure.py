@@ -47,27 +47,27 @@ def over_share(window: Window, *, high: float, low: float) -> int | None:
 
 
 def over_or_pays(
-    window: Window, *, high: float, low: float, times: float, tail_chars: int, least_calls: int
-) -> int | None:
-    """Over ``high`` of the limit: down to ``low`` of it. Else, where a batch pays: everything.
+    window: Window, *, high: float, times: float, tail_chars: int, least_calls: int
+) -> str | None:
+    """Why a batch is due: the view is over a share of the limit, or a batch pays; else None.
 
     Args:
         window: the window at the boundary at hand.
-        high: share of the limit.
-        low: share of the limit.
+        high: share of the limit; it is the upper bound that is over, as with the guard.
         times: see `ullage.stages.rent.pays`.
         tail_chars: see there.
         least_calls: see there.
     """
-    over = over_share(window, high=high, low=low)
-    is_due = over is None and pays(
-        window,
-        times=times,
-        tail_chars=tail_chars,
-        least_calls=least_calls,
-        start=editable_from(window),
+    if not window.within(int(window.limit_tokens * high), surely=True):
+        return f"the view was over {high:.0%} of its limit of {window.limit_tokens:,} tokens"
+    start = editable_from(window)
+    due = pays(window, times=times, tail_chars=tail_chars, least_calls=least_calls, start=start)
+    if due is None:
+        return None
+    return (
+        f"a batch pays: {due.freed:,} characters leave and {due.rewritten:,} are written anew, "
+        f"after {due.calls} requests in which {due.rent:,} were old"
     )
-    return EVERYTHING if is_due else over
 
 
 def over_reported(window: Window, *, budget_tokens: int) -> int | None:

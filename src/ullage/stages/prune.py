@@ -1,4 +1,4 @@
-"""Prune: old tool outputs and large old call arguments leave the view, in batches.
+"""Prune: old tool outputs leave the view in batches, each for something short in its place.
 
 One stage, in four questions, each answered by a plain function:
 
@@ -7,10 +7,8 @@ One stage, in four questions, each answered by a plain function:
     candidates   what may leave, in which order?        here
     show         what is shown in its place?            `ullage.stages.placeholders`
 
-Ours starts when a batch pays (`ullage.stages.rent`), at the latest near the limit, and takes
-everything that is old at once; but not unless that wins enough, or it would fire at every turn
-(failures F23 and F33). What is shown twice goes first, then what was called back, then the
-oldest. The newest tokens are protected, widened to whole turns.
+Nothing is done unless that wins enough, or it would fire at every turn (failures F23 and F33). The
+documents' presets are made of it; the default makes records instead (`ullage.stages.record`).
 """
 
 from __future__ import annotations
@@ -22,9 +20,9 @@ from typing import Protocol, TypeAlias
 from ullage.history.transcript import Location
 from ullage.history.window import Window
 from ullage.stages import rough
-from ullage.stages.placeholders import digested
-from ullage.stages.pressure import HELD, editable_from, newest_share, over_or_pays
-from ullage.stages.rent import LEFT_SHARE, new_from, nothing_to_win, prunable
+from ullage.stages.placeholders import placeholder
+from ullage.stages.pressure import HELD, editable_from, newest_share, over_share
+from ullage.stages.rent import LEFT_SHARE
 from ullage.values.edits import Cut, Replace, Skipped
 from ullage.values.messages import Text, ToolResult
 
@@ -34,7 +32,6 @@ __all__ = [
     "Show",
     "Wanted",
     "each",
-    "oldest_first",
     "prune",
     "results_only",
     "rough_won",
@@ -89,33 +86,6 @@ def rough_won(window: Window, spot: Location, cut: Cut, *, retain_chars: int) ->
     return rough.text_tokens(text) - rough.text_tokens(text[:retain_chars])
 
 
-def oldest_first(window: Window, protected: tuple[int, int]) -> Sequence[Location]:
-    """What is worth a placeholder or a digest: superseded results first, then the oldest.
-
-    Superseded is a result whose call was made again later, and one that was only called back.
-    """
-    messages, stop = window.transcript.messages, protected[0]
-    start = max(new_from(window), window.settled_to(stop, nothing_to_win))
-    spots = [
-        (index, number, item)
-        for index in range(start, stop)
-        if not window.hidden(index)
-        for number, item, _ in prunable(window, index)
-    ]
-    newest: dict[tuple[str, str], int] = {}
-    for index in range(spots[0][0], window.size) if spots else ():
-        newest.update({(call.name, call.arguments): index for call in messages[index].calls})
-
-    def is_superseded(spot: Location) -> bool:
-        call = window.transcript.call_for(spot[0], spot[1])
-        if call is None:
-            return False
-        again = newest.get((call.name, call.arguments), -1) >= spot[0]
-        return again or window.words.is_recall(call.name)
-
-    return sorted(spots, key=lambda spot: not is_superseded(spot))
-
-
 def results_only(window: Window, protected: tuple[int, int]) -> Sequence[Location]:
     """Every result, the oldest first."""
     stop = protected[0] + 1 if protected[1] else protected[0]
@@ -134,12 +104,10 @@ def prune(
     window: Window,
     /,
     *,
-    wanted: Wanted = partial(
-        over_or_pays, high=0.90, low=0.0, times=15, tail_chars=16_000, least_calls=55
-    ),
+    wanted: Wanted = partial(over_share, high=0.90, low=0.0),
     protected: Protected = partial(newest_share, share=0.12, most_tokens=4_000),
-    candidates: Candidates = oldest_first,
-    show: Show = digested,
+    candidates: Candidates = results_only,
+    show: Show = partial(each, show=placeholder),
     won: Callable[[Window, Location, Cut], int] = tokens_won,
     least_share: float = 0.20,
     least_tokens: int = 10_000,

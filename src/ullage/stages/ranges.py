@@ -4,13 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from msgspec.structs import replace
+
+from ullage.history.shown import Placed
 from ullage.history.window import Window
 from ullage.stages.account import outputs_of
 from ullage.values.edits import Summary
 from ullage.values.effects import Output
 
 __all__ = [
+    "before_record",
     "begin",
+    "condensed",
     "continues",
     "control_tail",
     "coverable",
@@ -54,9 +59,17 @@ def control_tail(window: Window) -> int:
     return stop
 
 
+def condensed(window: Window) -> list[Placed]:
+    """The summaries that the provider still reads, but for records (`ullage.stages.record`).
+
+    A record stands for what is old, whatever room there is; a summary may stand for it too.
+    """
+    return [placed for placed in window.open_summaries if placed.edit.kind != "pruned"]
+
+
 def summarised(window: Window) -> tuple[int, int] | None:
-    """From the first summary that the provider still reads up to where the last one ends."""
-    placed = window.open_summaries
+    """From the first such summary up to where the last one ends."""
+    placed = condensed(window)
     return (placed[0].start, placed[-1].stop) if placed else None
 
 
@@ -76,13 +89,28 @@ def newly_hidden(window: Window, start: int, stop: int) -> Iterator[Output]:
 def cut_before(window: Window, index: int, least: int) -> int:
     """The last place up to ``index`` at which a history may begin anew; ``least`` if none."""
     places = range(min(index, window.size - 1), least, -1)
-    return next(filter(window.may_cut, places), least)
+    whole = (at for at in places if window.may_summarise(least, at))
+    return next(filter(window.may_cut, whole), least)
 
 
 def continues(window: Window, summary: Summary) -> bool:
     """Whether a summary is of this history, and goes on from where the newest one ends."""
-    around = window.range_of(summary)
+    around = window.range_of(before_record(window, summary))
     if around is None or around[1] >= window.size or not window.may_cut(around[1]):
         return False
-    goes_on = all(placed.stop < around[1] for placed in window.open_summaries)
+    goes_on = all(placed.stop < around[1] for placed in condensed(window))
     return goes_on and around[0] >= window.read_from and window.may_summarise(*around)
+
+
+def before_record(window: Window, summary: Summary) -> Summary:
+    """A summary up to the record in which it would end: one was made since it was begun.
+
+    What the two tell both is told twice.
+    """
+    start, stop = window.range_of(summary) or (0, 0)
+    parted = (each for each in window.open_summaries if start < each.start < stop < each.stop)
+    each = next((each for each in parted if each.edit.kind == "pruned"), None)
+    if each is None:
+        return summary
+    upto = window.transcript.chain[each.start]
+    return replace(summary, upto=upto, said_upto=summary.said_upto or summary.upto)

@@ -10,26 +10,49 @@ shown now, so that a cold start comes to the same.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from typing import NamedTuple
 
 from ullage.history.measures import Measure
 from ullage.history.transcript import Leaf, leaves_of
 from ullage.history.window import Window
-from ullage.values.messages import Media, Text, ToolCall, ToolResult
+from ullage.values.messages import Media, Reasoning, ToolCall, ToolResult
 
-__all__ = ["LEFT_SHARE", "new_from", "nothing_to_win", "pays", "prunable"]
+__all__ = [
+    "LEFT_SHARE",
+    "Due",
+    "new_from",
+    "nothing_to_win",
+    "pays",
+    "shown_chars",
+    "winnable_chars",
+]
 
-_SMALL_CHARS = 200
-"""A text of no more than this is not worth a digest."""
 LEFT_SHARE, _LEFT_CHARS = 0.20, 150
 """About what is left of a text in a batch: a share of it, and the notice."""
 _MEDIA_CHARS = 4_000
 """About what an image costs, as characters of text."""
 
 
+class Due(NamedTuple):
+    """A batch that pays; figures in characters.
+
+    Attributes:
+        calls: how many requests the last one lies back.
+        rent: what was sent again in these though it was old.
+        freed: what the batch takes out of the view.
+        rewritten: what is behind it, and has to be written anew.
+    """
+
+    calls: int
+    rent: int
+    freed: int
+    rewritten: int
+
+
 def pays(
     window: Window, *, times: float, tail_chars: int, least_calls: int = 0, start: int = 0
-) -> bool:
-    """Whether the rent of what is old has come to ``times`` the price of a batch.
+) -> Due | None:
+    """The batch that is due, for the rent of what is old has come to ``times`` its price; or None.
 
     Never where a batch was made: the same request again is shown as it was.
 
@@ -43,7 +66,7 @@ def pays(
         start: the first message that a batch may touch.
     """
     if window.applied.get(window.transcript.decision_key(window.size)):
-        return False
+        return None
     free, held = window.tally(_WINNABLE).each, window.tally(_SHOWN).each
     first = max(start, new_from(window), window.settled_to(window.size, nothing_to_win))
     rent = freed = behind = calls = 0
@@ -58,8 +81,9 @@ def pays(
         rent, seen, calls = rent + freed, stop, calls + 1
         if stop == window.size:
             break
-    pays_now = freed > 0 and rent >= times * (sum(held[first:seen]) - freed)
-    return pays_now and calls >= least_calls
+    due = Due(calls, rent, freed, sum(held[first:seen]) - freed)
+    pays_now = freed > 0 and rent >= times * due.rewritten
+    return due if pays_now and calls >= least_calls else None
 
 
 def new_from(window: Window) -> int:
@@ -67,43 +91,33 @@ def new_from(window: Window) -> int:
 
     What a batch left as it was would be an edit far back another time, for little.
     """
+    newest = max((placed.stop for placed in window.open_summaries), default=0)
     pruned = window.tally(_PRUNED)
     if not pruned.sum:
-        return 0
-    return next(at for at in range(len(pruned.each), 0, -1) if pruned.each[at - 1])
+        return newest
+    return max(newest, next(at for at in range(len(pruned.each), 0, -1) if pruned.each[at - 1]))
 
 
-def prunable(window: Window, index: int) -> Iterator[Leaf]:
-    """Every leaf of a message that a batch may set aside.
+def winnable_chars(window: Window, start: int, stop: int) -> int:
+    """About how many characters a batch wins in a range of messages."""
+    return sum(window.tally(_WINNABLE).each[start:stop])
 
-    They are large enough, and no batch took them before: results, the arguments of calls that no
-    signature holds, and what the model itself said; nothing of what users and systems say.
-    """
-    message = window.transcript.messages[index]
-    signed = window.signed(index)
-    for number, item, leaf in leaves_of(message):
-        edit = window.edit_at((index, number, item))
-        if edit is not None and edit.is_late:
-            continue
-        of_result = isinstance(message.parts[number], ToolResult)
-        match leaf:
-            case Media():
-                may_go = of_result
-            case ToolCall(arguments=text):
-                may_go = len(text) > _SMALL_CHARS and not signed
-            case Text(text=text):
-                said = message.role == "assistant" and not signed
-                may_go = len(text) > _SMALL_CHARS and (of_result or said)
-            case _:
-                may_go = False
-        if may_go:
-            yield number, item, leaf
+
+def shown_chars(window: Window, start: int, stop: int) -> int:
+    """Characters of a range of messages as they are shown."""
+    return sum(window.tally(_SHOWN).each[start:stop])
 
 
 def _winnable_chars(window: Window, index: int) -> int:
-    """About how many characters a batch wins in a message; 0 for what was pruned before."""
-    chars = _chars(window, index, prunable(window, index))
-    return sum(max(int(each * (1 - LEFT_SHARE)) - _LEFT_CHARS, 0) for each in chars)
+    """About how many characters a batch wins in a message: none of what users and systems say."""
+    message, dropped = window.transcript.messages[index], index in window.reasoning_dropped
+    won, leaves = 0, list(leaves_of(message))
+    for (number, _, leaf), chars in zip(leaves, _chars(window, index, leaves), strict=True):
+        if isinstance(leaf, Reasoning):
+            won += 0 if dropped else chars
+        elif message.role == "assistant" or isinstance(message.parts[number], ToolResult):
+            won += max(int(chars * (1 - LEFT_SHARE)) - _LEFT_CHARS, 0)
+    return won
 
 
 def _shown_chars(window: Window, index: int) -> int:

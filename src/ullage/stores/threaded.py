@@ -54,11 +54,13 @@ class Threaded:
 
     Attributes:
         store: the store underneath; closing this closes it.
+        blocking: the same, for what is in a thread already; None where a subclass has its say.
     """
 
     def __init__(self, store: Store) -> None:
         self.store = store
         self.name = store.name
+        self.blocking = store if type(self) is Threaded else None
 
     put = _threaded(Store.put, in_thread)
     append = _threaded(Store.append, in_thread)

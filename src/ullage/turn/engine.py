@@ -23,7 +23,7 @@ Nothing here does I/O. What must be kept before the view may be returned is coll
 
 from __future__ import annotations
 
-from collections.abc import Generator, Iterable, Sequence
+from collections.abc import Generator, Iterable, Iterator, Sequence
 from typing import Any, TypeAlias, TypeVar
 
 from ullage.errors import OverLimitError
@@ -40,7 +40,7 @@ from ullage.turn.batches import Fitted, cuts_of, edited_from, keep
 from ullage.turn.filling import Asking, fill, refusal
 from ullage.turn.first_sight import take_in
 from ullage.turn.terms import Agreed
-from ullage.values.edits import Cut, Replace, Skipped
+from ullage.values.edits import Cut, Edit, Replace, Skipped, Summary
 from ullage.values.effects import Summarise
 from ullage.values.events import Event
 
@@ -168,11 +168,22 @@ def _replaced(window: Window, ledger: Ledger, settled: int) -> set[Location]:
         if length > settled:
             break
         for key in window.transcript.decision_keys(before, length):
-            edits = (edit for batch in ledger.at(key).batches for edit in batch.edits)
-            spots = (window.spot_for(edit, length) for edit in edits if isinstance(edit, Replace))
-            replaced.update(spot for spot in spots if spot is not None)
+            for edit in (edit for batch in ledger.at(key).batches for edit in batch.edits):
+                replaced.update(_replaced_by(window, edit, length))
         before = length
     return replaced
+
+
+def _replaced_by(window: Window, edit: Edit, length: int) -> Iterator[Location]:
+    """The results within a length that an edit replaces or hides."""
+    transcript = window.transcript
+    if isinstance(edit, Replace):
+        spot = window.spot_for(edit, length)
+        yield from () if spot is None else (spot,)
+    elif isinstance(edit, Summary):
+        start, stop = transcript.find(edit.after), transcript.find(edit.upto)
+        if start is not None and stop is not None and start < stop <= length:
+            yield from (spot for index in range(start, stop) for spot in transcript.results(index))
 
 
 def _decide(

@@ -9,7 +9,7 @@ Several lines of history are kept, because branches and models alternate.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from itertools import compress, count
 from operator import ne
 from typing import Any
@@ -125,7 +125,7 @@ class Memo:
         wire, raws, leading = request.wire, request.history, request.envelope.head.leading
         root = canon.root(wire.name, tenant)
         meter = self.meter(request.envelope.model, request.envelope.detail)
-        best, best_shared, anew = None, 0, dict[int, Message]()
+        best, best_shared, anew = None, 0, list[tuple[int, Message]]()
         for line in self.lines:
             if line.transcript.chain[0] != root:
                 continue
@@ -135,12 +135,11 @@ class Memo:
                 _append(line, raws, leading, wire)
                 return line
             if shared > best_shared:
-                best, best_shared, anew = line, shared, dict(reworded)
+                best, best_shared, anew = line, shared, reworded
         line = Line(Transcript(root, redact), meter)
         if best is not None:
-            _take_over(line, best, best_shared, anew)
-            for index in anew:
-                line.copies[index] = snapshot(raws[index + leading])
+            _take_over(line, best, best_shared)
+            _reword(line, anew, raws, leading)
         _append(line, raws, leading, wire)
         return line
 
@@ -188,18 +187,14 @@ def _shared(
     return min(len(line.copies), len(ours)), reworded
 
 
-def _take_over(line: Line, old: Line, shared: int, anew: Mapping[int, Message]) -> None:
-    """Take what was worked out for the shared part of another line, but for what is anew."""
+def _take_over(line: Line, old: Line, shared: int) -> None:
+    """Take what was worked out for the shared part of another line."""
     line.copies, line.transcript = old.copies[:shared], old.transcript.upto(shared)
     line.rendering = old.rendering.upto(shared)
     if old.meter is not line.meter:
         line.transcript.counts = {}
     elif old.builder is not None:
         line.builder = old.builder.behind(line.transcript)
-    for index, message in anew.items():
-        line.transcript.refresh(index, message)
-        if line.builder is not None:
-            line.builder.refresh(index)
 
 
 def _append(line: Line, raws: Sequence[Any], leading: int, wire: Format) -> None:

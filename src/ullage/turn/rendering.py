@@ -1,7 +1,8 @@
 """The messages of a view: what is edited is made once, and handed out until it changes.
 
-An edited message is kept with all it was made from: the caller's own object, the snapshot
-that this object still equals, and the changes. If one of them is another, it is made anew.
+An edited message is kept with all it was made from: the caller's own object, the snapshot that
+it still equals, and the changes. If one of them is another, it is made anew; of the caller's
+objects only one that is written otherwise, since whoever reads JSON has others at every turn.
 A caller may write into what he was handed (cache markers, say), so a snapshot of the result
 is kept too: a message that was written into is not handed out again.
 """
@@ -14,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 from msgspec import Struct
 
 from ullage.history.shown import ShownHistory
-from ullage.history.snapshots import snapshot
+from ullage.history.snapshots import is_written_alike, snapshot
 from ullage.values.messages import ToolResult
 from ullage.wires import Change, Format
 
@@ -38,10 +39,10 @@ class _Rendered(Struct, frozen=True, gc=False):
     def holds(self, raw: Any, copy: Any, changes: Sequence[Change], drop_reasoning: bool) -> bool:
         """Whether it may be handed out again."""
         return (
-            self.raw is raw
-            and self.copy is copy
+            self.copy is copy
             and self.changes is changes
             and self.drop_reasoning is drop_reasoning
+            and (self.raw is raw or is_written_alike(raw, copy))
             and bool(self.unwritten == self.message)
         )
 
@@ -77,11 +78,8 @@ class Rendering:
         """
         messages, parsed, made = list(raws), view.transcript.messages, self._made
         for index, changes in _edited(view):
-            raw, copy, drop_reasoning = (
-                raws[index + leading],
-                copies[index],
-                index in view.reasoning_dropped,
-            )
+            raw, copy = raws[index + leading], copies[index]
+            drop_reasoning = index in view.reasoning_dropped
             kept = made.get(index)
             if kept is None or not kept.holds(raw, copy, changes, drop_reasoning):
                 message = wire.edit(raw, parsed[index], changes, drop_reasoning=drop_reasoning)

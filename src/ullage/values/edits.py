@@ -97,7 +97,7 @@ class Summary(Struct, frozen=True, tag="span"):
     text: str
     ref: str
     why: str
-    kind: Literal["condensed", "compacted"] = "condensed"
+    kind: Literal["condensed", "compacted", "pruned"] = "condensed"
     said: str = ""
     retain: str = ""
     summarised: bool = False

@@ -218,6 +218,8 @@ class _Fitting:
         exchange = exchanges.of(request.method, path, body, upstream, tenant=tenant, passed=passed)
         answer = yield from exchange.steps()
         response = self._response(answer, request)
+        if answer.body is not None:
+            yield from answer.close()
         if not stream:
             yield getattr(response, self.names.read)
         return response

@@ -87,7 +87,7 @@ def test_a_restart_from_the_stored_history_shows_the_same():
     again = agent_of(cold, UllageCapability(limits=SMALL))
     run(again, "And now?", message_history=kept)
     assert shown(cold.sent[0]) == shown(warm.sent[-1])
-    assert text_of(cold.sent[0]).count("[ullage") > 5
+    assert " in short, a record" in text_of(cold.sent[0])
 
 
 def test_after_a_restart_the_tools_may_run_first():

@@ -17,6 +17,7 @@ from ullage.presets import PolicyName, preset
 from ullage.session import Session
 from ullage.spend.budget import Budget
 from ullage.stages.policy import Policy
+from ullage.stages.ranges import condensed
 from ullage.stores import AsyncStore, Store
 from ullage.stores.conversations import CompactionPart, ConversationStore, StoredMessage
 from ullage.summarise import Summaries, Summariser, of
@@ -175,7 +176,7 @@ class ConversationCore(ABC):
 
         None if it does not, or if nothing is won.
         """
-        summaries = self.session.window.summaries
+        summaries = condensed(self.session.window)
         boundary = self._stored(summaries[-1].stop if summaries else None)
         if boundary is None:
             return None

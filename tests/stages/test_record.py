@@ -1,0 +1,137 @@
+"""Records: what is old becomes messages that are written once, and stand one behind the other."""
+
+import json
+from itertools import pairwise
+
+import pytest
+
+from tests import histories
+from tests.histories import Call, Turn
+from tests.stages.conversations import cases, check
+from ullage import Limits, Session
+from ullage.stages.default import DEFAULT
+from ullage.wires import FORMATS
+
+LIMITS = Limits(window_tokens=1_000_000)
+VAST = {"openai-chat": "gpt-4.1", "anthropic": "claude-sonnet-4-5"}
+
+
+def file_of(number):
+    lines = ("    return known_name(x) + another_name" for _ in range(60))
+    return "\n".join([f"def part_{number}(x):", *lines])
+
+
+def turns(count, asked=25):
+    """A file read in each turn; every so often the user says something."""
+    for number in range(count):
+        said = f"Go on with chapter {number}." if number % asked == 0 else None
+        yield Turn(user=said, calls=(Call("read_file", f"{number}.py", file_of(number)),))
+
+
+def carried(format, count=160, **more):
+    """The views of a conversation under the default policy, each at its call."""
+    messages = histories.wire(format, list(turns(count)))
+    session = Session(VAST[format], format=format, limits=LIMITS, recall=True, **more)
+    views = [
+        session.fit(histories.request(format, messages[:index]))
+        for index, message in enumerate(messages)
+        if FORMATS[format].parse(message, "m").role == "assistant"
+    ]
+    return messages, views, session
+
+
+@pytest.mark.parametrize("case", cases("record"), ids=lambda case: case.title)
+def test_the_conversation_comes_out_as_written(case):
+    check(case)
+
+
+@pytest.mark.parametrize("format", sorted(VAST))
+def test_a_record_is_written_once_and_the_next_one_comes_behind_it(format):
+    _, views, session = carried(format)
+    records = [placed.edit for placed in session.window.summaries]
+    assert len(records) > 3
+    assert {edit.kind for edit in records} == {"pruned"}
+    key = FORMATS[format].key
+    changed = 0
+    for before, after in pairwise(views):
+        pairs = zip(before[key], after[key], strict=False)
+        same = [json.dumps(one) == json.dumps(two) for one, two in pairs]
+        shown = [at for at, each in enumerate(before[key]) if " in short, " in json.dumps(each)]
+        changed += not all(same)
+        assert all(same[at] for at in shown), "a record was written again"
+    assert 1 < changed < 5
+
+
+@pytest.mark.parametrize("format", sorted(VAST))
+def test_what_the_user_said_stays_where_it_stands(format):
+    messages, views, session = carried(format)
+    said = [
+        text
+        for message in messages
+        if FORMATS[format].parse(message, "m").role == "user"
+        if "Go on with chapter" in (text := json.dumps(message))
+    ]
+    shown = [json.dumps(message) for message in views[-1][FORMATS[format].key]]
+    assert [text for text in shown if text in said] == said
+    assert session.window.summaries
+
+
+def test_a_record_says_why_it_was_made_now():
+    _, _, session = carried("openai-chat")
+    whys = {placed.edit.why for placed in session.window.summaries}
+    assert all(why.startswith("a batch pays: ") and "are written anew" in why for why in whys)
+
+
+def test_every_output_behind_a_record_opens():
+    messages, views, session = carried("openai-chat")
+    text = json.dumps(views[-1])
+    for number in range(20):
+        call = {"id": "r", "type": "function"}
+        output = next(m["content"] for m in messages if m.get("content") == file_of(number))
+        ref = session.window.transcript.output(
+            next(
+                spot
+                for at in range(len(messages))
+                for spot in session.window.transcript.results(at)
+                if session.window.transcript.leaf(spot).text == output
+            )
+        ).ref
+        assert f"ref={ref}" in text
+        call["function"] = {
+            "name": "get_continuation",
+            "arguments": json.dumps({"tool_call_id": ref}),
+        }
+        assert output[:200] in session.recall(call)["content"]
+
+
+def test_the_guard_stands_for_records_too_and_leaves_the_newest():
+    messages = histories.wire("openai-chat", list(turns(200)))
+    session = Session("gpt-4.1", limits=Limits(window_tokens=10_000), recall=True)
+    for length in range(2, len(messages)):
+        if messages[length]["role"] == "assistant":
+            session.fit(histories.request("openai-chat", messages[:length]))
+            session.window.count()
+            assert session.window.estimate <= session.window.limit_tokens
+    kinds = [placed.edit.kind for placed in session.window.summaries]
+    assert kinds[0] == "condensed"
+    assert "condensed" not in kinds[1:]
+
+
+def test_a_user_text_beside_results_is_in_the_record_word_for_word():
+    request = {"model": "claude-sonnet-4-5", "max_tokens": 100, "messages": []}
+    say = request["messages"].append
+    say({"role": "user", "content": "Begin."})
+    for number in range(120):
+        use = {"type": "tool_use", "id": f"t{number}", "name": "read", "input": {"n": number}}
+        result = {"type": "tool_result", "tool_use_id": f"t{number}", "content": file_of(number)}
+        text = {"type": "text", "text": f"Rule {number}: never touch harbour {number}. " * 9}
+        say({"role": "assistant", "content": [use]})
+        say({"role": "user", "content": [result, text]})
+    session = Session("claude-sonnet-4-5", limits=LIMITS, recall=True)
+    view = session.fit(request)
+    assert session.window.summaries
+    shown = json.dumps(view["messages"])
+    assert all(
+        f"Rule {number}: never touch harbour {number}. " * 8 in shown for number in range(120)
+    )
+    assert DEFAULT.name == "default-4"
