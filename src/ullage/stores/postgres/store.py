@@ -16,6 +16,7 @@ from ullage.stores.postgres import schema
 from ullage.stores.postgres.asking import Asking, Query, answered, async_answered
 from ullage.stores.postgres.cleaning import collect
 from ullage.stores.postgres.connecting import AsyncPool, Pool, conninfo_of, failure
+from ullage.stores.postgres.spending import Booked, booked
 from ullage.values.effects import Output, Record, Shape
 
 __all__ = ["AsyncPostgresStore", "PostgresStore"]
@@ -25,6 +26,10 @@ T = TypeVar("T")
 _REFS = """
 SELECT ref FROM ullage.outputs WHERE tenant = %(tenant)s AND ref > %(after)s
 ORDER BY ref LIMIT %(limit)s
+"""
+_AGREED = """
+INSERT INTO ullage.agreed AS kept (name, value) VALUES (%(name)s, %(proposed)s)
+ON CONFLICT (name) DO UPDATE SET value = kept.value RETURNING value
 """
 _HELD = "SELECT DISTINCT ref FROM ullage.outputs WHERE ref = ANY(%(refs)s::bytea[])"
 
@@ -105,6 +110,18 @@ class PostgresStore(Transactional):
         now_s = self._now_s()
         return self._pool.run("collect", lambda db: collect(db, tenant, bounds, cursor, now_s))
 
+    def agreed(self, name: str, proposed: bytes) -> bytes:
+        """What all workers go by under a name: what the first to ask for it proposed."""
+        return self._run("agree", _agreed, name, proposed)
+
+    def book(self, budget: str, calls: Sequence[Booked]) -> tuple[float, ...]:
+        """Add calls to what a budget has spent, each once, however often it is booked.
+
+        Returns:
+            What is spent then: the sum of each column of `Booked` from ``fresh_tokens`` on.
+        """
+        return self._run("book", booked, budget, calls)
+
     def close(self) -> None:
         """Let go of the connections. May be called twice."""
         self._pool.close()
@@ -174,6 +191,11 @@ class AsyncPostgresStore:
 
     def _now_s(self) -> int | None:
         return None if self._clock is None else int(self._clock())
+
+
+def _agreed(name: str, proposed: bytes) -> Asking[bytes]:
+    (rows,) = yield (Query(_AGREED, {"name": name, "proposed": proposed}),)
+    return bytes(rows[0][0])
 
 
 def _listed(query: Query) -> Asking[tuple[str, ...]]:
