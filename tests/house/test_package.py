@@ -60,7 +60,7 @@ def test_its_metadata_say_what_it_is(built, names):
     assert told["Requires-Python"] == ">=3.11"
     classifiers = told.get_all("Classifier")
     assert "Typing :: Typed" in classifiers
-    assert {"exact", "proxy", "mcp", "adk", "langchain", "pydantic-ai"} <= set(
+    assert {"exact", "proxy", "mcp", "adk", "langchain", "opentelemetry"} <= set(
         told.get_all("Provides-Extra")
     )
     needed = [each for each in told.get_all("Requires-Dist") if "extra ==" not in each]
