@@ -43,7 +43,6 @@ __all__ = [
     "show",
     "status_of",
     "totals_of",
-    "write",
 ]
 
 R = TypeVar("R", bound=Row)
@@ -178,7 +177,7 @@ def command(**given: Any) -> None:
     asked = Asked(**given)
     found = replay_asked(asked)
     if asked.page is not None:
-        write(asked.page, found, typed(), asked.share)
+        save(asked.page, page_of_replays(found, command=typed(), share=asked.share))
     if asked.plot is not None:
         plot(asked.plot, found)
     if asked.as_json:
@@ -240,12 +239,6 @@ def _replayed(
     if not found:
         raise FormatError("the paths", "they hold no run to replay", _REMEDY)
     return found
-
-
-def write(path: Path, found: Found, command: str, share: bool = False) -> None:
-    """Write the page of a replay; ``command`` prints its figures again."""
-    page = page_of_replays(found.pictures, found.rows, found.profiles, command=command, share=share)
-    save(path, page)
 
 
 def plot(path: Path, found: Found) -> None:

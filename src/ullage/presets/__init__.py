@@ -51,7 +51,6 @@ NAMES = ("default", *_PRESETS)
 PolicyName: TypeAlias = Literal[
     "default", "continuation", "multi_stage", "output_cache", "three_layer", "token_budget"
 ]
-"""The same for editors, which complete them; a name from a setting is any text."""
 
 
 def preset(name: str, settings: Settings | None = None) -> Policy:
