@@ -134,7 +134,7 @@ class Fleet:
 
     def __init__(self, url: str, workers: int) -> None:
         self._url, self._context = url, multiprocessing.get_context("forkserver")
-        self._context.set_forkserver_preload(["lab.fleet"])
+        self._context.set_forkserver_preload(["lab.fuzz.trial", "ullage.stores.postgres.store"])
         self.under_way: dict[Connection, Turn | None] = {}
         self._processes: dict[Connection, Any] = {}
         for _ in range(workers):

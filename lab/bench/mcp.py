@@ -8,7 +8,7 @@ start     from starting the command to its first list of tools, seconds
 CPU       what of it the command itself worked, without the server: what a quiet machine waits for
 50 KB     one call whose result is a text of 50 KB, ms: the median, and what it is over the pipe's
 rows      the same of a structured result under a schema
-RSS       the command's memory after the calls of 50 KB
+RSS       the command's memory after the calls of 50 KB, and after those of rows
 """
 
 from __future__ import annotations
@@ -150,13 +150,12 @@ def calls_ms(found: dict[str, list[str]], tool: str, rounds: int) -> dict[str, l
             measured = [session.call_ms(tool, 10 * number + n) for n in range(10)]
             times[name] += measured if number >= 3 else []
     for name, session in open_now.items():
-        if tool == "say":
-            RSS[name] = session.rss_mb()
+        RSS[name, tool] = session.rss_mb()
         session.close()
     return times
 
 
-RSS: dict[str, float] = {}
+RSS: dict[tuple[str, str], float] = {}
 
 
 def main() -> None:
@@ -175,13 +174,14 @@ def main() -> None:
             works[name].append(session.cpu_s)
             session.close()
     texts, rows = (calls_ms(found, tool, given.rounds) for tool in ("say", "rows"))
-    session = Session(found["ullage mcp"])
+    session, first = Session(found["ullage mcp"]), 0.0
     for n in range(given.calls):
         session.call_ms("say", n)
+        first = session.rss_mb() if n == given.calls // 10 else first
     after = session.rss_mb()
     session.close()
     table = Table(title="added by what stands before a server: medians")
-    for heading in ("", "start", "CPU", "50 KB", "over", "rows", "over", "RSS"):
+    for heading in ("", "start", "CPU", "50 KB", "over", "rows", "over", "RSS", "rows"):
         table.add_column(heading, justify="right" if heading else "left", no_wrap=True)
     least = [statistics.median(each["a bare pipe"]) for each in (texts, rows)]
     for name in found:
@@ -189,9 +189,13 @@ def main() -> None:
         for base, each in zip(least, (texts, rows), strict=True):
             middle = statistics.median(each[name])
             cells += [f"{middle:.2f} ms", f"{middle - base:+.2f}"]
-        table.add_row(name, *cells, f"{RSS[name]:.1f} MB")
+        cells += [f"{RSS[name, tool]:.1f} MB" for tool in ("say", "rows")]
+        table.add_row(name, *cells)
     Console(width=100).print(table)
-    print(f"ullage mcp after {given.calls:,} calls with a result of its own each: {after:.1f} MB")
+    print(
+        f"ullage mcp after {given.calls // 10:,} and {given.calls:,} calls "
+        f"with a result of its own each: {first:.1f} and {after:.1f} MB"
+    )
 
 
 if __name__ == "__main__":

@@ -5,6 +5,7 @@ What a call is answered with is in its arguments, so that a test reads on one pa
 
 import json
 import os
+import signal
 import sys
 import time
 
@@ -90,6 +91,7 @@ SCHEMAS = {"both": TEXT, "rows": ROWS, "strict": STRICT}
 
 
 def main(names):
+    signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell may have it ignored
     for received in sys.stdin:
         message = json.loads(received)
         id, method, params = message.get("id"), message.get("method"), message.get("params", {})

@@ -11,6 +11,7 @@ from pathlib import Path
 import anyio
 import pytest
 from mcp import Client, StdioServerParameters
+from mcp_types import ElicitResult
 
 from tests.mcp.wired import MCP
 from ullage.values.notices import pointers
@@ -22,11 +23,15 @@ PROCESS = ["--", sys.executable, str(HERE / "typed.py")]
 OURS = ["get_continuation", "tool_output_cache", "tool_output_cache_grep"]
 
 
+async def named(context, params):
+    return ElicitResult(action="accept", content={"name": "Ann"})
+
+
 @asynccontextmanager
 async def client(mode, *words):
     command, *args = [*MCP, *words]
     parameters = StdioServerParameters(command=command, args=args, env=dict(os.environ))
-    async with Client(parameters, mode=mode) as opened:
+    async with Client(parameters, mode=mode, elicitation_callback=named) as opened:
         yield opened
 
 
@@ -73,6 +78,11 @@ def test_python_takes_every_cut_result_and_reads_on_and_all_else_passes(typed, m
             gone = await opened.call_tool("get_continuation", {"tool_call_id": "0" * 16})
             assert gone.is_error
 
+            there = await opened.call_tool("where", {"region": "naïve"})
+            assert texts(there) == ["naïve"]
+            assert texts(await opened.call_tool("greet", {})) == ["hello Ann"]
+            prompt = await opened.get_prompt("start", {"topic": "x"})
+            assert prompt.messages[0].content.text == "about x"
             picture = await opened.call_tool("picture", {"kilobytes": 100})
             assert len(picture.content[0].data) > 100_000
             slow = await opened.call_tool("slowly", {"steps": 50}, progress_callback=progress)

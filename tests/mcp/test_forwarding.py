@@ -56,13 +56,14 @@ def test_one_that_ends_is_told_of_and_the_others_go_on(config):
         assert "two: the server ended with exit code 3" in told(session.process)
 
 
-def test_without_what_checks_schemas_structures_go_whole_and_that_is_told():
+def test_without_what_checks_every_schema_some_structures_go_whole_and_that_is_told():
     code = "import sys; sys.modules['jsonschema_rs'] = None; from ullage.cli import main; main()"
     with wired(sys.executable, "-c", code, "mcp", "--", *SCRIPTED) as session:
         session.begin()
         result = session.call("rows", rows=2_000)
-        assert len(result["structuredContent"]["rows"]) == 2_000
-        assert len(result["content"][0]["text"]) <= 8_000
+        assert len(result["structuredContent"]["rows"]) < 200
+        result = session.call("strict", chars=20_000)
+        assert len(result["structuredContent"]["key"]) == 20_000
         session.process.stdin.close()
         session.process.wait(20)
         assert "install ullage[mcp]" in told(session.process)

@@ -5,6 +5,7 @@ import json
 import subprocess
 import urllib.error
 import urllib.request
+from contextlib import asynccontextmanager
 
 import anyio
 import pytest
@@ -19,12 +20,12 @@ from aiohttp import web
 from aiohttp.test_utils import TestClient, TestServer
 
 from ullage.mcp.front import Front
-from ullage.mcp.settings import Settings
+from ullage.mcp.settings import Settings, rule_of
 
 
-@pytest.fixture
+@pytest.fixture(scope="module")
 def front(typed):
-    """The URL of a front of its own."""
+    """The URL of a front."""
     port = free_port()
     words = [*MCP, "--limit", "3000", "--url", typed, "--listen", f"127.0.0.1:{port}"]
     process = subprocess.Popen(words, stderr=subprocess.PIPE)
@@ -79,20 +80,38 @@ def test_a_page_of_elsewhere_may_not_use_it(front):
     assert post(front, Origin="http://localhost:3000") != 403
 
 
-def test_nobody_behind_it_is_told():
-    port = free_port()
-    words = [*MCP, "--url", "http://127.0.0.1:9/mcp", "--listen", f"127.0.0.1:{port}"]
-    process = subprocess.Popen(words, stderr=subprocess.PIPE)
-    wait_for(port)
-    assert post(f"http://127.0.0.1:{port}/mcp") == 502
-    process.terminate()
-    process.wait(20)
-    process.stderr.close()
-
-
 def test_what_it_listens_on_is_looked_at():
     done = subprocess.run([*MCP, "--listen", "8080"], capture_output=True, timeout=60)
     assert done.returncode == 2
+
+
+@asynccontextmanager
+async def before(answer, *limits):
+    """A client of a front before a server that answers so."""
+    behind = web.Application()
+    behind.router.add_route("*", "/mcp", answer)
+    settings = Settings(limits=tuple(map(rule_of, limits)))
+    async with TestServer(behind) as server:
+        front = Front(str(server.make_url("/mcp")), {}, settings)
+        async with TestClient(TestServer(front.application())) as client:
+            yield client
+
+
+async def streamed(request, *blocks):
+    stream = web.StreamResponse(headers={"Content-Type": "text/event-stream"})
+    await stream.prepare(request)
+    for block in blocks:
+        await stream.write(block)
+    return stream
+
+
+def test_nobody_behind_it_is_told():
+    async def talk():
+        front = Front("http://127.0.0.1:9/mcp", {}, Settings())
+        async with TestClient(TestServer(front.application())) as client:
+            assert (await client.post("/mcp", json={"id": 1, "method": "ping"})).status == 502
+
+    asyncio.run(talk())
 
 
 EVENTS = b': hello\r\n\r\nid: 5\ndata: {"jsonrpc":"2.0",\ndata: "method":"x"}\n\nevent: end\n\n'
@@ -100,20 +119,89 @@ EVENTS = b': hello\r\n\r\nid: 5\ndata: {"jsonrpc":"2.0",\ndata: "method":"x"}\n\
 
 def test_events_that_are_not_ours_arrive_as_they_were_sent():
     async def answer(request):
-        stream = web.StreamResponse(headers={"Content-Type": "text/event-stream"})
-        await stream.prepare(request)
-        for at in range(0, len(EVENTS), 7):
-            await stream.write(EVENTS[at : at + 7])
-        return stream
+        return await streamed(request, *(EVENTS[at : at + 7] for at in range(0, len(EVENTS), 7)))
 
     async def talk():
-        behind = web.Application()
-        behind.router.add_route("*", "/mcp", answer)
-        async with TestServer(behind) as server:
-            front = Front(str(server.make_url("/mcp")), {}, Settings())
-            async with TestClient(TestServer(front.application())) as client:
-                for method in ("POST", "GET"):
-                    response = await client.request(method, "/mcp", json={"id": 1, "method": "x"})
-                    assert await response.read() == EVENTS
+        async with before(answer) as client:
+            for method in ("POST", "GET"):
+                response = await client.request(method, "/mcp", json={"id": 1, "method": "x"})
+                assert await response.read() == EVENTS
+
+    asyncio.run(talk())
+
+
+LONG = {"content": [{"type": "text", "text": "all is well\n" * 2_000}]}
+
+
+def shown(message):
+    return len(message["result"]["content"][0]["text"])
+
+
+def test_a_stream_that_is_taken_up_by_a_get_has_its_answer_cut_too():
+    async def answer(request):
+        if request.method == "POST":
+            return await streamed(request, b"id: 1\ndata:\n\n")
+        late = json.dumps({"jsonrpc": "2.0", "id": 7, "result": LONG}).encode()
+        return await streamed(request, b"id: 2\ndata: " + late + b"\n\n")
+
+    async def talk():
+        async with before(answer, "say=1000") as client:
+            session = {"Mcp-Session-Id": "s"}
+            call = {"id": 7, "method": "tools/call", "params": {"name": "say"}}
+            await (await client.post("/mcp", json=call, headers=session)).read()
+            again = {**session, "Last-Event-ID": "1"}
+            taken = await (await client.get("/mcp", headers=again)).text()
+            assert shown(json.loads(taken.partition("data: ")[2])) <= 1_000
+            others = {**again, "Mcp-Session-Id": "t"}
+            other = await (await client.get("/mcp", headers=others)).text()
+            assert shown(json.loads(other.partition("data: ")[2])) == 24_000
+
+    asyncio.run(talk())
+
+
+def test_what_a_task_gives_is_cut_as_what_its_tool_gives():
+    async def answer(request):
+        asked = await request.json()
+        result = LONG
+        if asked["method"] == "tools/call":
+            result = {"resultType": "task", "taskId": "t1", "status": "working"}
+        return web.json_response({"jsonrpc": "2.0", "id": asked["id"], "result": result})
+
+    async def talk():
+        async with before(answer, "slow=1000", "whole") as client:
+            call = {"id": 1, "method": "tools/call", "params": {"name": "slow"}}
+            await client.post("/mcp", json=call)
+            for task, most in (("t1", 1_000), ("t2", 24_000)):
+                ask = {"id": 1, "method": "tasks/result", "params": {"taskId": task}}
+                given = await (await client.post("/mcp", json=ask)).json()
+                assert most // 2 < shown(given) <= most
+
+    asyncio.run(talk())
+
+
+@pytest.mark.parametrize("kind", ["json", "events"])
+def test_a_batch_has_our_answers_beside_the_server_s(kind):
+    async def answer(request):
+        (asked,) = await request.json()
+        if "id" not in asked:
+            return web.Response(status=202)
+        message = [{"jsonrpc": "2.0", "id": asked["id"], "result": {}}]
+        if kind == "json":
+            return web.json_response(message)
+        return await streamed(request, b"data: " + json.dumps(message).encode() + b"\n\n")
+
+    async def talk():
+        ours = {"name": "get_continuation", "arguments": {"tool_call_id": "0" * 16}}
+        both = [{"id": 1, "method": "ping"}, {"id": 2, "method": "tools/call", "params": ours}]
+        async with before(answer) as client:
+            text = await (await client.post("/mcp", json=both)).text()
+            lines = [text] if kind == "json" else text.replace("data: ", "").split("\n")
+            answers = [json.loads(line) for line in lines if line]
+            assert sorted(each["id"] for some in answers for each in some) == [1, 2]
+            told = [{"method": "notifications/x"}, both[1]]
+            (only,) = await (await client.post("/mcp", json=told)).json()
+            assert only["id"] == 2
+            alone = await (await client.post("/mcp", json=both[1:])).json()
+            assert alone[0]["result"]["isError"] is True
 
     asyncio.run(talk())

@@ -180,3 +180,16 @@ def test_notifications_of_any_server_pass_unchanged(told):
 @pytest.mark.parametrize("frame", [b"", b"[]\n", b"{\n", b'{"id": 1, "result": []}\n'])
 def test_what_cannot_be_read_passes(frame):
     assert Hub(["one"]).from_server("one", frame) == [(None, frame)]
+
+
+def test_a_batch_goes_to_each_message_s_server():
+    talk = Talk()
+    talk.list(["a"], ["b"])
+    calls = [framed(id=n, method="tools/call", params={"name": n}) for n in "ab"]
+    moves = talk.hub.from_client(b"[" + calls[0].strip() + b"," + calls[1].strip() + b"]\n")
+    assert moves == [("one", calls[0]), ("two", calls[1])]
+    both = b'[{"id":"a","result":{}},{"method":"x"}]\n'
+    assert talk.hub.from_server("one", both) == [
+        (None, b'{"id":"a","result":{}}\n'),
+        (None, b'{"method":"x"}\n'),
+    ]

@@ -1,6 +1,8 @@
 """The proxy without I/O: what is not ours arrives as it was sent, whatever it is."""
 
 import json
+import tracemalloc
+from contextlib import closing
 
 import pytest
 from hypothesis import given
@@ -11,6 +13,7 @@ from tests.mcp.values import JSON
 from ullage.errors import StoreError
 from ullage.mcp.relay import Relay
 from ullage.mcp.settings import Settings, rule_of
+from ullage.mcp.spool import Spool
 from ullage.stores import MemoryStore
 from ullage.values.notices import pointers
 
@@ -221,14 +224,60 @@ def test_limits_by_tool_and_argument():
         assert most // 2 < len(text) <= most
 
 
-def test_the_result_of_a_task_is_cut_as_that_of_its_tool():
+NEW_TASK = {"resultType": "task", "taskId": "t1", "status": "working"}
+
+
+@pytest.mark.parametrize("made", [{"task": {"taskId": "t1", "status": "working"}}, NEW_TASK])
+def test_the_result_of_a_task_is_cut_as_that_of_its_tool(made):
     talk = Talk("slow=1000", "whole")
     talk.call(1, "slow")
-    talk.answer(1, task={"taskId": "t1", "status": "working"})
+    assert talk.answer(1, **made) == made
     talk.ask(2, "tasks/result", taskId="t1")
     assert len(talk.answer(2, **said(LOG))["content"][0]["text"]) <= 1_000
     talk.ask(3, "tasks/result", taskId="t2")
     assert talk.answer(3, **said(LOG)) == said(LOG)
+
+
+def test_the_result_within_a_task_is_cut_too():
+    talk = Talk("slow=1000", "3000")
+    talk.call(1, "slow")
+    talk.answer(1, **NEW_TASK)
+    for task, most in (("t1", 1_000), ("of an earlier session", 3_000)):
+        done = {"taskId": task, "status": "completed", "result": said(LOG)}
+        talk.ask(2, "tasks/get", taskId=task)
+        polled = talk.answer(2, **done)
+        told = talk.relay.from_server(framed(method="notifications/tasks", params=done))
+        for each in (polled, json.loads(told)["params"]):
+            assert most // 2 < len(each["result"]["content"][0]["text"]) <= most
+            assert each["status"] == "completed"
+        assert talk.store.get("", ref_in(polled["result"])).text == LOG
+    talk.ask(3, "tasks/get", taskId="t1")
+    assert talk.answer(3, **{**NEW_TASK, "resultType": "complete"})["status"] == "working"
+
+
+# Several messages in one frame, as older protocols have them
+
+
+def batch(*messages):
+    return b"[" + b",".join(each.strip() for each in messages) + b"]\n"
+
+
+def test_each_message_of_a_batch_is_what_it_would_be_alone():
+    talk = Talk()
+    asked = [framed(id=n, method="tools/call", params={"name": "say"}) for n in (1, 2)]
+    assert talk.relay.from_client(batch(*asked)) == (batch(*asked), b"")
+    answers = [framed(id=1, result=said(LOG)), framed(id=2, result=said("short"))]
+    first, second = json.loads(talk.relay.from_server(batch(*answers)))
+    ref = ref_in(first["result"])
+    assert second["result"] == said("short")
+    ours = {"name": "get_continuation", "arguments": {"tool_call_id": ref}}
+    frame = batch(framed(id=3, method="ping"), framed(id=4, method="tools/call", params=ours))
+    on, back = talk.relay.from_client(frame)
+    assert json.loads(on) == [{"jsonrpc": "2.0", "id": 3, "method": "ping"}]
+    (page,) = json.loads(back)
+    assert (page["id"], page["result"]["content"][0]["text"][:20]) == (4, LOG[:20])
+    untouched = b' [ {"id":5,"result":{}} , {"method":"x"}]\r\n'
+    assert talk.relay.from_server(untouched) == untouched
 
 
 class Full(MemoryStore):
@@ -271,3 +320,20 @@ def test_many_calls_leave_nothing_behind():
     for id in range(12_000):
         talk.call(id, "say")
     assert len([*talk.relay.ended("it is over")]) == 10_000
+
+
+def test_results_that_are_kept_take_no_memory():
+    with closing(Spool()) as spool:
+        talk = Talk(store=spool)
+
+        def calls(first, last):
+            for n in range(first, last):
+                talk.call(n, "say")
+                talk.answer(n, **said(f"{n}\n{LOG[:20_000]}"))
+
+        calls(0, 50)
+        tracemalloc.start()
+        calls(50, 350)
+        held, _ = tracemalloc.get_traced_memory()
+        tracemalloc.stop()
+        assert held < 20_000

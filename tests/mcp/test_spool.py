@@ -1,5 +1,6 @@
 """What is cut in a session is in a file that is gone with it."""
 
+import tracemalloc
 from contextlib import closing
 
 import pytest
@@ -44,3 +45,24 @@ def test_a_disk_that_is_full_is_a_store_error(monkeypatch):
     monkeypatch.setattr("tempfile.TemporaryFile", full)
     with pytest.raises(StoreError, match="No space left"):
         Spool().put("", [output("x")])
+
+
+def test_what_is_kept_takes_no_memory():
+    with closing(Spool()) as spool:
+        spool.put("", [output("the first")])
+        tracemalloc.start()
+        for n in range(3_000):
+            spool.put("", [output(f"{n} of many")])
+        held, _ = tracemalloc.get_traced_memory()
+        tracemalloc.stop()
+        assert held < 20_000
+        assert spool.get("", output("0 of many").ref).text == "0 of many"
+        assert spool.get("", output("2999 of many").ref).text == "2999 of many"
+
+
+def test_what_is_gone_from_the_file_is_a_store_error():
+    with closing(Spool()) as spool:
+        spool.put("", [output("x" * 900)])
+        spool._files[0]._file.truncate(500)
+        with pytest.raises(StoreError, match="bytes are gone"):
+            spool.get("", output("x" * 900).ref)

@@ -4,7 +4,7 @@ import sys
 from typing import Annotated
 
 from mcp.server import MCPServer
-from mcp.server.mcpserver import Context, Image
+from mcp.server.mcpserver import Context, Elicit, Image, Resolve
 from pydantic import BaseModel, Field
 
 server = MCPServer("typed", log_level="CRITICAL")
@@ -38,6 +38,32 @@ def names(count: int) -> list[str]:
 def say(text: str, times: int) -> str:
     """A text, which the SDK wraps too."""
     return text * times
+
+
+@server.tool()
+def where(region: Annotated[str, Field(json_schema_extra={"x-mcp-header": "Region"})]) -> str:
+    """An argument that a request has to say in a header too."""
+    return region
+
+
+class Name(BaseModel):
+    name: str
+
+
+def asked() -> Elicit[Name]:
+    return Elicit("Who is there?", Name)
+
+
+@server.tool()
+def greet(who: Annotated[Name, Resolve(asked)]) -> str:
+    """Asks the user, as each protocol has it."""
+    return f"hello {who.name}"
+
+
+@server.prompt()
+def start(topic: str) -> str:
+    """A prompt."""
+    return f"about {topic}"
 
 
 @server.tool()

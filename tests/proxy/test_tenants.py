@@ -7,7 +7,7 @@ import pytest
 
 from ullage.errors import ConfigError
 from ullage.proxy.config import Config
-from ullage.proxy.tenants import Tenants, credential_of, secret_beside
+from ullage.proxy.tenants import Tenants, credential_of, secret_of
 
 
 def test_a_credential_is_found_wherever_a_vendor_puts_it():
@@ -36,11 +36,11 @@ def test_tenants_have_names_where_they_are_given():
 
 def test_the_secret_is_made_once_and_is_its_owners(tmp_path):
     store = tmp_path / "new" / "kept.db"
-    found = secret_beside(store)
+    found = secret_of(str(store))
     assert len(found) == 32
-    assert secret_beside(store) == found
+    assert secret_of(str(store)) == found
     (file,) = store.parent.iterdir()
     assert stat.S_IMODE(file.stat().st_mode) == 0o600
     file.write_bytes(b"short")
     with pytest.raises(ConfigError, match="cut short"):
-        secret_beside(store)
+        secret_of(str(store))

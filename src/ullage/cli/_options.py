@@ -14,7 +14,8 @@ import click
 import msgspec
 
 from ullage.errors import ConfigError
-from ullage.stores import SqliteStore
+from ullage.stores import SqliteStore, Store, open_store
+from ullage.stores._open import is_url
 from ullage.wires import FORMATS
 
 __all__ = [
@@ -38,7 +39,7 @@ store_option = click.option(
     "--store",
     envvar="ULLAGE_STORE",
     metavar="PATH",
-    help="The SQLite file. Default: the platform's place for it.",
+    help="The SQLite file, or postgresql://…. Default: the platform's place for it.",
 )
 
 
@@ -48,12 +49,14 @@ def store_options(command: F) -> F:
     return store_option(whose(command))
 
 
-def open_kept(path: str | os.PathLike[str] | None) -> SqliteStore:
-    """The SQLite store at a path, or at the platform's place for it.
+def open_kept(path: str | os.PathLike[str] | None) -> Store:
+    """The store at an address, at a path, or at the platform's place for it.
 
     Raises:
         ConfigError: there is no file at the path; reading must not make one.
     """
+    if is_url(path):
+        return open_store(path)
     if path is not None and not Path(path).exists():
         raise ConfigError("store", "there is no file at this path", "Give the path fit was given.")
     return SqliteStore(path)

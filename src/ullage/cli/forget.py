@@ -7,7 +7,7 @@ from pathlib import Path
 import click
 
 from ullage.cli._options import json_option, open_kept, print_json
-from ullage.stores import ConversationStore, SpillStore, Store, forget
+from ullage.stores import ConversationStore, SpillStore, SqliteStore, Store, forget
 
 __all__ = ["command"]
 
@@ -36,7 +36,8 @@ def command(
     room: Store = kept if spill is None else SpillStore(kept, spill)
     try:
         done = forget(room, tenant or "")
-        kept.shrink()
+        if isinstance(kept, SqliteStore):
+            kept.shrink()
     finally:
         kept.close()
     outputs, records = len(done.removed), done.records

@@ -88,8 +88,10 @@ def _collect(room: Store, tenant: str | None, bounds: Bounds) -> Collected | Non
     return done
 
 
-def _shrink(kept: SqliteStore) -> None:
-    """Make the file smaller too; while another process reads it, its room is only used again."""
+def _shrink(kept: Store) -> None:
+    """Make a file smaller too; while another process reads it, its room is only used again."""
+    if not isinstance(kept, SqliteStore):
+        return
     try:
         kept.shrink()
     except StoreError as error:

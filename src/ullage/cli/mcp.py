@@ -52,7 +52,9 @@ class _Mcp(click.Group):
 @click.option("--url", help="The server is there, and speaks streamable HTTP.")
 @click.option("--header", "headers", multiple=True, metavar="NAME:VALUE", help="For the URL.")
 @click.option("--listen", metavar="ADDRESS:PORT", help="Be a URL in front of that URL.")
-@click.option("--store", metavar="PATH", help="Keep what was cut in this file, for later too.")
+@click.option(
+    "--store", metavar="PATH", help="Keep what was cut in this file or folder, for later too."
+)
 @click.option("--tenant", default="", help="Under whose name it is kept there.")
 @click.pass_context
 def command(
@@ -147,7 +149,7 @@ def serve(paths: tuple[str, ...], tenant: str) -> None:
     from ullage.cli._options import open_kept
     from ullage.mcp.serving import Shelf, answered
 
-    shelf = Shelf([open_kept(path) for path in paths], tenant)
+    shelf = Shelf([open_kept(forwarding.store_at(path)) for path in paths], tenant)
     client = stdio.Pipe(1)
     stdio.pump(0, lambda frame: client.write(answered(frame, shelf)))
 

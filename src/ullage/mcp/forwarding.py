@@ -10,6 +10,7 @@ import threading
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
 from importlib.util import find_spec
+from pathlib import Path
 from typing import TYPE_CHECKING, NoReturn, Protocol
 
 from ullage.errors import ConfigError
@@ -23,7 +24,10 @@ if TYPE_CHECKING:
     from ullage.mcp.spool import Spool
     from ullage.stores import Store
 
-__all__ = ["Link", "forward", "open_store", "run", "run_several"]
+__all__ = ["IN_FOLDER", "Link", "forward", "open_store", "run", "run_several", "store_at"]
+
+IN_FOLDER = "ullage.db"
+"""The file in which a folder keeps what was cut in it."""
 
 
 class Link(Protocol):
@@ -80,7 +84,7 @@ def forward(links: Mapping[str, Link], settings: Settings) -> int:
 
     pass_signals_on([link.process for link in links.values() if isinstance(link, Process)])
     if find_spec("jsonschema_rs") is None:
-        tell("structured results that have a schema go whole: install ullage[mcp]")
+        tell("structured results under some schemas go whole: install ullage[mcp]")
     store = open_store(settings)
     _Forwarding(links, Relay(settings, store, tell), settings.most_frame_bytes).run()
     store.close()
@@ -238,4 +242,9 @@ def open_store(settings: Settings) -> Spool | Store:
         return Spool()
     from ullage.stores import BoundedStore, SqliteStore
 
-    return BoundedStore(SqliteStore(settings.store or None))
+    return BoundedStore(SqliteStore(store_at(settings.store) or None))
+
+
+def store_at(path: str) -> str:
+    """The file that is meant by a path: one of this name in it, if it is a folder."""
+    return str(Path(path) / IN_FOLDER) if path and Path(path).is_dir() else path

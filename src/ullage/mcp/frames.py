@@ -20,6 +20,8 @@ __all__ = [
     "Piece",
     "Splitter",
     "Unreadable",
+    "batch_of",
+    "batched",
     "compact",
     "encode",
     "envelope_of",
@@ -140,6 +142,22 @@ def envelope_of(frame: bytes) -> Envelope | None:
 
 
 _SLICES = ("params", "result")
+
+
+def batch_of(frame: bytes) -> list[bytes]:
+    """The messages of a batch, as protocols up to 2025-03-26 have it; [] of all else."""
+    if not frame.lstrip().startswith(b"["):
+        return []
+    try:
+        messages = [bytes(item) + b"\n" for item in items_of(frame)]
+    except Unreadable:
+        return []
+    return messages if None not in map(envelope_of, messages) else []
+
+
+def batched(messages: Sequence[bytes]) -> bytes:
+    """Messages as one frame; b"" of none."""
+    return b"[" + b",".join(each.strip() for each in messages) + b"]\n" if messages else b""
 
 
 def fields_of(raw: bytes | Raw) -> dict[str, Raw]:

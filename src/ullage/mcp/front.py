@@ -2,7 +2,9 @@
 
 A request is passed on as it came, its credentials with it, and so is what comes back; a list of
 tools and a result that is too large are changed on the way, in a JSON body or within a stream of
-events. Whose an original is, say the session and the credential: nobody else's ref opens it.
+events. Whose an original is, say the session and the credential: nobody else's ref opens it. What
+one request has told holds for the next of the same: lists, tasks, and what a stream is to answer
+that breaks off and is taken up again.
 """
 
 from __future__ import annotations
@@ -17,10 +19,10 @@ from msgspec.structs import replace
 
 from ullage.history.canon import ref_of
 from ullage.mcp.forwarding import open_store
-from ullage.mcp.relay import Relay
+from ullage.mcp.frames import Id, batch_of, batched
+from ullage.mcp.relay import Asked, Known, Relay
 from ullage.mcp.settings import Settings
 from ullage.mcp.stdio import tell
-from ullage.mcp.tools import Listed
 
 __all__ = ["Front", "serve"]
 
@@ -32,8 +34,22 @@ _OF_A_HOP = frozenset(
     )
 )
 _LOOPBACK = frozenset(("127.0.0.1", "localhost", "::1"))
-_MOST_LISTED = 1_000
+_MOST_SESSIONS, _MOST_ASKED = 1_000, 100
 _CONNECT_S = 30
+
+
+class _Session:
+    """What the requests of one tenant have told."""
+
+    def __init__(self) -> None:
+        self.known = Known()
+        self.asked: dict[Id, Asked] = {}
+
+    def remember(self, asked: Mapping[Id, Asked]) -> None:
+        """Remember what was asked, of late."""
+        self.asked |= asked
+        while len(self.asked) > _MOST_ASKED:
+            del self.asked[next(iter(self.asked))]
 
 
 class Front:
@@ -54,7 +70,7 @@ class Front:
         self._settings = settings
         self._is_local = host in _LOOPBACK
         self._store = open_store(settings)
-        self._listed: dict[str, Listed] = {}
+        self._told: dict[str, _Session] = {}
         self._http: aiohttp.ClientSession | None = None
 
     def application(self) -> web.Application:
@@ -73,23 +89,36 @@ class Front:
     async def _handle(self, request: web.Request) -> web.StreamResponse:
         if self._is_local and not _is_local(request):
             return web.Response(status=403, text="only this machine is served here")
-        tenant = self._tenant(request)
-        relay = Relay(replace(self._settings, tenant=tenant), self._store, tell)
-        relay.listed = self._listed.get(tenant, relay.listed)
-        body = await request.read()
-        if request.method == "POST":
+        tenant, is_post = self._tenant(request), request.method == "POST"
+        told = self._of(tenant)
+        # a GET may take a stream up again; POSTs of two clients may count their requests alike
+        asked = {} if is_post else told.asked
+        settings = replace(self._settings, tenant=tenant)
+        relay = Relay(settings, self._store, tell, told.known, asked)
+        body, back = await request.read(), b""
+        if is_post:
             body, back = await asyncio.to_thread(relay.from_client, body)
-            if back:
+            if back and not body:
                 return web.Response(body=back.strip(), content_type="application/json")
+            if "Mcp-Session-Id" in request.headers:
+                told.remember(relay.asked)
         try:
-            return await self._passed(request, body, relay)
+            return await self._passed(request, body, back, relay)
         except (aiohttp.ClientConnectionError, TimeoutError) as error:
             return web.Response(status=502, text=f"ullage mcp: {type(error).__name__}")
-        finally:
-            self._remember(tenant, relay.listed)
 
-    async def _passed(self, request: web.Request, body: bytes, relay: Relay) -> web.StreamResponse:
-        """The server's answer, changed where it is ours to change."""
+    def _of(self, tenant: str) -> _Session:
+        """What a tenant has told; of those who said nothing for longest it is forgotten."""
+        told = self._told.pop(tenant, None) or _Session()
+        self._told[tenant] = told
+        if len(self._told) > _MOST_SESSIONS:
+            del self._told[next(iter(self._told))]
+        return told
+
+    async def _passed(
+        self, request: web.Request, body: bytes, back: bytes, relay: Relay
+    ) -> web.StreamResponse:
+        """The server's answer, changed where it is ours to change, with what is ours before it."""
         assert self._http is not None
         headers = {**_kept(request.headers), "Accept-Encoding": "identity", **self._headers}
         asked = self._http.request(
@@ -100,9 +129,15 @@ class Front:
             if response.content_type != "text/event-stream":
                 whole = await response.read()
                 changed = relay.from_server(whole) if request.method == "POST" else whole
+                if back:
+                    rest = batch_of(changed) or ([changed] if changed.strip() else [])
+                    changed = batched([*batch_of(back), *rest])
+                    return web.Response(body=changed, content_type="application/json")
                 return web.Response(status=response.status, body=changed, headers=kept)
             stream = web.StreamResponse(status=response.status, headers=kept)
             await stream.prepare(request)
+            if back:
+                await stream.write(b"data: " + back.strip() + b"\n\n")
             async for event in _events(response.content):
                 await stream.write(_changed(event, relay))
             await stream.write_eof()
@@ -114,11 +149,6 @@ class Front:
         session = request.headers.get("Mcp-Session-Id", "") if self._settings.store is None else ""
         whose = ref_of(f"{credential}\n{session}", "tenant") if credential or session else ""
         return f"{self._settings.tenant} {whose}".strip()
-
-    def _remember(self, tenant: str, listed: Listed) -> None:
-        self._listed[tenant] = listed
-        if len(self._listed) > _MOST_LISTED:
-            del self._listed[next(iter(self._listed))]
 
 
 def _is_local(request: web.Request) -> bool:

@@ -24,6 +24,7 @@ from ullage.mcp.frames import (
     Envelope,
     Id,
     Unreadable,
+    batch_of,
     encode,
     envelope_of,
     failure,
@@ -99,7 +100,8 @@ class Hub:
         """Where a client's frame goes."""
         message = envelope_of(frame)
         if message is None:
-            return [(name, frame) for name in self._servers]
+            moves = [move for each in batch_of(frame) for move in self.from_client(each)]
+            return moves or [(name, frame) for name in self._servers]
         with self._lock:
             if message.method is UNSET:
                 return self._answered(frame, message)
@@ -171,7 +173,8 @@ class Hub:
         """Where a server's frame goes."""
         message = envelope_of(frame)
         if message is None:
-            return [(None, frame)]
+            moves = [move for each in batch_of(frame) for move in self.from_server(server, each)]
+            return moves or [(None, frame)]
         with self._lock:
             if message.method is not UNSET:
                 return [(None, self._as_asked(server, frame, message))]

@@ -4,25 +4,29 @@
     on, back = relay.from_client(frame)     to the server, and to the client: frames or b""
     frame = relay.from_server(frame)        to the client
 
-Only ``tools/list``, ``tools/call``, ``tasks/result`` and their answers are looked into. What is
-changed is a result that is too large and the end of a list of tools; every other frame is given
-back as the very bytes that came.
+Only ``tools/list``, ``tools/call``, their answers, and what a task gives in the end are looked
+into. What is changed is a result that is too large and the end of a list of tools; every other
+frame is given back as the very bytes that came.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
 from threading import Lock
-from typing import Any
+from typing import Any, TypeVar
 
-from msgspec import UNSET, Raw, Struct
+from msgspec import UNSET, Raw, Struct, UnsetType
 
 from ullage.errors import StoreError
-from ullage.mcp.cutting import UNLISTED, cut
+from ullage.mcp.cutting import UNLISTED, CutResult, cut
 from ullage.mcp.frames import (
     Envelope,
     Id,
     Unreadable,
+    batch_of,
+    batched,
+    encode,
     envelope_of,
     failure,
     fields_of,
@@ -36,22 +40,24 @@ from ullage.session.results import open_result
 from ullage.stores import Blobs
 from ullage.values.notices import Words
 
-__all__ = ["Relay", "Told"]
+__all__ = ["Asked", "Known", "Relay", "Told"]
 
 Told = Callable[[str], None]
 """Takes a line for whoever looks after the proxy. Never content."""
 
+_GIVE = ("tools/call", "tasks/result")
+_READ = ("tools/list", "tasks/get", *_GIVE)
 _MOST_IN_FLIGHT = 10_000
 _MOST_TASKS = 1_000
 _GONE = -32000
 
 
-class _Asked(Struct, frozen=True, gc=False):
+class Asked(Struct, frozen=True, gc=False):
     """A request that the server has not answered.
 
     Attributes:
         method: what was asked for.
-        tool: of ``tools/call`` and ``tasks/result``, the tool.
+        tool: of a call, and of what a task gives, the tool.
         limit_chars: the most to show of what it gives; None for all.
         is_first_page: of ``tools/list``, whether the list begins with it.
     """
@@ -62,6 +68,21 @@ class _Asked(Struct, frozen=True, gc=False):
     is_first_page: bool = True
 
 
+@dataclass(slots=True)
+class Known:
+    """What a session has told so far. Relays of one session may share it.
+
+    Attributes:
+        listed: what the lists have told of the tools.
+        tasks: the calls that became tasks, by the task's id.
+        lock: held where tasks change.
+    """
+
+    listed: Listed = field(default_factory=Listed)
+    tasks: dict[str, Asked] = field(default_factory=dict)
+    lock: Lock = field(default_factory=Lock)
+
+
 class Relay:
     """One session between a client and a server. Each direction may have a thread of its own.
 
@@ -69,25 +90,37 @@ class Relay:
         settings: the limits.
         store: where the originals of what is cut are kept.
         tell: told what goes wrong, in a line.
+        known: what the session has told before.
+        asked: what was asked before, by the request's id.
 
     Attributes:
-        listed: what the lists have told so far.
+        asked: what the server has not answered.
     """
 
-    def __init__(self, settings: Settings, store: Blobs, tell: Told) -> None:
+    def __init__(
+        self,
+        settings: Settings,
+        store: Blobs,
+        tell: Told,
+        known: Known | None = None,
+        asked: Mapping[Id, Asked] | None = None,
+    ) -> None:
         self._settings = settings
         self._store = store
         self._tell = tell
         self._lock = Lock()
-        self._asked: dict[Id, _Asked] = {}
-        self._tasks: dict[str, _Asked] = {}
-        self.listed = Listed()
+        self._known = known or Known()
+        self.asked = dict(asked or {})
 
     # ── from the client ──────────────────────────────────────────────────────────────────
 
     def from_client(self, frame: bytes) -> tuple[bytes, bytes]:
         """What goes on to the server, and what goes back to the client."""
         message = envelope_of(frame)
+        if message is None and (batch := batch_of(frame)):
+            ways = [self.from_client(each) for each in batch]
+            back = batched([each for _, each in ways if each])
+            return (batched([each for each, _ in ways if each]) if back else frame), back
         if message is None or message.method is UNSET:
             return frame, b""
         if not isinstance(message.id, Id):
@@ -96,14 +129,12 @@ class Relay:
         try:
             asked, given = self._read(message)
         except Unreadable:
-            asked, given = _Asked(str(message.method)), {}
-        ours = self.listed.words_of(asked.tool) if asked.method == "tools/call" else None
+            asked, given = Asked(str(message.method)), {}
+        ours = self._known.listed.words_of(asked.tool) if asked.method == "tools/call" else None
         if ours is not None:
             return b"", reply(message.id, self._answer(asked.tool, given, ours))
         with self._lock:
-            self._asked[message.id] = asked
-            if len(self._asked) > _MOST_IN_FLIGHT:  # a server that answers nothing
-                del self._asked[next(iter(self._asked))]
+            _add(self.asked, message.id, asked, _MOST_IN_FLIGHT)
         return frame, b""
 
     def _notified(self, message: Envelope) -> None:
@@ -114,23 +145,28 @@ class Relay:
                 return
             if isinstance(wanted, Id):
                 with self._lock:
-                    self._asked.pop(wanted, None)
+                    self.asked.pop(wanted, None)
 
-    def _read(self, message: Envelope) -> tuple[_Asked, dict[str, Raw]]:
+    def _read(self, message: Envelope) -> tuple[Asked, dict[str, Raw]]:
         """What is asked for, and its parameters."""
         method = str(message.method)
-        if method not in ("tools/call", "tools/list", "tasks/result"):
-            return _Asked(method), {}
+        if method not in _READ:
+            return Asked(method), {}
         given = {} if message.params is UNSET else fields_of(message.params)
         if method == "tools/list":
             cursor = value_of(given["cursor"]) if "cursor" in given else None
-            return _Asked(method, is_first_page=cursor is None), given
-        if method == "tasks/result":
-            task = self._tasks.get(_text(given.get("taskId")), _Asked(""))
-            return _Asked(method, task.tool, task.limit_chars), given
+            return Asked(method, is_first_page=cursor is None), given
+        if method.startswith("tasks/"):
+            task = self._task(given)
+            return Asked(method, task.tool, task.limit_chars), given
         tool = _text(given.get("name"))
         limit = limit_of(self._settings.limits, tool, given.get("arguments"))
-        return _Asked(method, tool, limit), given
+        return Asked(method, tool, limit), given
+
+    def _task(self, given: dict[str, Raw]) -> Asked:
+        """The call that became a task; of an earlier session, one of any tool."""
+        known = self._known.tasks.get(_text(given.get("taskId")))
+        return known or Asked("", limit_chars=limit_of(self._settings.limits, "", None))
 
     def _answer(self, tool: str, given: dict[str, Raw], words: Words) -> dict[str, Any]:
         arguments = bytes(given.get("arguments", b"{}")).decode()
@@ -149,60 +185,88 @@ class Relay:
     def from_server(self, frame: bytes) -> bytes:
         """What goes on to the client."""
         message = envelope_of(frame)
-        if message is None or message.method is not UNSET or not isinstance(message.id, Id):
-            return frame
-        with self._lock:
-            asked = self._asked.pop(message.id, None)
-        if asked is None or message.result is UNSET:
+        if message is None:
+            batch = batch_of(frame)
+            shown = [self.from_server(each) for each in batch]
+            return frame if shown == batch else batched(shown)
+        asked = self._answered(message)
+        part = "result" if message.method is UNSET else "params"
+        raw: Raw | UnsetType = getattr(message, part)
+        if asked is None or raw is UNSET:
             return frame
         try:
             if asked.method == "tools/list":
-                return self._listing(frame, message.result, asked)
-            if asked.method in ("tools/call", "tasks/result"):
-                return self._result(frame, message.result, asked)
+                return self._listing(frame, raw, asked)
+            made = self._cut(raw, asked) if asked.method in _GIVE else self._cut_task(raw)
+            if made is None:
+                return frame
+            changed = with_field(frame, part, made.result)
+            self._store.put(self._settings.tenant, made.outputs)
+            return changed
         except (Unreadable, UnicodeError, RecursionError):
             self._tell(f"an answer to {asked.method} could not be read; it was passed on as it is")
         except StoreError as error:
             self._tell(f"a result was passed on whole, for it could not be kept: {error}")
         return frame
 
-    def _listing(self, frame: bytes, result: Raw, asked: _Asked) -> bytes:
-        page, listed = extended(result, self.listed, is_first_page=asked.is_first_page)
-        self.listed = listed
+    def _answered(self, message: Envelope) -> Asked | None:
+        """What a message answers, of what is looked into."""
+        if message.method == "notifications/tasks":  # as if it had been asked for
+            return Asked("tasks/get")
+        if message.method is not UNSET or not isinstance(message.id, Id):
+            return None
+        with self._lock:
+            asked = self.asked.pop(message.id, None)
+        return asked if asked is not None and asked.method in _READ else None
+
+    def _listing(self, frame: bytes, result: Raw, asked: Asked) -> bytes:
+        page, listed = extended(result, self._known.listed, is_first_page=asked.is_first_page)
+        self._known.listed = listed
         return frame if page is None else with_field(frame, "result", page)
 
-    def _result(self, frame: bytes, result: Raw, asked: _Asked) -> bytes:
-        limit = asked.limit_chars
-        if limit is None or len(frame) <= limit:
-            if b'"task"' in frame and len(frame) < 10_000:
+    def _cut(self, result: Raw, asked: Asked) -> CutResult | None:
+        limit, listed = asked.limit_chars, self._known.listed
+        if limit is None or len(result) <= limit:
+            if b'"task"' in bytes(result) and len(result) < 10_000:
                 self._remember_task(result, asked)
-            return frame
-        schema = self.listed.schemas.get(asked.tool, UNLISTED)
-        words, whole_chars = self.listed.words, self._settings.whole_chars
-        made = cut(result, asked.tool, limit, schema, words, whole_chars)
-        if made is None:
-            return frame
-        changed = with_field(frame, "result", made.result)
-        self._store.put(self._settings.tenant, made.outputs)
-        return changed
+            return None
+        schema = listed.schemas.get(asked.tool, UNLISTED)
+        return cut(result, asked.tool, limit, schema, listed.words, self._settings.whole_chars)
 
-    def _remember_task(self, result: Raw, asked: _Asked) -> None:
+    def _cut_task(self, raw: Raw) -> CutResult | None:
+        """A task, as from 2026-07-28 on: its result is within."""
+        fields = fields_of(raw)
+        made = self._cut(fields["result"], self._task(fields)) if "result" in fields else None
+        if made is None:
+            return None
+        return CutResult(encode({**fields, "result": Raw(made.result)}), made.outputs)
+
+    def _remember_task(self, result: Raw, asked: Asked) -> None:
         """A call became a task: its result, asked for later, is one of this tool."""
         fields = fields_of(result)
-        if "task" in fields:
-            with self._lock:
-                self._tasks[_text(fields_of(fields["task"]).get("taskId"))] = asked
-                if len(self._tasks) > _MOST_TASKS:
-                    del self._tasks[next(iter(self._tasks))]
+        task = fields_of(fields["task"]) if "task" in fields else fields
+        if "task" in fields or _text(fields.get("resultType")) == "task":
+            with self._known.lock:
+                _add(self._known.tasks, _text(task.get("taskId")), asked, _MOST_TASKS)
 
     # ── the end ──────────────────────────────────────────────────────────────────────────
 
     def ended(self, why: str) -> Iterator[bytes]:
         """The frames that tell a client of requests which the server will never answer."""
         with self._lock:
-            asked, self._asked = self._asked, {}
+            asked, self.asked = self.asked, {}
         for id in asked:
             yield failure(id, _GONE, f"ullage mcp: {why} before it answered")
+
+
+_Key = TypeVar("_Key")
+
+
+def _add(to: dict[_Key, Asked], key: _Key, asked: Asked, most: int) -> None:
+    """Remember one more; the oldest is forgotten, of a server that answers nothing."""
+    to[key] = asked
+    if len(to) > most:
+        del to[next(iter(to))]
 
 
 def _text(raw: Raw | None) -> str:

@@ -1,48 +1,48 @@
 """A server behind a URL: MCP's streamable HTTP, spoken for a client on pipes.
 
 Each frame is a POST; its answer is one JSON message or a stream of events. Up to 2025-11-25 there
-is a session, and a GET on which the server tells of itself; from 2026-07-28 on every request stands
-for itself and says in its headers what it is. Needs aiohttp (the extra ``ullage[proxy]``).
+is a session, a GET on which the server tells of itself, and streams that are taken up again where
+they broke off; from 2026-07-28 on every request stands for itself and says in its headers what it
+is (`ullage.mcp.headers`). Needs aiohttp (the extra ``ullage[proxy]``).
 """
 
 from __future__ import annotations
 
 import asyncio
-import base64
-import re
-from collections.abc import AsyncIterator, Callable, Coroutine, Mapping
-from contextlib import suppress
+from collections.abc import Callable, Coroutine, Mapping
+from contextlib import AbstractAsyncContextManager, suppress
 from typing import TYPE_CHECKING, Any
 
 from msgspec import UNSET
 
 from ullage.errors import ConfigError
+from ullage.mcp.events import Place, events
 from ullage.mcp.frames import (
     Envelope,
     Id,
     Unreadable,
+    batch_of,
     compact,
     envelope_of,
     failure,
     fields_of,
     value_of,
 )
+from ullage.mcp.headers import Marked, marked_in, said
 from ullage.mcp.stdio import Pipe, tell
-from ullage.mcp.tools import version_of
 
 if TYPE_CHECKING:
     import aiohttp
 
     from ullage.mcp.frames import Piece
 
-__all__ = ["ACCEPTED", "Remote", "events"]
+__all__ = ["ACCEPTED", "Remote"]
 
 ACCEPTED = {"Content-Type": "application/json", "Accept": "application/json, text/event-stream"}
 
-_NAMED = {"tools/call": "name", "prompts/get": "name", "resources/read": "uri"}
-"""Whose name a stateless request says in its headers."""
-_PLAIN = re.compile(r"(?!=\?base64\?)[\x21-\x7e](?:[\x20-\x7e]*[\x21-\x7e])?")
-_CONNECT_S, _GOODBYE_S, _AGAIN_S = 30, 3, 1
+_STREAM = "text/event-stream"
+_CONNECT_S, _GOODBYE_S = 30, 3
+_TRIES = 3
 _FAILED = -32000
 
 
@@ -73,6 +73,8 @@ class Remote:
         self._tasks: set[asyncio.Task[None]] = set()
         self._running: dict[Id, asyncio.Task[None]] = {}
         self._version = self._session_id = ""
+        self._lists: set[Id] = set()
+        self._marked: dict[str, Marked] = {}
         self._parts: list[bytes] = []
         self._most_bytes = 0
         self._take: Callable[[bytes], None] = lambda frame: None
@@ -135,6 +137,8 @@ class Remote:
         id = message.id if message and message.method is not UNSET else None
         task = self._started(self._post(frame, message, id if isinstance(id, Id) else None))
         if isinstance(id, Id):
+            if message and message.method == "tools/list":
+                self._lists.add(id)
             self._running[id] = task
             task.add_done_callback(lambda _: self._running.pop(id, None))
 
@@ -148,19 +152,21 @@ class Remote:
         import aiohttp
 
         assert self._http is not None
-        headers = {**self._headers, **self._session(), **_said(message)}
-        why = "the stream ended"
+        headers = {**self._headers, **self._session(), **said(message, self._marked)}
+        why, place = "the stream ended", Place()
         try:
             posted = self._http.post(
                 self._url, data=frame.strip(), headers=headers, allow_redirects=False
             )
             async with posted as response:
-                if await self._taken(response, id):
+                if await self._taken(response, id, place):
                     return
                 if response.status >= 300 or id is None:
                     why = f"HTTP {response.status}"
         except (aiohttp.ClientError, OSError, TimeoutError) as error:
             why = type(error).__name__
+        if id is not None and place.last and await self._taken_up(id, place):
+            return
         if id is not None:
             self._take(failure(id, _FAILED, f"ullage mcp: {why} before it was answered"))
         elif why.startswith("HTTP 2"):
@@ -169,49 +175,82 @@ class Remote:
         else:
             tell(f"a message did not reach the server: {why}")
 
-    async def _taken(self, response: aiohttp.ClientResponse, id: Id | None) -> bool:
-        """Give on what a response holds; whether the answer to its request was among it."""
-        self._session_id = response.headers.get("Mcp-Session-Id", self._session_id)
-        if response.content_type == "application/json":
-            return self._give(await response.read()) == id is not None
-        is_answered = False
-        if response.content_type == "text/event-stream":
-            async for _, data in events(response.content, self._most_bytes):
-                is_answered |= self._give(data) == id is not None
-        return is_answered
+    async def _taken_up(self, id: Id, place: Place) -> bool:
+        """Go on with a stream that broke off; whether the answer came."""
+        import aiohttp
 
-    def _give(self, data: bytes) -> Id | None:
-        """Give a message on as one line; the id that it answers."""
-        frame = data.strip()
-        message = envelope_of(frame)
-        if message is None:
-            return None
-        if b"\n" in frame or b"\r" in frame:
-            frame = compact(frame)
-        if message.result is not UNSET and not self._version:
-            with suppress(Unreadable):
-                agreed = value_of(fields_of(message.result).get("protocolVersion", b"null"))
-                self._version = agreed if isinstance(agreed, str) else ""
-        self._take(frame + b"\n")
-        return message.id if message.method is UNSET and isinstance(message.id, Id) else None
+        failed = 0
+        while failed < _TRIES:
+            await asyncio.sleep(place.wait_s)
+            reached, failed = place.last, failed + 1
+            with suppress(aiohttp.ClientError, OSError, TimeoutError):
+                async with self._again(place) as response:
+                    if response.status < 500 and response.content_type != _STREAM:
+                        return False
+                    if await self._taken(response, id, place):
+                        return True
+            failed = failed if place.last == reached else 0
+        return False
 
     async def _listen(self) -> None:
         """The stream on which a server of a session tells of itself, again and again."""
         import aiohttp
 
-        assert self._http is not None
-        last = ""
+        place = Place()
         while True:
-            headers = {**self._headers, **self._session(), "Accept": "text/event-stream"}
-            headers |= {"Last-Event-ID": last} if last else {}
             with suppress(aiohttp.ClientError, OSError, TimeoutError):
-                async with self._http.get(self._url, headers=headers) as response:
-                    if response.status >= 400 or response.content_type != "text/event-stream":
+                async with self._again(place) as response:
+                    if response.status >= 400 or response.content_type != _STREAM:
                         return  # it has none
-                    async for number, data in events(response.content, self._most_bytes):
-                        last = number or last
-                        self._give(data)
-            await asyncio.sleep(_AGAIN_S)
+                    await self._taken(response, None, place)
+            await asyncio.sleep(place.wait_s)
+
+    def _again(self, place: Place) -> AbstractAsyncContextManager[aiohttp.ClientResponse]:
+        """A stream of the session, from a place on."""
+        assert self._http is not None
+        headers = {**self._headers, **self._session(), "Accept": _STREAM}
+        headers |= {"Last-Event-ID": place.last} if place.last else {}
+        return self._http.get(self._url, headers=headers, allow_redirects=False)
+
+    async def _taken(self, response: aiohttp.ClientResponse, id: Id | None, place: Place) -> bool:
+        """Give on what a response holds; whether the answer to its request was among it."""
+        self._session_id = response.headers.get("Mcp-Session-Id", self._session_id)
+        if response.content_type == "application/json":
+            return self._give(await response.read(), id)
+        is_answered = False
+        if response.content_type == _STREAM:
+            async for data in events(response.content, self._most_bytes, place, tell):
+                is_answered |= self._give(data, id)
+        return is_answered
+
+    def _give(self, data: bytes, id: Id | None) -> bool:
+        """Give each message on as one line; whether one of them answers a request."""
+        is_answered = False
+        for each in batch_of(data) or [data]:
+            frame = each.strip()
+            message = envelope_of(frame)
+            if message is None:
+                continue
+            if b"\n" in frame or b"\r" in frame:
+                frame = compact(frame)
+            if message.method is UNSET and isinstance(message.id, Id):
+                is_answered |= message.id == id
+                self._learn(message, message.id)
+            self._take(frame + b"\n")
+        return is_answered
+
+    def _learn(self, answer: Envelope, id: Id) -> None:
+        """What later requests are to say in their headers."""
+        is_list = id in self._lists
+        self._lists.discard(id)
+        if answer.result is UNSET:
+            return
+        with suppress(Unreadable, AttributeError):
+            if is_list:
+                self._marked |= marked_in(answer.result)
+            elif not self._version:
+                agreed = value_of(fields_of(answer.result).get("protocolVersion", b"null"))
+                self._version = agreed if isinstance(agreed, str) else ""
 
     def _session(self) -> dict[str, str]:
         found = {"Mcp-Session-Id": self._session_id, "MCP-Protocol-Version": self._version}
@@ -226,53 +265,3 @@ def _cancelled(message: Envelope | None) -> Id | None:
         wanted = value_of(fields_of(message.params or b"{}").get("requestId", b"null"))
         return wanted if isinstance(wanted, Id) else None
     return None
-
-
-def _said(message: Envelope | None) -> dict[str, str]:
-    """What a stateless request says of itself in its headers."""
-    if message is None or message.method is UNSET or message.params is UNSET:
-        return {}
-    method = str(message.method)
-    try:
-        given = fields_of(message.params)
-        version = version_of({"_meta": value_of(given.get("_meta", b"null"))})
-        name = value_of(given.get(_NAMED.get(method, ""), b"null"))
-    except Unreadable:
-        return {}
-    if version is None:
-        return {}
-    said = {"MCP-Protocol-Version": version, "Mcp-Method": method}
-    return {**said, "Mcp-Name": _header(name)} if isinstance(name, str) else said
-
-
-def _header(value: str) -> str:
-    """A value as a header may hold it."""
-    if _PLAIN.fullmatch(value):
-        return value
-    return f"=?base64?{base64.b64encode(value.encode('utf-8', 'replace')).decode()}?="
-
-
-async def events(stream: aiohttp.StreamReader, most_bytes: int) -> AsyncIterator[tuple[str, bytes]]:
-    """The events of a stream that hold data: their id, and the data.
-
-    Args:
-        stream: the body of a response.
-        most_bytes: one that is longer is left out, and told of.
-    """
-    held, lines, size, number = b"", [], 0, ""
-    async for block in stream.iter_any():
-        *whole, held = (held + block).replace(b"\r\n", b"\n").split(b"\n")
-        for line in whole:
-            field, _, value = line.partition(b":")
-            value = value.removeprefix(b" ")
-            if field == b"data":
-                lines.append(value)
-                size += len(value)
-            elif field == b"id":
-                number = value.decode("utf-8", "replace")
-            elif not line:
-                if lines and size <= most_bytes:
-                    yield number, b"\n".join(lines)
-                elif lines:
-                    tell(f"an event of {size:,} bytes was left out: over {most_bytes:,}")
-                lines, size = [], 0

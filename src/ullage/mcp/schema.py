@@ -1,8 +1,9 @@
 """Whether a value keeps a declared schema, and where it does not.
 
 Clients check what a tool returns against the ``outputSchema`` it declared, and raise. So does this,
-before anything is sent: by jsonschema-rs (extra ``ullage[mcp]``), which reads every draft, has a
-limit on backtracking patterns, and fetches nothing. It is loaded with the first schema.
+before anything is sent. What generated schemas are written in is checked here (`keywords`); any
+other by jsonschema-rs (extra ``ullage[mcp]``), which reads every draft, has a limit on backtracking
+patterns, and fetches nothing. It is loaded with the first schema that needs it.
 """
 
 from __future__ import annotations
@@ -10,7 +11,8 @@ from __future__ import annotations
 from functools import lru_cache
 from typing import Any
 
-from ullage.mcp.frames import value_of
+from ullage.mcp.frames import Unreadable, value_of
+from ullage.mcp.keywords import Keywords, understood
 from ullage.mcp.shorter import Fault, Path
 
 __all__ = ["faults_of"]
@@ -25,8 +27,8 @@ def faults_of(schema: bytes | None) -> tuple[Fault, ...] | None:
         schema: the schema as JSON; None if none was declared: nothing is at fault then.
 
     Returns:
-        None where it cannot be told: the schema is none, points elsewhere, or jsonschema-rs is
-        not installed.
+        None where it cannot be told: the schema is none, points elsewhere, or it needs
+        jsonschema-rs, which is not installed.
     """
     if schema is None:
         return (lambda raw: None,)
@@ -37,14 +39,30 @@ def faults_of(schema: bytes | None) -> tuple[Fault, ...] | None:
 @lru_cache(maxsize=64)
 def _check(schema: bytes, formats: bool) -> Fault | None:
     try:
-        import jsonschema_rs
-    except ImportError:
+        read = value_of(schema)
+    except Unreadable:
         return None
+    return _own(read, formats) if understood(read) else _library_s(read, formats)
+
+
+def _own(schema: Any, formats: bool) -> Fault:
+    keywords = Keywords(schema, formats=formats)
+
+    def fault(raw: bytes) -> Path | None:
+        try:
+            return keywords.fault(value_of(raw))
+        except Unreadable:
+            return ()
+
+    return fault
+
+
+def _library_s(schema: Any, formats: bool) -> Fault | None:
     try:
-        validator = jsonschema_rs.validator_for(
-            value_of(schema), validate_formats=formats, offline=True
-        )
-    except (ValueError, RecursionError):  # its errors are ValueErrors, as Unreadable is
+        import jsonschema_rs
+
+        validator = jsonschema_rs.validator_for(schema, validate_formats=formats, offline=True)
+    except (ImportError, ValueError, RecursionError):  # its errors are ValueErrors
         return None
 
     def fault(raw: bytes) -> Path | None:

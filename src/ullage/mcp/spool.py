@@ -1,15 +1,19 @@
 """What was cut in one session, in a file without a name: it is gone however the process ends.
 
-Memory stays where it is, however much a server says.
+Memory stays where it is, however much a server says and however often: what is kept, and where, is
+in the file too.
 """
 
 from __future__ import annotations
 
+import struct
 import tempfile
+from array import array
 from collections.abc import Sequence
 from threading import Lock
-from typing import IO
+from typing import IO, NamedTuple
 
+import msgspec
 from msgspec import Struct
 
 from ullage.errors import RefNotFound, StoreError
@@ -22,22 +26,80 @@ __all__ = ["MOST_BYTES", "Spool"]
 MOST_BYTES = 4 << 30
 """What one session may keep; then the oldest is forgotten, half of it at a time."""
 
+_BUCKETS = 1 << 13
 
-class _Kept(Struct, frozen=True, gc=False):
-    """Where the chunks of an output are: their starts in the file, and what is in them."""
 
-    starts: tuple[int, ...]
+class _Entry(Struct, frozen=True, array_like=True, gc=False):
+    """What stands in the file behind the chunks of an output.
+
+    Attributes:
+        tenant: whose it is.
+        start: where its first chunk begins; the others follow.
+        shape: what is in them.
+        before: the place of an earlier entry of the same bucket, or -1.
+    """
+
+    tenant: str
+    start: int
     shape: Shape
+    before: int
+
+
+_SIZE = struct.Struct("<I")
+_read_entry = msgspec.msgpack.Decoder(_Entry).decode
+_written = msgspec.msgpack.Encoder().encode
+
+
+class _Found(NamedTuple):
+    file: _File
+    entry: _Entry
 
 
 class _File:
-    """A file without a name, and what is in it by ref."""
+    """A file without a name: chunks, their entry, chunks, their entry, and so on."""
 
     def __init__(self) -> None:
-        self.file = tempfile.TemporaryFile(prefix="ullage-mcp-", buffering=0)  # noqa: SIM115
-        self.kept: dict[tuple[str, str], _Kept] = {}
+        self._file = tempfile.TemporaryFile(prefix="ullage-mcp-", buffering=0)  # noqa: SIM115
+        self._last = array("q", [-1]) * _BUCKETS  # of each bucket, the place of its last entry
         self.end = 0
-        self.is_at_end = True
+
+    def add(self, tenant: str, output: Output) -> None:
+        """Keep an output. If that fails it is as if nothing had been written."""
+        self._file.seek(self.end)
+        extents, place = [], self.end
+        for extent, raw in pieces(output.text):
+            _write(self._file, raw)
+            extents.append(extent)
+            place += len(raw)
+        bucket = _bucket(tenant, output.ref)
+        shape = Shape(output.ref, output.kind, tuple(extents))
+        entry = _written(_Entry(tenant, self.end, shape, self._last[bucket]))
+        _write(self._file, _SIZE.pack(len(entry)) + entry)
+        self._last[bucket] = place
+        self.end = place + _SIZE.size + len(entry)
+
+    def find(self, tenant: str, ref: str) -> _Entry | None:
+        """The entry of an output."""
+        place = self._last[_bucket(tenant, ref)]
+        while place >= 0:
+            (size_bytes,) = _SIZE.unpack(self.read(place, _SIZE.size))
+            entry = _read_entry(self.read(place + _SIZE.size, size_bytes))
+            if (entry.tenant, entry.shape.ref) == (tenant, ref):
+                return entry
+            place = entry.before
+        return None
+
+    def read(self, start: int, size_bytes: int) -> bytes:
+        """A part of it. Raises OSError where it is not there."""
+        self._file.seek(start)
+        raw = self._file.read(size_bytes) or b""
+        if len(raw) != size_bytes:
+            raise OSError(0, f"{size_bytes - len(raw):,} bytes are gone")
+        return raw
+
+    def close(self) -> None:
+        """It is gone."""
+        self._file.close()
 
 
 class Spool:
@@ -54,8 +116,7 @@ class Spool:
     def __init__(self, most_bytes: int = MOST_BYTES) -> None:
         self._most_bytes = most_bytes
         self._lock = Lock()
-        self._newer: _File | None = None
-        self._older: _File | None = None
+        self._files: list[_File] = []  # the newer one first
         self._is_open = True
 
     def put(self, tenant: str, outputs: Sequence[Output]) -> None:
@@ -69,89 +130,81 @@ class Spool:
         """`Blobs.look`."""
         with self._lock:
             self._check("look")
-            return self._found(tenant, ref)[1].shape
+            return self._found(tenant, ref).entry.shape
 
     def chunk(self, tenant: str, ref: str, n: int) -> str:
         """`Blobs.chunk`."""
         with self._lock:
             self._check("chunk")
-            return self._chunk(*self._found(tenant, ref), n)
+            return self._chunk(self._found(tenant, ref), n)
 
     def get(self, tenant: str, ref: str) -> Output:
         """`Blobs.get`."""
         with self._lock:
             self._check("get")
-            return self._get(tenant, ref)
+            return self._get(self._found(tenant, ref))
 
     def close(self) -> None:
         """Forget everything. May be called twice."""
         with self._lock:
             self._is_open = False
-            for each in (self._newer, self._older):
-                if each is not None:
-                    each.file.close()
+            for file in self._files:
+                file.close()
 
     def _check(self, operation: str) -> None:
         if not self._is_open:
             raise closed(self.name, operation)
 
-    def _found(self, tenant: str, ref: str) -> tuple[_File, _Kept]:
-        for file in (self._newer, self._older):
-            if file is not None and (tenant, ref) in file.kept:
-                return file, file.kept[tenant, ref]
+    def _found(self, tenant: str, ref: str) -> _Found:
+        try:
+            for file in self._files:
+                if (entry := file.find(tenant, ref)) is not None:
+                    return _Found(file, entry)
+        except OSError as error:
+            raise self._failed("read", error, ref) from None
         raise RefNotFound(self.name, ref)
 
-    def _chunk(self, file: _File, kept: _Kept, n: int) -> str:
-        ref = kept.shape.ref
-        if not 0 <= n < len(kept.starts):
+    def _chunk(self, found: _Found, n: int) -> str:
+        ref, chunks = found.entry.shape.ref, found.entry.shape.chunks
+        if not 0 <= n < len(chunks):
             raise RefNotFound(self.name, ref)
-        size_bytes = kept.shape.chunks[n].size_bytes
+        start = found.entry.start + sum(extent.size_bytes for extent in chunks[:n])
         try:
-            file.is_at_end = False
-            file.file.seek(kept.starts[n])
-            raw = file.file.read(size_bytes) or b""
+            raw = found.file.read(start, chunks[n].size_bytes)
         except OSError as error:
-            raise StoreError(self.name, "read", error.strerror or "failed", ref) from None
-        if len(raw) != size_bytes:
-            raise StoreError(self.name, "read", f"{size_bytes - len(raw):,} bytes are gone", ref)
+            raise self._failed("read", error, ref) from None
         return raw.decode("utf-8", "surrogatepass")
 
-    def _get(self, tenant: str, ref: str) -> Output:
-        file, kept = self._found(tenant, ref)
-        chunks = (self._chunk(file, kept, n) for n in range(len(kept.starts)))
-        return Output(ref, "".join(chunks), kept.shape.kind)
+    def _get(self, found: _Found) -> Output:
+        shape = found.entry.shape
+        text = "".join(self._chunk(found, n) for n in range(len(shape.chunks)))
+        return Output(shape.ref, text, shape.kind)
 
     def _put(self, tenant: str, output: Output) -> None:
-        if self._newer is not None and (tenant, output.ref) in self._newer.kept:
-            if self._get(tenant, output.ref) != output:
-                raise taken(self.name, output.ref)
-            return
-        starts, extents = [], []
         try:
-            file = self._with_room()
-            if not file.is_at_end:
-                file.file.seek(file.end)
-                file.is_at_end = True
-            for found, raw in pieces(output.text):
-                _write(file.file, raw)
-                starts.append(file.end)
-                extents.append(found)
-                file.end += len(raw)
+            newer = self._with_room()
+            entry = newer.find(tenant, output.ref)
+            if entry is None:
+                newer.add(tenant, output)
+                return
         except OSError as error:
-            if self._newer is not None:
-                self._newer.is_at_end = False
-            raise StoreError(self.name, "put", error.strerror or "failed", output.ref) from None
-        shape = Shape(output.ref, output.kind, tuple(extents))
-        file.kept[tenant, output.ref] = _Kept(tuple(starts), shape)
+            raise self._failed("put", error, output.ref) from None
+        if self._get(_Found(newer, entry)) != output:
+            raise taken(self.name, output.ref)
 
     def _with_room(self) -> _File:
-        if self._newer is None:
-            self._newer = _File()
-        if self._newer.end >= self._most_bytes // 2:
-            if self._older is not None:
-                self._older.file.close()
-            self._older, self._newer = self._newer, _File()
-        return self._newer
+        if not self._files or self._files[0].end >= self._most_bytes // 2:
+            for older in self._files[1:]:
+                older.close()
+            self._files = [_File(), *self._files[:1]]
+        return self._files[0]
+
+    def _failed(self, operation: str, error: OSError, ref: str) -> StoreError:
+        return StoreError(self.name, operation, error.strerror or "failed", ref)
+
+
+def _bucket(tenant: str, ref: str) -> int:
+    return hash((tenant, ref)) % _BUCKETS
 
 
 def _write(file: IO[bytes], raw: bytes) -> None:

@@ -12,6 +12,7 @@ import subprocess
 import sys
 import threading
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING, NoReturn, Protocol
 
 from ullage.errors import ConfigError
@@ -54,7 +55,7 @@ def started(
     except OSError as error:
         raise ConfigError(
             "command",
-            f"the server cannot be started ({error.strerror})",
+            f"{Path(command[0]).name!r} cannot be started ({error.strerror})",
             "Give a program and its arguments: ullage mcp -- npx some-server.",
         ) from None
     return server

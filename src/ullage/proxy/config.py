@@ -80,7 +80,7 @@ class Config(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
             none of them has a tenant made of it.
         policy: a preset; see `ullage.presets`.
         window_tokens: the window of every model; None: each model's own.
-        store: an SQLite file; None: the platform's place for it.
+        store: an SQLite file, or ``postgresql://…``; None: the platform's place for it.
         workers: processes that serve.
         dry_run: fit and count, but send every request as it came.
         opt_out_header: a request with this header set to ``off`` passes through.

@@ -21,8 +21,9 @@ from msgspec import Struct
 from ullage.errors import UllageError
 from ullage.proxy.agents import AGENTS, MARK, VARIABLES
 from ullage.proxy.config import Config, host_and_port, is_loopback
-from ullage.stores import SqliteStore
+from ullage.stores import SqliteStore, open_store
 from ullage.stores._file import default_path
+from ullage.stores._open import is_url
 
 __all__ = ["Finding", "Verdict", "findings"]
 
@@ -82,6 +83,9 @@ def _store(config: Config) -> Finding:
     """Whether the store can be opened, or be made."""
     path = Path(config.store) if config.store else default_path()
     try:
+        if is_url(config.store):
+            open_store(config.store).close()
+            return Finding("store", "ok", "it opens")
         if path.exists():
             SqliteStore(path).close()
             return Finding("store", "ok", f"it opens, and holds {path.stat().st_size:,} bytes")
@@ -90,7 +94,9 @@ def _store(config: Config) -> Finding:
             return Finding("store", "ok", "there is none yet; it can be made")
     except (OSError, UllageError) as error:
         why = error.strerror if isinstance(error, OSError) else str(error)
-        return Finding("store", "wrong", f"{why}. Give a path you may write: --store PATH")
+        return Finding(
+            "store", "wrong", f"{why}. Give a path you may write, or a server: --store PATH"
+        )
 
 
 def _address(config: Config) -> Iterator[Finding]:

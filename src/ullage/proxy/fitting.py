@@ -3,30 +3,24 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from pathlib import Path
 from typing import TypeAlias
 
 from ullage.exchange import Exchanges
 from ullage.exchange.values import Report
 from ullage.proxy.config import Config
 from ullage.session.sessions import AsyncSessions
-from ullage.stores import MemoryStore, SqliteStore, Store
-from ullage.stores._file import default_path
+from ullage.stores import MemoryStore, SqliteStore, Store, open_store
+from ullage.stores._open import is_url
 from ullage.stores.threaded import Threaded
 from ullage.values.effects import Record
 from ullage.values.limits import Limits
 
-__all__ = ["Near", "Tell", "exchanges_of", "store_path"]
+__all__ = ["Near", "Tell", "exchanges_of"]
 
 Tell: TypeAlias = Callable[[Report], None]
 """Is called with what came of an exchange, in the task that it was made in."""
 
 _MOST_CONVERSATIONS, _FEW_KEYS = 10_000, 64
-
-
-def store_path(config: Config) -> Path:
-    """Where what is set aside is kept."""
-    return Path(config.store) if config.store else default_path()
 
 
 class Near(Threaded):
@@ -56,7 +50,10 @@ def exchanges_of(config: Config, tell: Tell) -> Exchanges:
     Raises:
         StoreError: the store cannot be opened.
     """
-    store = Near(MemoryStore() if config.dry_run else SqliteStore(store_path(config)))
+    if is_url(config.store) and not config.dry_run:
+        store = Threaded(open_store(config.store))
+    else:
+        store = Near(MemoryStore() if config.dry_run else SqliteStore(config.store))
     limits = None if config.window_tokens is None else Limits(window_tokens=config.window_tokens)
     sessions = AsyncSessions(
         store=store,

@@ -7,7 +7,7 @@ import hashlib
 from functools import cache
 from importlib.resources import files
 from string import Template
-from typing import Any
+from typing import Any, cast
 
 from ullage.errors import UllageError
 from ullage.proxy.newest import Newest
@@ -16,7 +16,8 @@ from ullage.replay.cost.prices import PROFILES
 from ullage.replay.readers import Run
 from ullage.replay.report.pages import page_of_session
 from ullage.replay.stored import from_store
-from ullage.stores import MemoryStore, SqliteStore, Store
+from ullage.stores import Store
+from ullage.stores._open import innermost
 from ullage.wires import FORMATS
 
 __all__ = ["live_page", "page_of_conversation"]
@@ -76,11 +77,7 @@ def _run(key: str, newest: Newest) -> Run:
 
 def _store(session: Any) -> Store:
     """The store underneath that of a session."""
-    store = session.store
-    while not isinstance(store, MemoryStore | SqliteStore):
-        store = store.store
-    found: Store = store
-    return found
+    return cast("Store", innermost(session.store))
 
 
 def _text(package: str, name: str) -> str:

@@ -12,11 +12,10 @@ from aiohttp import web
 
 from ullage.errors import ConfigError
 from ullage.proxy.config import Config, host_and_port
-from ullage.proxy.fitting import store_path
 from ullage.proxy.pages import Pages
 from ullage.proxy.relay import Relay
 from ullage.proxy.siblings import ALONE, Siblings
-from ullage.proxy.tenants import Tenants, secret_beside
+from ullage.proxy.tenants import Tenants, secret_of
 from ullage.proxy.upstream import client_of
 from ullage.proxy.watch import Watch, watch_of
 
@@ -98,7 +97,7 @@ async def running(
         watch: is told of each request that is over.
         siblings: the other workers on that socket.
     """
-    secret = b"" if config.tenant is not None else secret_beside(store_path(config))
+    secret = b"" if config.tenant is not None else secret_of(config.store)
     async with client_of(config) as client:
         relay = Relay(config, client, Tenants(config, secret), watch)
         pages = Pages(config, relay, watch, siblings)

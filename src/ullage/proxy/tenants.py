@@ -1,7 +1,7 @@
 """Whose content a request is: named by the configuration, or known by its credential.
 
 A credential is only ever hashed: with a secret of this installation where it makes a tenant, so
-that nobody can tell from a store whose it is. The secret lies beside the store, for every worker
+that nobody can tell from a store whose it is. The secret lies with the store, for every worker
 and the next start to find.
 """
 
@@ -12,14 +12,17 @@ import hmac
 import os
 import secrets
 from collections.abc import Mapping
-from contextlib import suppress
+from contextlib import closing, suppress
 from pathlib import Path
 from urllib.parse import parse_qsl, urlsplit
 
 from ullage.errors import ConfigError
 from ullage.proxy.config import Config
+from ullage.stores import PostgresStore
+from ullage.stores._file import default_path
+from ullage.stores._open import is_url
 
-__all__ = ["Tenants", "credential_of", "secret_beside"]
+__all__ = ["Tenants", "credential_of", "secret_of"]
 
 _HEADERS = ("x-api-key", "authorization", "x-goog-api-key", "api-key")
 
@@ -57,8 +60,23 @@ class Tenants:
         return hmac.new(self._secret, credential, hashlib.sha256).hexdigest()[:32]
 
 
-def secret_beside(store: Path) -> bytes:
-    """The secret of the installation that keeps its store at this path; made the first time.
+def secret_of(store: str | None) -> bytes:
+    """The secret of the installation that keeps its store there; made the first time.
+
+    It is beside the file, or on the server with the rest, for every machine.
+
+    Raises:
+        ConfigError: it can be neither read nor written.
+        StoreError: the server cannot be asked.
+    """
+    if is_url(store):
+        with closing(PostgresStore(store)) as kept:
+            return kept.agreed("proxy secret", secrets.token_bytes(32))
+    return _secret_beside(Path(store) if store else default_path())
+
+
+def _secret_beside(store: Path) -> bytes:
+    """The secret beside a file.
 
     Raises:
         ConfigError: it can be neither read nor written.

@@ -223,6 +223,7 @@ class SessionCore(ABC):
     def _fit(self, request: Mapping[str, Any], kind: Callable[..., V]) -> Steps[V]:
         """A view the budget allows; once that is spent, the view with the request to sum up."""
         self.budget.begin(self._account)
+        yield from self.budget.synced()
         turned = yield from self._turn(request)
         made = turned.request
         if not self.budget.claim(self._account, partial(self._most, turned.window)):
@@ -258,8 +259,7 @@ class SessionCore(ABC):
         model = request.get("model") if isinstance(request, Mapping) else None
         named = model if isinstance(model, str) and model else self.settings.model
         limits, asking = kept.refusals.next_limits(named), self._asking(named)
-        policy = self._policy_now()
-        settings = replace(self.settings, limits=limits, asking=asking, policy=policy)
+        settings = replace(self.settings, limits=limits, asking=asking, policy=self._policy_now())
         return (yield from turn(request, kept.state, memo, settings, added_tokens, now=now))
 
     def _finish(
@@ -270,8 +270,7 @@ class SessionCore(ABC):
         if self._summaries is not None:
             is_refused = any(event.kind == "summary_refused" for event in turned.events)
             state = reports.with_more(state, self._summaries.take(is_refused=is_refused))
-        view = view or kept.view
-        kept = kept._replace(state=state, memo=turned.memo, newest=sent, view=view)
+        kept = kept._replace(state=state, memo=turned.memo, newest=sent, view=view or kept.view)
         self._know(kept, *turned.events)
         return sent
 
@@ -316,6 +315,7 @@ class SessionCore(ABC):
         if known is not None:
             state = reports.without(known, state, sent.model)
         self.budget.settle(self._account, report, sent.model, estimate)
+        yield from self.budget.synced()
         sent.is_observed = True
         if kept.memo is not None:
             kept.memo.outdate(sent.window.transcript, [sent.key])

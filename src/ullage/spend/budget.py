@@ -4,16 +4,13 @@
     lead, scout = Session(model, budget=budget), Session(model, budget=budget)
 
 Before a call a session *claims* the most it can come to: the upper estimate of its prompt and
-what is kept free for the answer. The claim is granted while what is spent and what others have
-claimed is below the allowance, in one step under a lock; so agents side by side cannot all
-pass the same check. Where only claims are in the way, the refusal can be tried again. `observe`
-replaces a claim by what the provider reported. A call that failed is to be given back by
-`release`. One of which nothing is heard until the next `fit` of its session, `close`, or the end
-of the session, counts as our estimate of its prompt.
+what is kept free for the answer. The claim is granted, in one step under a lock, while what is
+spent and what others have claimed is below the allowance. `observe` replaces it by what the
+provider reported, and `release` gives back that of a call that failed. A call of which nothing is
+heard until its session's next `fit`, `close` or end counts as our estimate of its prompt.
 
-What is ever spent is therefore at most the allowance, and the worst case of one call, and one
-wrap-up for each session (on_exceeded="wrap_up"); as long as no call uses more than it claimed,
-and each session has one call under way at a time.
+So what is ever spent is at most the allowance, the worst case of one call, and one wrap-up for each
+session; as long as none uses more than it claimed, and each session makes one call at a time.
 
 Source: multi-stage §3 (Hard Budgeting, Token Auditing), DESIGN §7 and §10, failures F101 to F108.
 """
@@ -34,6 +31,7 @@ from ullage.spend.book import Book, Report, Row
 from ullage.spend.calls import By, Call, Spent, totals
 from ullage.spend.cost import priced, worst_usd
 from ullage.tokens.catalog import lookup
+from ullage.values.effects import Steps
 from ullage.values.events import Event
 from ullage.values.usage import Usage
 
@@ -58,7 +56,7 @@ class Budget:
     Raises:
         ConfigError: an amount is no amount, nothing is given, or the settings contradict.
 
-    A budget lives in one process. It may be asked from any thread at any time.
+    It lives in one process, and may be asked from any thread; a fleet has `ullage.spend.shared`.
     """
 
     def __init__(
@@ -158,6 +156,10 @@ class Budget:
         with self._lock:
             self._accounts.add(account)
         return account
+
+    def synced(self) -> Steps[None]:
+        """Where others spend of it too: tell them, and hear of them."""
+        yield from ()
 
     def begin(self, account: Account) -> None:
         """A call is to be made: what the last one claimed and did not use is given back.

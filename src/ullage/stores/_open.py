@@ -6,7 +6,7 @@ import inspect
 import os
 import re
 from collections.abc import Iterator
-from typing import Any
+from typing import Any, TypeGuard
 
 from ullage.errors import ConfigError
 from ullage.history.canon import ref_of
@@ -17,7 +17,7 @@ from ullage.stores.memory import MemoryStore
 from ullage.stores.spill import SpillStore
 from ullage.stores.sqlite import SqliteStore
 
-__all__ = ["directory_of", "files_of", "open_store", "with_files"]
+__all__ = ["directory_of", "files_of", "innermost", "is_url", "open_store", "with_files"]
 
 FILES_KEPT_S = 30 * DAY_S
 """How long the files of a policy are kept unused; what they hold stays in the store."""
@@ -43,9 +43,12 @@ def open_store(spec: str | os.PathLike[str] | Store | None) -> Store:
     if spec is None or spec == "memory":
         return MemoryStore()
     if spec == "sqlite":
-        return SqliteStore(os.environ.get("ULLAGE_STORE") or None)
-    if isinstance(spec, str) and "://" in spec:
-        return _at(spec)
+        spec = os.environ.get("ULLAGE_STORE") or None
+        return open_store(spec) if is_url(spec) else SqliteStore(spec)
+    if is_url(spec):
+        from ullage.stores.postgres.address import at
+
+        return at(spec)
     if isinstance(spec, str) and spec and _WORD.fullmatch(spec):
         raise ConfigError(
             "store", f"{spec[:40]!r} is no kind of store", f"{_REMEDY} (./{spec[:40]})"
@@ -59,16 +62,9 @@ def open_store(spec: str | os.PathLike[str] | Store | None) -> Store:
     return spec
 
 
-def _at(url: str) -> Store:
-    """The store at an address, whose module is loaded when it is named."""
-    if not url.startswith(("postgresql://", "postgres://")):
-        raise ConfigError("store", "stores behind such a URL are not known", _REMEDY)
-    try:
-        from ullage.stores.postgres import PostgresStore
-    except ModuleNotFoundError:
-        remedy = "pip install 'ullage[postgres]'"
-        raise ConfigError("store", "psycopg is not installed", remedy) from None
-    return PostgresStore(url)
+def is_url(spec: object) -> TypeGuard[str]:
+    """Whether a store is named by its address."""
+    return isinstance(spec, str) and "://" in spec
 
 
 def with_files(
@@ -104,10 +100,16 @@ def directory_of(wanted: str | BesideStore | None, store: object) -> str | None:
     """The directory that a policy wants beside this store, or None."""
     if not isinstance(wanted, BesideStore):
         return wanted
-    *_, innermost = _layers(store)
-    if not isinstance(innermost, SqliteStore):
+    kept = innermost(store)
+    if not isinstance(kept, SqliteStore):
         return wanted.otherwise
-    return (innermost.path.parent / wanted.name).as_posix()
+    return (kept.path.parent / wanted.name).as_posix()
+
+
+def innermost(store: object) -> object:
+    """The store that keeps what is kept, under whatever is around it."""
+    *_, kept = _layers(store)
+    return kept
 
 
 def files_of(store: object) -> SpillStore | None:

@@ -27,13 +27,11 @@ else:
 
 __all__ = ["MOST_BYTES", "NewBlob", "extents_in", "from_utf8", "to_utf8", "unpacked", "unsealed"]
 
-MOST_BYTES = 4 * CHUNK_CHARS
-"""No chunk has more in UTF-8."""
+MOST_BYTES = 4 * CHUNK_CHARS  # no chunk has more in UTF-8
 _LEVEL = 3
 _LIMITS = {int(zstd.DecompressionParameter.window_log_max): MOST_BYTES.bit_length()}
 
-Row: TypeAlias = tuple[int, str, int, int, int, bytes, bytes]
-"""A chunk: n, coding, size_bytes, chars, newlines, seal, body."""
+Row: TypeAlias = tuple[int, str, int, int, int, bytes, bytes]  # n, coding … body of a chunk
 
 
 class NewBlob(Struct, frozen=True, gc=False):
@@ -75,12 +73,9 @@ class NewBlob(Struct, frozen=True, gc=False):
 def extents_in(
     rows: Sequence[Sequence[Any]], chunks: int, size_bytes: int
 ) -> tuple[Extent, ...] | None:
-    """The extents of a content's chunks; None if they are not those that were written.
+    """The extents of a content's chunks; None if they are not so many, of so many bytes in all.
 
-    Args:
-        rows: n, chars, size_bytes and newlines of each, in order.
-        chunks: how many there are to be.
-        size_bytes: what all of them have.
+    A row is n, chars, size_bytes and newlines.
     """
     sizes = [row[2] for row in rows]
     possible = all(isinstance(size, int) and 0 <= size <= MOST_BYTES for size in sizes)
@@ -91,13 +86,9 @@ def extents_in(
 
 
 def unsealed(digest: bytes, kind: Any, n: int, row: Sequence[Any]) -> str | None:
-    """The text of chunk ``n``, or None if it is not what was written there.
+    """The text of chunk ``n`` of a content, or None if it is not what was written there.
 
-    Args:
-        digest: of its content.
-        kind: of its content.
-        n: its number.
-        row: its coding, body, size_bytes, chars, newlines and seal.
+    A row is coding, body, size_bytes, chars, newlines and seal.
     """
     coding, body, size_bytes, chars, newlines, sealed = row
     raw = unpacked(coding, body, size_bytes)

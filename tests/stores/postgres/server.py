@@ -4,17 +4,20 @@ The tests that need one skip where the programs are not there (Debian: postgresq
 run as root; then it runs as the user that its package made.
 """
 
+import atexit
 import os
 import shutil
 import socket
 import subprocess
 import tempfile
 import time
+from functools import cache
 from pathlib import Path
 
 import psycopg
+import pytest
 
-__all__ = ["Server", "is_there"]
+__all__ = ["Server", "is_there", "of_a_page"]
 
 _FOLDERS = [*Path("/usr/lib/postgresql").glob("*/bin"), Path("/usr/local/bin"), Path("/usr/bin")]
 _SETTINGS = {
@@ -108,3 +111,13 @@ class Server:
         except subprocess.TimeoutExpired:
             self.kill()
         shutil.rmtree(self.folder, ignore_errors=True)
+
+
+@cache
+def of_a_page():
+    """The address of a server for the examples of a page; they are skipped without one."""
+    if not is_there():
+        pytest.skip("PostgreSQL is not installed (Debian: postgresql)")
+    server = Server()
+    atexit.register(server.stop)
+    return server.url

@@ -13,8 +13,17 @@ from ullage.stores.postgres import connecting
 pytestmark = pytest.mark.xdist_group("postgres")
 
 
+NAME = "ullage-counted"
+
+
+@pytest.fixture
+def url(url):
+    """The address, by which the connections of these tests are told from others."""
+    return f"{url}?application_name={NAME}"
+
+
 def connections(server):
-    asked = "SELECT count(*) FROM pg_stat_activity WHERE application_name = 'ullage'"
+    asked = f"SELECT count(*) FROM pg_stat_activity WHERE application_name = '{NAME}'"
     with server.connect() as db:
         return db.execute(asked).fetchone()[0]
 
@@ -75,12 +84,12 @@ def test_a_fork_has_connections_of_its_own(server, url):
     ("address", "why"),
     [
         ("postgresql://ullage:hunter2@127.0.0.1:1/postgres", "cannot be reached"),
-        ("{url}_that_is_not_there", "cannot be reached|no such database"),
+        ("{server.url}_that_is_not_there", "cannot be reached|no such database"),
     ],
 )
-def test_what_cannot_be_opened_says_why_and_no_password(url, address, why):
+def test_what_cannot_be_opened_says_why_and_no_password(server, address, why):
     with pytest.raises(StoreError, match=why) as caught:
-        PostgresStore(address.format(url=url), timeout_s=1)
+        PostgresStore(address.format(server=server), timeout_s=1)
     shown = f"{caught.value} {caught.value.__cause__}"
     assert "hunter2" not in shown
     assert "127.0.0.1" not in shown

@@ -4,9 +4,12 @@
     asking.py      a generator of queries is run on a connection, sync or async
     outputs.py     what was set aside: how it is written, read and named
     records.py     the ledger's records
+    leases.py      who asks a model for a summary just now
+    spending.py    what a fleet has spent of a budget
     cleaning.py    what clean-up asks
     connecting.py  pools of connections; what is tried again, and what a failure means
     store.py       the two stores
+    address.py     the store that an address means
 
 Everything that is asked of the server is asked by a generator of queries. It knows neither a
 connection nor a loop, so that the store and the one for an event loop are the same code.

@@ -5,6 +5,10 @@
     ullage.records    (tenant, key, kind, n, name) → data, last use
     ullage.names      which keys of the ledger need which refs
     ullage.cleanings  when whose outputs were last cleaned up
+    ullage.agreed     what the first to ask for it made up for all
+    ullage.budgets    name → what a fleet has spent
+    ullage.calls      each call of it, as it was booked
+    ullage.leases     who asks a model for a summary just now, and what it said
     ullage.versions   which steps were taken, and the oldest version that may still write then
 
 Tenants, refs and names are bytes, since they come from outside and may hold anything. When
@@ -94,6 +98,56 @@ MIGRATIONS: tuple[Step, ...] = (
             """,
             "CREATE INDEX names_by_key ON ullage.names (tenant, key)",
             "CREATE TABLE ullage.cleanings (scope bytea PRIMARY KEY, began_s bigint NOT NULL)",
+        ),
+    ),
+    Step(
+        oldest=1,
+        statements=(
+            "CREATE TABLE ullage.agreed (name text PRIMARY KEY, value bytea NOT NULL)",
+            """
+            CREATE TABLE ullage.budgets (
+                name text PRIMARY KEY,
+                fresh_tokens bigint NOT NULL,
+                cache_read_tokens bigint NOT NULL,
+                cache_write_tokens bigint NOT NULL,
+                output_tokens bigint NOT NULL,
+                estimated_tokens bigint NOT NULL,
+                calls bigint NOT NULL,
+                cost_usd double precision NOT NULL,
+                unpriced bigint NOT NULL)  -- calls without a known price
+            """,
+            """
+            CREATE TABLE ullage.calls (
+                id bytea PRIMARY KEY,
+                budget text NOT NULL,
+                booked_at timestamptz NOT NULL DEFAULT now(),
+                agent text NOT NULL,
+                model text NOT NULL,
+                fresh_tokens bigint NOT NULL,
+                cache_read_tokens bigint NOT NULL,
+                cache_write_tokens bigint NOT NULL,
+                output_tokens bigint NOT NULL,
+                estimated_tokens bigint NOT NULL,
+                calls bigint NOT NULL,  -- 0: a fuller report of an earlier one
+                cost_usd double precision NOT NULL,
+                unpriced bigint NOT NULL)
+            """,
+            "CREATE INDEX calls_of ON ullage.calls (budget, booked_at)",
+        ),
+    ),
+    Step(
+        oldest=1,
+        statements=(
+            """
+            CREATE TABLE ullage.leases (
+                tenant bytea NOT NULL,
+                key bytea NOT NULL,
+                holder bytea NOT NULL,
+                until_s double precision NOT NULL,
+                reply bytea,  -- what the holder found; the others need not ask
+                PRIMARY KEY (tenant, key))
+            """,
+            "CREATE INDEX leases_by_end ON ullage.leases (until_s)",
         ),
     ),
 )

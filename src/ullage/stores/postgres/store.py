@@ -10,12 +10,14 @@ import psycopg
 from ullage.stores._base import Transactional
 from ullage.stores._clean import Bounds, Collected
 from ullage.stores._packing import from_utf8, to_utf8
+from ullage.stores.leases import Lease
+from ullage.stores.postgres import leases, schema
 from ullage.stores.postgres import outputs as kept
 from ullage.stores.postgres import records as ledger
-from ullage.stores.postgres import schema
 from ullage.stores.postgres.asking import Asking, Query, answered, async_answered
 from ullage.stores.postgres.cleaning import collect
 from ullage.stores.postgres.connecting import AsyncPool, Pool, conninfo_of, failure
+from ullage.stores.postgres.spending import Booked, booked
 from ullage.values.effects import Output, Record, Shape
 
 __all__ = ["AsyncPostgresStore", "PostgresStore"]
@@ -25,6 +27,10 @@ T = TypeVar("T")
 _REFS = """
 SELECT ref FROM ullage.outputs WHERE tenant = %(tenant)s AND ref > %(after)s
 ORDER BY ref LIMIT %(limit)s
+"""
+_AGREED = """
+INSERT INTO ullage.agreed AS kept (name, value) VALUES (%(name)s, %(proposed)s)
+ON CONFLICT (name) DO UPDATE SET value = kept.value RETURNING value
 """
 _HELD = "SELECT DISTINCT ref FROM ullage.outputs WHERE ref = ANY(%(refs)s::bytea[])"
 
@@ -105,6 +111,28 @@ class PostgresStore(Transactional):
         now_s = self._now_s()
         return self._pool.run("collect", lambda db: collect(db, tenant, bounds, cursor, now_s))
 
+    def claim(self, tenant: str, key: bytes, holder: bytes, for_s: float) -> Lease:
+        """`ullage.stores.leases.Leases.claim`."""
+        return self._run("claim", leases.claim, tenant, key, holder, for_s)
+
+    def fulfil(
+        self, tenant: str, key: bytes, holder: bytes, reply: bytes | None, for_s: float
+    ) -> None:
+        """`ullage.stores.leases.Leases.fulfil`."""
+        self._run("fulfil", leases.fulfil, tenant, key, holder, reply, for_s)
+
+    def agreed(self, name: str, proposed: bytes) -> bytes:
+        """What all workers go by under a name: what the first to ask for it proposed."""
+        return self._run("agree", _agreed, name, proposed)
+
+    def book(self, budget: str, calls: Sequence[Booked]) -> tuple[float, ...]:
+        """Add calls to what a budget has spent, each once, however often it is booked.
+
+        Returns:
+            What is spent then: the sum of each column of `Booked` from ``fresh_tokens`` on.
+        """
+        return self._run("book", booked, budget, calls)
+
     def close(self) -> None:
         """Let go of the connections. May be called twice."""
         self._pool.close()
@@ -162,6 +190,16 @@ class AsyncPostgresStore:
         """`Blobs.chunk`."""
         return await self._run("chunk", kept.chunk, tenant, ref, n)
 
+    async def claim(self, tenant: str, key: bytes, holder: bytes, for_s: float) -> Lease:
+        """`ullage.stores.leases.Leases.claim`."""
+        return await self._run("claim", leases.claim, tenant, key, holder, for_s)
+
+    async def fulfil(
+        self, tenant: str, key: bytes, holder: bytes, reply: bytes | None, for_s: float
+    ) -> None:
+        """`ullage.stores.leases.Leases.fulfil`."""
+        await self._run("fulfil", leases.fulfil, tenant, key, holder, reply, for_s)
+
     async def close(self) -> None:
         """Let go of the connections. May be called twice."""
         await self._pool.close()
@@ -174,6 +212,11 @@ class AsyncPostgresStore:
 
     def _now_s(self) -> int | None:
         return None if self._clock is None else int(self._clock())
+
+
+def _agreed(name: str, proposed: bytes) -> Asking[bytes]:
+    (rows,) = yield (Query(_AGREED, {"name": name, "proposed": proposed}),)
+    return bytes(rows[0][0])
 
 
 def _listed(query: Query) -> Asking[tuple[str, ...]]:

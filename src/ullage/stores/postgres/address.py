@@ -1,0 +1,26 @@
+"""The store that an address means; psycopg is loaded only for one that is ours."""
+
+from __future__ import annotations
+
+from ullage.errors import ConfigError
+from ullage.stores._base import Store
+
+__all__ = ["at"]
+
+
+def at(url: str) -> Store:
+    """The store at an address.
+
+    Raises:
+        ConfigError: it is no address of a PostgreSQL server, or psycopg is not installed.
+        StoreError: see `PostgresStore`.
+    """
+    if not url.startswith(("postgresql://", "postgres://")):
+        reason = "stores behind such an address are not known"
+        raise ConfigError("store", reason, "Use a path, or postgresql://user@host/database")
+    try:
+        from ullage.stores.postgres.store import PostgresStore
+    except ModuleNotFoundError:
+        remedy = "pip install 'ullage[postgres]'"
+        raise ConfigError("store", "psycopg is not installed", remedy) from None
+    return PostgresStore(url)
