@@ -33,6 +33,7 @@ APART = {
     "ullage.integrations.langchain": "langchain",
     "ullage.integrations.openai_agents": "agents",
     "ullage.integrations.pydantic_ai": "pydantic_ai",
+    "ullage.integrations.strands": "strands",
 }
 """Packages for what is not in this environment: they are tried where it is (make test-adk)."""
 
