@@ -2,12 +2,15 @@
 
 import json
 import queue
+import signal
+import subprocess
 import threading
 from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 import pytest
 
+from tests.mcp.wired import MCP, wired
 from ullage.mcp.remote import Remote
 
 pytest.importorskip("aiohttp", reason="the extra proxy is not installed")
@@ -70,6 +73,7 @@ class Scripted(BaseHTTPRequestHandler):
         self._answer(self.headers.get("Last-Event-ID"))
 
     def do_DELETE(self):
+        self.asked.append(("DELETE", dict(self.headers)))
         self._answer("delete")
 
     def _answer(self, key):
@@ -166,12 +170,22 @@ def test_a_stateless_request_says_in_its_headers_what_it_is(scripted):
         session.ask("tools/list", _meta=meta)
         session.ask("tools/call", name="naïve", arguments={"region": "eu"}, _meta=meta)
         session.ask("tools/call", name="plain", _meta=meta)
-    _, first, second = (headers for _, headers in Scripted.asked)
+    _, first, second = (headers for _, headers in Scripted.asked[:3])
     assert first["MCP-Protocol-Version"] == "2026-07-28"
     assert first["Mcp-Method"] == "tools/call"
     assert first["Mcp-Name"] == "=?base64?bmHDr3Zl?="
     assert first["Mcp-Param-Region"] == "eu"
     assert second["Mcp-Name"] == "plain"
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+def test_a_signal_ends_the_session_and_then_us(scripted, number):
+    Scripted.answers = {"ping": (200, EVENTS, answer(1))}
+    with wired(*MCP, "--url", scripted, stderr=subprocess.DEVNULL) as session:
+        session.ask("ping")
+        session.process.send_signal(number)
+        assert session.process.wait(20) == -number
+    assert Scripted.asked[-1][0] == "DELETE"
 
 
 def test_what_is_sent_to_one_that_has_ended_is_dropped():
