@@ -649,10 +649,11 @@ function showAccounts(marks) {
   }
   for (const mark of marks) {
     if (state.accounts.has(mark)) continue;
+    const title = `shown instead of messages ${mark.message + 1} to ${mark.stop}`;
     const box = make("article", { class: "account" },
-      make("header", {}, make("b", {}, `shown instead of messages ${mark.message + 1} to ${mark.stop}`),
+      make("header", {}, make("b", {}, title),
         ` ${count(mark.before)} → ${count(mark.after)} tokens`),
-      make("pre", { tabindex: 0, role: "region", "aria-label": "What is shown instead" }, mark.text));
+      make("pre", { tabindex: 0, role: "group", "aria-label": title }, mark.text));
     state.accounts.set(mark, box);
     state.boxes[mark.message]?.box.before(box);
   }
