@@ -238,7 +238,7 @@ def thoughts(messages):
 def test_f14_no_message_is_left_with_reasoning_alone():
     """The calls of a message were pruned, and its reasoning stayed behind."""
     messages = []
-    for message in histories.wire("anthropic", thinking(16)):
+    for message in histories.wire("anthropic", thinking(40)):
         blocks = message["content"]
         parts = [blocks[:1], blocks[1:]] if thoughts([message]) else [blocks]
         messages += [{**message, "content": part} for part in parts]
