@@ -192,8 +192,8 @@ _ROWS = (
     (
         "control f26",
         "stages/shrink.py",
-        "text: str | None = canon.canonical_json(stub)",
-        "text: str | None = str(stub)",
+        'return canon.canonical_json({"_ullage": words.arguments(ref, len(original))})',
+        'return str({"_ullage": words.arguments(ref, len(original))})',
     ),
     (
         "control f33",
@@ -316,7 +316,7 @@ _ROWS = (
     (
         "pairing f18",
         "stages/ranges.py",
-        "return next(filter(window.may_cut, places), least)",
+        "return next(filter(window.may_cut, whole), least)",
         "return max(index - 1, least)",
     ),
     (

@@ -156,6 +156,30 @@ def test_what_was_hidden_may_be_lost_and_the_reply_is_given_all_the_same(format)
     assert reports[0].problem == "StoreError"
 
 
+@every
+@pytest.mark.parametrize("good", [0, 2, 4])
+def test_a_mistake_of_ours_in_a_stream_shows_no_private_call(format, good, monkeypatch):
+    """However much went well before: what is begun of one ends with an error, not as it comes."""
+    feed, fed = Streamed.feed, []
+
+    def fail(self, event):
+        fed.append(event)
+        if len(fed) > good:
+            raise ZeroDivisionError
+        return feed(self, event)
+
+    monkeypatch.setattr(Streamed, "feed", fail)
+    door, reports = exchanges()
+    replies = streamed(format, LOOKS), streamed(format, "Nothing there.", 2)
+    _, said, upstream = ask(door, PATHS[format], asked(format, stream=True), *replies)
+    assert b"get_continuation" not in said
+    assert b"tool_call_id" not in said
+    if len(upstream.sent) == 1:
+        last = json.loads(said.rpartition(b"data: ")[2])
+        assert last["error"]["message"].startswith("the answer could not be gone on with")
+        assert reports[0].problem == "ZeroDivisionError"
+
+
 def test_bedrocks_stream_recalls_too():
     def framed(reply):
         lines = reply.pieces[0].decode().splitlines()

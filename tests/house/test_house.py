@@ -22,7 +22,7 @@ SRC_LINES = 40_280
 end."""
 DOORS = {
     *("exchange", "integrations", "mcp", "proxy", "replay/report", "spend/shared", "splice"),
-    "stores/postgres",
+    *("stores/leases", "stores/postgres"),
     "wrapping",
 }
 COMMANDS_OF_DOORS = {"cli/_proxy.py", "cli/doctor.py", "cli/mcp.py", "cli/proxy.py", "cli/run.py"}
@@ -33,6 +33,7 @@ APART = {
     "ullage.integrations.langchain": "langchain",
     "ullage.integrations.openai_agents": "agents",
     "ullage.integrations.pydantic_ai": "pydantic_ai",
+    "ullage.integrations.strands": "strands",
 }
 """Packages for what is not in this environment: they are tried where it is (make test-adk)."""
 
@@ -63,6 +64,7 @@ UNTESTED = {
     "ullage.stores.postgres.address": "tests/stores/test_open.py",
     "ullage.stores.postgres.asking": "what is asked of a server: tests/stores/postgres",
     "ullage.stores.postgres.cleaning": "the same",
+    "ullage.stores.postgres.leases": "the same",
     "ullage.stores.postgres.outputs": "the same",
     "ullage.stores.postgres.records": "the same",
     "ullage.stores.postgres.spending": "the same: tests/stores/postgres/test_budgets.py",

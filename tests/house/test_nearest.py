@@ -38,6 +38,7 @@ NEAREST = {
     "mcp/clients.py": "mcp/test_clients_files.py",
     # these run in Google ADK, in an environment of its own
     "integrations/adk/*.py": "integrations/adk/test_limits.py",
+    "integrations/strands/*.py": "integrations/strands/test_strands.py",
     "integrations/openai_agents.py": "integrations/openai_agents/test_openai_agents.py",
     "loop/drive.py": "loop/test_turn.py",
     "loop/steps.py": "loop/test_turn.py",

@@ -166,6 +166,7 @@ class Exchange:
         """Fit a request: the view of it, and the bytes that are sent for it."""
         self.request = request
         self.view = yield partial(self._session.fit, request)
+        self._note(events=(*self._report.events, *self.view.events))
         self._sent = self._written(self.view)
 
     def _written(self, view: Mapping[str, Any]) -> bytes:
@@ -359,7 +360,6 @@ class Exchange:
                 messages=sent.size,
                 view_tokens=sent.estimate,
                 limit_tokens=sent.limit_tokens,
-                events=self.view.events,
             )
         self._note(status=status, passed=self.passed)
         self._exchanges.over(self._report)

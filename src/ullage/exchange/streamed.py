@@ -4,9 +4,11 @@
                   ▲                             │
                   └── another round ◀───────────┘  where the model called a recall tool
 
-An event that nothing is changed in leaves as the bytes that came. Where the first event that has
-content is a refusal for length, a shorter view is sent, and its stream goes on in the place of that
-one; its own opening events are left out.
+An event that nothing is changed in leaves as the bytes that came. After a mistake of ours all of
+them do, up to where a recall tool is called: no client can answer that, so there its stream ends
+with an error, and it asks again. Where the first event that has content is a refusal for length, a
+shorter view is sent, and its stream goes on in the place of that one; its own opening events are
+left out.
 """
 
 from __future__ import annotations
@@ -23,6 +25,7 @@ from ullage.exchange.values import Answer, Reply
 from ullage.session.drivers import Actions
 from ullage.splice import Again
 from ullage.splice import Streamed as Spliced
+from ullage.values.toolset import RECALL_TOOLS
 
 if TYPE_CHECKING:
     from ullage.exchange.exchange import Exchange
@@ -32,6 +35,7 @@ __all__ = ["Streamed", "framing_of"]
 _LAST = b"[DONE]"
 _REPORTS = b"sage"
 """In every event that reports ``usage`` or ``usageMetadata``."""
+_PRIVATE = tuple(name.encode() for name in RECALL_TOOLS)
 
 
 def framing_of(content_type: str) -> Framing | None:
@@ -48,7 +52,7 @@ class Streamed(Answer):
         self.reply, self.status, self.content_type = reply, reply.status, reply.content_type
         self._exchange, self._format = exchange, exchange.view.wire
         self._spliced = None if exchange.rounds is None else Spliced(exchange.rounds)
-        self._is_over = False
+        self._is_over = self._is_mistaken = False
         self._framing, self._closing = framing, b""
         self._begin(reply)
         exchange.note_stream()
@@ -57,7 +61,7 @@ class Streamed(Answer):
         """Another stream of events comes."""
         self._upstream, self._reader = reply, self._framing.reader()
         self._has_content = self._has_ended = self._is_observed = False
-        self._is_replacement = False
+        self._is_replacement = self._is_named = False
         self._reporting: list[Any] = []
 
     # ── what the client asks for ─────────────────────────────────────────────────────
@@ -102,6 +106,8 @@ class Streamed(Answer):
                     return bytes(given)
                 self._has_content = True
             given += self._passed(frame)
+            if self._has_ended:
+                break
         return bytes(given)
 
     def _passed(self, frame: Frame) -> bytes:
@@ -116,11 +122,16 @@ class Streamed(Answer):
             return frame.raw
         if _REPORTS in frame.data:
             self._report(event)
+        self._is_named = self._is_named or any(name in frame.data for name in _PRIVATE)
         try:
             given = (event,) if self._spliced is None else self._spliced.feed(event)
         except Exception as error:  # noqa: BLE001 - ours; the stream goes on as it comes
             self._exchange.note_problem(error)
             self._spliced, given = None, (event,)
+            self._is_mistaken = self._exchange.view.sent.offers
+        if self._is_mistaken and self._is_named:
+            self._has_ended = True
+            return self._framing.written(error_event(self._format.wire, 500, b""))
         if len(given) == 1 and given[0] is event and not self._is_hidden(event):
             return frame.raw
         return self._written(given)

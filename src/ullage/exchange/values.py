@@ -109,7 +109,7 @@ class Report(Struct, frozen=True, kw_only=True):
         limit_tokens: the most they were allowed to be.
         status: the HTTP status of the answer; 0 if there was none.
         usage: what the provider reported of it, or None.
-        events: what was decided for it.
+        events: what was decided for it, in every round of it.
     """
 
     path: str

@@ -10,6 +10,7 @@ from functools import partial
 from operator import call
 from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
 
+from ullage.stores.leases import asking, awaiting
 from ullage.values.effects import Chunk, Commit, Do, Effect, Find, Get, Look, Steps, Summarise
 
 if TYPE_CHECKING:  # who only reads in a store loads nothing else
@@ -111,7 +112,7 @@ async def aacting(steps: Actions[T]) -> T:
 
 def run(steps: Steps[T], store: Store, tenant: str, summaries: Summaries | None = None) -> T:
     """Run steps of the core, doing each effect on ``store``."""
-    ask = None if summaries is None else summaries.ask
+    ask = None if summaries is None else asking(summaries, store, tenant)
     return drive(steps, partial(_done, ask=ask, act=call, store=store, tenant=tenant))
 
 
@@ -124,7 +125,7 @@ async def arun(
     is_heavy: bool = False,
 ) -> T:
     """`run` for an event loop; see `adrive`."""
-    ask = None if summaries is None else summaries.aask
+    ask = None if summaries is None else awaiting(summaries, store, tenant)
     do = partial(_done, ask=ask, act=_acted, store=store, tenant=tenant)
     return await adrive(steps, do, is_heavy=is_heavy)
 

@@ -10,7 +10,7 @@ __all__ = ["Event", "Kind"]
 
 Kind: TypeAlias = Literal[
     "truncated",  # a result was cut when first seen
-    "pruned",  # an old result or old call arguments left the view
+    "pruned",  # old messages became a record, or an old result left the view
     "condensed",  # a run of messages became a deterministic summary
     "compacted",  # a run of messages became a summary
     "preparing",  # a summary was begun beside the turns, before it is needed

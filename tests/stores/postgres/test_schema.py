@@ -51,7 +51,7 @@ def test_a_worker_that_is_too_old_is_told_so_when_it_opens(url, monkeypatch):
     upgraded(monkeypatch, ADDING._replace(oldest=NOW[-1] + 1))
     PostgresStore(url).close()
     monkeypatch.undo()
-    with pytest.raises(StoreError, match=r"version 3, .* knows 2, .* Upgrade ullage"):
+    with pytest.raises(StoreError, match=r"version 4, .* knows 3, .* Upgrade ullage"):
         PostgresStore(url)
 
 

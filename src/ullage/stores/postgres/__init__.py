@@ -4,6 +4,7 @@
     asking.py      a generator of queries is run on a connection, sync or async
     outputs.py     what was set aside: how it is written, read and named
     records.py     the ledger's records
+    leases.py      who asks a model for a summary just now
     spending.py    what a fleet has spent of a budget
     cleaning.py    what clean-up asks
     connecting.py  pools of connections; what is tried again, and what a failure means

@@ -27,6 +27,10 @@ _FUTURE = """
 UPDATE ullage.outputs SET used_s = %(now)s WHERE ctid = ANY(ARRAY(
     SELECT ctid FROM ullage.outputs WHERE used_s > %(now)s FOR NO KEY UPDATE SKIP LOCKED))
 """
+_LEASES = """
+DELETE FROM ullage.leases WHERE (%(only)s::bytea IS NULL OR tenant = %(only)s)
+    AND (%(all)s OR until_s < %(now)s)
+"""
 _SIZE = """
 SELECT coalesce(sum(stored_bytes), 0)::bigint FROM ullage.outputs
 WHERE %(only)s::bytea IS NULL OR tenant = %(only)s
@@ -92,6 +96,7 @@ class _Contents:
         if self._db.execute(_BEGUN, given).fetchone() is None:
             return None
         self._db.execute(_FUTURE, given)
+        self._db.execute(_LEASES, {**given, "all": self._last_s >= now_s})
         (size_bytes,) = self._db.execute(_SIZE, given).fetchone() or (0,)
         return int(size_bytes)
 

@@ -8,6 +8,7 @@
     ullage.agreed     what the first to ask for it made up for all
     ullage.budgets    name → what a fleet has spent
     ullage.calls      each call of it, as it was booked
+    ullage.leases     who asks a model for a summary just now, and what it said
     ullage.versions   which steps were taken, and the oldest version that may still write then
 
 Tenants, refs and names are bytes, since they come from outside and may hold anything. When
@@ -132,6 +133,21 @@ MIGRATIONS: tuple[Step, ...] = (
                 unpriced bigint NOT NULL)
             """,
             "CREATE INDEX calls_of ON ullage.calls (budget, booked_at)",
+        ),
+    ),
+    Step(
+        oldest=1,
+        statements=(
+            """
+            CREATE TABLE ullage.leases (
+                tenant bytea NOT NULL,
+                key bytea NOT NULL,
+                holder bytea NOT NULL,
+                until_s double precision NOT NULL,
+                reply bytea,  -- what the holder found; the others need not ask
+                PRIMARY KEY (tenant, key))
+            """,
+            "CREATE INDEX leases_by_end ON ullage.leases (until_s)",
         ),
     ),
 )

@@ -10,9 +10,10 @@ import psycopg
 from ullage.stores._base import Transactional
 from ullage.stores._clean import Bounds, Collected
 from ullage.stores._packing import from_utf8, to_utf8
+from ullage.stores.leases import Lease
+from ullage.stores.postgres import leases, schema
 from ullage.stores.postgres import outputs as kept
 from ullage.stores.postgres import records as ledger
-from ullage.stores.postgres import schema
 from ullage.stores.postgres.asking import Asking, Query, answered, async_answered
 from ullage.stores.postgres.cleaning import collect
 from ullage.stores.postgres.connecting import AsyncPool, Pool, conninfo_of, failure
@@ -110,6 +111,16 @@ class PostgresStore(Transactional):
         now_s = self._now_s()
         return self._pool.run("collect", lambda db: collect(db, tenant, bounds, cursor, now_s))
 
+    def claim(self, tenant: str, key: bytes, holder: bytes, for_s: float) -> Lease:
+        """`ullage.stores.leases.Leases.claim`."""
+        return self._run("claim", leases.claim, tenant, key, holder, for_s)
+
+    def fulfil(
+        self, tenant: str, key: bytes, holder: bytes, reply: bytes | None, for_s: float
+    ) -> None:
+        """`ullage.stores.leases.Leases.fulfil`."""
+        self._run("fulfil", leases.fulfil, tenant, key, holder, reply, for_s)
+
     def agreed(self, name: str, proposed: bytes) -> bytes:
         """What all workers go by under a name: what the first to ask for it proposed."""
         return self._run("agree", _agreed, name, proposed)
@@ -178,6 +189,16 @@ class AsyncPostgresStore:
     async def chunk(self, tenant: str, ref: str, n: int) -> str:
         """`Blobs.chunk`."""
         return await self._run("chunk", kept.chunk, tenant, ref, n)
+
+    async def claim(self, tenant: str, key: bytes, holder: bytes, for_s: float) -> Lease:
+        """`ullage.stores.leases.Leases.claim`."""
+        return await self._run("claim", leases.claim, tenant, key, holder, for_s)
+
+    async def fulfil(
+        self, tenant: str, key: bytes, holder: bytes, reply: bytes | None, for_s: float
+    ) -> None:
+        """`ullage.stores.leases.Leases.fulfil`."""
+        await self._run("fulfil", leases.fulfil, tenant, key, holder, reply, for_s)
 
     async def close(self) -> None:
         """Let go of the connections. May be called twice."""

@@ -1,0 +1,140 @@
+"""The plugin: what stands around each model call, and the recall tools as Strands' own.
+
+``agent.messages`` stays whole: what is sent is made of it at each call. The ledger is in the
+agent's state, so a session manager keeps and restores it with the messages.
+"""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import AsyncIterator, Mapping
+from contextlib import aclosing
+from functools import partial
+from typing import Any
+
+from strands.middleware import InvokeModelStage
+from strands.plugins import Plugin
+from strands.tools.tools import PythonAgentTool
+from strands.types.session import decode_bytes_values
+
+from ullage.integrations._sessions import AsyncHostSessions, answered, given
+from ullage.integrations.strands._messages import HOST
+from ullage.values.toolset import ToolSpec
+
+__all__ = ["UllagePlugin"]
+
+_STATE, _KEY = "ullage", "conversation"
+
+
+class UllagePlugin(Plugin):
+    """Keeps the model calls of agents within the windows of their models.
+
+    One object may serve any number of agents; a ref of one opens in no other.
+
+    Args:
+        store: see `ullage.AsyncSession`. Without one what is set aside is kept in memory; after a
+            restart it is found again in the agent's messages.
+        settings: of each session, such as ``policy``, ``limits`` and ``budget``; see
+            `ullage.Sessions`.
+
+    Attributes:
+        sessions: the sessions, one for each agent.
+
+    Raises:
+        ConfigError: a setting is not known.
+        StoreError: the store cannot be opened.
+    """
+
+    def __init__(self, *, store: Any = None, **settings: Any) -> None:
+        super().__init__()
+        self.sessions = AsyncHostSessions(HOST, store=store, **settings)
+
+    @property
+    def name(self) -> str:
+        """See `Plugin.name`."""
+        return "ullage"
+
+    def init_agent(self, agent: Any) -> None:
+        """See `Plugin.init_agent`: stand around its model calls, and give it the recall tools."""
+        agent.add_middleware(InvokeModelStage, self._call)
+        for spec in self.sessions.tools:
+            schema = {"json": dict(spec.parameters)}
+            definition = {"name": spec.name, "description": spec.description, "inputSchema": schema}
+            tool = PythonAgentTool(spec.name, definition, partial(self._recall, spec))
+            agent.tool_registry.register_tool(tool)
+
+    async def _call(self, context: Any, next_fn: Any) -> AsyncIterator[Any]:
+        """Call the model with a view that fits; once more where its provider calls it too long."""
+        agent, held = context.agent, _held(context.agent)
+        session = await self.sessions.opened(held[_KEY], held, **_model_of(context.model))
+
+        def create(**view: Any) -> Any:
+            return next_fn(context.replace(messages=view["messages"]))
+
+        async with aclosing(await session.call(create, **_request_of(context))) as events:
+            async for event in events:
+                yield event
+        if new := self.sessions.missing(session, held):
+            agent.state.set(_STATE, {**held, **new})
+
+    async def _recall(
+        self, spec: ToolSpec, call: Mapping[str, Any], *, agent: Any, **_: Any
+    ) -> dict[str, Any]:
+        """A recall tool. After a restart it may be the first to run.
+
+        The agent is among what every tool is given of its invocation.
+        """
+        held = _held(agent)
+        session = await self.sessions.opened(held[_KEY], held)
+        asked = answered(session, agent.messages, lambda said: said["role"] == "assistant")
+        answer = await session.open(spec.name, call["input"], call["toolUseId"], request=asked)
+        status = "error" if answer.is_error else "success"
+        said = [decode_bytes_values(answer.block or {"text": answer.text})]
+        return {"toolUseId": call["toolUseId"], "status": status, "content": said}
+
+
+def _held(agent: Any) -> dict[str, Any]:
+    """What the agent's state keeps of ours; which conversation it is, first of all."""
+    held = agent.state.get(_STATE)
+    if not isinstance(held, dict) or not isinstance(held.get(_KEY), str):
+        held = {_KEY: uuid.uuid4().hex}
+        agent.state.set(_STATE, held)
+    return held
+
+
+def _model_of(model: Any) -> dict[str, Any]:
+    """A model's name, and its window as it was configured, 0 if it was not."""
+    name = _settings(model).get("model_id") or ""
+    return {"model": name, "window_tokens": model.context_window_limit or 0}
+
+
+def _settings(model: Any) -> Mapping[str, Any]:
+    return model.get_config() or {}
+
+
+def _request_of(context: Any) -> dict[str, Any]:
+    """What of a call is sent, in the form of `HOST`."""
+    settings, prompt = _settings(context.model), context.system_prompt
+    if isinstance(prompt, list):
+        prompt = "\n".join(block["text"] for block in prompt if "text" in block)
+    return given(
+        model=settings.get("model_id"),
+        system=prompt,
+        messages=context.messages,
+        tools=[_definition(spec) for spec in context.tool_specs] or None,
+        tool_choice=_choice(context.tool_choice),
+        max_tokens=settings.get("max_tokens"),
+        thinking=(settings.get("params") or {}).get("thinking"),
+    )
+
+
+def _definition(spec: Mapping[str, Any]) -> dict[str, Any]:
+    schema = spec["inputSchema"]["json"]
+    return {"name": spec["name"], "description": spec["description"], "input_schema": schema}
+
+
+def _choice(choice: Mapping[str, Any] | None) -> dict[str, Any] | None:
+    """A choice as Messages has it: Strands' has one key, its kind."""
+    for kind, named in (choice or {}).items():
+        return {"type": kind, **named}
+    return None

@@ -1,0 +1,169 @@
+"""A summary that several workers want at once is asked for, and paid for, once.
+
+Two workers that answer one turn of one conversation ask a model for the same summary. Where they
+share a store that has leases, the first takes one on the request and puts the reply there; the
+others wait for it. A lease ends by itself, so that nobody waits for a worker that died longer than
+for the model. A store that fails is no reason to go without a summary: then it is paid for twice.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Generator
+from contextlib import suppress
+from functools import partial
+from secrets import token_bytes
+from typing import Any, NamedTuple, Protocol, TypeAlias
+
+import msgspec
+from blake3 import blake3
+from msgspec.structs import replace
+
+from ullage.errors import StoreError
+from ullage.values.effects import Reply, Summarise
+from ullage.values.usage import Usage
+
+__all__ = ["Lease", "Leases", "asking", "awaiting"]
+
+MARGIN_S = 5.0
+"""How much longer a lease lasts than the model may take."""
+KEPT_S = 600.0
+"""How long a reply is there for those who come late."""
+_PAUSE_S = 0.05
+
+_Acts: TypeAlias = Generator[Callable[[], Any], Any, Any]
+
+
+class Lease(NamedTuple):
+    """What came of asking for a lease.
+
+    Attributes:
+        is_mine: whether it was given.
+        reply: what its holder put there before, or None.
+    """
+
+    is_mine: bool
+    reply: bytes | None = None
+
+
+class Leases(Protocol):
+    """What a store has for this; of an asynchronous one both are awaited."""
+
+    def claim(self, tenant: str, key: bytes, holder: bytes, for_s: float) -> Lease:
+        """Take the lease on a key, unless another has it or has put a reply there."""
+
+    def fulfil(
+        self, tenant: str, key: bytes, holder: bytes, reply: bytes | None, for_s: float
+    ) -> None:
+        """Put the reply there for so long; None: give the lease back."""
+
+
+class _Summaries(Protocol):
+    """`ullage.summarise.Summaries`."""
+
+    summariser: Any
+
+    def ask(self, asked: Summarise) -> Reply: ...
+
+    async def aask(self, asked: Summarise) -> Reply: ...
+
+
+def asking(summaries: _Summaries, store: object, tenant: str) -> Callable[[Summarise], Any]:
+    """How a session asks for summaries: by way of leases, where its store has them."""
+    leases = _leases_of(store)
+    if leases is None:
+        return summaries.ask
+
+    def ask(asked: Summarise) -> Any:
+        acts = _once(leases, tenant, asked, summaries.ask, summaries.summariser.timeout_s)
+        try:
+            act = next(acts)
+            while True:
+                try:
+                    came = act()
+                except StoreError as error:
+                    act = acts.throw(error)
+                else:
+                    act = acts.send(came)
+        except StopIteration as stop:
+            return stop.value
+
+    return ask
+
+
+def awaiting(summaries: _Summaries, store: object, tenant: str) -> Callable[[Summarise], Any]:
+    """`asking` for an event loop."""
+    leases = _leases_of(store)
+    if leases is None:
+        return summaries.aask
+
+    async def ask(asked: Summarise) -> Any:
+        from inspect import iscoroutinefunction
+
+        from ullage.stores.threaded import in_thread  # it imports asyncio
+
+        acts = _once(leases, tenant, asked, summaries.aask, summaries.summariser.timeout_s)
+        try:
+            act = next(acts)
+            while True:
+                try:
+                    came = await (act() if iscoroutinefunction(act) else in_thread(act))
+                except StoreError as error:
+                    act = acts.throw(error)
+                else:
+                    act = acts.send(came)
+        except StopIteration as stop:
+            return stop.value
+
+    return ask
+
+
+def _leases_of(store: object) -> Leases | None:
+    from ullage.stores._open import innermost
+
+    kept: Any = innermost(store)
+    return kept if hasattr(kept, "claim") else None
+
+
+def _once(
+    leases: Leases, tenant: str, asked: Summarise, ask: Callable[..., Any], longest_s: float
+) -> _Acts:
+    """What is done one after the other, each as a function that is to be called."""
+    key, holder, for_s = _key(asked), token_bytes(16), longest_s + MARGIN_S
+    until_s, lease = time.monotonic() + for_s, Lease(is_mine=False)
+    with suppress(StoreError):
+        while not lease.is_mine and time.monotonic() < until_s:
+            lease = yield partial(leases.claim, tenant, key, holder, for_s)
+            reply = _read(lease.reply)
+            if reply is not None:
+                return reply
+            if not lease.is_mine:
+                yield partial(time.sleep, _PAUSE_S)
+    reply = yield partial(ask, asked)
+    if lease.is_mine:
+        with suppress(StoreError):
+            yield partial(leases.fulfil, tenant, key, holder, _written(reply), KEPT_S)
+    return reply
+
+
+def _key(asked: Summarise) -> bytes:
+    return blake3(repr(asked).encode("utf-8", "surrogatepass")).digest()
+
+
+def _written(reply: Reply | None) -> bytes | None:
+    """A reply that others can use."""
+    if reply is None or reply.problem:
+        return None
+    try:
+        return msgspec.msgpack.encode(reply)
+    except UnicodeEncodeError:  # a lone surrogate
+        return None
+
+
+def _read(data: bytes | None) -> Reply | None:
+    """A reply that another paid for."""
+    try:
+        reply = None if data is None else msgspec.msgpack.decode(data, type=Reply)
+    except msgspec.MsgspecError:  # of another version
+        return None
+    return reply and replace(reply, usage=Usage())
