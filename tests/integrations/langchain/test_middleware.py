@@ -264,6 +264,22 @@ def test_the_last_request_of_a_budget_forbids_tools():
             agent.invoke(GO, thread())
 
 
+def test_a_budget_of_a_thread_goes_on_after_a_restart(tmp_path):
+    def agent_in_new_process(script):
+        middleware = UllageMiddleware(budget=lambda _: Budget(tokens=1_000_000))
+        agent = agent_of(
+            Scripted(script=script), middleware, checkpointer=saver_of(tmp_path / "c.db")
+        )
+        return middleware, agent
+
+    for calls_so_far in (3, 4):
+        script = two_looks() if calls_so_far == 3 else [says("Yes.")]
+        middleware, agent = agent_in_new_process(script)
+        agent.invoke(GO, thread())
+        (session,) = middleware.sessions._alive.values()
+        assert session.budget.spent.calls == calls_so_far
+
+
 def test_a_streamed_run_is_observed_and_one_that_is_broken_off_is_not_lost():
     model, middleware = Streaming(script=two_looks()), UllageMiddleware()
     agent = agent_of(model, middleware, checkpointer=InMemorySaver())

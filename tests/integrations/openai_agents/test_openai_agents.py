@@ -78,7 +78,7 @@ def test_a_restart_from_the_sdks_session_shows_the_same(tmp_path):
     asyncio.run(ask(second, "And now?"))
     before = shown(first.sent[-1])
     assert shown(second.sent[0])[: len(before)] == before
-    assert text_of(second.sent[0]).count("[ullage") > 5
+    assert "[ullage" in text_of(second.sent[0])
 
 
 def test_a_tool_that_runs_before_any_model_opens_what_the_store_has(tmp_path):

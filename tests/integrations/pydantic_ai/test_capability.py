@@ -218,6 +218,18 @@ def test_the_last_request_of_a_budget_forbids_tools():
         run(agent, "More?", message_history=done.all_messages())
 
 
+def test_a_budget_of_a_conversation_goes_on_from_its_history():
+    def asked(script, **more):
+        capability = UllageCapability(budget=lambda _: Budget(tokens=1_000_000))
+        history = run(agent_of(Script(script), capability), GO, **more).all_messages()
+        (session,) = capability.sessions._alive.values()
+        return history, session.budget.spent.calls
+
+    history, calls_so_far = asked(two_looks())
+    assert calls_so_far == 3
+    assert asked([says("Yes.")], message_history=stored(history))[1] == 4
+
+
 def test_a_streamed_run_is_observed_and_keeps_its_ledger():
     budget = Budget(tokens=0)
     capability, script = UllageCapability(budget=budget), Script(two_looks())
