@@ -16,7 +16,7 @@ TESTED     := $(FRAMEWORKS) $(OLDEST)
 IN_MEMORY  := $(shell df -Pm /dev/shm 2>/dev/null | awk 'NR == 2 && $$4 > 4000 {print "TMPDIR=/dev/shm"}')
 
 .PHONY: $(TESTED) $(TESTED:%=test-%) test-frameworks frameworks
-.PHONY: help axe docs docs-builder mutants trace-turn fuzz enumerate kills hostile demo test real-model browser check documents bench bench-tokens bench-loop bench-mcp mcp-servers mcp-peers test-mcp bench-weight bench-recall bench-peers bench-stores fleet servers replay-all replay-held-out replay-controls lock clean setup
+.PHONY: help axe pyright docs docs-builder mutants trace-turn fuzz enumerate kills hostile demo test real-model browser check documents bench bench-tokens bench-loop bench-mcp mcp-servers mcp-peers test-mcp bench-weight bench-recall bench-peers bench-stores fleet servers replay-all replay-held-out replay-controls lock clean setup
 
 help:
 	@echo "make demo                a long agent run kept inside a 64k window, live"
@@ -25,6 +25,7 @@ help:
 	@echo "make real-model          a real model for the tests (200 MB): they skip without it"
 	@echo "make browser             Chromium for the tests (Debian): those of pages skip without it"
 	@echo "make axe                 the accessibility checker for the tests of pages (npm)"
+	@echo "make pyright             a second type checker for tests/typing"
 	@echo "make test-langchain      the tests in a framework ($(FRAMEWORKS)),"
 	@echo "                         in an environment of their own; -oldest: the oldest release"
 	@echo "make test-frameworks     all of them, one after the other"
@@ -81,6 +82,11 @@ browser:
 servers:
 	@ls /usr/lib/postgresql/*/bin/initdb >/dev/null 2>&1 || command -v initdb >/dev/null || { \
 	    apt-get update -qq && apt-get install -y -qq --no-install-recommends postgresql >/dev/null; }
+
+PYRIGHT := 1.40.2
+pyright:  # for tests/typing alone; it runs on the node there is
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --upgrade \
+	    --target .pyright basedpyright==$(PYRIGHT)
 
 AXE := 4.14.1
 axe:  # for tests/browser alone: from npm, never part of the package

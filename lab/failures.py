@@ -192,8 +192,8 @@ _ROWS = (
     (
         "control f26",
         "stages/shrink.py",
-        "text: str | None = canon.canonical_json(stub)",
-        "text: str | None = str(stub)",
+        'return canon.canonical_json({"_ullage": words.arguments(ref, len(original))})',
+        'return str({"_ullage": words.arguments(ref, len(original))})',
     ),
     (
         "control f33",
@@ -265,6 +265,139 @@ _ROWS = (
         "    set_aside(cuts, fitted)",
     ),
     ("summary f50", "stages/facts.py", 'error=_error_line(edges) if failed else "",', 'error="",'),
+    (
+        "control f28",
+        "history/window.py",
+        "        return self.calibration.apply(self.tokens)",
+        "        return self.reported_tokens or self.calibration.apply(self.tokens)",
+    ),
+    (
+        "control f31",
+        "summarise/_calls.py",
+        "self._circuit = self._circuit._replace(left_out=0)",
+        "pass",
+    ),
+    (
+        "control f37",
+        "session/core.py",
+        "self._know(self._kept._replace(refusals=refusals), event)",
+        "self._know(self._kept, event)",
+    ),
+    (
+        "control f38",
+        "summarise/_calls.py",
+        "        except TimeoutError:",
+        "        except ZeroDivisionError:",
+    ),
+    (
+        "control f41",
+        "stages/compact.py",
+        "    stop = cut_before(window, keep_from(window, start), since)",
+        "    stop = window.size",
+    ),
+    (
+        "pairing f03",
+        "history/transcript.py",
+        "return self._closed[index] and self.starts_turn(index)",
+        "return index > 0",
+    ),
+    (
+        "pairing f06",
+        "history/pairing.py",
+        "                self.waiting = {at: late for at, late in self.waiting.items() if late}",
+        "                pass",
+    ),
+    (
+        "pairing f09",
+        "history/pairing.py",
+        "call = next(call for call in fits if call.batch == fits[-1].batch)",
+        "call = fits[-1]",
+    ),
+    (
+        "pairing f18",
+        "stages/ranges.py",
+        "return next(filter(window.may_cut, whole), least)",
+        "return max(index - 1, least)",
+    ),
+    (
+        "pairing f21",
+        "turn/turn.py",
+        "    return tool_definitions(asked.wire, words.prefix, words.toolset)\n\n\ndef _present",
+        "    return ()\n\n\ndef _present",
+    ),
+    (
+        "counting f59",
+        "tokens/meter.py",
+        "return media_tokens(self.model, leaf, self.detail)",
+        "return text(leaf.data)",
+    ),
+    (
+        "counting f60",
+        "stages/media.py",
+        "    if len(media) <= most and sum(sizes) <= limits.request_bytes:",
+        "    if len(media) <= most:",
+    ),
+    (
+        "counting f61",
+        "stages/media.py",
+        "if limits.takes(each.side_px, each.sent_bytes)]",
+        "if True]",
+    ),
+    (
+        "counting f68",
+        "turn/turn.py",
+        "    return tool_definitions(asked.wire, words.prefix, words.toolset)\n\n\ndef _present",
+        "    found = tool_definitions(asked.wire, words.prefix, words.toolset)\n"
+        "    return found[:: len(asked.history) % 2 or -1]\n\n\ndef _present",
+    ),
+    (
+        "recall f76",
+        "stages/shorten.py",
+        "    between = _error_lines(text, head_stop, tail_start, errors)",
+        "    between = list[str]()",
+    ),
+    (
+        "storage f95",
+        "summarise/_calls.py",
+        "                running.cancel()  # whoever does not hear of it is still under way",
+        "                pass",
+    ),
+    (
+        "storage f98",
+        "history/ledger.py",
+        "except (msgspec.MsgspecError, ValueError):",
+        "except ZeroDivisionError:",
+    ),
+    (
+        "spend f102",
+        "summarise/_calls.py",
+        "            self._charge(asked, reply)",
+        "            pass",
+    ),
+    (
+        "spend f104",
+        "spend/book.py",
+        "        return is_same_id and (",
+        "        return False and (",
+    ),
+    (
+        "spend f107",
+        "turn/turn.py",
+        "usage=state.usage + usage, cost_usd=spent",
+        "usage=usage, cost_usd=spent",
+    ),
+    (
+        "control f30",
+        "turn/engine.py",
+        "        filled.append(full)",
+        "        filled.extend([] if refused else [full])",
+    ),
+    (
+        "recall f91_on",
+        "turn/turn.py",
+        "    except OverLimitError:\n        window, what = old",
+        "    except ZeroDivisionError:\n        window, what = old",
+    ),
 )
 """File and number of the test; the file of ``src/ullage``, what stands there once, the fault."""
 

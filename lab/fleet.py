@@ -187,10 +187,22 @@ class Fleet:
 
 def run(conversations: int, workers: int, kill_every: int, seed: int) -> Outcome:
     """All turns of so many conversations, by a fleet and by one worker alone."""
-    random, server = Random(seed), Server()
-    views: dict[Turn, Sent] = {}
-    PostgresStore(server.url).close()
-    fleet, kills = Fleet(server.url, workers), 0
+    server = Server()
+    try:
+        PostgresStore(server.url).close()
+        views, kills = _answered(server.url, conversations, workers, kill_every, Random(seed))
+        with server.connect() as db:
+            (deadlocks,) = db.execute("SELECT sum(deadlocks) FROM pg_stat_database").fetchone()
+    finally:
+        server.stop()
+    return _judged(views, conversations, kills, int(deadlocks))
+
+
+def _answered(
+    url: str, conversations: int, workers: int, kill_every: int, random: Random
+) -> tuple[dict[Turn, Sent], int]:
+    """What the fleet sent, and how many of it were killed."""
+    fleet, kills, views = Fleet(url, workers), 0, dict[Turn, Sent]()
     turns = [Turn(n, 0) for n in range(conversations)]
     while len(views) < conversations * _TURNS:
         fleet.give(turns, random)
@@ -202,10 +214,7 @@ def run(conversations: int, workers: int, kill_every: int, seed: int) -> Outcome
             fleet.kill(random)
             kills += 1
     fleet.end()
-    with server.connect() as db:
-        (deadlocks,) = db.execute("SELECT sum(deadlocks) FROM pg_stat_database").fetchone()
-    server.stop()
-    return _judged(views, conversations, kills, int(deadlocks))
+    return views, kills
 
 
 def _judged(views: dict[Turn, Sent], conversations: int, kills: int, deadlocks: int) -> Outcome:

@@ -25,10 +25,11 @@ from lab.replay.service import Serviced
 from lab.replay.split import SIDES, Side, is_on
 from ullage.cli import replay as users
 from ullage.cli._options import print_json
-from ullage.cli._page import typed
+from ullage.cli._page import save, typed
 from ullage.errors import UllageError
 from ullage.presets import NAMES
 from ullage.replay.budgets import Room, label_of
+from ullage.replay.report.pages import page_of_replays
 from ullage.replay.rows import rows_of
 
 __all__ = ["command"]
@@ -91,7 +92,8 @@ def command(side: Side, serves: bool, limits: tuple[tuple[str, float], ...], **g
     ]
     found = replace(found, rows=rows)
     if asked.page is not None:
-        users.write(asked.page, found, typed("python -m lab.replay"), asked.share)
+        page = page_of_replays(found, command=typed("python -m lab.replay"), share=asked.share)
+        save(asked.page, page)
     _print(asked, found, rows, floors)
     sys.exit(users.status_of(found))
 

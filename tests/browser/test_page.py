@@ -140,7 +140,7 @@ def test_an_edit_opens_to_what_was_cut_why_and_its_ref(opened, report):
     assert "edit" in detail.locator("h3").text_content()
     edit = detail.locator(".edit").first
     assert "bash" in edit.text_content()
-    assert "set aside" in edit.text_content()
+    assert "the view was over 90% of its limit" in edit.text_content()
     assert len(edit.locator("code").nth(1).text_content()) == 16
     edit.locator("summary").click()
     assert "ullage" in edit.locator("pre").text_content()
@@ -168,17 +168,20 @@ def test_the_history_shows_what_was_visible_at_a_turn(opened, report):
     assert page.locator(".instead").count() == 0, "nothing had been edited yet"
 
 
-def test_a_placeholder_shows_what_the_model_saw_in_its_place(opened, report):
+def test_what_stands_in_the_place_of_messages_is_shown_before_them(opened, report):
     page = opened(report)
     page.locator("#before").click()
-    page.wait_for_selector(".msg .instead")
-    assert "set aside" in page.locator(".msg .instead").last.text_content()
+    record = page.locator(".account").last
+    expect(record).to_contain_text("shown instead of messages ")
+    expect(record).to_contain_text("bash(path=a.py)")
+    page.evaluate("go(0)")
+    expect(page.locator(".account")).to_have_count(0)
 
 
 def test_the_original_of_what_was_edited_is_one_press_away(opened, report):
     page = opened(report)
     page.locator("#before").click()
-    edited = page.locator(".msg.s2:not([hidden])").last
+    edited = page.locator(".msg.s3.t-result:not([hidden])").last
     assert not edited.locator("> pre").is_visible()
     edited.locator(".more").click()
     assert "a line of output" in edited.locator("> pre").text_content()

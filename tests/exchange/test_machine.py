@@ -68,7 +68,7 @@ class Client(Talk):
         super().__init__(format, **more)
         self.worker, self.is_marked, self.outputs = worker, False, 0
         self.refs = set()
-        self.breaks, self.heard = "", 0
+        self.breaks, self.heard, self.is_new = "", 0, True
 
     def request(self):
         request = super().request()
@@ -103,7 +103,7 @@ class Client(Talk):
         return self.worker.of("POST", self.path, json.dumps(request).encode(), upstream, tenant="t")
 
     def door(self, request):
-        self.breaks = ""
+        self.breaks, self.is_new = "", True
         answer = acting(self.exchange(request, self).steps())
         said = b"".join(iter(lambda: acting(answer.next()), b""))
         acting(answer.close())
@@ -132,6 +132,8 @@ class Client(Talk):
 
     def upstream(self, request):
         history = self.wire.history(request)
+        if self.is_new:  # what is asked again has to be sent again
+            self.truths[json.dumps(self.history)], self.is_new = history, False
         kept = history[: len(self.truth)]
         if without_nothing(kept) != without_nothing(self.truth):
             self.breaks = "the prefix was broken, and no batch is told of"
@@ -168,13 +170,16 @@ class Client(Talk):
 class Beside:
     """A model that says one thing, to a request made while another is under way."""
 
-    def __init__(self, format):
-        self.format, self.sent = format, []
+    def __init__(self, client):
+        self.client, self.format, self.sent = client, client.format, []
+        self.asked = json.dumps(client.history)
 
     def send(self, body):
         request = json.loads(body)
         assert problems(self.format, request) == []
-        self.sent.append(self.format)
+        history = self.client.wire.history(without_markers(request))
+        self.client.truths[self.asked] = history
+        self.sent.append(history)
         reply = body_of(self.format, "Beside.", 900, Prompt(len(body) // 4))
         if request.get("stream") or self.format == "gemini":
             raw = stream_of(self.format, reply, request)
@@ -308,7 +313,7 @@ class Doors(RuleBasedStateMachine):
         self.speak()
         client, before = self.client, list(self.client.history)
         client.script = [*script[0], script[1]]
-        client.truth = client.known()
+        client.truth, client.is_new = client.known(), True
         running = acting_for(steps, client.exchange(client.request(), client))
         self.workers.remove(client.worker)
         self.workers.append(Worker(self.store, self.reports))
@@ -321,7 +326,7 @@ class Doors(RuleBasedStateMachine):
     def ask_twice_at_once(self, script):
         """The same request goes through both workers, step by step."""
         self.speak()
-        client, other = self.client, Beside(self.client.format)
+        client, other = self.client, Beside(self.client)
         one, two = self.workers
         client.worker = two
         beside = client.exchange(client.request(), other).steps()

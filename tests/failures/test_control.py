@@ -122,14 +122,15 @@ def test_f27_a_single_turn_of_three_hundred_steps_never_goes_over():
 def test_f28_a_report_from_before_a_compaction_does_not_start_the_next():
     """The old count was still there after a compaction, and compacted again at once."""
     session = new_session(CHAT, 40_000)
-    request = whole(CHAT, steps(30))
-    session.fit(request)
+    every = list(requests(CHAT, steps(32)))
+    session.fit(every[-3])
     session.observe(Usage(fresh_tokens=38_000))
     before = session.window.estimate
-    assert session.compact(request)
+    assert session.compact(every[-2])
     assert session.window.estimate < before
     done = len(rewrites(session))
-    session.fit(request)
+    for request in every[-2:]:
+        session.fit(request)
     assert len(rewrites(session)) == done
 
 
@@ -147,17 +148,18 @@ def test_f30_a_summary_that_failed_is_not_asked_for_again_over_the_same_messages
     session, request = new_session(CHAT, 100_000, summariser=model), whole(CHAT, steps(9))
     for _ in range(5):
         session.compact(request)
-        session.fit(request)
+        view = session.fit(request)
     assert len(model.asked) <= 2
+    assert "are summarised here" in str(view)
 
 
 def test_f31_a_summariser_that_failed_is_asked_again_and_works():
     """A breaker that opened once never closed, and the manual command was behind it too."""
     model = Writer(*[OSError("down")] * 2, tagged("It works again."))
     session = new_session(CHAT, 200_000, summariser=model)
-    for count in range(4, 20):
+    for count in (4, 8):
         session.compact(whole(CHAT, steps(count)))
-    assert "It works again." in str(session.fit(whole(CHAT, steps(19))))
+    assert "It works again." in str(session.fit(whole(CHAT, steps(8))))
 
 
 def test_f32_nothing_to_compact_is_no_error_and_nothing_is_done_twice():

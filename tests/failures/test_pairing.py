@@ -1,8 +1,11 @@
 """F01 to F21: requests that no provider takes any more."""
 
 import json
+from functools import partial
+from itertools import pairwise
 
 import pytest
+from msgspec.structs import replace
 
 from tests import histories
 from tests.failures.scenes import (
@@ -20,6 +23,8 @@ from tests.failures.scenes import (
 from tests.histories import Call, Turn
 from ullage import convert, problems
 from ullage.replay import reading
+from ullage.stages.compact import asked, compact, newest_messages
+from ullage.stages.default import DEFAULT
 from ullage.wires import FORMATS
 
 wires = pytest.mark.parametrize("format", WIRES)
@@ -82,8 +87,11 @@ def test_f03_compacted_in_the_middle_of_four_parallel_calls_nothing_is_lost():
     before = histories.wire(CHAT, steps(6))
     turn = [calling("p", "q", "r", "s"), *(answer(id, f"found {id}") for id in "pqrs")]
     for at in range(len(turn)):
-        session = new_session(CHAT, 100_000)
-        session.compact(chat(*before, *turn[: at + 1]))
+        newest = partial(newest_messages, messages=at)
+        stage = partial(compact, is_due=asked, keep_from=newest, least_share=0.0)
+        policy = replace(DEFAULT, name="newest", on_request=stage)
+        session = new_session(CHAT, 100_000, policy=policy)
+        assert session.compact(chat(*before, *turn[: at + 1]))
         view = session.fit(chat(*before, *turn))
         assert is_legal(CHAT, view)
         assert all(f"found {id}" in said(view) for id in "pqrs")
@@ -122,11 +130,12 @@ def test_f05_repair_goes_both_ways_in_every_format_and_raises_nothing(format, si
 def test_f06_a_call_that_is_never_answered_does_not_stop_compaction():
     """A scan for closed exchanges stopped at the first open call, for ever, without a word."""
     more = histories.wire(CHAT, steps(60), start=1)
-    session = new_session(CHAT, repair=True)
-    view = session.fit(chat(user("Go."), calling("lost"), user("Never mind."), *more))
-    assert "condensed" in kinds(session) or "pruned" in kinds(session)
-    assert is_legal(CHAT, view)
-    assert session.window.estimate <= session.window.limit_tokens
+    for repair in (True, False):
+        session = new_session(CHAT, repair=repair)
+        view = session.fit(chat(user("Go."), calling("lost"), user("Never mind."), *more))
+        assert "condensed" in kinds(session)
+        assert is_legal(CHAT, view)
+        assert session.window.estimate <= session.window.limit_tokens
 
 
 def test_f07_a_pending_answer_does_not_hide_the_real_one():
@@ -228,10 +237,20 @@ def thoughts(messages):
 
 def test_f14_no_message_is_left_with_reasoning_alone():
     """The calls of a message were pruned, and its reasoning stayed behind."""
-    for view in run(new_session("anthropic"), "anthropic", thinking(16)):
-        for message in view["messages"]:
-            alone = [message] if thoughts([message]) else []
-            assert all({b["type"] for b in one["content"]} > {"thinking"} for one in alone)
+    messages = []
+    for message in histories.wire("anthropic", thinking(40)):
+        blocks = message["content"]
+        parts = [blocks[:1], blocks[1:]] if thoughts([message]) else [blocks]
+        messages += [{**message, "content": part} for part in parts]
+    session = new_session("anthropic")
+    for stop in range(1, len(messages) + 1):
+        if messages[stop - 1]["role"] == "user":
+            shown = session.fit(histories.request("anthropic", messages[:stop]))["messages"]
+            for one, behind in pairwise(shown):
+                is_call = "tool_use" in str(behind["content"])
+                assert is_call or not thoughts([one])
+                assert one["role"] == "assistant" or not is_call
+    assert "condensed" in kinds(session)
 
 
 def test_f15_reasoning_of_the_responses_api_is_followed_by_its_item():
@@ -242,6 +261,7 @@ def test_f15_reasoning_of_the_responses_api_is_followed_by_its_item():
         types = [item.get("type", "message") for item in view["input"]]
         after = [types[at + 1] for at, kind in enumerate(types) if kind == "reasoning"]
         assert set(after) <= {"message", "function_call"}
+        assert types.count("reasoning") == types.count("function_call")
     assert {"condensed", "pruned"} & kinds(session)
 
 

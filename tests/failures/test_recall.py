@@ -63,9 +63,10 @@ def test_f76_an_error_at_any_place_is_visible_or_one_call_away():
     """What was cut out was what was needed, and it was gone."""
     for at in range(0, 3_000, 250):
         lines = [LINES] * 3_000
-        lines[at] = f"TypeError: number {at} is None\n"
+        lines[at] = f"error: number {at} is None\n"
         session = new_session(CHAT, 200_000)
         view = session.fit(one("".join(lines)))
+        assert f"number {at} is None" in result(view)
         assert "".join(lines) in known(session, view)
 
 

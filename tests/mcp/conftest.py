@@ -17,7 +17,7 @@ def free_port():
 
 def wait_for(port):
     """Until somebody listens there."""
-    for _ in range(400):
+    for _ in range(2_000):
         try:
             socket.create_connection(("127.0.0.1", port), 1).close()
         except OSError:

@@ -102,7 +102,7 @@ def test_typescript_takes_them_too(typed, mode):
     if node is None or not (HERE / "node/node_modules").is_dir():
         pytest.skip("the TypeScript clients are not installed: make mcp-servers")
     words = [node, HERE / "node/client.mjs", mode, *MCP, "--url", typed]
-    done = subprocess.run(words, capture_output=True, timeout=60, check=True)
+    done = subprocess.run(words, capture_output=True, timeout=110, check=True)
     seen = json.loads(done.stdout)
     assert seen["tools"][-3:] == OURS
     assert 3 < seen["rows"] < 200

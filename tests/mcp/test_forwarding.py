@@ -52,7 +52,7 @@ def test_one_that_ends_is_told_of_and_the_others_go_on(config):
         again = session.ask("tools/call", name="two_say", arguments={"lines": 1})
         assert "error" in again
         session.process.stdin.close()
-        assert session.process.wait(20) == 3
+        assert session.process.wait(100) == 3
         assert "two: the server ended with exit code 3" in told(session.process)
 
 
@@ -65,7 +65,7 @@ def test_without_what_checks_every_schema_some_structures_go_whole_and_that_is_t
         result = session.call("strict", chars=20_000)
         assert len(result["structuredContent"]["key"]) == 20_000
         session.process.stdin.close()
-        session.process.wait(20)
+        session.process.wait(100)
         assert "install ullage[mcp]" in told(session.process)
 
 

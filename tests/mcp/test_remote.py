@@ -2,12 +2,15 @@
 
 import json
 import queue
+import signal
+import subprocess
 import threading
 from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 import pytest
 
+from tests.mcp.wired import MCP, wired
 from ullage.mcp.remote import Remote
 
 pytest.importorskip("aiohttp", reason="the extra proxy is not installed")
@@ -35,7 +38,7 @@ class Far:
         return self.answer(self._id)
 
     def answer(self, id):
-        while (message := self.came.get(timeout=20)).get("id") != id:
+        while (message := self.came.get(timeout=100)).get("id") != id:
             pass
         return message
 
@@ -47,7 +50,7 @@ def far(url, **headers):
         yield session
     finally:
         session.remote.close()
-        session.thread.join(20)
+        session.thread.join(100)
         assert not session.thread.is_alive()
 
 
@@ -70,6 +73,7 @@ class Scripted(BaseHTTPRequestHandler):
         self._answer(self.headers.get("Last-Event-ID"))
 
     def do_DELETE(self):
+        self.asked.append(("DELETE", dict(self.headers)))
         self._answer("delete")
 
     def _answer(self, key):
@@ -133,7 +137,7 @@ def test_a_stream_that_ends_before_its_answer_is_taken_up_where_it_was(scripted,
     }
     with far(scripted) as session:
         session.send(id=1, method="slow")
-        assert [session.came.get(timeout=20).get("method") for _ in range(3)] == ["x", "y", None]
+        assert [session.came.get(timeout=100).get("method") for _ in range(3)] == ["x", "y", None]
     assert [h.get("Last-Event-ID") for m, h in Scripted.asked if m == "GET"] == ["b", "c"]
     assert all(h["Mcp-Session-Id"] == "s1" for m, h in Scripted.asked if m == "GET")
 
@@ -153,7 +157,7 @@ def test_an_answer_to_several_at_once_comes_as_several(scripted):
     Scripted.answers = {"batch": (200, "application/json", both)}
     with far(scripted) as session:
         session.remote.send(b'[{"id":1,"method":"ping"},{"id":2,"method":"ping"}]\n')
-        assert [session.came.get(timeout=20)["id"] for _ in range(2)] == [1, 2]
+        assert [session.came.get(timeout=100)["id"] for _ in range(2)] == [1, 2]
 
 
 def test_a_stateless_request_says_in_its_headers_what_it_is(scripted):
@@ -166,12 +170,22 @@ def test_a_stateless_request_says_in_its_headers_what_it_is(scripted):
         session.ask("tools/list", _meta=meta)
         session.ask("tools/call", name="naïve", arguments={"region": "eu"}, _meta=meta)
         session.ask("tools/call", name="plain", _meta=meta)
-    _, first, second = (headers for _, headers in Scripted.asked)
+    _, first, second = (headers for _, headers in Scripted.asked[:3])
     assert first["MCP-Protocol-Version"] == "2026-07-28"
     assert first["Mcp-Method"] == "tools/call"
     assert first["Mcp-Name"] == "=?base64?bmHDr3Zl?="
     assert first["Mcp-Param-Region"] == "eu"
     assert second["Mcp-Name"] == "plain"
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+def test_a_signal_ends_the_session_and_then_us(scripted, number):
+    Scripted.answers = {"ping": (200, EVENTS, answer(1))}
+    with wired(*MCP, "--url", scripted, stderr=subprocess.DEVNULL) as session:
+        session.ask("ping")
+        session.process.send_signal(number)
+        assert session.process.wait(100) == -number
+    assert Scripted.asked[-1][0] == "DELETE"
 
 
 def test_what_is_sent_to_one_that_has_ended_is_dropped():

@@ -152,7 +152,7 @@ def test_the_official_client_reads_a_store(tmp_path, mode):
 
 def test_a_store_that_is_not_there_is_told(tmp_path):
     done = subprocess.run(
-        [*MCP, "serve", str(tmp_path / "none.db")], input=b"", capture_output=True, timeout=60
+        [*MCP, "serve", str(tmp_path / "none.db")], input=b"", capture_output=True, timeout=110
     )
     assert b"there is no file" in done.stderr
     assert done.returncode == 1

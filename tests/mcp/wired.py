@@ -65,7 +65,7 @@ def wired(*words, **settings):
         yield Wired(process)
         if not process.stdin.closed:
             process.stdin.close()
-        process.wait(20)
+        process.wait(100)
     finally:
         process.kill()
         process.wait()

@@ -1,6 +1,7 @@
 """Replaying runs: our own small ones, and a fixed sample of recorded ones where they are."""
 
 import os
+import sys
 from itertools import islice
 from pathlib import Path
 
@@ -12,6 +13,7 @@ from ullage.replay.readers import Run, read
 from ullage.replay.rows import row_of, rows_of
 from ullage.replay.run import replay_run
 from ullage.replay.tables import tables_of
+from ullage.tokens.models import counter_for
 from ullage.values.usage import Usage
 
 TRACES = Path(os.environ.get("ULLAGE_TRACES", Path(__file__).parents[3] / "shared" / "traces"))
@@ -57,7 +59,7 @@ def test_a_request_whose_reply_is_not_in_the_history_was_sent_too(source, usage,
 def test_every_column_has_its_heading():
     found = [("one", replay_run(small_run("gemini", 2), 16_000, profiles=[PROFILES["none"]]))]
     rows = rows_of(found, row_of)
-    sent, _, _ = tables_of(rows, rows, "none")
+    sent, _, _ = tables_of(rows, rows)
     columns = {str(c.header): [*c.cells] for c in sent.columns}
     assert (columns["window"], columns["calls"], columns["gates"]) == (["16k"], ["2"], ["kept"])
 
@@ -82,3 +84,14 @@ def test_every_gate_holds_on_a_fixed_sample_of_recorded_runs(kind, number, windo
     assert replayed.broken == {}
     assert replayed.over_limit == 0
     assert replayed.peak_tokens <= window_tokens
+
+
+def test_a_run_is_replayed_where_no_tokeniser_is_installed(monkeypatch):
+    monkeypatch.setattr("ullage.tokens.models.is_installed", lambda: False)
+    monkeypatch.setitem(sys.modules, "toktok", None)
+    counter_for.cache_clear()
+    try:
+        replayed = replay_run(small_run("openai-chat", 3), 16_000, profiles=[PROFILES["none"]])
+    finally:
+        counter_for.cache_clear()
+    assert (replayed.calls, replayed.broken) == (3, {})

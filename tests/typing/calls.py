@@ -1,4 +1,7 @@
-"""What a type checker is to know of `Session.call` and `ullage.wrap`: read by mypy, never run."""
+"""What a type checker is to know of `Session.call` and `ullage.wrap`: read by mypy, never run.
+
+Of a raw reply pyright leaves both overloads, as the request is a dict: it may hold ``stream``.
+"""
 
 from collections.abc import Iterator
 from functools import partial
@@ -30,9 +33,9 @@ def blocking(session: Session, request: dict[str, Any]) -> None:
     with session.call(claude.messages.stream, **request) as stream:
         assert_type(stream.get_final_text(), str)
     raw = session.call(claude.messages.with_raw_response.create, **request)
-    assert_type(raw.parse(), Message)
+    assert_type(raw.parse(), Message)  # pyright: ignore[reportAssertTypeFailure]
     with session.call(gpt.responses.with_streaming_response.create, **request) as opened:
-        assert_type(opened.parse(), Response)
+        assert_type(opened.parse(), Response)  # pyright: ignore[reportAssertTypeFailure]
     assert_type(session.call(partial(gpt.responses.create, model="gpt-5.6"), **request), Response)
 
 

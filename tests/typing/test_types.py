@@ -1,18 +1,49 @@
-"""A type checker knows the reply: mypy reads `calls` beside this, with the vendors' own types."""
+"""A type checker knows the reply: mypy and pyright read twelve programs, with the vendors' types.
 
+`make pyright` fetches pyright, from PyPI, for this alone; it runs on the node there is.
+"""
+
+import os
+import shutil
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
 
-pytest.importorskip("mypy", reason="mypy is not installed")
 HERE = Path(__file__).parent
+ROOT = HERE.parents[1]
+PYRIGHT = Path(os.environ.get("PYRIGHT", ROOT / ".pyright/basedpyright/index.js"))
+DOORS = ("loop_anthropic", "loop_openai", "loop_gemini", "wrapped_client", "without_ullage")
+MORE_DOORS = ("many_conversations", "mcp_client")
+PROGRAMS = [
+    HERE / "calls.py",
+    *sorted((HERE / "programs").glob("*.py")),
+    *(ROOT / "examples" / f"{name}.py" for name in (*DOORS, *MORE_DOORS)),
+]
+
+
+def checked(*command, **more):
+    done = subprocess.run(command, capture_output=True, text=True, cwd=ROOT, check=False, **more)
+    assert done.returncode == 0, done.stdout + done.stderr
 
 
 @pytest.mark.timeout(300)
-def test_the_type_of_a_reply_is_known():
-    cache = HERE.parents[1] / ".mypy_cache" / "typing"  # half a minute cold, three seconds warm
-    given = ["--config-file=", "--strict", f"--cache-dir={cache}", str(HERE / "calls.py")]
-    done = subprocess.run([sys.executable, "-m", "mypy", *given], capture_output=True, text=True)
-    assert done.returncode == 0, done.stdout
+def test_mypy_knows_the_types_of_twelve_programs():
+    pytest.importorskip("mypy", reason="mypy is not installed")
+    assert len(PROGRAMS) == 12
+    cache = ROOT / ".mypy_cache" / "typing"  # half a minute cold, three seconds warm
+    given = ("--config-file=", "--strict", f"--cache-dir={cache}", *map(str, PROGRAMS))
+    checked(sys.executable, "-m", "mypy", *given)
+
+
+@pytest.mark.timeout(300)
+def test_pyright_knows_them_too(tmp_path):
+    node = shutil.which("node")
+    if node is None or not PYRIGHT.exists():
+        pytest.skip("pyright or node is not here: make pyright")
+    paths = ", ".join(f'"{path.as_posix()}"' for path in PROGRAMS)
+    found = f'"typeCheckingMode": "standard", "extraPaths": ["{ROOT}", "{ROOT}/src"]'
+    project = tmp_path / "pyrightconfig.json"
+    project.write_text(f'{{"include": [{paths}], {found}}}', encoding="utf-8")
+    checked(node, PYRIGHT, "--project", project, "--pythonpath", sys.executable, "--level", "error")

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import click
 
 from ullage.cli._options import json_option, open_kept, print_json
@@ -13,13 +11,13 @@ __all__ = ["command"]
 
 
 @click.command("forget")
-@click.argument("store", type=click.Path(exists=True, dir_okay=False, path_type=Path))
+@click.argument("store", type=click.Path(dir_okay=False))
 @click.option("--tenant", help="Everything that this tenant set aside, and its ledgers.")
 @click.option("--conversation", help="Every message and summary of it, in a ConversationStore.")
 @click.option("--spill", metavar="FOLDER", help="The folder of spill files beside the store.")
 @json_option
 def command(
-    store: Path, tenant: str | None, conversation: str | None, spill: str | None, as_json: bool
+    store: str, tenant: str | None, conversation: str | None, spill: str | None, as_json: bool
 ) -> None:
     """Erase a tenant or a conversation from the SQLite file STORE, down to its bytes.
 

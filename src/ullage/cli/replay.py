@@ -20,7 +20,7 @@ from ullage.cli._page import page_options, profiles_of, save, typed
 from ullage.cli._runs import damage_lines, runs_in
 from ullage.errors import ConfigError, FormatError
 from ullage.presets import NAMES
-from ullage.replay.budgets import MOST_SHARE, label_of
+from ullage.replay.budgets import MOST_SHARE
 from ullage.replay.cost.own import Wanted as WantedProfile
 from ullage.replay.cost.prices import Profile
 from ullage.replay.evidence.common import common_in
@@ -43,7 +43,6 @@ __all__ = [
     "show",
     "status_of",
     "totals_of",
-    "write",
 ]
 
 R = TypeVar("R", bound=Row)
@@ -178,7 +177,7 @@ def command(**given: Any) -> None:
     asked = Asked(**given)
     found = replay_asked(asked)
     if asked.page is not None:
-        write(asked.page, found, typed(), asked.share)
+        save(asked.page, page_of_replays(found, command=typed(), share=asked.share))
     if asked.plot is not None:
         plot(asked.plot, found)
     if asked.as_json:
@@ -242,16 +241,6 @@ def _replayed(
     return found
 
 
-def write(path: Path, found: Found, command: str, share: bool = False) -> None:
-    """Write the page of a replay; ``command`` is the command that prints its figures again.
-
-    Raises:
-        ConfigError: the file cannot be written.
-    """
-    page = page_of_replays(found.pictures, found.rows, found.profiles, command=command, share=share)
-    save(path, page)
-
-
 def plot(path: Path, found: Found) -> None:
     """Write the picture of the largest run, under the first policy in the first room.
 
@@ -261,9 +250,7 @@ def plot(path: Path, found: Found) -> None:
     if not found.pictures:
         why = "every run was taken over from the file of --resume, without its turns"
         raise ConfigError("--plot", why, "Leave --resume out.")
-    trace = found.pictures[0].first
-    room = label_of(trace.share) if trace.share is not None else label_of(trace.window_tokens)
-    save(path, plot_of(trace, f"One run replayed under {trace.policy}, window {room}"), "--plot")
+    save(path, plot_of(found.pictures[0].first), "--plot")
 
 
 def json_of(found: Found) -> dict[str, object]:

@@ -45,6 +45,9 @@ class Link(Protocol):
     def receive(self, take: Callable[[bytes], None], client: Pipe, most_bytes: int) -> str:
         """Give each of its frames to ``take`` until it has ended; how that came."""
 
+    def signal(self, number: int) -> None:
+        """This signal has come: for it, or for what stands for it here."""
+
     @property
     def code(self) -> int:
         """Its exit code once it has ended, or minus the signal's number."""
@@ -82,7 +85,7 @@ def forward(links: Mapping[str, Link], settings: Settings) -> int:
     """
     from ullage.mcp.relay import Relay
 
-    pass_signals_on([link.process for link in links.values() if isinstance(link, Process)])
+    pass_signals_on(links.values())
     if find_spec("jsonschema_rs") is None:
         tell("structured results under some schemas go whole: install ullage[mcp]")
     store = open_store(settings)

@@ -38,15 +38,18 @@ _SAID: Mapping[str, tuple[type, ...]] = {
 }
 """What is checked, and what stands behind it."""
 
-_KINDS: Mapping[str, tuple[type, ...]] = {
-    "object": (dict,),
-    "array": (list,),
-    "string": (str,),
-    "boolean": (bool,),
-    "null": (type(None),),
-    "number": (int, float),
-    "integer": (int,),
+_KINDS: Mapping[str, type] = {
+    "object": dict,
+    "array": list,
+    "string": str,
+    "boolean": bool,
+    "null": type(None),
+    "number": float,
+    "integer": int,
 }
+"""The type of what is read; a number may be written either way."""
+
+_PARTED = ("$ref", "allOf", "items", "properties", "additionalProperties")
 _DRAFTS = re.compile(r"https?://json-schema\.org/(draft/20(20-12|19-09)|draft-0[67])/schema#?")
 _DEFINED = re.compile(r"#/(\$defs|definitions)/([^/~%]+)")
 
@@ -123,7 +126,7 @@ class Keywords:
             elif keyword in ("anyOf", "format"):
                 if self._is_none(keyword, said, value, path):
                     return path
-            else:
+            elif keyword in _PARTED:
                 for inner, part, place in self._parts(schema, keyword, said, value, path):
                     if (fault := self._fault(inner, part, place)) is not None:
                         return fault
@@ -159,11 +162,12 @@ def _listed(kinds: str | list[Any]) -> list[Any]:
 
 
 def _is_of(kinds: str | list[str], value: Any) -> bool:
-    if isinstance(value, bool):
-        return "boolean" in _listed(kinds)
-    if isinstance(value, float) and value.is_integer() and "integer" in _listed(kinds):
+    of = type(value)
+    if isinstance(kinds, list):
+        return any(_is_of(kind, value) for kind in kinds)
+    if of is _KINDS[kinds]:
         return True
-    return any(isinstance(value, _KINDS[kind]) for kind in _listed(kinds))
+    return of is int if kinds == "number" else kinds == "integer" and of is float and value % 1 == 0
 
 
 def _of(kind: type | tuple[type, ...], holds: Callable[[Any, Any], bool]) -> Callable[..., bool]:

@@ -9,6 +9,7 @@ is (`ullage.mcp.headers`). Needs aiohttp (the extra ``ullage[proxy]``).
 from __future__ import annotations
 
 import asyncio
+import signal
 from collections.abc import Callable, Coroutine, Mapping
 from contextlib import AbstractAsyncContextManager, suppress
 from typing import TYPE_CHECKING, Any
@@ -43,6 +44,7 @@ ACCEPTED = {"Content-Type": "application/json", "Accept": "application/json, tex
 _STREAM = "text/event-stream"
 _CONNECT_S, _GOODBYE_S = 30, 3
 _TRIES = 3
+_ENDING = {getattr(signal, name, None) for name in ("SIGTERM", "SIGINT", "SIGHUP", "SIGQUIT")}
 _FAILED = -32000
 
 
@@ -98,6 +100,12 @@ class Remote:
         """`Link.close`."""
         with suppress(RuntimeError):
             self._loop.call_soon_threadsafe(self._over.set)
+
+    def signal(self, number: int) -> None:
+        """`Link.signal`: it is far, so this only ends the session with it."""
+        if number in _ENDING:
+            self.code = -number
+            self.close()
 
     def receive(self, take: Callable[[bytes], None], client: Pipe, most_bytes: int) -> str:
         """`Link.receive`."""

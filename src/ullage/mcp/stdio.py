@@ -61,18 +61,35 @@ def started(
     return server
 
 
-def pass_signals_on(servers: Iterable[subprocess.Popen[bytes]]) -> None:
-    """Have these processes get the signals that this one gets."""
+class Signalled(Protocol):
+    """A server that may be sent a signal."""
+
+    def signal(self, number: int) -> None:
+        """This signal has come."""
+
+
+def pass_signals_on(servers: Iterable[Signalled]) -> None:
+    """Have these servers get the signals that this process gets. Call it before any thread starts.
+
+    A thread waits for them: a handler would run once the main thread has read a frame.
+    """
     servers = tuple(servers)
+    numbers = {getattr(signal, name) for name in _PASSED_ON if hasattr(signal, name)}
 
-    def pass_on(number: int, frame: object) -> None:
+    def pass_on(number: int, frame: object = None) -> None:
         for server in servers:
-            if server.returncode is None:
-                server.send_signal(number)
+            server.signal(number)
 
-    for name in _PASSED_ON:
-        if hasattr(signal, name):
-            signal.signal(getattr(signal, name), pass_on)
+    def wait() -> None:
+        while True:
+            pass_on(signal.sigwait(numbers))
+
+    if hasattr(signal, "pthread_sigmask"):
+        signal.pthread_sigmask(signal.SIG_BLOCK, numbers)
+        threading.Thread(target=wait, daemon=True).start()
+    else:  # Windows
+        for number in numbers:
+            signal.signal(number, pass_on)
 
 
 class Overlong(Protocol):
@@ -142,6 +159,11 @@ class Process:
         pump(self.process.stdout.fileno(), take, client, most_bytes)
         return _told(self.process.wait())
 
+    def signal(self, number: int) -> None:
+        """`ullage.mcp.forwarding.Link.signal`."""
+        if self.process.returncode is None:
+            self.process.send_signal(number)
+
     @property
     def code(self) -> int:
         """`ullage.mcp.forwarding.Link.code`."""
@@ -210,6 +232,8 @@ def leave(code: int) -> NoReturn:
     """End as a server ended: with its exit code, or by its signal."""
     sys.stderr.flush()
     if code < 0:
-        signal.signal(-code, signal.SIG_DFL) if -code not in (signal.SIGKILL,) else None
+        if -code != signal.SIGKILL:
+            signal.signal(-code, signal.SIG_DFL)
+            signal.pthread_sigmask(signal.SIG_UNBLOCK, {-code})
         os.kill(os.getpid(), -code)
     os._exit(code if code >= 0 else 128 - code)

@@ -14,6 +14,7 @@ or a mapping (`load`), or from environment variables where the document names so
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from typing import Literal, TypeAlias
 
 from ullage.errors import ConfigError
 from ullage.presets._settings import Settings, read
@@ -28,6 +29,7 @@ from ullage.stages.policy import Policy
 
 __all__ = [
     "NAMES",
+    "PolicyName",
     "continuation",
     "from_env",
     "load",
@@ -46,6 +48,9 @@ _PRESETS: Mapping[str, tuple[type[Settings], Callable[..., Policy]]] = {
     "token_budget": (TokenBudgetSettings, token_budget),
 }
 NAMES = ("default", *_PRESETS)
+PolicyName: TypeAlias = Literal[
+    "default", "continuation", "multi_stage", "output_cache", "three_layer", "token_budget"
+]
 
 
 def preset(name: str, settings: Settings | None = None) -> Policy:

@@ -24,7 +24,7 @@ from ullage.replay.reading import content_of, reachable, results, texts_of
 from ullage.session import Session
 from ullage.stages.shrink import reducible_tokens
 from ullage.tokens.estimate import Counter as TokenCounter
-from ullage.tokens.exact import exact
+from ullage.tokens.models import counter_for
 from ullage.turn.rendering import layout
 from ullage.values.edits import Summary
 from ullage.values.messages import Text
@@ -37,14 +37,14 @@ Wire = Mapping[str, Any]
 
 
 class Judge:
-    """One tokeniser for everybody, never the estimate of what is judged: o200k.
+    """One tokeniser for everybody: o200k, or where it is not installed our estimate of it.
 
     A message counts as its texts and 4 tokens of framing. Counts are kept by identity while
     the message lives.
     """
 
     def __init__(self) -> None:
-        self._counter: TokenCounter = exact("o200k_base")
+        self._counter: TokenCounter = counter_for("gpt-5")
         self._seen: dict[int, tuple[Any, int]] = {}
 
     def text(self, text: str) -> int:

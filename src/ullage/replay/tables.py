@@ -114,8 +114,8 @@ def _whose(charge: Charge) -> str:
     """A profile, and of each run's own whose they are: the first ones, and how many more."""
     if charge.profile != OWN:
         return charge.profile
-    more = len(charge.models) - 2
-    return f"{OWN}: {', '.join(charge.models[:2])}" + (f" and {more} more" if more > 0 else "")
+    more = [f"{len(charge.models) - 2} more"] if len(charge.models) > 2 else []
+    return f"{OWN}: {', '.join([*charge.models[:2], *more])}"
 
 
 def _sent(row: Row) -> list[str]:

@@ -19,7 +19,7 @@ from msgspec.structs import replace
 from ullage.errors import ConfigError, RefNotFound
 from ullage.history.snapshots import snapshot_at
 from ullage.history.window import Window
-from ullage.presets import preset
+from ullage.presets import PolicyName, preset
 from ullage.recall.dispatch import Answer, answer
 from ullage.recall.found import ToolOutputRef, output_ref
 from ullage.recall.history import find_in_history
@@ -48,7 +48,7 @@ from ullage.values.events import Event
 from ullage.values.limits import Limits
 from ullage.values.toolset import ToolSpec
 from ullage.values.usage import Usage
-from ullage.wires import Format, format_of
+from ullage.wires import Format, FormatName, format_of
 from ullage.wires.overflow import Overflow, is_overflow
 from ullage.wires.reported import Unreadable
 
@@ -67,9 +67,9 @@ class SessionCore(ABC):
         self,
         model: str,
         *,
-        policy: str | Policy = "default",
+        policy: PolicyName | str | Policy = "default",
         limits: Limits | None = None,
-        format: str | Format | None = None,
+        format: FormatName | str | Format | None = None,
         store: str | os.PathLike[str] | Store | AsyncStore | None = None,
         tenant: str = "",
         recall: bool | Literal["auto", "host"] = "auto",

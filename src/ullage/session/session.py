@@ -15,6 +15,7 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import Any, Literal, TypeVar
 
 from ullage.errors import ConfigError
+from ullage.presets import PolicyName
 from ullage.recall.dispatch import Answer
 from ullage.recall.found import ToolOutputRef
 from ullage.redaction import Redact
@@ -26,7 +27,7 @@ from ullage.stages.policy import Policy
 from ullage.stores import Store, open_store
 from ullage.values.effects import Record, Steps
 from ullage.values.limits import Limits
-from ullage.wires import Format
+from ullage.wires import Format, FormatName
 from ullage.wires.base import field
 
 __all__ = ["Session", "fit"]
@@ -247,9 +248,9 @@ def fit(
     request: Mapping[str, Any],
     *,
     model: str | None = None,
-    policy: str | Policy = "default",
+    policy: PolicyName | str | Policy = "default",
     limits: Limits | None = None,
-    format: str | Format | None = None,
+    format: FormatName | str | Format | None = None,
     store: str | os.PathLike[str] | Store | None = None,
     recall: bool | Literal["auto", "host"] = "auto",
     repair: bool = False,

@@ -51,12 +51,14 @@ class Room(NamedTuple):
         user_chars: and of what the user said.
         most_tokens: tokens of both, and of results that the model has not seen yet.
         why: the reason, with its numbers.
+        is_owed: whether the account is shown though it wins nothing: the view is illegal as it is.
     """
 
     account_chars: int
     user_chars: int
     most_tokens: int
     why: str
+    is_owed: bool = False
 
 
 class Range(NamedTuple):
@@ -156,7 +158,7 @@ def condense(window: Window, each: Range, room: Room) -> Condensed | None:
         for placed in window.open_summaries
         if each.start <= placed.start < each.stop
     )
-    if tokens >= before:
+    if tokens >= before and not room.is_owed:
         return None
     outputs = (*newly_hidden(window, each.start, each.stop), Output(ref, index))
     return Condensed((cuts[0]._replace(outputs=outputs), *cuts[1:]), tokens)

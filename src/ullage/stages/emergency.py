@@ -84,7 +84,8 @@ def emergency(
     limit = window.limit_tokens
     chars = min(limit, start_tokens or limit) * CHARS_PER_TOKEN
     most_tokens = window.calibration.most(int(limit * kept_share))
-    room = Room(int(chars * account_share), int(chars * user_share), most_tokens, why)
+    most_chars = int(chars * account_share), int(chars * user_share)
+    room = Room(*most_chars, most_tokens, why, is_owed=parted is not None)
     first, end = reach(window)
     said_tokens = min(room.user_chars, said_chars(window.transcript, first, end)) // CHARS_PER_TOKEN
     beside = most_tokens - said_tokens - room.account_chars // CHARS_PER_TOKEN

@@ -36,8 +36,7 @@ def refused_media(window: Window) -> list[Cut]:
     """Cuts of the media that would be refused: what is too large, and the oldest of too many."""
     if not window.total(_COUNT):
         return []
-    is_claude = family_of(window.meter.model).startswith("claude")
-    limits = ANTHROPIC_MEDIA if is_claude else OTHER_MEDIA
+    limits = ANTHROPIC_MEDIA if "claude" in family_of(window.meter.model) else OTHER_MEDIA
     shown = [each for at in range(window.read_from, window.size) for each in _shown(window, at)]
     small = [each for each in shown if limits.takes(each.side_px, each.sent_bytes)]
     kept = small[_excess(small, limits, window.context_tokens) :]

@@ -11,7 +11,7 @@ A new format is a new folder and one line in `FORMATS`.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, Literal, TypeAlias
 
 from ullage.errors import ConfigError, FormatError
 from ullage.values.model_names import plain_name
@@ -32,12 +32,14 @@ __all__ = [
     "FORMATS",
     "Change",
     "Format",
+    "FormatName",
     "Head",
     "ToolSpec",
     "format_of",
     "recognise",
 ]
 
+FormatName: TypeAlias = Literal["openai-chat", "openai-responses", "anthropic", "gemini"]
 FORMATS: Mapping[str, Format] = {
     format.name: format for format in (OpenAIChat(), OpenAIResponses(), Anthropic(), Gemini())
 }

@@ -8,6 +8,7 @@ from collections.abc import Callable
 from typing import Any, TypeVar
 
 from ullage.errors import ConfigError
+from ullage.presets import PolicyName
 from ullage.redaction import Redact
 from ullage.spend.budget import Budget
 from ullage.stages.policy import Policy
@@ -36,7 +37,7 @@ def wrap(
     store: str | os.PathLike[str] | Store | AsyncStore | None = None,
     tenant: str = "",
     recall: bool = True,
-    policy: str | Policy = "default",
+    policy: PolicyName | str | Policy = "default",
     limits: Limits | None = None,
     repair: bool = False,
     budget: Budget | Callable[[str], Budget] | None = None,

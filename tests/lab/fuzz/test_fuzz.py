@@ -112,6 +112,7 @@ WRONG_ONCE = {
     "an open turn without its thinking": (1, 818_792),
     "a model that came back did not hear what another had opened": (777, 4_824),
     "a second call left the new results out of the account": (203_720_149, 7_992),
+    "an account that wins nothing was owed to a turn without its head": (892_479_668, 154_140),
     "excerpts of what was old stood where a new result had no room": (1_560_629_082, 2_528),
     "the same, of the newest turn in an account": (1_560_629_082, 20_148),
     "the same, with thinking that is bound": (1_560_629_082, 43_924),

@@ -103,7 +103,7 @@ def test_a_cost_that_is_not_known_is_told_and_never_nought():
     (charge,) = charges_of([[bill(10.0, 5.0)], [bill(None, None)]])
     assert charge.raw.cost_usd is charge.usd_share is None
     row = replace(row_of("all", [small_replay()]), charges=[charge])
-    *_, costs = tables_of([row], [row], "p")
+    *_, costs = tables_of([row], [row])
     (column,) = (c for c in costs.columns if c.header == "$")
     assert [*column.cells] == ["unknown"]
 

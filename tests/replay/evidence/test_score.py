@@ -91,7 +91,7 @@ def test_a_window_that_holds_the_run_shows_all():
 def test_the_table_has_a_column_for_it():
     replayed = replay_run(errand(2), 16_000, profiles=[PROFILES["none"]])
     row = row_of("one", [replayed])
-    _, kept, _ = tables_of([row], [row], "none")
+    _, kept, _ = tables_of([row], [row])
     columns = {str(c.header): [*c.cells] for c in kept.columns}
     assert columns["lost"] == ["0%"]
     assert columns["needed"] == [str(needed_of([replayed.evidence]).needed)]

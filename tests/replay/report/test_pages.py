@@ -1,5 +1,7 @@
 """What the pages say above the window."""
 
+from typing import NamedTuple
+
 from tests.replay.test_report import PROFILE, picture
 from tests.replay.test_run import small_run
 from ullage.replay.cost.own import OWN
@@ -10,10 +12,16 @@ from ullage.stores import MemoryStore
 from ullage.values.limits import Limits
 
 
+class Replays(NamedTuple):
+    pictures: list
+    rows: list
+    profiles: list
+
+
 def test_a_replay_says_how_many_runs_it_draws():
     drawn, rows = picture(small_run("openai-chat", 3))
-    assert "1 recorded run put through ullage" in page_of_replays([drawn], rows, [PROFILE])
-    none = page_of_replays([], rows, [PROFILE], command="ullage replay runs.jsonl")
+    assert "1 recorded run put through ullage" in page_of_replays(Replays([drawn], rows, [PROFILE]))
+    none = page_of_replays(Replays([], rows, [PROFILE]), command="ullage replay runs.jsonl")
     assert "0 of 1 runs are drawn" in none
     assert "ullage replay runs.jsonl" in none
 

@@ -13,7 +13,7 @@ from msgspec import Struct
 from ullage.errors import ConfigError
 from ullage.history.window import Window
 from ullage.loop.conversation._plan import Plan, Row, planned, row_of, summarising
-from ullage.presets import preset
+from ullage.presets import PolicyName, preset
 from ullage.session import Session
 from ullage.spend.budget import Budget
 from ullage.stages.policy import Policy
@@ -70,7 +70,7 @@ class ConversationCore(ABC):
         name: str,
         model: str,
         *,
-        policy: str | Policy = "three_layer",
+        policy: PolicyName | str | Policy = "three_layer",
         limits: Limits | None = None,
         store: str | os.PathLike[str] | Store | AsyncStore | None = None,
         tenant: str = "",

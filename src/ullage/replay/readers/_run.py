@@ -11,10 +11,9 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from ullage.values.usage import Usage
+from ullage.wires import FormatName
 
 __all__ = ["Damage", "FormatName", "Grade", "OnDamage", "Report", "Run"]
-
-FormatName: TypeAlias = Literal["openai-chat", "openai-responses", "anthropic", "gemini"]
 
 
 class Run(Struct, frozen=True):

@@ -10,7 +10,7 @@ const NAMES = {
   call: "tool calls", result: "tool results", notice: "digests, notices, summaries",
 };
 const page = JSON.parse($("summary").textContent);
-const state = { run: null, story: null, tries: [], chosen: 0, turn: 0, marks: new Map() };
+const state = { run: null, story: null, tries: [], chosen: 0, turn: 0, accounts: new Map() };
 
 // ── small things ───────────────────────────────────────────────────────────────────────
 
@@ -547,6 +547,7 @@ function buildMessages() {
   const all = document.createDocumentFragment();
   all.append(...first, ...boxes.map((each) => each.box));
   $("messages").replaceChildren(all);
+  state.accounts = new Map();
   fillFrom(boxes, boxes.length - 1);
 }
 
@@ -591,14 +592,14 @@ function nameMore(each) {
 function looks(trace, turn) {
   const how = new Uint8Array(state.boxes.length);
   const edits = new Array(state.boxes.length).fill(null);
-  let account = null;
+  let accounts = [];
   for (const [at, message, now] of trace.changes) if (at <= turn) how[message] = now;
   for (const mark of trace.marks) {
     if (mark.turn > turn) break;
-    if (mark.kind === "condensed" || mark.kind === "compacted") account = mark;
+    if (isOfSeveral(mark)) accounts = [...accounts.filter((each) => each.message < mark.message || each.stop > mark.stop), mark];
     else edits[mark.message] = mark;
   }
-  return { how, edits, account };
+  return { how, edits, accounts };
 }
 
 function showMessages() {
@@ -606,7 +607,7 @@ function showMessages() {
   if (!trace) return;
   const turn = Math.min(state.turn, trace.lengths.length - 1);
   const length = trace.lengths[turn];
-  const { how, edits, account } = looks(trace, turn);
+  const { how, edits, accounts } = looks(trace, turn);
   state.boxes.forEach((each, index) => {
     const now = index < length ? how[index] : UNSAID;
     if (each.how === now && each.edit === edits[index]) return;
@@ -616,7 +617,7 @@ function showMessages() {
     [each.how, each.edit] = [now, edits[index]];
     if (each.filled) showHow(each);
   });
-  showAccount(account);
+  showAccounts(accounts);
   if ($("follow").checked) follow(length);
 }
 
@@ -636,17 +637,26 @@ function showInstead(each, mark) {
   each.box.querySelector("header").after(each.shown);
 }
 
-function showAccount(mark) {
-  if (state.account?.mark === mark && state.account.box.isConnected) return;
-  state.account?.box.remove();
-  state.account = null;
-  if (!mark) return;
-  const box = make("article", { class: "account" },
-    make("header", {}, make("b", {}, `summary of messages ${mark.message + 1} to ${mark.stop}`),
-      ` ${count(mark.before)} → ${count(mark.after)} tokens`),
-    make("pre", { tabindex: 0, role: "region", "aria-label": "The summary" }, mark.text));
-  state.account = { mark, box };
-  state.boxes[mark.message]?.box.before(box);
+// One text in the place of several messages: a record of what was done, or a summary.
+const isOfSeveral = (mark) => mark.stop > mark.message + 1 || mark.kind === "condensed" || mark.kind === "compacted";
+
+function showAccounts(marks) {
+  const wanted = new Set(marks);
+  for (const [mark, box] of state.accounts) {
+    if (wanted.has(mark) && box.isConnected) continue;
+    box.remove();
+    state.accounts.delete(mark);
+  }
+  for (const mark of marks) {
+    if (state.accounts.has(mark)) continue;
+    const title = `shown instead of messages ${mark.message + 1} to ${mark.stop}`;
+    const box = make("article", { class: "account" },
+      make("header", {}, make("b", {}, title),
+        ` ${count(mark.before)} → ${count(mark.after)} tokens`),
+      make("pre", { tabindex: 0, role: "group", "aria-label": title }, mark.text));
+    state.accounts.set(mark, box);
+    state.boxes[mark.message]?.box.before(box);
+  }
 }
 
 function follow(length) {

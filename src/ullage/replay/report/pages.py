@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from datetime import UTC, datetime
+from typing import Protocol
 
 from ullage import __version__
 from ullage.replay.cost.own import Wanted
@@ -11,26 +12,34 @@ from ullage.replay.report import Picture, page_of
 from ullage.replay.rows import Row
 from ullage.replay.stored import Stored
 
-__all__ = ["page_of_replays", "page_of_session"]
+__all__ = ["Replays", "page_of_replays", "page_of_session"]
 
 
-def page_of_replays(
-    pictures: Sequence[Picture],
-    rows: Sequence[Row],
-    profiles: Sequence[Wanted],
-    *,
-    command: str = "",
-    share: bool = False,
-) -> str:
+class Replays(Protocol):
+    """What came of a replay."""
+
+    @property
+    def pictures(self) -> Sequence[Picture]:
+        """The runs drawn turn by turn."""
+
+    @property
+    def rows(self) -> Sequence[Row]:
+        """The sums; the last of a policy and room is over all runs."""
+
+    @property
+    def profiles(self) -> Sequence[Wanted]:
+        """The price profiles."""
+
+
+def page_of_replays(found: Replays, *, command: str = "", share: bool = False) -> str:
     """The page of recorded runs that were replayed.
 
     Args:
-        pictures: the runs drawn turn by turn.
-        rows: the sums; the last one of a policy and room is over all runs.
-        profiles: the price profiles.
+        found: what came out.
         command: what prints the same figures again.
         share: take out what is not for others.
     """
+    pictures, rows, profiles = found.pictures, found.rows, found.profiles
     runs, notes = max(row.runs for row in rows), list[str]()
     if len(pictures) < runs:
         notes.append(

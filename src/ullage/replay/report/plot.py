@@ -9,6 +9,7 @@ from __future__ import annotations
 import html
 from collections.abc import Sequence
 
+from ullage.replay.budgets import label_of
 from ullage.replay.trace import Trace
 
 __all__ = ["plot_of"]
@@ -33,13 +34,15 @@ text { font: 13px system-ui, sans-serif; fill: #333 }
 """
 
 
-def plot_of(trace: Trace, title: str) -> str:
+def plot_of(trace: Trace, title: str = "") -> str:
     """The picture of one run under one policy.
 
     Args:
         trace: what was shown, call by call.
-        title: what it is of; names no content.
+        title: what it is of; names no content. Default: a replayed run.
     """
+    room = label_of(trace.share) if trace.share is not None else label_of(trace.window_tokens)
+    title = title or f"One run replayed under {trace.policy}, window {room}"
     sent, raw = [sum(sizes) for sizes in trace.sizes], trace.raw
     most = max(*raw, *sent, trace.limit_tokens, 1)
     limit = _y(trace.limit_tokens, most)

@@ -1,0 +1,94 @@
+"""The programs to copy from, one a door: on the vendors' SDKs, against scripted providers."""
+
+import asyncio
+import importlib
+import re
+from pathlib import Path
+
+import pytest
+
+from tests.proxy.upstream import proxy
+from tests.servers import Call, Reply
+
+EXAMPLES = Path(__file__).parents[2] / "examples"
+LOG = "INFO the tide came in\n" * 20_000
+LOOPS = {
+    "loop_anthropic": "anthropic",
+    "loop_openai": "openai-chat",
+    "loop_gemini": "gemini",
+    "wrapped_client": "openai-responses",
+    "without_ullage": "openai-chat",
+    "many_conversations": "openai-chat",
+}
+"""Each loop and the wire it speaks."""
+REPLIES = [Reply("I look.", [Call("read_file", {"path": "app.log"})]), "It is done."]
+MOST_LINES = 10
+
+
+@pytest.fixture
+def asked(serve, monkeypatch, tmp_path):
+    """Runs a program with a model that reads one file and is done."""
+
+    def run(name, *words, before=None):
+        module = importlib.import_module(f"examples.{name}")
+        server = serve(LOOPS[name], REPLIES)
+        monkeypatch.chdir(tmp_path)
+        (tmp_path / "app.log").write_text(LOG)
+        url = before(server) if before else server.url
+        for variable, value in {
+            "ANTHROPIC_BASE_URL": url,
+            "OPENAI_BASE_URL": f"{url}/v1",
+            "GOOGLE_GEMINI_BASE_URL": url,
+        }.items():
+            monkeypatch.setenv(variable, value)
+        for variable in ("ANTHROPIC_API_KEY", "OPENAI_API_KEY", "GEMINI_API_KEY"):
+            monkeypatch.setenv(variable, "none")
+        return module.main(*words, "What is wrong?"), server
+
+    return run
+
+
+@pytest.mark.parametrize("name", [name for name in LOOPS if name != "without_ullage"])
+def test_what_is_too_large_is_cut_and_the_answer_comes(asked, name):
+    said, server = asked(name, *(["ada"] if name == "many_conversations" else []))
+    assert said.endswith("It is done.")
+    assert len(server.requests) == 2
+    assert len(server.requests[-1].raw) < len(LOG) / 4
+    assert b"get_continuation" in server.requests[-1].raw
+
+
+def test_a_program_that_knows_nothing_of_it_is_kept_within_its_window_by_the_proxy(asked):
+    alone, server = asked("without_ullage")
+    assert alone == "It is done."
+    assert len(server.requests[-1].raw) > len(LOG)
+    opened = []
+
+    def before(server):
+        opened.append(proxy(server))
+        return opened[0].__enter__()
+
+    try:
+        said, server = asked("without_ullage", before=before)
+    finally:
+        opened[0].__exit__(None, None, None)
+    assert said == "It is done."
+    assert len(server.requests[-1].raw) < len(LOG) / 4
+
+
+def test_a_client_of_mcp_is_given_a_part_and_how_to_read_on(monkeypatch):
+    from examples import mcp_client
+
+    monkeypatch.chdir(EXAMPLES.parent)
+    text = asyncio.run(mcp_client.main())
+    assert len(text) < 9_000
+    assert "get_continuation" in text
+
+
+@pytest.mark.parametrize("file", sorted(EXAMPLES.glob("*.py")), ids=lambda file: file.stem)
+def test_a_door_is_ten_lines_at_most(file):
+    """The lines that name ullage, and those they go on over."""
+    lines = [line for line in file.read_text(encoding="utf-8").splitlines() if "# ullage" in line]
+    assert len(lines) <= MOST_LINES
+    knows = re.search(r"(?m)^(?:import|from) ullage", file.read_text(encoding="utf-8"))
+    if file.stem in LOOPS:
+        assert bool(lines) == bool(knows) == (file.stem != "without_ullage")
