@@ -44,6 +44,7 @@ help:
 	@echo "make bench-stores        PostgreSQL beside SQLite: milliseconds a call and a turn"
 	@echo "make fleet CONVERSATIONS=500 workers on one PostgreSQL, killed throughout: all send what one sends"
 	@echo "make bench-peers TRACES=… other libraries' policies on the same runs, by the same judge"
+	@echo "make bench-frameworks TRACES=… the same for what frameworks bring themselves"
 	@echo "make bench-proxy         what the proxy costs, beside a bare one and other people's"
 	@echo "make soak-proxy MINUTES=30 the proxy under load: nothing lost, nothing mixed up, memory flat"
 	@echo "make bench-tokens        how good the token estimates are"
@@ -185,6 +186,12 @@ bench-tokens: $(READY)
 MOST ?= 40
 bench-peers: $(READY)
 	@$(BIN)/python -m lab.bench.peers $(wildcard $(TRACES)) --most $(MOST) $(OPTIONS)
+
+.PHONY: bench-frameworks
+OWN := langchain deepagents pydantic_ai strands inspect litellm
+bench-frameworks: $(READY)
+	@$(BIN)/python -m lab.bench.peers $(wildcard $(TRACES)) --most $(MOST) --window 16000 \
+	    $(OWN:%=--peer %) $(OPTIONS)
 
 .PHONY: bench-proxy soak-proxy
 bench-proxy: $(READY)
