@@ -67,8 +67,8 @@ def keep(
     first = edited_from(window, edits)
     show(builder, edits, fitted, tell=True)
     note_stale(builder, first, window.size)
-    for placed in summaries:
-        if placed not in window.summaries:  # its index, if made just now: the history gives it
+    for placed in summaries:  # the index of one that is gone, if made just now: a wider one has it
+        if placed not in window.summaries and placed.edit.kind != "pruned":
             fitted.outputs.pop(placed.edit.ref, None)
     builder.outdate_past(key)
     batch = Batch(stage, policy.name, edits, before, window.estimate)

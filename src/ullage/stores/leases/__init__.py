@@ -12,7 +12,7 @@ import time
 from collections.abc import Callable, Generator
 from contextlib import suppress
 from functools import partial
-from secrets import token_bytes
+from os import urandom  # secrets would load OpenSSL: 4 MB
 from typing import Any, NamedTuple, Protocol, TypeAlias
 
 import msgspec
@@ -129,7 +129,7 @@ def _once(
     leases: Leases, tenant: str, asked: Summarise, ask: Callable[..., Any], longest_s: float
 ) -> _Acts:
     """What is done one after the other, each as a function that is to be called."""
-    key, holder, for_s = _key(asked), token_bytes(16), longest_s + MARGIN_S
+    key, holder, for_s = _key(asked), urandom(16), longest_s + MARGIN_S
     until_s, lease = time.monotonic() + for_s, Lease(is_mine=False)
     with suppress(StoreError):
         while not lease.is_mine and time.monotonic() < until_s:
