@@ -64,6 +64,16 @@ def test_a_result_that_is_new_is_whole_while_older_ones_have_room_to_give():
     assert "Look." in str(tight)
 
 
+def test_what_the_newest_reply_says_stays_while_its_result_is_larger():
+    """The model goes on from what it noted there; of the result it can read more."""
+    notes = "Note: the clock was wrong, so the cache was stale. " * 8
+    call, result = bash("call_2", LONG * 2_000)
+    messages = [{"role": "user", "content": "The task."}, *bash("call_1", LONG * 60)]
+    view, _ = fitted([*messages, {**call, "content": notes}, result], 1_500)
+    assert view[-2]["content"] == notes
+    assert len(view[-1]["content"]) > 1_000
+
+
 TEXTS = {
     "prose": "It may be that the cache is stale, or the clock. " * 20,
     "json": '{"rows": [' + ", ".join(f'{{"n": {n}}}' for n in range(60)) + "]}",

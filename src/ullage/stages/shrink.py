@@ -33,7 +33,7 @@ class Tier(Enum):
     OLD = "results, arguments and replies of earlier turns, the largest first"
     OPEN = "the same of the open turn, the oldest first"
     SAID = "what the user said, the longest first"
-    NEW = "results that the model has not seen yet, the largest first"
+    NEW = "results the model has not seen yet and the words it asked for them in, the largest first"
     TASK = "the first task and the newest user message"
     SYSTEM = "what the system says among the messages, the largest first"
 
@@ -107,7 +107,7 @@ def _texts(window: Window, kept: Sequence[int]) -> Iterator[tuple[Location, Tier
                 tier = Tier.SYSTEM
             elif is_said:
                 tier = Tier.TASK if is_last or index >= window.turn_start else Tier.SAID
-            elif index >= window.turn_start and message.role != "assistant":
+            elif index >= window.turn_start and not isinstance(leaf, ToolCall):
                 tier = Tier.NEW
             else:
                 tier = Tier.OPEN if asked is not None and index > asked else Tier.OLD
