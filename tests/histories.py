@@ -11,9 +11,12 @@ from hypothesis import strategies as st
 from msgspec import Struct
 from msgspec.structs import replace
 
+from ullage.history.transcript import leaves_of
 from ullage.stages.default import DEFAULT
-from ullage.stages.pressure import over_or_pays
+from ullage.stages.pressure import over_or_pays, over_share
+from ullage.stages.prune import prune
 from ullage.stages.record import record
+from ullage.values.messages import ToolCall, ToolResult
 
 TOOLS = ("read_file", "bash", "grep", "web_fetch", "lookup")
 SEEDS = (
@@ -39,6 +42,32 @@ EAGER = replace(
     ),
 )
 """The default policy, with batches so small that they happen in short conversations."""
+
+
+def calls_and_results(window, protected):
+    """What a call was given and what it gave, the oldest first."""
+    messages = window.transcript.messages[: protected[0]]
+    return [
+        (index, number, item)
+        for index, message in enumerate(messages)
+        for number, item, _ in leaves_of(message)
+        if isinstance(message.parts[number], (ToolCall, ToolResult))
+    ]
+
+
+PRUNING = replace(
+    DEFAULT,
+    name="pruning",
+    under_pressure=(
+        partial(
+            prune,
+            wanted=partial(over_share, high=0.7, low=0.0),
+            candidates=calls_and_results,
+            least_share=0.1,
+        ),
+    ),
+)
+"""A short notice in the place of each old result and argument; the messages stay."""
 
 HUGE, LARGE = "(a huge argument)", "(a large argument)"
 """Stand for 3,000 and 900 characters of argument, so that a failing example can be read."""

@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from tests import histories
 from tests.histories import Call, Turn
@@ -18,6 +19,7 @@ from ullage.loop.services import prune_messages, retrieve_spilled, truncate_outp
 from ullage.presets.three_layer import ThreeLayerSettings
 from ullage.redaction import REDACTED, common_keys, in_message
 from ullage.replay import reading
+from ullage.stages.default import SUMMARISED
 from ullage.stores.conversations import ConversationStore
 from ullage.values.effects import Reply
 from ullage.values.notices import pointers
@@ -117,7 +119,9 @@ def test_a_hostile_text_takes_no_longer_than_any_other(part):
 def test_no_key_is_kept_summarised_or_opened(format, tmp_path):
     """Cut at first sight, pruned, condensed and compacted; the store, its records, every ref."""
     model, folder = Writer(), tmp_path / "kept"
-    session = new_session(format, summariser=model, store=folder / "kept.db")
+    stages = (*histories.EAGER.under_pressure, *SUMMARISED.under_pressure)
+    policy = replace(SUMMARISED, name="all", under_pressure=stages)
+    session = new_session(format, policy=policy, summariser=model, store=folder / "kept.db")
     messages = conversation(format)
     lengths = [
         at for at, raw in enumerate(messages) if FORMATS[format].parse(raw, "m").role == "assistant"

@@ -55,7 +55,8 @@ def judge(format, request, view, session):
     assert not ours - own
     assert session.window.estimate <= session.window.limit_tokens
     texts = texts_of(format, view)
-    assert sum(text.startswith("[ullage: messages ") for text in texts) <= 1
+    heads = [text.split("\n", 1)[0] for text in texts if text.startswith("[ullage: messages ")]
+    assert sum("in short, a record" not in head for head in heads) <= 1
     for text in texts:
         assert OURS.system[:50] not in text
         assert "Write the record now" not in text

@@ -34,7 +34,7 @@ def test_cuts_are_told_with_place_reason_figures_and_ref(played):
     told = [event for event in played.events if event.kind in ("truncated", "pruned")]
     assert {event.kind for event in told} == {"truncated", "pruned"}
     for event in told:
-        assert event.where.startswith("message ")
+        assert event.where.startswith("message " if event.kind == "truncated" else "messages ")
         assert event.why
         assert event.tokens_before > event.tokens_after > 0
         assert played.store.get("", event.ref).text

@@ -127,7 +127,7 @@ def pruned(family, messages, **more):
     """The messages as they are sent in a small window."""
     model = MODELS[family.name][0]
     session = Session(
-        model, policy=histories.EAGER, limits=Limits(window_tokens=8_000), format=family.format
+        model, policy=histories.PRUNING, limits=Limits(window_tokens=8_000), format=family.format
     )
     key = {"openai-responses": "input", "gemini": "contents"}.get(family.format, "messages")
     request = {**histories.request(family.format, messages), "model": model, **more}

@@ -122,7 +122,7 @@ def test_old_images_in_results_become_plain_text_and_come_back_as_what_they_were
     for number in range(20):
         block = {"inlineData": {"mimeType": "image/png", "data": png(1000, 800, 20_000 + number)}}
         contents += [model(call()), user(gave({"output": f"page {number}"}, parts=[block]))]
-    session = new_session("gemini", 12_000)
+    session = new_session("gemini", 12_000, policy=histories.PRUNING)
     view = session.fit(histories.request("gemini", contents))["contents"]
     ((_, (said, placeholder)),) = reading.results(view[2])
     assert said == "page 0"
@@ -266,7 +266,7 @@ def test_arguments_are_stubbed_unless_the_step_is_signed():
                 model(call("write_file", args=write, signature=signature), call("bash")),
                 user(gave({"output": "ok"}, "write_file"), gave({"output": "ok"})),
             ]
-        session = new_session("gemini", 12_000)
+        session = new_session("gemini", 12_000, policy=histories.PRUNING)
         session.fit(histories.request("gemini", contents[:-12]))
         view = session.fit(histories.request("gemini", contents))
         calls = [p for content in view["contents"] for p in content["parts"] if "functionCall" in p]

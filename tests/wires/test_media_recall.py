@@ -121,7 +121,7 @@ def recalled(format, kind):
     data = base64.b64encode(DATA[kind]).decode()
     window_tokens = 4_000 + media_tokens(model, Media(kind, MIME[kind], data, 0)) * STEPS // 3
     limits = Limits(window_tokens=window_tokens)
-    session = Session(model, policy=histories.EAGER, limits=limits, recall=True, format=format)
+    session = Session(model, policy=histories.PRUNING, limits=limits, recall=True, format=format)
     for number in range(STEPS):
         history += step(format, number, block)
         view = session.fit({"model": model, key: history, "max_tokens": 1_000})

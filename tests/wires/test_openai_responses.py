@@ -354,7 +354,8 @@ def big_turns(count, thought):
 def test_calls_beside_sealed_reasoning_stay_as_they_are_and_others_shrink():
     for sealed, stubbed in ((False, True), (True, False)):
         items = histories.wire(NAME, big_turns(12, sealed))
-        session = Session("gpt-5.6", limits=Limits(window_tokens=24_000), recall=True)
+        limits = Limits(window_tokens=24_000)
+        session = Session("gpt-5.6", policy=histories.PRUNING, limits=limits, recall=True)
         session.fit(histories.request(NAME, items))
         touched = {session.window.transcript.messages[at].role for at in session.window.changed}
         assert ("assistant" in touched) == stubbed
@@ -486,7 +487,7 @@ def test_a_loop_with_the_real_client_stays_legal_and_within_the_window(provider)
     assert reply.output_text == "c.py"
     assert recalled
     assert session.window.estimate <= session.window.limit_tokens
-    assert {"truncated", "condensed"} <= {event.kind for event in session.events}
+    assert {"truncated", "pruned"} <= {event.kind for event in session.events}
     assert max(len(json.dumps(body)) for body in provider.bodies) < 40_000
     assert provider.bodies[0]["input"] == [{"role": "user", "content": TASK}]
     assert session.usage.reasoning_tokens == 3 * (TURNS + 1)

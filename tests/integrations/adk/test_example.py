@@ -2,6 +2,10 @@
 
 import asyncio
 
+import pytest
+
+pytest.importorskip("google.adk", reason="google-adk is not installed (make adk)")
+
 from examples import adk_agent
 from tests.servers import Call, Reply
 

@@ -79,4 +79,5 @@ def test_the_page_tells_the_command_that_prints_its_figures_again(tmp_path):
     asked = ("--budget", "30%", "--floor", "far=0.5", "--split", "dev", "--serve", "--jobs", 1)
     ran = replay(errands(tmp_path), *asked, "--html", page, "--draw", 0)
     assert ran.status == 0
-    assert "--budget 30% --floor far=0.5 --split dev --serve" in page.read_text()
+    again = "--budget 0.3 --jobs 1 --html report.html --draw 0 --floor far=0.5 --split dev --serve"
+    assert f"python -m lab.replay errands.jsonl {again}" in page.read_text()
