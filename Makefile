@@ -145,7 +145,7 @@ tests/mcp/node/node_modules/.ready: tests/mcp/node/package-lock.json
 	@touch $@
 
 test-mcp: $(READY) mcp-servers
-	@$(BIN)/python -m pytest tests/mcp -n auto --dist loadgroup
+	@LONG_CALL_S=60 $(BIN)/python -m pytest tests/mcp -n auto --dist loadgroup
 
 mcp-peers: .venv-mcp-peers/.ready
 
