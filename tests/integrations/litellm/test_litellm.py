@@ -93,13 +93,10 @@ def test_twelve_conversations_do_not_open_each_others_outputs():
     async def main(server):
         await asyncio.gather(*(run(ullage, server, each, str(n)) for n, each in enumerate(talks)))
         refs = [
-            next(call for each in messages[1:] for call in each.get("tool_calls") or () if _ours(call))
+            next(call for call in messages[3]["tool_calls"] if ullage.owns(call))
             for messages in talks
         ]
         return await ullage.open("0", refs[1])
-
-    def _ours(call):
-        return ullage.owns(call)
 
     with installed(ullage), upstream(script) as server:
         other = asyncio.run(main(server))

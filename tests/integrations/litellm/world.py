@@ -84,7 +84,7 @@ class Upstream(ThreadingHTTPServer):
 
 
 class _Handler(BaseHTTPRequestHandler):
-    def do_POST(self):  # noqa: N802
+    def do_POST(self):
         request = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
         self.server.sent.append(request)
         step = self.server.script(request)
@@ -96,13 +96,18 @@ class _Handler(BaseHTTPRequestHandler):
                 {"choices": [{"index": 0, "delta": {}, "finish_reason": "stop"}]},
                 {"choices": [], "usage": USAGE},
             ]
-            head = {"id": "c", "object": "chat.completion.chunk", "created": 1, "model": "m"}
+            head = {
+                "id": f"c{next(_IDS)}",
+                "object": "chat.completion.chunk",
+                "created": 1,
+                "model": "m",
+            }
             lines = [f"data: {json.dumps({**head, **chunk})}\n\n" for chunk in chunks]
             self._give(200, "text/event-stream", "".join([*lines, "data: [DONE]\n\n"]))
         else:
             reason = "tool_calls" if step.get("tool_calls") else "stop"
             choice = {"index": 0, "message": step, "finish_reason": reason}
-            head = {"id": "c", "object": "chat.completion", "created": 1, "model": "m"}
+            head = {"id": f"c{next(_IDS)}", "object": "chat.completion", "created": 1, "model": "m"}
             body = {**head, "choices": [choice], "usage": USAGE}
             self._give(200, "application/json", json.dumps(body))
 
@@ -129,7 +134,7 @@ def upstream(script):
             return step(request) if callable(step) else step
 
     server = Upstream(following if isinstance(script, list) else script)
-    thread = threading.Thread(target=server.serve_forever, args=(0.01,))
+    thread = threading.Thread(target=server.serve_forever, args=(0.01,), daemon=True)
     thread.start()
     try:
         yield server
@@ -153,8 +158,12 @@ async def ask(server, messages, conversation=None, **more):
     """One call, as an application makes it."""
     metadata = {"metadata": {"session_id": conversation}} if conversation else {}
     return await litellm.acompletion(
-        **{"model": "openai/gpt-4.1", "messages": messages, "tools": DEFINITIONS},
-        **{"api_base": server.url, "api_key": "none", "max_retries": 0, **metadata, **more},
+        model="openai/gpt-4.1",
+        messages=messages,
+        api_base=server.url,
+        api_key="none",
+        max_retries=0,
+        **{"tools": DEFINITIONS, **metadata, **more},
     )
 
 
