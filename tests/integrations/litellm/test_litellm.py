@@ -7,6 +7,7 @@ import pytest
 pytest.importorskip("litellm", reason="litellm is not installed (make litellm)")
 
 import litellm
+from litellm.litellm_core_utils.logging_worker import GLOBAL_LOGGING_WORKER
 
 from tests.integrations.litellm.world import (
     TOO_LONG,
@@ -62,7 +63,7 @@ def test_a_restart_shows_the_same(tmp_path):
     again = UllageCallback(store=tmp_path / "u.db", limits=SMALL)
     _, second = talk(again, [says("Nothing.")], [*messages, USER])
     assert second[0][: len(first[-1])] == first[-1]
-    assert text_of(second[0]).count("[ullage") > 3
+    assert text_of(second[0]).count("[ullage") > 1
 
 
 def test_what_was_refused_once_is_cut_deeper_by_the_next_call():
@@ -113,8 +114,7 @@ def test_usage_is_counted_once_streamed_or_not():
         await ask(server, [USER], "t")
         stream = await ask(server, [USER], "t", stream=True, stream_options={"include_usage": True})
         said = [chunk async for chunk in stream]
-        while budget.spent.calls < 2:  # LiteLLM tells it beside the stream
-            await asyncio.sleep(0.01)
+        await GLOBAL_LOGGING_WORKER.flush()  # LiteLLM tells it beside the stream
         return said
 
     with installed(ullage), upstream([says("Yes."), says("Yes.")]) as server:
