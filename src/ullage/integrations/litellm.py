@@ -14,6 +14,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from typing import Any
+from uuid import uuid4
 from weakref import finalize
 
 from litellm.integrations.custom_logger import CustomLogger
@@ -49,6 +50,8 @@ class UllageCallback(CustomLogger, AsyncClosing):  # type: ignore[misc]  # of an
         tools: the recall tools, for ``tools`` of a call. A conversation whose first call does not
             list them is told of none.
         sessions: the sessions, by conversation.
+        id: what LiteLLM tells it from another by. It tells of streams only one of two callbacks
+            of a class whose public texts and numbers are equal.
 
     Raises:
         ConfigError: a setting is not known.
@@ -57,10 +60,8 @@ class UllageCallback(CustomLogger, AsyncClosing):  # type: ignore[misc]  # of an
 
     def __init__(self, *, store: Any = None, **settings: Any) -> None:
         super().__init__()
-        self.sessions, self._calls = (
-            AsyncHostSessions("openai-chat", store=store, **settings),
-            Calls(),
-        )
+        self.sessions = AsyncHostSessions("openai-chat", store=store, **settings)
+        self._calls, self.id = Calls(), uuid4().hex
         self._names = {spec.name for spec in self.sessions.tools}
         self.tools: list[dict[str, Any]] = [
             {

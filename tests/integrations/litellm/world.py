@@ -151,7 +151,7 @@ def installed(ullage):
     try:
         yield ullage
     finally:
-        litellm.callbacks.remove(ullage)
+        litellm.logging_callback_manager.remove_callback_from_all_lists(ullage)
 
 
 async def ask(server, messages, conversation=None, **more):
@@ -165,6 +165,11 @@ async def ask(server, messages, conversation=None, **more):
         max_retries=0,
         **{"tools": DEFINITIONS, **metadata, **more},
     )
+
+
+def run_tool(call):
+    """What a tool of the application answers."""
+    return TOOLS[call.function.name](**json.loads(call.function.arguments))
 
 
 async def run(ullage, server, messages, conversation, **more):
@@ -181,5 +186,5 @@ async def run(ullage, server, messages, conversation, **more):
             if ullage.owns(call):
                 messages.append(await ullage.open(conversation, call, before))
             else:
-                given = TOOLS[call.function.name](**json.loads(call.function.arguments))
+                given = run_tool(call)
                 messages.append({"role": "tool", "tool_call_id": call.id, "content": given})
