@@ -23,6 +23,7 @@ STREAMS_TELL_USAGE            whether its test model reports usage with a stream
 
 import asyncio
 import shutil
+from itertools import pairwise
 from typing import Any, NamedTuple
 
 import pytest
@@ -156,7 +157,7 @@ class Scenario:
         sent = self.sent(script)
         assert len(sent) == 101
         kept = 0
-        for before, after in zip(sent, sent[1:], strict=False):
+        for before, after in pairwise(sent):
             assert len(text_of(after)) / 3 < 16_000
             assert is_paired(after)
             kept += after[: len(before)] == before
@@ -395,7 +396,9 @@ def _spied(fit, given):
     """`fit`, which also tells what it was given."""
 
     def spy(self, request, **more):
-        given.append(list(next(v for k in ("messages", "input", "contents") if (v := request.get(k)))))
+        given.append(
+            list(next(v for k in ("messages", "input", "contents") if (v := request.get(k))))
+        )
         return fit(self, request, **more)
 
     return spy

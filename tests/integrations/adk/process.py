@@ -2,6 +2,7 @@
 
 import copy
 from itertools import count
+from typing import Any
 
 from google.adk.agents import Agent, RunConfig
 from google.adk.agents.run_config import StreamingMode
@@ -79,9 +80,9 @@ def recalls(contents):
 class Script(BaseLlm):
     """A model of ADK's own kind that follows steps, and keeps what it was sent."""
 
-    steps: list = []
-    sent: list = []
-    asked: list = []
+    steps: list[Any]
+    sent: list[Any]
+    asked: list[Any]
 
     def __init__(self, steps, model):
         super().__init__(model=model, steps=steps, sent=[], asked=[])
@@ -109,7 +110,7 @@ class Process:
     def __init__(self, folder, *, budget=None, **settings):
         more = {} if budget is None else {"budget": lambda: budget}
         self.ullage = UllagePlugin(policy="default", **more, **settings)
-        self.service = SqliteSessionService(str(folder / "adk.db"))
+        self.folder = folder
 
     async def say(self, script, text, name="t", *, stream=False, inner=None):
         """See `tests.integrations.scenario`."""
@@ -138,12 +139,16 @@ class Process:
         """Let go of the plugin's sessions."""
         await self.ullage.close()
 
+    def _service(self, name):
+        """A file for each session: ADK's service waits for no other writer."""
+        return SqliteSessionService(str(self.folder / f"{name}.db"))
+
     async def _session(self, name):
-        return await self.service.get_session(app_name=APP, user_id=USER, session_id=name)
+        return await self._service(name).get_session(app_name=APP, user_id=USER, session_id=name)
 
     async def _run(self, script, part, name, *, stream=False, inner=None):
         app = App(name=APP, root_agent=_agent(script, inner), plugins=[self.ullage])
-        runner = Runner(app=app, session_service=self.service, auto_create_session=True)
+        runner = Runner(app=app, session_service=self._service(name), auto_create_session=True)
         mode = StreamingMode.SSE if stream else StreamingMode.NONE
         config = RunConfig(streaming_mode=mode, max_llm_calls=0)
         message = types.Content(role="user", parts=[part])
@@ -159,10 +164,9 @@ class Process:
 
 def _is_adks(part):
     found = part.function_call or part.function_response
-    return (
-        bool(found and found.name == "adk_request_confirmation")
-        or "requires confirmation" in str(part.function_response)
-    )
+    return bool(
+        found and found.name == "adk_request_confirmation"
+    ) or "requires confirmation" in str(part.function_response)
 
 
 def _agent(script, inner=None):
