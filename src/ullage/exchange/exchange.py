@@ -48,6 +48,7 @@ class Exchange:
         view: the view that was sent last, the handle of it; None if nothing was fitted.
         request: what it was fitted from.
         rounds: what becomes of the reply (`ullage.splice`); None if no reply is asked for.
+        report: what came of it so far.
         hides_usage: whether the client did not ask for the chunk of usage that it would get.
     """
 
@@ -78,7 +79,7 @@ class Exchange:
         self._takes = True  # whether recall calls in the reply can be answered
         self._session: Any = None
         self._refused = self._is_over = False
-        self._report = Report(path=path.partition("?")[0])
+        self.report = Report(path=path.partition("?")[0])
 
     def steps(self) -> Actions[Answer]:
         """Fit the request, send it, and give the answer once its head is there.
@@ -166,7 +167,7 @@ class Exchange:
         """Fit a request: the view of it, and the bytes that are sent for it."""
         self.request = request
         self.view = yield partial(self._session.fit, request)
-        self._note(events=(*self._report.events, *self.view.events))
+        self._note(events=(*self.report.events, *self.view.events))
         self._sent = self._written(self.view)
 
     def _written(self, view: Mapping[str, Any]) -> bytes:
@@ -216,7 +217,7 @@ class Exchange:
     def send(self) -> Actions[tuple[Reply, bytes | None]]:
         """The reply to what is to be sent, and its body if it is a refusal, read already."""
         while True:
-            self._note(tries=self._report.tries + 1)
+            self._note(tries=self.report.tries + 1)
             try:
                 reply: Reply = yield partial(self._upstream.send, self._sent)
                 if reply.status < 400 or self.view is None:
@@ -317,7 +318,7 @@ class Exchange:
 
     def _recalled(self, call: Any) -> Actions[Any]:
         """The result of a private call; None if it cannot be had."""
-        self._note(recalled=self._report.recalled + 1)
+        self._note(recalled=self.report.recalled + 1)
         return (yield from self._tried(partial(self.view.recall, call)))
 
     def _tried(self, act: Callable[[], Any]) -> Actions[Any]:
@@ -334,12 +335,12 @@ class Exchange:
         events = reply if isinstance(reply, list) else [reply]
         found = self.view.wire.usage_of_stream(events) if events != [None] else None
         if found is not None:
-            self._note(usage=(self._report.usage or Usage()) + found)
+            self._note(usage=(self.report.usage or Usage()) + found)
 
     # ── the report ───────────────────────────────────────────────────────────────────
 
     def _note(self, **fields: Any) -> None:
-        self._report = replace(self._report, **fields)
+        self.report = replace(self.report, **fields)
 
     def note_problem(self, error: Exception) -> None:
         """Something of ours failed, and the exchange went on without it."""
@@ -362,7 +363,7 @@ class Exchange:
                 limit_tokens=sent.limit_tokens,
             )
         self._note(status=status, passed=self.passed)
-        self._exchanges.over(self._report)
+        self._exchanges.over(self.report)
 
 
 _WHY: tuple[tuple[type[Exception], Passed], ...] = (
