@@ -11,7 +11,7 @@ Whatever goes wrong here, and is not the upstream's word, ends with the bytes th
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -25,6 +25,7 @@ from ullage.exchange.routes import Route, route_of
 from ullage.exchange.streamed import Streamed, framing_of
 from ullage.exchange.values import Answer, Passed, Reply, Report, Upstream
 from ullage.session.drivers import Actions
+from ullage.session.interning import interned
 from ullage.splice import Again, Calls, Done, Knitted, Rounds, knit, takes_rounds
 from ullage.values.usage import Usage
 from ullage.wires import FORMATS, Format
@@ -73,7 +74,7 @@ class Exchange:
         self._exchanges, self._upstream = exchanges, upstream
         self._tenant, self._name = tenant, name
         self._body, self._sent = body, body  # as it came, and as it goes
-        self._json: Mapping[str, Any] = {}  # what it says
+        self._fields: Collection[str] = ()  # what it names
         self._write: bodies.Write = bodies.write
         self._client: Mapping[str, Any] = {}  # the same as a request, with its model
         self._takes = True  # whether recall calls in the reply can be answered
@@ -131,7 +132,7 @@ class Exchange:
         if not isinstance(body, dict):
             self.passed = "body"
             return
-        self._json = body
+        self._fields = frozenset(body)
         held = next((key for key in _ELSEWHERE if body.get(key)), None)
         if held is not None:
             self._note(problem=held)
@@ -152,6 +153,7 @@ class Exchange:
         is_held = bool(self._client.get("previous_response_id"))  # each is the first of its own
         self._note(conversation="" if is_held else key, model=str(self._client.get("model") or ""))
         self._session, tenant = session, self._exchanges.tenant(self._tenant, self._name)
+        self._client = interned(session, self._client)
         steps = knit(self._client, wire, tenant, self._exchanges.read.get(session))
         knitted: Knitted = yield partial(self._exchanges.do, steps, tenant)
         if knitted.read is not None:
@@ -165,8 +167,8 @@ class Exchange:
 
     def see(self, request: Mapping[str, Any]) -> Actions[None]:
         """Fit a request: the view of it, and the bytes that are sent for it."""
-        self.request = request
-        self.view = yield partial(self._session.fit, request)
+        self.request = interned(self._session, request)
+        self.view = yield partial(self._session.fit, self.request)
         self._note(events=(*self.report.events, *self.view.events))
         self._sent = self._written(self.view)
 
@@ -179,7 +181,7 @@ class Exchange:
         self._note(is_changed=not is_same)
         if is_same and asking is None:
             return self._body
-        return self._write(requests.body_of(self._json, asking or view))
+        return self._write(requests.body_of(self._fields, asking or view))
 
     def _fit_batch(self, body: Mapping[str, Any]) -> Actions[None]:
         """Fit each request of a batch by itself, without recall: nobody could answer it."""

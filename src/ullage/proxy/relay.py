@@ -27,7 +27,6 @@ from ullage.proxy.bodies import Body, Held, decoded, read_body
 from ullage.proxy.config import Config
 from ullage.proxy.fitting import exchanges_of
 from ullage.proxy.headers import TOLD, passed_down, passed_up
-from ullage.proxy.newest import Newest, NewestRequests
 from ullage.proxy.relayed import Relayed, told
 from ullage.proxy.routes import Route, route_of
 from ullage.proxy.tenants import Tenants
@@ -36,6 +35,7 @@ from ullage.session.drivers import aacting
 from ullage.stores.threaded import to_its_end
 
 __all__ = ["Relay"]
+
 
 class Relay:
     """Passes requests on. One for each worker.
@@ -49,7 +49,6 @@ class Relay:
     Attributes:
         exchanges: what fits them.
         held: how much of bodies is held.
-        newest: the newest request of the conversations used last.
         in_flight: requests whose reply is not over.
         idle: set while there is none.
         is_stopping: whether no more are to come.
@@ -66,7 +65,6 @@ class Relay:
         self.exchanges: Exchanges = exchanges_of(config)
         self.proxies = proxies_of(config)
         self.held = Held(config.limits.held_bytes)
-        self.newest = NewestRequests(config.limits.pages_bytes if config.pages else 0)
         self.in_flight, self.is_stopping = 0, False
         self.idle = asyncio.Event()
         self.idle.set()
@@ -298,9 +296,6 @@ class _Relaying:
         made, report = self._made, self._report
         if report is None:
             report = made.report if made else Report(path=self._route.path, passed=passed)
-        if report.conversation and made is not None:
-            newest = Newest(report.wire, report.model, made.request, self._came_bytes)
-            self._relay.newest.put(report.conversation, newest)
         now, upstream = time.monotonic(), self._upstream
         sent_s = upstream.began_s if upstream is not None and upstream.began_s else now
         self._relay.tell(

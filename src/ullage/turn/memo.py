@@ -9,6 +9,7 @@ Several lines of history are kept, because branches and models alternate.
 
 from __future__ import annotations
 
+from bisect import bisect_left, insort
 from collections.abc import Iterable, Sequence
 from itertools import compress, count
 from operator import ne
@@ -16,7 +17,7 @@ from typing import Any
 
 from ullage.history import canon
 from ullage.history.builder import WindowBuilder
-from ullage.history.snapshots import snapshot, snapshot_at
+from ullage.history.snapshots import is_only_text, is_written_alike, snapshot, snapshot_at
 from ullage.history.transcript import Transcript
 from ullage.history.window import Window
 from ullage.redaction import Redact
@@ -40,6 +41,8 @@ class Line:
     Attributes:
         meter: what counts for its model.
         copies: snapshots of the raw messages.
+        mixed: the indexes of those that hold more than texts: what equals them may be written
+            otherwise (1 for true).
         transcript: the messages as values.
         rendering: the edited messages as they were handed out.
         builder: its window is how far the history was walked; None: not at all.
@@ -55,6 +58,7 @@ class Line:
         "head",
         "latest",
         "meter",
+        "mixed",
         "rendering",
         "terms",
         "transcript",
@@ -63,6 +67,7 @@ class Line:
     def __init__(self, transcript: Transcript, meter: Meter) -> None:
         self.meter = meter
         self.copies: list[Any] = []
+        self.mixed: list[int] = []
         self.transcript = transcript
         self.rendering = Rendering()
         self.builder: WindowBuilder | None = None
@@ -143,6 +148,33 @@ class Memo:
         _append(line, raws, leading, wire)
         return line
 
+    def interned(self, raws: Sequence[Any], leading: int, root: bytes) -> list[Any]:
+        """A history with the messages that are remembered in the place of those like them.
+
+        Args:
+            raws: raw messages, of plain JSON.
+            leading: how many of them are leading system text, which stays as it is.
+            root: the chain before the first message.
+        """
+        found = list(raws[leading:])
+        for line in self.lines:
+            if line.transcript.chain[0] == root:
+                same = next(compress(count(), map(ne, line.copies, found)), len(line.copies))
+                kept = line.copies[: min(same, len(found))]
+                for index in line.mixed[: bisect_left(line.mixed, len(kept))]:
+                    if not is_written_alike(found[index], kept[index]):
+                        kept[index] = found[index]
+                found[: len(kept)] = kept
+        return [*raws[:leading], *found]
+
+    def newest(self, key: str) -> dict[str, Any] | None:
+        """The newest request as it came, with its history under this key, or None."""
+        around = self.envelopes.newest
+        if around is None or not self.lines:
+            return None
+        outside, leading = around
+        return {**outside, key: [*leading, *self.lines[0].copies]}
+
     def keep(self, line: Line, decided: Sequence[Record]) -> None:
         """Remember a line as the newest, and what was decided in it."""
         if not self.lines or self.lines[0] is not line:
@@ -165,7 +197,9 @@ def _reword(
 ) -> None:
     """Take in messages that mean the same as before in other words."""
     for index, message in reworded:
-        line.copies[index] = snapshot(raws[index + leading])
+        line.copies[index] = copy = snapshot(raws[index + leading])
+        if index not in line.mixed and not is_only_text(copy):
+            insort(line.mixed, index)
         line.transcript.refresh(index, message)
         if line.builder is not None:
             line.builder.refresh(index)
@@ -190,6 +224,7 @@ def _shared(
 def _take_over(line: Line, old: Line, shared: int) -> None:
     """Take what was worked out for the shared part of another line."""
     line.copies, line.transcript = old.copies[:shared], old.transcript.upto(shared)
+    line.mixed = old.mixed[: bisect_left(old.mixed, shared)]
     line.rendering = old.rendering.upto(shared)
     if old.meter is not line.meter:
         line.transcript.counts = {}
@@ -203,4 +238,6 @@ def _append(line: Line, raws: Sequence[Any], leading: int, wire: Format) -> None
         where = f"{wire.key}[{index}]"
         copy, message = snapshot_at(raw, where), wire.parse(raw, where)
         line.transcript.append(message, canon.digest_of(message))
+        if not is_only_text(copy):
+            line.mixed.append(len(line.copies))
         line.copies.append(copy)

@@ -80,6 +80,11 @@ class Envelopes:
     def __init__(self) -> None:
         self._last: tuple[Any, Any, str, str, Envelope] | None = None
 
+    @property
+    def newest(self) -> tuple[Mapping[str, Any], Sequence[Any]] | None:
+        """What stood beside the last history, and its leading system text; None before any."""
+        return self._last and self._last[:2]
+
     def read(self, request: Mapping[str, Any], wire: Format, model: str) -> Envelope:
         """The envelope of a request, read anew only if anything of it changed.
 
