@@ -20,12 +20,12 @@ from msgspec.structs import replace
 from ullage.errors import BudgetExceeded, ConfigError, FormatError, OverLimitError, StoreError
 from ullage.exchange import bodies, requests
 from ullage.exchange.answers import Teed, Untouched, Whole
+from ullage.exchange.interning import interned
 from ullage.exchange.replies import error_of, is_error, refusal
 from ullage.exchange.routes import Route, route_of
 from ullage.exchange.streamed import Streamed, framing_of
 from ullage.exchange.values import Answer, Passed, Reply, Report, Upstream
 from ullage.session.drivers import Actions
-from ullage.session.interning import interned
 from ullage.splice import Again, Calls, Done, Knitted, Rounds, knit, takes_rounds
 from ullage.values.usage import Usage
 from ullage.wires import FORMATS, Format

@@ -17,9 +17,8 @@ from typing import Any
 
 from ullage.history import canon
 from ullage.history.builder import WindowBuilder
-from ullage.history.snapshots import is_only_text, is_written_alike, snapshot, snapshot_at
+from ullage.history.snapshots import is_only_text, snapshot, snapshot_at
 from ullage.history.transcript import Transcript
-from ullage.history.window import Window
 from ullage.redaction import Redact
 from ullage.tokens.meter import Meter
 from ullage.turn.rendering import Rendering
@@ -74,11 +73,6 @@ class Line:
         self.terms: Terms | None = None
         self.latest: bytes | None = None
         self.head: tuple[Head, tuple[dict[str, Any], ...], int] | None = None
-
-    @property
-    def window(self) -> Window | None:
-        """How far the history was walked, or None: not at all."""
-        return None if self.builder is None else self.builder.window
 
     def begin_again(self) -> None:
         """Walk the history anew: something was decided in it elsewhere."""
@@ -147,33 +141,6 @@ class Memo:
             _reword(line, anew, raws, leading)
         _append(line, raws, leading, wire)
         return line
-
-    def interned(self, raws: Sequence[Any], leading: int, root: bytes) -> list[Any]:
-        """A history with the messages that are remembered in the place of those like them.
-
-        Args:
-            raws: raw messages, of plain JSON.
-            leading: how many of them are leading system text, which stays as it is.
-            root: the chain before the first message.
-        """
-        found = list(raws[leading:])
-        for line in self.lines:
-            if line.transcript.chain[0] == root:
-                same = next(compress(count(), map(ne, line.copies, found)), len(line.copies))
-                kept = line.copies[: min(same, len(found))]
-                for index in line.mixed[: bisect_left(line.mixed, len(kept))]:
-                    if not is_written_alike(found[index], kept[index]):
-                        kept[index] = found[index]
-                found[: len(kept)] = kept
-        return [*raws[:leading], *found]
-
-    def newest(self, key: str) -> dict[str, Any] | None:
-        """The newest request as it came, with its history under this key, or None."""
-        around = self.envelopes.newest
-        if around is None or not self.lines:
-            return None
-        outside, leading = around
-        return {**outside, key: [*leading, *self.lines[0].copies]}
 
     def keep(self, line: Line, decided: Sequence[Record]) -> None:
         """Remember a line as the newest, and what was decided in it."""

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from tests import histories
 from ullage import Limits, Session
-from ullage.session.interning import interned, newest_request
+from ullage.exchange.interning import interned, newest_request
 from ullage.wires import FORMATS
 
 TIGHT = Limits(window_tokens=4_000, output_reserve_tokens=500)
