@@ -1,4 +1,5 @@
-"""Units done by a Ray cluster: that of ``RAY_ADDRESS``, or one that is started here for as long.
+"""Units done by a Ray cluster: the one this process is connected to, else that of ``RAY_ADDRESS``,
+else one that is started here for as long.
 
 Ray gives the unit of a worker that died, or of a machine that went, to another. The nodes need
 the same version of ullage; one that has another says so, for its figures would be others.
@@ -39,6 +40,18 @@ def ray_cluster(workers: int | None) -> Iterator[Engine]:
         raise ConfigError(
             "--engine ray", "Ray is not installed", "pip install 'ullage[ray]'."
         ) from None
+    is_connected = ray.is_initialized()
+    if not is_connected:
+        _connect(ray, workers)
+    try:
+        cores = int(ray.cluster_resources().get("CPU", 1))
+        yield _Ray(ray, workers or max(cores, 1))
+    finally:
+        if not is_connected:
+            ray.shutdown()
+
+
+def _connect(ray: Any, workers: int | None) -> None:
     is_own = not os.environ.get("RAY_ADDRESS")
     own = {"num_cpus": workers, "include_dashboard": False} if is_own else {}
     try:
@@ -46,11 +59,6 @@ def ray_cluster(workers: int | None) -> Iterator[Engine]:
     except ConnectionError:
         why = "no Ray cluster answers at the address in RAY_ADDRESS"
         raise ConfigError("--engine ray", why, "Start one, or unset it to use one here.") from None
-    try:
-        cores = int(ray.cluster_resources().get("CPU", 1))
-        yield _Ray(ray, workers or max(cores, 1))
-    finally:
-        ray.shutdown()
 
 
 class _Ray:
