@@ -40,6 +40,7 @@ files are kept small one by one."""
 
 APART = {
     "ullage.integrations.adk": "google.adk",
+    "ullage.integrations.inspect_ai": "inspect_ai",
     "ullage.integrations.langchain": "langchain",
     "ullage.integrations.litellm": "litellm",
     "ullage.integrations.openai_agents": "agents",
