@@ -9,6 +9,7 @@ from typing import Any, TypeVar
 from ullage.stores._clean import named_in
 from ullage.stores._packing import from_utf8, to_utf8
 from ullage.stores._sqlite_blobs import text_of
+from ullage.stores.objects.rows import Objects
 from ullage.values.effects import Record
 
 __all__ = ["first", "marks", "record_of", "some", "under", "write"]
@@ -52,7 +53,13 @@ def first(db: sqlite3.Connection, tenant: bytes, records: Iterable[Record]) -> t
     return tuple(kept)
 
 
-def write(db: sqlite3.Connection, tenant: bytes, records: Iterable[Record], now_s: int) -> None:
+def write(
+    db: sqlite3.Connection,
+    tenant: bytes,
+    records: Iterable[Record],
+    now_s: int,
+    objects: Objects | None,
+) -> None:
     """Write records, in the order of their places, and which refs they need."""
     for one in sorted(records, key=lambda record: record.place):
         row = (tenant, one.key, one.kind, one.n, to_utf8(one.name), one.data, now_s)
@@ -61,7 +68,7 @@ def write(db: sqlite3.Connection, tenant: bytes, records: Iterable[Record], now_
             names = named_in(
                 one.data,
                 lambda refs: _held(db, tenant, refs),
-                lambda ref: text_of(db, tenant, ref),
+                lambda ref: text_of(db, tenant, ref, objects),
             )
             db.executemany(
                 "INSERT OR IGNORE INTO names (tenant, ref, key) VALUES (?, ?, ?)",

@@ -29,19 +29,25 @@ import sqlite3
 import time
 from collections.abc import Callable, Collection, Iterable, Sequence
 from contextlib import suppress
+from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ullage.errors import ConfigError, RefNotFound, StoreError
 from ullage.stores import _sqlite_records
 from ullage.stores._base import Transactional, refuse_contradictions
 from ullage.stores._clean import DAY_S, Bounds, Collected, clean, is_recent
 from ullage.stores._file import PrivateFile, absolute, default_path
-from ullage.stores._packing import NewBlob, from_utf8, to_utf8
-from ullage.stores._sqlite_blobs import extents_of, text_of_chunk, write_blob
+from ullage.stores._packing import NewBlob, from_utf8, to_utf8, unsealed
+from ullage.stores._sqlite_blobs import extents_of, row_of_chunk, write_blob
 from ullage.stores._sqlite_clean import SqliteContents
 from ullage.stores._sqlite_records import marks, record_of, some, under
+from ullage.stores.objects import in_sqlite
+from ullage.stores.objects.rows import at_hand, collected, packed
 from ullage.values.effects import Output, Record, Shape
+
+if TYPE_CHECKING:
+    from ullage.stores.objects import ObjectStorage
 
 __all__ = ["SqliteStore"]
 
@@ -64,6 +70,7 @@ class SqliteStore(Transactional):
         synchronous: ``"FULL"`` outlives a loss of power, ``"NORMAL"`` the death of the
             process, ``"EXTRA"`` also syncs the folder.
         busy_timeout_s: how long a call waits while another process writes.
+        objects: where the larger bodies are kept; None: in the file with the rest.
         clock: the time in seconds since 1970, for clean-up.
 
     Raises:
@@ -79,6 +86,7 @@ class SqliteStore(Transactional):
         *,
         synchronous: str = "FULL",
         busy_timeout_s: float = 10.0,
+        objects: ObjectStorage | None = None,
         clock: Callable[[], float] = time.time,
     ) -> None:
         if synchronous not in _SYNCHRONOUS:
@@ -93,6 +101,10 @@ class SqliteStore(Transactional):
             synchronous=synchronous,
             wait_s=busy_timeout_s,
         )
+        self._objects = None
+        if objects is not None:
+            with self._file.transaction(self, "open", writes=True) as db:
+                self._objects = objects.of(in_sqlite.id_of(db))
 
     @property
     def path(self) -> Path:
@@ -112,7 +124,7 @@ class SqliteStore(Transactional):
                 write_blob(db, self.name, who, blob, now_s)
             first = _sqlite_records.first(db, who, records)
             if not first:
-                _sqlite_records.write(db, who, records, now_s)
+                _sqlite_records.write(db, who, records, now_s, self._objects)
         return first
 
     def find(self, tenant: str, keys: Iterable[bytes]) -> tuple[Record, ...]:
@@ -147,7 +159,8 @@ class SqliteStore(Transactional):
             digest, kind, _, chunks, _ = self._granted(db, tenant, ref)
             if not 0 <= n < chunks:
                 raise RefNotFound(self.name, ref)
-            text = text_of_chunk(db, digest, kind, n)
+            row = row_of_chunk(db, digest, n)
+        text = row and unsealed(digest, kind, n, at_hand(self._objects, row))
         if text is None:
             raise self._damaged("chunk", ref)
         return text
@@ -179,12 +192,20 @@ class SqliteStore(Transactional):
 
         The room in the file is used again, but the file does not get smaller: see `shrink`.
         """
+        collect = partial(self._collect, tenant, bounds, cursor)
+        return collected(self._objects, tenant, bounds, cursor, collect, self._named)
+
+    def _collect(self, tenant: str | None, bounds: Bounds, cursor: str | None) -> Collected | None:
         with self._file.transaction(self, "collect", writes=True) as db:
             db.execute("SAVEPOINT begun")
             done = clean(SqliteContents(db, tenant), bounds, cursor, int(self._clock()))
             if bounds.dry_run:
                 db.execute("ROLLBACK TO begun")
             return done
+
+    def _named(self, objects: Collection[bytes]) -> set[bytes]:
+        with self._file.connection(self, "collect") as db:
+            return in_sqlite.named(db, objects)
 
     def shrink(self) -> None:
         """Give the room of what went back to the file system. Needs as much room meanwhile.
@@ -251,4 +272,4 @@ class SqliteStore(Transactional):
                     f"SELECT digest FROM blobs WHERE digest IN ({marks(part)})", part
                 )
             }
-        return [blob if blob.digest in known else blob.packed() for blob in blobs]
+        return packed(self._objects, tenant, blobs, known)

@@ -1,0 +1,27 @@
+"""The contract of a store whose bodies are in a bucket: all of it, of both stores."""
+
+import pytest
+
+from tests.stores.contract import FileContract
+from tests.stores.postgres.test_contract import Emptied
+from ullage.stores import PostgresStore, SqliteStore
+from ullage.stores.objects import ObjectStorage
+from ullage.testing import StoreContract
+
+pytestmark = pytest.mark.xdist_group("postgres")
+
+
+class InBucket:
+    @pytest.fixture(autouse=True)
+    def _bucket(self, bucket):
+        self.objects = ObjectStorage(bucket.url(prefix="contract"), least_bytes=0)
+
+
+class TestSqlite(InBucket, FileContract):
+    def open(self):
+        return SqliteStore(self.place(), objects=self.objects, clock=self.clock)
+
+
+class TestPostgres(InBucket, Emptied, StoreContract):
+    def open(self):
+        return PostgresStore(self.emptied(), objects=self.objects, clock=self.clock)
