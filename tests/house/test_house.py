@@ -22,7 +22,7 @@ SRC_LINES = 40_280
 end."""
 DOORS = {
     *("exchange", "integrations", "mcp", "proxy", "replay/report", "spend/shared", "splice"),
-    *("stores/leases", "stores/postgres"),
+    *("stores/cache", "stores/leases", "stores/objects", "stores/postgres"),
     "wrapping",
 }
 COMMANDS_OF_DOORS = {"cli/_proxy.py", "cli/doctor.py", "cli/mcp.py", "cli/proxy.py", "cli/run.py"}

@@ -1,4 +1,4 @@
-"""Servers of the tests' own from packages (`make servers`): each is started once, on the loopback."""
+"""Servers of the tests' own from packages (`make servers`), each on the loopback."""
 
 import http.client
 import os
@@ -87,7 +87,16 @@ class Redis(_Process):
 
     def command(self):
         self.folder = tempfile.mkdtemp(prefix="ullage-redis-")
-        given = ["--port", str(self.port), "--bind", "127.0.0.1", "--save", "", "--dir", self.folder]
+        given = [
+            "--port",
+            str(self.port),
+            "--bind",
+            "127.0.0.1",
+            "--save",
+            "",
+            "--dir",
+            self.folder,
+        ]
         return [program("redis-server") or "redis-server", *given]
 
     def kill(self):

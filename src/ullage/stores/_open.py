@@ -6,7 +6,7 @@ import inspect
 import os
 import re
 from collections.abc import Iterator
-from typing import Any, TypeGuard
+from typing import Any, TypeGuard, TypeVar
 
 from ullage.errors import ConfigError
 from ullage.history.canon import ref_of
@@ -17,7 +17,10 @@ from ullage.stores.memory import MemoryStore
 from ullage.stores.spill import SpillStore
 from ullage.stores.sqlite import SqliteStore
 
-__all__ = ["directory_of", "files_of", "innermost", "is_url", "open_store", "with_files"]
+__all__ = ["beside", "directory_of", "files_of", "innermost", "is_url", "layers", "located"]
+__all__ += ["open_store", "with_files"]
+
+T = TypeVar("T")
 
 FILES_KEPT_S = 30 * DAY_S
 """How long the files of a policy are kept unused; what they hold stays in the store."""
@@ -27,7 +30,9 @@ _WORD = re.compile(r"[\w+-]*")
 _REMEDY = 'Use "memory", "sqlite", the path of a file, "postgresql://…", or a ullage.stores.Store'
 
 
-def open_store(spec: str | os.PathLike[str] | Store | None) -> Store:
+def open_store(
+    spec: str | os.PathLike[str] | Store | None, blobs: str | None = None, cache: str | None = None
+) -> Store:
     """The store that ``spec`` means.
 
     Args:
@@ -35,16 +40,19 @@ def open_store(spec: str | os.PathLike[str] | Store | None) -> Store:
             at the path in the environment variable ``ULLAGE_STORE``, or where the platform
             keeps the data of users; a path for a `SqliteStore` there; ``"postgresql://…"`` for a
             `PostgresStore`; a store for itself.
+        blobs: ``"s3://bucket/prefix"``, where the larger bodies of a file or a server are kept.
+        cache: ``"valkey://host"``, for copies of them, and for leases.
 
     Raises:
         ConfigError: it means none of these.
         StoreError: the file cannot be opened.
     """
+    spec = beside(spec, blobs, cache)
     if spec is None or spec == "memory":
         return MemoryStore()
-    if spec == "sqlite":
-        spec = os.environ.get("ULLAGE_STORE") or None
-        return open_store(spec) if is_url(spec) else SqliteStore(spec)
+    spec = located(spec)
+    if spec is None:
+        return SqliteStore()
     if is_url(spec):
         from ullage.stores.postgres.address import at
 
@@ -60,6 +68,20 @@ def open_store(spec: str | os.PathLike[str] | Store | None) -> Store:
     if inspect.iscoroutinefunction(spec.commit):
         raise ConfigError("store", "this store is asynchronous", "Give the store underneath it")
     return spec
+
+
+def beside(spec: T, blobs: str | None, cache: str | None) -> T | Store:
+    """``spec``, or the store that it means with these beside it (`open_store`)."""
+    if not (blobs or cache):
+        return spec
+    from ullage.stores.objects.opening import opened
+
+    return opened(spec, blobs, cache)
+
+
+def located(spec: T) -> T | str | None:
+    """What ``"sqlite"`` stands for here: a path, an address, or None for the platform's place."""
+    return (os.environ.get("ULLAGE_STORE") or None) if spec == "sqlite" else spec
 
 
 def is_url(spec: object) -> TypeGuard[str]:
@@ -108,16 +130,16 @@ def directory_of(wanted: str | BesideStore | None, store: object) -> str | None:
 
 def innermost(store: object) -> object:
     """The store that keeps what is kept, under whatever is around it."""
-    *_, kept = _layers(store)
+    *_, kept = layers(store)
     return kept
 
 
 def files_of(store: object) -> SpillStore | None:
     """The spill files of a store, however it is wrapped, or None if it has none."""
-    return next((layer for layer in _layers(store) if isinstance(layer, SpillStore)), None)
+    return next((layer for layer in layers(store) if isinstance(layer, SpillStore)), None)
 
 
-def _layers(store: Any) -> Iterator[Any]:
+def layers(store: Any) -> Iterator[Any]:
     """A store and those underneath it."""
     while store is not None:
         yield store

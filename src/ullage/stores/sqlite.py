@@ -197,6 +197,8 @@ class SqliteStore(Transactional):
 
     def _collect(self, tenant: str | None, bounds: Bounds, cursor: str | None) -> Collected | None:
         with self._file.transaction(self, "collect", writes=True) as db:
+            if self._objects is None:
+                in_sqlite.refuse_some(db)
             db.execute("SAVEPOINT begun")
             done = clean(SqliteContents(db, tenant), bounds, cursor, int(self._clock()))
             if bounds.dry_run:

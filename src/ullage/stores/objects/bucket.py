@@ -23,6 +23,14 @@ NAME = "object storage"
 _SETTINGS = frozenset(("endpoint", "region", "virtual_hosted_style_request", "skip_signature"))
 _CONNECT_S = 5.0
 
+_REFUSED = "the bucket refused the credentials. Check AWS_ACCESS_KEY_ID, or the role"
+_REASONS = {
+    "NoSuchBucket": "there is no such bucket. Create it",
+    **dict.fromkeys(("AccessDenied", "InvalidAccessKeyId", "SignatureDoesNotMatch"), _REFUSED),
+}
+"""What the codes mean that S3 answers with."""
+_UNREACHABLE = "the bucket cannot be reached, or failed. Check its address, and try again"
+
 
 class Listed(NamedTuple):
     """An object of a list: its name, and when it was written, by the server's clock."""
@@ -132,11 +140,7 @@ def _told(operation: str) -> Iterator[None]:
     """Failures of the bucket as StoreError."""
     try:
         yield
-    except FileNotFoundError:
-        raise StoreError(NAME, operation, "there is no such bucket. Create it") from None
-    except PermissionError:
-        reason = "the bucket refused the credentials. Check AWS_ACCESS_KEY_ID or the role"
-        raise StoreError(NAME, operation, reason) from None
-    except (BaseError, OSError):
-        reason = "the bucket cannot be reached, or failed. Check its address, and try again"
-        raise StoreError(NAME, operation, reason) from None
+    except (BaseError, OSError) as error:
+        said = str(error)
+        known = (why for code, why in _REASONS.items() if code in said)
+        raise StoreError(NAME, operation, next(known, _UNREACHABLE)) from None

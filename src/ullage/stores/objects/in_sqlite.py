@@ -7,9 +7,9 @@ import sqlite3
 from collections.abc import Collection
 
 from ullage.stores._sqlite_records import marks, some
-from ullage.stores.objects.rows import CODINGS
+from ullage.stores.objects.rows import CODINGS, not_given
 
-__all__ = ["id_of", "named"]
+__all__ = ["id_of", "named", "refuse_some"]
 
 
 def id_of(db: sqlite3.Connection) -> bytes:
@@ -21,6 +21,16 @@ def id_of(db: sqlite3.Connection) -> bytes:
     db.execute("INSERT OR IGNORE INTO agreed VALUES ('objects', ?)", (os.urandom(32),))
     (found,) = db.execute("SELECT value FROM agreed WHERE name = 'objects'").fetchone()
     return bytes(found)
+
+
+def refuse_some(db: sqlite3.Connection) -> None:
+    """Refuse a clean-up of a file that has objects: they would stay.
+
+    Raises:
+        StoreError: it has.
+    """
+    if db.execute("SELECT 1 FROM sqlite_master WHERE name = 'agreed'").fetchone() is not None:
+        raise not_given("collect")
 
 
 def named(db: sqlite3.Connection, names: Collection[bytes]) -> set[bytes]:

@@ -12,7 +12,7 @@ from ullage.errors import StoreError
 from ullage.stores._clean import Bounds, Collected
 from ullage.stores._packing import NewBlob, Row
 
-__all__ = ["IN_OBJECT", "Objects", "at_hand", "collected", "in_object", "packed"]
+__all__ = ["CODINGS", "Objects", "at_hand", "collected", "in_object", "not_given", "packed"]
 
 IN_OBJECT = " in object"
 CODINGS = ("raw" + IN_OBJECT, "zstd" + IN_OBJECT)
@@ -61,9 +61,14 @@ def at_hand(objects: Objects | None, row: Sequence[Any]) -> Sequence[Any]:
     if row[0] not in CODINGS:
         return row
     if objects is None:
-        reason = "its text is in object storage. Open the store with blobs as the others do"
-        raise StoreError("object storage", "get", reason)
+        raise not_given("get")
     return row[0].removesuffix(IN_OBJECT), objects.body(row[1]), *row[2:]
+
+
+def not_given(operation: str) -> StoreError:
+    """The error of a store that has objects, and was opened without."""
+    reason = "its larger texts are in object storage. Open the store with blobs as the others do"
+    return StoreError("object storage", operation, reason)
 
 
 def collected(

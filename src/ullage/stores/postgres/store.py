@@ -135,7 +135,8 @@ class PostgresStore(Transactional):
         now_s = self._now_s()
 
         def step() -> Collected | None:
-            return self._pool.run("collect", lambda db: collect(db, tenant, bounds, cursor, now_s))
+            given = tenant, bounds, cursor, now_s, self._objects is not None
+            return self._pool.run("collect", lambda db: collect(db, *given))
 
         return collected(self._objects, tenant, bounds, cursor, step, self._named)
 
