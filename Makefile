@@ -8,8 +8,8 @@ PEERS  ?= $(wildcard .venv-mcp-peers/bin/python)
 READY  := $(VENV)/.ready
 
 # Frameworks: each is tested in an environment of its own, the newest release and the oldest claimed.
-FRAMEWORKS := adk langchain openai-agents pydantic-ai strands
-OLDEST     := langchain-oldest openai-agents-oldest pydantic-ai-oldest
+FRAMEWORKS := adk langchain litellm openai-agents pydantic-ai strands
+OLDEST     := langchain-oldest litellm-oldest openai-agents-oldest pydantic-ai-oldest
 TESTED     := $(FRAMEWORKS) $(OLDEST)
 
 # Temporary files of the tests are in memory where there is room: some thousand commits wait for a disk.
@@ -48,7 +48,7 @@ help:
 	@echo "make bench-proxy         what the proxy costs, beside a bare one and other people's"
 	@echo "make soak-proxy MINUTES=30 the proxy under load: nothing lost, nothing mixed up, memory flat"
 	@echo "make bench-tokens        how good the token estimates are"
-	@echo "make test-mcp            ullage mcp with real servers and both official clients (pip, npm)"
+	@echo "make test-mcp            ullage mcp with real servers, both official clients and a call of a minute"
 	@echo "make bench-mcp           what ullage mcp adds before a server; after make mcp-peers, its peers too"
 	@echo "make bench-loop          how long an event loop waits while a long history is fitted"
 	@echo "make bench-weight        what an import and a fit cost: milliseconds and megabytes"
@@ -151,7 +151,7 @@ tests/mcp/node/node_modules/.ready: tests/mcp/node/package-lock.json
 	@touch $@
 
 test-mcp: $(READY) mcp-servers
-	@$(BIN)/python -m pytest tests/mcp -n auto --dist loadgroup
+	@LONG_CALL_S=60 $(BIN)/python -m pytest tests/mcp -n auto --dist loadgroup
 
 mcp-peers: .venv-mcp-peers/.ready
 

@@ -2,6 +2,7 @@
 
 import gc
 import os
+import signal
 import socket
 from contextlib import ExitStack
 
@@ -21,6 +22,10 @@ settings.register_profile(
     "deep", parent=settings.get_profile("quick"), max_examples=2_000, derandomize=False
 )
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "quick"))
+
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    # a shell has commands in the background ignore Ctrl-C, and what they start inherits it
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 @pytest.fixture(autouse=True, scope="session")

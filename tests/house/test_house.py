@@ -31,6 +31,7 @@ COMMANDS_OF_DOORS = {"cli/_proxy.py", "cli/doctor.py", "cli/mcp.py", "cli/proxy.
 APART = {
     "ullage.integrations.adk": "google.adk",
     "ullage.integrations.langchain": "langchain",
+    "ullage.integrations.litellm": "litellm",
     "ullage.integrations.openai_agents": "agents",
     "ullage.integrations.pydantic_ai": "pydantic_ai",
     "ullage.integrations.strands": "strands",

@@ -114,7 +114,7 @@ def test_everything():
             blocks = (await client.call_tool(image, {})).content
             assert "image" in {block.type for block in blocks}
             (long,) = names & {"trigger-long-running-operation", "longRunningOperation"}
-            given = {"duration": 0.2, "steps": 4}
+            given = {"duration": float(os.environ.get("LONG_CALL_S", 0.2)), "steps": 4}
             await client.call_tool(long, given, progress_callback=progress)
             assert (await client.list_resources()).resources
 

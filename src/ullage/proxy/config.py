@@ -50,7 +50,6 @@ class Room(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
         held_bytes: about the most of request bodies that one worker holds at once; what comes
             beyond passes through unfitted.
         conversations_bytes: about the most of conversations that one worker keeps warm.
-        pages_bytes: the most of conversations that one worker holds for the page of one.
         exchanges: the most requests of one worker in flight; more are answered 503.
         idle_s: how long a client may be silent in the middle of its request, or take nothing of
             its reply.
@@ -61,7 +60,6 @@ class Room(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     body_bytes: int = 64 << 20
     held_bytes: int = 512 << 20
     conversations_bytes: int = 256 << 20
-    pages_bytes: int = 16 << 20
     exchanges: int = 1_024
     idle_s: float = 120.0
     connect_s: float = 30.0

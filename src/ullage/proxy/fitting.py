@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
-from typing import TypeAlias
+from collections.abc import Iterable
 
 from ullage.exchange import Exchanges
-from ullage.exchange.values import Report
 from ullage.proxy.config import Config
 from ullage.session.sessions import AsyncSessions
 from ullage.stores import MemoryStore, Store
@@ -16,10 +14,7 @@ from ullage.stores.threaded import Threaded
 from ullage.values.effects import Record
 from ullage.values.limits import Limits
 
-__all__ = ["Near", "Tell", "exchanges_of"]
-
-Tell: TypeAlias = Callable[[Report], None]
-"""Is called with what came of an exchange, in the task that it was made in."""
+__all__ = ["Near", "exchanges_of"]
 
 _MOST_CONVERSATIONS, _FEW_KEYS = 10_000, 64
 
@@ -39,14 +34,13 @@ class Near(Threaded):
         return self.store.find(tenant, wanted)
 
 
-def exchanges_of(config: Config, tell: Tell) -> Exchanges:
+def exchanges_of(config: Config) -> Exchanges:
     """The exchanges of one worker.
 
     A dry run keeps what it sets aside in memory: nothing of it is to last.
 
     Args:
         config: the proxy's settings.
-        tell: is called with the report of each exchange.
 
     Raises:
         StoreError: the store cannot be opened.
@@ -64,4 +58,4 @@ def exchanges_of(config: Config, tell: Tell) -> Exchanges:
         most=_MOST_CONVERSATIONS,
         most_bytes=config.limits.conversations_bytes,
     )
-    return Exchanges(sessions, tell)
+    return Exchanges(sessions)
