@@ -60,10 +60,10 @@ def open_kept(path: str | os.PathLike[str] | None) -> Store:
     """
     beside = os.environ.get("ULLAGE_BLOBS"), os.environ.get("ULLAGE_CACHE")
     if is_url(path):
-        return opened(path, *beside)
+        return opened(path, *beside, leases=False)
     if path is not None and not Path(path).exists():
         raise ConfigError("store", "there is no file at this path", "Give the path fit was given.")
-    return opened("sqlite" if path is None else path, *beside)
+    return opened("sqlite" if path is None else path, *beside, leases=False)
 
 
 def print_kept(text: str) -> None:

@@ -6,7 +6,6 @@ import click
 
 from ullage.cli._options import json_option, open_kept, print_json
 from ullage.stores import ConversationStore, SpillStore, SqliteStore, Store, forget
-from ullage.stores._open import innermost
 
 __all__ = ["command"]
 
@@ -35,9 +34,8 @@ def command(
     room: Store = kept if spill is None else SpillStore(kept, spill)
     try:
         done = forget(room, tenant or "")
-        file = innermost(kept)
-        if isinstance(file, SqliteStore):
-            file.shrink()
+        if isinstance(kept, SqliteStore):
+            kept.shrink()
     finally:
         kept.close()
     outputs, records = len(done.removed), done.records

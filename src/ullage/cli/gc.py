@@ -12,7 +12,6 @@ import msgspec
 from ullage.cli._options import json_option, open_kept, print_json, store_option
 from ullage.errors import StoreError
 from ullage.stores import Bounds, Collected, SpillStore, SqliteStore, Store
-from ullage.stores._open import innermost
 
 __all__ = ["command"]
 
@@ -91,11 +90,10 @@ def _collect(room: Store, tenant: str | None, bounds: Bounds) -> Collected | Non
 
 def _shrink(kept: Store) -> None:
     """Make a file smaller too; while another process reads it, its room is only used again."""
-    file = innermost(kept)
-    if not isinstance(file, SqliteStore):
+    if not isinstance(kept, SqliteStore):
         return
     try:
-        file.shrink()
+        kept.shrink()
     except StoreError as error:
         click.echo(f"the file did not get smaller: {error}", err=True)
 

@@ -35,7 +35,8 @@ from ullage.spend.budget import Budget
 from ullage.spend.calls import Call
 from ullage.stages.default import SUMMARISED
 from ullage.stages.policy import Policy
-from ullage.stores import AsyncStore, Store, beside, with_files
+from ullage.stores import AsyncStore, Store, with_files
+from ullage.stores.objects.opening import beside
 from ullage.summarise import Summaries, Summariser, of
 from ullage.tokens.catalog import lookup
 from ullage.tokens.models import preload

@@ -23,7 +23,8 @@ from ullage.errors import ConfigError
 from ullage.session.closing import AsyncClosing, Closing
 from ullage.session.session import Session
 from ullage.spend.budget import Budget
-from ullage.stores import beside, open_store
+from ullage.stores import open_store
+from ullage.stores.objects.opening import beside
 from ullage.values.held import held_bytes
 from ullage.values.messages import Message
 

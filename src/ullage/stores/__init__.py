@@ -24,7 +24,6 @@ __all__ = [
     "SqliteStore",
     "Store",
     "StoredMessage",
-    "beside",
     "directory_of",
     "every_ref",
     "files_of",
@@ -41,7 +40,7 @@ if TYPE_CHECKING:
     from ullage.stores._base import AsyncStore, Blobs, Records, Store, every_ref
     from ullage.stores._clean import DAY_S, Bounds, Collected, Removed, named_in, refs_in
     from ullage.stores._forget import forget
-    from ullage.stores._open import beside, directory_of, files_of, open_store, with_files
+    from ullage.stores._open import directory_of, files_of, open_store, with_files
     from ullage.stores.bounded import BoundedStore
     from ullage.stores.conversations import CompactionPart, ConversationStore, StoredMessage
     from ullage.stores.memory import MemoryStore
@@ -56,7 +55,7 @@ else:
             "ullage.stores._base": "AsyncStore Blobs Records Store every_ref",
             "ullage.stores._clean": "DAY_S Bounds Collected Removed named_in refs_in",
             "ullage.stores._forget": "forget",
-            "ullage.stores._open": "beside directory_of files_of open_store with_files",
+            "ullage.stores._open": "directory_of files_of open_store with_files",
             "ullage.stores.bounded": "BoundedStore",
             "ullage.stores.conversations": "CompactionPart ConversationStore StoredMessage",
             "ullage.stores.memory": "MemoryStore",

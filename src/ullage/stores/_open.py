@@ -6,7 +6,7 @@ import inspect
 import os
 import re
 from collections.abc import Iterator
-from typing import Any, TypeGuard, TypeVar
+from typing import Any, TypeGuard
 
 from ullage.errors import ConfigError
 from ullage.history.canon import ref_of
@@ -17,10 +17,8 @@ from ullage.stores.memory import MemoryStore
 from ullage.stores.spill import SpillStore
 from ullage.stores.sqlite import SqliteStore
 
-__all__ = ["beside", "directory_of", "files_of", "innermost", "is_url", "layers", "located"]
-__all__ += ["open_store", "with_files"]
-
-T = TypeVar("T")
+__all__ = ["directory_of", "files_of", "innermost", "is_url", "layers", "open_store"]
+__all__ += ["with_files"]
 
 FILES_KEPT_S = 30 * DAY_S
 """How long the files of a policy are kept unused; what they hold stays in the store."""
@@ -47,12 +45,15 @@ def open_store(
         ConfigError: it means none of these.
         StoreError: the file cannot be opened.
     """
-    spec = beside(spec, blobs, cache)
+    if blobs or cache:
+        from ullage.stores.objects.opening import opened
+
+        return opened(spec, blobs, cache)
     if spec is None or spec == "memory":
         return MemoryStore()
-    spec = located(spec)
-    if spec is None:
-        return SqliteStore()
+    if spec == "sqlite":
+        spec = os.environ.get("ULLAGE_STORE") or None
+        return open_store(spec) if is_url(spec) else SqliteStore(spec)
     if is_url(spec):
         from ullage.stores.postgres.address import at
 
@@ -68,20 +69,6 @@ def open_store(
     if inspect.iscoroutinefunction(spec.commit):
         raise ConfigError("store", "this store is asynchronous", "Give the store underneath it")
     return spec
-
-
-def beside(spec: T, blobs: str | None, cache: str | None) -> T | Store:
-    """``spec``, or the store that it means with these beside it (`open_store`)."""
-    if not (blobs or cache):
-        return spec
-    from ullage.stores.objects.opening import opened
-
-    return opened(spec, blobs, cache)
-
-
-def located(spec: T) -> T | str | None:
-    """What ``"sqlite"`` stands for here: a path, an address, or None for the platform's place."""
-    return (os.environ.get("ULLAGE_STORE") or None) if spec == "sqlite" else spec
 
 
 def is_url(spec: object) -> TypeGuard[str]:

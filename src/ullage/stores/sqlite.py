@@ -7,10 +7,9 @@
     names     which keys of the ledger need which refs
     cleanings when whose outputs were last cleaned up
 
-Why SQLite, WAL, synchronous=FULL and zstd level 3: `dependencies.md` §2 (durable, faster to
-put than synced files, and it can be queried). FULL, because a ref that a model has been shown
-must outlive a loss of power. Records that hold a newest value, which the next reply brings
-again, are not synced by themselves.
+In WAL mode it is durable, faster to put than synced files, and can be queried. synchronous=FULL,
+because a ref that a model has been shown must outlive a loss of power. Records that hold a newest
+value, which the next reply brings again, are not synced by themselves.
 
 The digest is blake3 over the text's UTF-8, all 256 bits, in the same domain as
 `ullage.history.canon.ref_of`. Each chunk is checked by a seal that binds it to the digest, and
@@ -29,9 +28,8 @@ import sqlite3
 import time
 from collections.abc import Callable, Collection, Iterable, Sequence
 from contextlib import suppress
-from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from ullage.errors import ConfigError, RefNotFound, StoreError
 from ullage.stores import _sqlite_records
@@ -42,12 +40,9 @@ from ullage.stores._packing import NewBlob, from_utf8, to_utf8, unsealed
 from ullage.stores._sqlite_blobs import extents_of, row_of_chunk, write_blob
 from ullage.stores._sqlite_clean import SqliteContents
 from ullage.stores._sqlite_records import marks, record_of, some, under
-from ullage.stores.objects import in_sqlite
-from ullage.stores.objects.rows import at_hand, collected, packed
+from ullage.stores.objects.in_sqlite import objects_of
+from ullage.stores.objects.rows import Storage, and_objects, at_hand, packed
 from ullage.values.effects import Output, Record, Shape
-
-if TYPE_CHECKING:
-    from ullage.stores.objects import ObjectStorage
 
 __all__ = ["SqliteStore"]
 
@@ -86,7 +81,7 @@ class SqliteStore(Transactional):
         *,
         synchronous: str = "FULL",
         busy_timeout_s: float = 10.0,
-        objects: ObjectStorage | None = None,
+        objects: Storage | None = None,
         clock: Callable[[], float] = time.time,
     ) -> None:
         if synchronous not in _SYNCHRONOUS:
@@ -101,10 +96,7 @@ class SqliteStore(Transactional):
             synchronous=synchronous,
             wait_s=busy_timeout_s,
         )
-        self._objects = None
-        if objects is not None:
-            with self._file.transaction(self, "open", writes=True) as db:
-                self._objects = objects.of(in_sqlite.id_of(db))
+        self._objects = objects_of(self, self._file, objects)
 
     @property
     def path(self) -> Path:
@@ -185,6 +177,7 @@ class SqliteStore(Transactional):
                 )
             )
 
+    @and_objects
     def collect(
         self, tenant: str | None, bounds: Bounds, cursor: str | None = None
     ) -> Collected | None:
@@ -192,22 +185,12 @@ class SqliteStore(Transactional):
 
         The room in the file is used again, but the file does not get smaller: see `shrink`.
         """
-        collect = partial(self._collect, tenant, bounds, cursor)
-        return collected(self._objects, tenant, bounds, cursor, collect, self._named)
-
-    def _collect(self, tenant: str | None, bounds: Bounds, cursor: str | None) -> Collected | None:
         with self._file.transaction(self, "collect", writes=True) as db:
-            if self._objects is None:
-                in_sqlite.refuse_some(db)
             db.execute("SAVEPOINT begun")
             done = clean(SqliteContents(db, tenant), bounds, cursor, int(self._clock()))
             if bounds.dry_run:
                 db.execute("ROLLBACK TO begun")
             return done
-
-    def _named(self, objects: Collection[bytes]) -> set[bytes]:
-        with self._file.connection(self, "collect") as db:
-            return in_sqlite.named(db, objects)
 
     def shrink(self) -> None:
         """Give the room of what went back to the file system. Needs as much room meanwhile.

@@ -12,7 +12,8 @@ from ullage.presets import PolicyName
 from ullage.redaction import Redact
 from ullage.spend.budget import Budget
 from ullage.stages.policy import Policy
-from ullage.stores import AsyncStore, Store, beside
+from ullage.stores import AsyncStore, Store
+from ullage.stores.objects.opening import beside
 from ullage.summarise import Summariser
 from ullage.values.effects import Summarise
 from ullage.values.limits import Limits

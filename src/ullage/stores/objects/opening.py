@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import os
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from ullage.errors import ConfigError
 from ullage.stores._base import Store
-from ullage.stores._open import is_url, located
+from ullage.stores._open import is_url
 from ullage.stores.postgres.address import at
 from ullage.stores.sqlite import SqliteStore
 
@@ -15,16 +15,24 @@ if TYPE_CHECKING:
     from ullage.stores.cache.cache import Cache
     from ullage.stores.objects.storage import ObjectStorage
 
-__all__ = ["opened"]
+T = TypeVar("T")
+
+__all__ = ["beside", "opened"]
 
 
-def opened(spec: object, blobs: str | None, cache: str | None) -> Store:
+def beside(spec: T, blobs: str | None, cache: str | None) -> T | Store:
+    """``spec``, or the store that it means with these beside it."""
+    return opened(spec, blobs, cache) if blobs or cache else spec
+
+
+def opened(spec: object, blobs: str | None, cache: str | None, *, leases: bool = True) -> Store:
     """The store that these mean together.
 
     Args:
         spec: as of `ullage.stores.open_store`.
         blobs: ``s3://bucket/prefix``, or None.
         cache: ``valkey://host:6379``, or None.
+        leases: whether the cache is for those too.
 
     Raises:
         ConfigError: one of them cannot be meant, or what it needs is not installed.
@@ -36,11 +44,13 @@ def opened(spec: object, blobs: str | None, cache: str | None) -> Store:
             "the store beside it is no file and no server",
             'Name it: store="sqlite", a path or "postgresql://…"',
         )
-    where: str | os.PathLike[str] | None = located(spec)
+    where: str | os.PathLike[str] | None = spec
+    if spec == "sqlite":
+        where = os.environ.get("ULLAGE_STORE") or None
     near = _cache(cache) if cache else None
     objects = _objects(blobs, near) if blobs else None
     store = at(where, objects) if is_url(where) else SqliteStore(where, objects=objects)
-    return store if near is None else near.around(store)
+    return near.around(store) if near and leases else store
 
 
 def _objects(url: str, cache: Any) -> ObjectStorage:

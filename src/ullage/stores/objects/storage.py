@@ -7,7 +7,7 @@ import logging
 import os
 import re
 import time
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime, timedelta
 from typing import Protocol
@@ -21,7 +21,7 @@ from ullage.errors import ConfigError, StoreError
 from ullage.stores._clean import DAY_S, Bounds, Collected
 from ullage.stores._packing import MOST_BYTES, NewBlob, to_utf8
 from ullage.stores.objects.bucket import Bucket, Listed
-from ullage.stores.objects.rows import in_object
+from ullage.stores.objects.rows import Named, Step, in_object
 
 __all__ = ["BodyCache", "ObjectStorage", "StoreObjects"]
 
@@ -79,21 +79,22 @@ class ObjectStorage:
         self.least_bytes, self.cache = least_bytes, cache
         self.bucket.page("", "", 1)
 
-    def of(self, store: bytes) -> StoreObjects:
+    def of(self, store: bytes, named: Named) -> StoreObjects:
         """The objects of one store among those of others in the bucket.
 
         Args:
             store: what no other store is named.
+            named: which of some objects its rows name.
         """
-        return StoreObjects(self, blake3(store).hexdigest()[:32])
+        return StoreObjects(self, blake3(store).hexdigest()[:32], named)
 
 
 class StoreObjects:
     """The objects of one store. The contract is `ullage.stores.objects.rows.Objects`."""
 
-    def __init__(self, storage: ObjectStorage, folder: str) -> None:
+    def __init__(self, storage: ObjectStorage, folder: str, named: Named) -> None:
         self._bucket, self._cache = storage.bucket, storage.cache
-        self._least_bytes, self._folder = storage.least_bytes, folder
+        self._least_bytes, self._folder, self._named = storage.least_bytes, folder, named
         self._away_until_s = 0.0
 
     def moved(self, tenant: bytes, blobs: Iterable[NewBlob]) -> list[NewBlob]:
@@ -129,14 +130,9 @@ class StoreObjects:
         return held
 
     def collected(
-        self,
-        tenant: str | None,
-        bounds: Bounds,
-        cursor: str | None,
-        collect: Callable[[], Collected | None],
-        named: Callable[[Collection[bytes]], set[bytes]],
+        self, tenant: str | None, bounds: Bounds, cursor: str | None, collect: Step
     ) -> Collected | None:
-        """`ullage.stores.objects.rows.collected`."""
+        """A step of a clean-up: ``collect``, and after its last one those among the objects."""
         at = _read(cursor)
         if at is None:
             done = collect()
@@ -146,23 +142,18 @@ class StoreObjects:
         prefix = self._folder if tenant is None else self._folder_of(to_utf8(tenant))
         limit = min(bounds.limit, _PAGE)
         page = self._bucket.page(prefix, at.objects_after, limit)
-        self._sweep(page, bounds, named)
+        self._sweep(page, bounds)
         is_last = len(page) < limit
         more = None if is_last else _written(replace(at, objects_after=page[-1].name))
         return Collected((), 0, at.left_bytes, more)
 
-    def _sweep(
-        self,
-        page: Sequence[Listed],
-        bounds: Bounds,
-        named: Callable[[Collection[bytes]], set[bytes]],
-    ) -> None:
+    def _sweep(self, page: Sequence[Listed], bounds: Bounds) -> None:
         """Let go of the objects of a page that no row names, and that none is going to name."""
         is_erasure = bounds.older_than_s is not None and bounds.older_than_s < 0
         before = datetime.now(UTC) - timedelta(seconds=DAY_S)
         ours = (one for one in page if _NAME.fullmatch(one.name))
         old = {one.name.encode() for one in ours if is_erasure or one.written < before}
-        gone = sorted(name.decode() for name in old - named(old)) if old else []
+        gone = sorted(name.decode() for name in old - self._named(old)) if old else []
         if gone:
             self._bucket.delete(gone)
             if self._cache:

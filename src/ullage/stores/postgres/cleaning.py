@@ -12,13 +12,11 @@ from psycopg import Connection
 
 from ullage.stores._clean import Bounds, Collected, Cursor, clean
 from ullage.stores._packing import from_utf8, to_utf8
-from ullage.stores.objects.rows import not_given
 from ullage.stores.postgres.asking import NOW
 
 __all__ = ["collect"]
 
 _TIME = f"SELECT {NOW}"
-_OBJECTS = "SELECT 1 FROM ullage.agreed WHERE name = 'objects'"
 _BEGUN = """
 INSERT INTO ullage.cleanings AS last (scope, began_s) VALUES (%(scope)s, %(now)s)
 ON CONFLICT (scope) DO UPDATE SET began_s = excluded.began_s
@@ -73,20 +71,9 @@ _REMOVE_CHUNKS = "DELETE FROM ullage.chunks WHERE tenant = %(tenant)s AND ref = 
 
 
 def collect(
-    db: Connection,
-    tenant: str | None,
-    bounds: Bounds,
-    cursor: str | None,
-    now_s: int | None,
-    has_objects: bool,
+    db: Connection, tenant: str | None, bounds: Bounds, cursor: str | None, now_s: int | None
 ) -> Collected | None:
-    """`Store.collect` on a connection.
-
-    Raises:
-        StoreError: bodies are in object storage, which was not given: they would stay.
-    """
-    if not has_objects and db.execute(_OBJECTS).fetchone():
-        raise not_given("collect")
+    """`Store.collect` on a connection."""
     with db.transaction(force_rollback=bounds.dry_run):
         (now_s,) = db.execute(_TIME, {"now": now_s}).fetchone() or (0,)
         return clean(_Contents(db, tenant, bounds.last_s(now_s)), bounds, cursor, now_s)

@@ -205,7 +205,7 @@ def get(tenant: str, ref: str, now_s: int | None) -> Asking[Rows]:
     return rows
 
 
-def opened(ref: str, rows: Rows, objects: Objects | None) -> Output:
+def opened(ref: str, rows: Rows, objects: Objects) -> Output:
     """The text of some rows, each checked by its seal and its counts.
 
     Raises:
@@ -220,7 +220,7 @@ def opened(ref: str, rows: Rows, objects: Objects | None) -> Output:
     return Output(ref, "".join(texts), rows[0][1])
 
 
-def text_of(tenant: bytes, ref: bytes, objects: Objects | None) -> Asking[str]:
+def text_of(tenant: bytes, ref: bytes, objects: Objects) -> Asking[str]:
     """An output as the search for refs takes it: what is damaged in it is left out."""
     (rows,) = yield (Query(_READ, {"tenant": tenant, "ref": ref, "n": None, "now": None}),)
     bodies = (unpacked(*at_hand(objects, row[5:])[:3]) or b"" for row in rows)

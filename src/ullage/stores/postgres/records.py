@@ -78,7 +78,7 @@ def commit(
     blobs: Mapping[bytes, NewBlob],
     records: Sequence[Record],
     now_s: int | None,
-    objects: Objects | None = None,
+    objects: Objects,
 ) -> Asking[tuple[Record, ...]]:
     """`Store.commit` in one transaction; of a lost race the outputs are kept.
 
@@ -147,7 +147,7 @@ def _names(
     blobs: Mapping[bytes, NewBlob],
     held: set[bytes],
     now_s: int | None,
-    objects: Objects | None,
+    objects: Objects,
 ) -> Asking[list[Query]]:
     """The query that notes which keys need which refs; asks for an index that is not at hand."""
     there = {from_utf8(ref) for ref in (*held, *blobs)}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Collection, Iterable, Sequence
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import Any, TypeVar
 
 import psycopg
 
@@ -12,7 +12,7 @@ from ullage.stores._base import Transactional
 from ullage.stores._clean import Bounds, Collected
 from ullage.stores._packing import from_utf8, to_utf8
 from ullage.stores.leases import Lease
-from ullage.stores.objects.rows import collected
+from ullage.stores.objects.rows import NoObjects, Objects, Storage, and_objects
 from ullage.stores.postgres import leases, schema
 from ullage.stores.postgres import outputs as kept
 from ullage.stores.postgres import records as ledger
@@ -22,12 +22,11 @@ from ullage.stores.postgres.connecting import AsyncPool, Pool, conninfo_of, fail
 from ullage.stores.postgres.spending import Booked, booked
 from ullage.values.effects import Output, Record, Shape
 
-if TYPE_CHECKING:
-    from ullage.stores.objects import ObjectStorage
-
 __all__ = ["AsyncPostgresStore", "PostgresStore"]
 
 T = TypeVar("T")
+
+_NONE = NoObjects(lambda: True)
 
 _REFS = """
 SELECT ref FROM ullage.outputs WHERE tenant = %(tenant)s AND ref > %(after)s
@@ -37,6 +36,7 @@ _AGREED = """
 INSERT INTO ullage.agreed AS kept (name, value) VALUES (%(name)s, %(proposed)s)
 ON CONFLICT (name) DO UPDATE SET value = kept.value RETURNING value
 """
+_HAS_OBJECTS = "SELECT value FROM ullage.agreed WHERE name = 'objects'"
 _NAMED = """
 SELECT body FROM ullage.chunks
 WHERE body = ANY(%(names)s::bytea[]) AND coding IN ('raw in object', 'zstd in object')
@@ -71,7 +71,7 @@ class PostgresStore(Transactional):
         *,
         timeout_s: float = 10.0,
         most_connections: int = 8,
-        objects: ObjectStorage | None = None,
+        objects: Storage | None = None,
         clock: Callable[[], float] | None = None,
     ) -> None:
         self._clock = clock
@@ -82,9 +82,9 @@ class PostgresStore(Transactional):
         except psycopg.Error as error:
             raise failure("open", error) from None
         self._pool = Pool(conninfo, timeout_s, most_connections)
-        self._objects = None
+        self._objects: Objects = NoObjects(self._has_objects)
         if objects is not None:
-            self._objects = objects.of(self.agreed("objects", os.urandom(32)))
+            self._objects = objects.of(self.agreed("objects", os.urandom(32)), self._named)
 
     def commit(
         self, tenant: str, outputs: Sequence[Output], records: Sequence[Record]
@@ -92,7 +92,7 @@ class PostgresStore(Transactional):
         """`Store.commit` in one transaction; of a lost race the outputs are kept."""
         who = to_utf8(tenant)
         blobs = kept.blobs_of(who, outputs)
-        if blobs and self._objects is not None:
+        if blobs and not isinstance(self._objects, NoObjects):
             there = self._run("commit", kept.kept, who, blobs)
             new = [ref for ref in blobs if ref not in there]
             moved = self._objects.moved(who, [blobs[ref] for ref in new])
@@ -128,17 +128,13 @@ class PostgresStore(Transactional):
         query = Query(_HELD, {"refs": [to_utf8(ref) for ref in refs]})
         return frozenset(map(from_utf8, self._run("held", _found, query)))
 
+    @and_objects
     def collect(
         self, tenant: str | None, bounds: Bounds, cursor: str | None = None
     ) -> Collected | None:
         """`Store.collect`. An output's size is that of its compressed chunks."""
         now_s = self._now_s()
-
-        def step() -> Collected | None:
-            given = tenant, bounds, cursor, now_s, self._objects is not None
-            return self._pool.run("collect", lambda db: collect(db, *given))
-
-        return collected(self._objects, tenant, bounds, cursor, step, self._named)
+        return self._pool.run("collect", lambda db: collect(db, tenant, bounds, cursor, now_s))
 
     def claim(self, tenant: str, key: bytes, holder: bytes, for_s: float) -> Lease:
         """`ullage.stores.leases.Leases.claim`."""
@@ -165,6 +161,9 @@ class PostgresStore(Transactional):
     def close(self) -> None:
         """Let go of the connections. May be called twice."""
         self._pool.close()
+
+    def _has_objects(self) -> bool:
+        return bool(self._run("collect", _found, Query(_HAS_OBJECTS)))
 
     def _named(self, objects: Collection[bytes]) -> set[bytes]:
         return {*self._run("collect", _found, Query(_NAMED, {"names": list(objects)}))}
@@ -207,7 +206,7 @@ class AsyncPostgresStore:
         """`Store.commit`. Cancelled, it is kept whole or not at all."""
         who = to_utf8(tenant)
         blobs = kept.blobs_of(who, outputs)
-        return await self._run("commit", ledger.commit, who, blobs, records, self._now_s())
+        return await self._run("commit", ledger.commit, who, blobs, records, self._now_s(), _NONE)
 
     async def find(self, tenant: str, keys: Iterable[bytes]) -> tuple[Record, ...]:
         """`Records.find`."""
@@ -215,7 +214,7 @@ class AsyncPostgresStore:
 
     async def get(self, tenant: str, ref: str) -> Output:
         """`Blobs.get`."""
-        return kept.opened(ref, await self._run("get", kept.get, tenant, ref, self._now_s()), None)
+        return kept.opened(ref, await self._run("get", kept.get, tenant, ref, self._now_s()), _NONE)
 
     async def look(self, tenant: str, ref: str) -> Shape:
         """`Blobs.look`."""
@@ -223,7 +222,7 @@ class AsyncPostgresStore:
 
     async def chunk(self, tenant: str, ref: str, n: int) -> str:
         """`Blobs.chunk`."""
-        return kept.opened(ref, await self._run("chunk", kept.chunk, tenant, ref, n), None).text
+        return kept.opened(ref, await self._run("chunk", kept.chunk, tenant, ref, n), _NONE).text
 
     async def claim(self, tenant: str, key: bytes, holder: bytes, for_s: float) -> Lease:
         """`ullage.stores.leases.Leases.claim`."""
