@@ -99,6 +99,27 @@ class Redis(_Process):
         ]
         return [program("redis-server") or "redis-server", *given]
 
+    @property
+    def url(self):
+        return f"valkey://127.0.0.1:{self.port}"
+
+    def emptied(self):
+        self._client().flushall()
+
+    def keys(self):
+        return sorted(self._client().keys())
+
+    def get(self, key):
+        return self._client().get(key)
+
+    def set(self, key, value):
+        self._client().set(key, value)
+
+    def _client(self):
+        from redis import Redis as Client
+
+        return Client("127.0.0.1", self.port)
+
     def kill(self):
         super().kill()
         shutil.rmtree(self.folder, ignore_errors=True)

@@ -61,10 +61,10 @@ class Cache:
     """
 
     def __init__(self, url: str, *, timeout_s: float = 0.25, kept_s: float = _KEPT_S) -> None:
-        scheme, _, rest = url.partition("://")
+        scheme, slashes, rest = url.partition("://")
         try:
             self._server = redis.Redis.from_url(
-                f"{_SCHEMES[scheme]}://{rest}",
+                _SCHEMES[scheme] + slashes + rest,
                 socket_timeout=timeout_s,
                 socket_connect_timeout=timeout_s,
                 retry=Retry(NoBackoff(), 1),  # a connection that was closed meanwhile
