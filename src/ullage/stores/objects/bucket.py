@@ -10,7 +10,6 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from datetime import datetime, timedelta
 from typing import Any, NamedTuple
-from urllib.parse import parse_qsl, urlsplit
 
 from obstore.exceptions import BaseError
 from obstore.store import S3Store
@@ -116,18 +115,18 @@ class Bucket:
 
 
 def _parts(url: str) -> tuple[str, str, dict[str, Any]]:
-    """Bucket, prefix and settings of an address."""
-    try:
-        parts = urlsplit(url)
-        settings = dict(parse_qsl(parts.query, strict_parsing=bool(parts.query)))
-    except ValueError:
-        raise _unreadable("it cannot be read") from None
-    if parts.scheme != "s3" or not parts.netloc:
+    """Bucket, prefix and settings of an address; nothing in it is escaped."""
+    scheme, _, rest = url.partition("://")
+    where, _, query = rest.partition("?")
+    bucket, _, prefix = where.partition("/")
+    if scheme != "s3" or not bucket:
         raise _unreadable("it is not one of a bucket")
-    if "@" in parts.netloc or not _SETTINGS.issuperset(settings):
+    pairs = (each.partition("=") for each in query.split("&") if each)
+    settings = {name: value for name, _, value in pairs}
+    if "@" in bucket or not _SETTINGS.issuperset(settings):
         known = ", ".join(sorted(_SETTINGS))
         raise _unreadable(f"of settings it takes {known}; credentials are of the environment")
-    return parts.netloc, parts.path.strip("/"), settings
+    return bucket, prefix.strip("/"), settings
 
 
 def _unreadable(why: str) -> ConfigError:
