@@ -358,11 +358,7 @@ class SessionCore(ABC):
         return tuple(replace(spec, name=opened.prefix + spec.name) for spec in tools)
 
     def _open(
-        self,
-        name: str,
-        arguments: Mapping[str, Any] | str,
-        call_id: str,
-        request: Mapping[str, Any] | None,
+        self, name: str, arguments: Any, call_id: str, request: Mapping[str, Any] | None
     ) -> Steps[Answer]:
         sent = yield from self._opened(request)
         call = call_of(name, arguments, call_id)
