@@ -69,7 +69,7 @@ MIGRATIONS: tuple[Step, ...] = (
                 tenant bytea NOT NULL,
                 ref bytea NOT NULL,
                 n integer NOT NULL,
-                coding text NOT NULL,  -- 'raw' or 'zstd'
+                coding text NOT NULL,  -- 'raw' or 'zstd'; ' in object': the body is its name
                 size_bytes bigint NOT NULL,
                 chars bigint NOT NULL,
                 newlines bigint NOT NULL,
@@ -148,6 +148,15 @@ MIGRATIONS: tuple[Step, ...] = (
                 PRIMARY KEY (tenant, key))
             """,
             "CREATE INDEX leases_by_end ON ullage.leases (until_s)",
+        ),
+    ),
+    Step(  # a clean-up asks which objects a row names; costs nothing where there are none
+        oldest=1,
+        statements=(
+            """
+            CREATE INDEX chunks_by_object ON ullage.chunks (body)
+            WHERE coding IN ('raw in object', 'zstd in object')
+            """,
         ),
     ),
 )
