@@ -118,7 +118,7 @@ def _inside(wiring: Wiring, session: Any, request: dict[str, Any]) -> tuple[dict
     tally = Tally(request, wiring.count, wiring.cache())
     client = Investigator(wiring.agenda, wiring.count)
     with Display(
-        wiring.console, wiring.agenda, wiring.window_tokens, tally, session.events
+        wiring.console, wiring.agenda, wiring.window_tokens, tally, lambda: session.events
     ) as display:
 
         def watch(view: dict[str, Any], reply: dict[str, Any]) -> None:

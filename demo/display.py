@@ -6,7 +6,7 @@ Both fit into 80 columns.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from types import TracebackType
 from typing import Any
 
@@ -34,7 +34,7 @@ class Display:
         agenda: the questions, to name the one at hand.
         window_tokens: the size of the window.
         tally: the sums of the run, read at each ``show``.
-        events: the session's list of events, read at each ``show``.
+        events: gives what happened in the session so far.
     """
 
     def __init__(
@@ -43,7 +43,7 @@ class Display:
         agenda: Sequence[Question],
         window_tokens: int,
         tally: Tally,
-        events: Sequence[Any],
+        events: Callable[[], Sequence[Any]],
     ) -> None:
         self._console, self._agenda = console, agenda
         self._window_tokens, self._tally, self._events = window_tokens, tally, events
@@ -73,7 +73,7 @@ class Display:
             self._console.print(self._line(question), highlight=False)
 
     def _line(self, question: int) -> str:
-        tally, (count, _) = self._tally, set_aside(self._events)
+        tally, (count, _) = self._tally, set_aside(self._events())
         return (
             f"call {tally.calls:4}  window {tally.view_tokens:6,}  "
             f"history {tally.history_tokens:9,}  set aside {count:3}  "
@@ -85,7 +85,7 @@ class Display:
         return f"Q{question + 1}/{last}" if question < last else "end"
 
     def _panel(self, question: int) -> RenderableType:
-        tally, (count, tokens) = self._tally, set_aside(self._events)
+        tally, (count, tokens) = self._tally, set_aside(self._events())
         scale = max(tally.history_tokens, self._window_tokens)
         asked = question < len(self._agenda)
         named = self._agenda[question].words if asked else "all answers, with their evidence"
@@ -96,7 +96,7 @@ class Display:
             _row("recalls", str(tally.recalls)),
             _row(f"call {tally.calls}", f"{self._number(question)}  {named}"),
         ]
-        shown = [event for event in self._events if event.kind not in _QUIET]
+        shown = [event for event in self._events() if event.kind not in _QUIET]
         rows += [_row("", _words(event), "dim") for event in shown[-_LAST_EVENTS:]]
         return Group(*rows)
 

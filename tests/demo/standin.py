@@ -35,7 +35,7 @@ def ref_of(text):
 
 class Identity:
     def __init__(self):
-        self.events = []
+        self.events = ()
         self.replies = 0
 
     def fit(self, request):
@@ -90,7 +90,7 @@ class Pruning(Identity):
     def _put(self, text, kind="truncated"):
         ref = ref_of(text)
         if ref not in self.kept:
-            self.events.append(Event(kind, "a result", ref, len(text) // 4, 40))
+            self.events += (Event(kind, "a result", ref, len(text) // 4, 40),)
         self.kept[ref] = text
         return ref
 

@@ -39,6 +39,7 @@ NEAREST = {
     # these run in Google ADK, in an environment of its own
     "integrations/adk/*.py": "integrations/adk/test_limits.py",
     "integrations/strands/*.py": "integrations/strands/test_strands.py",
+    "integrations/inspect_ai/*.py": "integrations/inspect/test_inspect.py",
     "integrations/litellm.py": "integrations/litellm/test_litellm.py",
     "integrations/openai_agents.py": "integrations/openai_agents/test_openai_agents.py",
     "loop/drive.py": "loop/test_turn.py",
@@ -51,6 +52,8 @@ NEAREST = {
     "recall/pattern.py": "recall/test_grep.py",
     "recall/automaton.py": "recall/test_grep.py",
     # a run read, replayed and summed up
+    "replay/engines/*.py": "replay/engines/test_engines.py",
+    "replay/readers/_objects.py": "cli/test_replay.py",
     "replay/readers/*.py": "replay/test_readers.py",
     "replay/reading.py": "replay/evidence/test_score.py",
     "replay/record.py": "replay/test_recorded.py",
@@ -87,6 +90,7 @@ NEAREST = {
     "stores/_forget.py": "cli/test_forget.py",
     "stores/_conversation*.py": "stores/test_conversations.py",
     "stores/_*.py": "stores/test_sqlite.py",
+    "stores/objects/*.py": "stores/objects/test_storage.py",
     "stores/postgres/*.py": "stores/postgres/test_contract.py",
     "summarise/*.py": "summarise/test_summarise.py",
     "testing/*.py": "testing/test_stores.py",

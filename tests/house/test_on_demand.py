@@ -112,6 +112,13 @@ def test_a_fit_loads_neither_what_judges_nor_what_prices_nor_an_event_loop(model
     assert not rooms(modules) & {"cli", "replay", "loop", "integrations"}
 
 
+def test_a_proxy_on_a_file_loads_no_database_driver_and_no_page():
+    pytest.importorskip("aiohttp")
+    code = "from ullage.proxy.tenants import secret_of\nfrom ullage.proxy import server"
+    modules = loaded(f"{code}\nimport tempfile\nsecret_of(tempfile.mkdtemp() + '/kept.db')")
+    assert not modules & {"psycopg", "psycopg_pool", "genai_prices", "ullage.replay"}
+
+
 @pytest.mark.parametrize("model", [CLAUDE, "gemini-2.5-pro", "qwen3-coder"])
 def test_models_without_a_vocabulary_load_none(model):
     request = "{'messages': [{'role': 'user', 'content': 'what is here? ' * 20_000}]}"

@@ -2,16 +2,21 @@
 
 import gzip
 import json
+from queue import SimpleQueue
+from threading import Event
+from time import sleep
 
 import pytest
+from aiohttp import web
 
-from tests.proxy.upstream import ask, proxy, upstream
+from tests.proxy.upstream import ask, proxy, talking, upstream
 from tests.servers import Call, Refusal, Reply
 from tests.servers.behind import behind
 from tests.servers.loops import loop, request, user
 from ullage.exchange import Exchanges, Report
 from ullage.proxy.config import Room
 from ullage.proxy.relayed import Relayed, raw_tokens, told
+from ullage.stores import SqliteStore
 from ullage.wires import FORMATS
 
 WIRES = sorted(FORMATS)
@@ -116,6 +121,33 @@ def test_what_a_provider_calls_too_long_is_sent_once_more_and_shorter(serve):
     statuses = [len(each.raw) for each in server.requests]
     assert len(statuses) == 3
     assert statuses[2] < statuses[1]
+
+
+def test_a_client_that_hangs_up_once_it_has_its_reply_leaves_nothing_undone(monkeypatch):
+    """Its handler is cancelled while what the reply reported is being kept."""
+    commit, begun, has_left, told_of = SqliteStore.commit, Event(), Event(), SimpleQueue()
+
+    def slow(self, tenant, outputs, records):
+        if [record.kind for record in records] == ["observed"]:
+            begun.set()
+            has_left.wait(10)
+        return commit(self, tenant, outputs, records)
+
+    async def answer(_):
+        usage = {"prompt_tokens": 9, "completion_tokens": 1, "total_tokens": 10}
+        said = {"role": "assistant", "content": "Done."}
+        choice = {"index": 0, "message": said, "finish_reason": "stop"}
+        return web.json_response({"id": "c", "choices": [choice], "usage": usage})
+
+    monkeypatch.setattr(SqliteStore, "commit", slow)
+    head = f"POST /v1/chat/completions HTTP/1.1\r\nHost: x\r\nContent-Length: {len(chat())}\r\n"
+    with upstream(answer) as there, proxy(there, told_of.put) as url:
+        with talking(url, f"{head}\r\n".encode() + chat()):
+            assert begun.wait(10)
+        sleep(0.1)  # for the loop to hear of it
+        has_left.set()
+        report = told_of.get(timeout=10).report
+    assert (report.status, report.usage.output_tokens) == (200, 1)
 
 
 def test_a_refusal_is_the_clients_to_see(serve):

@@ -18,7 +18,7 @@ from ullage.values.usage import Usage
 TURNS = [
     Turn(
         user=f"Step {n}. " + f"please do {n} now. " * 60,
-        calls=tuple(Call("bash", f"{n}{m}", f"line {n} {m} of this\n" * 300) for m in range(3)),
+        calls=tuple(Call("bash", f"{n}{m}", f"line {n} {m} of this\n" * 100) for m in range(3)),
     )
     for n in range(40)
 ]

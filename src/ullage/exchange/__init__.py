@@ -2,6 +2,7 @@
 
     routes      which path is which wire, and what is asked there
     bodies      bytes to JSON and back
+    interning   what is remembered stands in for what was read anew
     sse         server-sent events, in bytes cut anywhere
     exchange    the steps from a request's bytes to the answer's
     streamed    an answer that comes as events

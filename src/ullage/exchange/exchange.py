@@ -11,7 +11,7 @@ Whatever goes wrong here, and is not the upstream's word, ends with the bytes th
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -20,6 +20,7 @@ from msgspec.structs import replace
 from ullage.errors import BudgetExceeded, ConfigError, FormatError, OverLimitError, StoreError
 from ullage.exchange import bodies, requests
 from ullage.exchange.answers import Teed, Untouched, Whole
+from ullage.exchange.interning import interned
 from ullage.exchange.replies import error_of, is_error, refusal
 from ullage.exchange.routes import Route, route_of
 from ullage.exchange.streamed import Streamed, framing_of
@@ -48,6 +49,7 @@ class Exchange:
         view: the view that was sent last, the handle of it; None if nothing was fitted.
         request: what it was fitted from.
         rounds: what becomes of the reply (`ullage.splice`); None if no reply is asked for.
+        report: what came of it so far.
         hides_usage: whether the client did not ask for the chunk of usage that it would get.
     """
 
@@ -72,13 +74,13 @@ class Exchange:
         self._exchanges, self._upstream = exchanges, upstream
         self._tenant, self._name = tenant, name
         self._body, self._sent = body, body  # as it came, and as it goes
-        self._json: Mapping[str, Any] = {}  # what it says
+        self._fields: Collection[str] = ()  # what it names
         self._write: bodies.Write = bodies.write
         self._client: Mapping[str, Any] = {}  # the same as a request, with its model
         self._takes = True  # whether recall calls in the reply can be answered
         self._session: Any = None
         self._refused = self._is_over = False
-        self._report = Report(path=path.partition("?")[0])
+        self.report = Report(path=path.partition("?")[0])
 
     def steps(self) -> Actions[Answer]:
         """Fit the request, send it, and give the answer once its head is there.
@@ -130,7 +132,7 @@ class Exchange:
         if not isinstance(body, dict):
             self.passed = "body"
             return
-        self._json = body
+        self._fields = frozenset(body)
         held = next((key for key in _ELSEWHERE if body.get(key)), None)
         if held is not None:
             self._note(problem=held)
@@ -151,6 +153,7 @@ class Exchange:
         is_held = bool(self._client.get("previous_response_id"))  # each is the first of its own
         self._note(conversation="" if is_held else key, model=str(self._client.get("model") or ""))
         self._session, tenant = session, self._exchanges.tenant(self._tenant, self._name)
+        self._client = interned(session, self._client)
         steps = knit(self._client, wire, tenant, self._exchanges.read.get(session))
         knitted: Knitted = yield partial(self._exchanges.do, steps, tenant)
         if knitted.read is not None:
@@ -164,9 +167,9 @@ class Exchange:
 
     def see(self, request: Mapping[str, Any]) -> Actions[None]:
         """Fit a request: the view of it, and the bytes that are sent for it."""
-        self.request = request
-        self.view = yield partial(self._session.fit, request)
-        self._note(events=(*self._report.events, *self.view.events))
+        self.request = interned(self._session, request)
+        self.view = yield partial(self._session.fit, self.request)
+        self._note(events=(*self.report.events, *self.view.events))
         self._sent = self._written(self.view)
 
     def _written(self, view: Mapping[str, Any]) -> bytes:
@@ -178,7 +181,7 @@ class Exchange:
         self._note(is_changed=not is_same)
         if is_same and asking is None:
             return self._body
-        return self._write(requests.body_of(self._json, asking or view))
+        return self._write(requests.body_of(self._fields, asking or view))
 
     def _fit_batch(self, body: Mapping[str, Any]) -> Actions[None]:
         """Fit each request of a batch by itself, without recall: nobody could answer it."""
@@ -216,7 +219,7 @@ class Exchange:
     def send(self) -> Actions[tuple[Reply, bytes | None]]:
         """The reply to what is to be sent, and its body if it is a refusal, read already."""
         while True:
-            self._note(tries=self._report.tries + 1)
+            self._note(tries=self.report.tries + 1)
             try:
                 reply: Reply = yield partial(self._upstream.send, self._sent)
                 if reply.status < 400 or self.view is None:
@@ -317,7 +320,7 @@ class Exchange:
 
     def _recalled(self, call: Any) -> Actions[Any]:
         """The result of a private call; None if it cannot be had."""
-        self._note(recalled=self._report.recalled + 1)
+        self._note(recalled=self.report.recalled + 1)
         return (yield from self._tried(partial(self.view.recall, call)))
 
     def _tried(self, act: Callable[[], Any]) -> Actions[Any]:
@@ -334,12 +337,12 @@ class Exchange:
         events = reply if isinstance(reply, list) else [reply]
         found = self.view.wire.usage_of_stream(events) if events != [None] else None
         if found is not None:
-            self._note(usage=(self._report.usage or Usage()) + found)
+            self._note(usage=(self.report.usage or Usage()) + found)
 
     # ── the report ───────────────────────────────────────────────────────────────────
 
     def _note(self, **fields: Any) -> None:
-        self._report = replace(self._report, **fields)
+        self.report = replace(self.report, **fields)
 
     def note_problem(self, error: Exception) -> None:
         """Something of ours failed, and the exchange went on without it."""
@@ -362,7 +365,7 @@ class Exchange:
                 limit_tokens=sent.limit_tokens,
             )
         self._note(status=status, passed=self.passed)
-        self._exchanges.over(self._report)
+        self._exchanges.over(self.report)
 
 
 _WHY: tuple[tuple[type[Exception], Passed], ...] = (

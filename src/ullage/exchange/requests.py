@@ -6,7 +6,7 @@ fitted, and left out of what is sent. A batch holds many requests.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from typing import Any
 
 from ullage.errors import FormatError
@@ -38,9 +38,9 @@ def request_of(route: Route, body: Mapping[str, Any]) -> dict[str, Any]:
     return dict(body)
 
 
-def body_of(body: Mapping[str, Any], view: Mapping[str, Any]) -> dict[str, Any]:
-    """What is sent for a view: with a model only where the body has one."""
-    return {key: value for key, value in view.items() if key != "model" or key in body}
+def body_of(fields: Collection[str], view: Mapping[str, Any]) -> dict[str, Any]:
+    """What is sent for a view: with a model only where the fields of the body have one."""
+    return {key: value for key, value in view.items() if key != "model" or key in fields}
 
 
 def is_same(one: Mapping[str, Any], other: Mapping[str, Any]) -> bool:

@@ -11,12 +11,13 @@ from typing import Any
 
 from ullage.errors import FormatError
 
-__all__ = ["is_written_alike", "snapshot", "snapshot_at"]
+__all__ = ["is_only_text", "is_written_alike", "snapshot", "snapshot_at"]
 
 LEVELS = 200
 """How deep containers may stand in each other. A cycle is deeper than any number."""
 
 _LEAVES = frozenset((str, int, float, bool, type(None), bytes))
+_TEXTS = frozenset((str, type(None)))
 
 
 def snapshot_at(value: Any, where: str) -> Any:
@@ -61,6 +62,16 @@ def snapshot(value: Any, levels: int = LEVELS) -> Any:
         return tuple(snapshot(item, levels - 1) for item in value)
     fields = getattr(value, "__dict__", None)
     return _Fields(kind, snapshot(fields, levels - 1)) if isinstance(fields, dict) else _Unlike()
+
+
+def is_only_text(value: Any) -> bool:
+    """Whether plain JSON holds no number and no boolean: whatever equals it is written like it.
+
+    The order of names is left out of it: no provider reads one.
+    """
+    if type(value) is dict:
+        return all(map(is_only_text, value.values()))
+    return all(map(is_only_text, value)) if type(value) is list else type(value) in _TEXTS
 
 
 def is_written_alike(value: Any, equal: Any) -> bool:

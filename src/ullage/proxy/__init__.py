@@ -13,7 +13,6 @@
     pages.py      what is answered here and not upstream: health, metrics, the live page
     page.py       the live page (live.html, live.css, live.js), and that of one conversation
     watch.py      who looks on: metrics.py, seen.py (conversations), logs.py, spans.py
-    newest.py     the newest requests, for the page of a conversation
     siblings.py   the workers of one proxy, as each other sees them
     server.py     a listening socket, connections, the end
     workers.py    several processes on one socket

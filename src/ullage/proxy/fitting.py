@@ -2,23 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
-from typing import TypeAlias
+from collections.abc import Iterable
 
 from ullage.exchange import Exchanges
-from ullage.exchange.values import Report
 from ullage.proxy.config import Config
 from ullage.session.sessions import AsyncSessions
-from ullage.stores import MemoryStore, SqliteStore, Store, open_store
+from ullage.stores import MemoryStore, Store
 from ullage.stores._open import is_url
+from ullage.stores.objects.opening import opened
 from ullage.stores.threaded import Threaded
 from ullage.values.effects import Record
 from ullage.values.limits import Limits
 
-__all__ = ["Near", "Tell", "exchanges_of"]
-
-Tell: TypeAlias = Callable[[Report], None]
-"""Is called with what came of an exchange, in the task that it was made in."""
+__all__ = ["Near", "exchanges_of"]
 
 _MOST_CONVERSATIONS, _FEW_KEYS = 10_000, 64
 
@@ -38,22 +34,22 @@ class Near(Threaded):
         return self.store.find(tenant, wanted)
 
 
-def exchanges_of(config: Config, tell: Tell) -> Exchanges:
+def exchanges_of(config: Config) -> Exchanges:
     """The exchanges of one worker.
 
     A dry run keeps what it sets aside in memory: nothing of it is to last.
 
     Args:
         config: the proxy's settings.
-        tell: is called with the report of each exchange.
 
     Raises:
         StoreError: the store cannot be opened.
     """
-    if is_url(config.store) and not config.dry_run:
-        store = Threaded(open_store(config.store))
+    if config.dry_run:
+        store: Threaded = Near(MemoryStore())
     else:
-        store = Near(MemoryStore() if config.dry_run else SqliteStore(config.store))
+        kept = opened(config.store or "sqlite", config.blobs, config.cache)
+        store = Threaded(kept) if is_url(config.store) else Near(kept)
     limits = None if config.window_tokens is None else Limits(window_tokens=config.window_tokens)
     sessions = AsyncSessions(
         store=store,
@@ -62,4 +58,4 @@ def exchanges_of(config: Config, tell: Tell) -> Exchanges:
         most=_MOST_CONVERSATIONS,
         most_bytes=config.limits.conversations_bytes,
     )
-    return Exchanges(sessions, tell)
+    return Exchanges(sessions)

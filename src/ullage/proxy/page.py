@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import base64
 import hashlib
+from collections.abc import Mapping
 from functools import cache
 from importlib.resources import files
 from string import Template
 from typing import Any, cast
 
 from ullage.errors import UllageError
-from ullage.proxy.newest import Newest
+from ullage.exchange.interning import newest_request
 from ullage.replay.cost.own import OWN, Wanted
 from ullage.replay.cost.prices import PROFILES
 from ullage.replay.readers import Run
@@ -18,7 +19,7 @@ from ullage.replay.report.pages import page_of_session
 from ullage.replay.stored import from_store
 from ullage.stores import Store
 from ullage.stores._open import innermost
-from ullage.wires import FORMATS
+from ullage.wires import FORMATS, Format
 
 __all__ = ["live_page", "page_of_conversation"]
 
@@ -37,19 +38,20 @@ def live_page() -> str:
     return page.substitute(policy=policy, style=style, script=script)
 
 
-def page_of_conversation(key: str, newest: Newest, session: Any) -> str | None:
+def page_of_conversation(key: str, session: Any) -> str | None:
     """What a session did to its history, turn by turn; None if that cannot be shown.
 
     Args:
         key: what the session is kept under.
-        newest: its newest request, with the whole history.
         session: the session; its store is read.
     """
-    settings = session.settings
+    settings, request = session.settings, newest_request(session)
+    if request is None:
+        return None
     profiles: list[Wanted] = [OWN, *PROFILES.values()]
     try:
         found = from_store(
-            _run(key, newest),
+            _run(key, FORMATS[session.state.format], request),
             _store(session),
             profiles=profiles,
             window_tokens=settings.limits and settings.limits.window_tokens,
@@ -60,15 +62,13 @@ def page_of_conversation(key: str, newest: Newest, session: Any) -> str | None:
     return page_of_session(key, found, profiles)
 
 
-def _run(key: str, newest: Newest) -> Run:
+def _run(key: str, wire: Format, request: Mapping[str, Any]) -> Run:
     """The conversation as a run that was recorded."""
-    wire = FORMATS[newest.wire]
-    head = {name: value for name, value in newest.request.items() if name != wire.key}
     return Run(
         id=key[:6],
-        format=newest.wire,  # type: ignore[arg-type]
-        request={"model": newest.model, **head},
-        messages=list(wire.history(newest.request)),
+        format=wire.name,  # type: ignore[arg-type]
+        request={name: value for name, value in request.items() if name != wire.key},
+        messages=list(wire.history(request)),
         usage={},
         source="request",
         stamps={},

@@ -146,12 +146,12 @@ class Pages:
         return _html(page)
 
     async def _own_conversation(self, key: str) -> str | None:
-        newest, sessions = self._relay.newest.get(key), self._relay.exchanges.sessions
-        if newest is None or key not in sessions:
+        sessions = self._relay.exchanges.sessions
+        if key not in sessions:
             return None
         from ullage.proxy.page import page_of_conversation
 
-        return await asyncio.to_thread(page_of_conversation, key, newest, sessions.of(key))
+        return await asyncio.to_thread(page_of_conversation, key, sessions.of(key))
 
 
 def _html(page: str) -> web.Response:

@@ -13,14 +13,13 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import time
-from collections.abc import AsyncIterator, Callable, Mapping
-from contextvars import ContextVar
+from collections.abc import AsyncIterator, Callable
 from typing import Any
 
 import aiohttp
 from aiohttp import web
 
-from ullage.exchange import Answer, Exchanges, Passed
+from ullage.exchange import Answer, Exchange, Exchanges, Passed
 from ullage.exchange import route_of as asked_at
 from ullage.exchange.values import Report
 from ullage.proxy.answers import failure
@@ -28,21 +27,14 @@ from ullage.proxy.bodies import Body, Held, decoded, read_body
 from ullage.proxy.config import Config
 from ullage.proxy.fitting import exchanges_of
 from ullage.proxy.headers import TOLD, passed_down, passed_up
-from ullage.proxy.newest import Newest, NewestRequests
 from ullage.proxy.relayed import Relayed, told
 from ullage.proxy.routes import Route, route_of
 from ullage.proxy.tenants import Tenants
 from ullage.proxy.upstream import Reply, Upstream, proxies_of
 from ullage.session.drivers import aacting
+from ullage.stores.threaded import to_its_end
 
 __all__ = ["Relay"]
-
-_REPORT: ContextVar[Report | None] = ContextVar("ullage_report", default=None)
-
-
-def _note(report: Report) -> None:
-    """Keep the report of an exchange for the task that it was made in."""
-    _REPORT.set(report)
 
 
 class Relay:
@@ -57,7 +49,6 @@ class Relay:
     Attributes:
         exchanges: what fits them.
         held: how much of bodies is held.
-        newest: the newest request of the conversations used last.
         in_flight: requests whose reply is not over.
         idle: set while there is none.
         is_stopping: whether no more are to come.
@@ -71,10 +62,9 @@ class Relay:
         tell: Callable[[Relayed], None],
     ) -> None:
         self.config, self.client, self.tenants, self.tell = config, client, tenants, tell
-        self.exchanges: Exchanges = exchanges_of(config, _note)
+        self.exchanges: Exchanges = exchanges_of(config)
         self.proxies = proxies_of(config)
         self.held = Held(config.limits.held_bytes)
-        self.newest = NewestRequests(config.limits.pages_bytes if config.pages else 0)
         self.in_flight, self.is_stopping = 0, False
         self.idle = asyncio.Event()
         self.idle.set()
@@ -110,7 +100,8 @@ class _Relaying:
         self._relay, self._request, self._route = relay, request, route
         self._config = relay.config
         self._tenant = relay.tenants.of(route.url, request.headers)
-        self._fitted: Mapping[str, Any] = {}
+        self._made: Exchange | None = None
+        self._report: Report | None = None  # where it is not that of the exchange
         self._began, self._read_s = time.time(), time.monotonic()
         self._began_s = self._read_s
         self._head_s = 0.0
@@ -125,7 +116,6 @@ class _Relaying:
             await request.writer.write(b"HTTP/1.1 100 Continue\r\n\r\n")
             request.writer.output_size = 0
         passed, body = self._unread(), Body(b"", None, limits.idle_s)
-        _REPORT.set(None)
         try:
             if passed is None:
                 body = await read_body(
@@ -183,9 +173,8 @@ class _Relaying:
         reply = await _sent(self._upstream.pass_on())
         self._head_s = time.monotonic()
         if passed is not None:
-            self._relay.exchanges.over(
-                Report(path=self._route.path, passed=passed, status=reply.status)
-            )
+            self._report = Report(path=self._route.path, passed=passed, status=reply.status)
+            self._relay.exchanges.over(self._report)
         async with reply.response:
             return await self._down_as_it_is(reply, told(passed, is_dry=self._is_dry))
 
@@ -205,9 +194,7 @@ class _Relaying:
         """Fit a request and count it, and send nothing."""
         self._is_dry = True
         with contextlib.suppress(_Dry):
-            exchange = self._exchange(plain, _Nowhere())
-            await aacting(exchange.steps())
-        self._fitted = exchange.request
+            await aacting(self._exchange(plain, _Nowhere()).steps())
 
     async def _exchanged(self, body: Body, plain: bytes) -> web.StreamResponse:
         headers = passed_up(
@@ -223,20 +210,22 @@ class _Relaying:
             if self._upstream.began_s:
                 raise
             return await self._as_it_is(body, "error")
-        self._head_s, self._fitted = time.monotonic(), exchange.request
+        self._head_s = time.monotonic()
         try:
             done = told(exchange.passed, is_changed=self._upstream.is_changed)
             if answer.is_untouched:
                 return await self._down_as_it_is(answer.reply, done)
             return await self._down(answer, done)
         finally:
-            await aacting(answer.close())
+            # what came is taken in whole, also where its client is gone once it has it
+            await to_its_end(aacting(answer.close()))
 
-    def _exchange(self, plain: bytes, upstream: Any) -> Any:
+    def _exchange(self, plain: bytes, upstream: Any) -> Exchange:
         target = self._route.url
-        return self._relay.exchanges.of(
+        self._made = self._relay.exchanges.of(
             self._request.method, target, plain, upstream, tenant=self._tenant
         )
+        return self._made
 
     async def _down(self, answer: Answer, done: str) -> web.StreamResponse:
         """Give an answer that an exchange has read."""
@@ -304,10 +293,9 @@ class _Relaying:
 
     def _tell(self, passed: Passed | None) -> None:
         """Tell what came of it; whatever that meets, the client has its reply."""
-        report = _REPORT.get() or Report(path=self._route.path, passed=passed)
-        if report.conversation:
-            newest = Newest(report.wire, report.model, self._fitted, self._came_bytes)
-            self._relay.newest.put(report.conversation, newest)
+        made, report = self._made, self._report
+        if report is None:
+            report = made.report if made else Report(path=self._route.path, passed=passed)
         now, upstream = time.monotonic(), self._upstream
         sent_s = upstream.began_s if upstream is not None and upstream.began_s else now
         self._relay.tell(

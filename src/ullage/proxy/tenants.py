@@ -18,7 +18,6 @@ from urllib.parse import parse_qsl, urlsplit
 
 from ullage.errors import ConfigError
 from ullage.proxy.config import Config
-from ullage.stores import PostgresStore
 from ullage.stores._file import default_path
 from ullage.stores._open import is_url
 
@@ -70,6 +69,8 @@ def secret_of(store: str | None) -> bytes:
         StoreError: the server cannot be asked.
     """
     if is_url(store):
+        from ullage.stores import PostgresStore  # the driver: 11 MB that a file does not need
+
         with closing(PostgresStore(store)) as kept:
             return kept.agreed("proxy secret", secrets.token_bytes(32))
     return _secret_beside(Path(store) if store else default_path())

@@ -36,6 +36,7 @@ from ullage.spend.calls import Call
 from ullage.stages.default import SUMMARISED
 from ullage.stages.policy import Policy
 from ullage.stores import AsyncStore, Store, with_files
+from ullage.stores.objects.opening import beside
 from ullage.summarise import Summaries, Summariser, of
 from ullage.tokens.catalog import lookup
 from ullage.tokens.models import preload
@@ -71,6 +72,8 @@ class SessionCore(ABC):
         limits: Limits | None = None,
         format: FormatName | str | Format | None = None,
         store: str | os.PathLike[str] | Store | AsyncStore | None = None,
+        blobs: str | None = None,
+        cache: str | None = None,
         tenant: str = "",
         recall: bool | Literal["auto", "host"] = "auto",
         repair: bool = False,
@@ -99,7 +102,7 @@ class SessionCore(ABC):
         self._account = self.budget.join(agent, self.emit)
         writer = None if summariser is None else of(summariser)
         self._summaries = None if writer is None else Summaries(writer, self.budget, agent)
-        self._hold(store)
+        self._hold(beside(store, blobs, cache))
         preload(model)
 
     @abstractmethod
@@ -355,11 +358,7 @@ class SessionCore(ABC):
         return tuple(replace(spec, name=opened.prefix + spec.name) for spec in tools)
 
     def _open(
-        self,
-        name: str,
-        arguments: Mapping[str, Any] | str,
-        call_id: str,
-        request: Mapping[str, Any] | None,
+        self, name: str, arguments: Any, call_id: str, request: Mapping[str, Any] | None
     ) -> Steps[Answer]:
         sent = yield from self._opened(request)
         call = call_of(name, arguments, call_id)

@@ -136,26 +136,11 @@ class _Handle(dict[str, Any]):
         return self._sent.events
 
     def owns(self, call: Any) -> bool:
-        """Whether a tool call in the reply is for `recall`, and not for the caller's tools.
-
-        A call is ours if its name and our definition are in this request.
-
-        Args:
-            call: a tool call as it is in the reply, a dict or the SDK's object.
-        """
+        """Whether a tool call in the reply is for `recall`; see `Session.owns`."""
         return self._sent.owns(call)
 
     def refused(self, error: Any) -> Overflow | None:
-        """Take in that the provider refused this view because it was too long.
-
-        The next `fit` cuts deeper, until a reply reports usage. See `Session.refused`.
-
-        Args:
-            error: what the provider call raised, or a reply that says so.
-
-        Returns:
-            What was too long, or None if the error says anything else: then raise it.
-        """
+        """Take in that the provider refused this view as too long; see `Session.refused`."""
         return self._session._refused(error, self._sent)
 
     def explain(self) -> str:

@@ -11,7 +11,7 @@ from typing import Any, Concatenate, ParamSpec, TypeAlias, TypeVar
 
 from ullage.stores._base import Store
 
-__all__ = ["Threaded", "in_thread"]
+__all__ = ["Threaded", "in_thread", "to_its_end"]
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -20,18 +20,23 @@ _Runner: TypeAlias = Callable[..., Coroutine[Any, Any, Any]]
 
 
 async def in_thread(function: Callable[P, T], *given: P.args, **named: P.kwargs) -> T:
-    """Run a function in a worker thread.
+    """Run a function in a worker thread, to its end."""
+    return await to_its_end(asyncio.to_thread(function, *given, **named))
 
-    Cancelled, it waits for the thread before it lets the cancellation through, so that when
+
+async def to_its_end(work: Coroutine[Any, Any, T]) -> T:
+    """Wait for work that is not to be broken off.
+
+    Cancelled, it waits for the work before it lets the cancellation through, so that when
     the caller goes on, the work has happened or never will.
     """
-    work = asyncio.ensure_future(asyncio.to_thread(function, *given, **named))
+    task = asyncio.ensure_future(work)
     try:
-        return await asyncio.shield(work)
+        return await asyncio.shield(task)
     except asyncio.CancelledError:
-        await asyncio.wait((work,))
-        if not work.cancelled():
-            work.exception()  # seen: the cancellation is what the caller hears of
+        await asyncio.wait((task,))
+        if not task.cancelled():
+            task.exception()  # seen: the cancellation is what the caller hears of
         raise
 
 

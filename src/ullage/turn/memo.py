@@ -9,6 +9,7 @@ Several lines of history are kept, because branches and models alternate.
 
 from __future__ import annotations
 
+from bisect import bisect_left, insort
 from collections.abc import Iterable, Sequence
 from itertools import compress, count
 from operator import ne
@@ -16,9 +17,8 @@ from typing import Any
 
 from ullage.history import canon
 from ullage.history.builder import WindowBuilder
-from ullage.history.snapshots import snapshot, snapshot_at
+from ullage.history.snapshots import is_only_text, snapshot, snapshot_at
 from ullage.history.transcript import Transcript
-from ullage.history.window import Window
 from ullage.redaction import Redact
 from ullage.tokens.meter import Meter
 from ullage.turn.rendering import Rendering
@@ -40,6 +40,8 @@ class Line:
     Attributes:
         meter: what counts for its model.
         copies: snapshots of the raw messages.
+        mixed: the indexes of those that hold more than texts: what equals them may be written
+            otherwise (1 for true).
         transcript: the messages as values.
         rendering: the edited messages as they were handed out.
         builder: its window is how far the history was walked; None: not at all.
@@ -55,6 +57,7 @@ class Line:
         "head",
         "latest",
         "meter",
+        "mixed",
         "rendering",
         "terms",
         "transcript",
@@ -63,17 +66,13 @@ class Line:
     def __init__(self, transcript: Transcript, meter: Meter) -> None:
         self.meter = meter
         self.copies: list[Any] = []
+        self.mixed: list[int] = []
         self.transcript = transcript
         self.rendering = Rendering()
         self.builder: WindowBuilder | None = None
         self.terms: Terms | None = None
         self.latest: bytes | None = None
         self.head: tuple[Head, tuple[dict[str, Any], ...], int] | None = None
-
-    @property
-    def window(self) -> Window | None:
-        """How far the history was walked, or None: not at all."""
-        return None if self.builder is None else self.builder.window
 
     def begin_again(self) -> None:
         """Walk the history anew: something was decided in it elsewhere."""
@@ -165,7 +164,9 @@ def _reword(
 ) -> None:
     """Take in messages that mean the same as before in other words."""
     for index, message in reworded:
-        line.copies[index] = snapshot(raws[index + leading])
+        line.copies[index] = copy = snapshot(raws[index + leading])
+        if index not in line.mixed and not is_only_text(copy):
+            insort(line.mixed, index)
         line.transcript.refresh(index, message)
         if line.builder is not None:
             line.builder.refresh(index)
@@ -190,10 +191,13 @@ def _shared(
 def _take_over(line: Line, old: Line, shared: int) -> None:
     """Take what was worked out for the shared part of another line."""
     line.copies, line.transcript = old.copies[:shared], old.transcript.upto(shared)
+    line.mixed = old.mixed[: bisect_left(old.mixed, shared)]
     line.rendering = old.rendering.upto(shared)
     if old.meter is not line.meter:
         line.transcript.counts = {}
-    elif old.builder is not None:
+        return
+    line.head = old.head
+    if old.builder is not None:
         line.builder = old.builder.behind(line.transcript)
 
 
@@ -203,4 +207,6 @@ def _append(line: Line, raws: Sequence[Any], leading: int, wire: Format) -> None
         where = f"{wire.key}[{index}]"
         copy, message = snapshot_at(raw, where), wire.parse(raw, where)
         line.transcript.append(message, canon.digest_of(message))
+        if not is_only_text(copy):
+            line.mixed.append(len(line.copies))
         line.copies.append(copy)

@@ -75,10 +75,10 @@ class Request(Struct, frozen=True):
 
 
 class Envelopes:
-    """The envelope read last, and what it was read from."""
+    """The envelope read last (``last``), behind what it was read from."""
 
     def __init__(self) -> None:
-        self._last: tuple[Any, Any, str, str, Envelope] | None = None
+        self.last: tuple[Any, Any, str, str, Envelope] | None = None
 
     def read(self, request: Mapping[str, Any], wire: Format, model: str) -> Envelope:
         """The envelope of a request, read anew only if anything of it changed.
@@ -88,13 +88,13 @@ class Envelopes:
         """
         leading = wire.leading(request)
         outside = {key: value for key, value in request.items() if key != wire.key}
-        last = self._last
+        last = self.last
         if last is not None and last[:4] == (outside, leading, wire.name, model):
             return last[4]
         kept = {key: snapshot_at(value, str(key)) for key, value in outside.items()}
         known = snapshot_at(leading, wire.key)
         envelope = _read_envelope(request, wire, model)
-        self._last = (kept, known, wire.name, model, envelope)
+        self.last = (kept, known, wire.name, model, envelope)
         return envelope
 
 

@@ -111,7 +111,8 @@ def look_up(line: Line, ledger: Ledger) -> Steps[Ledger]:
 
     Where something was decided behind what is already walked, the line is walked anew.
     """
-    transcript, window = line.transcript, line.window
+    transcript = line.transcript
+    window = None if line.builder is None else line.builder.window
     pointer = latest_key(transcript.chain)
     walked = 0 if window is None else transcript.decision_index(window.size)
     whole = window is None or line.latest is None
