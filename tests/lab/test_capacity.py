@@ -20,22 +20,22 @@ LARGER = Traffic(turns=30, lines=200, window_tokens=16_000)
 
 @pytest.fixture(scope="module")
 def asked():
-    return asked_by(SMALL, 3), asked_by(LARGER, 4)
+    return asked_by(SMALL, 12), asked_by(LARGER, 12)
 
 
 def test_a_turn_is_one_read_one_write_and_one_row_and_a_decision_one_more(asked):
     small, _ = asked
-    assert small.finds == small.turns == 3 * 24
+    assert small.finds == small.turns == 12 * 24
     assert small.writes - small.synced == small.turns, "what is observed"
-    decisions = small.synced - 3  # and what a session is opened with
+    decisions = small.synced - 12  # and what a session is opened with
     assert small.outputs > decisions > 0
-    assert small.records == small.turns + decisions + 2 * 3
+    assert small.records == small.turns + decisions + 2 * 12
 
 
 def test_the_model_says_what_a_file_holds(asked):
     small, larger = asked
-    rows, disk = predicted(small, in_sqlite(SMALL, 3), larger)
-    found = in_sqlite(LARGER, 4)
+    rows, disk = predicted(small, in_sqlite(SMALL, 12), larger)
+    found = in_sqlite(LARGER, 12)
     assert rows == pytest.approx(found.rows, rel=0.06), (
         "a text shown by two decisions is named twice"
     )
@@ -48,8 +48,8 @@ def test_the_model_says_what_a_server_holds(asked):
     small, larger = asked
     server = Server()
     try:
-        rows, disk = predicted(small, in_postgres(server, SMALL, 3), larger)
-        found = in_postgres(server, LARGER, 4)
+        rows, disk = predicted(small, in_postgres(server, SMALL, 12), larger)
+        found = in_postgres(server, LARGER, 12)
     finally:
         server.stop()
     assert rows == pytest.approx(found.rows, rel=0.06), (
