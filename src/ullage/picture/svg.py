@@ -66,7 +66,7 @@ def _over(picture: OverCalls) -> str:
         *(_batch(call, len(raw)) for call in picture.rewrites),
     ]
     if raw and raw[-1] - sent[-1] > most / 3:
-        y = round((_y(raw[-1], most) + limit) / 2 + 20, 1)
+        y = round((_y(raw[-1], most) + limit) / 2 + 34, 1)
         aside = f"{short(raw[-1] - sent[-1])} set aside, kept byte for byte"
         lines.append(_text(_RIGHT - 12, y, aside, "of-raw", "end"))
         lines.append(_text(_RIGHT - 12, y + 18, "the model opens it by its ref", "small", "end"))
