@@ -28,6 +28,7 @@ help:
 	@echo "make pyright             a second type checker for tests/typing"
 	@echo "make test-langchain      the tests in a framework ($(FRAMEWORKS)),"
 	@echo "                         in an environment of their own; -oldest: the oldest release"
+	@echo "make test-ray            replays on a real Ray cluster of this machine, in its own environment"
 	@echo "make test-frameworks     all of them, one after the other"
 	@echo "make mutants             faults put into the core by hand, each noticed by its nearest tests"
 	@echo "make trace-turn          the rooms a request walks through, and where it climbs back"
@@ -111,6 +112,20 @@ $(TESTED): %: .venv-%/.ready
 $(TESTED:%=test-%): test-%: %
 	@PYTHONPATH=src .venv-$*/bin/python -m pytest tests/integrations/$(subst -,_,$(*:-oldest=)) \
 	    tests/test_docs.py tests/house -k "$(*:-oldest=) or $(subst -,_,$(*:-oldest=))" -n auto
+
+# Ray, for replays on many machines: its tests run on a cluster of this one.
+.PHONY: ray test-ray
+ray: .venv-ray/.ready
+
+.venv-ray/.ready: pyproject.toml tests/replay/engines/requirements.txt
+	@echo "setting up .venv-ray (once) …"
+	@$(PYTHON) -m venv .venv-ray
+	@.venv-ray/bin/python -m pip install --quiet --disable-pip-version-check --require-hashes \
+	    -r tests/replay/engines/requirements.txt
+	@touch $@
+
+test-ray: ray
+	@PYTHONPATH=src:. .venv-ray/bin/python -m pytest tests/replay/engines -n 0
 
 test-frameworks: $(TESTED:%=test-%)
 
@@ -245,6 +260,7 @@ lock:
 	for name in $(OLDEST:%-oldest=%); do $(LOCK) --resolution lowest-direct --group $$name \
 	    pyproject.toml -o tests/integrations/requirements/$$name-oldest.txt || exit 1; done
 	$(LOCK) --group docs pyproject.toml -o tests/site/requirements.txt
+	$(LOCK) --group ray pyproject.toml -o tests/replay/engines/requirements.txt
 	$(LOCK) --group servers pyproject.toml -o tests/stores/requirements.txt
 	$(LOCK) --group mcp-servers pyproject.toml -o tests/mcp/requirements.txt
 	$(LOCK) --group mcp-peers pyproject.toml -o lab/bench/mcp.txt
