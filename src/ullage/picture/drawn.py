@@ -28,7 +28,7 @@ class Drawn:
             return None
         data = base64.b64encode(svg(picture).encode()).decode()
         told = html.escape(f"{picture.title}: {picture.said}")
-        return f'<img style="max-width:100%" alt="{told}" src="data:image/svg+xml;base64,{data}">'
+        return f'<img style="max-width:100%" alt="{told}" src="data:image/svg+xml;base64,{data}"/>'
 
     def __rich__(self) -> Any:
         """For `rich`: the same in characters."""
