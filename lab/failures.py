@@ -398,6 +398,42 @@ _ROWS = (
         "    except OverLimitError:\n        window, what = old",
         "    except ZeroDivisionError:\n        window, what = old",
     ),
+    (
+        "pairing f12",
+        "wires/convert/names.py",
+        "        if taken or not given or not _LEGAL_ID[target](old):",
+        "        if False:",
+    ),
+    (
+        "summary f51",
+        "stages/compact.py",
+        "outputs = (*newly_hidden(window, start, stop), Output(ref, index))",
+        "outputs = (Output(ref, index),)",
+    ),
+    (
+        "recall f82",
+        "stages/record.py",
+        "return Cut(edit, (*newly_hidden(window, start, stop), Output(ref, index)))",
+        "return Cut(edit, (Output(ref, index),))",
+    ),
+    (
+        "summary f55",
+        "stages/record.py",
+        "return Cut(edit, (*newly_hidden(window, start, stop), Output(ref, index)))",
+        "return Cut(edit, (Output(ref, index),))",
+    ),
+    (
+        "storage f92",
+        "stores/conversations.py",
+        '"IsCompacted = 0 AND rowid >= ?", boundary)',
+        '"IsCompacted = 0 AND rowid = ?", boundary)',
+    ),
+    (
+        "storage f100",
+        "session/ahead.py",
+        "    return [each.proposed(window) for each in begun if each.continues(window)][:1]",
+        "    return []",
+    ),
 )
 """File and number of the test; the file of ``src/ullage``, what stands there once, the fault."""
 

@@ -16,6 +16,13 @@ def new_session(format, window=8_000, **more):
     return Session(model, **{"limits": limits, "format": format, "recall": True, **more})
 
 
+def after_a_restart(session, format):
+    """A session of another conversation on the same store: it opens only what is kept there."""
+    again = new_session(format, store=session.store)
+    again.fit(histories.request(format, histories.wire(format, [Turn(user="Go on.")])))
+    return again
+
+
 def steps(count, lines=60, calls=1, **more):
     """Turns in which an agent calls tools and reads what they print."""
     return [

@@ -1,6 +1,7 @@
 """F01 to F21: requests that no provider takes any more."""
 
 import json
+import re
 from functools import partial
 from itertools import pairwise
 
@@ -212,6 +213,8 @@ def test_f11_of_two_results_of_a_call_one_is_sent_and_the_other_kept():
 def test_f12_ids_stay_unique_and_legal_from_one_provider_to_another(format, to):
     """After a switch of providers ids collided, or held characters that are refused."""
     *_, whole = requests(format, steps(3, calls=2, lines=2), model="m")
+    if format.startswith("openai"):
+        whole = json.loads(re.sub(r'"call_(\d)', r'"call:é \1', json.dumps(whole)))
     there = convert(whole, to, format=format)
     assert problems(there, to) == []
     assert problems(convert(there, format, format=to), format) == []

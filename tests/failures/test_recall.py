@@ -9,7 +9,16 @@ from contextlib import contextmanager
 import pytest
 
 from tests import histories
-from tests.failures.scenes import LINES, WIRES, history, new_session, requests, run, steps
+from tests.failures.scenes import (
+    LINES,
+    WIRES,
+    after_a_restart,
+    history,
+    new_session,
+    requests,
+    run,
+    steps,
+)
 from tests.histories import Call, Turn
 from tests.sessions import recall
 from ullage import MemoryStore, RefNotFound, SqliteStore, StoreError
@@ -142,15 +151,15 @@ def test_f81_what_writes_a_ref_is_read_by_what_reads_one(chars):
 @pytest.mark.parametrize("format", WIRES)
 def test_f82_a_ref_outlives_pruning_and_compaction_after_it(format):
     """A later cut removed the pointer that the earlier one had left."""
-    planted = f"the port is 40123\n{LINES * 900}"
-    turns = [Turn(calls=(Call("bash", "x", planted),)), *steps(30)]
+    planted = f"the port is 40123\n{LINES * 60}"
+    turns = [Turn(calls=(Call("bash", "x", planted),)), *steps(60)]
     session = new_session(format, 12_000)
     for request in requests(format, turns):
         view = session.fit(request)
     session.compact(request)
     view = session.fit(request)
     found, texts = {}, list(reading.visible(history(format, view)))
-    reading.reachable(session, texts, found)
+    reading.reachable(after_a_restart(session, format), texts, found)
     assert planted in [*texts, *found.values()]
 
 

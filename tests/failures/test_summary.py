@@ -6,6 +6,7 @@ from tests.failures.scenes import (
     LINES,
     WIRES,
     Writer,
+    after_a_restart,
     history,
     kinds,
     new_session,
@@ -134,9 +135,12 @@ def test_f50_a_session_of_tools_alone_has_a_summary_that_says_something():
 def test_f51_the_tenth_summary_still_opens_what_the_first_one_left_out():
     """Summaries of summaries: each lost a little, and in the end everything."""
     facts = [f"the port of service {n} is {40_000 + n}" for n in range(5)]
-    turns = [Turn(calls=(Call("bash", fact, f"{fact}\n{LINES * 30}"),)) for fact in facts]
+    turns = [
+        Turn(calls=(Call("bash", f"{n}", f"{fact}\n{LINES * 30}"),)) for n, fact in enumerate(facts)
+    ]
     session, view = compacted(Writer(tagged("It went on.")), [*turns, *steps(35)], times=10)
-    assert [fact for fact in facts if fact not in known(session, view)] == []
+    opened = known(after_a_restart(session, CHAT), view)
+    assert [fact for fact in facts if fact not in opened] == []
 
 
 def test_f52_a_models_words_are_marked_as_a_quotation_and_facts_come_from_calls():
@@ -168,7 +172,8 @@ def test_f55_what_is_shown_as_the_same_again_opens():
     read = Turn(calls=(Call("read_file", "a.py", page),))
     session = new_session(CHAT, 12_000)
     for request in list(requests(CHAT, [read, read, *steps(20)]))[1:]:
-        assert page in known(session, session.fit(request))
+        view = session.fit(request)
+        assert page in known(after_a_restart(session, CHAT), view)
 
 
 def test_f56_a_summary_longer_than_what_it_stands_for_is_refused():
