@@ -150,11 +150,18 @@ def test_a_killed_server_keeps_what_it_acknowledged_and_nothing_half(server, url
             store.commit("t", [text], [record])
             acknowledged.append((text, record))
 
+    def more():
+        wanted, until = len(acknowledged) + 10, time.monotonic() + 50
+        while len(acknowledged) < wanted and time.monotonic() < until:
+            time.sleep(0.01)
+
     def crash():
         for seed in range(2):
-            time.sleep(0.15 + Random(seed).random() / 10)
+            more()
+            time.sleep(Random(seed).random() / 50)  # somewhere in a commit
             server.kill()
             server.start()
+        more()
         stop.set()
 
     assert together([crash, *(lambda me=me: work(me) for me in range(3))]) == []
