@@ -4,6 +4,7 @@ import io
 import os
 import pty
 import signal
+import sqlite3
 import subprocess
 import sys
 import time
@@ -52,7 +53,7 @@ def test_every_decision_and_every_report_is_told_without_content(path):
     seen = read(path)
     assert seen.conversations == 1
     assert seen.outputs > 5
-    assert seen.prompts[-1] == 5_019
+    assert set(seen.prompts) == set(range(5_000, 5_020))
     batch = next(each for each in seen.happened if each.kind != "observed")
     assert batch.tokens_before > batch.tokens_after > 0
     said = drawn("ullage.db", seen, width=200, height=90)
@@ -73,7 +74,7 @@ def test_it_fits_the_terminal_and_ends_with_the_newest(path, width):
 def test_what_another_process_writes_is_seen_at_the_next_look(path):
     before = read(path)
     turns(path, 5, start=90)
-    assert read(path).prompts[-1] == 5_094
+    assert {5_090, 5_094} <= set(read(path).prompts)
     assert len(read(path).happened) > len(before.happened)
 
 
@@ -95,7 +96,12 @@ def test_a_file_of_another_kind_is_refused(tmp_path):
     (tmp_path / "a.db").write_text("no database at all, but long enough to be read as one" * 20)
     with pytest.raises(StoreError, match="not a database"):
         read(tmp_path / "a.db")
-    assert "no store of ullage's" not in told(ullage("watch", tmp_path / "a.db", "--once"))
+    assert "not a database" in told(ullage("watch", tmp_path / "a.db", "--once"))
+    with sqlite3.connect(tmp_path / "b.db") as db:
+        db.execute("CREATE TABLE somebody (elses)")
+    db.close()
+    with pytest.raises(StoreError, match="no store of ullage's"):
+        read(tmp_path / "b.db")
 
 
 def test_once_prints_and_ends(path, tmp_path):

@@ -11,7 +11,6 @@ from __future__ import annotations
 import sqlite3
 from contextlib import closing
 from pathlib import Path
-from urllib.parse import quote
 
 from msgspec import Struct
 
@@ -24,6 +23,7 @@ from ullage.values.effects import Record
 
 __all__ = ["Happened", "Seen", "read"]
 
+_REMEDY = "Give the file that a session was given."
 MOST = 200
 """The newest records that are looked at."""
 
@@ -95,11 +95,11 @@ def read(path: Path, tenant: str = "") -> Seen | None:
     except OSError as error:
         raise StoreError("sqlite", "watch", error.strerror or type(error).__name__) from error
     try:
-        where = f"file:{quote(str(path.absolute()))}?mode=ro"
+        where = f"{path.absolute().as_uri()}?mode=ro"
         with closing(sqlite3.connect(where, uri=True, timeout=5)) as db:
             return _read(db, path, to_utf8(tenant))
     except sqlite3.Error as error:
-        raise StoreError("sqlite", "watch", str(error)) from error
+        raise StoreError("sqlite", "watch", f"{error}. {_REMEDY}") from error
 
 
 def _read(db: sqlite3.Connection, path: Path, tenant: bytes) -> Seen | None:
@@ -108,7 +108,7 @@ def _read(db: sqlite3.Connection, path: Path, tenant: bytes) -> Seen | None:
         (tables,) = db.execute("SELECT count(*) FROM sqlite_master").fetchone()
         if not tables:
             return None  # it is being made
-        raise StoreError("sqlite", "watch", "this is no store of ullage's")
+        raise StoreError("sqlite", "watch", f"it is no store of ullage's. {_REMEDY}")
     rows = db.execute(_NEWEST, (tenant, MOST)).fetchall()
     (conversations,) = db.execute(_CONVERSATIONS, (tenant,)).fetchone()
     outputs, size_bytes = db.execute(_ASIDE, (tenant,)).fetchone()
@@ -128,7 +128,7 @@ def _told(row: tuple[bytes, str, int, bytes, bytes, int]) -> list[Happened]:
     entry = Ledger().with_records([Record(key, kind, n, data, from_utf8(name))]).at(key)
     told = [_batch(batch, at_s) for batch in entry.batches if batch.edits]
     for reported in entry.observed.values():
-        said = f"{reported.model or 'the model'} answered {reported.output_tokens:,}"
+        said = f"{reported.model or 'the model'} answered {reported.output_tokens:,} tokens"
         prompt = reported.reported_tokens
         sizes = {"tokens_before": 0, "tokens_after": prompt}
         told.append(Happened(at_s=at_s, kind="observed", told=said, **sizes))
