@@ -1,7 +1,7 @@
 """The recall toolset: which tools a model is given to read on with, and what they say.
 
-A toolset is data. The default has three tools; a policy may bring one of its own, with other
-tools, other page sizes and other words. The bytes of a toolset's tools are constant within a
+A toolset is data. The default has one tool, the documents three; a policy may bring one of its
+own, with other tools, other page sizes and other words. The bytes of a toolset's tools are constant within a
 session: they stand at the head of every request.
 """
 
@@ -12,7 +12,7 @@ from typing import Any, Literal
 
 from msgspec import Struct
 
-__all__ = ["CONTINUATION", "GREP", "OURS", "READ", "RECALL_TOOLS", "ToolSpec", "Toolset"]
+__all__ = ["CONTINUATION", "GREP", "OURS", "READ", "RECALL_TOOLS", "SHORT", "ToolSpec", "Toolset"]
 
 CONTINUATION = "get_continuation"
 READ = "tool_output_cache"
@@ -44,6 +44,7 @@ class Toolset(Struct, frozen=True, eq=False, kw_only=True):
         page_chars: the most characters of a page of text.
         page_lines: the lines of a page where the call names no limit.
         matches: the most matching lines a search shows.
+        context_lines: the lines around each where the call names none.
         first_offset: where `CONTINUATION` begins where the call names no offset.
         next_page: the last line of a page that is not the last. Fields: ``start``, ``stop``
             and ``total`` in characters, ``asked`` (what the call named), ``prefix`` (of the
@@ -57,6 +58,7 @@ class Toolset(Struct, frozen=True, eq=False, kw_only=True):
     page_chars: int = 8_000
     page_lines: int = 200
     matches: int = 50
+    context_lines: int = 0
     first_offset: int = 0
     next_page: str = "[characters {start:,} to {stop:,} of {total:,}. Read on: {read_on}]"
     unknown: str | None = None
@@ -65,6 +67,12 @@ class Toolset(Struct, frozen=True, eq=False, kw_only=True):
     def names(self) -> frozenset[str]:
         """The names of its tools."""
         return frozenset(tool.name for tool in self.tools)
+
+    @property
+    def searches(self) -> bool:
+        """Whether `CONTINUATION` takes a pattern to search for."""
+        found = (tool for tool in self.tools if tool.name == CONTINUATION)
+        return any("pattern" in tool.parameters["properties"] for tool in found)
 
 
 def _property(kind: str, description: str) -> dict[str, str]:
@@ -109,4 +117,24 @@ OURS = Toolset(
         ),
     )
 )
-"""The three tools of the default policy."""
+"""The three tools of the documents."""
+
+SHORT = Toolset(
+    tools=(
+        ToolSpec(
+            CONTINUATION,
+            "Read on in a tool output, or search it",
+            {
+                "type": "object",
+                "properties": {
+                    "tool_call_id": {"type": "string"},
+                    "offset": {"type": "integer"},
+                    "pattern": {"type": "string"},
+                },
+            },
+        ),
+    ),
+    context_lines=2,
+)
+"""The one tool of the default policy: at most 220 characters on Anthropic's wire, for it stands at
+the head of every request. Notices show how it is called, and its answers say what was missing."""
