@@ -1,8 +1,8 @@
 """The recall toolset: which tools a model is given to read on with, and what they say.
 
 A toolset is data. The default has one tool, the documents three; a policy may bring one of its
-own, with other tools, other page sizes and other words. The bytes of a toolset's tools are constant within a
-session: they stand at the head of every request.
+own, with other tools, other page sizes and other words. The bytes of a toolset's tools are
+constant within a session: they stand at the head of every request.
 """
 
 from __future__ import annotations
