@@ -28,6 +28,7 @@ help:
 	@echo "make pyright             a second type checker for tests/typing"
 	@echo "make test-langchain      the tests in a framework ($(FRAMEWORKS)),"
 	@echo "                         in an environment of their own; -oldest: the oldest release"
+	@echo "make test-ray            replays on a real Ray cluster of this machine, in its own environment"
 	@echo "make test-frameworks     all of them, one after the other"
 	@echo "make mutants             faults put into the core by hand, each noticed by its nearest tests"
 	@echo "make trace-turn          the rooms a request walks through, and where it climbs back"
@@ -43,6 +44,7 @@ help:
 	@echo "make servers             PostgreSQL (Debian), S3 and Redis (pip) for the tests: they skip without"
 	@echo "make bench-stores        PostgreSQL beside SQLite: milliseconds a call and a turn"
 	@echo "make fleet CONVERSATIONS=500 workers on one PostgreSQL, killed throughout: all send what one sends"
+	@echo "make capacity            what a fleet needs: rows, bytes, cores; and what ends first"
 	@echo "make bench-peers TRACES=… other libraries' policies on the same runs, by the same judge"
 	@echo "make bench-frameworks TRACES=… the same for what frameworks bring themselves"
 	@echo "make bench-proxy         what the proxy costs, beside a bare one and other people's"
@@ -112,6 +114,20 @@ $(TESTED:%=test-%): test-%: %
 	@PYTHONPATH=src .venv-$*/bin/python -m pytest tests/integrations/$(subst -,_,$(*:-oldest=)) \
 	    tests/test_docs.py tests/house -k "$(*:-oldest=) or $(subst -,_,$(*:-oldest=))" -n auto
 
+# Ray, for replays on many machines: its tests run on a cluster of this one.
+.PHONY: ray test-ray
+ray: .venv-ray/.ready
+
+.venv-ray/.ready: pyproject.toml tests/replay/engines/requirements.txt
+	@echo "setting up .venv-ray (once) …"
+	@$(PYTHON) -m venv .venv-ray
+	@.venv-ray/bin/python -m pip install --quiet --disable-pip-version-check --require-hashes \
+	    -r tests/replay/engines/requirements.txt
+	@touch $@
+
+test-ray: ray
+	@PYTHONPATH=src:. .venv-ray/bin/python -m pytest tests/replay/engines -n 0
+
 test-frameworks: $(TESTED:%=test-%)
 
 frameworks:  # all but ADK, whose tests run every day
@@ -167,6 +183,10 @@ bench-stores: $(READY)
 
 fleet: $(READY)
 	@$(BIN)/python -m lab.fleet --conversations $(or $(CONVERSATIONS),500)
+
+.PHONY: capacity
+capacity: $(READY)
+	@$(BIN)/python -m lab.capacity --conversations $(or $(CONVERSATIONS),50)
 
 mutants: $(READY)
 	@$(BIN)/python -m lab.mutants_by_hand
@@ -245,6 +265,7 @@ lock:
 	for name in $(OLDEST:%-oldest=%); do $(LOCK) --resolution lowest-direct --group $$name \
 	    pyproject.toml -o tests/integrations/requirements/$$name-oldest.txt || exit 1; done
 	$(LOCK) --group docs pyproject.toml -o tests/site/requirements.txt
+	$(LOCK) --group ray pyproject.toml -o tests/replay/engines/requirements.txt
 	$(LOCK) --group servers pyproject.toml -o tests/stores/requirements.txt
 	$(LOCK) --group mcp-servers pyproject.toml -o tests/mcp/requirements.txt
 	$(LOCK) --group mcp-peers pyproject.toml -o lab/bench/mcp.txt

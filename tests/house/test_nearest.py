@@ -52,6 +52,8 @@ NEAREST = {
     "recall/pattern.py": "recall/test_grep.py",
     "recall/automaton.py": "recall/test_grep.py",
     # a run read, replayed and summed up
+    "replay/engines/*.py": "replay/engines/test_engines.py",
+    "replay/readers/_objects.py": "cli/test_replay.py",
     "replay/readers/*.py": "replay/test_readers.py",
     "replay/reading.py": "replay/evidence/test_score.py",
     "replay/record.py": "replay/test_recorded.py",
