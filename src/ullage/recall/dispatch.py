@@ -69,12 +69,9 @@ def answer(call: ToolCall, words: Words, from_history: FromHistory) -> Steps[Ans
         output = found if isinstance(found, Output) else (yield Get(found.ref))
         return _whole(output)
     source = Source.over(found)
-    given: Answer
     if searches:
-        given = yield from _search(arguments, source, words)
-    else:
-        given = yield from _page(name, arguments, source, words, wanted)
-    return given
+        return (yield from _search(arguments, source, words, 2 if name == CONTINUATION else 0))
+    return (yield from _page(name, arguments, source, words, wanted))
 
 
 def _whole(output: Output) -> Answer:
@@ -97,9 +94,8 @@ def _page(
     return Answer(page, source.ref)
 
 
-def _search(arguments: dict[str, Any], source: Source, words: Words) -> Steps[Answer]:
-    pattern, toolset = arguments.get("pattern"), words.toolset
-    context = _integer(arguments.get("context_lines"), toolset.context_lines)
+def _search(arguments: dict[str, Any], source: Source, words: Words, context: int) -> Steps[Answer]:
+    pattern, context = arguments.get("pattern"), _integer(arguments.get("context_lines"), context)
     if not isinstance(pattern, str) or not pattern:
         return _error("pattern is missing", "Give a regular expression in RE2 syntax.")
     try:
@@ -108,7 +104,7 @@ def _search(arguments: dict[str, Any], source: Source, words: Words) -> Steps[An
             pattern,
             ignore_case=bool(arguments.get("ignore_case")),
             context_lines=min(max(context, 0), 5),
-            max_matches=toolset.matches,
+            max_matches=words.toolset.matches,
         )
     except PatternError as error:
         return _error(str(error), "Change the pattern.")

@@ -44,7 +44,7 @@ class Toolset(Struct, frozen=True, eq=False, kw_only=True):
         page_chars: the most characters of a page of text.
         page_lines: the lines of a page where the call names no limit.
         matches: the most matching lines a search shows.
-        context_lines: the lines around each where the call names none.
+        searches: whether `CONTINUATION` takes a pattern to search for instead of an offset.
         first_offset: where `CONTINUATION` begins where the call names no offset.
         next_page: the last line of a page that is not the last. Fields: ``start``, ``stop``
             and ``total`` in characters, ``asked`` (what the call named), ``prefix`` (of the
@@ -58,7 +58,7 @@ class Toolset(Struct, frozen=True, eq=False, kw_only=True):
     page_chars: int = 8_000
     page_lines: int = 200
     matches: int = 50
-    context_lines: int = 0
+    searches: bool = False
     first_offset: int = 0
     next_page: str = "[characters {start:,} to {stop:,} of {total:,}. Read on: {read_on}]"
     unknown: str | None = None
@@ -68,20 +68,14 @@ class Toolset(Struct, frozen=True, eq=False, kw_only=True):
         """The names of its tools."""
         return frozenset(tool.name for tool in self.tools)
 
-    @property
-    def searches(self) -> bool:
-        """Whether `CONTINUATION` takes a pattern to search for."""
-        found = (tool for tool in self.tools if tool.name == CONTINUATION)
-        return any("pattern" in tool.parameters["properties"] for tool in found)
-
 
 def _property(kind: str, description: str) -> dict[str, str]:
     return {"type": kind, "description": description}
 
 
 def _tool(name: str, description: str, *required: str, **properties: dict[str, str]) -> ToolSpec:
-    schema = {"type": "object", "properties": properties, "required": list(required)}
-    return ToolSpec(name, description, schema)
+    needs = {"required": list(required)} if required else {}
+    return ToolSpec(name, description, {"type": "object", "properties": properties, **needs})
 
 
 _REF = _property("string", "The ref from the notice")
@@ -121,20 +115,15 @@ OURS = Toolset(
 
 SHORT = Toolset(
     tools=(
-        ToolSpec(
+        _tool(
             CONTINUATION,
             "Read on in a tool output, or search it",
-            {
-                "type": "object",
-                "properties": {
-                    "tool_call_id": {"type": "string"},
-                    "offset": {"type": "integer"},
-                    "pattern": {"type": "string"},
-                },
-            },
+            tool_call_id={"type": "string"},
+            offset={"type": "integer"},
+            pattern={"type": "string"},
         ),
     ),
-    context_lines=2,
+    searches=True,
 )
 """The one tool of the default policy: at most 220 characters on Anthropic's wire, for it stands at
 the head of every request. Notices show how it is called, and its answers say what was missing."""
