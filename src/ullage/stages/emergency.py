@@ -31,6 +31,7 @@ from ullage.stages.condense import (
     unread,
 )
 from ullage.stages.pressure import GUARD_SHARE, editable_from, is_frozen
+from ullage.stages.prune import tokens_won
 from ullage.stages.quotes import USER_SHARE
 from ullage.stages.ranges import (
     begin,
@@ -41,7 +42,7 @@ from ullage.stages.ranges import (
     summarised,
 )
 from ullage.stages.shrink import Tier, shrink
-from ullage.values.edits import Cut, Replace
+from ullage.values.edits import Cut
 
 __all__ = ["emergency", "reach"]
 

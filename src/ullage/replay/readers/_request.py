@@ -19,7 +19,7 @@ from ullage.replay.readers._run import FormatName, Report, Run
 from ullage.values.usage import Usage
 from ullage.wires import FORMATS
 
-__all__ = ["has_messages", "is_request", "run_of", "runs_of"]
+__all__ = ["are_objects", "has_messages", "is_request", "run_of", "runs_of"]
 
 _ROLES = ("system", "developer", "user", "assistant", "tool", "function")
 _OF_THE_LOG = (
