@@ -59,6 +59,7 @@ class View:
     Attributes:
         messages: the request's messages.
         offered: the names of the tools in the request.
+        search: the tool that searches a ref and its argument for the ref, or None.
         results: the tool results in order, each with its call.
         notices: the lines that say how to read on, the newest first.
     """
@@ -66,6 +67,7 @@ class View:
     def __init__(self, messages: Sequence[Mapping[str, Any]], tools: Sequence[Any]) -> None:
         self.messages = messages
         self.offered = {tool["function"]["name"] for tool in tools}
+        self.search = _search_of(tools)
         self._uses = {call_id: use for m in messages for call_id, use in uses(m)}
         self.results = [self._shown(m) for m in messages if m["role"] == "tool"]
         self.notices = list(_notices(self))
@@ -93,6 +95,17 @@ class View:
                 if path in notice.line:
                     return True
         return False
+
+
+def _search_of(tools: Sequence[Any]) -> tuple[str, str] | None:
+    taken = {
+        tool["function"]["name"]: tool["function"].get("parameters", {}).get("properties", {})
+        for tool in tools
+    }
+    if notices.GREP in taken:
+        return notices.GREP, "ref_id"
+    searches = "pattern" in taken.get(notices.CONTINUATION, {})
+    return (notices.CONTINUATION, "tool_call_id") if searches else None
 
 
 def _notices(view: View) -> Iterator[Notice]:
@@ -186,9 +199,10 @@ def _speaks_of(line: str, need: Need) -> bool:
 
 
 def _greps(view: View, sources: Sequence[notices.Call], pattern: str) -> Iterator[ToolUse]:
-    if notices.GREP in view.offered:
+    if view.search is not None:
+        name, key = view.search
         for ref in dict.fromkeys(call.ref for call in sources):
-            yield notices.GREP, {"ref_id": ref, "pattern": pattern}
+            yield name, {key: ref, "pattern": pattern}
 
 
 def _pages(view: View, sources: Sequence[notices.Call]) -> Iterator[ToolUse]:

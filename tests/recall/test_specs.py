@@ -8,7 +8,7 @@ import pytest
 
 from ullage import Session
 from ullage.turn.turn import tool_definitions
-from ullage.values.toolset import OURS, RECALL_TOOLS
+from ullage.values.toolset import OURS, RECALL_TOOLS, SHORT
 from ullage.wires import FORMATS
 
 GOLDEN = Path(__file__).parents[1] / "fixtures" / "recall"
@@ -34,12 +34,17 @@ def test_a_prefix_leads_each_name_and_changes_nothing_else(format):
     assert OURS.names == RECALL_TOOLS
 
 
+def test_that_of_the_default_is_short():
+    (tool,) = tool_definitions(FORMATS["anthropic"], "", SHORT)
+    assert len(json.dumps(tool, separators=(",", ":"))) <= 220
+
+
 def test_they_stand_at_the_end_of_the_tools_in_every_request_and_once():
     mine = {"type": "function", "function": {"name": "bash", "parameters": {}}}
     messages = [{"role": "user", "content": "Hello."}]
     session = Session("gpt-4.1")
     first = session.fit({"messages": messages, "tools": [mine]})
-    assert first["tools"] == [mine, *tool_definitions(FORMATS["openai-chat"], "", OURS)]
+    assert first["tools"] == [mine, *tool_definitions(FORMATS["openai-chat"], "", SHORT)]
     second = session.fit({"messages": messages, "tools": first["tools"]})
     assert second["tools"] == first["tools"]
 
@@ -51,7 +56,7 @@ def test_a_tool_of_the_callers_with_one_of_our_names_makes_ours_give_way():
     view = session.fit(request)
     names = [tool["function"]["name"] for tool in view["tools"]]
     assert names[0] == "get_continuation"
-    assert names[1:] == [f"ullage_{spec.name}" for spec in OURS.tools]
+    assert names[1:] == [f"ullage_{spec.name}" for spec in SHORT.tools]
     their_call = {"id": "1", "type": "function", "function": {"name": "get_continuation"}}
     assert not session.owns(their_call)
 

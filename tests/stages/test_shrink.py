@@ -124,7 +124,7 @@ def compacted(olds, text):
 @pytest.mark.parametrize("text", TEXTS.values(), ids=TEXTS)
 def test_near_the_limit_a_new_result_waits_for_nothing_that_could_give_way(text):
     model, messages, cut = "claude-sonnet-4-5", compacted(16, text), 0
-    for window_tokens in range(4_000, 5_800, 100):
+    for window_tokens in range(3_500, 5_800, 100):
         limits = Limits(window_tokens=window_tokens, output_reserve_tokens=0)
         session = Session(model, limits=limits, recall=True)
         session.fit({"model": model, "max_tokens": 100, "messages": messages})

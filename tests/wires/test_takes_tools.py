@@ -20,7 +20,7 @@ def added(request, **more):
     """Whether recall tools were added to a request."""
     view = fit(request, **more)
     assert problems(view) == []
-    return "tool_output_cache" in str(view)
+    return "get_continuation" in str(view)
 
 
 @pytest.mark.parametrize(
@@ -39,7 +39,7 @@ def test_nothing_promises_tools_that_are_not_there():
     messages = [each for paste in pasted for each in (paste, said)]
     view = session.fit({"model": "gpt-6.2", "messages": [*messages, *HELLO]})
     assert session.events
-    assert "tool_output_cache" not in str(view)
+    assert "get_continuation" not in str(view)
 
 
 @pytest.mark.parametrize(
@@ -80,6 +80,6 @@ def test_who_asks_for_recall_where_it_cannot_be_is_told(model, request_):
 def test_a_model_that_takes_none_in_mid_history_is_sent_none():
     session = Session("gpt-6.1-sol")
     asked = {"model": "gpt-6.1-sol", "messages": HELLO, "tools": [BASH]}
-    assert "tool_output_cache" in str(session.fit(asked))
+    assert "get_continuation" in str(session.fit(asked))
     view = session.fit({"model": "gpt-6.2", "messages": HELLO})
     assert problems(view) == []

@@ -14,7 +14,7 @@ from ullage.recall.source import Source
 from ullage.values.effects import Get, Output, Steps
 from ullage.values.messages import ToolCall
 from ullage.values.notices import Words
-from ullage.values.toolset import CONTINUATION, GREP, READ
+from ullage.values.toolset import CONTINUATION, GREP
 
 __all__ = ["Answer", "answer"]
 
@@ -64,11 +64,14 @@ def answer(call: ToolCall, words: Words, from_history: FromHistory) -> Steps[Ans
             f"nothing is kept under {wanted[:80]!r}",
             "Copy the ref from the notice exactly; it has 16 characters.",
         )
-    if found.kind == "block" and name != GREP and not arguments.get("offset"):
+    searches = name == GREP or (words.toolset.searches and bool(arguments.get("pattern")))
+    if found.kind == "block" and not searches and not arguments.get("offset"):
         output = found if isinstance(found, Output) else (yield Get(found.ref))
         return _whole(output)
-    given: Answer = yield from _page(name, arguments, Source.over(found), words, wanted)
-    return given
+    source = Source.over(found)
+    if searches:
+        return (yield from _search(arguments, source, words, 2 if name == CONTINUATION else 0))
+    return (yield from _page(name, arguments, source, words, wanted))
 
 
 def _whole(output: Output) -> Answer:
@@ -85,17 +88,14 @@ def _page(
         offset = _integer(arguments.get("offset"), None)
         page = yield from characters(source, offset, words, toolset.page_chars, asked)
         return Answer(page, source.ref)
-    if name == READ:
-        offset = _integer(arguments.get("offset"), 0)
-        limit = _integer(arguments.get("limit"), toolset.page_lines)
-        page = yield from lines(source, offset, limit, words, toolset.page_chars)
-        return Answer(page, source.ref)
-    given = yield from _search(arguments, source, words)
-    return given
+    offset = _integer(arguments.get("offset"), 0)
+    limit = _integer(arguments.get("limit"), toolset.page_lines)
+    page = yield from lines(source, offset, limit, words, toolset.page_chars)
+    return Answer(page, source.ref)
 
 
-def _search(arguments: dict[str, Any], source: Source, words: Words) -> Steps[Answer]:
-    pattern = arguments.get("pattern")
+def _search(arguments: dict[str, Any], source: Source, words: Words, context: int) -> Steps[Answer]:
+    pattern, context = arguments.get("pattern"), _integer(arguments.get("context_lines"), context)
     if not isinstance(pattern, str) or not pattern:
         return _error("pattern is missing", "Give a regular expression in RE2 syntax.")
     try:
@@ -103,7 +103,7 @@ def _search(arguments: dict[str, Any], source: Source, words: Words) -> Steps[An
             source,
             pattern,
             ignore_case=bool(arguments.get("ignore_case")),
-            context_lines=min(max(_integer(arguments.get("context_lines"), 0), 0), 5),
+            context_lines=min(max(context, 0), 5),
             max_matches=words.toolset.matches,
         )
     except PatternError as error:

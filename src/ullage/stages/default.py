@@ -11,24 +11,26 @@ from ullage.stages.emergency import emergency
 from ullage.stages.policy import Policy
 from ullage.stages.record import record
 from ullage.stages.truncate import truncate
+from ullage.values.toolset import SHORT
 
 __all__ = ["DEFAULT", "SUMMARISED"]
 
 DEFAULT = Policy(
-    name="default-4",
+    name="default-5",
     at_first_sight=(partial(truncate),),
     under_pressure=(partial(record),),
     guard=partial(emergency),
     on_request=partial(
         compact, is_due=asked, keep_from=partial(newest_turns, turns=1), least_share=0.0
     ),
+    toolset=SHORT,
 )
 """Cut at first sight by kind of content with generous limits; make a record of what is old, in
 batches that pay, at the latest at 90 % of the limit; condense when the limit itself is near."""
 
 SUMMARISED = replace(
     DEFAULT,
-    name="default-summarised-4",
+    name="default-summarised-5",
     under_pressure=(partial(compact), *DEFAULT.under_pressure),
     ahead=partial(compact, is_due=partial(surely_over, share=0.80)),
 )

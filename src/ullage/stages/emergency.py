@@ -31,6 +31,7 @@ from ullage.stages.condense import (
     unread,
 )
 from ullage.stages.pressure import GUARD_SHARE, editable_from, is_frozen
+from ullage.stages.prune import tokens_won
 from ullage.stages.quotes import USER_SHARE
 from ullage.stages.ranges import (
     begin,
@@ -41,7 +42,7 @@ from ullage.stages.ranges import (
     summarised,
 )
 from ullage.stages.shrink import Tier, shrink
-from ullage.values.edits import Cut, Replace
+from ullage.values.edits import Cut
 
 __all__ = ["emergency", "reach"]
 
@@ -168,7 +169,7 @@ def _plan(window: Window, ranges: Sequence[Range], room: Room, tiers: Sequence[T
     heads = {each.inside[0] for each in ranges if each.inside}
     loose = [at for at in kept if at >= editable_from(window) and at not in heads]
     early = list(shrink(window, loose, _GENTLE[:2], tokens + wanted - room.most_tokens))
-    tokens -= sum(_won(window, *each) for each in early)
+    tokens -= sum(tokens_won(window, *each) for each in early)
     cuts = list[Cut]()
     for each in ranges:
         made = condense(window, each, room._replace(most_tokens=room.most_tokens - tokens))
@@ -177,7 +178,7 @@ def _plan(window: Window, ranges: Sequence[Range], room: Room, tiers: Sequence[T
         cuts += made.cuts
         tokens += made.tokens
     late = list(shrink(window, loose, tiers[2:], tokens - room.most_tokens))
-    tokens -= sum(_won(window, *each) for each in late)
+    tokens -= sum(tokens_won(window, *each) for each in late)
     return _Plan([*cuts, *(cut for _, cut in (*early, *late))], tokens)
 
 
@@ -186,11 +187,6 @@ def _wanted_tokens(window: Window, each: Range, room: Room) -> int:
     said = min(room.user_chars, said_chars(window.transcript, each.start, each.stop))
     new = sum(map(window.leaf_tokens, unread(window, each)))
     return new + said // CHARS_PER_TOKEN + _LEAST_ACCOUNT_TOKENS
-
-
-def _won(window: Window, spot: Location, cut: Cut) -> int:
-    shown = window.edit_tokens(cut.edit) if isinstance(cut.edit, Replace) else 0
-    return window.leaf_tokens(spot) - shown
 
 
 def reach(window: Window) -> tuple[int, int]:

@@ -40,10 +40,10 @@ class Room(Struct, frozen=True, kw_only=True):
         result: of a result.
     """
 
-    said: int = 150
-    value: int = 150
-    changed: int = 500
-    result: int = 150
+    said: int = 120
+    value: int = 120
+    changed: int = 600
+    result: int = 100
 
 
 ROOM = Room()

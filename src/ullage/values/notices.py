@@ -73,6 +73,8 @@ class Words(Struct, frozen=True):
         search = ""
         if self.recall and GREP in self.toolset.names:
             search = f'; search it: {self.prefix}{GREP}(ref_id="{ref}", pattern="…")'
+        elif self.recall and self.toolset.searches:
+            search = '; search it: with pattern="…"'
         return (
             f"[ullage: {shown:,} of {total:,} characters shown. "
             f"Read on: {self.read_on(ref, offset)}{search}]"

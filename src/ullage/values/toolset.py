@@ -1,8 +1,8 @@
 """The recall toolset: which tools a model is given to read on with, and what they say.
 
-A toolset is data. The default has three tools; a policy may bring one of its own, with other
-tools, other page sizes and other words. The bytes of a toolset's tools are constant within a
-session: they stand at the head of every request.
+A toolset is data. The default has one tool, the documents three; a policy may bring one of its
+own, with other tools, other page sizes and other words. The bytes of a toolset's tools are
+constant within a session: they stand at the head of every request.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from typing import Any, Literal
 
 from msgspec import Struct
 
-__all__ = ["CONTINUATION", "GREP", "OURS", "READ", "RECALL_TOOLS", "ToolSpec", "Toolset"]
+__all__ = ["CONTINUATION", "GREP", "OURS", "READ", "RECALL_TOOLS", "SHORT", "ToolSpec", "Toolset"]
 
 CONTINUATION = "get_continuation"
 READ = "tool_output_cache"
@@ -44,6 +44,7 @@ class Toolset(Struct, frozen=True, eq=False, kw_only=True):
         page_chars: the most characters of a page of text.
         page_lines: the lines of a page where the call names no limit.
         matches: the most matching lines a search shows.
+        searches: whether `CONTINUATION` takes a pattern to search for instead of an offset.
         first_offset: where `CONTINUATION` begins where the call names no offset.
         next_page: the last line of a page that is not the last. Fields: ``start``, ``stop``
             and ``total`` in characters, ``asked`` (what the call named), ``prefix`` (of the
@@ -57,6 +58,7 @@ class Toolset(Struct, frozen=True, eq=False, kw_only=True):
     page_chars: int = 8_000
     page_lines: int = 200
     matches: int = 50
+    searches: bool = False
     first_offset: int = 0
     next_page: str = "[characters {start:,} to {stop:,} of {total:,}. Read on: {read_on}]"
     unknown: str | None = None
@@ -72,8 +74,8 @@ def _property(kind: str, description: str) -> dict[str, str]:
 
 
 def _tool(name: str, description: str, *required: str, **properties: dict[str, str]) -> ToolSpec:
-    schema = {"type": "object", "properties": properties, "required": list(required)}
-    return ToolSpec(name, description, schema)
+    needs = {"required": list(required)} if required else {}
+    return ToolSpec(name, description, {"type": "object", "properties": properties, **needs})
 
 
 _REF = _property("string", "The ref from the notice")
@@ -109,4 +111,19 @@ OURS = Toolset(
         ),
     )
 )
-"""The three tools of the default policy."""
+"""The three tools of the documents."""
+
+SHORT = Toolset(
+    tools=(
+        _tool(
+            CONTINUATION,
+            "Read on in a tool output, or search it",
+            tool_call_id={"type": "string"},
+            offset={"type": "integer"},
+            pattern={"type": "string"},
+        ),
+    ),
+    searches=True,
+)
+"""The one tool of the default policy: at most 220 characters on Anthropic's wire, for it stands at
+the head of every request. Notices show how it is called, and its answers say what was missing."""

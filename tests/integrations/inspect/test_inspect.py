@@ -188,11 +188,11 @@ def test_an_agent_that_is_a_tool_has_a_conversation_of_its_own(tmp_path):
 def recalls_first(messages):
     """An output that searches what the first notice of the prompt names."""
     ref = refs_in(text_of(messages))[0]
-    return calls((GREP, {"ref_id": ref, "pattern": "needle"}))
+    return calls((GREP, {"tool_call_id": ref, "pattern": "needle"}))
 
 
 def test_a_recall_of_what_is_not_there_is_an_error_for_the_model(tmp_path):
-    script = Script([calls((GREP, {"ref_id": "0" * 16, "pattern": "x"})), says("Done.")])
+    script = Script([calls((GREP, {"tool_call_id": "0" * 16, "pattern": "x"})), says("Done.")])
     (sample,) = evaluate(script, UllageModel(), tmp_path).samples
     (result,) = [m for m in sample.messages if m.role == "tool" and m.function == GREP]
     assert "nothing is kept under" in result.error.message

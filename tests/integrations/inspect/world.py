@@ -19,7 +19,7 @@ from inspect_ai.tool import ToolCall, tool
 
 from tests.integrations import outputs
 
-GREP = "tool_output_cache_grep"
+GREP = "get_continuation"
 _IDS = count(1)
 
 
@@ -94,7 +94,7 @@ def _output(message, counts=None):
 def recalls(messages):
     """An output that searches what the last notice of the prompt names."""
     ref = outputs.refs_in(text_of(messages))[-1]
-    return calls((GREP, {"ref_id": ref, "pattern": "needle"}))
+    return calls((GREP, {"tool_call_id": ref, "pattern": "needle"}))
 
 
 class Script:

@@ -12,7 +12,7 @@ from langchain_core.outputs import ChatGeneration, ChatGenerationChunk, ChatResu
 from tests.integrations import outputs
 from tests.integrations.scenario import Hang
 
-GREP = "tool_output_cache_grep"
+GREP = "get_continuation"
 
 
 def look(n: int) -> str:
@@ -127,7 +127,7 @@ def says(text, read=0, written=0):
 def recalls(messages):
     """A reply that searches what the last notice of the prompt names."""
     ref = outputs.refs_in(text_of(messages))[-1]
-    return calls((GREP, {"ref_id": ref, "pattern": "needle"}))
+    return calls((GREP, {"tool_call_id": ref, "pattern": "needle"}))
 
 
 def text_of(messages):

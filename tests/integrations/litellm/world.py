@@ -13,7 +13,7 @@ import litellm
 
 from tests.integrations import outputs
 
-GREP = "tool_output_cache_grep"
+GREP = "get_continuation"
 TOOLS = {"look": outputs.big, "turn": outputs.page}
 DEFINITIONS = [
     {
@@ -64,7 +64,7 @@ def says(text):
 def recalls(request):
     """A message that searches what the last notice of the prompt names."""
     ref = outputs.refs_in(text_of(request["messages"]))[-1]
-    return calls((GREP, {"ref_id": ref, "pattern": "needle"}))
+    return calls((GREP, {"tool_call_id": ref, "pattern": "needle"}))
 
 
 def text_of(messages):

@@ -20,7 +20,7 @@ from openai.types.responses.response_usage import InputTokensDetails
 
 from tests.integrations import outputs
 
-GREP = "tool_output_cache_grep"
+GREP = "get_continuation"
 _IDS = count(1)
 set_tracing_disabled(True)
 
@@ -76,7 +76,7 @@ def too_long():
 def recalls(call):
     """A reply that searches what the last notice of the prompt names."""
     ref = outputs.refs_in(text_of(call.input))[-1]
-    return calls((GREP, {"ref_id": ref, "pattern": "needle"}))
+    return calls((GREP, {"tool_call_id": ref, "pattern": "needle"}))
 
 
 def _as_step(step):

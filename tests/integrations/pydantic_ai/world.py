@@ -18,7 +18,7 @@ from pydantic_ai.usage import RequestUsage, UsageLimits
 from tests.integrations import outputs
 from tests.integrations.scenario import Hang
 
-GREP = "tool_output_cache_grep"
+GREP = "get_continuation"
 _IDS = count(1)
 
 
@@ -89,7 +89,7 @@ def too_long():
 def recalls(messages):
     """A response that searches what the last notice of the prompt names."""
     ref = outputs.refs_in(text_of(messages))[-1]
-    return calls((GREP, {"ref_id": ref, "pattern": "needle"}))
+    return calls((GREP, {"tool_call_id": ref, "pattern": "needle"}))
 
 
 def text_of(messages):

@@ -10,7 +10,7 @@ from strands.models.model import Model
 from tests.integrations import outputs
 from tests.integrations.scenario import Hang
 
-GREP = "tool_output_cache_grep"
+GREP = "get_continuation"
 
 
 @tool
@@ -126,7 +126,7 @@ def text_of(messages):
 def recalls(messages):
     """A reply that searches what the last notice of the prompt names."""
     ref = outputs.refs_in(text_of(messages))[-1]
-    return calls((GREP, {"ref_id": ref, "pattern": "needle"}))
+    return calls((GREP, {"tool_call_id": ref, "pattern": "needle"}))
 
 
 def agent_of(model, plugin, tools=(look, turn), **more):

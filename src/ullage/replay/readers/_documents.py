@@ -30,6 +30,7 @@ from ullage.replay.readers._chat import (
     text_of,
 )
 from ullage.replay.readers._history import History, seconds, usage_of
+from ullage.replay.readers._request import are_objects
 from ullage.replay.readers._run import Report, Run
 
 __all__ = ["is_document", "runs_of"]
@@ -80,13 +81,13 @@ def _id_in(value: Value) -> str:
 
 def _kind_of(value: Value) -> str | None:
     messages = value.get("messages")
-    if str(value.get("schema_version")).startswith("ATIF-") and _are_dicts(value.get("steps")):
+    if str(value.get("schema_version")).startswith("ATIF-") and are_objects(value.get("steps")):
         return "atif"
-    if "trajectory" in value and _are_dicts(value.get("history")):
+    if "trajectory" in value and are_objects(value.get("history")):
         return "swe-agent"
     if _is_sample(value) or ("eval" in value and isinstance(value.get("samples"), list)):
         return "inspect"
-    if _are_dicts(messages) and all(m.get("type") in _LANGCHAIN for m in messages or ()):
+    if are_objects(messages) and all(m.get("type") in _LANGCHAIN for m in messages or ()):
         return "langchain"
     return None
 
@@ -99,11 +100,7 @@ def _is_note(value: Value) -> bool:
 
 def _is_sample(value: Any) -> bool:
     known = isinstance(value, dict) and {"id", "epoch", "messages"} <= value.keys()
-    return known and _are_dicts(value["messages"])
-
-
-def _are_dicts(values: Any) -> bool:
-    return isinstance(values, list) and all(isinstance(value, dict) for value in values)
+    return known and are_objects(value["messages"])
 
 
 def _atif(value: Value, history: History, line: int) -> None:

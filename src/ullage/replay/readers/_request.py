@@ -19,7 +19,7 @@ from ullage.replay.readers._run import FormatName, Report, Run
 from ullage.values.usage import Usage
 from ullage.wires import FORMATS
 
-__all__ = ["has_messages", "is_request", "run_of", "runs_of"]
+__all__ = ["are_objects", "has_messages", "is_request", "run_of", "runs_of"]
 
 _ROLES = ("system", "developer", "user", "assistant", "tool", "function")
 _OF_THE_LOG = (
@@ -55,12 +55,12 @@ def is_request(value: dict[str, Any]) -> bool:
         return any(key in value for key in known) and has_messages(value)
     if "contents" in value:
         contents = value["contents"]
-        return _are_objects(contents) and all(isinstance(c.get("parts"), list) for c in contents)
+        return are_objects(contents) and all(isinstance(c.get("parts"), list) for c in contents)
     beside = ("instructions", "tools", "max_output_tokens", "reasoning", "store", "response")
     if isinstance(value.get("input"), str):
         return "model" in value and any(key in value for key in beside)
     items = value.get("input")
-    known_items = _are_objects(items) and all("role" in i or "type" in i for i in items or ())
+    known_items = are_objects(items) and all("role" in i or "type" in i for i in items or ())
     return bool(items) and known_items and any(key in value for key in ("model", *beside))
 
 
@@ -140,7 +140,7 @@ def _answer(name: FormatName, response: dict[str, Any]) -> tuple[list[Any], Usag
     """What the reply adds to the history, and its usage. A reply with calls adds nothing."""
     wire = FORMATS[name]
     usage = wire.usage(response) if isinstance(response.get(_USAGE[name]), dict) else None
-    if not _are_objects(response.get(_REPLY[name])):
+    if not are_objects(response.get(_REPLY[name])):
         return [], usage
     raws = wire.reply(response)
     if any(wire.calls(raw) for raw in raws):
@@ -150,5 +150,5 @@ def _answer(name: FormatName, response: dict[str, Any]) -> tuple[list[Any], Usag
     return raws, usage
 
 
-def _are_objects(values: Any) -> bool:
+def are_objects(values: Any) -> bool:
     return isinstance(values, list) and all(isinstance(value, dict) for value in values)
