@@ -1,6 +1,7 @@
 """Objects of an object store as log files, listed and read by obstore, the extra ``s3``.
 
-Keys, region and endpoint come from the environment, as the vendor's own tools take them. An object
+Keys, region and endpoint come from the environment, as the vendor's own tools take them; region and
+endpoint may be in the address (``?region=…&endpoint=…``), as in that of a store's objects. An object
 is fetched whole into a file without a name before it is read, for a zip is read from its end.
 """
 
@@ -9,6 +10,7 @@ from __future__ import annotations
 import tempfile
 from functools import partial
 from typing import Any, BinaryIO
+from urllib.parse import parse_qsl, urlsplit
 
 from msgspec import Struct
 
@@ -51,15 +53,17 @@ def objects_under(address: str) -> list[Object]:
         ConfigError: obstore is not installed, or the store cannot be listed.
     """
     refused = partial(ConfigError, "the address of the logs")
-    scheme, _, rest = address.partition("://")
-    bucket, _, prefix = rest.partition("/")
+    asked = urlsplit(address)
+    prefix, options = asked.path.lstrip("/"), dict[str, Any](parse_qsl(asked.query))
+    if options.get("endpoint", "").startswith("http:"):
+        options["client_options"] = {"allow_http": True}
     try:
         from obstore.store import from_url
     except ImportError:
         why = "obstore is not installed"
         raise refused(f"{why}, which reads object stores", "pip install 'ullage[s3]'.") from None
     try:
-        store: Any = from_url(f"{scheme}://{bucket}/")
+        store: Any = from_url(f"{asked.scheme}://{asked.netloc}/", **options)
         chunks = list(store.list(prefix or None))
         found = [(each["path"], each["size"]) for chunk in chunks for each in chunk]
         if not found and prefix and not prefix.endswith("/"):
