@@ -22,7 +22,7 @@ from lab.bench.peers.environments import python_of
 __all__ = ["SUBJECTS", "Running", "children", "started"]
 
 _HERE = Path(__file__).parent
-_PATIENCE_S = 120.0
+_PATIENCE_S = 300.0
 
 
 class Running(Struct, frozen=True):
