@@ -44,6 +44,7 @@ help:
 	@echo "make servers             PostgreSQL (Debian), S3 and Redis (pip) for the tests: they skip without"
 	@echo "make bench-stores        PostgreSQL beside SQLite: milliseconds a call and a turn"
 	@echo "make fleet CONVERSATIONS=500 workers on one PostgreSQL, killed throughout: all send what one sends"
+	@echo "make capacity            what a fleet needs: rows, bytes, cores; and what ends first"
 	@echo "make bench-peers TRACES=… other libraries' policies on the same runs, by the same judge"
 	@echo "make bench-frameworks TRACES=… the same for what frameworks bring themselves"
 	@echo "make bench-proxy         what the proxy costs, beside a bare one and other people's"
@@ -182,6 +183,10 @@ bench-stores: $(READY)
 
 fleet: $(READY)
 	@$(BIN)/python -m lab.fleet --conversations $(or $(CONVERSATIONS),500)
+
+.PHONY: capacity
+capacity: $(READY)
+	@$(BIN)/python -m lab.capacity --conversations $(or $(CONVERSATIONS),50)
 
 mutants: $(READY)
 	@$(BIN)/python -m lab.mutants_by_hand

@@ -47,6 +47,7 @@ NEAREST = {
     "loop/services.py": "presets/test_three_layer_service.py",
     "loop/conversation/_async.py": "loop/test_conversation_async.py",
     "loop/conversation/*.py": "loop/test_conversation.py",
+    "picture/*.py": "picture/test_picture.py",
     "presets/_settings.py": "presets/test_multi_stage.py",
     "presets/output_compaction.py": "presets/test_compaction.py",
     "recall/pattern.py": "recall/test_grep.py",

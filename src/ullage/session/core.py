@@ -19,6 +19,7 @@ from msgspec.structs import replace
 from ullage.errors import ConfigError, RefNotFound
 from ullage.history.snapshots import snapshot_at
 from ullage.history.window import Window
+from ullage.picture import Drawn, OneWindow
 from ullage.presets import PolicyName, preset
 from ullage.recall.dispatch import Answer, answer
 from ullage.recall.found import ToolOutputRef, output_ref
@@ -58,7 +59,7 @@ __all__ = ["SessionCore"]
 V = TypeVar("V")
 
 
-class SessionCore(ABC):
+class SessionCore(Drawn, ABC):
     """What both sessions share: settings, state, and everything that does no I/O.
 
     The arguments are those of `Session`.
@@ -126,6 +127,9 @@ class SessionCore(ABC):
         newest = self._kept.newest
         said = "nothing was fitted yet" if newest is None else newest.told
         return f"<{type(self).__name__} {self.settings.policy.name}: {said}>"
+
+    def _picture(self) -> OneWindow | None:
+        return None if self._kept.newest is None else self._kept.newest.picture()
 
     @property
     def state(self) -> State:
@@ -244,8 +248,7 @@ class SessionCore(ABC):
 
     def _most(self, window: Window) -> Claim:
         """The most that the call of a view can come to."""
-        model = window.meter.model
-        info = lookup(model)
+        info = lookup(model := window.meter.model)
         reserve = self._kept.refusals.limits(model).window_tokens - window.limit_tokens
         output = min(reserve, info.max_output_tokens or reserve)
         return self.budget.most(window.calibration.upper(window.tokens), output, info.id)
@@ -281,8 +284,7 @@ class SessionCore(ABC):
         """Who is asked for summaries of this model's conversation."""
         if self._summaries is None:
             return None
-        window_for = partial(self._summaries.summariser.window_for, caller=model)
-        return Asking(window_for, model)
+        return Asking(partial(self._summaries.summariser.window_for, caller=model), model)
 
     def _policy_now(self) -> Policy:
         return self.settings.policy
@@ -304,9 +306,8 @@ class SessionCore(ABC):
         kept = self._kept
         report = reports.report_of(reply, sent, kept.refusals.known(sent.model))
         if isinstance(report, Unreadable):
-            self.budget.leave_unreported(
-                self._account, reports.under_way(sent, report.output_tokens)
-            )
+            lost = reports.under_way(sent, report.output_tokens)
+            self.budget.leave_unreported(self._account, lost)
             self.emit(reports.unreported(report, sent))
             return
         usage, known = report.usage, kept.observed_before(report)

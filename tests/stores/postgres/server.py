@@ -73,6 +73,10 @@ class Server:
     def url(self):
         return f"postgresql://ullage@127.0.0.1:{self.port}/postgres"
 
+    @property
+    def pid(self):
+        return self._process.pid
+
     def connect(self):
         return psycopg.connect(self.url, autocommit=True)
 
