@@ -4,6 +4,7 @@ from hypothesis import strategies as st
 from tests import histories
 from ullage.history import canon
 from ullage.history.measures import Measure
+from ullage.history.pairing import INTERRUPTED
 from ullage.history.transcript import Transcript, leaves_of
 from ullage.values.edits import Address
 from ullage.wires import FORMATS
@@ -142,3 +143,14 @@ def test_the_beginning_of_a_transcript_is_as_if_nothing_more_had_come(format, tu
 
 def worked_out(transcript):
     return {name: value for name, value in vars(transcript).items() if name != "_made"}
+
+
+def test_a_result_is_late_where_its_history_could_have_been_parted_before_it():
+    at_once = transcript_of([called("a", "b"), gave("b", "1"), gave("a", "2"), called("c")])
+    assert at_once.late(0, 4) == []
+    said = {"role": "assistant", "content": "It takes long."}
+    messages = [called("a", "b"), gave("b", "1"), said, gave("a", "2"), gave("b", "again")]
+    assert transcript_of(messages).late(0, 5) == [3, 4]
+    assert transcript_of(messages).upto(4).late(0, 4) == [3]
+    placeholder = gave("a", INTERRUPTED)
+    assert transcript_of([called("a"), placeholder, gave("a", "2")]).late(0, 3) == [2]
