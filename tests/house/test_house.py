@@ -30,6 +30,7 @@ COMMANDS_OF_DOORS = {"cli/_proxy.py", "cli/doctor.py", "cli/mcp.py", "cli/proxy.
 
 APART = {
     "ullage.integrations.adk": "google.adk",
+    "ullage.integrations.claude_agent_sdk": "claude_agent_sdk",
     "ullage.integrations.inspect_ai": "inspect_ai",
     "ullage.integrations.langchain": "langchain",
     "ullage.integrations.litellm": "litellm",

@@ -42,11 +42,12 @@ def test_two_large_results_and_a_recall(tmp_path):
     store = MemoryStore()
     with scripted(steps) as server, UllageHooks(store=store) as ullage:
         end = asyncio.run(ask(ullage.of("t", options_of(server, tmp_path))))
+        shown = results(server.requests[-1])
+        kept = [store.get("t", ref_of(shown, at)).text for at in (0, 1)]
     assert end.result == "In the fourth drawer."
-    shown = results(server.requests[-1])
+    assert kept == [big(1), big(2)]
     assert [len(text) < 9_000 for text in shown] == [True, True, True]
     assert f"{NEEDLE} of cupboard 2\n" in shown[2]
-    assert [store.get("t", ref_of(shown, at)) for at in (0, 1)] == [big(1), big(2)]
     names = [tool["name"] for tool in server.requests[0].body["tools"]]
     assert {READ_ON, GREP} <= set(names), "offered from the start, not to be searched for"
 
@@ -151,7 +152,7 @@ def test_what_is_short_is_no_texts_or_is_ours_stays(tool, response):
 def test_what_cannot_be_kept_stays_whole_and_is_told():
     class Full(MemoryStore):
         def put(self, tenant, outputs):
-            raise StoreFull("put", "there is no room")
+            raise StoreFull("test", "put", "there is no room")
 
     said = after(UllageHooks(store=Full()).of("t"), LOOK, big(1))
     assert list(said) == ["systemMessage"]
