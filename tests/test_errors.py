@@ -1,5 +1,7 @@
 """Each message says what, with which numbers, and what to do."""
 
+import pickle
+
 import pytest
 
 from ullage import errors
@@ -55,3 +57,11 @@ def test_an_error_of_the_store_is_caught_as_one():
         raise CASES["RefNotFound"][0]
     with pytest.raises(errors.FormatError):
         raise errors.UnsupportedPart("messages[0]", "a hologram", "Leave it out.")
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_an_error_goes_from_process_to_process(name):
+    error, message = CASES[name]
+    copy = pickle.loads(pickle.dumps(error))
+    assert type(copy) is type(error)
+    assert (str(copy), vars(copy)) == (message, vars(error))

@@ -29,11 +29,12 @@ from lab.replay.story import Story
 from lab.replay.watch import Tally, Watch, evidence_of
 from ullage.replay.calls import boundaries
 from ullage.replay.cost.prices import PROFILES
+from ullage.replay.engines import open_engine
 from ullage.replay.evidence.common import common_in, task_of
 from ullage.replay.evidence.demands import Demands, Head, demands_of
 from ullage.replay.evidence.texts import Atom
 from ullage.replay.gates import Judge
-from ullage.replay.many import Engine, Finished, Job, replay_all
+from ullage.replay.many import Finished, Job, Replayer, replay_all
 from ullage.replay.readers import Run, read
 from ullage.replay.rows import rows_of
 from ullage.wires import FORMATS
@@ -96,13 +97,14 @@ def replays(
     share: float,
     job: Job,
     jobs: int,
-    engine: Engine = TRIED,
+    replayer: Replayer = TRIED,
 ) -> list[tuple[str, Tried]]:
     """Every run under every policy, in this share of its largest request."""
     wanted = (("", run, 0) for run in runs)
     tries = tuple((policy, share) for policy in policies)
-    found = replay_all(wanted, tries, job, jobs, Finished(None), engine)
-    return [(name, done) for name, done, _ in found if isinstance(done, Tried)]
+    with open_engine("processes", jobs) as engine:
+        found = replay_all(wanted, tries, job, engine, Finished(None), replayer)
+        return [(name, done) for name, done, _ in found if isinstance(done, Tried)]
 
 
 def ranked(runs: list[Run], share: float, job: Job, jobs: int) -> Iterator[str]:

@@ -1,4 +1,4 @@
-"""Replay, as we judge ourselves by it: the engine of ``ullage replay``, with more to compare with.
+"""Replay, as we judge ourselves by it: ``ullage replay``, with more to compare with.
 
     python -m lab.replay PATH… --policy default --policy recency --policy belady --serve
 

@@ -84,8 +84,8 @@ def command(side: Side, serves: bool, limits: tuple[tuple[str, float], ...], **g
     The status is that of ``ullage replay``.
     """
     asked, floors = users.Asked(**given), floors_with(dict(limits))
-    engine = SERVED if serves else TRIED
-    found = users.replay_asked(asked, engine=engine, is_wanted=partial(is_on, side))
+    replayer = SERVED if serves else TRIED
+    found = users.replay_asked(asked, replayer=replayer, is_wanted=partial(is_on, side))
     rows = [
         replace(row, passes=row.passes and row.policy != ORACLE)
         for row in rows_of(found.replays, partial(judged_row, floors=floors), each=asked.each)

@@ -1,4 +1,4 @@
-"""Many runs under presets, and under policies of the frame and adversaries, by the same engine."""
+"""Many runs under presets, and under policies of the frame and adversaries, replayed alike."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from lab.replay.served import full_service
 from lab.replay.service import Serviced
 from lab.replay.watch import Evidence, watch_pages
 from ullage.replay.cost.own import profiles_for
-from ullage.replay.many import Engine, Job, replay_session
+from ullage.replay.many import Job, Replayer, replay_session
 from ullage.replay.readers import Run
 from ullage.replay.run import Replayed
 from ullage.replay.tracer import Tracer
@@ -50,6 +50,6 @@ def tried(found: Replayed, served: Serviced | None = None) -> Tried:
     return Tried(**fields, served=served)
 
 
-TRIED = Engine(partial(replay, serves=False), Tried, "tried")
-SERVED = Engine(partial(replay, serves=True), Tried, "served")
+TRIED = Replayer(partial(replay, serves=False), Tried, "tried")
+SERVED = Replayer(partial(replay, serves=True), Tried, "served")
 """The same, and each run at full service too."""

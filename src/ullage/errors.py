@@ -36,7 +36,16 @@ __all__ = [
 
 
 class UllageError(Exception):
-    """Base of every error raised on purpose by ullage."""
+    """Base of every error raised on purpose by ullage. It goes from process to process."""
+
+    def __reduce__(self) -> tuple[object, ...]:
+        return _copy, (type(self), self.args, vars(self))
+
+
+def _copy(kind: type[UllageError], args: tuple[object, ...], held: dict[str, object]) -> object:
+    error = kind.__new__(kind, *args)
+    vars(error).update(held)
+    return error
 
 
 class FormatError(UllageError):

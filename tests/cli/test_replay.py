@@ -3,6 +3,7 @@
 import gzip
 import json
 
+import duckdb
 import pytest
 from msgspec import structs
 
@@ -226,3 +227,39 @@ def test_the_page_tells_the_command_that_prints_its_figures_again(tmp_path):
     assert ran.status == 0
     assert "--budget 0.3 --jobs 1 --html report.html" in page.read_text()
     assert "--window" not in page.read_text()
+
+
+def test_the_same_logs_from_an_object_store_are_the_same_rows(recordings, as_json):
+    words = ("--window", 16_000, "--json", "--jobs", 1)
+    ran = ullage("replay", recordings.as_uri(), *words)
+    times = {"fit_ms_median", "fit_ms_p99"}
+    bare = lambda rows: [{k: v for k, v in row.items() if k not in times} for row in rows]  # noqa: E731
+    assert bare(ran.json["rows"]) == bare(as_json.json["rows"])
+    assert ran.json["skipped"] == as_json.json["skipped"]
+
+
+def test_one_object_is_read_by_its_address(recordings):
+    ran = ullage("replay", f"{recordings.as_uri()}/a.jsonl.gz", "--json", "--jobs", 1)
+    assert ran.json["rows"][-1]["runs"] == 2
+
+
+def test_an_object_store_that_is_not_known_is_told_of_without_its_address():
+    text = told(ullage("replay", "ftp://secret.example/logs"))
+    assert "secret" not in text
+    assert "cannot be listed" in text
+
+
+def test_a_replay_that_was_stopped_goes_on_where_it_was_and_writes_what_was_kept(tmp_path):
+    kept, out, path = tmp_path / "kept", tmp_path / "out.parquet", errands(tmp_path, 3)
+    words = ("--budget", "30%", "--cache", "none", "--resume", kept, "--json", "--jobs")
+    first = ullage("replay", path, *words, 1)
+    lines = kept.read_bytes().splitlines(keepends=True)
+    kept.write_bytes(lines[0] + lines[1][:50])  # as a process that was killed leaves it
+    again = ullage("replay", path, *words, 2, "--out", out)
+    times = {"fit_ms_median", "fit_ms_p99"}
+    for row, other in zip(first.json["rows"], again.json["rows"], strict=True):
+        assert {k: row[k] for k in row.keys() - times} == {k: other[k] for k in row.keys() - times}
+    assert kept.read_bytes().count(b"\n") == 4, "of which one is cut short"
+    with duckdb.connect() as db:
+        found = db.execute("SELECT run FROM read_parquet(?) ORDER BY run", [str(out)]).fetchall()
+    assert found == [("errand 0",), ("errand 1",), ("errand 2",)]

@@ -17,16 +17,27 @@ ROOT = Path(__file__).parents[2]
 SRC = ROOT / "src" / "ullage"
 FILES = sorted(SRC.rglob("*.py"))
 FILE_LINES, FUNCTION_LINES = 400, 50
-SRC_LINES = 40_280
+SRC_LINES = 40_200
 """The most that ``src`` may have without the doors; lowered whenever it can be, and 32,000 in the
 end."""
 DOORS = {
-    *("exchange", "integrations", "mcp", "proxy", "replay/report", "spend/shared", "splice"),
-    *("stores/leases", "stores/postgres"),
+    *("exchange", "integrations", "mcp", "picture", "proxy", "replay/report", "spend/shared"),
+    "splice",
+    *("replay/engines", "stores/cache", "stores/leases", "stores/objects", "stores/postgres"),
     "wrapping",
 }
-COMMANDS_OF_DOORS = {"cli/_proxy.py", "cli/doctor.py", "cli/mcp.py", "cli/proxy.py", "cli/run.py"}
-"""Rooms for those who do not hold a `Session` themselves: their files are kept small one by one."""
+FILES_OF_DOORS = {
+    "cli/_proxy.py",
+    "cli/doctor.py",
+    "cli/mcp.py",
+    "cli/proxy.py",
+    "cli/run.py",
+    "replay/many.py",
+    "replay/parquet.py",
+    "replay/readers/_objects.py",
+}
+"""Rooms and files for those who do not hold a `Session` themselves, only look, or have many
+machines: their files are kept small one by one."""
 
 APART = {
     "ullage.integrations.adk": "google.adk",
@@ -64,6 +75,10 @@ UNTESTED = {
     "ullage.proxy.page": "so is each page: tests/proxy/test_pages.py, tests/browser/test_live.py",
     "ullage.proxy.siblings": "and what workers tell each other: tests/proxy/test_pages.py",
     "ullage.proxy.pages": "pages are asked of a whole proxy: tests/proxy/test_pages.py",
+    "ullage.stores.objects.bucket": "what is asked of a bucket: tests/stores/objects",
+    "ullage.stores.objects.in_sqlite": "what a file keeps of it: the same",
+    "ullage.stores.objects.opening": "stores by their addresses: the same",
+    "ullage.stores.objects.rows": "rows whose bodies are there: the same",
     "ullage.stores.postgres.address": "tests/stores/test_open.py",
     "ullage.stores.postgres.asking": "what is asked of a server: tests/stores/postgres",
     "ullage.stores.postgres.cleaning": "the same",
@@ -168,7 +183,7 @@ def test_a_file_is_read_in_one_sitting(file):
 def test_the_library_stays_small():
     doors = tuple(f"{door}/" for door in DOORS)
     inner = (file for file in FILES if not name_of(file).startswith(doors))
-    core = (file for file in inner if name_of(file) not in COMMANDS_OF_DOORS)
+    core = (file for file in inner if name_of(file) not in FILES_OF_DOORS)
     lines = sum(len(file.read_text(encoding="utf-8").splitlines()) for file in core)
     assert lines <= SRC_LINES
 

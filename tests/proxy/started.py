@@ -16,12 +16,21 @@ class Started(Struct):
 
 
 @contextmanager
-def started(there, *options, **environment):
-    """A proxy before an upstream, until the block is over."""
+def started(there, *options, within=(), **environment):
+    """A proxy before an upstream, until the block is over; by a command that runs others."""
     words = [f"--upstream={name}={there.url}" for name in ("anthropic", "openai", "gemini")]
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path), **environment}
     process = subprocess.Popen(
-        [sys.executable, "-m", "ullage", "proxy", "--listen=127.0.0.1:0", *words, *options],
+        [
+            *within,
+            sys.executable,
+            "-m",
+            "ullage",
+            "proxy",
+            "--listen=127.0.0.1:0",
+            *words,
+            *options,
+        ],
         stderr=subprocess.PIPE,
         text=True,
         env=environment,

@@ -1,7 +1,8 @@
 """Real coding agents behind a proxy of their own, against a provider that follows a script.
 
 They are looked for on the PATH, and in the folder that ``ULLAGE_AGENTS`` names (``npm install
---prefix FOLDER @anthropic-ai/claude-code @openai/codex``, then ``FOLDER/node_modules/.bin``).
+--prefix FOLDER @anthropic-ai/claude-code @openai/codex @google/gemini-cli opencode-ai``, then
+``FOLDER/node_modules/.bin``).
 """
 
 import os
@@ -17,7 +18,7 @@ from tests.servers import Call, Reply
 pytestmark = pytest.mark.timeout(180)
 PATH = os.pathsep.join(filter(None, (os.environ.get("ULLAGE_AGENTS"), os.environ["PATH"])))
 CONTINUE = re.compile(r'get_continuation\(tool_call_id=\\*"(\w+)\\*", offset=(\d+)\)')
-LISTING = "for n in $(seq 1 2500); do echo line $n; done"
+LISTING = "seq -f 'line %.0f' 1 2500"
 LINE = re.compile(r"line \d+")
 OURS = ("get_continuation", "tool_output_cache")
 
@@ -38,12 +39,36 @@ CODEX = {
     "environment": {"CODEX_API_KEY": "none"},
     "shell": lambda line: Call("exec_command", {"cmd": line, "max_output_tokens": 50_000}),
 }
+GEMINI = {
+    "wire": "gemini",
+    "command": "gemini -p Count. --yolo --skip-trust -m gemini-2.5-pro --output-format stream-json",
+    "environment": {"GEMINI_API_KEY": "none"},
+    # as it keeps them once a key was chosen in it: by its environment alone it takes no base URL
+    "settings": {
+        ".gemini/settings.json": '{"security": {"auth": {"selectedType": "gemini-api-key"}}}'
+    },
+    "shell": lambda line: Call("run_shell_command", {"command": line}),
+}
+OPENCODE = {
+    "wire": "anthropic",
+    "command": "opencode run -m anthropic/claude-sonnet-4-5 --format json Count.",
+    "environment": {
+        "ANTHROPIC_API_KEY": "none",
+        "OPENCODE_DISABLE_AUTOUPDATE": "1",
+        "OPENCODE_DISABLE_MODELS_FETCH": "1",
+    },
+    "shell": lambda line: Call("bash", {"command": line, "description": "Count"}),
+}
+AGENTS = {"claude": CLAUDE, "codex": CODEX, "gemini": GEMINI, "opencode": OPENCODE}
+UPSTREAMS = {"anthropic": "anthropic", "openai-responses": "openai", "gemini": "gemini"}
 
 
 def script(shell):
     """Count; read on where the output was cut; read on and count again at once; end."""
 
     def answer(captured):
+        if OURS[0] not in captured.raw.decode():
+            return Reply("A title.")  # asked beside the conversation, without tools
         step = len(asked)
         asked.append(captured.raw.decode())
         if step == 0:
@@ -58,14 +83,17 @@ def script(shell):
     return answer
 
 
-@pytest.mark.parametrize("agent", [CLAUDE, CODEX], ids=["claude", "codex"])
+@pytest.mark.parametrize("agent", AGENTS.values(), ids=AGENTS)
 def test_an_agent_is_cut_reads_on_and_never_sees_it(agent, serve, tmp_path):
     words = agent["command"].split()
     if shutil.which(words[0], path=PATH) is None:
         pytest.skip(f"{words[0]} is not installed: npm install it, and set ULLAGE_AGENTS")
     server = serve(agent["wire"], script(agent["shell"]))
-    upstream = "anthropic" if agent["wire"] == "anthropic" else "openai"
-    run = [sys.executable, "-m", "ullage", "run", f"--upstream={upstream}={server.url}"]
+    upstream = f"--upstream={UPSTREAMS[agent['wire']]}={server.url}"
+    run = [sys.executable, "-m", "ullage", "run", upstream]
+    for name, text in agent.get("settings", {}).items():
+        (tmp_path / name).parent.mkdir()
+        (tmp_path / name).write_text(text, encoding="utf-8")
     done = subprocess.run(
         [*run, f"--store={tmp_path}/kept.db", "--", *words],
         capture_output=True,
@@ -81,7 +109,7 @@ def test_an_agent_is_cut_reads_on_and_never_sees_it(agent, serve, tmp_path):
         },
     )
     assert done.returncode == 0, done.stderr
-    asked = [each.raw.decode() for each in server.requests]
+    asked = [each.raw.decode() for each in server.requests if OURS[0].encode() in each.raw]
     assert len(asked) == 4
     seen = [len(set(LINE.findall(each))) for each in asked]
     assert 0 == seen[0] < seen[1] < seen[2] <= seen[3] < 2_500, "cut, and read on"

@@ -43,8 +43,8 @@ class Upstream:
         gone: set once somebody hung up in the middle of an answer.
     """
 
-    def __init__(self, answer):
-        self.url, self.requests, self.gone = "", [], threading.Event()
+    def __init__(self, answer, host):
+        self.url, self.requests, self.gone, self.host = "", [], threading.Event(), host
         self._answer = answer or _echo
 
     async def __call__(self, request):
@@ -63,9 +63,9 @@ async def _echo(request):
 
 
 @contextmanager
-def upstream(answer=None):
+def upstream(answer=None, host="127.0.0.1"):
     """An upstream, for as long as the block lasts."""
-    there, loop = Upstream(answer), asyncio.new_event_loop()
+    there, loop = Upstream(answer, host), asyncio.new_event_loop()
     thread = threading.Thread(target=loop.run_forever)
     thread.start()
     runner = asyncio.run_coroutine_threadsafe(_started(there), loop).result()
@@ -88,8 +88,8 @@ async def _started(there):
     )
     runner = web.ServerRunner(server, shutdown_timeout=1)
     await runner.setup()
-    await web.TCPSite(runner, "127.0.0.1", 0).start()
-    there.url = f"http://127.0.0.1:{runner.addresses[0][1]}"
+    await web.TCPSite(runner, there.host, 0).start()
+    there.url = f"http://{there.host}:{runner.addresses[0][1]}"
     return runner
 
 

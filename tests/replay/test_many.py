@@ -4,17 +4,18 @@ from msgspec.structs import replace
 
 from tests.replay.test_run import small_run
 from ullage.replay.cost.prices import PROFILES
-from ullage.replay.many import SESSIONS, Engine, Finished, Job, replay_all, replay_session
+from ullage.replay.engines import open_engine
+from ullage.replay.many import SESSIONS, Finished, Job, Replayer, replay_all, replay_session
 from ullage.replay.readers import Damage
 
 JOB = Job((PROFILES["none"],))
 TRIES = (("default", 16_000), ("continuation", 16_000))
 
 
-def outcomes(runs, kept=None, processes=1, engine=SESSIONS):
-    open_ = kept or Finished(None)
+def outcomes(runs, kept=None, processes=1, replayer=SESSIONS):
     wanted = (("file", run, at) for at, run in enumerate(runs))
-    return list(replay_all(wanted, TRIES, JOB, processes, open_, engine))
+    with open_engine("processes", processes) as engine:
+        return list(replay_all(wanted, TRIES, JOB, engine, kept or Finished(None), replayer))
 
 
 def bare(replayed):
@@ -64,7 +65,7 @@ def test_a_defect_of_ours_costs_one_run_and_is_told(tmp_path):
 
     runs = [small_run("openai-chat", 1), small_run("openai-chat", 3)]
     failed, _, *done = [
-        found for _, found, _ in outcomes(runs, Finished(path), engine=Engine(broken))
+        found for _, found, _ in outcomes(runs, Finished(path), replayer=Replayer(broken))
     ]
     assert failed.problem.startswith(
         "ullage failed on a run under default: IndexError in broken, line"

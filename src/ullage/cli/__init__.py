@@ -1,19 +1,5 @@
 """The command line: the same engine on files. One module a command, loaded when it is called.
 
-ullage replay PATH…    what would a policy have done to these recorded runs
-ullage inspect STORE FILE  what a session did, turn by turn, from its store and its history
-ullage fit FILE        make one request fit
-ullage check FILE      is this request legal, by its provider's rules
-ullage read REF        open what was set aside
-ullage grep PATTERN    search what was set aside
-ullage mcp -- SERVER…   cut what an MCP server says too much of
-ullage gc              let go of what was set aside long ago
-ullage forget STORE    erase a tenant or a conversation
-ullage proxy           keep every request to a provider within its window
-ullage run -- COMMAND  a coding agent behind a proxy of its own
-ullage doctor          what is wrong with a set-up
-ullage completion SHELL  complete these in bash, zsh or fish
-
 Each ends with a status: 0 if all is well, 1 if something failed (or was not found, or broken), 2 if
 it was not typed as its help says, 130 if it was interrupted. `check`, `grep` and `replay` say in
 their help what else they distinguish.

@@ -14,8 +14,9 @@ import click
 import msgspec
 
 from ullage.errors import ConfigError
-from ullage.stores import SqliteStore, Store, open_store
+from ullage.stores import Store
 from ullage.stores._open import is_url
+from ullage.stores.objects.opening import opened
 from ullage.wires import FORMATS
 
 __all__ = [
@@ -52,14 +53,17 @@ def store_options(command: F) -> F:
 def open_kept(path: str | os.PathLike[str] | None) -> Store:
     """The store at an address, at a path, or at the platform's place for it.
 
+    A bucket and a cache beside it are those of ``ULLAGE_BLOBS`` and ``ULLAGE_CACHE``.
+
     Raises:
         ConfigError: there is no file at the path; reading must not make one.
     """
+    beside = os.environ.get("ULLAGE_BLOBS"), os.environ.get("ULLAGE_CACHE")
     if is_url(path):
-        return open_store(path)
+        return opened(path, *beside, leases=False)
     if path is not None and not Path(path).exists():
         raise ConfigError("store", "there is no file at this path", "Give the path fit was given.")
-    return SqliteStore(path)
+    return opened("sqlite" if path is None else path, *beside, leases=False)
 
 
 def print_kept(text: str) -> None:

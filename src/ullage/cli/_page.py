@@ -73,7 +73,7 @@ def typed(program: str = "") -> str:
 def _word(value: object) -> str:
     if isinstance(value, tuple):
         return "=".join(map(str, value))
-    is_path = isinstance(value, Path) or str(value).endswith(".toml")
+    is_path = isinstance(value, Path) or "://" in str(value) or str(value).endswith(".toml")
     return Path(str(value)).name or "." if is_path else str(value)
 
 

@@ -36,6 +36,8 @@ _OPTIONS = (
     click.option("--policy", type=click.Choice(NAMES), help="A preset. Default: default."),
     click.option("--window", "window_tokens", type=int, help="Default: each model's own."),
     click.option("--store", metavar="PATH", help="Default: the platform's place for it."),
+    click.option("--blobs", metavar="URL", help="s3://bucket/prefix, for the larger texts."),
+    click.option("--cache", metavar="URL", help="valkey://host, for copies of those, and leases."),
     click.option(
         "--dry-run", is_flag=True, default=None, help="Fit and count, but send what came."
     ),

@@ -6,18 +6,31 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from pathlib import Path
+from typing import Any
 
+import click
 from msgspec.structs import replace
 
 from ullage.errors import FormatError
 from ullage.replay.many import Wanted
-from ullage.replay.readers import Damage, Run, read, size_of
+from ullage.replay.readers import Damage, LogFile, Run, is_address, logs_under, read_logs
 
-__all__ = ["damage_lines", "runs_in"]
+__all__ = ["Logs", "damage_lines", "runs_in"]
+
+
+class Logs(click.Path):
+    """A file or a folder that is there, as a path; or an address of objects, as it was typed."""
+
+    def __init__(self) -> None:
+        super().__init__(exists=True, path_type=Path)
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        """See `click.Path`."""
+        return value if is_address(value) else super().convert(value, param, ctx)
 
 
 def runs_in(
-    paths: Sequence[Path],
+    paths: Sequence[Path | str],
     damage: list[Damage],
     *,
     least: int = 0,
@@ -27,7 +40,7 @@ def runs_in(
     """Each run with the name of its file and how many bytes have been read by then.
 
     Args:
-        paths: files or folders.
+        paths: files or folders, or addresses of them.
         damage: what is wrong with the files is added to it.
         least: the fewest messages of a run.
         most: how many runs of each file; None: all.
@@ -35,18 +48,19 @@ def runs_in(
     """
     before = 0
     for path in paths:
-        files = sorted(f for f in path.rglob("*") if f.is_file()) if path.is_dir() else [path]
+        files = logs_under(path)
+        is_named = [file.name for file in files] == [Path(path).name]
         for file in files:
             here, count = [0], 0
-            for run in _of_file(file, file == path, damage, here):
+            for run in _of_file(file, is_named, damage, here):
                 is_long = len(run.messages) >= least
                 if is_long and (is_wanted is None or is_wanted(run)) and count != most:
                     count += 1
                     yield file.name, run, before + here[0]
-            before += size_of(file)
+            before += file.size_bytes
 
 
-def _of_file(file: Path, is_named: bool, damage: list[Damage], here: list[int]) -> Iterator[Run]:
+def _of_file(file: LogFile, is_named: bool, damage: list[Damage], here: list[int]) -> Iterator[Run]:
     """The runs of a file; what is wrong with it is damage, not the end."""
 
     def note(found: Damage) -> None:
@@ -57,7 +71,7 @@ def _of_file(file: Path, is_named: bool, damage: list[Damage], here: list[int]) 
         here[0] = bytes_read
 
     with suppress(FormatError):  # no run in it: every such file has said why
-        yield from read(file, on_damage=note, progress=progress)
+        yield from read_logs([file], note, progress)
 
 
 def damage_lines(damage: list[Damage]) -> Iterator[str]:

@@ -5,7 +5,8 @@ from __future__ import annotations
 import click
 
 from ullage.cli._options import json_option, open_kept, print_json
-from ullage.stores import ConversationStore, SpillStore, SqliteStore, Store, forget
+from ullage.stores import SpillStore, SqliteStore, Store, forget
+from ullage.stores.postgres.address import conversations_at
 
 __all__ = ["command"]
 
@@ -27,7 +28,7 @@ def command(
     if (tenant is None) == (conversation is None):
         raise click.UsageError("give --tenant or --conversation, one of them.")
     if conversation is not None:
-        messages = ConversationStore.existing(store).forget(conversation)
+        messages = conversations_at(store).forget(conversation)
         _print(as_json, f"{messages:,} messages are erased", messages=messages)
         return
     kept = open_kept(store)

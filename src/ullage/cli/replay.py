@@ -17,14 +17,17 @@ from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn, Ti
 
 from ullage.cli._options import json_option, print_json
 from ullage.cli._page import page_options, profiles_of, save, typed
-from ullage.cli._runs import damage_lines, runs_in
+from ullage.cli._runs import Logs, damage_lines, runs_in
 from ullage.errors import ConfigError, FormatError
 from ullage.presets import NAMES
 from ullage.replay.budgets import MOST_SHARE
 from ullage.replay.cost.own import Wanted as WantedProfile
 from ullage.replay.cost.prices import Profile
+from ullage.replay.engines import NAMES as ENGINES
+from ullage.replay.engines import open_engine
 from ullage.replay.evidence.common import common_in
-from ullage.replay.many import SESSIONS, Engine, Finished, Job, Try, Wanted, replay_all
+from ullage.replay.many import SESSIONS, Finished, Job, Outcomes, Replayer, Try, replay_all
+from ullage.replay.parquet import write_parquet
 from ullage.replay.readers import Damage, FormatName, Run, size_of
 from ullage.replay.report import Album, Drawn, Picture
 from ullage.replay.report.pages import page_of_replays
@@ -52,7 +55,7 @@ _REMEDY = "Give trajectories, provider requests or session logs, or a lower --le
 class Asked(Struct, frozen=True, kw_only=True):
     """The options of a replay, each under the name of its parameter."""
 
-    paths: tuple[Path, ...]
+    paths: tuple[Path | str, ...]
     policies: tuple[str, ...]
     windows: tuple[int, ...]
     shares: tuple[float, ...]
@@ -61,7 +64,9 @@ class Asked(Struct, frozen=True, kw_only=True):
     named: tuple[str, ...]
     wire: FormatName | None
     kept_at: Path | None
-    jobs: int
+    engine: str
+    jobs: int | None
+    out: Path | None
     page: Path | None
     share: bool = False
     plot: Path | None = None
@@ -106,7 +111,7 @@ def _share(value: str) -> float:
 
 
 @click.command("replay")
-@click.argument("paths", nargs=-1, required=True, type=click.Path(exists=True, path_type=Path))
+@click.argument("paths", nargs=-1, required=True, type=Logs())
 @click.option(
     "--window",
     "windows",
@@ -147,11 +152,21 @@ def _share(value: str) -> float:
     help="Keep what is finished in this file, and do not do again what it holds.",
 )
 @click.option(
+    "--engine",
+    type=click.Choice(ENGINES),
+    default=ENGINES[0],
+    show_default=True,
+    help="Where to work: in processes here, or on the Ray cluster of RAY_ADDRESS.",
+)
+@click.option(
     "--jobs",
     type=click.IntRange(min=1),
-    default=os.cpu_count() or 1,
-    show_default=True,
-    help="Processes to use.",
+    help="How many replays at once. Default: one for each core.",
+)
+@click.option(
+    "--out",
+    type=click.Path(dir_okay=False, path_type=Path),
+    help="Write a row for each replay, as Parquet.",
 )
 @page_options
 @click.option(
@@ -167,8 +182,9 @@ def _share(value: str) -> float:
 def command(**given: Any) -> None:
     """Replay recorded runs call by call, without any model, and print what came out.
 
-    PATHS are files or folders: session logs of agents, trajectories, provider requests with
-    or without their replies; JSON or JSON Lines, compressed or not, recognised by content.
+    PATHS are files or folders, here or in an object store (s3://bucket/folder): session logs of
+    agents, trajectories, provider requests with or without their replies; JSON or JSON Lines,
+    compressed or not, recognised by content.
 
     The status is 1 if any gate was broken, or if there was no run; 3 if something was skipped,
     or no view of a call could be made to fit, and all else is well. In a folder, files of a kind
@@ -188,13 +204,13 @@ def command(**given: Any) -> None:
 
 
 def replay_asked(
-    asked: Asked, *, engine: Engine = SESSIONS, is_wanted: Callable[[Run], bool] | None = None
+    asked: Asked, *, replayer: Replayer = SESSIONS, is_wanted: Callable[[Run], bool] | None = None
 ) -> Found:
     """Replay what was asked for under a progress bar, and sum it up.
 
     Args:
         asked: the options.
-        engine: how a run is replayed.
+        replayer: how a run is replayed.
         is_wanted: which runs to take; None: all.
 
     Raises:
@@ -203,11 +219,16 @@ def replay_asked(
     """
     runs = partial(runs_in, asked.paths, least=asked.least, most=asked.most, is_wanted=is_wanted)
     profiles = profiles_of(asked.named)
-    common = common_in(run for _, run, _ in runs([]))
     draws = asked.page is not None or asked.plot is not None
-    job = Job(profiles, asked.wire, tuple(sorted(common)), draws=draws)
     album, damage = Album(asked.drawn), list[Damage]()
-    found = _replayed(asked, runs(damage), job, engine, album, damage)
+    with open_engine(asked.engine, asked.jobs) as engine:
+        common = common_in((run for _, run, _ in runs([])), engine)
+        job = Job(profiles, asked.wire, tuple(sorted(common)), draws=draws)
+        finished = Finished(asked.kept_at, replayer.outcome)
+        done = replay_all(runs(damage), asked.tries, job, engine, finished, replayer)
+        found = _replayed(asked, done, album, damage)
+    if asked.out is not None:
+        write_parquet(asked.out, found, replayer.outcome)
     return Found(
         rows=rows_of(found, row_of, each=asked.each),
         replays=found,
@@ -218,14 +239,13 @@ def replay_asked(
 
 
 def _replayed(
-    asked: Asked, runs: Wanted, job: Job, engine: Engine, album: Album, damage: list[Damage]
+    asked: Asked, outcomes: Outcomes, album: Album, damage: list[Damage]
 ) -> list[tuple[str, Replayed]]:
     """Each replay with the name of its file; what is drawn goes into the album."""
     console, found = Console(stderr=True), list[tuple[str, Replayed]]()
-    finished = Finished(asked.kept_at, engine.outcome)
     with _progress(console) as progress:
         task = progress.add_task("replaying", total=sum(map(size_of, asked.paths)), runs=0)
-        for name, outcome, done in replay_all(runs, asked.tries, job, asked.jobs, finished, engine):
+        for name, outcome, done in outcomes:
             if isinstance(outcome, Damage):
                 damage.append(outcome)
             elif isinstance(outcome, Drawn):

@@ -48,9 +48,9 @@ def leaves_of(message: Message) -> Iterator[Leaf]:
 
 
 T = TypeVar("T")
-_Mark = Literal["begins", "pinned", "bound", "asks", "compacted"]
+_Mark = Literal["begins", "pinned", "bound", "asks", "compacted", "late"]
 """What a message is known for: begins a reply, stays, holds bound reasoning, is the user's own
-word, holds a compaction of the provider."""
+word, holds a compaction of the provider, a result that comes behind a place to part at."""
 
 
 class Transcript:
@@ -121,6 +121,9 @@ class Transcript:
                 self._note("call", part.id, index, number)
             elif isinstance(part, ToolResult):
                 self._note("result", part.call_id, index, number)
+                home = self.home(index, number)
+                if home is not None and any(self._closed[home + 1 : index + 1]):
+                    marked["late"].append(index)
             elif isinstance(part, Opaque) and part.kind == "compaction":
                 marked["compacted"].append(index)
 
@@ -333,6 +336,10 @@ class Transcript:
     def bound(self, start: int, stop: int) -> list[int]:
         """The messages of a range that hold reasoning bound to what is before it."""
         return self._between("bound", start, stop)
+
+    def late(self, start: int, stop: int) -> list[int]:
+        """The messages of a range with a result that may have been parted from its call."""
+        return self._between("late", start, stop)
 
     def compaction(self, start: int, stop: int) -> int | None:
         """The newest message of a range that holds a compaction of the provider."""

@@ -59,7 +59,7 @@ class Room(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
 
     body_bytes: int = 64 << 20
     held_bytes: int = 512 << 20
-    conversations_bytes: int = 256 << 20
+    conversations_bytes: int = 128 << 20
     exchanges: int = 1_024
     idle_s: float = 120.0
     connect_s: float = 30.0
@@ -79,6 +79,8 @@ class Config(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
         policy: a preset; see `ullage.presets`.
         window_tokens: the window of every model; None: each model's own.
         store: an SQLite file, or ``postgresql://…``; None: the platform's place for it.
+        blobs: ``s3://bucket/prefix``, for the larger texts; None: in the store with the rest.
+        cache: ``valkey://host``, for copies of those, and for leases; None: without.
         workers: processes that serve.
         dry_run: fit and count, but send every request as it came.
         opt_out_header: a request with this header set to ``off`` passes through.
@@ -95,6 +97,8 @@ class Config(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     policy: str = "default"
     window_tokens: int | None = None
     store: str | None = None
+    blobs: str | None = None
+    cache: str | None = None
     workers: int = 1
     dry_run: bool = False
     opt_out_header: str = "x-ullage"
@@ -130,7 +134,7 @@ def config_of(
     Args:
         file: a TOML file; None: no file.
         environment: ``ULLAGE_PROXY_LISTEN`` and the like, a variable for each field that is a
-            text, a number or a flag; ``ULLAGE_STORE`` is the store.
+            text, a number or a flag; ``ULLAGE_STORE``, ``ULLAGE_BLOBS``, ``ULLAGE_CACHE``.
         options: fields by name; None is left out. Upstreams are added to those of the file, and
             those to the vendors'.
 
@@ -142,8 +146,9 @@ def config_of(
         value = environment.get(f"ULLAGE_PROXY_{name.upper()}")
         if value is not None:
             settings[name] = value
-    if environment.get("ULLAGE_STORE"):
-        settings.setdefault("store", environment["ULLAGE_STORE"])
+    for name in ("store", "blobs", "cache"):
+        if environment.get(f"ULLAGE_{name.upper()}"):
+            settings.setdefault(name, environment[f"ULLAGE_{name.upper()}"])
     given = {name: value for name, value in options.items() if value is not None}
     named = settings.get("upstreams", {}), given.get("upstreams", {})
     given["upstreams"] = {**UPSTREAMS, **named[0], **named[1]}
@@ -154,7 +159,8 @@ def config_of(
 
 
 _PLAIN = (
-    *("listen", "tenant", "policy", "window_tokens", "store", "workers", "dry_run"),
+    *("listen", "tenant", "policy", "window_tokens", "store", "blobs", "cache"),
+    *("workers", "dry_run"),
     *("opt_out_header", "log", "pages", "use_system_proxy"),
 )
 

@@ -7,8 +7,9 @@ from collections.abc import Iterable
 from ullage.exchange import Exchanges
 from ullage.proxy.config import Config
 from ullage.session.sessions import AsyncSessions
-from ullage.stores import MemoryStore, SqliteStore, Store, open_store
+from ullage.stores import MemoryStore, Store
 from ullage.stores._open import is_url
+from ullage.stores.objects.opening import opened
 from ullage.stores.threaded import Threaded
 from ullage.values.effects import Record
 from ullage.values.limits import Limits
@@ -44,10 +45,11 @@ def exchanges_of(config: Config) -> Exchanges:
     Raises:
         StoreError: the store cannot be opened.
     """
-    if is_url(config.store) and not config.dry_run:
-        store = Threaded(open_store(config.store))
+    if config.dry_run:
+        store: Threaded = Near(MemoryStore())
     else:
-        store = Near(MemoryStore() if config.dry_run else SqliteStore(config.store))
+        kept = opened(config.store or "sqlite", config.blobs, config.cache)
+        store = Threaded(kept) if is_url(config.store) else Near(kept)
     limits = None if config.window_tokens is None else Limits(window_tokens=config.window_tokens)
     sessions = AsyncSessions(
         store=store,

@@ -1,4 +1,4 @@
-"""Many runs, in several processes, with few in memory; what is finished can be kept.
+"""Many runs, by any engine, with few in memory; what is finished can be kept.
 
 A kept replay is one line of JSON: the key of what was done, and what came out. The key holds
 the run's content, so that a file that has changed, or another one of the same name, is done
@@ -8,15 +8,13 @@ anew; and the version of ullage, so that figures of two versions are never mixed
 from __future__ import annotations
 
 import hashlib
-import multiprocessing
-import signal
 import traceback
+from collections import deque
 from collections.abc import Callable, Iterator
-from concurrent.futures import FIRST_COMPLETED, Executor, Future, ProcessPoolExecutor, wait
-from contextlib import contextmanager, suppress
+from contextlib import suppress
 from functools import partial
 from pathlib import Path
-from typing import ParamSpec, TypeAlias, TypeVar
+from typing import TypeAlias
 
 import msgspec
 from msgspec import Struct
@@ -28,6 +26,7 @@ from ullage.replay.budgets import Room, window_of
 from ullage.replay.calls import on_wire
 from ullage.replay.cost.own import Wanted as WantedProfile
 from ullage.replay.cost.own import profiles_for
+from ullage.replay.engines import Died, Engine
 from ullage.replay.gates import Judge
 from ullage.replay.readers import Damage, FormatName, Run
 from ullage.replay.report import Drawn, packed
@@ -36,22 +35,22 @@ from ullage.replay.tracer import Tracer
 
 __all__ = [
     "SESSIONS",
-    "Engine",
     "Finished",
     "Job",
     "Outcome",
+    "Outcomes",
+    "Replayer",
     "Try",
     "Wanted",
     "replay_all",
     "replay_session",
 ]
 
-P = ParamSpec("P")
-T = TypeVar("T")
-
 Wanted: TypeAlias = Iterator[tuple[str, Run, int]]
 """Each run with the name of its file, and how many bytes were read by then."""
 Outcome: TypeAlias = Replayed | Drawn | Damage
+Outcomes: TypeAlias = Iterator[tuple[str, Outcome, int]]
+"""What came out of each, with the name of its file, and how far in the files its run was."""
 Try: TypeAlias = tuple[str, Room]
 """A policy, and the room it is tried in."""
 
@@ -93,7 +92,7 @@ def replay_session(
     return found, tracer
 
 
-class Engine(Struct, frozen=True):
+class Replayer(Struct, frozen=True):
     """How a run is replayed, and as what its outcome is kept.
 
     Attributes:
@@ -107,7 +106,7 @@ class Engine(Struct, frozen=True):
     name: str = "session"
 
 
-SESSIONS = Engine()
+SESSIONS = Replayer()
 """Sessions under presets: what a user replays."""
 
 
@@ -151,69 +150,73 @@ def _append(path: Path, line: bytes) -> None:
         file.write(line)
 
 
+class _Unit(Struct, frozen=True):
+    """A run to be replayed in one room under one policy."""
+
+    file: str
+    run: Run
+    policy: str
+    room: Room
+    digest: str
+
+
+class _Tag(Struct, frozen=True):
+    """What is known of a unit here: under what it is kept, and where it was read."""
+
+    key: str
+    file: str
+    line: int
+    read_so_far: int
+
+
 def replay_all(
     wanted: Wanted,
     tries: tuple[Try, ...],
     job: Job,
-    processes: int,
+    engine: Engine,
     kept: Finished,
-    engine: Engine = SESSIONS,
-) -> Iterator[tuple[str, Outcome, int]]:
+    replayer: Replayer = SESSIONS,
+) -> Outcomes:
     """Replay every run with every policy in every room, in any order.
 
-    Yields:
-        The name of the file, what came out, and how far in the files its run was. A run
-        that cannot be replayed is a `Damage` with the line it begins at.
+    A run that cannot be replayed is a `Damage` with the line it begins at.
     """
-    with _several(processes) if processes > 1 else _Here() as pool:
-        running: dict[Future[Outcome], tuple[str, str, int]] = {}
+    known = deque[tuple[str, Outcome, int]]()
+
+    def units() -> Iterator[tuple[_Tag, _Unit]]:
         for name, run, done in wanted:
             digest = _digest((run.id, run.format, run.request, run.messages))
-            run_key = _digest((__version__, engine.name, digest, replace(job, draws=False)))
+            run_key = _digest((__version__, replayer.name, digest, replace(job, draws=False)))
             for policy, room in tries:
                 key = f"{run_key} {policy} {room}"
-                before = kept.get(key)
-                if before is not None:
-                    yield name, before, done
-                    continue
-                future = pool.submit(_outcome, engine, name, run, room, job, policy, digest)
-                running[future] = (key, name, done)
-            while len(running) > 4 * processes:
-                yield from _finished(running, kept)
-        while running:
-            yield from _finished(running, kept)
+                if (before := kept.get(key)) is not None:
+                    known.append((name, before, done))
+                else:
+                    tag = _Tag(key, name, run.line, done)
+                    yield tag, _Unit(name, run, policy, room, digest)
+
+    for tag, outcome in engine.map(partial(_outcome, replayer, job), units()):
+        while known:
+            yield known.popleft()
+        yield tag.file, _kept(tag, outcome, kept), tag.read_so_far
+    yield from known
 
 
-@contextmanager
-def _several(processes: int) -> Iterator[Executor]:
-    """Worker processes. An interrupt ends them at once: what is kept was kept run by run."""
-    others, context = set(multiprocessing.active_children()), multiprocessing.get_context("spawn")
-    ignoring = partial(signal.signal, signal.SIGINT, signal.SIG_IGN)  # it is for us to end them
-    with ProcessPoolExecutor(processes, mp_context=context, initializer=ignoring) as pool:
-        try:
-            yield pool
-        except BaseException:
-            pool.shutdown(wait=False, cancel_futures=True)
-            for worker in set(multiprocessing.active_children()) - others:
-                worker.terminate()
-            raise
+def _kept(tag: _Tag, outcome: Outcome | Died, kept: Finished) -> Outcome:
+    """What came out, kept if it is a replay."""
+    if isinstance(outcome, Died):
+        why = f"a run that cannot be replayed: its worker died, {outcome.tries} times (memory?)"
+        return Damage(tag.file, tag.line, why)
+    if not isinstance(outcome, Damage):
+        kept.add(tag.key, outcome.replayed if isinstance(outcome, Drawn) else outcome)
+    return outcome
 
 
-class _Here(Executor):
-    """Does each thing at once, in this process: one process needs no second."""
-
-    def submit(self, fn: Callable[P, T], /, *args: P.args, **kwargs: P.kwargs) -> Future[T]:
-        future: Future[T] = Future()
-        future.set_result(fn(*args, **kwargs))
-        return future
-
-
-def _outcome(
-    engine: Engine, name: str, run: Run, room: Room, job: Job, policy: str, digest: str
-) -> Outcome:
+def _outcome(replayer: Replayer, job: Job, unit: _Unit) -> Outcome:
+    name, run, policy, room = unit.file, unit.run, unit.policy, unit.room
     try:
         shown = on_wire(run, job.wire) if job.wire is not None else run
-        replayed, tracer = engine.replay(shown, window_of(shown, room), job, policy)
+        replayed, tracer = replayer.replay(shown, window_of(shown, room), job, policy)
     except FormatError as error:
         return Damage(name, run.line, f"a run that cannot be replayed: {error.where}: {error.rule}")
     except (AttributeError, KeyError, TypeError) as error:
@@ -224,23 +227,11 @@ def _outcome(
         where = f"{type(error).__name__} in {place.name}, line {place.lineno}"
         return Damage(name, run.line, f"ullage failed on a run under {policy}: {where}")
     share = room if isinstance(room, float) else None
-    replayed = replace(replayed, share=share, digest=digest)
+    replayed = replace(replayed, share=share, digest=unit.digest)
     if tracer is None:
         return replayed
     story, trace = packed(tracer.story(run)), packed(tracer.trace(policy, share))
     return Drawn(replayed=replayed, line=run.line, story=story, trace=trace)
-
-
-def _finished(
-    running: dict[Future[Outcome], tuple[str, str, int]], kept: Finished
-) -> Iterator[tuple[str, Outcome, int]]:
-    done, _ = wait(running, return_when=FIRST_COMPLETED)
-    for future in [each for each in running if each in done]:  # in order, where there is one
-        key, name, read_so_far = running.pop(future)
-        outcome = future.result()
-        if not isinstance(outcome, Damage):
-            kept.add(key, outcome.replayed if isinstance(outcome, Drawn) else outcome)
-        yield name, outcome, read_so_far
 
 
 def _digest(value: object) -> str:

@@ -19,6 +19,7 @@ from msgspec.structs import replace
 from ullage.errors import ConfigError, RefNotFound
 from ullage.history.snapshots import snapshot_at
 from ullage.history.window import Window
+from ullage.picture import Drawn, OneWindow
 from ullage.presets import PolicyName, preset
 from ullage.recall.dispatch import Answer, answer
 from ullage.recall.found import ToolOutputRef, output_ref
@@ -36,6 +37,7 @@ from ullage.spend.calls import Call
 from ullage.stages.default import SUMMARISED
 from ullage.stages.policy import Policy
 from ullage.stores import AsyncStore, Store, with_files
+from ullage.stores.objects.opening import beside
 from ullage.summarise import Summaries, Summariser, of
 from ullage.tokens.catalog import lookup
 from ullage.tokens.models import preload
@@ -57,7 +59,7 @@ __all__ = ["SessionCore"]
 V = TypeVar("V")
 
 
-class SessionCore(ABC):
+class SessionCore(Drawn, ABC):
     """What both sessions share: settings, state, and everything that does no I/O.
 
     The arguments are those of `Session`.
@@ -71,6 +73,8 @@ class SessionCore(ABC):
         limits: Limits | None = None,
         format: FormatName | str | Format | None = None,
         store: str | os.PathLike[str] | Store | AsyncStore | None = None,
+        blobs: str | None = None,
+        cache: str | None = None,
         tenant: str = "",
         recall: bool | Literal["auto", "host"] = "auto",
         repair: bool = False,
@@ -99,7 +103,7 @@ class SessionCore(ABC):
         self._account = self.budget.join(agent, self.emit)
         writer = None if summariser is None else of(summariser)
         self._summaries = None if writer is None else Summaries(writer, self.budget, agent)
-        self._hold(store)
+        self._hold(beside(store, blobs, cache))
         preload(model)
 
     @abstractmethod
@@ -123,6 +127,9 @@ class SessionCore(ABC):
         newest = self._kept.newest
         said = "nothing was fitted yet" if newest is None else newest.told
         return f"<{type(self).__name__} {self.settings.policy.name}: {said}>"
+
+    def _picture(self) -> OneWindow | None:
+        return None if self._kept.newest is None else self._kept.newest.picture()
 
     @property
     def state(self) -> State:
@@ -241,8 +248,7 @@ class SessionCore(ABC):
 
     def _most(self, window: Window) -> Claim:
         """The most that the call of a view can come to."""
-        model = window.meter.model
-        info = lookup(model)
+        info = lookup(model := window.meter.model)
         reserve = self._kept.refusals.limits(model).window_tokens - window.limit_tokens
         output = min(reserve, info.max_output_tokens or reserve)
         return self.budget.most(window.calibration.upper(window.tokens), output, info.id)
@@ -278,8 +284,7 @@ class SessionCore(ABC):
         """Who is asked for summaries of this model's conversation."""
         if self._summaries is None:
             return None
-        window_for = partial(self._summaries.summariser.window_for, caller=model)
-        return Asking(window_for, model)
+        return Asking(partial(self._summaries.summariser.window_for, caller=model), model)
 
     def _policy_now(self) -> Policy:
         return self.settings.policy
@@ -301,9 +306,8 @@ class SessionCore(ABC):
         kept = self._kept
         report = reports.report_of(reply, sent, kept.refusals.known(sent.model))
         if isinstance(report, Unreadable):
-            self.budget.leave_unreported(
-                self._account, reports.under_way(sent, report.output_tokens)
-            )
+            lost = reports.under_way(sent, report.output_tokens)
+            self.budget.leave_unreported(self._account, lost)
             self.emit(reports.unreported(report, sent))
             return
         usage, known = report.usage, kept.observed_before(report)
@@ -355,11 +359,7 @@ class SessionCore(ABC):
         return tuple(replace(spec, name=opened.prefix + spec.name) for spec in tools)
 
     def _open(
-        self,
-        name: str,
-        arguments: Mapping[str, Any] | str,
-        call_id: str,
-        request: Mapping[str, Any] | None,
+        self, name: str, arguments: Any, call_id: str, request: Mapping[str, Any] | None
     ) -> Steps[Answer]:
         sent = yield from self._opened(request)
         call = call_of(name, arguments, call_id)

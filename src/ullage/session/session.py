@@ -45,7 +45,9 @@ class Session(SessionCore, Closing):
         format: the wire format, by name or as an object. None: recognised from the first
             request.
         store: where what is set aside is kept: None or ``"memory"``, ``"sqlite"``, a path of
-            an SQLite file, or a store.
+            an SQLite file, ``"postgresql://…"``, or a store.
+        blobs: ``"s3://bucket/prefix"``, for the larger texts; None: in the store with the rest.
+        cache: ``"valkey://host"``, for copies of those, and for leases; None: without.
         tenant: whose content this is; a ref opens only what the same tenant put there.
         recall: whether requests offer the recall tools; ``"auto"``: if the session is there
             from the start; ``"host"``: a framework offers them itself, under their own names

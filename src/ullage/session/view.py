@@ -16,6 +16,7 @@ from itertools import count
 from typing import TYPE_CHECKING, Any
 
 from ullage.history.window import Window
+from ullage.picture import Drawn, OneWindow, one_window
 from ullage.values.events import Event
 from ullage.values.notices import Words
 from ullage.wires import Format
@@ -94,6 +95,11 @@ class Sent:
         size = f"{self.estimate:,} of {self.limit_tokens:,} tokens{share}"
         return f"{self.size:,} messages for {self.model or 'an unnamed model'}: {size}"
 
+    def picture(self) -> OneWindow | None:
+        """What of the history is shown; None once the window behind it has moved on."""
+        has_moved = self._tokens is not None or self.window.size != self.size
+        return None if has_moved else one_window(self.window, self.told)
+
     def explain(self) -> str:
         """What was done to make the view, in words; see `View.explain`."""
         lines = [self.told]
@@ -110,7 +116,7 @@ def _line(event: Event) -> str:
     return f"{event.kind}: {event.where}{sizes if event.tokens_before else ''}{ref}: {event.why}"
 
 
-class _Handle(dict[str, Any]):
+class _Handle(Drawn, dict[str, Any]):
     """What both views share: a dict to be sent, and what is known of it without waiting."""
 
     __slots__ = ("__weakref__", "_sent", "_session")
@@ -119,6 +125,9 @@ class _Handle(dict[str, Any]):
         super().__init__(request)
         self._sent = sent
         self._session = session
+
+    def _picture(self) -> OneWindow | None:
+        return self._sent.picture()
 
     @property
     def wire(self) -> Format:

@@ -17,7 +17,8 @@ from ullage.stores.memory import MemoryStore
 from ullage.stores.spill import SpillStore
 from ullage.stores.sqlite import SqliteStore
 
-__all__ = ["directory_of", "files_of", "innermost", "is_url", "open_store", "with_files"]
+__all__ = ["directory_of", "files_of", "innermost", "is_url", "layers", "open_store"]
+__all__ += ["with_files"]
 
 FILES_KEPT_S = 30 * DAY_S
 """How long the files of a policy are kept unused; what they hold stays in the store."""
@@ -27,7 +28,9 @@ _WORD = re.compile(r"[\w+-]*")
 _REMEDY = 'Use "memory", "sqlite", the path of a file, "postgresql://…", or a ullage.stores.Store'
 
 
-def open_store(spec: str | os.PathLike[str] | Store | None) -> Store:
+def open_store(
+    spec: str | os.PathLike[str] | Store | None, blobs: str | None = None, cache: str | None = None
+) -> Store:
     """The store that ``spec`` means.
 
     Args:
@@ -35,11 +38,17 @@ def open_store(spec: str | os.PathLike[str] | Store | None) -> Store:
             at the path in the environment variable ``ULLAGE_STORE``, or where the platform
             keeps the data of users; a path for a `SqliteStore` there; ``"postgresql://…"`` for a
             `PostgresStore`; a store for itself.
+        blobs: ``"s3://bucket/prefix"``, where the larger bodies of a file or a server are kept.
+        cache: ``"valkey://host"``, for copies of them, and for leases.
 
     Raises:
         ConfigError: it means none of these.
         StoreError: the file cannot be opened.
     """
+    if blobs or cache:
+        from ullage.stores.objects.opening import opened
+
+        return opened(spec, blobs, cache)
     if spec is None or spec == "memory":
         return MemoryStore()
     if spec == "sqlite":
@@ -108,16 +117,16 @@ def directory_of(wanted: str | BesideStore | None, store: object) -> str | None:
 
 def innermost(store: object) -> object:
     """The store that keeps what is kept, under whatever is around it."""
-    *_, kept = _layers(store)
+    *_, kept = layers(store)
     return kept
 
 
 def files_of(store: object) -> SpillStore | None:
     """The spill files of a store, however it is wrapped, or None if it has none."""
-    return next((layer for layer in _layers(store) if isinstance(layer, SpillStore)), None)
+    return next((layer for layer in layers(store) if isinstance(layer, SpillStore)), None)
 
 
-def _layers(store: Any) -> Iterator[Any]:
+def layers(store: Any) -> Iterator[Any]:
     """A store and those underneath it."""
     while store is not None:
         yield store

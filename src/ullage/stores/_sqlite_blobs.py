@@ -8,19 +8,11 @@ from typing import Any
 from msgspec.structs import replace
 
 from ullage.stores._base import taken
-from ullage.stores._packing import (
-    MOST_BYTES,
-    NewBlob,
-    extents_in,
-    to_utf8,
-    unpacked,
-    unsealed,
-)
+from ullage.stores._packing import NewBlob, extents_in, to_utf8
+from ullage.stores.objects.in_sqlite import BODY
 from ullage.values.effects import Extent
 
-__all__ = ["extents_of", "text_of", "text_of_chunk", "write_blob"]
-
-_BODY = f"CASE WHEN length(body) <= {MOST_BYTES} THEN body END"
+__all__ = ["extents_of", "row_of_chunk", "write_blob"]
 
 
 def write_blob(
@@ -69,21 +61,10 @@ def extents_of(
     return extents_in(rows, chunks, size_bytes)
 
 
-def text_of_chunk(db: sqlite3.Connection, digest: bytes, kind: Any, n: int) -> str | None:
-    """The text of one chunk, or None if it is not what was written there."""
-    row = db.execute(
-        f"SELECT coding, {_BODY}, size_bytes, chars, newlines, seal FROM chunks "
+def row_of_chunk(db: sqlite3.Connection, digest: bytes, n: int) -> Any:
+    """The row of one chunk as `unsealed` takes it, or None."""
+    return db.execute(
+        f"SELECT coding, {BODY}, size_bytes, chars, newlines, seal FROM chunks "
         "WHERE digest = ? AND n = ?",
         (digest, n),
     ).fetchone()
-    return row and unsealed(digest, kind, n, row)
-
-
-def text_of(db: sqlite3.Connection, tenant: bytes, ref: str) -> str:
-    """An output as the search for refs takes it: what is damaged in it is left out."""
-    rows = db.execute(
-        f"SELECT coding, {_BODY}, chunks.size_bytes FROM grants "
-        "JOIN chunks ON chunks.digest = grants.digest WHERE tenant = ? AND ref = ? ORDER BY n",
-        (tenant, to_utf8(ref)),
-    )
-    return b"".join(unpacked(*row) or b"" for row in rows).decode("latin-1")

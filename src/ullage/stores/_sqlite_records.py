@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import sqlite3
 from collections.abc import Collection, Iterable, Iterator, Sequence
+from functools import partial
 from typing import Any, TypeVar
 
 from ullage.stores._clean import named_in
 from ullage.stores._packing import from_utf8, to_utf8
-from ullage.stores._sqlite_blobs import text_of
+from ullage.stores.objects.in_sqlite import text_of
+from ullage.stores.objects.rows import Objects
 from ullage.values.effects import Record
 
 __all__ = ["first", "marks", "record_of", "some", "under", "write"]
@@ -52,21 +54,22 @@ def first(db: sqlite3.Connection, tenant: bytes, records: Iterable[Record]) -> t
     return tuple(kept)
 
 
-def write(db: sqlite3.Connection, tenant: bytes, records: Iterable[Record], now_s: int) -> None:
+def write(
+    db: sqlite3.Connection,
+    tenant: bytes,
+    records: Iterable[Record],
+    now_s: int,
+    objects: Objects,
+) -> None:
     """Write records, in the order of their places, and which refs they need."""
+    held, text = partial(_held, db, tenant), partial(text_of, db, tenant, objects)
     for one in sorted(records, key=lambda record: record.place):
         row = (tenant, one.key, one.kind, one.n, to_utf8(one.name), one.data, now_s)
         db.execute(_UPSERT, row)
         if one.is_once:
-            names = named_in(
-                one.data,
-                lambda refs: _held(db, tenant, refs),
-                lambda ref: text_of(db, tenant, ref),
-            )
-            db.executemany(
-                "INSERT OR IGNORE INTO names (tenant, ref, key) VALUES (?, ?, ?)",
-                ((tenant, to_utf8(ref), one.key) for ref in sorted(names)),
-            )
+            names = sorted(named_in(one.data, held, text))
+            rows = ((tenant, to_utf8(ref), one.key) for ref in names)
+            db.executemany("INSERT OR IGNORE INTO names (tenant, ref, key) VALUES (?, ?, ?)", rows)
 
 
 def _held(db: sqlite3.Connection, tenant: bytes, refs: Collection[str]) -> set[str]:

@@ -45,6 +45,8 @@ __all__ = ["CompactionPart", "ConversationStore", "StoredMessage"]
 class ConversationStore:
     """Conversations in one SQLite file, a chat service's own or a new one.
 
+    Every method raises `StoreError` when the file fails.
+
     Args:
         path: the file; a new one is created with mode 0600.
         format: the wire format of its messages.
@@ -110,7 +112,6 @@ class ConversationStore:
 
         Raises:
             FormatError: one of them is no message of the format.
-            StoreError: they could not be kept.
         """
         messages, at = self.redacted(messages), self._now()
         new = [rows.row_of(self.wire, session, raw, n, at) for n, raw in enumerate(messages)]
@@ -180,9 +181,6 @@ class ConversationStore:
             session: which conversation.
             as_user: show the summary as the user's message on every wire: what tools said is in
                 it. Else as the document has it, the system's where the wire has such messages.
-
-        Raises:
-            StoreError: the store failed.
         """
         with self._transaction("load", "BEGIN") as db:
             found = rows.newest_part(db, session)
@@ -194,20 +192,12 @@ class ConversationStore:
         return (*head, rows.synthetic(self.wire, part, as_user=as_user), *kept)
 
     def history(self, session: str) -> tuple[StoredMessage, ...]:
-        """Every message of a conversation, the compacted ones too.
-
-        Raises:
-            StoreError: the store failed.
-        """
+        """Every message of a conversation, the compacted ones too."""
         with self._transaction("history", "BEGIN") as db:
             return rows.messages_of(db, session)
 
     def newest_compaction(self, session: str) -> CompactionPart | None:
-        """The summary that `load` shows, or None.
-
-        Raises:
-            StoreError: the store failed.
-        """
+        """The summary that `load` shows, or None."""
         with self._transaction("newest_compaction", "BEGIN") as db:
             found = rows.newest_part(db, session)
         return found and found[0]

@@ -7,10 +7,9 @@
     names     which keys of the ledger need which refs
     cleanings when whose outputs were last cleaned up
 
-Why SQLite, WAL, synchronous=FULL and zstd level 3: `dependencies.md` §2 (durable, faster to
-put than synced files, and it can be queried). FULL, because a ref that a model has been shown
-must outlive a loss of power. Records that hold a newest value, which the next reply brings
-again, are not synced by themselves.
+In WAL mode it is durable, faster to put than synced files, and can be queried. synchronous=FULL,
+because a ref that a model has been shown must outlive a loss of power. Records that hold a newest
+value, which the next reply brings again, are not synced by themselves.
 
 The digest is blake3 over the text's UTF-8, all 256 bits, in the same domain as
 `ullage.history.canon.ref_of`. Each chunk is checked by a seal that binds it to the digest, and
@@ -37,10 +36,12 @@ from ullage.stores import _sqlite_records
 from ullage.stores._base import Transactional, refuse_contradictions
 from ullage.stores._clean import DAY_S, Bounds, Collected, clean, is_recent
 from ullage.stores._file import PrivateFile, absolute, default_path
-from ullage.stores._packing import NewBlob, from_utf8, to_utf8
-from ullage.stores._sqlite_blobs import extents_of, text_of_chunk, write_blob
+from ullage.stores._packing import NewBlob, from_utf8, to_utf8, unsealed
+from ullage.stores._sqlite_blobs import extents_of, row_of_chunk, write_blob
 from ullage.stores._sqlite_clean import SqliteContents
 from ullage.stores._sqlite_records import marks, record_of, some, under
+from ullage.stores.objects.in_sqlite import objects_of
+from ullage.stores.objects.rows import Storage, and_objects, at_hand, packed
 from ullage.values.effects import Output, Record, Shape
 
 __all__ = ["SqliteStore"]
@@ -64,6 +65,7 @@ class SqliteStore(Transactional):
         synchronous: ``"FULL"`` outlives a loss of power, ``"NORMAL"`` the death of the
             process, ``"EXTRA"`` also syncs the folder.
         busy_timeout_s: how long a call waits while another process writes.
+        objects: where the larger bodies are kept; None: in the file with the rest.
         clock: the time in seconds since 1970, for clean-up.
 
     Raises:
@@ -79,6 +81,7 @@ class SqliteStore(Transactional):
         *,
         synchronous: str = "FULL",
         busy_timeout_s: float = 10.0,
+        objects: Storage | None = None,
         clock: Callable[[], float] = time.time,
     ) -> None:
         if synchronous not in _SYNCHRONOUS:
@@ -93,6 +96,7 @@ class SqliteStore(Transactional):
             synchronous=synchronous,
             wait_s=busy_timeout_s,
         )
+        self._objects = objects_of(self, self._file, objects)
 
     @property
     def path(self) -> Path:
@@ -112,7 +116,7 @@ class SqliteStore(Transactional):
                 write_blob(db, self.name, who, blob, now_s)
             first = _sqlite_records.first(db, who, records)
             if not first:
-                _sqlite_records.write(db, who, records, now_s)
+                _sqlite_records.write(db, who, records, now_s, self._objects)
         return first
 
     def find(self, tenant: str, keys: Iterable[bytes]) -> tuple[Record, ...]:
@@ -147,7 +151,8 @@ class SqliteStore(Transactional):
             digest, kind, _, chunks, _ = self._granted(db, tenant, ref)
             if not 0 <= n < chunks:
                 raise RefNotFound(self.name, ref)
-            text = text_of_chunk(db, digest, kind, n)
+            row = row_of_chunk(db, digest, n)
+        text = row and unsealed(digest, kind, n, at_hand(self._objects, row))
         if text is None:
             raise self._damaged("chunk", ref)
         return text
@@ -172,6 +177,7 @@ class SqliteStore(Transactional):
                 )
             )
 
+    @and_objects
     def collect(
         self, tenant: str | None, bounds: Bounds, cursor: str | None = None
     ) -> Collected | None:
@@ -251,4 +257,4 @@ class SqliteStore(Transactional):
                     f"SELECT digest FROM blobs WHERE digest IN ({marks(part)})", part
                 )
             }
-        return [blob if blob.digest in known else blob.packed() for blob in blobs]
+        return packed(self._objects, tenant, blobs, known)

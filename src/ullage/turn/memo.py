@@ -195,7 +195,9 @@ def _take_over(line: Line, old: Line, shared: int) -> None:
     line.rendering = old.rendering.upto(shared)
     if old.meter is not line.meter:
         line.transcript.counts = {}
-    elif old.builder is not None:
+        return
+    line.head = old.head
+    if old.builder is not None:
         line.builder = old.builder.behind(line.transcript)
 
 

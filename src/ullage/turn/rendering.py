@@ -16,7 +16,6 @@ from msgspec import Struct
 
 from ullage.history.shown import ShownHistory
 from ullage.history.snapshots import is_written_alike, snapshot
-from ullage.values.messages import ToolResult
 from ullage.wires import Change, Format
 
 if TYPE_CHECKING:
@@ -151,12 +150,14 @@ def _parted(view: ShownHistory) -> Iterator[int]:
 
     It could not be known when the call was summarised, and nothing may be left out now.
     """
-    first = view.summaries[0].stop if view.summaries else view.size
-    for index in range(first, view.size):
+    if not view.summaries:
+        return
+    transcript = view.transcript
+    for index in dict.fromkeys(transcript.late(view.summaries[0].stop, view.size)):
         if view.hidden(index):
             continue
-        for number, part in enumerate(view.transcript.messages[index].parts):
-            home = view.transcript.home(index, number)
-            if isinstance(part, ToolResult) and home is not None and view.hidden(home):
+        for number in range(len(transcript.messages[index].parts)):
+            home = transcript.home(index, number)
+            if home is not None and view.hidden(home):
                 yield index
                 break

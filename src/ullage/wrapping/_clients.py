@@ -13,6 +13,7 @@ from ullage.redaction import Redact
 from ullage.spend.budget import Budget
 from ullage.stages.policy import Policy
 from ullage.stores import AsyncStore, Store
+from ullage.stores.objects.opening import beside
 from ullage.summarise import Summariser
 from ullage.values.effects import Summarise
 from ullage.values.limits import Limits
@@ -35,6 +36,8 @@ def wrap(
     client: C,
     *,
     store: str | os.PathLike[str] | Store | AsyncStore | None = None,
+    blobs: str | None = None,
+    cache: str | None = None,
     tenant: str = "",
     recall: bool = True,
     policy: PolicyName | str | Policy = "default",
@@ -53,6 +56,8 @@ def wrap(
             It is not changed; the copy shares its connections, and closing one closes both.
         store: where what is set aside is kept: None (memory), ``"sqlite"``, a path, or a store.
             With one on disk a conversation goes on after a restart as if there was none.
+        blobs: where its larger texts are kept, as of `ullage.Session`, like the next one.
+        cache: what holds copies of them.
         tenant: whose content this is; a ref opens only what the same tenant put there.
         recall: whether requests that have tools are offered the recall tools. The model's calls of
             them are answered here; neither they nor their results reach the caller.
@@ -77,7 +82,13 @@ def wrap(
     bounds = {"budget": budget, "summariser": summariser, "most": most, "most_bytes": most_bytes}
     is_genai = hasattr(client, "_api_client")
     is_async = is_genai or is_awaited(inner)
-    shared = Wrapped(store, tenant, {**fitting, **bounds}, recalls=recall, is_async=is_async)
+    shared = Wrapped(
+        beside(store, blobs, cache),
+        tenant,
+        {**fitting, **bounds},
+        recalls=recall,
+        is_async=is_async,
+    )
     made: C = _wrap_genai(client, shared) if is_genai else _wrap_stainless(client, shared)
     return made
 

@@ -10,6 +10,7 @@ from langchain_core.messages import AIMessage, AIMessageChunk
 from langchain_core.outputs import ChatGeneration, ChatGenerationChunk, ChatResult
 
 from tests.integrations import outputs
+from tests.integrations.scenario import Hang
 
 GREP = "tool_output_cache_grep"
 
@@ -64,12 +65,27 @@ class Scripted(BaseChatModel):
         message = self._reply(messages, settings)
         return ChatResult(generations=[ChatGeneration(message=message)])
 
+    async def _agenerate(self, messages, stop=None, run_manager=None, **settings):
+        message = self._reply(messages, settings)
+        if isinstance(message, Hang):
+            await message.forever()
+        return ChatResult(generations=[ChatGeneration(message=message)])
+
 
 class Streaming(Scripted):
     """The same, in pieces: the usage is on the last."""
 
     def _stream(self, messages, stop=None, run_manager=None, **settings):
+        yield from self._pieces(self._reply(messages, settings))
+
+    async def _astream(self, messages, stop=None, run_manager=None, **settings):
         message = self._reply(messages, settings)
+        if isinstance(message, Hang):
+            await message.forever()
+        for piece in self._pieces(message):
+            yield piece
+
+    def _pieces(self, message):
         calls = [
             {**call, "args": str(call["args"]).replace("'", '"'), "index": i}
             for i, call in enumerate(message.tool_calls)
@@ -90,15 +106,22 @@ def usage(prompt=1_000, output=10, read=0, written=0):
     return {**total, "input_token_details": details}
 
 
-def calls(*asked, content="", **more):
+def calls(*asked, thought=""):
     """A reply that calls tools: pairs of name and arguments."""
     made = [{"name": name, "args": args, "id": f"call_{next(_IDS)}"} for name, args in asked]
-    return AIMessage(content, tool_calls=made, usage_metadata=usage(), **more)
+    bound = {"type": "thinking", "thinking": thought, "signature": "c2lnbmVk" * 30}
+    uses = [{"type": "tool_use", "input": c["args"], **_without_args(c)} for c in made]
+    content = [bound, *uses] if thought else ""
+    return AIMessage(content, tool_calls=made, usage_metadata=usage())
 
 
-def says(text, **more):
+def _without_args(call):
+    return {key: value for key, value in call.items() if key != "args"}
+
+
+def says(text, read=0, written=0):
     """A reply that ends the run."""
-    return AIMessage(text, usage_metadata=usage(), **more)
+    return AIMessage(text, usage_metadata=usage(read=read, written=written))
 
 
 def recalls(messages):

@@ -15,6 +15,7 @@ from agents import (
 )
 from agents.testing import ScriptedModel, assistant_message, function_call
 from agents.testing.model import ModelStep
+from openai.types.responses.response_reasoning_item import ResponseReasoningItem
 from openai.types.responses.response_usage import InputTokensDetails
 
 from tests.integrations import outputs
@@ -51,14 +52,25 @@ def _step(*output, **more):
     return ModelStep(output=output, usage=usage(**more), response_id=f"resp_{next(_IDS)}")
 
 
-def calls(*asked, **more):
+def calls(*asked, thought="", **more):
     """A reply that calls tools: pairs of name and arguments."""
-    made = (function_call(name, args, call_id=f"call_{next(_IDS)}") for name, args in asked)
-    return _step(*made, **more)
+    made = [
+        function_call(name, args, call_id=f"call_{n}", item_id=f"fc_{n}")
+        for n, (name, args) in zip(_IDS, asked, strict=False)
+    ]
+    said = {"text": thought, "type": "summary_text"}
+    bound = {"id": f"rs_{next(_IDS)}", "type": "reasoning", "summary": [said]}
+    sealed = ResponseReasoningItem.model_validate({**bound, "encrypted_content": "c2VhbGVk" * 30})
+    return _step(*([sealed] if thought else ()), *made, **more)
 
 
 def says(text, **more):
     return _step(assistant_message(text), **more)
+
+
+def too_long():
+    """What a provider says of a request that is too long."""
+    return ModelStep.raise_error(ValueError("prompt is too long: 15500 tokens > 8000 maximum"))
 
 
 def recalls(call):
@@ -67,12 +79,17 @@ def recalls(call):
     return calls((GREP, {"ref_id": ref, "pattern": "needle"}))
 
 
+def _as_step(step):
+    if isinstance(step, Exception):
+        return ModelStep.raise_error(step)
+    return ModelStep.respond(step) if callable(step) else step
+
+
 class Script(ModelProvider):
     """Gives one model, which follows the steps; a callable step is given the call."""
 
     def __init__(self, steps):
-        respond = (ModelStep.respond(s) if callable(s) else s for s in steps)
-        self.model = ScriptedModel(list(respond))
+        self.model = ScriptedModel(list(map(_as_step, steps)))
 
     def get_model(self, model_name):
         return self.model

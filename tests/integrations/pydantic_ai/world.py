@@ -4,11 +4,19 @@ import asyncio
 from itertools import count
 
 from pydantic_ai import Agent
-from pydantic_ai.messages import ModelResponse, TextPart, ToolCallPart, ToolReturnPart
+from pydantic_ai.exceptions import ModelHTTPError
+from pydantic_ai.messages import (
+    ModelResponse,
+    TextPart,
+    ThinkingPart,
+    ToolCallPart,
+    ToolReturnPart,
+)
 from pydantic_ai.models.function import DeltaToolCall, FunctionModel
 from pydantic_ai.usage import RequestUsage, UsageLimits
 
 from tests.integrations import outputs
+from tests.integrations.scenario import Hang
 
 GREP = "tool_output_cache_grep"
 _IDS = count(1)
@@ -31,20 +39,23 @@ class Script:
         self.steps, self.sent, self.asked = steps, [], []
         self.model = FunctionModel(self.reply, stream_function=self.stream, model_name=model)
 
-    def _step(self, messages, info):
+    async def _step(self, messages, info):
         self.sent.append(list(messages))
         self.asked.append(info)
         step = self.steps[len(self.sent) - 1] if isinstance(self.steps, list) else self.steps
         step = step(messages) if callable(step) else step
         if isinstance(step, Exception):
             raise step
+        if isinstance(step, Hang):
+            await step.forever()
         return step
 
     async def reply(self, messages, info):
-        return self._step(messages, info)
+        return await self._step(messages, info)
 
     async def stream(self, messages, info):
-        for at, part in enumerate(self._step(messages, info).parts):
+        reply = await self._step(messages, info)
+        for at, part in enumerate(reply.parts):
             if isinstance(part, TextPart):
                 for word in part.content.split():
                     yield f"{word} "
@@ -57,14 +68,22 @@ def usage(prompt=1_000, output=10, **more):
     return RequestUsage(input_tokens=prompt, output_tokens=output, **more)
 
 
-def calls(*asked, before=()):
+def calls(*asked, thought=""):
     """A response that calls tools: pairs of name and arguments."""
     made = [ToolCallPart(name, args, f"call_{next(_IDS)}") for name, args in asked]
-    return ModelResponse(parts=[*before, *made], usage=usage())
+    bound = ThinkingPart(thought, signature="c2lnbmVk" * 30, provider_name="anthropic")
+    return ModelResponse(parts=[bound, *made] if thought else made, usage=usage())
 
 
-def says(text, **more):
-    return ModelResponse(parts=[TextPart(text)], usage=usage(**more))
+def says(text, read=0, written=0):
+    counts = usage(cache_read_tokens=read, cache_write_tokens=written)
+    return ModelResponse(parts=[TextPart(text)], usage=counts)
+
+
+def too_long():
+    """What a provider says of a request that is too long."""
+    body = {"error": {"message": "prompt is too long: 15500 tokens > 8000 maximum"}}
+    return ModelHTTPError(400, "claude-opus-4-5", body)
 
 
 def recalls(messages):

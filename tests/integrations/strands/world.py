@@ -8,6 +8,7 @@ from strands.agent.conversation_manager import NullConversationManager
 from strands.models.model import Model
 
 from tests.integrations import outputs
+from tests.integrations.scenario import Hang
 
 GREP = "tool_output_cache_grep"
 
@@ -64,6 +65,8 @@ class Scripted(Model):
             step = step(messages)
         if isinstance(step, BaseException):
             raise step
+        if isinstance(step, Hang):
+            await step.forever()
         blocks, counts = step
         yield {"messageStart": {"role": "assistant"}}
         for block in blocks:
@@ -91,7 +94,7 @@ def _events(block):
 _IDS = count(1)
 
 
-def calls(*asked, thought=None, counts=None):
+def calls(*asked, thought=""):
     """A reply that calls tools: pairs of name and arguments."""
     made = [
         {"toolUse": {"toolUseId": f"call_{next(_IDS)}", "name": name, "input": arguments}}
@@ -99,12 +102,12 @@ def calls(*asked, thought=None, counts=None):
     ]
     said = {"reasoningText": {"text": thought, "signature": "c2lnbmVk" * 30}}
     first = [{"reasoningContent": said}] if thought else []
-    return [*first, *made], counts or usage()
+    return [*first, *made], usage()
 
 
-def says(text, counts=None):
+def says(text, read=0, written=0):
     """A reply that ends the run."""
-    return [{"text": text}], counts or usage()
+    return [{"text": text}], usage(read=read, written=written)
 
 
 def results(messages):

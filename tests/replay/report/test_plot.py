@@ -54,7 +54,7 @@ def test_it_tells_what_was_sent_what_it_cost_and_how_often_it_was_rewritten():
     said = texts(plot_of(trace([10_000, 40_000, 9_000], [10_000, 50_000, 90_000], marks), "A run"))
     assert said[:2] == [
         "A run",
-        "3 calls: 59k tokens sent instead of 150k · $0.75 instead of $3.00, prompt caching counted",
+        "3 calls: 59k tokens sent instead of 150k · $0.75 instead of $3.00, caching counted",
     ]
     assert "● what was sent before is rewritten: 1 time" in said
     assert {"limit 56k", "sent 9k", "whole history 90k", "call 3"} <= set(said)
@@ -82,7 +82,7 @@ def test_a_title_is_text_and_no_markup():
 @given(st.lists(st.tuples(st.integers(0, 10**7), st.integers(0, 10**7)), max_size=5))
 def test_labels_are_never_over_one_another(sizes):
     svg = plot_of(trace([a for a, _ in sizes], [b for _, b in sizes], limit=20_000), "A run")
-    ends = [each for each in ET.fromstring(svg).iter(f"{SVG}text") if float(each.get("x")) > 640]
+    ends = [each for each in ET.fromstring(svg).iter(f"{SVG}text") if float(each.get("x")) > 510]
     heights = sorted(float(each.get("y")) for each in ends)
     assert all(below - above >= 16 for above, below in pairwise(heights))
 
@@ -92,7 +92,7 @@ def test_a_replay_draws_its_largest_run(tmp_path):
     words = ("replay", tmp_path / "runs.jsonl", "--window", 16_000, "--jobs", 1)
     assert ullage(*words, "--plot", tmp_path / "out.svg").status == 0
     said = texts((tmp_path / "out.svg").read_text())
-    assert said[0] == "One run replayed under default, window 16k"
+    assert said[0] == "What an agent was sent, in a window of 16k (default)"
     assert said[1].startswith("10 calls: ")
     nowhere = told(ullage(*words, "--json", "--plot", tmp_path / "none" / "out.svg"))
     assert nowhere.startswith("--plot: the file cannot be written")

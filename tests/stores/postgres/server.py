@@ -7,6 +7,7 @@ run as root; then it runs as the user that its package made.
 import atexit
 import os
 import shutil
+import signal
 import socket
 import subprocess
 import tempfile
@@ -72,6 +73,10 @@ class Server:
     def url(self):
         return f"postgresql://ullage@127.0.0.1:{self.port}/postgres"
 
+    @property
+    def pid(self):
+        return self._process.pid
+
     def connect(self):
         return psycopg.connect(self.url, autocommit=True)
 
@@ -105,7 +110,7 @@ class Server:
         (self.folder / "data" / "postmaster.pid").unlink(missing_ok=True)
 
     def stop(self):
-        self._process.terminate()
+        self._process.send_signal(signal.SIGINT)  # waits for no client
         try:
             self._process.wait(10)
         except subprocess.TimeoutExpired:

@@ -3,6 +3,7 @@ import pytest
 from tests.cli.terminal import ullage
 from tests.stores.contract import batch, output
 from ullage.stores import PostgresStore
+from ullage.stores.postgres import PostgresConversations
 
 pytestmark = pytest.mark.xdist_group("postgres")
 
@@ -20,3 +21,12 @@ def test_the_commands_take_an_address(url):
     assert "1 outputs and 1 ledger records are erased" in ran("forget", url, "--tenant=t")
     assert store.refs("t") == ()
     store.close()
+
+
+def test_a_conversation_on_a_server_is_erased(url):
+    chats = PostgresConversations(url)
+    for name in ("anna", "ben"):
+        chats.append(name, [{"role": "user", "content": name}])
+    assert "1 messages are erased" in ullage("forget", url, "--conversation=anna").text
+    assert (chats.history("anna"), len(chats.history("ben"))) == ((), 1)
+    chats.close()

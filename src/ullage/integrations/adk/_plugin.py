@@ -11,6 +11,7 @@ in ADK's session, but for what `after_tool_callback` cut, which is in the store.
 
 from __future__ import annotations
 
+import asyncio
 import json
 from collections.abc import Callable, Mapping
 from functools import partial
@@ -32,8 +33,6 @@ from ullage.stages.policy import Policy
 from ullage.wires import FORMATS
 
 __all__ = ["UllagePlugin"]
-
-_UNLIMITED = partial(Budget, tokens=0)
 
 
 class UllagePlugin(BasePlugin):
@@ -123,6 +122,8 @@ class UllagePlugin(BasePlugin):
             recall=has_functions(asked) and self._recall,
             agent=callback_context.agent_name,
         )
+        if task := asyncio.current_task():  # no callback tells of a run that is cancelled
+            task.add_done_callback(partial(self._leave, key))
         try:
             show(await self._calls.begin(key, session, asked), llm_request)
         except BudgetExceeded as error:
@@ -185,6 +186,10 @@ class UllagePlugin(BasePlugin):
         """Let go of everything. ADK's sessions hold what is needed to go on."""
         await self.sessions.close()
 
+    def _leave(self, key: str, task: asyncio.Task[Any]) -> None:
+        if task.cancelled():
+            self._calls.leave(key)
+
     def _give(self, session: AsyncSession, context: Any) -> None:
         """Write into ADK's session what is new here, or was lost with an event that never came."""
         new = self.sessions.missing(session, _held(context), agent=context.agent_name)
@@ -200,8 +205,7 @@ def _key(context: Any) -> str:
 
 def _held(context: Any) -> Mapping[str, Any]:
     """ADK's session state, as it is now."""
-    state: Mapping[str, Any] = context.session.state
-    return state
+    return context.session.state  # type: ignore[no-any-return]
 
 
 def _over(error: BudgetExceeded) -> LlmResponse:

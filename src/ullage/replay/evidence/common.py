@@ -11,25 +11,34 @@ from array import array
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from contextlib import suppress
+from hashlib import blake2b
+
+from msgspec import Struct
 
 from ullage.errors import FormatError
+from ullage.replay.engines import Died, Engine, Here
 from ullage.replay.evidence.atoms import atoms_of, tokens_in
 from ullage.replay.evidence.story import said
 from ullage.replay.readers import Run
 from ullage.replay.reading import content_of, texts_of
 from ullage.wires import FORMATS
 
-__all__ = ["SHARE", "Census", "common_in", "task_of"]
+__all__ = ["SHARE", "Census", "Counted", "common_in", "counted", "task_of"]
 
 SHARE = 0.02
 
 
-def common_in(runs: Iterable[Run]) -> frozenset[str]:
-    """The stop list of these runs, each of which is held in memory only while it is read."""
+def common_in(runs: Iterable[Run], engine: Engine | None = None) -> frozenset[str]:
+    """The stop list of these runs, each of which is held in memory only while it is read.
+
+    Args:
+        runs: the runs.
+        engine: what counts each of them; None: this process.
+    """
     census = Census()
-    for run in runs:
-        with suppress(FormatError, AttributeError, KeyError, TypeError):  # reported when replayed
-            census.add(run)
+    for _, found in (engine or Here()).map(_counted, ((None, run) for run in runs)):
+        if found is not None and not isinstance(found, Died):
+            census.take(found)
     return census.common()
 
 
@@ -41,6 +50,45 @@ def task_of(run: Run) -> str:
     return "\n".join(texts_of(content_of(next(users, {}))))
 
 
+class Counted(Struct, frozen=True):
+    """What one run says of the values in it.
+
+    Attributes:
+        task: its task.
+        used: the values of its arguments.
+        held: what its texts hold, hashed alike in every process.
+    """
+
+    task: str
+    used: frozenset[str]
+    held: array[int]
+
+
+def counted(run: Run) -> Counted:
+    """Count one run: the values of its arguments, and what its texts hold."""
+    wire = FORMATS[run.format]
+    used, tokens = set[str](), set[str]()
+    for index, raw in enumerate(run.messages):
+        message = wire.parse(raw, f"messages[{index}]")
+        for call in message.calls:
+            used.update(atom.text for atom in atoms_of(call.arguments))
+        for piece in said(message):
+            tokens.update(tokens_in(piece.plain))
+    texts = {text for token in tokens for text in _ends(token)}
+    return Counted(task_of(run), frozenset(used), array("q", map(_hash, texts)))
+
+
+def _counted(run: Run) -> Counted | None:
+    with suppress(FormatError, AttributeError, KeyError, TypeError):  # reported when replayed
+        return counted(run)
+    return None
+
+
+def _hash(text: str) -> int:
+    encoded = text.encode("utf-8", "surrogatepass")
+    return int.from_bytes(blake2b(encoded, digest_size=8).digest(), "little", signed=True)
+
+
 class Census:
     """Counts in how many tasks each value is found. Of a text only hashes are kept."""
 
@@ -50,21 +98,17 @@ class Census:
         self._by_task: dict[str, list[array[int]]] = {}
 
     def add(self, run: Run) -> None:
-        """Count one run: the values of its arguments, and what its texts hold."""
-        wire = FORMATS[run.format]
-        tokens: set[str] = set()
-        for index, raw in enumerate(run.messages):
-            message = wire.parse(raw, f"messages[{index}]")
-            for call in message.calls:
-                self._used.update(atom.text for atom in atoms_of(call.arguments))
-            for piece in said(message):
-                tokens.update(tokens_in(piece.plain))
-        hashes = {hash(text) for token in tokens for text in _ends(token)}
-        self._by_task.setdefault(task_of(run), []).append(array("q", hashes))
+        """Count one run."""
+        self.take(counted(run))
+
+    def take(self, found: Counted) -> None:
+        """Count what was found in one run."""
+        self._used |= found.used
+        self._by_task.setdefault(found.task, []).append(found.held)
 
     def common(self, share: float = SHARE) -> frozenset[str]:
         """The values of arguments found in more than this share of the other tasks."""
-        used = {hash(text): text for text in self._used}
+        used = {_hash(text): text for text in self._used}
         tasks: Counter[int] = Counter()
         for runs in self._by_task.values():
             tasks.update({value for values in runs for value in values if value in used})

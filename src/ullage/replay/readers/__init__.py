@@ -30,7 +30,7 @@ and skipped: a recording of last year must not stop the reading of all others.
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any, Protocol, TypeAlias
@@ -39,18 +39,30 @@ from ullage.errors import FormatError
 from ullage.replay.readers import _claude_code, _documents, _exchanges, _request, _trajectory
 from ullage.replay.readers._codex import CODEX
 from ullage.replay.readers._events import COPILOT, PI
-from ullage.replay.readers._files import Progress, files_under, values
+from ullage.replay.readers._files import Progress, values
 from ullage.replay.readers._gemini_cli import GEMINI_CLI
 from ullage.replay.readers._log import Kind, Log
+from ullage.replay.readers._logs import LogFile, is_address, logs_under
 from ullage.replay.readers._opencode import OPENCODE
 from ullage.replay.readers._run import Damage, FormatName, Grade, OnDamage, Report, Run
 
-__all__ = ["Damage", "FormatName", "Grade", "Run", "read", "size_of"]
+__all__ = [
+    "Damage",
+    "FormatName",
+    "Grade",
+    "LogFile",
+    "Run",
+    "is_address",
+    "logs_under",
+    "read",
+    "read_logs",
+    "size_of",
+]
 
 
 def size_of(path: str | os.PathLike[str]) -> int:
     """Bytes that `read` will read, as they lie on disk (compressed). 0 if there are none."""
-    return sum(file.stat().st_size for file in files_under(Path(path)))
+    return sum(file.size_bytes for file in logs_under(path))
 
 
 def read(
@@ -62,7 +74,8 @@ def read(
     """The runs in a file, or in every file below a folder, sorted by path.
 
     Args:
-        path: a file or a folder; hidden files in a folder are left out.
+        path: a file, a folder, or an address as ``s3://bucket/folder``; hidden files in a
+            folder are left out.
         on_damage: called for everything that is skipped.
         progress: called with the bytes read so far, of `size_of(path)` in all.
 
@@ -70,15 +83,18 @@ def read(
         FormatError: the path does not exist (at once), or nothing under it could be read
             (at the end).
     """
-    files = files_under(Path(path))
+    files = logs_under(path)
     if not files:
         name = Path(path).name or "."
         remedy = "Give a JSON or JSON Lines file, compressed or not, or a folder of them."
         raise FormatError(name, "there is no such file, or no file in it", remedy)
-    return _read(files, on_damage, progress or (lambda _: None))
+    return read_logs(files, on_damage, progress or (lambda _: None))
 
 
-def _read(files: list[Path], on_damage: OnDamage | None, progress: Progress) -> Iterator[Run]:
+def read_logs(
+    files: Sequence[LogFile], on_damage: OnDamage | None, progress: Progress
+) -> Iterator[Run]:
+    """The runs in these files; see `read`."""
     found, before = 0, 0
     for file in files:
         report, found_before = Report(file.name, on_damage), found
@@ -86,7 +102,7 @@ def _read(files: list[Path], on_damage: OnDamage | None, progress: Progress) -> 
             found += 1
             yield run
         report.close(has_runs=found > found_before)
-        before += file.stat().st_size
+        before += file.size_bytes
         progress(before)
     if not found:
         name = files[0].name if len(files) == 1 else f"{len(files):,} files"
@@ -142,7 +158,7 @@ _KINDS: tuple[_Row, ...] = (
 )
 
 
-def _runs(file: Path, report: Report, progress: Progress) -> Iterator[Run]:
+def _runs(file: LogFile, report: Report, progress: Progress) -> Iterator[Run]:
     """The runs in one file; those of session logs come last."""
     name = file.name.split(".")[0]
     readers: dict[int, _Reader] = {}

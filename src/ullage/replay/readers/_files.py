@@ -14,14 +14,14 @@ import json
 import zipfile
 import zlib
 from collections.abc import Callable, Iterator
-from pathlib import Path
 from typing import Any, BinaryIO, Protocol, TypeAlias
 
 import msgspec
 
+from ullage.replay.readers._logs import LogFile
 from ullage.replay.readers._run import Report
 
-__all__ = ["MOST_LINE_BYTES", "Progress", "files_under", "values"]
+__all__ = ["MOST_LINE_BYTES", "Progress", "values"]
 
 Progress: TypeAlias = Callable[[int], None]
 MOST_LINE_BYTES = 256 * 1024 * 1024
@@ -40,18 +40,10 @@ class Lines(Protocol):
     def readline(self, most: int, /) -> bytes: ...
 
 
-def files_under(path: Path) -> list[Path]:
-    """The file itself, or every file below a folder, sorted; hidden ones are left out."""
-    if path.is_dir():
-        found = (p for p in path.rglob("*") if p.is_file())
-        return sorted(p for p in found if not _hidden(p.relative_to(path)))
-    return [path] if path.is_file() else []
-
-
-def values(path: Path, report: Report, progress: Progress) -> Iterator[tuple[int, Any]]:
+def values(file: LogFile, report: Report, progress: Progress) -> Iterator[tuple[int, Any]]:
     """The JSON values in a file, each with its line number; damage goes to ``report``."""
     try:
-        with path.open("rb") as raw:
+        with file.open() as raw:
             start = raw.read(len(_ZIP))
             raw.seek(0)
             if start == _ZIP:
@@ -174,7 +166,3 @@ def _parse(line: bytes) -> Any:
         return json.loads(line)
     except (ValueError, RecursionError):
         return _NOTHING
-
-
-def _hidden(path: Path) -> bool:
-    return any(part.startswith(".") for part in path.parts)

@@ -119,10 +119,9 @@ def awaiting(summaries: _Summaries, store: object, tenant: str) -> Callable[[Sum
 
 
 def _leases_of(store: object) -> Leases | None:
-    from ullage.stores._open import innermost
+    from ullage.stores._open import layers
 
-    kept: Any = innermost(store)
-    return kept if hasattr(kept, "claim") else None
+    return next((layer for layer in layers(store) if hasattr(layer, "claim")), None)
 
 
 def _once(

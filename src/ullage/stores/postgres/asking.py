@@ -11,7 +11,7 @@ from typing import Any, LiteralString, NamedTuple, TypeAlias, TypeVar
 
 from psycopg import AsyncConnection, Connection, Error
 
-__all__ = ["BEGIN", "COMMIT", "NOW", "Asking", "Query", "answered", "async_answered"]
+__all__ = ["BEGIN", "COMMIT", "NOW", "Asking", "Query", "Rows", "answered", "async_answered"]
 
 T = TypeVar("T")
 

@@ -24,11 +24,12 @@ from ullage.stores._packing import (
     unpacked,
     unsealed,
 )
-from ullage.stores.postgres.asking import NOW, Asking, Query
+from ullage.stores.objects.rows import Objects, at_hand
+from ullage.stores.postgres.asking import NOW, Asking, Query, Rows
 from ullage.stores.postgres.schema import NAME
 from ullage.values.effects import Output, Shape
 
-__all__ = ["blobs_of", "chunk", "get", "hold", "look", "put", "text_of"]
+__all__ = ["blobs_of", "chunk", "get", "hold", "kept", "look", "opened", "put", "text_of"]
 
 _IS_STALE = f"used_s NOT BETWEEN {NOW} - 86399 AND {NOW}"
 """Not marked as used today, or at a time that is yet to come."""
@@ -38,6 +39,7 @@ _HOLD = f"""
 SELECT ref, digest, {_IS_STALE} FROM ullage.outputs
 WHERE tenant = %(tenant)s AND ref = ANY(%(refs)s::bytea[]) ORDER BY ref FOR KEY SHARE
 """
+_KEPT = "SELECT ref FROM ullage.outputs WHERE tenant = %(tenant)s AND ref = ANY(%(refs)s::bytea[])"
 _PUT = f"""
 INSERT INTO ullage.outputs AS kept
     (tenant, ref, digest, kind, size_bytes, stored_bytes, chunks, used_s)
@@ -90,6 +92,12 @@ def blobs_of(tenant: bytes, outputs: Sequence[Output]) -> dict[bytes, NewBlob]:
         if blobs.setdefault(to_utf8(output.ref), blob).digest != blob.digest:
             raise taken(NAME, output.ref)
     return blobs
+
+
+def kept(tenant: bytes, refs: Iterable[bytes]) -> Asking[set[bytes]]:
+    """Those of some refs that are kept; they may go at any moment."""
+    (rows,) = yield (Query(_KEPT, {"tenant": tenant, "refs": sorted(refs)}),)
+    return {ref for (ref,) in rows}
 
 
 def hold(tenant: bytes, refs: Iterable[bytes], now_s: int | None) -> Query:
@@ -169,46 +177,54 @@ def look(tenant: str, ref: str, now_s: int | None) -> Asking[Shape]:
     return Shape(ref, kind, extents)
 
 
-def chunk(tenant: str, ref: str, n: int) -> Asking[str]:
-    """`Blobs.chunk`, checked by its seal and its counts."""
+def chunk(tenant: str, ref: str, n: int) -> Asking[Rows]:
+    """The one row of a chunk, for `opened`."""
     at = n if 0 <= n < 1 << 31 else -1
     given = {"tenant": to_utf8(tenant), "ref": to_utf8(ref), "n": at, "now": None}
     (rows,) = yield (Query(_READ, given),)
     if not rows or not 0 <= n < rows[0][2]:
         raise RefNotFound(NAME, ref)
-    return _text(ref, rows[0], n)
+    if rows[0][4] != n:
+        raise _damaged("get", ref)
+    return rows
 
 
-def get(tenant: str, ref: str, now_s: int | None) -> Asking[Output]:
-    """`Blobs.get`, in one round trip."""
+def get(tenant: str, ref: str, now_s: int | None) -> Asking[Rows]:
+    """The rows of all chunks of an output, for `opened`, in one round trip."""
     given = {"tenant": to_utf8(tenant), "ref": to_utf8(ref), "n": None, "now": now_s}
     (rows,) = yield (Query(_READ, given),)
     if not rows:
         raise RefNotFound(NAME, ref)
     _, kind, chunks, is_stale = rows[0][:4]
     there = [row for row in rows if row[4] is not None]
-    if len(there) != chunks or kind not in ("text", "block"):
+    in_order = [row[4] for row in there] == list(range(chunks))
+    if not in_order or kind not in ("text", "block"):
         raise _damaged("get", ref)
-    text = "".join(_text(ref, row, n) for n, row in enumerate(there))
     if is_stale:
         yield from _marked(given)
-    return Output(ref, text, kind)
+    return rows
 
 
-def text_of(tenant: bytes, refs: Sequence[bytes]) -> Asking[str]:
-    """Outputs as the search for refs takes them: what is damaged in them is left out."""
-    queries = [Query(_READ, {"tenant": tenant, "ref": ref, "n": None, "now": None}) for ref in refs]
-    found = yield queries
-    bodies = (unpacked(*row[5:8]) or b"" for rows in found for row in rows)
+def opened(ref: str, rows: Rows, objects: Objects) -> Output:
+    """The text of some rows, each checked by its seal and its counts.
+
+    Raises:
+        StoreError: one is not what was written there, or its object cannot be had.
+    """
+    texts = []
+    for digest, kind, _, _, n, *row in rows:
+        text = "" if n is None else unsealed(digest, kind, n, at_hand(objects, row))
+        if text is None:
+            raise _damaged("get", ref)
+        texts.append(text)
+    return Output(ref, "".join(texts), rows[0][1])
+
+
+def text_of(tenant: bytes, ref: bytes, objects: Objects) -> Asking[str]:
+    """An output as the search for refs takes it: what is damaged in it is left out."""
+    (rows,) = yield (Query(_READ, {"tenant": tenant, "ref": ref, "n": None, "now": None}),)
+    bodies = (unpacked(*at_hand(objects, row[5:])[:3]) or b"" for row in rows)
     return b"".join(bodies).decode("latin-1")
-
-
-def _text(ref: str, row: Sequence[Any], n: int) -> str:
-    digest, kind, _, _, at = row[:5]
-    text = unsealed(digest, kind, n, row[5:]) if at == n else None
-    if text is None:
-        raise _damaged("get", ref)
-    return text
 
 
 def _marked(given: Mapping[str, Any]) -> Asking[None]:

@@ -16,10 +16,11 @@ from psycopg import Error
 from ullage.stores._base import refuse_contradictions
 from ullage.stores._clean import named_in, refs_in
 from ullage.stores._packing import NewBlob, from_utf8, to_utf8
+from ullage.stores.objects.rows import Objects
 from ullage.stores.postgres.asking import BEGIN, COMMIT, NOW, Asking, Query
-from ullage.stores.postgres.outputs import blobs_of, hold, put, refuse_others, text_of
+from ullage.stores.postgres.outputs import hold, put, refuse_others, text_of
 from ullage.stores.postgres.schema import NAME
-from ullage.values.effects import Output, Record
+from ullage.values.effects import Record
 
 __all__ = ["commit", "find"]
 
@@ -73,21 +74,32 @@ def find(tenant: str, keys: Iterable[bytes], now_s: int | None) -> Asking[tuple[
 
 
 def commit(
-    tenant: str, outputs: Sequence[Output], records: Sequence[Record], now_s: int | None
+    who: bytes,
+    blobs: Mapping[bytes, NewBlob],
+    records: Sequence[Record],
+    now_s: int | None,
+    objects: Objects,
 ) -> Asking[tuple[Record, ...]]:
-    """`Store.commit` in one transaction; of a lost race the outputs are kept."""
+    """`Store.commit` in one transaction; of a lost race the outputs are kept.
+
+    Args:
+        who: the tenant.
+        blobs: the outputs (`blobs_of`); those that are packed are written as they are.
+        records: the records.
+        now_s: the time, None for the server's.
+        objects: where bodies may be.
+    """
     refuse_contradictions(NAME, records)
-    who, blobs = to_utf8(tenant), blobs_of(to_utf8(tenant), outputs)
     places = {one.place: one for one in records}  # of two newest values the later one
     once = [one for one in places.values() if one.is_once]
     append = _append(who, [places[place] for place in sorted(places)], now_s)
-    if not outputs and not once:  # one statement; the next reply brings again what it keeps
+    if not blobs and not once:  # one statement; the next reply brings again what it keeps
         if append:
             yield append
         return ()
     refs = {*blobs, *map(to_utf8, _refs_behind(once, blobs))}
     held = (yield (BEGIN, hold(who, refs, now_s)))[1]
-    names = yield from _names(who, once, blobs, {row[0] for row in held}, now_s)
+    names = yield from _names(who, once, blobs, {row[0] for row in held}, now_s, objects)
     writes = put(who, blobs, held, now_s)
     found = yield (*writes, _SAVEPOINT, *append, *names)
     refuse_others(blobs, dict(found[0]) if writes else {})
@@ -135,6 +147,7 @@ def _names(
     blobs: Mapping[bytes, NewBlob],
     held: set[bytes],
     now_s: int | None,
+    objects: Objects,
 ) -> Asking[list[Query]]:
     """The query that notes which keys need which refs; asks for an index that is not at hand."""
     there = {from_utf8(ref) for ref in (*held, *blobs)}
@@ -142,7 +155,7 @@ def _names(
     for one in once:
         behind = refs_in(one.data.decode("latin-1")) & there if _SPAN in one.data else frozenset()
         for ref in sorted(behind - texts.keys()):
-            texts[ref] = yield from text_of(tenant, [to_utf8(ref)])
+            texts[ref] = yield from text_of(tenant, to_utf8(ref), objects)
             more = [to_utf8(name) for name in refs_in(texts[ref])]
             (rows,) = yield (hold(tenant, more, now_s),)
             there |= {from_utf8(row[0]) for row in rows}

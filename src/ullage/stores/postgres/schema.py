@@ -9,6 +9,7 @@
     ullage.budgets    name → what a fleet has spent
     ullage.calls      each call of it, as it was booked
     ullage.leases     who asks a model for a summary just now, and what it said
+    ullage.messages   conversations, as chat services keep them; ullage.compactions their summaries
     ullage.versions   which steps were taken, and the oldest version that may still write then
 
 Tenants, refs and names are bytes, since they come from outside and may hold anything. When
@@ -69,7 +70,7 @@ MIGRATIONS: tuple[Step, ...] = (
                 tenant bytea NOT NULL,
                 ref bytea NOT NULL,
                 n integer NOT NULL,
-                coding text NOT NULL,  -- 'raw' or 'zstd'
+                coding text NOT NULL,  -- 'raw' or 'zstd'; ' in object': the body is its name
                 size_bytes bigint NOT NULL,
                 chars bigint NOT NULL,
                 newlines bigint NOT NULL,
@@ -148,6 +149,43 @@ MIGRATIONS: tuple[Step, ...] = (
                 PRIMARY KEY (tenant, key))
             """,
             "CREATE INDEX leases_by_end ON ullage.leases (until_s)",
+        ),
+    ),
+    Step(  # a clean-up asks which objects a row names; costs nothing where there are none
+        oldest=1,
+        statements=(
+            """
+            CREATE INDEX chunks_by_object ON ullage.chunks (body)
+            WHERE coding IN ('raw in object', 'zstd in object')
+            """,
+        ),
+    ),
+    Step(
+        oldest=1,
+        statements=(
+            """
+            CREATE TABLE ullage.messages (
+                id text PRIMARY KEY,
+                session bytea NOT NULL,
+                place bigint GENERATED ALWAYS AS IDENTITY,  -- in the order they were written
+                role text NOT NULL,
+                content text NOT NULL,  -- what it says, for people who look
+                wire text NOT NULL,  -- the message as its provider takes it, JSON
+                is_compacted boolean NOT NULL DEFAULT false,
+                created_at text NOT NULL)
+            """,
+            "CREATE INDEX messages_of ON ullage.messages (session, is_compacted, place)",
+            """
+            CREATE TABLE ullage.compactions (
+                id text PRIMARY KEY,
+                place bigint GENERATED ALWAYS AS IDENTITY,
+                message_id text NOT NULL,  -- the first message that it does not replace
+                summary bytea NOT NULL,
+                messages bigint NOT NULL,
+                tokens bigint NOT NULL,
+                created_at text NOT NULL)
+            """,
+            "CREATE INDEX compactions_at ON ullage.compactions (message_id)",
         ),
     ),
 )

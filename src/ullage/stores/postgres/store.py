@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Collection, Iterable, Sequence
 from typing import Any, TypeVar
 
@@ -11,6 +12,7 @@ from ullage.stores._base import Transactional
 from ullage.stores._clean import Bounds, Collected
 from ullage.stores._packing import from_utf8, to_utf8
 from ullage.stores.leases import Lease
+from ullage.stores.objects.rows import NoObjects, Objects, Storage, and_objects
 from ullage.stores.postgres import leases, schema
 from ullage.stores.postgres import outputs as kept
 from ullage.stores.postgres import records as ledger
@@ -24,6 +26,8 @@ __all__ = ["AsyncPostgresStore", "PostgresStore"]
 
 T = TypeVar("T")
 
+_NONE = NoObjects(lambda: True)
+
 _REFS = """
 SELECT ref FROM ullage.outputs WHERE tenant = %(tenant)s AND ref > %(after)s
 ORDER BY ref LIMIT %(limit)s
@@ -31,6 +35,11 @@ ORDER BY ref LIMIT %(limit)s
 _AGREED = """
 INSERT INTO ullage.agreed AS kept (name, value) VALUES (%(name)s, %(proposed)s)
 ON CONFLICT (name) DO UPDATE SET value = kept.value RETURNING value
+"""
+_HAS_OBJECTS = "SELECT value FROM ullage.agreed WHERE name = 'objects'"
+_NAMED = """
+SELECT body FROM ullage.chunks
+WHERE body = ANY(%(names)s::bytea[]) AND coding IN ('raw in object', 'zstd in object')
 """
 _HELD = "SELECT DISTINCT ref FROM ullage.outputs WHERE ref = ANY(%(refs)s::bytea[])"
 
@@ -46,6 +55,7 @@ class PostgresStore(Transactional):
             parameter of libpq. Its tables are in a schema ``ullage``, which is made if need be.
         timeout_s: how long a call is tried, over deadlocks and restarts, before it fails.
         most_connections: the most connections of this process at once.
+        objects: where the larger bodies are kept; None: on the server with the rest.
         clock: the time in seconds since 1970; None for the server's.
 
     Raises:
@@ -61,6 +71,7 @@ class PostgresStore(Transactional):
         *,
         timeout_s: float = 10.0,
         most_connections: int = 8,
+        objects: Storage | None = None,
         clock: Callable[[], float] | None = None,
     ) -> None:
         self._clock = clock
@@ -71,12 +82,23 @@ class PostgresStore(Transactional):
         except psycopg.Error as error:
             raise failure("open", error) from None
         self._pool = Pool(conninfo, timeout_s, most_connections)
+        self._objects: Objects = NoObjects(self._has_objects)
+        if objects is not None:
+            self._objects = objects.of(self.agreed("objects", os.urandom(32)), self._named)
 
     def commit(
         self, tenant: str, outputs: Sequence[Output], records: Sequence[Record]
     ) -> tuple[Record, ...]:
         """`Store.commit` in one transaction; of a lost race the outputs are kept."""
-        return self._run("commit", ledger.commit, tenant, outputs, records, self._now_s())
+        who = to_utf8(tenant)
+        blobs = kept.blobs_of(who, outputs)
+        if blobs and not isinstance(self._objects, NoObjects):
+            there = self._run("commit", kept.kept, who, blobs)
+            new = [ref for ref in blobs if ref not in there]
+            moved = self._objects.moved(who, [blobs[ref] for ref in new])
+            blobs.update(zip(new, moved, strict=True))
+        given = who, blobs, records, self._now_s(), self._objects
+        return self._run("commit", ledger.commit, *given)
 
     def find(self, tenant: str, keys: Iterable[bytes]) -> tuple[Record, ...]:
         """`Records.find`."""
@@ -84,7 +106,8 @@ class PostgresStore(Transactional):
 
     def get(self, tenant: str, ref: str) -> Output:
         """`Blobs.get`."""
-        return self._run("get", kept.get, tenant, ref, self._now_s())
+        rows = self._run("get", kept.get, tenant, ref, self._now_s())
+        return kept.opened(ref, rows, self._objects)
 
     def look(self, tenant: str, ref: str) -> Shape:
         """`Blobs.look`. Reads no text."""
@@ -92,18 +115,20 @@ class PostgresStore(Transactional):
 
     def chunk(self, tenant: str, ref: str, n: int) -> str:
         """`Blobs.chunk`, checked by its seal and its counts."""
-        return self._run("chunk", kept.chunk, tenant, ref, n)
+        rows = self._run("chunk", kept.chunk, tenant, ref, n)
+        return kept.opened(ref, rows, self._objects).text
 
     def refs(self, tenant: str, after: str = "", limit: int = 1_000) -> tuple[str, ...]:
         """`Store.refs`."""
         given = {"tenant": to_utf8(tenant), "after": to_utf8(after), "limit": limit}
-        return self._run("refs", _listed, Query(_REFS, given))
+        return tuple(map(from_utf8, self._run("refs", _found, Query(_REFS, given))))
 
     def held(self, refs: Collection[str]) -> frozenset[str]:
         """`Store.held`."""
         query = Query(_HELD, {"refs": [to_utf8(ref) for ref in refs]})
-        return frozenset(self._run("held", _listed, query))
+        return frozenset(map(from_utf8, self._run("held", _found, query)))
 
+    @and_objects
     def collect(
         self, tenant: str | None, bounds: Bounds, cursor: str | None = None
     ) -> Collected | None:
@@ -137,6 +162,12 @@ class PostgresStore(Transactional):
         """Let go of the connections. May be called twice."""
         self._pool.close()
 
+    def _has_objects(self) -> bool:
+        return bool(self._run("collect", _found, Query(_HAS_OBJECTS)))
+
+    def _named(self, objects: Collection[bytes]) -> set[bytes]:
+        return {*self._run("collect", _found, Query(_NAMED, {"names": list(objects)}))}
+
     def _run(self, operation: str, ask: Callable[..., Asking[T]], *given: Any) -> T:
         return self._pool.run(operation, lambda db: answered(db, ask(*given)))
 
@@ -148,7 +179,8 @@ class AsyncPostgresStore:
     """An `AsyncStore` on a PostgreSQL server: no call of it takes a thread.
 
     It belongs to the event loop that uses it first. The server is asked, and the tables are made,
-    at the first call. The arguments are those of `PostgresStore`.
+    at the first call. The arguments are those of `PostgresStore`, but for ``objects``: what is in
+    object storage is opened by a `PostgresStore` alone.
 
     Raises:
         ConfigError: the address cannot be read.
@@ -172,7 +204,9 @@ class AsyncPostgresStore:
         self, tenant: str, outputs: Sequence[Output], records: Sequence[Record]
     ) -> tuple[Record, ...]:
         """`Store.commit`. Cancelled, it is kept whole or not at all."""
-        return await self._run("commit", ledger.commit, tenant, outputs, records, self._now_s())
+        who = to_utf8(tenant)
+        blobs = kept.blobs_of(who, outputs)
+        return await self._run("commit", ledger.commit, who, blobs, records, self._now_s(), _NONE)
 
     async def find(self, tenant: str, keys: Iterable[bytes]) -> tuple[Record, ...]:
         """`Records.find`."""
@@ -180,7 +214,7 @@ class AsyncPostgresStore:
 
     async def get(self, tenant: str, ref: str) -> Output:
         """`Blobs.get`."""
-        return await self._run("get", kept.get, tenant, ref, self._now_s())
+        return kept.opened(ref, await self._run("get", kept.get, tenant, ref, self._now_s()), _NONE)
 
     async def look(self, tenant: str, ref: str) -> Shape:
         """`Blobs.look`."""
@@ -188,7 +222,7 @@ class AsyncPostgresStore:
 
     async def chunk(self, tenant: str, ref: str, n: int) -> str:
         """`Blobs.chunk`."""
-        return await self._run("chunk", kept.chunk, tenant, ref, n)
+        return kept.opened(ref, await self._run("chunk", kept.chunk, tenant, ref, n), _NONE).text
 
     async def claim(self, tenant: str, key: bytes, holder: bytes, for_s: float) -> Lease:
         """`ullage.stores.leases.Leases.claim`."""
@@ -219,6 +253,6 @@ def _agreed(name: str, proposed: bytes) -> Asking[bytes]:
     return bytes(rows[0][0])
 
 
-def _listed(query: Query) -> Asking[tuple[str, ...]]:
+def _found(query: Query) -> Asking[list[bytes]]:
     (rows,) = yield (query,)
-    return tuple(from_utf8(ref) for (ref,) in rows)
+    return [found for (found,) in rows]

@@ -12,6 +12,7 @@ from lab.replay.compare.standings import curves_table, standings_table
 from lab.replay.many import SERVED, TRIED
 from tests.replay.evidence.conversation import errand
 from ullage.replay.cost.prices import PROFILES
+from ullage.replay.engines import Here
 from ullage.replay.many import Finished, Job, replay_all
 from ullage.replay.rows import rows_of
 
@@ -20,11 +21,11 @@ FREE = [replace(floor, limit=100.0 if floor.is_most else 0.0) for floor in FLOOR
 """Floors that everything passes."""
 
 
-def found_with(policies, rooms, runs=(1, 2), engine=TRIED):
+def found_with(policies, rooms, runs=(1, 2), replayer=TRIED):
     wanted = (("errands", replace(errand(seed), id=f"errand {seed}"), 0) for seed in runs)
     tries = tuple((policy, room) for policy in policies for room in rooms)
     kept = Finished(None)
-    all_of = replay_all(wanted, tries, Job((PROFILES["anthropic-5m"],)), 1, kept, engine)
+    all_of = replay_all(wanted, tries, Job((PROFILES["anthropic-5m"],)), Here(), kept, replayer)
     return [(name, outcome) for name, outcome, _ in all_of]
 
 
@@ -97,7 +98,7 @@ def test_a_run_counts_only_where_it_is_larger_than_the_budget():
 def test_full_service_is_compared_where_it_was_asked_for(found):
     points, _ = points_of(found)
     assert points["default", 0.2].service is None
-    served = found_with(("recency", "last_call"), (0.2, 0.4), runs=(1,), engine=SERVED)
+    served = found_with(("recency", "last_call"), (0.2, 0.4), runs=(1,), replayer=SERVED)
     points, comparison = points_of(served)
     assert points["last_call", 0.2].service is not None
     assert points["last_call", 0.2].on_service_front or points["recency", 0.2].on_service_front

@@ -1,0 +1,78 @@
+"""Objects of an object store as log files, listed and read by obstore, the extra ``s3``.
+
+Keys, region and endpoint come from the environment, as the vendor's own tools take them. An object
+is fetched whole into a file without a name before it is read, for a zip is read from its end.
+"""
+
+from __future__ import annotations
+
+import tempfile
+from functools import partial
+from typing import Any, BinaryIO
+
+from msgspec import Struct
+
+from ullage.errors import ConfigError
+
+__all__ = ["Object", "objects_under"]
+
+_CHUNK_BYTES = 8 * 1024 * 1024
+
+
+class Object(Struct, frozen=True):
+    """One object; see `LogFile`."""
+
+    store: Any
+    key: str
+    size_bytes: int
+
+    @property
+    def name(self) -> str:
+        """See `LogFile.name`."""
+        return self.key.rpartition("/")[2]
+
+    def open(self) -> BinaryIO:
+        """See `LogFile.open`."""
+        held = tempfile.TemporaryFile()  # noqa: SIM115 - its reader closes it
+        try:
+            for chunk in self.store.get(self.key).stream(min_chunk_size=_CHUNK_BYTES):
+                held.write(chunk)
+        except Exception as error:  # noqa: BLE001 - kinds of the vendors; they may name keys
+            held.close()
+            raise OSError(0, f"the object store says {type(error).__name__}") from None
+        held.seek(0)
+        return held
+
+
+def objects_under(address: str) -> list[Object]:
+    """The object of an address, or those below it, sorted; hidden ones are left out.
+
+    Raises:
+        ConfigError: obstore is not installed, or the store cannot be listed.
+    """
+    refused = partial(ConfigError, "the address of the logs")
+    scheme, _, rest = address.partition("://")
+    bucket, _, prefix = rest.partition("/")
+    try:
+        from obstore.store import from_url
+    except ImportError:
+        why = "obstore is not installed"
+        raise refused(f"{why}, which reads object stores", "pip install 'ullage[s3]'.") from None
+    try:
+        store: Any = from_url(f"{scheme}://{bucket}/")
+        chunks = list(store.list(prefix or None))
+        found = [(each["path"], each["size"]) for chunk in chunks for each in chunk]
+        if not found and prefix and not prefix.endswith("/"):
+            alone = store.head(prefix)
+            return [Object(store, alone["path"], alone["size"])]
+    except FileNotFoundError:
+        return []
+    except Exception as error:  # noqa: BLE001 - kinds of the vendors; they may name keys
+        why = f"the object store cannot be listed ({type(error).__name__})"
+        raise refused(why, "Look at its name, the endpoint and the keys it is given.") from None
+    depth = len(prefix.rstrip("/"))
+    return [
+        Object(store, key, size)
+        for key, size in sorted(found)
+        if not any(part.startswith(".") for part in key[depth:].split("/"))
+    ]

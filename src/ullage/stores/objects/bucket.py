@@ -1,0 +1,145 @@
+"""What is asked of an S3 bucket, and what its failures mean.
+
+Each request is tried again by obstore until the time is up: all of it is idempotent. No answer
+of the server is shown in an error, nor the address: either may hold what is nobody's business.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from datetime import datetime, timedelta
+from typing import Any, NamedTuple
+
+from obstore.exceptions import BaseError
+from obstore.store import S3Store
+
+from ullage.errors import ConfigError, StoreError
+
+__all__ = ["NAME", "Bucket", "Listed"]
+
+NAME = "object storage"
+_SETTINGS = frozenset(("endpoint", "region", "virtual_hosted_style_request", "skip_signature"))
+_CONNECT_S = 5.0
+
+_REFUSED = "the bucket refused the credentials. Check AWS_ACCESS_KEY_ID, or the role"
+_REASONS = {
+    "NoSuchBucket": "there is no such bucket. Create it",
+    **dict.fromkeys(("AccessDenied", "InvalidAccessKeyId", "SignatureDoesNotMatch"), _REFUSED),
+}
+"""What the codes mean that S3 answers with."""
+_UNREACHABLE = "the bucket cannot be reached, or failed. Check its address, and try again"
+
+
+class Listed(NamedTuple):
+    """An object of a list: its name, and when it was written, by the server's clock."""
+
+    name: str
+    written: datetime
+
+
+class Bucket:
+    """The objects under one prefix of a bucket.
+
+    Args:
+        url: ``s3://bucket/prefix``; ``endpoint``, ``region`` and the like in its query. What is
+            not in it, and the credentials, are those of the environment (``AWS_…``), or of the
+            machine's or the pod's role.
+        timeout_s: how long a request is tried before it fails.
+
+    Raises:
+        ConfigError: the address cannot be read.
+    """
+
+    def __init__(self, url: str, timeout_s: float) -> None:
+        bucket, prefix, settings = _parts(url)
+        try:
+            self._store = S3Store(
+                bucket,
+                prefix=prefix or None,
+                client_options={
+                    "allow_http": True,  # if the address says so
+                    "connect_timeout": timedelta(seconds=min(_CONNECT_S, timeout_s)),
+                    "timeout": timedelta(seconds=timeout_s),
+                },
+                retry_config={"retry_timeout": timedelta(seconds=timeout_s)},
+                **settings,
+            )
+        except (BaseError, ValueError, TypeError):
+            raise _unreadable("it is not one of a bucket") from None
+
+    def put(self, name: str, body: bytes) -> None:
+        """Write an object.
+
+        Raises:
+            StoreError: it could not be written.
+        """
+        with _told("put"):
+            self._store.put(name, body)
+
+    def get(self, name: str, most_bytes: int) -> bytes | None:
+        """The bytes of an object; None if it is not there, or is larger than it may be.
+
+        Raises:
+            StoreError: the bucket failed.
+        """
+        with _told("get"):
+            try:
+                found = self._store.get(name)
+            except FileNotFoundError:
+                return None
+            return None if found.meta["size"] > most_bytes else bytes(found.bytes())
+
+    def delete(self, names: Sequence[str]) -> None:
+        """Let go of objects, whether or not they are there.
+
+        Raises:
+            StoreError: the bucket failed.
+        """
+        with _told("collect"):
+            self._store.delete(list(names))
+
+    def page(self, prefix: str, after: str, limit: int) -> list[Listed]:
+        """The next objects behind a name, in the order of names; fewer than ``limit``: the last.
+
+        Raises:
+            StoreError: the bucket failed, or it is not there.
+        """
+        found: list[Listed] = []
+        with _told("list"):
+            for some in self._store.list(prefix or None, offset=after or None, chunk_size=limit):
+                found += (Listed(one["path"], one["last_modified"]) for one in some)
+                if len(found) >= limit:
+                    break
+        return found[:limit]
+
+
+def _parts(url: str) -> tuple[str, str, dict[str, Any]]:
+    """Bucket, prefix and settings of an address; nothing in it is escaped."""
+    scheme, _, rest = url.partition("://")
+    where, _, query = rest.partition("?")
+    bucket, _, prefix = where.partition("/")
+    if scheme != "s3" or not bucket:
+        raise _unreadable("it is not one of a bucket")
+    pairs = (each.partition("=") for each in query.split("&") if each)
+    settings = {name: value for name, _, value in pairs}
+    if "@" in bucket or not _SETTINGS.issuperset(settings):
+        known = ", ".join(sorted(_SETTINGS))
+        raise _unreadable(f"of settings it takes {known}; credentials are of the environment")
+    return bucket, prefix.strip("/"), settings
+
+
+def _unreadable(why: str) -> ConfigError:
+    remedy = "Write it as s3://bucket/prefix or s3://bucket/prefix?endpoint=https://host"
+    return ConfigError("blobs", f"as an address, {why}", remedy)
+
+
+@contextmanager
+def _told(operation: str) -> Iterator[None]:
+    """Failures of the bucket as StoreError."""
+    try:
+        yield
+    except (BaseError, OSError) as error:
+        said = str(error)
+        known = (why for code, why in _REASONS.items() if code in said)
+        raise StoreError(NAME, operation, next(known, _UNREACHABLE)) from None

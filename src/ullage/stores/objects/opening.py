@@ -1,0 +1,71 @@
+"""The store that addresses mean: a file or a server, a bucket and a cache beside it."""
+
+from __future__ import annotations
+
+import os
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from ullage.errors import ConfigError
+from ullage.stores._base import Store
+from ullage.stores._open import is_url
+from ullage.stores.postgres.address import at
+from ullage.stores.sqlite import SqliteStore
+
+if TYPE_CHECKING:
+    from ullage.stores.cache.cache import Cache
+    from ullage.stores.objects.storage import ObjectStorage
+
+T = TypeVar("T")
+
+__all__ = ["beside", "opened"]
+
+
+def beside(spec: T, blobs: str | None, cache: str | None) -> T | Store:
+    """``spec``, or the store that it means with these beside it."""
+    return opened(spec, blobs, cache) if blobs or cache else spec
+
+
+def opened(spec: object, blobs: str | None, cache: str | None, *, leases: bool = True) -> Store:
+    """The store that these mean together.
+
+    Args:
+        spec: as of `ullage.stores.open_store`.
+        blobs: ``s3://bucket/prefix``, or None.
+        cache: ``valkey://host:6379``, or None.
+        leases: whether the cache is for those too.
+
+    Raises:
+        ConfigError: one of them cannot be meant, or what it needs is not installed.
+        StoreError: one of them cannot be opened.
+    """
+    if not isinstance(spec, str | os.PathLike) or spec in ("", "memory"):
+        raise ConfigError(
+            "blobs" if blobs else "cache",
+            "the store beside it is no file and no server",
+            'Name it: store="sqlite", a path or "postgresql://…"',
+        )
+    where: str | os.PathLike[str] | None = spec
+    if spec == "sqlite":
+        where = os.environ.get("ULLAGE_STORE") or None
+    near = _cache(cache) if cache else None
+    objects = _objects(blobs, near) if blobs else None
+    store = at(where, objects) if is_url(where) else SqliteStore(where, objects=objects)
+    return near.around(store) if near and leases else store
+
+
+def _objects(url: str, cache: Any) -> ObjectStorage:
+    try:
+        from ullage.stores.objects.storage import ObjectStorage
+    except ModuleNotFoundError:
+        remedy = "pip install 'ullage[s3]'"
+        raise ConfigError("blobs", "obstore is not installed", remedy) from None
+    return ObjectStorage(url, cache=cache)
+
+
+def _cache(url: str) -> Cache:
+    try:
+        from ullage.stores.cache.cache import Cache
+    except ModuleNotFoundError:
+        remedy = "pip install 'ullage[valkey]'"
+        raise ConfigError("cache", "redis, the client, is not installed", remedy) from None
+    return Cache(url)

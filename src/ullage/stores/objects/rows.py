@@ -1,0 +1,122 @@
+"""What a store does with rows whose bodies may be in object storage.
+
+A row whose body is an object's says so in its coding, and has the object's name for a body.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterable, Sequence
+from functools import wraps
+from typing import Any, Protocol, TypeAlias, TypeVar
+
+from ullage.errors import StoreError
+from ullage.stores._clean import Bounds, Collected
+from ullage.stores._packing import NewBlob, Row
+
+__all__ = ["CODINGS", "NoObjects", "Objects", "Storage", "and_objects", "at_hand", "in_object"]
+__all__ += ["Named", "Step", "packed"]
+
+S = TypeVar("S")
+
+IN_OBJECT = " in object"
+CODINGS = ("raw" + IN_OBJECT, "zstd" + IN_OBJECT)
+
+Named: TypeAlias = Callable[[Collection[bytes]], set[bytes]]
+"""Those of some objects that rows of the store name."""
+Step: TypeAlias = Callable[[], Collected | None]
+
+
+class Objects(Protocol):
+    """The objects of one store (`ullage.stores.objects.storage.StoreObjects`)."""
+
+    def moved(self, tenant: bytes, blobs: Iterable[NewBlob]) -> list[NewBlob]:
+        """Contents as they are to be written: packed, and their larger bodies in objects."""
+
+    def body(self, name: bytes) -> bytes | None:
+        """The bytes of an object that a row names; None if it is not there.
+
+        Raises:
+            StoreError: the bucket failed.
+        """
+
+    def collected(
+        self, tenant: str | None, bounds: Bounds, cursor: str | None, collect: Step
+    ) -> Collected | None:
+        """A step of a clean-up: ``collect``, and after its last one those among the objects."""
+
+
+class Storage(Protocol):
+    """Where objects are kept (`ullage.stores.objects.ObjectStorage`)."""
+
+    def of(self, store: bytes, named: Named) -> Objects:
+        """The objects of one store, which no other store is named as."""
+
+
+class NoObjects:
+    """The objects of a store that was opened without; others may have kept some.
+
+    Args:
+        are_there: whether they have.
+    """
+
+    def __init__(self, are_there: Callable[[], bool]) -> None:
+        self._are_there = are_there
+
+    def moved(self, tenant: bytes, blobs: Iterable[NewBlob]) -> list[NewBlob]:
+        """`Objects.moved`: packed."""
+        return [blob.packed() for blob in blobs]
+
+    def body(self, name: bytes) -> bytes | None:
+        """`Objects.body`: it cannot be had."""
+        raise _not_given("get")
+
+    def collected(
+        self, tenant: str | None, bounds: Bounds, cursor: str | None, collect: Step
+    ) -> Collected | None:
+        """`Objects.collected`. A clean-up that would leave objects behind is none."""
+        if self._are_there():
+            raise _not_given("collect")
+        return collect()
+
+
+def _not_given(operation: str) -> StoreError:
+    reason = "its larger texts are in object storage. Open the store with blobs as the others do"
+    return StoreError("object storage", operation, reason)
+
+
+def packed(
+    objects: Objects, tenant: bytes, blobs: Sequence[NewBlob], known: Collection[bytes]
+) -> list[NewBlob]:
+    """Contents ready to be written, in their order; those of known digests need not be."""
+    made = iter(objects.moved(tenant, [blob for blob in blobs if blob.digest not in known]))
+    return [blob if blob.digest in known else next(made) for blob in blobs]
+
+
+def in_object(row: Row, name: str) -> Row:
+    """A row of a chunk whose body is now in an object of this name."""
+    return row[0], row[1] + IN_OBJECT, *row[2:-1], name.encode()
+
+
+def at_hand(objects: Objects, row: Sequence[Any]) -> Sequence[Any]:
+    """A row that begins with a coding and a body, with the body itself.
+
+    Raises:
+        StoreError: it is in object storage, and that failed or was not given.
+    """
+    if row[0] not in CODINGS:
+        return row
+    return row[0].removesuffix(IN_OBJECT), objects.body(row[1]), *row[2:]
+
+
+def and_objects(collect: Callable[..., Collected | None]) -> Callable[..., Collected | None]:
+    """`Store.collect` of a store that has ``_objects``: it cleans up among those too."""
+
+    @wraps(collect)
+    def both(
+        self: Any, tenant: str | None, bounds: Bounds, cursor: str | None = None
+    ) -> Collected | None:
+        objects: Objects = self._objects
+        step = lambda: collect(self, tenant, bounds, cursor)  # noqa: E731
+        return objects.collected(tenant, bounds, cursor, step)
+
+    return both

@@ -1,0 +1,205 @@
+"""How bodies of chunks are moved to object storage and brought back, and what is swept up."""
+
+from __future__ import annotations
+
+import json
+import logging
+import os
+import re
+import time
+from collections.abc import Iterable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from datetime import UTC, datetime, timedelta
+from typing import Protocol
+
+import msgspec
+from blake3 import blake3
+from msgspec import Struct
+from msgspec.structs import replace
+
+from ullage.errors import ConfigError, StoreError
+from ullage.stores._clean import DAY_S, Bounds, Collected
+from ullage.stores._packing import MOST_BYTES, NewBlob, to_utf8
+from ullage.stores.objects.bucket import Bucket, Listed
+from ullage.stores.objects.rows import Named, Step, in_object
+
+__all__ = ["BodyCache", "ObjectStorage", "StoreObjects"]
+
+_log = logging.getLogger("ullage.stores")
+
+_AT_ONCE = 8
+_AWAY_S = 30.0
+"""How long a bucket that failed is not written to; then it is tried again."""
+_PAGE = 1_000
+"""The most objects that S3 lists, or deletes, with one request."""
+_NAME = re.compile(r"[0-9a-f]{32}/[0-9a-f]{32}/[0-9a-f]{64}\.\d+\.[0-9a-f]{16}")
+
+
+class BodyCache(Protocol):
+    """What may hold copies of objects, and lose them at any moment. It never raises."""
+
+    def body(self, name: str) -> bytes | None:
+        """The copy, as it was kept, or None."""
+
+    def keep(self, name: str, body: bytes) -> None:
+        """Hold a copy for a while."""
+
+    def lose(self, names: Sequence[str]) -> None:
+        """Let go of copies."""
+
+
+class ObjectStorage:
+    """A bucket for the bodies of a store's outputs. Safe over threads.
+
+    Bodies that take few bytes stay in their rows, where they are read with one request instead
+    of two. While the bucket cannot be written to, so do all others: no turn fails of it.
+
+    Args:
+        url: ``s3://bucket/prefix``. Its query may have ``endpoint`` and ``region``; what is not
+            in it, and the credentials, are the environment's (``AWS_…``), or those of the role
+            of the machine or the pod.
+        timeout_s: how long a request is tried before it fails.
+        least_bytes: from how many bytes on, compressed, a body is an object.
+        cache: holds copies of what was read; None: nothing does.
+
+    Raises:
+        ConfigError: the address cannot be read.
+        StoreError: the bucket is not there, or cannot be reached.
+    """
+
+    def __init__(
+        self,
+        url: str,
+        *,
+        timeout_s: float = 10.0,
+        least_bytes: int = 4_096,
+        cache: BodyCache | None = None,
+    ) -> None:
+        self.bucket = Bucket(url, timeout_s)
+        self.least_bytes, self.cache = least_bytes, cache
+        self.bucket.page("", "", 1)
+
+    def of(self, store: bytes, named: Named) -> StoreObjects:
+        """The objects of one store among those of others in the bucket.
+
+        Args:
+            store: what no other store is named.
+            named: which of some objects its rows name.
+        """
+        return StoreObjects(self, blake3(store).hexdigest()[:32], named)
+
+
+class StoreObjects:
+    """The objects of one store. The contract is `ullage.stores.objects.rows.Objects`."""
+
+    def __init__(self, storage: ObjectStorage, folder: str, named: Named) -> None:
+        self._bucket, self._cache = storage.bucket, storage.cache
+        self._least_bytes, self._folder, self._named = storage.least_bytes, folder, named
+        self._away_until_s = 0.0
+
+    def moved(self, tenant: bytes, blobs: Iterable[NewBlob]) -> list[NewBlob]:
+        """Contents as they are to be written: packed, their larger bodies in the bucket.
+
+        If the bucket fails, the bodies stay in their rows; of those that come next, too.
+        """
+        packed = [blob.packed() for blob in blobs]
+        if time.monotonic() < self._away_until_s:
+            return packed
+        large: dict[str, bytes] = {}
+        moved = [self._moved(tenant, blob, large) for blob in packed]
+        try:
+            self._put(list(large.items()))
+        except StoreError as error:
+            self._away_until_s = time.monotonic() + _AWAY_S
+            _log.warning("%s. For %d s outputs are kept in the store itself", error, _AWAY_S)
+            return packed
+        return moved
+
+    def body(self, name: bytes) -> bytes | None:
+        """The bytes of an object that a row names; None if it is not there.
+
+        Raises:
+            StoreError: the bucket failed.
+        """
+        where = name.decode("ascii", "replace")
+        held = self._cache.body(where) if self._cache else None
+        if held is None:
+            held = self._bucket.get(where, MOST_BYTES)
+            if held is not None and self._cache:
+                self._cache.keep(where, held)
+        return held
+
+    def collected(
+        self, tenant: str | None, bounds: Bounds, cursor: str | None, collect: Step
+    ) -> Collected | None:
+        """A step of a clean-up: ``collect``, and after its last one those among the objects."""
+        at = _read(cursor)
+        if at is None:
+            done = collect()
+            if done is None or done.cursor is not None or bounds.dry_run:
+                return done
+            return replace(done, cursor=_written(_Place(done.left_bytes)))
+        prefix = self._folder if tenant is None else self._folder_of(to_utf8(tenant))
+        limit = min(bounds.limit, _PAGE)
+        page = self._bucket.page(prefix, at.objects_after, limit)
+        self._sweep(page, bounds)
+        is_last = len(page) < limit
+        more = None if is_last else _written(replace(at, objects_after=page[-1].name))
+        return Collected((), 0, at.left_bytes, more)
+
+    def _sweep(self, page: Sequence[Listed], bounds: Bounds) -> None:
+        """Let go of the objects of a page that no row names, and that none is going to name."""
+        is_erasure = bounds.older_than_s is not None and bounds.older_than_s < 0
+        before = datetime.now(UTC) - timedelta(seconds=DAY_S)
+        ours = (one for one in page if _NAME.fullmatch(one.name))
+        old = {one.name.encode() for one in ours if is_erasure or one.written < before}
+        gone = sorted(name.decode() for name in old - self._named(old)) if old else []
+        if gone:
+            self._bucket.delete(gone)
+            if self._cache:
+                self._cache.lose(gone)
+
+    def _moved(self, tenant: bytes, blob: NewBlob, large: dict[str, bytes]) -> NewBlob:
+        """A content whose larger bodies are objects; they are added to ``large``, by name."""
+        rows = list(blob.rows or ())
+        for place, row in enumerate(rows):
+            if len(row[-1]) >= self._least_bytes:
+                name = f"{blob.digest.hex()}.{row[0]}.{os.urandom(8).hex()}"
+                name = f"{self._folder_of(tenant)}/{name}"
+                large[name], rows[place] = row[-1], in_object(row, name)
+        return replace(blob, rows=tuple(rows))
+
+    def _folder_of(self, tenant: bytes) -> str:
+        """What the names of a tenant's objects begin with. It does not name the tenant."""
+        who = blake3(tenant, derive_key_context="ullage objects").hexdigest()[:32]
+        return f"{self._folder}/{who}"
+
+    def _put(self, large: Sequence[tuple[str, bytes]]) -> None:
+        """Write objects, several at once."""
+        if len(large) < 2:
+            for one in large:
+                self._bucket.put(*one)
+            return
+        with ThreadPoolExecutor(min(_AT_ONCE, len(large))) as pool:
+            list(pool.map(lambda one: self._bucket.put(*one), large))
+
+
+class _Place(Struct, frozen=True, forbid_unknown_fields=True):
+    """Where a step among the objects begins, and what the store's outputs take."""
+
+    left_bytes: int
+    objects_after: str = ""
+
+
+def _written(at: _Place) -> str:
+    return json.dumps(msgspec.to_builtins(at))
+
+
+def _read(cursor: str | None) -> _Place | None:
+    """A cursor among the objects; None for one of the store's own."""
+    if cursor is None or '"objects_after"' not in cursor:
+        return None
+    try:
+        return msgspec.convert(json.loads(cursor), _Place)
+    except (msgspec.MsgspecError, ValueError):
+        raise ConfigError("cursor", "it is not one that a step returned", "Begin anew") from None

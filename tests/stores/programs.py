@@ -1,0 +1,131 @@
+"""Servers of the tests' own from packages (`make servers`), each on the loopback."""
+
+import http.client
+import os
+import shutil
+import socket
+import subprocess
+import tempfile
+import time
+from pathlib import Path
+
+__all__ = ["Bucket", "Redis", "free_port", "program"]
+
+_APART = Path(__file__).parents[2] / ".venv-servers"
+
+
+def program(name):
+    """The path of a server's program, or None."""
+    found = [*_APART.glob(f"bin/{name}"), *_APART.glob(f"lib/*/site-packages/*/bin/{name}")]
+    return str(found[0]) if found else shutil.which(name)
+
+
+def free_port():
+    with socket.create_server(("127.0.0.1", 0)) as listening:
+        return listening.getsockname()[1]
+
+
+class _Process:
+    """A server's process, which is waited for until it answers."""
+
+    def __init__(self):
+        self.port, self._process = free_port(), None
+        self.start()
+
+    def command(self):
+        raise NotImplementedError
+
+    def start(self):
+        self._process = subprocess.Popen(
+            self.command(), stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
+        )
+        until = time.monotonic() + 30
+        while True:
+            try:
+                return socket.create_connection(("127.0.0.1", self.port)).close()
+            except OSError:
+                assert time.monotonic() < until, "the server does not answer"
+                time.sleep(0.02)
+
+    def kill(self):
+        """As a crash: nobody is asked, nothing is written."""
+        self._process.kill()
+        self._process.wait(30)
+
+    stop = kill
+
+
+class Bucket(_Process):
+    """An S3 server (moto) with one bucket in it, kept in its memory."""
+
+    name = "ullage-tests"
+
+    def command(self):
+        return [program("moto_server"), "-H", "127.0.0.1", "-p", str(self.port)]
+
+    def start(self):
+        super().start()
+        self._asked("PUT", f"/{self.name}")
+
+    def url(self, port=None, prefix=""):
+        """The address of the bucket, or of what passes on to it at another port."""
+        where = f"s3://{self.name}/{prefix}?region=us-east-1"
+        return f"{where}&endpoint=http://127.0.0.1:{port or self.port}"
+
+    def _asked(self, method, path):
+        server = http.client.HTTPConnection("127.0.0.1", self.port, timeout=10)
+        server.request(method, path, headers={"Content-Length": "0", "Authorization": _AS_ANYBODY})
+        assert server.getresponse().status < 300
+        server.close()
+
+
+_AS_ANYBODY = "AWS4-HMAC-SHA256 Credential=tests/20260101/us-east-1/s3/aws4_request"
+
+
+class Redis(_Process):
+    """A Redis server that keeps nothing on a disk."""
+
+    def command(self):
+        self.folder = tempfile.mkdtemp(prefix="ullage-redis-")
+        given = [
+            "--port",
+            str(self.port),
+            "--bind",
+            "127.0.0.1",
+            "--save",
+            "",
+            "--dir",
+            self.folder,
+        ]
+        return [program("redis-server") or "redis-server", *given]
+
+    @property
+    def url(self):
+        return f"valkey://127.0.0.1:{self.port}"
+
+    def emptied(self):
+        self._client().flushall()
+
+    def keys(self):
+        return sorted(self._client().keys())
+
+    def get(self, key):
+        return self._client().get(key)
+
+    def set(self, key, value):
+        self._client().set(key, value)
+
+    def _client(self):
+        from redis import Redis as Client
+
+        return Client("127.0.0.1", self.port)
+
+    def kill(self):
+        super().kill()
+        shutil.rmtree(self.folder, ignore_errors=True)
+
+    stop = kill
+
+
+os.environ.setdefault("AWS_ACCESS_KEY_ID", "tests")
+os.environ.setdefault("AWS_SECRET_ACCESS_KEY", "tests")
