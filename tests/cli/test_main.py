@@ -31,6 +31,7 @@ def test_help_lists_the_commands():
         "read",
         "replay",
         "run",
+        "watch",
     ]
     assert all(len(line.split()) > 4 for line in commands if line)
 

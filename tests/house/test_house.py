@@ -24,6 +24,7 @@ DOORS = {
     *("exchange", "integrations", "mcp", "picture", "proxy", "replay/report", "spend/shared"),
     "splice",
     *("replay/engines", "stores/cache", "stores/leases", "stores/objects", "stores/postgres"),
+    "watch",
     "wrapping",
 }
 FILES_OF_DOORS = {
@@ -32,6 +33,7 @@ FILES_OF_DOORS = {
     "cli/mcp.py",
     "cli/proxy.py",
     "cli/run.py",
+    "cli/watch.py",
     "replay/many.py",
     "replay/parquet.py",
     "replay/readers/_objects.py",
@@ -69,6 +71,7 @@ UNTESTED = {
     "ullage.cli.proxy": "a command, loaded when called: tests/proxy/started.py",
     "ullage.cli.read": "a command, loaded when called: tests/cli",
     "ullage.cli.run": "a command, loaded when called: tests/cli",
+    "ullage.cli.watch": "a command, loaded when called: tests/watch",
     "ullage.proxy.fitting": "what is fitted is asked of a whole proxy: tests/proxy/test_fitting.py",
     "ullage.proxy.upstream": "so is what is sent on: tests/proxy/test_relay.py",
     "ullage.proxy.relay": "what passes is asked of a whole proxy: tests/proxy/test_relay.py",

@@ -25,6 +25,8 @@ NEAREST = {
     "proxy/siblings.py": "proxy/test_pages.py",
     "proxy/relayed.py": "proxy/test_fitting.py",
     "proxy/upstream.py": "proxy/test_relay.py",
+    "cli/watch.py": "watch/test_watch.py",
+    "watch/*.py": "watch/test_watch.py",
     "cli/fit.py": "cli/test_fit_and_read.py",
     "cli/read.py": "cli/test_fit_and_read.py",
     "cli/grep.py": "cli/test_fit_and_read.py",

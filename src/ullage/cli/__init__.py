@@ -19,7 +19,7 @@ __all__ = ["main"]
 
 _COMMANDS = (
     *("check", "completion", "doctor", "fit", "forget", "gc", "grep", "inspect", "mcp", "proxy"),
-    *("read", "replay", "run"),
+    *("read", "replay", "run", "watch"),
 )
 
 _INTERRUPTED = 128 + 2
