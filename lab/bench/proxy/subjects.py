@@ -22,7 +22,7 @@ from lab.bench.peers.environments import python_of
 __all__ = ["SUBJECTS", "Running", "children", "started"]
 
 _HERE = Path(__file__).parent
-_PATIENCE_S = 120.0
+_PATIENCE_S = 300.0
 
 
 class Running(Struct, frozen=True):
@@ -67,8 +67,15 @@ def _headroom(url: str, port: int, folder: Path, root: Path) -> list[str]:
 
 def _litellm(url: str, port: int, folder: Path, root: Path) -> list[str]:
     command = _script("litellm", "litellm", root)
-    chat = {"model": "openai/gpt-4.1", "api_base": f"{url}/v1", "api_key": "none"}
-    settings = {"model_list": [{"model_name": "gpt-4.1", "litellm_params": chat}]}
+    asked = {"openai/gpt-4.1": f"{url}/v1", "anthropic/claude-sonnet-4-5": url}
+    models = [
+        {
+            "model_name": name.partition("/")[2],
+            "litellm_params": {"model": name, "api_base": base, "api_key": "none"},
+        }
+        for name, base in asked.items()
+    ]
+    settings = {"model_list": models}
     (folder / "litellm.json").write_text(json.dumps(settings), encoding="utf-8")  # YAML too
     return [command, f"--config={folder}/litellm.json", f"--port={port}", "--host=127.0.0.1"]
 

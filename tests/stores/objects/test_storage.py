@@ -1,6 +1,7 @@
 """What is in the bucket, and what becomes of it when things fail, go, or are in the way."""
 
 import logging
+import os
 import threading
 from contextlib import closing
 
@@ -233,6 +234,25 @@ def test_an_address_that_cannot_be_meant_says_why_and_no_secret(tmp_path, url, w
     with pytest.raises(ConfigError, match=why) as caught:
         open_store(tmp_path / "kept.db", blobs=url)
     assert "hunter2" not in str(caught.value)
+
+
+@pytest.mark.filterwarnings("ignore:.*fork.*:DeprecationWarning")
+def test_a_fork_says_that_it_cannot_read_there_and_keeps_what_is_new(tmp_path, place):
+    store = open_store(tmp_path / "kept.db", blobs=place)
+    store.commit("t", [long("one")], [])
+    child = os.fork()
+    if not child:
+        try:
+            store.commit("t", [long("two")], [])
+            with pytest.raises(StoreError, match="with spawn"):
+                store.get("t", long("one").ref)
+            os._exit(0)
+        finally:
+            os._exit(1)
+    assert os.waitpid(child, 0)[1] == 0
+    for text in (long("one"), long("two")):
+        assert store.get("t", text.ref) == text
+    store.close()
 
 
 def test_a_bucket_that_is_not_there_is_told_when_it_is_opened(tmp_path, bucket):

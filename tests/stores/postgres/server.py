@@ -51,18 +51,23 @@ class Server:
 
     Args:
         folder: where its own folder is made; None: where temporary ones are.
+        of: the server that it is a standby of, until it is promoted; None: it is one by itself.
         settings: of its configuration, beside those of all.
     """
 
-    def __init__(self, folder=None, **settings):
+    def __init__(self, folder=None, of=None, **settings):
         self._settings = {**_SETTINGS, **settings}
         self._user = {"user": "postgres", "group": "postgres"} if os.geteuid() == 0 else {}
         self.folder = Path(tempfile.mkdtemp(prefix="ullage-pg-", dir=folder))
         self.port = free_port()
         if self._user:
             shutil.chown(self.folder, **self._user)
-        made = [_program("initdb"), "-D", str(self.folder / "data"), "-U", "ullage"]
-        made += ["--auth=trust", "--no-sync", "--locale=C", "--encoding=UTF8"]
+        data = ["-D", str(self.folder / "data"), "-U", "ullage", "--no-sync"]
+        if of is None:
+            made = [_program("initdb"), *data, "--auth=trust", "--locale=C", "--encoding=UTF8"]
+        else:
+            made = [_program("pg_basebackup"), *data, "-h", "127.0.0.1", "-p", str(of.port)]
+            made += ["--write-recovery-conf", "--checkpoint=fast"]
         subprocess.run(
             made, check=True, capture_output=True, timeout=60, cwd=self.folder, **self._user
         )

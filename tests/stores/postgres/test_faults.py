@@ -150,11 +150,18 @@ def test_a_killed_server_keeps_what_it_acknowledged_and_nothing_half(server, url
             store.commit("t", [text], [record])
             acknowledged.append((text, record))
 
+    def more():
+        wanted, until = len(acknowledged) + 10, time.monotonic() + 50
+        while len(acknowledged) < wanted and time.monotonic() < until:
+            time.sleep(0.01)
+
     def crash():
-        for seed in range(3):
-            time.sleep(0.15 + Random(seed).random() / 10)
+        for seed in range(2):
+            more()
+            time.sleep(Random(seed).random() / 50)  # somewhere in a commit
             server.kill()
             server.start()
+        more()
         stop.set()
 
     assert together([crash, *(lambda me=me: work(me) for me in range(3))]) == []
@@ -167,6 +174,47 @@ def test_a_killed_server_keeps_what_it_acknowledged_and_nothing_half(server, url
         for (data,) in db.execute("SELECT data FROM ullage.records"):
             assert refs_in(data.decode("latin-1")) & refs, "a record names what is not there"
     store.close()
+
+
+def test_where_a_standby_takes_over_nothing_acknowledged_is_lost():
+    main = Server()
+    standby = Server(of=main)
+    both = f"postgresql://ullage@127.0.0.1:{main.port},127.0.0.1:{standby.port}/postgres"
+    kept, done = [], threading.Event()
+    try:
+        with main.connect() as db:  # a commit is acknowledged once the standby has it
+            db.execute("ALTER SYSTEM SET synchronous_standby_names = '*'")
+            db.execute("SELECT pg_reload_conf()")
+        store = PostgresStore(f"{both}?target_session_attrs=read-write", timeout_s=60)
+
+        def work():
+            for n in range(10_000):
+                if done.is_set():
+                    return
+                text = output(f"{n} " * 300)
+                store.commit("t", [text], [decided(b"%d" % n, replaced(text.ref))])
+                kept.append(text)
+
+        def take_over():
+            time.sleep(0.3)
+            main.kill()
+            with standby.connect() as db:
+                db.execute("SELECT pg_promote()")
+            before = len(kept)
+            until = time.monotonic() + 60
+            while len(kept) < before + 20 and time.monotonic() < until:
+                time.sleep(0.02)
+            done.set()
+
+        assert together([work, take_over]) == []
+        assert len(kept) > 20
+        assert {text.ref for text in kept} <= check_whole(store)
+        found = store.find("t", [b"%d" % n for n in range(len(kept))])
+        assert found == tuple(decided(b"%d" % n, replaced(t.ref)) for n, t in enumerate(kept))
+        store.close()
+    finally:
+        standby.stop()
+        main.stop()
 
 
 def test_writers_readers_and_clean_up_never_lock_each_other_out(server, url):

@@ -6,6 +6,7 @@ of the server is shown in an error, nor the address: either may hold what is nob
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from datetime import datetime, timedelta
@@ -31,6 +32,10 @@ _REASONS = {
 _UNREACHABLE = "the bucket cannot be reached, or failed. Check its address, and try again"
 
 
+_process: int | None = None
+"""The process that loaded obstore: its threads are in no fork, where a call would never return."""
+
+
 class Listed(NamedTuple):
     """An object of a list: its name, and when it was written, by the server's clock."""
 
@@ -52,7 +57,9 @@ class Bucket:
     """
 
     def __init__(self, url: str, timeout_s: float) -> None:
+        global _process
         bucket, prefix, settings = _parts(url)
+        _process = _process or os.getpid()
         try:
             self._store = S3Store(
                 bucket,
@@ -137,6 +144,9 @@ def _unreadable(why: str) -> ConfigError:
 @contextmanager
 def _told(operation: str) -> Iterator[None]:
     """Failures of the bucket as StoreError."""
+    if _process != os.getpid():
+        reason = "this process was forked after a bucket was opened. Start it with spawn"
+        raise StoreError(NAME, operation, reason)
     try:
         yield
     except (BaseError, OSError) as error:

@@ -49,7 +49,7 @@ class BodyCache(Protocol):
 
 
 class ObjectStorage:
-    """A bucket for the bodies of a store's outputs. Safe over threads.
+    """A bucket for the bodies of a store's outputs. Safe over threads; no fork can read there.
 
     Bodies that take few bytes stay in their rows, where they are read with one request instead
     of two. While the bucket cannot be written to, so do all others: no turn fails of it.
