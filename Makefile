@@ -8,8 +8,8 @@ PEERS  ?= $(wildcard .venv-mcp-peers/bin/python)
 READY  := $(VENV)/.ready
 
 # Frameworks: each is tested in an environment of its own, the newest release and the oldest claimed.
-FRAMEWORKS := adk inspect langchain litellm openai-agents pydantic-ai strands
-OLDEST     := inspect-oldest langchain-oldest litellm-oldest openai-agents-oldest pydantic-ai-oldest
+FRAMEWORKS := adk claude-agent-sdk inspect langchain litellm openai-agents pydantic-ai strands
+OLDEST     := claude-agent-sdk-oldest inspect-oldest langchain-oldest litellm-oldest openai-agents-oldest pydantic-ai-oldest
 TESTED     := $(FRAMEWORKS) $(OLDEST)
 
 # Temporary files of the tests are in memory where there is room: some thousand commits wait for a disk.

@@ -43,6 +43,7 @@ machines: their files are kept small one by one."""
 
 APART = {
     "ullage.integrations.adk": "google.adk",
+    "ullage.integrations.claude_agent_sdk": "claude_agent_sdk",
     "ullage.integrations.inspect_ai": "inspect_ai",
     "ullage.integrations.langchain": "langchain",
     "ullage.integrations.litellm": "litellm",

@@ -1,0 +1,168 @@
+"""Claude Agent SDK: large results of tools cut before the agent keeps them, and read on.
+
+    ullage = UllageHooks(store="sqlite")
+    options = ullage.of("incident-7", ClaudeAgentOptions(allowed_tools=["Bash"]))
+    async with ClaudeSDKClient(options) as client: ...
+
+Needs the extra ``ullage[claude-agent-sdk]``. The loop is in Claude Code, which the SDK runs: Python
+sees results, by a hook, and never a request. Whatever else needs room there, `ullage proxy` makes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from functools import partial
+from typing import Any, TypeAlias
+
+from anyio.to_thread import run_sync
+from claude_agent_sdk import ClaudeAgentOptions, HookMatcher, SdkMcpTool, create_sdk_mcp_server
+
+from ullage.errors import ConfigError, StoreError
+from ullage.recall.tools import recall_tools
+from ullage.session.closing import Closing
+from ullage.session.results import cut_text, open_result
+from ullage.stages.kinds import LIMIT_CHARS, kind_of
+from ullage.stages.shorten import level
+from ullage.stores import Store, open_store
+from ullage.values.effects import Output
+from ullage.values.notices import Words
+
+__all__ = ["UllageHooks"]
+
+_SERVER = "ullage"
+_WORDS = Words(prefix=f"mcp__{_SERVER}__")
+_WHOLE = {"BASH_MAX_OUTPUT_LENGTH": "150000", "MAX_MCP_OUTPUT_TOKENS": "1000000"}
+"""Up to here Claude Code leaves a result to the hooks. The first is the most it takes."""
+
+_Path: TypeAlias = tuple[str | int, ...]
+_READ_BY_THE_MODEL: Mapping[str, tuple[_Path, ...]] = {
+    "Bash": (("stdout",), ("stderr",)),
+    "Grep": (("content",),),
+    "WebFetch": (("result",),),
+}
+"""Where a built-in tool's result has what the model reads of it; all else is for the program. Lines
+of `Read` are numbered behind the hooks: in a file that was cut the numbers would be wrong."""
+
+
+class UllageHooks(Closing):
+    """Cuts the results of tools, for any number of conversations, and opens what was cut.
+
+    Args:
+        store: see `ullage.Session`. One on disk opens after a restart what was cut before it.
+        limit_chars: the most characters of a result. None: by the kind of tool, judged by its name.
+
+    Raises:
+        ConfigError: there is no such store.
+        StoreError: the store cannot be opened.
+    """
+
+    def __init__(self, *, store: str | Store | None = None, limit_chars: int | None = None) -> None:
+        self._store, self._limit_chars = open_store(store), limit_chars
+
+    def close(self) -> None:
+        """Close the store."""
+        self._store.close()
+
+    def of(self, conversation: str, options: ClaudeAgentOptions | None = None) -> Any:
+        """Options with the hook, and the recall tools with leave to use them.
+
+        Args:
+            conversation: its name, the same when it is resumed: what was cut in it opens in no
+                other.
+            options: what the agent is made with beside; they stay as they are.
+
+        Raises:
+            ConfigError: the MCP servers are named by a file.
+        """
+        options = options or ClaudeAgentOptions()
+        if not isinstance(options.mcp_servers, dict):
+            raise ConfigError("mcp_servers", "a file names them", "Give them as a dict.")
+        hooks = dict(options.hooks or {})
+        ours = HookMatcher(hooks=[partial(self._after, conversation)])
+        specs = recall_tools("default")
+        tools = [
+            SdkMcpTool(
+                spec.name,
+                spec.description,
+                dict(spec.parameters),
+                partial(self._open, conversation, spec.name),
+            )
+            for spec in specs
+        ]
+        server = {**create_sdk_mcp_server(_SERVER, tools=tools), "alwaysLoad": True}
+        return replace(
+            options,
+            hooks={**hooks, "PostToolUse": [*hooks.get("PostToolUse", ()), ours]},
+            mcp_servers={**options.mcp_servers, _SERVER: server},
+            allowed_tools=[*options.allowed_tools, *(_WORDS.prefix + spec.name for spec in specs)],
+            env={**_WHOLE, **options.env},
+        )
+
+    async def _after(
+        self, conversation: str, result: Any, tool_use_id: Any, context: Any
+    ) -> dict[str, Any]:
+        """See `HookCallback`: what of a result goes to the model; nothing, where all of it may."""
+        tool = result["tool_name"]
+        if _WORDS.is_recall(tool):
+            return {}
+        shown, outputs = _cut(tool, result["tool_response"], self._limit_chars)
+        if not outputs:
+            return {}
+        try:
+            await run_sync(self._store.put, conversation, outputs)
+        except StoreError as error:  # what cannot be kept stays whole, and the user is told
+            return {"systemMessage": f"ullage: {error}"}
+        said = {"hookEventName": "PostToolUse", "updatedToolOutput": shown}
+        return {"hookSpecificOutput": said}
+
+    async def _open(
+        self, conversation: str, name: str, arguments: Mapping[str, Any]
+    ) -> dict[str, Any]:
+        """The answer to a call of a recall tool."""
+        ask = partial(open_result, tenant=conversation, words=_WORDS)
+        answer = await run_sync(ask, _WORDS.prefix + name, arguments, self._store)
+        return {"content": [{"type": "text", "text": answer.text}], "is_error": answer.is_error}
+
+
+def _cut(tool: str, response: Any, limit_chars: int | None) -> tuple[Any, list[Output]]:
+    """A result of the same shape with shorter texts, and the originals of those."""
+    texts = {path: text for path in _paths(tool, response) if (text := _at(response, path))}
+    name = tool.rpartition("__")[2]
+    limit = LIMIT_CHARS[kind_of(name)] if limit_chars is None else limit_chars
+    sizes, outputs = [len(text) for text in texts.values()], list[Output]()
+    if sum(sizes) <= limit:
+        return response, outputs
+    height = level(sizes, limit)
+    for path, text in texts.items():
+        made = cut_text(text, tool=name, limit_chars=height, words=_WORDS)
+        if made is not None:
+            response = _with(response, path, made[0])
+            outputs.append(made[1])
+    return response, outputs
+
+
+def _paths(tool: str, response: Any) -> list[_Path]:
+    """Where a result has texts that the model reads."""
+    if isinstance(response, str):
+        return [()]
+    if isinstance(response, list):  # the content of an MCP server's result
+        return [(at, "text") for at, block in enumerate(response) if "text" in block]
+    if isinstance(response, dict) and isinstance(response.get("content"), list):
+        return [("content", *path) for path in _paths(tool, response["content"])]
+    return list(_READ_BY_THE_MODEL.get(tool, ()))
+
+
+def _at(value: Any, path: _Path) -> str:
+    for step in path:
+        value = value[step] if isinstance(step, int) else value.get(step)
+    return value if isinstance(value, str) else ""
+
+
+def _with(value: Any, path: _Path, text: str) -> Any:
+    """A value with another text at a place; the value itself is not changed."""
+    if not path:
+        return text
+    changed = value.copy()
+    changed[path[0]] = _with(value[path[0]], path[1:], text)
+    return changed
