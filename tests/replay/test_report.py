@@ -11,6 +11,7 @@ from msgspec.structs import replace
 
 from tests.replay.test_run import small_run
 from ullage.replay.cost.prices import PROFILES
+from ullage.replay.engines import Here
 from ullage.replay.gates import Judge
 from ullage.replay.many import Finished, Job, replay_all
 from ullage.replay.report import Album, Drawn, Picture, packed, page_of
@@ -159,7 +160,7 @@ def test_turns_are_made_when_asked_for_and_are_not_kept(tmp_path):
     plain = Job((PROFILE,))
     for job, kind in ((Job((PROFILE,), draws=True), Drawn), (plain, type(None))):
         kept = Finished(path)
-        ((_, outcome, _),) = replay_all(iter([("f", run, 0)]), tries, job, 1, kept)
+        ((_, outcome, _),) = replay_all(iter([("f", run, 0)]), tries, job, Here(), kept)
         assert isinstance(outcome, Drawn) == (kind is Drawn)
     assert b"story" not in path.read_bytes()
 
@@ -169,5 +170,5 @@ def test_a_chart_is_named_by_the_budget_that_was_asked_for():
     for room, share in ((0.2, 0.2), (16_000, None)):
         kept = Finished(None)
         tries = (("default", room),)
-        ((_, outcome, _),) = replay_all(iter([("f", run, 0)]), tries, job, 1, kept)
+        ((_, outcome, _),) = replay_all(iter([("f", run, 0)]), tries, job, Here(), kept)
         assert json.loads(zlib.decompress(outcome.trace))["share"] == share

@@ -18,7 +18,6 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
-from ullage.history.transcript import Location
 from ullage.history.window import Window
 from ullage.stages.account import said_chars
 from ullage.stages.condense import (

@@ -1,8 +1,9 @@
 """Objects of an object store as log files, listed and read by obstore, the extra ``s3``.
 
-Keys, region and endpoint come from the environment, as the vendor's own tools take them; region and
-endpoint may be in the address (``?region=…&endpoint=…``), as in that of a store's objects. An object
-is fetched whole into a file without a name before it is read, for a zip is read from its end.
+Keys, region and endpoint come from the environment, as the vendor's own tools take them; region
+and endpoint may be in the address (``?region=…&endpoint=…``), as in that of a store's objects. An
+object is fetched whole into a file without a name before it is read, for a zip is read from its
+end.
 """
 
 from __future__ import annotations
