@@ -60,7 +60,7 @@ def test_with_json_the_request_comes_with_what_happened_to_it(kept):
         "message 3, bash result",
         True,
     )
-    assert len(ran.json["request"]["tools"]) == 3
+    assert len(ran.json["request"]["tools"]) == 1
     assert ran.err == ""
 
 

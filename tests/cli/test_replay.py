@@ -118,7 +118,7 @@ def test_a_narrow_terminal_has_a_paragraph_for_each_row(recordings):
 
 
 def test_calls_that_no_view_could_fit_have_a_status_of_their_own(recordings):
-    ran = ullage("replay", recordings / "a.jsonl.gz", "--window", 200, "--most", 1, "--jobs", 1)
+    ran = ullage("replay", recordings / "a.jsonl.gz", "--window", 100, "--most", 1, "--jobs", 1)
     assert "over limit" in ran.text
     assert ran.status == 3
 

@@ -53,7 +53,6 @@ def pairs(messages: list[Message]) -> set[str]:
         for call in asked(message):
             if call["id"] in waiting + late:
                 found.add("C1")
-                late = [one for one in late if one != call["id"]]
             if call["id"] not in waiting:
                 waiting.append(call["id"])
     return found | ({"C1"} if waiting + late else set())

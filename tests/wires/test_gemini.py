@@ -382,7 +382,7 @@ def test_a_composed_request_is_not_given_the_tools_again(request_):
     session = Session("gemini-2.5-pro")
     once = session.fit(request_)
     assert session.fit(once) == once
-    assert len(WIRE.tools(once)) == len(WIRE.tools(request_)) + 3
+    assert len(WIRE.tools(once)) == len(WIRE.tools(request_)) + 1
 
 
 def test_the_contents_decide_the_format():
@@ -614,7 +614,7 @@ def test_a_loop_through_the_real_client(types, provider, config_as, monkeypatch)
     sent = as_dicts(contents)
     assert any(content not in sent for content in bodies[-1]["contents"])
     names = [d["name"] for tool in bodies[-1]["tools"] for d in tool["functionDeclarations"]]
-    assert names == ["bash", "get_continuation", "tool_output_cache", "tool_output_cache_grep"]
+    assert names == ["bash", "get_continuation"]
     for body in bodies:
         body["model"] = "gemini-3-pro-preview"
         assert problems("gemini", body, history=sent) == []

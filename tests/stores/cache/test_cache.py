@@ -178,6 +178,7 @@ def test_two_workers_on_one_file_pay_for_one_summary(tmp_path, near):
     assert len(asked) == len(set(asked))
 
 
+@pytest.mark.usefixtures("redis")
 def test_a_server_that_is_killed_takes_no_turn_with_it(opened):
     redis = Redis()
     with closing(opened(redis.url)) as store:

@@ -11,7 +11,6 @@ from __future__ import annotations
 import tempfile
 from functools import partial
 from typing import Any, BinaryIO
-from urllib.parse import parse_qsl, urlsplit
 
 from msgspec import Struct
 
@@ -54,8 +53,10 @@ def objects_under(address: str) -> list[Object]:
         ConfigError: obstore is not installed, or the store cannot be listed.
     """
     refused = partial(ConfigError, "the address of the logs")
-    asked = urlsplit(address)
-    prefix, options = asked.path.lstrip("/"), dict[str, Any](parse_qsl(asked.query))
+    where, _, query = address.partition("?")
+    scheme, _, rest = where.partition("://")
+    bucket, _, prefix = rest.partition("/")
+    options = dict[str, Any](pair.split("=", 1) for pair in query.split("&") if "=" in pair)
     if options.get("endpoint", "").startswith("http:"):
         options["client_options"] = {"allow_http": True}
     try:
@@ -64,7 +65,7 @@ def objects_under(address: str) -> list[Object]:
         why = "obstore is not installed"
         raise refused(f"{why}, which reads object stores", "pip install 'ullage[s3]'.") from None
     try:
-        store: Any = from_url(f"{asked.scheme}://{asked.netloc}/", **options)
+        store: Any = from_url(f"{scheme}://{bucket}/", **options)
         chunks = list(store.list(prefix or None))
         found = [(each["path"], each["size"]) for chunk in chunks for each in chunk]
         if not found and prefix and not prefix.endswith("/"):

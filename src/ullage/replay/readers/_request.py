@@ -151,4 +151,5 @@ def _answer(name: FormatName, response: dict[str, Any]) -> tuple[list[Any], Usag
 
 
 def are_objects(values: Any) -> bool:
+    """Whether it is a list of objects and nothing else."""
     return isinstance(values, list) and all(isinstance(value, dict) for value in values)
