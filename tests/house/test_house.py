@@ -17,7 +17,7 @@ ROOT = Path(__file__).parents[2]
 SRC = ROOT / "src" / "ullage"
 FILES = sorted(SRC.rglob("*.py"))
 FILE_LINES, FUNCTION_LINES = 400, 50
-SRC_LINES = 40_130
+SRC_LINES = 40_200
 """The most that ``src`` may have without the doors; lowered whenever it can be, and 32,000 in the
 end."""
 DOORS = {
@@ -34,7 +34,6 @@ FILES_OF_DOORS = {
     "cli/proxy.py",
     "cli/run.py",
     "cli/watch.py",
-    "replay/readers/_objects.py",
     "replay/many.py",
     "replay/parquet.py",
 }

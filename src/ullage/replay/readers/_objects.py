@@ -56,7 +56,8 @@ def objects_under(address: str) -> list[Object]:
     where, _, query = address.partition("?")
     scheme, _, rest = where.partition("://")
     bucket, _, prefix = rest.partition("/")
-    options = dict[str, Any](pair.split("=", 1) for pair in query.split("&") if "=" in pair)
+    pairs = (pair.partition("=") for pair in query.split("&") if pair)
+    options: dict[str, Any] = {name: value for name, _, value in pairs}
     if options.get("endpoint", "").startswith("http:"):
         options["client_options"] = {"allow_http": True}
     try:
