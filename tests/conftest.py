@@ -13,7 +13,7 @@ from tests.servers import provider
 
 settings.register_profile(
     "quick",
-    max_examples=50,
+    max_examples=25,
     deadline=None,
     derandomize=True,  # the same examples everywhere: a test that fails, fails for everybody
     suppress_health_check=[HealthCheck.too_slow],
