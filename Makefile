@@ -21,6 +21,7 @@ IN_MEMORY  := $(shell df -Pm /dev/shm 2>/dev/null | awk 'NR == 2 && $$4 > 4000 {
 help:
 	@echo "make demo                a long agent run kept inside a 64k window, live"
 	@echo "make demo RUN=path       the same for a recorded run of yours"
+	@echo "make demo MODEL=name     a real model, with your key: claude-…, gpt-…, gemini-…, or a URL"
 	@echo "make test                the tests"
 	@echo "make real-model          a real model for the tests (200 MB): they skip without it"
 	@echo "make browser             Chromium for the tests (Debian): those of pages skip without it"
@@ -69,7 +70,9 @@ $(READY): pyproject.toml requirements.lock
 	@touch $(READY)
 
 demo: $(READY)
-	@$(BIN)/python -m demo $(if $(RUN),--run "$(RUN)")
+	@$(BIN)/python -m demo $(if $(RUN),--run "$(RUN)") $(if $(MODEL),--model "$(MODEL)") \
+	    $(if $(URL),--url "$(URL)") $(if $(RECORDING),--recording "$(RECORDING)") \
+	    $(if $(WINDOW),--window $(WINDOW)) $(if $(MOST_USD),--most $(MOST_USD))
 
 test: $(READY)
 	@$(IN_MEMORY) $(BIN)/python -m pytest -n auto --dist loadgroup
