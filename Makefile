@@ -35,6 +35,7 @@ help:
 	@echo "make trace-turn          the rooms a request walks through, and where it climbs back"
 	@echo "make check               format, lint, types, import layers"
 	@echo "make docs                the site of the documentation, in dist/site; its links are checked"
+	@echo "make packages PYTHONS=…  wheel and sdist, each in a fresh environment; how many come with them"
 	@echo "make documents           docs/documents anew, from the marks of the tests"
 	@echo "make bench               what a turn costs, in milliseconds"
 	@echo "make fuzz SECONDS=60     generated histories through every stage, judged by the rules"
@@ -190,6 +191,11 @@ fleet: $(READY)
 .PHONY: capacity
 capacity: $(READY)
 	@$(BIN)/python -m lab.capacity --conversations $(or $(CONVERSATIONS),50)
+
+.PHONY: packages
+PYTHONS ?= $(wildcard $(foreach minor,11 12 13 14,$(HOME)/.pyenv/versions/3.$(minor).*/bin/python3.$(minor)))
+packages: $(READY)
+	@$(BIN)/python -m lab.packages $(PYTHONS)
 
 mutants: $(READY)
 	@$(BIN)/python -m lab.mutants_by_hand
