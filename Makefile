@@ -21,6 +21,7 @@ IN_MEMORY  := $(shell df -Pm /dev/shm 2>/dev/null | awk 'NR == 2 && $$4 > 4000 {
 help:
 	@echo "make demo                a long agent run kept inside a 64k window, live"
 	@echo "make demo RUN=path       the same for a recorded run of yours"
+	@echo "make demo MODEL=name     a real model, with your key: claude-…, gpt-…, gemini-…, or a URL"
 	@echo "make test                the tests"
 	@echo "make real-model          a real model for the tests (200 MB): they skip without it"
 	@echo "make browser             Chromium for the tests (Debian): those of pages skip without it"
@@ -34,6 +35,7 @@ help:
 	@echo "make trace-turn          the rooms a request walks through, and where it climbs back"
 	@echo "make check               format, lint, types, import layers"
 	@echo "make docs                the site of the documentation, in dist/site; its links are checked"
+	@echo "make packages PYTHONS=…  wheel and sdist, each in a fresh environment; how many come with them"
 	@echo "make documents           docs/documents anew, from the marks of the tests"
 	@echo "make bench               what a turn costs, in milliseconds"
 	@echo "make fuzz SECONDS=60     generated histories through every stage, judged by the rules"
@@ -69,7 +71,9 @@ $(READY): pyproject.toml requirements.lock
 	@touch $(READY)
 
 demo: $(READY)
-	@$(BIN)/python -m demo $(if $(RUN),--run "$(RUN)")
+	@$(BIN)/python -m demo $(if $(RUN),--run "$(RUN)") $(if $(MODEL),--model "$(MODEL)") \
+	    $(if $(URL),--url "$(URL)") $(if $(RECORDING),--recording "$(RECORDING)") \
+	    $(if $(WINDOW),--window $(WINDOW)) $(if $(MOST_USD),--most $(MOST_USD))
 
 test: $(READY)
 	@$(IN_MEMORY) $(BIN)/python -m pytest -n auto --dist loadgroup
@@ -187,6 +191,11 @@ fleet: $(READY)
 .PHONY: capacity
 capacity: $(READY)
 	@$(BIN)/python -m lab.capacity --conversations $(or $(CONVERSATIONS),50)
+
+.PHONY: packages
+PYTHONS ?= $(wildcard $(foreach minor,11 12 13 14,$(HOME)/.pyenv/versions/3.$(minor).*/bin/python3.$(minor)))
+packages: $(READY)
+	@$(BIN)/python -m lab.packages $(PYTHONS)
 
 mutants: $(READY)
 	@$(BIN)/python -m lab.mutants_by_hand

@@ -9,4 +9,5 @@ nothing else; where its evidence has left the window it calls it back as the not
     python -m demo              the whole run
     python -m demo --quick      two questions
     python -m demo --run PATH   replay a recorded run of yours instead
+    python -m demo --model M    a real model, with a key of yours: docs/real-model.md
 """

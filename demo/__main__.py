@@ -17,7 +17,7 @@ from rich.console import Console
 from rich.table import Table
 
 import ullage
-from demo import report
+from demo import real, report
 from demo.agenda import AGENDA, QUICK, Question, task
 from demo.display import Display
 from demo.investigator import Investigator
@@ -151,12 +151,37 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument(
         "--record", metavar="PATH", type=Path, help="write the whole history, for ullage replay"
     )
+    asked = parser.add_argument_group("a real model, with a key of yours in the environment")
+    asked.add_argument("--model", metavar="NAME", help="claude-…, gpt-…, gemini-…, or a URL")
+    asked.add_argument("--url", help="of a server of your own, up to /v1, that has this model")
+    asked.add_argument(
+        "--recording", metavar="PATH", type=Path, help="read, and gone on with (recordings/…)"
+    )
+    asked.add_argument(
+        "--most", metavar="USD", type=float, default=real.MOST_USD, help="for each run (5.00)"
+    )
     options = parser.parse_args(arguments)
     if options.run:
         return _replay(options.run)
+    usual = QUICK_WINDOW_TOKENS if options.quick else WINDOW_TOKENS
+    agenda, window_tokens = QUICK if options.quick else AGENDA, options.window or usual
+    if options.model or options.recording:
+        return real.ask(
+            options.model,
+            url=options.url,
+            recording=options.recording,
+            agenda=agenda,
+            window_tokens=window_tokens,
+            most_usd=options.most,
+            console=Console(),
+            count_tokens=_count,
+        )
+    return _played(agenda, window_tokens, options.record)
+
+
+def _played(agenda: Sequence[Question], window_tokens: int, record: Path | None) -> int:
     from demo.cache import OpenAICache
 
-    usual = QUICK_WINDOW_TOKENS if options.quick else WINDOW_TOKENS
     with tempfile.TemporaryDirectory(prefix="ullage-demo-") as folder:
 
         def session(window_tokens: int) -> Any:
@@ -167,9 +192,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
             console=Console(),
             session=session,
             cache=lambda: OpenAICache(_count),
-            agenda=QUICK if options.quick else AGENDA,
-            window_tokens=options.window or usual,
-            record=options.record,
+            agenda=agenda,
+            window_tokens=window_tokens,
+            record=record,
         )
         return 0 if demonstrate(wiring) else 1
 

@@ -16,6 +16,7 @@ from typing import Any
 from msgspec import Struct
 from rich.table import Table
 
+from demo.asked import Asked
 from demo.evidence import text_of
 from demo.investigator import CONCLUSION, NOT_FOUND
 from demo.loop import Session
@@ -170,7 +171,12 @@ def evidence(answer: str) -> tuple[list[str], int]:
 
 
 def table(
-    unlimited: Tally, limited: Tally, *, window_tokens: int, costs_usd: tuple[float, float]
+    unlimited: Tally | Asked,
+    limited: Tally | Asked,
+    *,
+    window_tokens: int,
+    costs_usd: tuple[float | None, float | None],
+    cache: str = "simulated",
 ) -> Table:
     """The same agent without and with ullage, row by row.
 
@@ -178,23 +184,25 @@ def table(
         unlimited: the sums of the run without ullage.
         limited: the sums of the run with it.
         window_tokens: the window of the second.
-        costs_usd: the cost of each, caching included.
+        costs_usd: the cost of each, caching included; None where prices are not known.
+        cache: how it is known what the provider's cache held.
     """
     shown = Table(title="the same agent, twice", title_justify="left", width=78)
     shown.add_column("")
     shown.add_column("no limit", justify="right")
     shown.add_column(f"ullage, {window_tokens:,}", justify="right")
-    rows: dict[str, Callable[[Tally], str]] = {
+    rows: dict[str, Callable[[Tally | Asked], str]] = {
         "model calls": lambda run: f"{run.calls:,}",
         "calls of a recall tool": lambda run: f"{run.recalls:,}",
         "history at the end, tokens": lambda run: f"{run.history_tokens:,}",
         "history summed over all calls": lambda run: f"{run.history_sum_tokens:,}",
         "largest prompt sent, tokens": lambda run: f"{run.peak_tokens:,}",
         "prompts summed over all calls": lambda run: f"{run.sum_tokens:,}",
-        "of these from the cache (simulated)": lambda run: f"{run.cache_share:.0%}",
+        f"of these from the cache ({cache})": lambda run: f"{run.cache_share:.0%}",
         "replies, tokens": lambda run: f"{run.output_tokens:,}",
     }
     for name, cell in rows.items():
         shown.add_row(name, cell(unlimited), cell(limited))
-    shown.add_row("cost, caching included", *(f"${cost:,.2f}" for cost in costs_usd))
+    costs = ("unknown" if cost is None else f"${cost:,.2f}" for cost in costs_usd)
+    shown.add_row("cost, caching included", *costs)
     return shown

@@ -97,8 +97,8 @@ class Tools:
         function = call["function"]
         try:
             content = self._dispatch(function["name"], json.loads(function["arguments"]))
-        except ToolError as error:
-            content = f"error: {error}"
+        except (ToolError, ValueError, OSError) as error:
+            content = f"error: {error if isinstance(error, ToolError) else 'of these arguments'}"
         return {"role": "tool", "tool_call_id": call["id"], "content": content}
 
     def _dispatch(self, name: str, arguments: dict[str, Any]) -> str:

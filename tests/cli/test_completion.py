@@ -1,6 +1,7 @@
 """What `ullage completion` prints, in a real shell."""
 
 import os
+import shutil
 import subprocess
 import sys
 
@@ -24,6 +25,20 @@ def test_bash_completes_commands_and_options(tmp_path):
 
     assert completed("re", 1) == [b"read", b"replay"]
     assert completed("replay --pol", 2) == [b"--policy"]
+
+
+@pytest.mark.skipif(shutil.which("fish") is None, reason="no fish here")
+def test_fish_completes_commands_options_and_values(tmp_path):
+    script = tmp_path / "ullage.fish"
+    script.write_bytes(ullage("completion", "fish").out)
+    (tmp_path / "ullage").write_text(f'#!/bin/sh\nexec "{sys.executable}" -m ullage "$@"\n')
+    (tmp_path / "ullage").chmod(0o755)
+    env = {**os.environ, "PATH": f"{tmp_path}:{os.environ['PATH']}", "HOME": str(tmp_path)}
+    asked = f"source {script}; complete -C 'ullage re'; complete -C 'ullage replay --policy t'"
+    command = ["fish", "--no-config", "-c", asked]
+    ran = subprocess.run(command, capture_output=True, env=env, check=True, text=True)
+    words = [line.split()[0] for line in ran.stdout.splitlines()]
+    assert words == ["read", "replay", "three_layer", "token_budget"]
 
 
 @pytest.mark.parametrize("shell", ["zsh", "fish"])

@@ -33,7 +33,7 @@ from ullage import Budget, Limits
 from ullage.session.aio import AsyncSession
 from ullage.session.session import Session
 
-GREP = "tool_output_cache_grep"
+GREP = "get_continuation"
 GO = "Find the needle."
 SMALL = Limits(window_tokens=16_000, output_reserve_tokens=1_000)
 
@@ -291,7 +291,7 @@ class Scenario:
             scripts = await asyncio.gather(*map(talk, range(12)))
             stored = [w.items(await process.stored(str(n))) for n in range(12)]
             (ref,) = set(refs_in(text_of(self.sent(scripts[0])[1]))[-1:])
-            steals = w.calls((GREP, {"ref_id": ref, "pattern": "needle"}))
+            steals = w.calls((GREP, {"tool_call_id": ref, "pattern": "needle"}))
             await process.say(self.script(steals, w.says("No.")), GO, "thief")
             stolen = w.items(await process.stored("thief"))
             await process.close()

@@ -44,9 +44,9 @@ def test_a_window_is_counted_by_kind_and_comes_to_what_is_sent():
     assert sum(picture.shown.values()) == view.sent.tokens
     assert tuple(picture.shown) == KINDS
     assert picture.history["tool results"] > 80_000
-    assert 0 < picture.shown["with a ref"] < 12_000
+    assert 0 < picture.shown["records and notices"] < 12_000
     assert picture.shown["user"] == picture.history["user"] > 100
-    assert picture.history["with a ref"] == 0
+    assert picture.history["records and notices"] == 0
 
 
 def test_an_old_run_comes_to_what_is_sent_with_its_records_and_what_they_hide():
@@ -78,7 +78,7 @@ def test_a_notebook_shows_an_image_that_says_what_it_is_and_holds_no_content(whi
 def test_rich_prints_the_window_within_sixty_columns(which):
     said = printed(seen()[which])
     assert re.search(r"tokens sent of a history of \d+k; limit 14k", said)
-    assert "with a ref" in said
+    assert "records and notices" in said
     assert "secretly" not in said
     assert max(map(len, said.splitlines())) <= 60
 

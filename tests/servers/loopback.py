@@ -9,7 +9,7 @@ from typing import Any
 from msgspec import Struct
 
 from tests.servers.refusals import Refusal, refused, too_long
-from tests.servers.replies import Prompt, body_of
+from tests.servers.replies import MODELS, Prompt, body_of
 from tests.servers.streams import stream_of
 from ullage import problems
 
@@ -163,6 +163,12 @@ def provider(format, replies=(), *, strict=False, limit_tokens=None):
 
 
 class _Answering(BaseHTTPRequestHandler):
+    def do_GET(self):
+        listed = [{"id": MODELS[self.server.provider.format], "object": "model"}]
+        is_models = self.path == "/v1/models"
+        body = {"object": "list", "data": listed} if is_models else {"error": {}}
+        self._say(200 if is_models else 404, "application/json", json.dumps(body).encode())
+
     def do_POST(self):
         provider = self.server.provider
         raw = self.rfile.read(int(self.headers["content-length"]))
@@ -177,6 +183,9 @@ class _Answering(BaseHTTPRequestHandler):
                 "application/json",
                 b'{"error": {"message": "no such path"}}',
             )
+        self._say(status, kind, answer)
+
+    def _say(self, status, kind, answer):
         self.send_response(status)
         self.send_header("content-type", kind)
         self.send_header("content-length", str(len(answer)))

@@ -11,7 +11,7 @@ from ullage.picture.values import KINDS, OneWindow, OverCalls, short
 __all__ = ["svg"]
 
 _WIDTH, _HEIGHT = 640, 316
-_LEFT, _RIGHT, _TOP, _BOTTOM = 52, 508, 66, 272
+_LEFT, _RIGHT, _TOP, _BOTTOM = 52, 496, 66, 272
 _STYLE = """
 .paper { fill: #fff } text { font: 13px system-ui, sans-serif; fill: #333 }
 .small { font-size: 12px; fill: #595959 } .title { font-size: 16px; font-weight: 600; fill: #111 }
@@ -19,12 +19,13 @@ _STYLE = """
 .aside { fill: #88888818 } .raw { fill: none; stroke: #777; stroke-width: 2 } .of-raw { fill: #555 }
 .area { fill: #2563eb22 } .sent { fill: none; stroke: #2563eb; stroke-width: 2 }
 .batch, .of-sent { fill: #1d4fd0 } .of-sent { font-weight: 600 }
-.k0 { fill: #7c3aed } .k1 { fill: #0891b2 } .k2 { fill: #16a34a } .k3 { fill: #9ca3af }
-.k4 { fill: #f59e0b }
+.k0 { fill: #8b909b } .k1 { fill: #d99a12 } .k2 { fill: #3f6fd1 } .k3 { fill: #a9bccf }
+.k4 { fill: #dd4f2c }
 @media (prefers-color-scheme: dark) {
   .paper { fill: #14161a } text { fill: #ddd } .small, .of-raw { fill: #aaa } .title { fill: #fff }
   .axis { stroke: #555 } .of-sent, .batch { fill: #7aa2ff }
   .area { fill: #7aa2ff33 } .sent { stroke: #7aa2ff }
+  .k1 { fill: #e2ae3c } .k2 { fill: #6f97ea } .k3 { fill: #51657c } .k4 { fill: #f4714d }
   .of-limit { fill: #ff7b7b } .limit { stroke: #ff7b7b }
 }
 """

@@ -8,7 +8,7 @@ from msgspec import Struct
 
 __all__ = ["KINDS", "OneWindow", "OverCalls", "short"]
 
-KINDS = ("system and tools", "user", "model", "tool results", "with a ref")
+KINDS = ("system and tools", "user", "model", "tool results", "records and notices")
 """What tokens are of; the last: what stands in place of something set aside."""
 
 

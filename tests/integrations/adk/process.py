@@ -74,7 +74,7 @@ def too_long():
 def recalls(contents):
     """A reply that searches what the last notice of the prompt names."""
     ref = outputs.refs_in(text_of(items(contents)))[-1]
-    return calls((GREP, {"ref_id": ref, "pattern": "needle"}))
+    return calls((GREP, {"tool_call_id": ref, "pattern": "needle"}))
 
 
 class Script(BaseLlm):

@@ -254,7 +254,11 @@ def test_the_model_reads_on_where_it_was_cut_even_after_a_restart(serve, tmp_pat
     assert page["response"]["output"].startswith(LONG[200_000:207_000])
     assert "recalled" in kinds(family)
     assert functions(server.requests[0])[:4] == ["logs", "rows", "wide", "few"]
-    assert functions(server.requests[0])[4:] == ["get_continuation"]
+    assert functions(server.requests[0])[4:] == [
+        "get_continuation",
+        "tool_output_cache",
+        "tool_output_cache_grep",
+    ]
     assert all(len(captured.body["tools"]) == 1 for captured in server.requests)
 
 

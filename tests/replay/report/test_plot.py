@@ -82,7 +82,8 @@ def test_a_title_is_text_and_no_markup():
 @given(st.lists(st.tuples(st.integers(0, 10**7), st.integers(0, 10**7)), max_size=5))
 def test_labels_are_never_over_one_another(sizes):
     svg = plot_of(trace([a for a, _ in sizes], [b for _, b in sizes], limit=20_000), "A run")
-    ends = [each for each in ET.fromstring(svg).iter(f"{SVG}text") if float(each.get("x")) > 510]
+    ends = [each for each in ET.fromstring(svg).iter(f"{SVG}text") if float(each.get("x")) > 500]
+    assert len(ends) >= 1
     heights = sorted(float(each.get("y")) for each in ends)
     assert all(below - above >= 16 for above, below in pairwise(heights))
 
@@ -92,7 +93,7 @@ def test_a_replay_draws_its_largest_run(tmp_path):
     words = ("replay", tmp_path / "runs.jsonl", "--window", 16_000, "--jobs", 1)
     assert ullage(*words, "--plot", tmp_path / "out.svg").status == 0
     said = texts((tmp_path / "out.svg").read_text())
-    assert said[0] == "What an agent was sent, in a window of 16k (default)"
+    assert said[0] == "What an agent was sent, in a window of 16k"
     assert said[1].startswith("10 calls: ")
     nowhere = told(ullage(*words, "--json", "--plot", tmp_path / "none" / "out.svg"))
     assert nowhere.startswith("--plot: the file cannot be written")

@@ -7,7 +7,7 @@ const HOW = ["whole", "shortened", "set aside", "in the summary", "without reaso
 const [WHOLE, SHORTENED, STUB, UNSAID] = [0, 1, 2, -2];
 const NAMES = {
   head: "system and tools", user: "user", assistant: "assistant", reasoning: "reasoning",
-  call: "tool calls", result: "tool results", notice: "digests, notices, summaries",
+  call: "tool calls", result: "tool results", notice: "records and notices",
 };
 const page = JSON.parse($("summary").textContent);
 const state = { run: null, story: null, tries: [], chosen: 0, turn: 0, accounts: new Map() };
@@ -194,8 +194,10 @@ const swatch = (...shapes) => draw("svg", { viewBox: "0 0 14 12", "aria-hidden":
 const box = (kind) => swatch(draw("rect", { y: 1, width: 12, height: 10, rx: 2, class: `k-${kind}` }));
 const item = (icon, text) => make("li", {}, icon, text);
 
+// What of it there is in a run.
 function legend() {
-  const items = page.kinds.map((kind) => item(box(kind), NAMES[kind]));
+  const seen = (_, at) => state.tries.some(({ trace }) => trace.sizes.some((sizes) => sizes[at]));
+  const items = page.kinds.filter(seen).map((kind) => item(box(kind), NAMES[kind]));
   items.push(
     item(swatch(draw("path", { d: "M0 6H14", class: "raw" })), "without ullage"),
     item(swatch(markShape(6, 6, 4.5, false)), "edits of what had been sent"),
@@ -265,9 +267,14 @@ function chart(attempt, index) {
   else
     svg.append(draw("text", { x: width - right - 4, y: top + 10, "text-anchor": "end", class: "over" },
       `without ullage up to ${short(whole)} ↑`));
-  const newest = totals[turns - 1];
-  if (newest < trace.raw[turns - 1] && y(newest) - y(whole) > 26)
-    svg.append(draw("text", { x: width - right - 4, y: y(newest) - 5, "text-anchor": "end", class: "over" }, `sent ${short(newest)}`));
+  const [newest, aside] = [totals[turns - 1], trace.raw[turns - 1] - totals[turns - 1]];
+  if (aside > 0 && y(newest) - y(whole) > 26)
+    svg.append(draw("text", { x: width - right - 4, y: Math.min(y(newest), trace.limit_tokens <= most ? y(trace.limit_tokens) : top + plot) - 5, "text-anchor": "end", class: "over" }, `sent ${short(newest)}`));
+  if (aside > most / 3 && whole <= most && plot > 150 && width > 480) {
+    const middle = (y(trace.raw[turns - 1]) + y(trace.limit_tokens)) / 2 + 20;
+    svg.append(draw("text", { x: width - right - 10, y: middle, "text-anchor": "end", class: "over" }, `${short(aside)} set aside, kept byte for byte`),
+      draw("text", { x: width - right - 10, y: middle + 16, "text-anchor": "end" }, "the model opens it by its ref"));
+  }
   if (width > 480) svg.append(draw("text", { x: left + 5, y: top + 10, class: "over" }, "tokens of each request"));
   svg.append(
     draw("text", { x: left + 5, y: top + plot + lane + 10, class: "over" }, trace.cost_usd[0] == null ? "of them new to the cache" : "cost of each request"));
@@ -396,6 +403,7 @@ async function openRun(at) {
   fill($("tries"), state.tries.map(({ trace }, index) => [index, tryName(trace)]), 0);
   buildMessages();
   sayRun();
+  legend();
   $("session").hidden = false;
   drawCharts();
 }
@@ -806,7 +814,6 @@ function start() {
   $("notes").textContent = page.notes.join(" ");
   theme();
   policies();
-  legend();
   for (const part of [$("run"), document.querySelector(".bar")]) part.hidden = !page.runs.length;
   if (!page.runs.length) return;
   fill($("runs"), page.runs.map((run, at) => [at, `${run.name} (${plural(run.calls, "call")}, ${short(run.peak)} tokens)`]));

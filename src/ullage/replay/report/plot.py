@@ -25,9 +25,10 @@ def plot_of(trace: Trace, title: str = "") -> str:
 def over_calls(trace: Trace, title: str = "") -> OverCalls:
     """The picture as a value; arguments as of `plot_of`."""
     room = label_of(trace.share) if trace.share is not None else label_of(trace.window_tokens)
+    policy = "" if trace.policy == "default" else f", by {trace.policy}"
     sent = [sum(sizes) for sizes in trace.sizes]
     return OverCalls(
-        title=title or f"What an agent was sent, in a window of {room} ({trace.policy})",
+        title=title or f"What an agent was sent, in a window of {room}{policy}",
         said=_said(trace, sent),
         limit_tokens=trace.limit_tokens,
         history=trace.raw,

@@ -1,0 +1,102 @@
+"""What an earlier version left behind is read by this one: its store, its ledger, its refs."""
+
+import json
+import re
+import shutil
+from pathlib import Path
+
+import msgspec
+import pytest
+
+from tests.compat import make
+from ullage import Record
+
+LEFT = sorted(path.parent for path in Path(__file__).parent.glob("*/kept.db"))
+REF = re.compile(r'(?:ref=|tool_call_id=")([0-9a-z]{16})')
+
+
+@pytest.fixture(params=LEFT, ids=lambda folder: folder.name)
+def left(request, tmp_path):
+    """A copy of what a version left: its folder."""
+    return shutil.copytree(request.param, tmp_path / request.param.name)
+
+
+@pytest.fixture
+def opened():
+    """Opens sessions, and closes them."""
+    sessions = []
+
+    def open_session(store, **more):
+        sessions.append(make.session(store, **more))
+        return sessions[-1]
+
+    yield open_session
+    for each in sessions:
+        each.close()
+
+
+def read(folder, name):
+    return json.loads((folder / f"{name}.json").read_text(encoding="utf-8"))
+
+
+def records_in(messages):
+    """What stands in place of old messages."""
+    said = [m["content"] for m in messages if m["role"] == "user"]
+    return [text for text in said if text.startswith("[ullage:")]
+
+
+def whole(session, ref):
+    """All that a ref opens, page by page."""
+    text, offset = "", 0
+    while offset is not None:
+        page = session.open("get_continuation", {"tool_call_id": ref, "offset": offset}).text
+        more = re.search(r"\n\[[^\n]*offset=(\d+)[^\n]*\]\Z", page)
+        text += page[: more.start()] if more else page
+        offset = int(more[1]) if more else None
+    return text
+
+
+def test_there_is_something_left_by_an_earlier_version():
+    assert LEFT
+
+
+def test_what_was_decided_then_is_shown_now(left, opened):
+    history, view = read(left, "history"), read(left, "view")
+    now = opened(left / "kept.db").fit(make.request(history))["messages"]
+    assert len(records_in(view)) == 3
+    assert records_in(now) == records_in(view)
+    assert now[: len(records_in(view))] == view[: len(records_in(view))]
+
+
+def test_a_ledger_that_a_host_kept_is_taken_without_the_store(left, opened):
+    records = msgspec.json.decode((left / "ledger.json").read_bytes(), type=list[Record])
+    session = opened(None)
+    session.take(records)
+    now = session.fit(make.request(read(left, "history")))["messages"]
+    assert records_in(now) == records_in(read(left, "view"))
+
+
+def test_every_ref_of_then_opens_what_it_opened(left, opened):
+    history, view = read(left, "history"), read(left, "view")
+    session = opened(left / "kept.db")
+    session.fit(make.request(history[:1]))  # the refs are found in the store, not in the history
+    refs = {ref for text in records_in(view) for ref in REF.findall(text)}
+    texts = {whole(session, ref) for ref in refs}
+    gone = {m["content"] for m in history if m["role"] == "tool"} - {m["content"] for m in view}
+    assert len(gone) > 10
+    assert gone <= texts
+
+
+def test_the_conversation_goes_on_and_is_kept_in_the_same_store(left, opened):
+    history = read(left, "history")
+    first = opened(left / "kept.db")
+    for number in range(make.FILES, make.FILES + 12):
+        view = first.fit(make.request(history))
+        said, result = make.step(number)
+        first.observe(make.reply(number, said, view.sent.estimate))
+        history += [said, result]
+    view = first.fit(make.request(history))["messages"]
+    assert records_in(view)[:3] == records_in(read(left, "view"))
+    assert len(records_in(view)) > 3
+    again = opened(left / "kept.db").fit(make.request(history))["messages"]
+    assert again == view
