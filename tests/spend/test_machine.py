@@ -122,7 +122,7 @@ class OneBudget(RuleBasedStateMachine):
         caller.begun, caller.claimed = False, asked
         self.view += 1
         caller.sent = (self.view, asked // 2 + 1)
-        self.budget.send(caller.account, UnderWay(self.view, MODEL, asked // 2 + 1))
+        self.budget.send(caller.account, lambda: UnderWay(self.view, MODEL, asked // 2 + 1))
 
     @rule(who=accounts, share=st.sampled_from((0.1, 0.5, 1.0)), again=st.booleans())
     def it_is_reported(self, who, share, again):

@@ -243,7 +243,7 @@ class SessionCore(Drawn, ABC):
         sent = Sent(turned)
         view = kind(made, sent, self)
         self._finish(turned, sent, ref(view))
-        self.budget.send(self._account, reports.under_way(sent))
+        self.budget.send(self._account, partial(reports.under_way, sent))
         return view
 
     def _most(self, window: Window) -> Claim:

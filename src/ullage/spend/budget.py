@@ -219,10 +219,13 @@ class Budget:
                 )
             )
 
-    def send(self, account: Account, sent: UnderWay) -> None:
-        """A view is given out. Where something is limited, it counts if nobody reports it."""
+    def send(self, account: Account, sent: Callable[[], UnderWay]) -> None:
+        """A view is given out. Where something is limited, it counts if nobody reports it.
+
+        ``sent`` is asked only then: it counts the tokens of the view.
+        """
         if self.allowance.is_limited:
-            account.sent = sent
+            account.sent = sent()
 
     def knows(self, report: Report, but: Account) -> bool:
         """Whether another account has reported this reply."""
