@@ -1,5 +1,7 @@
 """One result cut, kept and read on, with a store and nothing else."""
 
+import re
+
 import pytest
 
 import ullage
@@ -40,6 +42,17 @@ def test_whoever_is_another_tenant_reads_nothing():
     ref = pointers(cut_result(LOG, store, tenant="me"))[0].ref
     answer = open_result("get_continuation", f'{{"tool_call_id": "{ref}"}}', store, tenant="you")
     assert answer.is_error
+
+
+def test_notices_name_the_tool_that_there_is():
+    store = ullage.MemoryStore()
+    shown = cut_result(LOG, store)
+    (tool,) = ullage.recall_tools()
+    named = re.findall(r"(\w+)\(\w+=", shown.splitlines()[-1]) or re.findall(r"(\w+)\(tool", shown)
+    assert named == [tool.name]
+    ref = pointers(shown)[0].ref
+    found = open_result(tool.name, {"tool_call_id": ref, "pattern": "line 1999:"}, store)
+    assert "line 1999: all is well" in found.text
 
 
 def test_notices_and_calls_share_a_wording():

@@ -19,7 +19,6 @@ from anyio.to_thread import run_sync
 from claude_agent_sdk import ClaudeAgentOptions, HookMatcher, SdkMcpTool, create_sdk_mcp_server
 
 from ullage.errors import ConfigError, StoreError
-from ullage.recall.tools import recall_tools
 from ullage.session.closing import Closing
 from ullage.session.results import cut_text, open_result
 from ullage.stages.kinds import LIMIT_CHARS, kind_of
@@ -27,11 +26,12 @@ from ullage.stages.shorten import level
 from ullage.stores import Store, open_store
 from ullage.values.effects import Output
 from ullage.values.notices import Words
+from ullage.values.toolset import SHORT
 
 __all__ = ["UllageHooks"]
 
 _SERVER = "ullage"
-_WORDS = Words(prefix=f"mcp__{_SERVER}__")
+_WORDS = Words(prefix=f"mcp__{_SERVER}__", toolset=SHORT)
 _WHOLE = {"BASH_MAX_OUTPUT_LENGTH": "150000", "MAX_MCP_OUTPUT_TOKENS": "1000000"}
 """Up to here Claude Code leaves a result to the hooks. The first is the most it takes."""
 
@@ -80,7 +80,7 @@ class UllageHooks(Closing):
             raise ConfigError("mcp_servers", "a file names them", "Give them as a dict.")
         hooks = dict(options.hooks or {})
         ours = HookMatcher(hooks=[partial(self._after, conversation)])
-        specs = recall_tools("default")
+        specs = SHORT.tools
         tools = [
             SdkMcpTool(
                 spec.name,

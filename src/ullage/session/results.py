@@ -4,7 +4,8 @@
     shown = ullage.cut_result(result, store, tool="grep")    # what the model is to see
     answer = ullage.open_result("get_continuation", {"tool_call_id": ref}, store)
 
-`ullage mcp` stands on these.
+The notices name the tool of `ullage.recall_tools()`, unless other words are given. `ullage mcp`
+stands on these.
 """
 
 from __future__ import annotations
@@ -20,13 +21,15 @@ from ullage.stages.kinds import LIMIT_CHARS, head_share_of, kind_of
 from ullage.stages.shorten import shorten
 from ullage.values.effects import Output
 from ullage.values.notices import Words
+from ullage.values.toolset import SHORT
 
 if TYPE_CHECKING:
     from ullage.stores import Blobs, Store
 
 __all__ = ["cut_result", "cut_text", "open_result"]
 
-_WORDS = Words()
+_WORDS = Words(toolset=SHORT)
+"""Those of the default policy: `recall_tools()` are the tools its notices name."""
 
 
 def cut_text(

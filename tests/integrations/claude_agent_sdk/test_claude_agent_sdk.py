@@ -11,7 +11,6 @@ pytest.importorskip(
 from claude_agent_sdk import ClaudeAgentOptions, HookMatcher
 
 from tests.integrations.claude_agent_sdk.world import (
-    GREP,
     LOOK,
     READ_ON,
     ask,
@@ -49,7 +48,7 @@ def test_two_large_results_and_a_recall(tmp_path):
     assert [len(text) < 9_000 for text in shown] == [True, True, True]
     assert f"{NEEDLE} of cupboard 2\n" in shown[2]
     names = [tool["name"] for tool in server.requests[0].body["tools"]]
-    assert {READ_ON, GREP} <= set(names), "offered from the start, not to be searched for"
+    assert READ_ON in names, "offered from the start, not to be searched for"
 
 
 def test_a_shell_is_cut_and_a_file_is_whole(tmp_path):

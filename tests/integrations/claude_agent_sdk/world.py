@@ -6,7 +6,6 @@ from tests.integrations import outputs
 from tests.servers import Call, provider
 
 READ_ON = "mcp__ullage__get_continuation"
-GREP = "mcp__ullage__tool_output_cache_grep"
 LOOK = "mcp__mine__look"
 
 
@@ -40,7 +39,7 @@ def looks(*numbers):
 
 def searches(ref):
     """What the model says to search what was cut."""
-    return [Call(GREP, {"ref_id": ref, "pattern": "needle"})]
+    return [Call(READ_ON, {"tool_call_id": ref, "pattern": "needle"})]
 
 
 def scripted(replies):
