@@ -4,8 +4,7 @@
     shown = ullage.cut_result(result, store, tool="grep")    # what the model is to see
     answer = ullage.open_result("get_continuation", {"tool_call_id": ref}, store)
 
-The notices name the tool of `ullage.recall_tools()`, unless other words are given. `ullage mcp`
-stands on these.
+`ullage mcp` stands on these.
 """
 
 from __future__ import annotations
@@ -29,7 +28,6 @@ if TYPE_CHECKING:
 __all__ = ["cut_result", "cut_text", "open_result"]
 
 _WORDS = Words(toolset=SHORT)
-"""Those of the default policy: `recall_tools()` are the tools its notices name."""
 
 
 def cut_text(
@@ -41,7 +39,7 @@ def cut_text(
         text: the result.
         tool: the name of the tool that gave it.
         limit_chars: the most characters shown. None: by the kind of tool, judged by its name.
-        words: the wording of the notice.
+        words: the wording of the notice. It names the tool of `recall_tools` if none is given.
     """
     kind = kind_of(tool)
     limit_chars = LIMIT_CHARS[kind] if limit_chars is None else limit_chars

@@ -220,10 +220,7 @@ class Budget:
             )
 
     def send(self, account: Account, sent: Callable[[], UnderWay]) -> None:
-        """A view is given out. Where something is limited, it counts if nobody reports it.
-
-        ``sent`` is asked only then: it counts the tokens of the view.
-        """
+        """A view is given out. Where something is limited, it counts if nobody reports it."""
         if self.allowance.is_limited:
             account.sent = sent()
 
