@@ -19,7 +19,7 @@ IN_MEMORY  := $(shell df -Pm /dev/shm 2>/dev/null | awk 'NR == 2 && $$4 > 4000 {
 WORKERS    := $(shell $(PYTHON) -c 'import os; print((os.cpu_count() or 1) + 1)')
 
 .PHONY: $(TESTED) $(TESTED:%=test-%) test-frameworks frameworks
-.PHONY: help axe pyright docs docs-builder mutants trace-turn fuzz enumerate kills hostile demo test real-model browser check documents bench bench-tokens bench-loop bench-mcp mcp-servers mcp-peers test-mcp bench-weight bench-recall bench-peers bench-stores fleet servers replay-all replay-held-out replay-controls lock clean setup
+.PHONY: help axe pyright docs docs-builder mutants trace-turn fuzz enumerate kills hostile demo test real-model browser check documents bench bench-tokens bench-loop bench-mcp mcp-servers mcp-peers test-mcp bench-weight bench-page bench-recall bench-peers bench-stores fleet servers replay-all replay-held-out replay-controls lock clean setup
 
 help:
 	@echo "make demo                a long agent run kept inside a 64k window, live"
@@ -59,6 +59,7 @@ help:
 	@echo "make bench-mcp           what ullage mcp adds before a server; after make mcp-peers, its peers too"
 	@echo "make bench-loop          how long an event loop waits while a long history is fitted"
 	@echo "make bench-weight        what an import and a fit cost: milliseconds and megabytes"
+	@echo "make bench-page          how long the page of a run of 2,000 turns takes to open in Chromium"
 	@echo "make replay-all TRACES=… every recorded run at 16k, 32k, 64k and 128k"
 	@echo "make replay-held-out TRACES=… policies beside each other, on the held-out side of long runs"
 	@echo "make replay-controls TRACES=… the evidence metric itself on trial"
@@ -214,6 +215,9 @@ bench-loop: $(READY)
 
 bench-weight: $(READY)
 	@$(BIN)/python -m lab.bench.weight
+
+bench-page: $(READY) browser
+	@$(BIN)/python -m lab.bench.page
 
 bench-mcp: $(READY)
 	@$(BIN)/python -m lab.bench.mcp $(if $(PEERS),--peers "$(PEERS)")

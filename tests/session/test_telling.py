@@ -84,3 +84,18 @@ def test_a_session_tells_what_it_holds():
     assert "3 messages for gpt-4.1: " in said
     assert " tokens (" in said
     assert "tide" not in said
+
+
+def test_a_view_tells_how_large_it_is_and_nothing_of_what_it_says():
+    session = ullage.Session("gpt-4.1", limits=ullage.Limits(window_tokens=16_000))
+    request = conversation(SECRET * 8_000)
+    view = session.fit(request)
+    said = repr(view)
+    assert said.startswith("<View: 3 messages for gpt-4.1: ")
+    assert "tide" not in said
+    assert "tide" in repr(dict(view))
+    view.observe({"usage": {"prompt_tokens": 2_000, "completion_tokens": 5}})
+    told = repr(view)
+    more = [*request["messages"], {"role": "assistant", "content": "noon"}]
+    session.fit({**request, "messages": [*more, {"role": "user", "content": SECRET * 100}]})
+    assert repr(view) == told, "and goes on to, once the session has moved on"

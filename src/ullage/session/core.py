@@ -260,7 +260,7 @@ class SessionCore(Drawn, ABC):
         kept = self._kept
         memo = kept.memo or Memo()
         self._kept = kept._replace(memo=None)
-        if kept.newest is not None and not kept.newest.is_observed and kept.view() is not None:
+        if kept.newest is not None and kept.view() is not None:
             kept.newest.hold()
         model = request.get("model") if isinstance(request, Mapping) else None
         named = model if isinstance(model, str) and model else self.settings.model

@@ -126,6 +126,10 @@ class _Handle(Drawn, dict[str, Any]):
         self._sent = sent
         self._session = session
 
+    def __repr__(self) -> str:
+        """How large it is. What it says is the user's, and no matter for a log: ``dict(view)``."""
+        return f"<{type(self).__name__}: {self._sent.told}>"
+
     def _picture(self) -> OneWindow | None:
         return self._sent.picture()
 
