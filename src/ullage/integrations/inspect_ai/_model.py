@@ -132,4 +132,6 @@ def _tool(spec: ToolSpec) -> Tool:
         return [content_of(answer.block)] if answer.block else answer.text
 
     parameters = ToolParams.model_validate(spec.parameters)
+    for name, about in parameters.properties.items():
+        about.description = about.description or name  # Inspect takes none without one
     return ToolDef(run, spec.name, spec.description, parameters, max_output=0).as_tool()
