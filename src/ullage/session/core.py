@@ -320,7 +320,6 @@ class SessionCore(Drawn, ABC):
             state = reports.without(known, state, sent.model)
         self.budget.settle(self._account, report, sent.model, estimate)
         yield from self.budget.synced()
-        sent.is_observed = True
         if kept.memo is not None:
             kept.memo.outdate(sent.window.transcript, [sent.key])
         refusals = kept.refusals.reported()

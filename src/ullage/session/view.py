@@ -51,7 +51,6 @@ class Sent:
         offers: whether the recall tools stand in it.
         events: what happened when it was made.
         number: of the view, in this process.
-        is_observed: whether a reply to it was observed.
     """
 
     def __init__(self, turned: Turned) -> None:
@@ -66,7 +65,6 @@ class Sent:
         self.offers: bool = turned.offers
         self.events: tuple[Event, ...] = turned.events
         self.number: int = next(_NUMBERS)
-        self.is_observed = False
         self._tokens: tuple[int, int] | None = None
 
     def hold(self) -> None:
