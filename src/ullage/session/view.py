@@ -125,8 +125,10 @@ class _Handle(Drawn, dict[str, Any]):
         self._session = session
 
     def __repr__(self) -> str:
-        """How large it is. What it says is the user's, and no matter for a log: ``dict(view)``."""
+        """How large it is: error reports show this, and what a view says is the user's."""
         return f"<{type(self).__name__}: {self._sent.told}>"
+
+    __str__ = dict.__repr__
 
     def _picture(self) -> OneWindow | None:
         return self._sent.picture()
