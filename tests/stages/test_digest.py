@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ullage.stages.digest import digest
+from ullage.stages.digest import read
 from ullage.stages.names import Known
 
 SOURCE = """import os
@@ -33,7 +33,7 @@ def main():
 
 
 def of(text, *, said=(), told=(), price=6, most_chars=5_000):
-    return digest(text, Known(set(said), set(told)), price=price, most_chars=most_chars)
+    return read(text, Known(set(said), set(told))).digest(price, most_chars)
 
 
 def test_the_lines_stay_that_tell_names_and_each_name_once():
@@ -55,10 +55,10 @@ def test_what_was_said_or_is_told_elsewhere_does_not_stay():
 
 def test_a_text_tells_its_names_to_the_next():
     known = Known(set(), set())
-    first = digest(SOURCE, known, price=6, most_chars=5_000)
+    first = read(SOURCE, known).digest(6, 5_000)
     assert "load_config" in first
     assert "load_config" in known.told
-    assert digest(SOURCE, known, price=6, most_chars=5_000) == ""
+    assert read(SOURCE, known).digest(6, 5_000) == ""
 
 
 def test_a_higher_price_keeps_less_and_the_best_of_it():
@@ -103,8 +103,8 @@ def test_nothing_is_invented_and_lines_keep_their_order(text, price):
 
 def test_a_digest_is_the_same_in_every_process():
     code = (
-        "from ullage.stages.digest import digest; from ullage.stages.names import Known; "
-        f"print(digest({SOURCE * 9!r}, Known(set(), set()), price=6, most_chars=400))"
+        "from ullage.stages.digest import read; from ullage.stages.names import Known; "
+        f"print(read({SOURCE * 9!r}, Known(set(), set())).digest(6, 400))"
     )
     shown = {
         subprocess.run(

@@ -47,7 +47,18 @@ def test_known_is_what_was_said_and_what_other_outputs_tell():
     builder.extend(len(transcript))
     window = builder.window
     leaving = next(iter(window.results(0, window.size)))
-    known = Known.of(said_in(window), told_in(window, {leaving}))
+    known = Known.of(said_in(window), told_in(window, {leaving}), b"root")
     assert {"load_config", "a.py", "b.py"} <= known.said
     assert "other_name" in known.told
     assert "first_name" not in known.said | known.told
+
+
+def test_a_text_that_is_told_again_is_not_read_again_but_for_another_root(monkeypatch):
+    said, read = frozenset[str](), []
+    monkeypatch.setattr("ullage.stages.names.spaced", lambda text: read.append(text) or text)
+    texts = ["first_name of one", "other_name of two"]
+    for told in (texts[:1], texts, texts):
+        known = Known.of(said, told, b"one root")
+    assert (read, known.told) == (texts, {"first_name", "other_name"})
+    Known.of(said, texts, b"another root")
+    assert read == texts + texts

@@ -10,42 +10,73 @@ Figures are whole numbers and ties go to the earlier line, so a digest is the sa
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence, Set
 from heapq import heapify, heappop, heapreplace
+from typing import NamedTuple
 
 from ullage.stages.names import Known, names_in, spaced, worth_of
 from ullage.stages.shorten import ends_of, safe_cut
 
-__all__ = ["digest"]
+__all__ = ["Reading", "read"]
 
 _LINE_CHARS = 240
 _GAP = "…"
 _READ_CHARS = 24_000
+_LINE_END = ";"
+"""Stands for a line end among words. No word has it: `spaced` puts a space there."""
 _SCALE = 1 << 20
 """Worth for each character is reckoned in whole numbers, this many times."""
 
 
-def digest(text: str, known: Known, *, price: int, most_chars: int) -> str:
-    """The lines of a text that tell most of what is not known, or ``""`` if none does.
+class Reading(NamedTuple):
+    """What a text tells that is not known: enough to make digests of it at any price.
+
+    Attributes:
+        lines: its lines, a long one in pieces.
+        names: of each line that has any, the words that hold a name.
+        worth: of each such word.
+    """
+
+    lines: Sequence[str]
+    names: Mapping[int, Set[str]]
+    worth: Mapping[str, int]
+
+    def digest(self, price: int, most_chars: int) -> str:
+        """The lines that tell most, or ``""`` if none earns its price; ``…`` for what is left out.
+
+        Args:
+            price: what a line has to earn for each of its characters (`ullage.stages.names.WORTH`).
+            most_chars: the most characters of lines.
+        """
+        chosen = _choose(self, price, most_chars)
+        return "\n".join(_with_gaps(self.lines, chosen)) if chosen else ""
+
+
+def read(text: str, known: Known) -> Reading:
+    """What a text tells that is not known; its names are known from now on.
 
     A line of more than 240 characters is taken in pieces, and of a text of more than 24,000 the
-    middle is passed over. ``…`` is where lines are left out.
-
-    Args:
-        text: the original.
-        known: the names that are told elsewhere; those of this text are told from now on.
-        price: what a line has to earn for each of its characters (`ullage.stages.names.WORTH`).
-        most_chars: the most characters of lines.
+    middle is passed over.
     """
     lines = _lines(ends_of(text, _READ_CHARS, "\n"))
-    words = spaced("\n".join(lines))
-    names = names_in(words.split())
+    words = spaced("\n".join(lines)).replace("\n", f" {_LINE_END} ").split()
+    names = names_in(words)
     worth = worth_of(names, known)
     known.told.update(names.values())
-    if not worth:
-        return ""
-    chosen = _choose(lines, words.split("\n"), worth, price, most_chars)
-    return "\n".join(_with_gaps(lines, chosen)) if chosen else ""
+    return Reading(lines, _by_line(words, worth.keys()), worth)
+
+
+def _by_line(words: Sequence[str], wanted: Set[str]) -> dict[int, set[str]]:
+    """Of the words that are wanted, those in each line."""
+    number, found = 0, dict[int, set[str]]()
+    for word in filter((wanted | {_LINE_END}).__contains__, words) if wanted else ():
+        if word == _LINE_END:
+            number += 1
+        elif number in found:
+            found[number].add(word)
+        else:
+            found[number] = {word}
+    return found
 
 
 def _lines(text: str) -> list[str]:
@@ -66,37 +97,33 @@ def _pieces(line: str) -> Iterator[str]:
     yield line[start:]
 
 
-def _choose(
-    lines: Sequence[str], words: Sequence[str], worth: Mapping[str, int], price: int, room: int
-) -> list[int]:
+def _choose(reading: Reading, price: int, room: int) -> list[int]:
     """The numbers of the lines that earn their price, by greedy cover, in order.
 
     What a line earns only falls as others are chosen, so it is reckoned anew when its turn comes.
     """
-    of = {n: found for n, each in enumerate(words) if (found := worth.keys() & each.split())}
-    price *= _SCALE
-    queue = [(-_rate(lines[n], found, worth), n) for n, found in of.items()]
-    queue = [each for each in queue if -each[0] >= price]
+    lines, names, worth = reading.lines, reading.names, reading.worth.__getitem__
+    queue = list[tuple[int, int]]()
+    for number, found in names.items():
+        earned, size = sum(map(worth, found)), len(lines[number]) + 1
+        if earned >= price * size:
+            queue.append((-(earned * _SCALE // size), number))
     heapify(queue)
     chosen, shown = list[int](), set[str]()
     while queue:
         rate, number = queue[0]
-        now = -_rate(lines[number], of[number] - shown, worth)
         size = len(lines[number]) + 1
-        if -now < price or size > room:
+        now = sum(map(worth, names[number] - shown)) * _SCALE // size
+        if now < price * _SCALE or size > room:
             heappop(queue)
-        elif now != rate:
-            heapreplace(queue, (now, number))
+        elif now != -rate:
+            heapreplace(queue, (-now, number))
         else:
             heappop(queue)
             chosen.append(number)
-            shown |= of[number]
+            shown |= names[number]
             room -= size
     return sorted(chosen)
-
-
-def _rate(line: str, names: set[str], worth: Mapping[str, int]) -> int:
-    return sum(worth[name] for name in names) * _SCALE // (len(line) + 1)
 
 
 def _with_gaps(lines: Sequence[str], chosen: Sequence[int]) -> Iterator[str]:

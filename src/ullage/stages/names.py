@@ -7,10 +7,11 @@ what another output tells, counts for little; what begins with a digit is seldom
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence, Set
+from collections.abc import Iterable, Mapping, Set
 from typing import NamedTuple
 
 from ullage.history.measures import Measure
+from ullage.history.remembered import REMEMBERED
 from ullage.history.transcript import Location, Transcript, leaves_of
 from ullage.history.window import Window
 from ullage.values.messages import ToolCall, ToolResult
@@ -28,6 +29,8 @@ _ALARMS = frozenset(
 """Plain words that count as names, anew in each output: a line that speaks of errors stays."""
 _LEAST_CHARS, _MOST_CHARS = 4, 80
 _MOST_KNOWN = 20_000
+_NAME_BYTES = 80
+"""About what a name takes in a set beside its characters."""
 
 
 class _Spaces(dict[int, str]):
@@ -56,9 +59,9 @@ class Known(NamedTuple):
     told: set[str]
 
     @classmethod
-    def of(cls, said: Set[str], told: Sequence[str]) -> Known:
-        """These names, and those in texts that are told."""
-        return cls(said, set(names_in(spaced("\n".join(told)).split()).values()))
+    def of(cls, said: Set[str], told: Iterable[str], root: bytes) -> Known:
+        """These names, and those in texts that are told; of each text remembered, under a root."""
+        return cls(said, set().union(*(_told(text, root) for text in told)))
 
 
 def spaced(text: str) -> str:
@@ -82,6 +85,15 @@ def names_in(words: Iterable[str]) -> dict[str, str]:
         and not (name.isalpha() and name[1:].islower())
     }
     return names | {word: word for word in _ALARMS & every}
+
+
+def _told(text: str, root: bytes) -> frozenset[str]:
+    key = root, "names", len(text), hash(text)
+    names: frozenset[str] | None = REMEMBERED.get(key)
+    if names is None:
+        names = frozenset(names_in(spaced(text).split()).values())
+        REMEMBERED.put(key, names, sum(len(name) + _NAME_BYTES for name in names))
+    return names
 
 
 def worth_of(names: Mapping[str, str], known: Known) -> dict[str, int]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Set
-from functools import partial
 from typing import Any, NamedTuple
 
 import msgspec
@@ -12,7 +11,7 @@ from ullage.history import canon
 from ullage.history.remembered import REMEMBERED
 from ullage.history.transcript import Location
 from ullage.history.window import Window
-from ullage.stages.digest import digest
+from ullage.stages.digest import read
 from ullage.stages.names import Known, said_in, told_in
 from ullage.stages.shorten import safe_cut
 from ullage.values.edits import Cut, Replace
@@ -24,6 +23,8 @@ __all__ = ["bare_placeholder", "digests_of", "head_and_marker", "placeholder"]
 
 _PAGE_GONE = "[ullage: this page has left the window. Make the same call to read it again.]"
 _WHY = "it was old, and a batch was due"
+_TRIES = 5
+"""A price is doubled less often than this."""
 _VALUE_CHARS = 160
 """An argument of more is cut in a stub."""
 _loads = msgspec.json.Decoder().decode
@@ -69,11 +70,7 @@ def _placeholder(window: Window, leaf: _Leaf, why: str = _WHY) -> Cut | None:
 
 
 def digests_of(
-    window: Window,
-    spots: Set[Location],
-    *,
-    price: int,
-    most_chars: int,
+    window: Window, spots: Set[Location], *, price: int, most_chars: int, most_share: float
 ) -> Mapping[Location, str]:
     """The digest of each result; remembered, for they depend on content alone.
 
@@ -82,20 +79,27 @@ def digests_of(
     Args:
         window: the window at the boundary at hand.
         spots: the results, which are texts.
-        price: what a line has to earn for each character (`ullage.stages.digest`).
+        price: what a line has to earn for each character (`ullage.stages.digest`), doubled while
+            all digests are longer than their share, but not without end.
         most_chars: the most characters of one digest.
+        most_share: of the characters of all results.
     """
     found = {spot: window.transcript.output(spot) for spot in sorted(spots, reverse=True)}
     outputs = {spot: output for spot, output in found.items() if output is not None}
     said, told = said_in(window), told_in(window, spots)
     refs = tuple(output.ref for output in outputs.values())
     root = window.transcript.chain[0]
-    key = root, "digests", refs, hash(said), hash(tuple(told)), price, most_chars
+    key = root, "digests", refs, hash(said), hash(tuple(told)), price, most_chars, most_share
     digests: list[str] | None = REMEMBERED.get(key)
     if digests is None:
-        known = Known.of(said, told)
-        make = partial(digest, known=known, price=price, most_chars=most_chars)
-        digests = [make(output.text) for output in outputs.values()]
+        known = Known.of(said, told, root)
+        readings = [read(output.text, known) for output in outputs.values()]
+        most = sum(len(output.text) for output in outputs.values()) * most_share
+        digests = [each.digest(price, most_chars) for each in readings]
+        for times in range(1, _TRIES):
+            if sum(map(len, digests)) <= most:
+                break
+            digests = [each.digest(price << times, most_chars) for each in readings]
         REMEMBERED.put(key, digests, sum(map(len, digests)))
     return dict(zip(outputs, digests, strict=True))
 

@@ -11,12 +11,11 @@ that nothing would be won.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence, Set
+from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from typing import TypeAlias
 
 from ullage.history import canon
-from ullage.history.transcript import Location
 from ullage.history.window import Window
 from ullage.stages.account import index_of
 from ullage.stages.placeholders import digests_of
@@ -38,8 +37,8 @@ _Stretch: TypeAlias = tuple[int, int]
 _LEAST_CHARS = 300
 """A record that wins no more is not worth its header."""
 _CHARS_PER_TOKEN = 4
-_KEPT_SHARE, _TRIES = 0.25, 5
-"""So much of all results of a batch is kept at most; the price is doubled so often for that."""
+_KEPT_SHARE = 0.25
+"""So much of all results of a batch is kept at most; lines are made dearer for that."""
 
 
 def record(
@@ -76,26 +75,12 @@ def record(
         return Skipped(HELD) if winnable_chars(window, first, stop) >= least else ()
     stretches = list(_stretches(window, movable, stop))
     spots = {spot for each in stretches for spot in digestible(window, *each, room)}
-    digests = _digests(window, spots, price, most_chars)
+    digests = digests_of(window, spots, price=price, most_chars=most_chars, most_share=_KEPT_SHARE)
     cuts = (
         _cut(window, start, end, "\n".join(steps(window, start, end, digests, room)), why)
         for start, end in stretches
     )
     return [cut for cut in cuts if cut is not None]
-
-
-def _digests(
-    window: Window, spots: Set[Location], price: int, most_chars: int
-) -> Mapping[Location, str]:
-    """The lines that are kept of results; dearer ones where that would be too much of them."""
-    outputs = (window.transcript.output(spot) for spot in spots)
-    most = sum(len(output.text) for output in outputs if output) * _KEPT_SHARE
-    for _ in range(_TRIES):
-        digests = digests_of(window, spots, price=price, most_chars=most_chars)
-        if sum(map(len, digests.values())) <= most:
-            break
-        price *= 2
-    return digests
 
 
 def _stretches(window: Window, first: int, stop: int) -> Iterator[_Stretch]:
