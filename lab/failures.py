@@ -434,6 +434,97 @@ _ROWS = (
         "    return [each.proposed(window) for each in begun if each.continues(window)][:1]",
         "    return []",
     ),
+    (
+        "pairing f13",
+        "stages/bound.py",
+        "    return [Cut(Drop(chain[start], chain[window.size], why), ())]",
+        "    return []",
+    ),
+    (
+        "pairing f14",
+        "history/transcript.py",
+        "return self._closed[index] and self.starts_turn(index)",
+        "return self._closed[index]",
+    ),
+    (
+        "pairing f15",
+        "history/transcript.py",
+        "return self._closed[index] and self.starts_turn(index)",
+        "return self._closed[index]",
+    ),
+    (
+        "pairing f16",
+        "wires/convert/read.py",
+        "        return None\n\n    def _content",
+        "        return Text(str(block))\n\n    def _content",
+    ),
+    (
+        "pairing f19",
+        "stages/emergency.py",
+        "    return best if best < window.size else floor",
+        "    return window.size",
+    ),
+    (
+        "pairing f20",
+        "wires/anthropic/format.py",
+        'if row.opens else ""',
+        "if False else \"\"",
+    ),
+    (
+        "control f22",
+        "turn/filling.py",
+        "if len(said) > _SHARED_CHARS and said in given:",
+        "if False:",
+    ),
+    (
+        "control f23",
+        "stages/pressure.py",
+        "    return window.estimate - int(limit * low)",
+        "    return 1",
+    ),
+    (
+        "counting f63",
+        "wires/reported.py",
+        "    if not usage.is_count:",
+        "    if False:",
+    ),
+    (
+        "counting f64",
+        "tokens/calibrate.py",
+        "not _is_plausible(reported, estimated)",
+        "False",
+    ),
+    (
+        "counting f65",
+        "session/view.py",
+        "        self._session._run(self._session._observe(self._sent, reply))",
+        "        self._session._run(self._session._observe(self._session._newest, reply))",
+    ),
+    (
+        "counting f67",
+        "turn/rendering.py",
+        "    return asked.wire.compose(asked.raw, messages, tools)",
+        "    status = asked.wire.user(f\"{len(messages)} messages\")\n"
+        "    return asked.wire.compose(asked.raw, [status, *messages], tools)",
+    ),
+    (
+        "counting f69",
+        "stages/rent.py",
+        "    pays_now = freed > 0 and rent >= times * due.rewritten",
+        "    pays_now, least_calls = freed > 0, 0",
+    ),
+    (
+        "counting f71",
+        "values/usage.py",
+        "return self.input_tokens if self.prompt_tokens is None",
+        "return self.fresh_tokens if self.prompt_tokens is None",
+    ),
+    (
+        "recall f87",
+        "stores/_open.py",
+        'subfolder = ref_of(tenant, "tenant") if tenant else ""',
+        "subfolder = tenant",
+    ),
 )
 """File and number of the test; the file of ``src/ullage``, what stands there once, the fault."""
 

@@ -8,6 +8,7 @@ from itertools import pairwise
 import pytest
 from msgspec.structs import replace
 
+from lab.fuzz.bound import Bound
 from tests import histories
 from tests.failures.scenes import (
     LINES,
@@ -222,10 +223,14 @@ def test_f12_ids_stay_unique_and_legal_from_one_provider_to_another(format, to):
 
 def test_f13_thinking_is_sent_as_it_came_or_not_at_all():
     """ "Thinking blocks cannot be modified": edited or stripped of its signature, for good."""
-    came = thoughts(histories.wire("anthropic", thinking(16)))
+    every = list(requests("anthropic", thinking(16), model="claude-opus-5-1"))
+    came, provider = thoughts(every[-1]["messages"]), Bound()
     session = new_session("anthropic")
-    for view in run(session, "anthropic", thinking(16)):
-        assert all(block in came for block in thoughts(view["messages"]))
+    for request, later in zip(every, [*every[1:], every[-1]], strict=True):
+        shown = session.fit(request)["messages"]
+        assert all(block in came for block in thoughts(shown))
+        reply = later["messages"][len(request["messages"]) :]
+        assert not provider.judge(shown, reply, grew=False)
     assert {"condensed", "pruned"} & kinds(session)
 
 
@@ -309,7 +314,9 @@ def test_f20_a_servers_tool_and_its_result_go_together():
         id, found = f"srvtoolu_{n}", [{"type": "text", "text": f"{n} {LINES * 30}"}]
         searched = {"type": "server_tool_use", "id": id, "name": "web_search", "input": {"q": "x"}}
         result = {"type": "web_search_tool_result", "tool_use_id": id, "content": []}
-        messages += [{"role": "assistant", "content": [searched, result, *found]}, user("More.")]
+        for said in ([searched], [result, *found]):  # the first was paused (A18)
+            messages.append({"role": "assistant", "content": said})
+        messages.append(user("More."))
     session = new_session("anthropic")
     view = session.fit(histories.request("anthropic", messages))
     assert "condensed" in kinds(session)
