@@ -38,7 +38,6 @@ help:
 	@echo "make trace-turn          the rooms a request walks through, and where it climbs back"
 	@echo "make check               format, lint, types, import layers"
 	@echo "make docs                the site of the documentation, in dist/site; its links are checked"
-	@echo "make prices              the list of models' windows and prices, from the genai-prices installed"
 	@echo "make packages PYTHONS=…  wheel and sdist, each in a fresh environment; how many come with them"
 	@echo "make documents           docs/documents anew, from the marks of the tests"
 	@echo "make bench               what a turn costs, in milliseconds"
@@ -272,10 +271,6 @@ kills: $(READY)
 hostile: $(READY)
 	@$(BIN)/python -m lab.hostile interrupts
 	@$(BIN)/python -m lab.hostile inputs
-
-.PHONY: prices
-prices: $(READY)
-	@$(BIN)/python -m lab.prices
 
 LOCK := uv pip compile --universal --generate-hashes --no-header --no-annotate --no-emit-index-url \
     --python-version 3.11
