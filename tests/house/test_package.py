@@ -1,7 +1,6 @@
 """What is given to users: a wheel and an sdist, built and installed as they would be."""
 
 import email
-import importlib.metadata
 import subprocess
 import sys
 import tarfile
@@ -10,8 +9,6 @@ import zipfile
 from pathlib import Path
 
 import pytest
-from packaging.requirements import Requirement
-from packaging.utils import canonicalize_name
 
 pytest.importorskip("hatchling", reason="hatchling is not installed")
 
@@ -69,24 +66,6 @@ def test_its_metadata_say_what_it_is(built, names):
     needed = [each for each in told.get_all("Requires-Dist") if "extra ==" not in each]
     assert len(needed) <= 8
     assert not [each for each in told.get_all("Requires-Dist") if "==" in each.split(";")[0]]
-
-
-def test_few_packages_come_with_it(built, names):
-    (name,) = (name for name in names if name.endswith(".dist-info/METADATA"))
-    told = email.message_from_bytes(zipfile.ZipFile(built[0]).read(name))
-    found, wanted = {"ullage"}, list(told.get_all("Requires-Dist"))
-    while wanted:
-        each = Requirement(wanted.pop())
-        if canonicalize_name(each.name) in found or not _is_needed(each):
-            continue
-        found.add(canonicalize_name(each.name))
-        wanted += importlib.metadata.requires(each.name) or []
-    assert len(found) < 20, sorted(found)
-
-
-def _is_needed(each):
-    """Whether it is installed here without any extra being asked for."""
-    return each.marker is None or each.marker.evaluate({"extra": ""})
 
 
 def test_installed_in_an_environment_of_its_own_it_works(built, tmp_path):
