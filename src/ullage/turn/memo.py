@@ -151,11 +151,16 @@ class Memo:
             line.latest = None
             self.outdate(line.transcript, [record.key for record in decided])
 
-    def outdate(self, transcript: Transcript, keys: Sequence[bytes]) -> None:
-        """Have the other lines that hold these keys walked anew: the ledger has more there now."""
+    def outdate(self, knowing: Transcript | None, keys: Sequence[bytes]) -> None:
+        """Have the other lines that hold these keys walked anew: the ledger has more there now.
+
+        Args:
+            knowing: of the line that knows of it, or has yet to come there; None for no line.
+            keys: where the ledger has more.
+        """
         for line in self.lines:
             find = line.transcript.find
-            if line.transcript is not transcript and any(find(key) is not None for key in keys):
+            if line.transcript is not knowing and any(find(key) is not None for key in keys):
                 line.begin_again()
 
 
