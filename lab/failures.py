@@ -444,7 +444,7 @@ _ROWS = (
         "pairing f14",
         "history/transcript.py",
         "return self._closed[index] and self.starts_turn(index)",
-        "return self._closed[index]",
+        "return index > 0",
     ),
     (
         "pairing f15",
@@ -455,39 +455,38 @@ _ROWS = (
     (
         "pairing f16",
         "wires/convert/read.py",
-        "        return None\n\n    def _content",
-        "        return Text(str(block))\n\n    def _content",
+        "            piece = self._piece(part, *self._block(part, bare, where), (index, number))",
+        "            found = self._piece(part, *self._block(part, bare, where), (index, number))\n"
+        "            piece = found or Text(str(bare))",
     ),
     (
         "pairing f19",
         "stages/emergency.py",
+        "        if index <= end and may_cut(index):\n            best = index\n"
         "    return best if best < window.size else floor",
-        "    return window.size",
+        "        if index <= end and window.transcript.newest_asked(index + 1) == index:\n"
+        "            best = index\n    return best",
     ),
     (
         "pairing f20",
         "wires/anthropic/format.py",
         'if row.opens else ""',
-        "if False else \"\"",
+        'if False else ""',
     ),
     (
         "control f22",
-        "turn/filling.py",
-        "if len(said) > _SHARED_CHARS and said in given:",
-        "if False:",
+        "summarise/_calls.py",
+        "        if self._circuit.is_open:",
+        "        if False:",
     ),
     (
         "control f23",
-        "stages/pressure.py",
-        "    return window.estimate - int(limit * low)",
-        "    return 1",
+        "stages/emergency.py",
+        "    if not window.within(int(window.limit_tokens * start), surely=True):\n"
+        '        return f"the view was near',
+        '    if True:\n        return f"the view was near',
     ),
-    (
-        "counting f63",
-        "wires/reported.py",
-        "    if not usage.is_count:",
-        "    if False:",
-    ),
+    ("counting f63", "wires/reported.py", "    if not usage.input_tokens:", "    if False:"),
     (
         "counting f64",
         "tokens/calibrate.py",
@@ -504,14 +503,15 @@ _ROWS = (
         "counting f67",
         "turn/rendering.py",
         "    return asked.wire.compose(asked.raw, messages, tools)",
-        "    status = asked.wire.user(f\"{len(messages)} messages\")\n"
+        '    status = asked.wire.user(f"{len(messages)} messages")\n'
         "    return asked.wire.compose(asked.raw, [status, *messages], tools)",
     ),
     (
         "counting f69",
-        "stages/rent.py",
-        "    pays_now = freed > 0 and rent >= times * due.rewritten",
-        "    pays_now, least_calls = freed > 0, 0",
+        "stages/emergency.py",
+        "    if not window.within(int(window.limit_tokens * start), surely=True):\n"
+        '        return f"the view was near',
+        '    if True:\n        return f"the view was near',
     ),
     (
         "counting f71",
