@@ -7,7 +7,7 @@ overhead   what a request costs around its texts
 media      what a picture or a document costs; images, payload
 meter      all of these, for messages
 calibrate  what reported usage teaches about them
-catalog    windows, output limits and prices of models; price_list, of which most are
+catalog    windows, output limits and prices of models
 
 Nothing here touches the network.
 """
