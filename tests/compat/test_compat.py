@@ -115,11 +115,11 @@ def test_a_ledger_in_the_state_of_a_framework_is_the_same(left):
 
 
 def goes_on(chat, left):
-    """A chat shows what it showed then, and every ref of its summary opens its text."""
+    """A chat shows what it showed then, and every ref in it opens its text."""
     try:
         view = chat.fit({"model": make.MODEL, "tools": [make.TOOL]})["messages"]
         assert view == read(left, "chat_view")
-        texts = {whole(chat.session, ref) for ref in REF.findall(view[0]["content"])}
+        texts = {whole(chat.session, ref) for ref in REF.findall(str(view))}
         made = {make.step(number)[1]["content"] for number in range(make.FILES)}
         gone = made - {message["content"] for message in view}
         assert len(gone) > 5
