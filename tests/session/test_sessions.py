@@ -3,6 +3,7 @@
 import asyncio
 import gc
 import threading
+import weakref
 
 import pytest
 
@@ -98,6 +99,30 @@ def test_what_is_held_is_bounded_by_size_too():
     assert len(sessions) < 6
     assert sessions.held_bytes <= 200_000
     assert "c11" in sessions
+
+
+def test_sessions_that_work_side_by_side_are_all_counted():
+    sessions = made(most_bytes=200_000)
+    under_way = [sessions.of(f"c{n}") for n in range(12)]
+    for n, session in enumerate(under_way):
+        session.fit(asked(f"c{n}"))
+    sessions.of("c11")
+    assert len(sessions) < 6
+    assert 0 < sessions.held_bytes <= 200_000
+
+
+def test_a_session_is_gone_as_soon_as_nobody_holds_it():
+    sessions = made(most=1)
+    session = sessions.of("a")
+    session.fit(asked("alpha"))
+    left = weakref.ref(session)
+    del session
+    gc.disable()
+    try:
+        sessions.of("b")
+        assert left() is None, "what it remembers must not wait for the cyclic collector"
+    finally:
+        gc.enable()
 
 
 def test_a_session_that_grows_is_measured_again():

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from inspect import ismethod
 from itertools import count
 from typing import NamedTuple
+from weakref import WeakMethod
 
 from ullage.spend.allowance import NOTHING
 from ullage.spend.calls import Call
@@ -52,7 +54,8 @@ class Account:
 
     Args:
         agent: the name its calls are listed under.
-        tell: takes the events of the budget that concern it.
+        tell: takes the events of the budget that concern it. A method is held weakly: its session
+            holds the account, and both are to go as soon as nobody holds the session.
         drop: takes what is left behind when nobody holds the account any more.
 
     Attributes:
@@ -67,13 +70,19 @@ class Account:
         self, agent: str, tell: Callable[[Event], None], drop: Callable[[Dropped], None]
     ) -> None:
         self.agent = agent
-        self.tell = tell
+        self._tell = WeakMethod(tell) if ismethod(tell) else lambda: tell
         self.number = next(_NUMBERS)
         self.claim = NOTHING
         self.sent: UnderWay | None = None
         self.wrapped_up = False
         self.is_calling = False
         self._drop = drop
+
+    def tell(self, event: Event) -> None:
+        """Pass an event on to the session, if it is still there."""
+        tell = self._tell()
+        if tell is not None:
+            tell(event)
 
     @contextmanager
     def sending(self) -> Iterator[None]:
