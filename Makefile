@@ -19,7 +19,7 @@ IN_MEMORY  := $(shell df -Pm /dev/shm 2>/dev/null | awk 'NR == 2 && $$4 > 4000 {
 WORKERS    := $(shell $(PYTHON) -c 'import os; print((os.cpu_count() or 1) + 1)')
 
 .PHONY: $(TESTED) $(TESTED:%=test-%) test-frameworks frameworks
-.PHONY: help axe pyright docs docs-builder mutants trace-turn fuzz enumerate kills hostile demo test real-model browser check documents bench bench-tokens bench-loop bench-mcp mcp-servers mcp-peers test-mcp bench-weight bench-page bench-recall bench-peers bench-stores fleet servers replay-all replay-held-out replay-controls lock clean setup
+.PHONY: help axe site-accessible pyright docs docs-builder mutants trace-turn fuzz enumerate kills hostile demo test real-model browser check documents bench bench-tokens bench-loop bench-mcp mcp-servers mcp-peers test-mcp bench-weight bench-page bench-recall bench-peers bench-stores fleet servers replay-all replay-held-out replay-controls lock clean setup
 
 help:
 	@echo "make demo                a long agent run kept inside a 64k window, live"
@@ -29,6 +29,7 @@ help:
 	@echo "make real-model          a real model for the tests (200 MB): they skip without it"
 	@echo "make browser             Chromium for the tests (Debian): those of pages skip without it"
 	@echo "make axe                 the accessibility checker for the tests of pages (npm)"
+	@echo "make site-accessible     what that finds in every page of the site: three widths, light, dark"
 	@echo "make pyright             a second type checker for tests/typing"
 	@echo "make test-langchain      the tests in a framework ($(FRAMEWORKS)),"
 	@echo "                         in an environment of their own; -oldest: the oldest release"
@@ -108,6 +109,9 @@ pyright:  # for tests/typing alone; it runs on the node there is
 AXE := 4.14.1
 axe:  # for tests/browser alone: from npm, never part of the package
 	@npm install --silent --no-audit --no-fund --no-save --ignore-scripts --prefix .axe axe-core@$(AXE)
+
+site-accessible: docs-builder browser axe  # every page of the site; the tests look at one of a kind
+	@EVERY_PAGE=1 $(BIN)/python -m pytest tests/browser/test_site.py -n 0 -q
 
 $(TESTED): %: .venv-%/.ready
 

@@ -8,8 +8,8 @@ const settle = () => {
   const names = new Map();
   for (const nav of document.querySelectorAll("nav.md-nav[aria-label]")) {
     const name = nav.getAttribute("aria-label");
-    const seen = (names.get(name) ?? 0) + 1;
-    names.set(name, seen);
+    const seen = (names.get(name.toLowerCase()) ?? 0) + 1;  // a listener tells no case
+    names.set(name.toLowerCase(), seen);
     if (seen > 1) nav.setAttribute("aria-label", `${name} (${seen})`);
   }
   for (const corner of document.querySelectorAll(".md-typeset thead th:empty")) {

@@ -92,7 +92,7 @@ from ullage.values.messages import Media
 assert "genai_prices" not in sys.modules
 catalog.lookup("claude-opus-5-5")
 assert "genai_prices" not in sys.modules, "a model of our table needs no import"
-assert catalog.lookup("gpt-4-turbo").known
+assert catalog.lookup("deepseek-chat").known
 assert not catalog.lookup("no-such-model").known
 counter_for("gpt-5").count("hello")
 counter_for("claude-opus-5-5").count("hello")
@@ -102,3 +102,26 @@ media_tokens("gpt-5", Media("image", "", "https://example.org/a.png", 0))
 
 def test_nothing_asks_the_network():
     subprocess.run([sys.executable, "-c", OFFLINE], check=True, timeout=60)
+
+
+WITHOUT = """
+import sys
+sys.modules["genai_prices"] = None
+from ullage import Session
+from ullage.tokens import catalog
+assert catalog.lookup("claude-3-5-sonnet-20241022").known and catalog.lookup("o3").prices.input_usd
+assert not catalog.lookup("deepseek-chat").known
+assert catalog.lookup("gpt-5", "azure") == catalog.lookup("gpt-5"), "the maker's own, where it is"
+said = [{"role": "user", "content": "Go."}]
+view = Session("deepseek-chat").fit({"model": "deepseek-chat", "messages": said})
+print(*(event.why for event in view.events if event.kind == "unknown_model"))
+"""
+
+
+def test_without_the_library_our_table_stands_and_the_rest_is_unknown_and_says_what_helps():
+    ran = subprocess.run(
+        [sys.executable, "-c", WITHOUT], capture_output=True, text=True, timeout=60, check=False
+    )
+    assert ran.returncode == 0, ran.stderr
+    assert "no window is known for 'deepseek-chat'; 128,000 tokens are assumed" in ran.stdout
+    assert "pip install 'ullage[prices]'" in ran.stdout

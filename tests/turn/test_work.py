@@ -178,7 +178,7 @@ def made(monkeypatch):
         monkeypatch.setattr(owner, name, counted)
 
     counting(stages["ullage.stages.truncate"], "shorten", "cut", lambda text, *_: text)
-    counting(stages["ullage.stages.placeholders"], "digest", "digest", lambda text, *_: text)
+    counting(stages["ullage.stages.placeholders"], "read", "digest", lambda text, *_: text)
     counting(Meter, "_leaf", "counted", lambda meter, leaf, text, _: counted_text(leaf, text))
     REMEMBERED.clear()
     return count

@@ -1,4 +1,4 @@
-"""A type checker knows the reply: mypy and pyright read twelve programs, with the vendors' types.
+"""A type checker knows the reply: mypy and pyright read thirteen programs, with the vendors' types.
 
 `make pyright` fetches pyright, from PyPI, for this alone; it runs on the node there is.
 """
@@ -14,12 +14,12 @@ import pytest
 HERE = Path(__file__).parent
 ROOT = HERE.parents[1]
 PYRIGHT = Path(os.environ.get("PYRIGHT", ROOT / ".pyright/basedpyright/index.js"))
-DOORS = ("loop_anthropic", "loop_openai", "loop_gemini", "wrapped_client", "without_ullage")
-MORE_DOORS = ("many_conversations", "mcp_client")
+LOOPS = ("loop_anthropic", "loop_openai", "loop_responses", "loop_gemini")
+EXAMPLES = (*LOOPS, "wrapped_client", "coding_agent", "chat_service", "mcp_client")
 PROGRAMS = [
     HERE / "calls.py",
     *sorted((HERE / "programs").glob("*.py")),
-    *(ROOT / "examples" / f"{name}.py" for name in (*DOORS, *MORE_DOORS)),
+    *(ROOT / "examples" / f"{name}.py" for name in EXAMPLES),
 ]
 
 
@@ -29,9 +29,9 @@ def checked(*command, **more):
 
 
 @pytest.mark.timeout(300)
-def test_mypy_knows_the_types_of_twelve_programs():
+def test_mypy_knows_the_types_of_thirteen_programs():
     pytest.importorskip("mypy", reason="mypy is not installed")
-    assert len(PROGRAMS) == 12
+    assert len(PROGRAMS) == 13
     cache = ROOT / ".mypy_cache" / "typing"  # half a minute cold, three seconds warm
     given = ("--config-file=", "--strict", f"--cache-dir={cache}", *map(str, PROGRAMS))
     checked(sys.executable, "-m", "mypy", *given)

@@ -30,7 +30,7 @@ from ullage.spend.allowance import NOTHING, WRAP_UP, Allowance, Claim, OnExceede
 from ullage.spend.book import Book, Report, Row
 from ullage.spend.calls import By, Call, Spent, totals
 from ullage.spend.cost import priced, worst_usd
-from ullage.tokens.catalog import lookup
+from ullage.tokens.catalog import advice, lookup
 from ullage.values.effects import Steps
 from ullage.values.events import Event
 from ullage.values.usage import Usage
@@ -395,5 +395,5 @@ class Budget:
 
 
 def _unpriced(problem: str) -> ConfigError:
-    remedy = "Limit tokens instead of usd, or use a model whose prices are known."
+    remedy = f"Limit tokens instead of usd, or use a model whose prices are known{advice()}."
     return ConfigError("usd", problem, remedy)

@@ -1,10 +1,11 @@
 """Windows, output limits and prices of models.
 
-Prices and most windows come from genai-prices, a maintained table that ships with its package
-and never asks the network unless told to. It costs some 200 ms to import, so the models in use
-today stand in a table of our own, checked against it by the tests; the import happens at the
-first lookup of any other. The table also has what genai-prices lacks: the limit of the output,
-windows it leaves out, models it does not know yet. Figures are of November 2026.
+The models of Anthropic, OpenAI and Google stand in a table of our own. Those of others, and what
+clouds ask for the same ones, are in genai-prices, a maintained table that never asks the network
+unless told to. It brings a dozen packages and some 200 ms of import, so it is the extra
+``prices``, imported at the first lookup of a model that our table lacks; the tests check our table
+against it. Ours also has what it leaves out: limits of the output, some windows, models it does
+not know yet. Figures are of November 2026.
 
 An unknown model is no error: it gets a conservative window, says ``known=False`` and has no
 prices. A window holds prompt and output together where the vendor says so; the output reserve
@@ -16,6 +17,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from datetime import UTC, datetime
 from functools import lru_cache
+from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from msgspec import Struct
@@ -25,7 +27,7 @@ from ullage.values.model_names import plain_name
 if TYPE_CHECKING:
     from genai_prices.types import ModelInfo as _Listed
 
-__all__ = ["NAMES", "UNKNOWN_WINDOW_TOKENS", "ModelInfo", "Prices", "lookup"]
+__all__ = ["NAMES", "UNKNOWN_WINDOW_TOKENS", "ModelInfo", "Prices", "advice", "lookup"]
 
 UNKNOWN_WINDOW_TOKENS = 128_000
 """The window of a model we know nothing about."""
@@ -110,6 +112,13 @@ def lookup(model: str, provider: str | None = None) -> ModelInfo:
     return ModelInfo(id=model, provider=maker)
 
 
+def advice() -> str:
+    """What to install to know more models, or ``""``: goes behind words about an unknown one."""
+    return (
+        "" if find_spec("genai_prices") else "; pip install 'ullage[prices]' tells of more models"
+    )
+
+
 _MAKERS = {
     "anthropic": ("anthropic",),
     "openai": ("openai",),
@@ -121,7 +130,9 @@ def _maker(name: str) -> str:
     """Whose model a plain name means; "" if it does not show."""
     if name.startswith("claude"):
         return "anthropic"
-    return "google" if name.startswith("gemini") else "openai" if name.startswith("gpt") else ""
+    if name.startswith("gemini"):
+        return "google"
+    return "openai" if name.startswith(("gpt", "o1", "o3", "o4")) else ""
 
 
 _Cliff: TypeAlias = tuple[int, float, float]
@@ -135,11 +146,17 @@ _AT_100K: _Cliff = (100_000, 5.0, 5.0)
 # fmt: off
 # window, most output; input, output, cache read, cache write; prompt length from which dearer
 _TABLE: dict[str, _Row] = {
+    "claude-3-opus": (200_000, 4_096, 15.0, 75.0, 1.5, 18.75, None),
+    "claude-3-5-haiku": (200_000, 8_192, 0.8, 4.0, 0.08, 1.0, None),
+    "claude-3-5-sonnet": (200_000, 8_192, 3.0, 15.0, 0.3, 3.75, None),
+    "claude-3-7-sonnet": (200_000, 64_000, 3.0, 15.0, 0.3, 3.75, None),
     "claude-haiku-4-5": (200_000, 64_000, 1.0, 5.0, 0.1, 1.25, None),
     "claude-sonnet-4-0": (200_000, 64_000, 3.0, 15.0, 0.3, 3.75, None),
     "claude-sonnet-4": (200_000, 64_000, 3.0, 15.0, 0.3, 3.75, None),
     "claude-sonnet-4-5": (200_000, 64_000, 3.0, 15.0, 0.3, 3.75, _AT_200K),
     "claude-sonnet-4-6": (1_000_000, 64_000, 3.0, 15.0, 0.3, 3.75, None),
+    "claude-opus-4-0": (200_000, 32_000, 15.0, 75.0, 1.5, 18.75, None),
+    "claude-opus-4": (200_000, 32_000, 15.0, 75.0, 1.5, 18.75, None),
     "claude-opus-4-1": (200_000, 32_000, 15.0, 75.0, 1.5, 18.75, None),
     "claude-opus-4-5": (200_000, 64_000, 5.0, 25.0, 0.5, 6.25, None),
     "claude-opus-4-6": (1_000_000, 128_000, 5.0, 25.0, 0.5, 6.25, None),
@@ -153,15 +170,30 @@ _TABLE: dict[str, _Row] = {
     "claude-fable-5": (1_000_000, 128_000, 10.0, 50.0, 1.0, 12.5, None),
     "claude-fable-5-1": (1_000_000, 128_000, 10.0, 50.0, 0.25, 12.5, None),
     "claude-fable-5-2": (1_000_000, 128_000, 8.0, 40.0, 0.2, 10.0, None),
+    "gpt-3.5-turbo": (16_385, 4_096, 0.5, 1.5, None, None, None),
+    "gpt-4": (8_192, 8_192, 30.0, 60.0, None, None, None),
+    "gpt-4-turbo": (128_000, 4_096, 10.0, 30.0, None, None, None),
+    "o1": (200_000, 100_000, 15.0, 60.0, 7.5, None, None),
+    "o3": (200_000, 100_000, 2.0, 8.0, 0.5, None, None),
+    "o3-mini": (200_000, 100_000, 1.1, 4.4, 0.55, None, None),
+    "o4-mini": (200_000, 100_000, 1.1, 4.4, 0.275, None, None),
     "gpt-4o": (128_000, 16_384, 2.5, 10.0, 1.25, None, None),
     "gpt-4o-mini": (128_000, 16_384, 0.15, 0.6, 0.075, None, None),
     "gpt-4.1": (1_000_000, 32_768, 2.0, 8.0, 0.5, None, None),
     "gpt-4.1-mini": (1_000_000, 32_768, 0.4, 1.6, 0.1, None, None),
+    "gpt-4.1-nano": (1_000_000, 32_768, 0.1, 0.4, 0.025, None, None),
     "gpt-5": (400_000, 128_000, 1.25, 10.0, 0.125, None, None),
     "gpt-5-mini": (400_000, 128_000, 0.25, 2.0, 0.025, None, None),
+    "gpt-5-nano": (400_000, 128_000, 0.05, 0.4, 0.005, None, None),
+    "gpt-5-codex": (400_000, 128_000, 1.25, 10.0, 0.125, None, None),
     "gpt-5.1": (400_000, 128_000, 1.25, 10.0, 0.125, None, None),
+    "gpt-5.1-codex": (400_000, 128_000, 1.25, 10.0, 0.125, None, None),
     "gpt-5.2": (400_000, 128_000, 1.75, 14.0, 0.175, None, None),
+    "gpt-5.2-codex": (400_000, 128_000, 1.75, 14.0, 0.175, None, None),
+    "gpt-5.3-codex": (400_000, 128_000, 1.75, 14.0, 0.175, None, None),
     "gpt-5.4": (1_050_000, 128_000, 2.5, 15.0, 0.25, None, _AT_272K),
+    "gpt-5.4-mini": (400_000, 128_000, 0.75, 4.5, 0.075, None, None),
+    "gpt-5.4-nano": (400_000, 128_000, 0.2, 1.25, 0.02, None, None),
     "gpt-5.5": (1_000_000, 128_000, 5.0, 30.0, 0.5, None, _AT_272K),
     "gpt-5.6-sol": (1_050_000, 128_000, 4.0, 20.0, 0.4, 5.0, _AT_272K),
     "gpt-5.6-terra": (1_050_000, 128_000, 2.0, 12.0, 0.2, 2.5, _AT_272K),
@@ -172,10 +204,13 @@ _TABLE: dict[str, _Row] = {
     "gpt-6.1-terra": (1_050_000, 128_000, 1.0, 5.0, 0.05, 1.25, _AT_272K),
     # released on 2026-11-17: the window is published, cache prices are not
     "gpt-6.2-astra": (1_050_000, 128_000, None, None, None, None, None),
+    "gemini-2.0-flash": (1_000_000, 8_192, 0.1, 0.4, 0.025, None, None),
     "gemini-2.5-pro": (1_048_576, 65_536, 1.25, 10.0, 0.125, None, _AT_200K),
     "gemini-2.5-flash": (1_048_576, 65_536, 0.3, 2.5, 0.03, None, None),
+    "gemini-2.5-flash-lite": (1_000_000, 65_536, 0.1, 0.4, 0.01, None, None),
     "gemini-3-pro-preview": (1_048_576, 65_536, 2.0, 12.0, 0.2, None, _AT_200K),
     "gemini-3.1-pro-preview": (1_048_576, 65_536, 2.0, 12.0, 0.2, None, _AT_200K),
+    "gemini-3.1-flash-lite": (1_000_000, 65_536, 0.25, 1.5, 0.025, None, None),
     "gemini-3-flash-preview": (1_000_000, 65_536, 0.5, 3.0, 0.05, None, None),
     "gemini-3.5-flash": (1_000_000, 65_536, 1.5, 9.0, 0.15, None, None),
     "gemini-3.8-flash": (1_000_000, 65_536, 0.75, 3.75, 0.075, None, None),
@@ -187,7 +222,10 @@ NAMES = tuple(_TABLE)
 
 # of those whose audio has a price of its own: input, cache read
 _AUDIO: dict[str, tuple[float, float]] = {
+    "gemini-2.0-flash": (0.7, 0.175),
     "gemini-2.5-flash": (1.0, 0.1),
+    "gemini-2.5-flash-lite": (0.3, 0.03),
+    "gemini-3.1-flash-lite": (0.5, 0.05),
     "gemini-3-flash-preview": (1.0, 0.1),
 }
 # what the longer of two times in the cache costs, of the price of the shorter
@@ -290,6 +328,8 @@ def _from_library(model: str, name: str, provider: str | None) -> ModelInfo | No
 
 def _listed(model: str, name: str, provider: str | None) -> tuple[str, _Listed] | None:
     """The library's entry: as asked, then by the plain name, then whoever serves it."""
+    if find_spec("genai_prices") is None:
+        return None
     from genai_prices.data_snapshot import get_snapshot
 
     snapshot = get_snapshot()

@@ -26,7 +26,7 @@ from ullage.history.window import Window
 from ullage.redaction import Redact
 from ullage.spend.cost import cost_usd
 from ullage.stages.policy import Policy
-from ullage.tokens.catalog import lookup
+from ullage.tokens.catalog import advice, lookup
 from ullage.turn.engine import fit
 from ullage.turn.filling import Asking
 from ullage.turn.memo import Line, Memo
@@ -295,7 +295,7 @@ def _limits(model: str, settings: Settings, memo: Memo) -> tuple[Limits, list[Ev
     if model in memo.unknown_models:
         return Limits(window_tokens=tokens), []
     memo.unknown_models.add(model)
-    why = f"no window is known for {model!r}; {tokens:,} tokens are assumed"
+    why = f"no window is known for {model!r}; {tokens:,} tokens are assumed{advice()}"
     event = Event(kind="unknown_model", where="model", why=why)
     return Limits(window_tokens=tokens), [event]
 
@@ -304,7 +304,9 @@ def _assumed(model: str, rule: Literal["warn", "error"] | int, cautious_tokens: 
     """The window of a model nobody knows, as the policy wants it."""
     if rule == "error":
         raise ConfigError(
-            "model", f"no window is known for {model!r}", "Give limits=Limits(window_tokens=…)."
+            "model",
+            f"no window is known for {model!r}{advice()}",
+            "Give limits=Limits(window_tokens=…).",
         )
     return cautious_tokens if rule == "warn" else rule
 
