@@ -67,10 +67,7 @@ class _Held(Generic[S]):
         self._sizes: list[int] = []
 
     def measure(self) -> bool:
-        """Count what came since the last time; whether anything was fitted yet.
-
-        Of another line of history what is not shared with the last one counts.
-        """
+        """Count what came since the last time; False: nothing was fitted yet."""
         try:
             messages = self.session.window.transcript.messages
         except ConfigError:
@@ -127,7 +124,7 @@ class _Sessions(Generic[S]):
         A session that somebody still holds, or a view of, is never made twice.
         """
         with self._lock:
-            self._uncounted = [used for used in self._uncounted if not self._count(used)]
+            self._uncounted = [each for each in self._uncounted if not self._count(each)]
             held = self._held.get(key)
             if held is None:
                 session = self._alive.get(key)
@@ -160,12 +157,11 @@ class _Sessions(Generic[S]):
 
     def _count(self, key: str) -> bool:
         """Count what the last use of a session added; False: its first fit is still under way."""
-        held = self._held.get(key)
-        if held is None:
+        if (held := self._held.get(key)) is None:
             return True
-        before = held.bytes
+        self._bytes -= held.bytes
         is_fitted = held.measure()
-        self._bytes += held.bytes - before
+        self._bytes += held.bytes
         return is_fitted
 
     def _let_go(self) -> None:

@@ -54,8 +54,7 @@ class Account:
 
     Args:
         agent: the name its calls are listed under.
-        tell: takes the events of the budget that concern it. A method is held weakly: its session
-            holds the account, and both are to go as soon as nobody holds the session.
+        tell: takes the events that concern it. A session's method is held weakly, as it holds this.
         drop: takes what is left behind when nobody holds the account any more.
 
     Attributes:
@@ -80,8 +79,7 @@ class Account:
 
     def tell(self, event: Event) -> None:
         """Pass an event on to the session, if it is still there."""
-        tell = self._tell()
-        if tell is not None:
+        if tell := self._tell():
             tell(event)
 
     @contextmanager
