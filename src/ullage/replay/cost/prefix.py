@@ -7,21 +7,21 @@ A request is a head (tools, then system) and a list of messages:
              └── common prefix ─────────┘└ rewritten ┘ = what was there before and is lost
 
 Messages are compared by identity, then by value without their cache markers, so a message must
-not be changed in place between two calls; within the first message that differs, the common
-characters count. It depends on no provider: one comparison serves every price profile.
+not be changed in place between two calls; of the first message that differs, what its texts have
+in common counts. It depends on no provider: one comparison serves every price profile.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, TypeAlias
 
 import msgspec
 from blake3 import blake3
 from msgspec import Struct
 
-__all__ = ["CountText", "Prefix", "Sent", "Wire", "head_of"]
+__all__ = ["CountText", "Prefix", "Sent", "Wire", "head_of", "message_tokens"]
 
 CountText: TypeAlias = Callable[[str], int]
 Wire: TypeAlias = Mapping[str, Any]
@@ -71,7 +71,7 @@ class Prefix:
     count of each that is new.
 
     Args:
-        count: the tokens of a text; messages are counted as their JSON.
+        count: the tokens of a text.
     """
 
     def __init__(self, count: CountText) -> None:
@@ -104,7 +104,7 @@ class Prefix:
             same = self._same(messages)
             common = self._head_tokens + sum(self._sizes[:same])
             if same < len(self._messages) and same < len(messages):
-                common += self._shared(_text(_bare(self._messages[same])), messages[same])
+                common += self._shared(self._messages[same], messages[same])
         else:
             shared = _common(self._head, head)
             common = min(self._count(shared), self._head_tokens) if shared else 0
@@ -121,10 +121,15 @@ class Prefix:
             same += 1
         return same
 
-    def _shared(self, old: str, new: Wire) -> int:
-        """Tokens of the characters two differing messages have in common."""
-        shared = _common(old, _text(_bare(new)))
-        return self._count(shared) if shared else 0
+    def _shared(self, old: Wire, new: Wire) -> int:
+        """Tokens of the texts with which two differing messages begin alike."""
+        tokens = 0
+        for before, now in zip(_texts(_bare(old)), _texts(_bare(new)), strict=False):
+            same = _common(before, now)
+            tokens += self._count(same) if same else 0
+            if before != now:
+                break
+        return tokens
 
     def _measure(self, messages: Sequence[Wire], same: int) -> None:
         """The tokens of each message; those not shared are looked up, or counted."""
@@ -144,8 +149,30 @@ class Prefix:
         text = _text(_bare(message))
         digest = blake3(text.encode("utf-8", "surrogatepass")).digest(16)
         if digest not in self._counts:
-            self._counts[digest] = self._count(text)
+            self._counts[digest] = message_tokens(_bare(message), self._count)
         return self._counts[digest]
+
+
+def message_tokens(message: Wire, count: CountText) -> int:
+    """The tokens of one message, by the judge: its texts and 4 of framing, no ids and no keys."""
+    return 4 + sum(map(count, _texts(message)))
+
+
+def _texts(value: Any) -> Iterator[str]:
+    """The texts of a message in order; a number or the like as one digit."""
+    if isinstance(value, Mapping):
+        for key, of in value.items():
+            if key not in _UNREAD:
+                yield from _texts(of)
+    elif isinstance(value, (list, tuple)):
+        for of in value:
+            yield from _texts(of)
+    else:
+        yield value if isinstance(value, str) else "0"
+
+
+_UNREAD = frozenset(("id", "tool_call_id", "tool_use_id", "type", "role", "signature", "data"))
+"""Fields that no model reads as text. Cache markers count nothing: they are taken off."""
 
 
 def _common(one: str, other: str) -> str:
