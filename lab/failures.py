@@ -434,6 +434,97 @@ _ROWS = (
         "    return [each.proposed(window) for each in begun if each.continues(window)][:1]",
         "    return []",
     ),
+    (
+        "pairing f13",
+        "stages/bound.py",
+        "    return [Cut(Drop(chain[start], chain[window.size], why), ())]",
+        "    return []",
+    ),
+    (
+        "pairing f14",
+        "history/transcript.py",
+        "return self._closed[index] and self.starts_turn(index)",
+        "return index > 0",
+    ),
+    (
+        "pairing f15",
+        "history/transcript.py",
+        "return self._closed[index] and self.starts_turn(index)",
+        "return self._closed[index]",
+    ),
+    (
+        "pairing f16",
+        "wires/convert/read.py",
+        "            piece = self._piece(part, *self._block(part, bare, where), (index, number))",
+        "            found = self._piece(part, *self._block(part, bare, where), (index, number))\n"
+        "            piece = found or Text(str(bare))",
+    ),
+    (
+        "pairing f19",
+        "stages/emergency.py",
+        "        if index <= end and may_cut(index):\n            best = index\n"
+        "    return best if best < window.size else floor",
+        "        if index <= end and window.transcript.newest_asked(index + 1) == index:\n"
+        "            best = index\n    return best",
+    ),
+    (
+        "pairing f20",
+        "wires/anthropic/format.py",
+        'if row.opens else ""',
+        'if False else ""',
+    ),
+    (
+        "control f22",
+        "summarise/_calls.py",
+        "        if self._circuit.is_open:",
+        "        if False:",
+    ),
+    (
+        "control f23",
+        "stages/emergency.py",
+        "    if not window.within(int(window.limit_tokens * start), surely=True):\n"
+        '        return f"the view was near',
+        '    if True:\n        return f"the view was near',
+    ),
+    ("counting f63", "wires/reported.py", "    if not usage.input_tokens:", "    if False:"),
+    (
+        "counting f64",
+        "tokens/calibrate.py",
+        "not _is_plausible(reported, estimated)",
+        "False",
+    ),
+    (
+        "counting f65",
+        "session/view.py",
+        "        self._session._run(self._session._observe(self._sent, reply))",
+        "        self._session._run(self._session._observe(self._session._newest, reply))",
+    ),
+    (
+        "counting f67",
+        "turn/rendering.py",
+        "    return asked.wire.compose(asked.raw, messages, tools)",
+        '    status = asked.wire.user(f"{len(messages)} messages")\n'
+        "    return asked.wire.compose(asked.raw, [status, *messages], tools)",
+    ),
+    (
+        "counting f69",
+        "stages/emergency.py",
+        "    if not window.within(int(window.limit_tokens * start), surely=True):\n"
+        '        return f"the view was near',
+        '    if True:\n        return f"the view was near',
+    ),
+    (
+        "counting f71",
+        "values/usage.py",
+        "return self.input_tokens if self.prompt_tokens is None",
+        "return self.fresh_tokens if self.prompt_tokens is None",
+    ),
+    (
+        "recall f87",
+        "stores/_open.py",
+        'subfolder = ref_of(tenant, "tenant") if tenant else ""',
+        "subfolder = tenant",
+    ),
 )
 """File and number of the test; the file of ``src/ullage``, what stands there once, the fault."""
 

@@ -8,6 +8,7 @@ from itertools import pairwise
 import pytest
 from msgspec.structs import replace
 
+from lab.fuzz.bound import Bound
 from tests import histories
 from tests.failures.scenes import (
     LINES,
@@ -222,10 +223,14 @@ def test_f12_ids_stay_unique_and_legal_from_one_provider_to_another(format, to):
 
 def test_f13_thinking_is_sent_as_it_came_or_not_at_all():
     """ "Thinking blocks cannot be modified": edited or stripped of its signature, for good."""
-    came = thoughts(histories.wire("anthropic", thinking(16)))
+    every = list(requests("anthropic", thinking(16), model="claude-opus-5-1"))
+    came, provider = thoughts(every[-1]["messages"]), Bound()
     session = new_session("anthropic")
-    for view in run(session, "anthropic", thinking(16)):
-        assert all(block in came for block in thoughts(view["messages"]))
+    for request, later in zip(every, [*every[1:], every[-1]], strict=True):
+        shown = session.fit(request)["messages"]
+        assert all(block in came for block in thoughts(shown))
+        reply = later["messages"][len(request["messages"]) :]
+        assert not provider.judge(shown, reply, grew=False)
     assert {"condensed", "pruned"} & kinds(session)
 
 
@@ -258,14 +263,19 @@ def test_f14_no_message_is_left_with_reasoning_alone():
 
 def test_f15_reasoning_of_the_responses_api_is_followed_by_its_item():
     """A function call without its reasoning, or reasoning without what follows, is refused."""
-    session = new_session("openai-responses")
-    for view in run(session, "openai-responses", thinking(30)):
+    *_, request = requests("openai-responses", thinking(9))
+    for kept in range(1, 12):
+        newest = partial(newest_messages, messages=kept)
+        stage = partial(compact, is_due=asked, keep_from=newest, least_share=0.0)
+        policy = replace(DEFAULT, name="newest", on_request=stage)
+        session = new_session("openai-responses", 200_000, policy=policy)
+        assert session.compact(request)
+        view = session.fit(request)
         assert is_legal("openai-responses", view)
         types = [item.get("type", "message") for item in view["input"]]
         after = [types[at + 1] for at, kind in enumerate(types) if kind == "reasoning"]
         assert set(after) <= {"message", "function_call"}
         assert types.count("reasoning") == types.count("function_call")
-    assert {"condensed", "pruned"} & kinds(session)
 
 
 @pytest.mark.parametrize("to", ["anthropic", "openai-chat", "gemini"])
@@ -296,10 +306,12 @@ def test_f18_roles_are_right_after_a_compaction_at_every_point(format):
 
 def test_f19_a_tail_stays_where_every_user_turn_is_a_result():
     """The search for a clean cut ran off the end: 35 messages became none."""
-    messages = histories.wire("anthropic", steps(35))
-    view = new_session("anthropic").fit(histories.request("anthropic", messages))
-    assert view["messages"][-1] is messages[-1]
-    assert is_legal("anthropic", view)
+    session = new_session("anthropic")
+    for request in requests("anthropic", steps(35)):
+        view = session.fit(request)
+        assert view["messages"][-1] is request["messages"][-1]
+        assert is_legal("anthropic", view)
+    assert "condensed" in kinds(session)
 
 
 def test_f20_a_servers_tool_and_its_result_go_together():
@@ -309,7 +321,13 @@ def test_f20_a_servers_tool_and_its_result_go_together():
         id, found = f"srvtoolu_{n}", [{"type": "text", "text": f"{n} {LINES * 30}"}]
         searched = {"type": "server_tool_use", "id": id, "name": "web_search", "input": {"q": "x"}}
         result = {"type": "web_search_tool_result", "tool_use_id": id, "content": []}
-        messages += [{"role": "assistant", "content": [searched, result, *found]}, user("More.")]
+        ran = {"type": "tool_use", "id": f"toolu_{n}", "name": "bash", "input": {}}
+        printed = {"type": "tool_result", "tool_use_id": f"toolu_{n}", "content": "ok"}
+        messages += [  # the server goes on once it has the other tool's result (A18)
+            {"role": "assistant", "content": [searched, ran]},
+            {"role": "user", "content": [printed]},
+            {"role": "assistant", "content": [result, *found]},
+        ]
     session = new_session("anthropic")
     view = session.fit(histories.request("anthropic", messages))
     assert "condensed" in kinds(session)

@@ -3,10 +3,12 @@
 import json
 import os
 import random
+import re
 import unicodedata
 from contextlib import contextmanager
 
 import pytest
+from msgspec.structs import replace
 
 from tests import histories
 from tests.failures.scenes import (
@@ -24,6 +26,7 @@ from tests.sessions import recall
 from ullage import MemoryStore, RefNotFound, SqliteStore, StoreError
 from ullage.redaction import common_keys
 from ullage.replay import reading
+from ullage.stages.default import DEFAULT
 from ullage.stages.shorten import safe_cut, shorten
 from ullage.stores import Bounds, SpillStore
 from ullage.values.notices import Words, pointers, ref_line
@@ -206,10 +209,12 @@ def test_f87_an_id_is_a_name_and_never_a_path(tmp_path, id):
     """An id with ".." in it was made a path."""
     messages = one(LINES * 3_000)["messages"]
     messages[1]["tool_calls"][0]["id"] = messages[2]["tool_call_id"] = id
-    store = SpillStore(SqliteStore(tmp_path / "kept.db"), tmp_path / "spill")
-    session = new_session(CHAT, 200_000, store=store, tenant=id)
+    policy = replace(DEFAULT, spill_directory=f"{tmp_path}/spill")
+    store = tmp_path / "kept.db"
+    session = new_session(CHAT, 200_000, store=store, tenant=id, policy=policy)
     session.fit(histories.request(CHAT, messages))
-    assert all(len(file.stem) == 16 for file in (tmp_path / "spill").glob("*.txt"))
+    files = [file.relative_to(tmp_path / "spill") for file in tmp_path.rglob("*.txt")]
+    assert [re.sub(r"[0-9a-z]{16}", "x", str(file)) for file in files] == ["x/x.txt"]
     assert {file.name.split(".")[0] for file in tmp_path.iterdir()} == {"kept", "spill"}
     assert "nothing is kept" in recall(session, "get_continuation", {"tool_call_id": "../kept.db"})
 

@@ -1,6 +1,9 @@
 """What is given to users: a wheel and an sdist, built and installed as they would be."""
 
 import email
+import json
+import os
+import re
 import subprocess
 import sys
 import tarfile
@@ -47,7 +50,7 @@ def test_the_wheel_holds_the_library_whole_and_nothing_else(names):
 def test_the_sdist_holds_the_tests_and_no_rubbish(built):
     with tarfile.open(built[1]) as sdist:
         files = {name.split("/", 1)[1] for name in sdist.getnames()}
-    assert {"pyproject.toml", "README.md", "LICENSE", "CHANGELOG.md"} <= files
+    assert {"pyproject.toml", "hatch_build.py", "README.md", "LICENSE", "CHANGELOG.md"} <= files
     assert any(name.startswith("tests/") for name in files)
     assert not [name for name in files if name.startswith(".") and name != ".gitignore"]
     assert not [name for name in files if "__pycache__" in name or name.endswith(".pyc")]
@@ -66,6 +69,33 @@ def test_its_metadata_say_what_it_is(built, names):
     needed = [each for each in told.get_all("Requires-Dist") if "extra ==" not in each]
     assert len(needed) <= 8
     assert not [each for each in told.get_all("Requires-Dist") if "==" in each.split(";")[0]]
+
+
+def test_where_the_repository_is_told_the_readme_leads_there_from_anywhere():
+    told = metadata(ULLAGE_REPOSITORY="https://git.example/ullage/")
+    at = f"https://git.example/ullage/%s/v{told['version']}/"
+    places = LINK.findall(told["readme"]["text"])
+    assert len(places) > 15
+    for image, place in places:
+        assert place.startswith(at % ("raw" if image else "blob"))
+        assert (ROOT / place.removeprefix(at % ("raw" if image else "blob"))).exists(), place
+    assert told["urls"]["Homepage"] == "https://git.example/ullage"
+    assert {"Changelog", "Documentation", "Issues", "Security"} <= set(told["urls"])
+
+
+def test_where_it_is_not_told_no_address_is_made_up():
+    told = metadata()
+    assert "urls" not in told
+    assert told["readme"]["text"] == (ROOT / "README.md").read_text(encoding="utf-8")
+
+
+LINK = re.compile(r"(!?)\[[^\]]*\]\(([^)]*)\)")
+
+
+def metadata(**environment):
+    command = [sys.executable, "-m", "hatchling", "metadata"]
+    env = {**os.environ, "ULLAGE_REPOSITORY": "", **environment}
+    return json.loads(subprocess.run(command, cwd=ROOT, env=env, capture_output=True).stdout)
 
 
 def test_installed_in_an_environment_of_its_own_it_works(built, tmp_path):

@@ -101,12 +101,14 @@ class Window(ShownHistory, frozen=True, eq=False, kw_only=True):
         A tool loop is one turn: where that must begin with thinking, a summary within it goes
         up to a reply that does, or to the end (A14).
         """
-        if not self.thinks_first or not self.transcript.in_loop(index, self.size):
-            return True
+        is_free = not self.thinks_first or not self.transcript.in_loop(index, self.size)
+        return is_free or self.thinks(index)
+
+    def thinks(self, index: int) -> bool:
+        """Whether a message shows the reasoning it came with."""
         parts = self.transcript.messages[index].parts
-        return index not in self.reasoning_dropped and any(
-            isinstance(part, Reasoning) for part in parts
-        )
+        is_dropped = index in self.reasoning_dropped
+        return not is_dropped and any(isinstance(part, Reasoning) for part in parts)
 
     # ── counting ─────────────────────────────────────────────────────────────────────
 

@@ -321,7 +321,7 @@ class SessionCore(Drawn, ABC):
         self.budget.settle(self._account, report, sent.model, estimate)
         yield from self.budget.synced()
         if kept.memo is not None:
-            kept.memo.outdate(sent.window.transcript, [sent.key])
+            kept.memo.observed(sent.window.transcript, sent.key)
         refusals = kept.refusals.reported()
         kept = self._kept._replace(state=state, memo=kept.memo, refusals=refusals)
         self._know(kept.with_observed(report), *reports.reported_in(reply, usage))

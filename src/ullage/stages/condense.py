@@ -23,7 +23,7 @@ from ullage.stages.shorten import level, shorten
 from ullage.stages.shrink import LEAST_TOKENS, cut_to
 from ullage.values.edits import Cut, Replace, Summary
 from ullage.values.effects import Output
-from ullage.values.messages import Reasoning, Text
+from ullage.values.messages import Text
 
 __all__ = [
     "CHARS_PER_TOKEN",
@@ -91,7 +91,7 @@ def head_of_loop(window: Window) -> Location | None:
     if is_frozen(window):
         replies = [at for at in replies if window.signed(at)][-1:]
     head = next(iter(replies), None)
-    if head is None or window.hidden(head) or not _thinks(window, head):
+    if head is None or window.hidden(head) or not window.thinks(head):
         return None
     for at in range(transcript.reply(head, window.size).stop, window.size):
         message = transcript.messages[at]
@@ -101,13 +101,6 @@ def head_of_loop(window: Window) -> Location | None:
         if found and (at + 1 == window.size or transcript.starts_turn(at + 1)):
             return found[-1]
     return None
-
-
-def _thinks(window: Window, index: int) -> bool:
-    parts = window.transcript.messages[index].parts
-    return index not in window.reasoning_dropped and any(
-        isinstance(part, Reasoning) for part in parts
-    )
 
 
 def _is_text(window: Window, spot: Location) -> bool:

@@ -127,10 +127,9 @@ def _parted(window: Window) -> str | None:
     """
     placed = [each for each in window.summaries if each.edit.text]
     stop = placed[-1].stop if placed else window.size
-    if stop >= control_tail(window) or window.may_go_on(stop):
-        return None
     opening = window.transcript.newest_asked(window.size)
-    if opening is not None and opening >= stop:
+    is_later = opening is not None and opening >= stop
+    if is_later or stop >= control_tail(window) or window.may_go_on(stop):
         return None
     return "the account ended within a turn that must begin with its thinking"
 

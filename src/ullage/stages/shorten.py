@@ -20,10 +20,11 @@ from ullage.values.notices import Words
 __all__ = ["ERRORS", "ends_of", "level", "on_one_line", "safe_cut", "shorten"]
 
 ERRORS = re.compile(
-    r"[aefptAEFPT](?<=\b.)(?i:"  # a set of first letters comes first: the scan skips the rest
-    r"(?:(?<=e)(?:rror|xception|xit (?:code|status))|(?<=t)raceback|(?<=p)anic"
-    r"|(?<=f)(?:ailed|ailure|atal)|(?<=a)ssert))\w*\b",
-    re.DOTALL,
+    r"[aefptAEFPT](?:(?<=\b.)(?i:"  # a set of first letters comes first: the scan skips the rest
+    r"(?<=e)(?:rror|xception|xit (?:code|status))|(?<=t)raceback|(?<=p)anic"
+    r"|(?<=f)(?:ailed|ailure|atal)|(?<=a)ssert)\w*\b"
+    r"|(?<=[A-Za-z]E)(?:rror|xception)(?::|$))",  # TypeError: …
+    re.DOTALL | re.MULTILINE,
 )
 _ERROR_SHARE = 0.2
 _ERROR_LINE_CHARS = 300

@@ -149,13 +149,18 @@ class Memo:
             self.lines = [line, *others][:LINES]
         if decided:
             line.latest = None
-            self.outdate(line.transcript, [record.key for record in decided])
+            self._outdate(line.transcript, [record.key for record in decided])
 
-    def outdate(self, transcript: Transcript, keys: Sequence[bytes]) -> None:
-        """Have the other lines that hold these keys walked anew: the ledger has more there now."""
+    def observed(self, transcript: Transcript, key: bytes) -> None:
+        """The ledger has a report at a key now: its own line knows, if it has not gone on since."""
+        is_late = transcript.decision_key(len(transcript)) != key
+        self._outdate(None if is_late else transcript, [key])
+
+    def _outdate(self, knowing: Transcript | None, keys: Sequence[bytes]) -> None:
+        """Have lines that hold these keys walked anew, but for the one that knows of them."""
         for line in self.lines:
             find = line.transcript.find
-            if line.transcript is not transcript and any(find(key) is not None for key in keys):
+            if line.transcript is not knowing and any(find(key) is not None for key in keys):
                 line.begin_again()
 
 
