@@ -14,11 +14,10 @@ in common counts. It depends on no provider: one comparison serves every price p
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, TypeAlias
 
 import msgspec
-from blake3 import blake3
 from msgspec import Struct
 
 __all__ = ["CountText", "Prefix", "Sent", "Wire", "head_of", "message_tokens"]
@@ -76,7 +75,7 @@ class Prefix:
 
     def __init__(self, count: CountText) -> None:
         self._count = count
-        self._counts: dict[bytes, int] = {}
+        self._counts: dict[tuple[str, ...], int] = {}
         self._head = ""
         self._head_tokens = 0
         self._messages: list[Wire] = []
@@ -132,28 +131,19 @@ class Prefix:
         return tokens
 
     def _measure(self, messages: Sequence[Wire], same: int) -> None:
-        """The tokens of each message; those not shared are looked up, or counted."""
-        known = {
-            id(message): size
-            for message, size in zip(self._messages[same:], self._sizes[same:], strict=True)
-        }
-        sizes = self._sizes[:same]
-        for message in messages[same:]:
-            size = known.get(id(message))
-            sizes.append(self._size(message) if size is None else size)
+        self._sizes[same:] = map(self._size, messages[same:])
         self._blocks[same:] = map(_blocks_of, messages[same:])
-        self._messages, self._sizes = list(messages), sizes
-        self._total = self._head_tokens + sum(sizes)
+        self._messages = list(messages)
+        self._total = self._head_tokens + sum(self._sizes)
 
     def _size(self, message: Wire) -> int:
-        text = _text(_bare(message))
-        digest = blake3(text.encode("utf-8", "surrogatepass")).digest(16)
-        if digest not in self._counts:
-            self._counts[digest] = message_tokens(_bare(message), self._count)
-        return self._counts[digest]
+        texts = tuple(_texts(_bare(message)))
+        if texts not in self._counts:
+            self._counts[texts] = message_tokens(texts, self._count)
+        return self._counts[texts]
 
 
-def message_tokens(message: Wire, count: CountText) -> int:
+def message_tokens(message: object, count: CountText) -> int:
     """The tokens of one message, by the judge: its texts and 4 of framing, no ids and no keys."""
     return 4 + sum(map(count, _texts(message)))
 
@@ -161,10 +151,8 @@ def message_tokens(message: Wire, count: CountText) -> int:
 def _texts(value: Any) -> Iterator[str]:
     """The texts of a message in order; a number or the like as one digit."""
     if isinstance(value, Mapping):
-        for key, of in value.items():
-            if key not in _UNREAD:
-                yield from _texts(of)
-    elif isinstance(value, (list, tuple)):
+        value = [of for key, of in value.items() if key not in _UNREAD]
+    if isinstance(value, (list, tuple)):
         for of in value:
             yield from _texts(of)
     else:
@@ -195,23 +183,18 @@ def _bare(message: Wire) -> Wire:
     content = message.get("content")
     if not isinstance(content, list):
         return message
-    if _marked(content):
-        content = [_bare_block(block) for block in content]
+    content = [_bare_block(block) for block in content]
     only = content[0] if len(content) == 1 else None
     if isinstance(only, dict) and only.keys() == {"type", "text"}:
         content = only["text"]
     return {**message, "content": content}
 
 
-def _marked(blocks: Iterable[Any]) -> bool:
-    return any(block is not _bare_block(block) for block in blocks)
-
-
 def _bare_block(block: Any) -> Any:
     if not isinstance(block, dict):
         return block
     inner = block.get("content")
-    if isinstance(inner, list) and _marked(inner):
+    if isinstance(inner, list):
         block = {**block, "content": [_bare_block(item) for item in inner]}
     if "cache_control" in block:
         block = {key: value for key, value in block.items() if key != "cache_control"}
