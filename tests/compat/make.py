@@ -1,18 +1,34 @@
-"""What a version leaves behind: a store, a ledger, and the view it sent. Made once a release:
+"""What a version leaves behind, and the views it sent. Made once a release:
 
 python -m tests.compat.make          writes tests/compat/VERSION, which is never changed again
+
+    history.json, view.json          a conversation, and what was sent of it in the end
+    kept.db, ledger.json             a session's store; its ledger, as a host keeps it
+    entries.json                     the same ledger, as the state of a framework carries it
+    chat.db, chat_kept.db            a `Conversation`, its messages and its store
+    chat_view.json                   what was sent of it in the end
+    server.sql                       both on a PostgreSQL server, as pg_dump writes them down
 """
 
 import json
+import subprocess
+from contextlib import closing
 from hashlib import sha256
 from pathlib import Path
 
 import msgspec
 
 import ullage
+from tests.stores.postgres.server import Server, program
+from ullage import presets
+from ullage.integrations._entries import entry_of
+from ullage.loop.conversation import Conversation
+from ullage.stores import PostgresStore
+from ullage.stores.conversations import ConversationStore
+from ullage.stores.postgres import PostgresConversations
 
 HERE = Path(__file__).parent
-MODEL, TENANT, WINDOW_TOKENS = "gpt-4.1", "ada", 12_000
+MODEL, TENANT, CHAT, WINDOW_TOKENS = "gpt-4.1", "ada", "c-17", 12_000
 FILES, LINES = 14, 90
 TOOL = {
     "type": "function",
@@ -57,21 +73,73 @@ def reply(number, said, prompt_tokens):
     }
 
 
-def main(folder):
-    """A conversation in which old results leave the window three times."""
-    folder.mkdir(parents=True)
-    writer = session(folder / "kept.db")
+def conversation(kept, store):
+    """A chat as the one that was left."""
+    limits = ullage.Limits(window_tokens=WINDOW_TOKENS)
+    policy = presets.load("three_layer", {"EnableDiskSpillover": False})
+    return Conversation(kept, CHAT, MODEL, policy=policy, limits=limits, store=store, tenant=TENANT)
+
+
+def played(store):
+    """A conversation in which old results leave the window three times: history, view, ledger."""
+    writer = session(store)
     history = [{"role": "user", "content": "Which files are broken? Never touch notes.txt."}]
     for number in range(FILES):
         view = writer.fit(request(history))
         said, result = step(number, LINES * (3 if number == 5 else 1))
         writer.observe(reply(number, said, view.sent.estimate))
         history += [said, result]
-    view = writer.fit(request(history))
-    (folder / "history.json").write_text(json.dumps(history) + "\n", encoding="utf-8")
-    (folder / "view.json").write_text(json.dumps(view["messages"]) + "\n", encoding="utf-8")
-    (folder / "ledger.json").write_bytes(msgspec.json.encode(writer.news()) + b"\n")
+    view, ledger = writer.fit(request(history))["messages"], writer.news()
     writer.close()
+    return history, view, ledger
+
+
+def chatted(kept, store):
+    """A chat that is compacted on the way: what was sent in the end."""
+    chat = conversation(kept, store)
+    chat.append([{"role": "user", "content": "Which parts are broken? Never touch notes.txt."}])
+    for number in range(FILES):
+        view = chat.fit({"model": MODEL, "tools": [TOOL]})
+        said, result = step(number)
+        chat.session.observe(reply(number, said, view.sent.estimate))
+        chat.append([said, result])
+    view = chat.fit({"model": MODEL, "tools": [TOOL]})["messages"]
+    chat.close()
+    return view
+
+
+def dumped(server):
+    """Everything in the server's database, as statements for any client."""
+    played(PostgresStore(server.url))
+    with closing(PostgresConversations(server.url)) as kept:
+        chatted(kept, PostgresStore(server.url))
+    text = subprocess.run(
+        [program("pg_dump"), "--inserts", "--no-owner", "--schema=ullage", server.url],
+        capture_output=True,
+        text=True,
+        check=True,
+    ).stdout
+    return "".join(f"{line}\n" for line in text.splitlines() if not line.startswith(("\\", "--")))
+
+
+def main(folder):
+    """All of it, made in a folder of its own."""
+    folder.mkdir(parents=True)
+    history, view, ledger = played(folder / "kept.db")
+    chat_view = chatted(ConversationStore(folder / "chat.db"), folder / "chat_kept.db")
+    server = Server()
+    try:
+        (folder / "server.sql").write_text(dumped(server), encoding="utf-8")
+    finally:
+        server.stop()
+    for name, value in {
+        "history": history,
+        "view": view,
+        "ledger": ledger,
+        "entries": dict(map(entry_of, ledger)),
+        "chat_view": chat_view,
+    }.items():
+        (folder / f"{name}.json").write_bytes(msgspec.json.encode(value) + b"\n")
 
 
 if __name__ == "__main__":

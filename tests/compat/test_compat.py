@@ -3,13 +3,19 @@
 import json
 import re
 import shutil
+from contextlib import closing
 from pathlib import Path
 
 import msgspec
 import pytest
 
 from tests.compat import make
+from tests.stores.postgres.conftest import server, url  # noqa: F401  (fixtures)
 from ullage import Record
+from ullage.integrations._entries import record_of
+from ullage.stores import PostgresStore
+from ullage.stores.conversations import ConversationStore
+from ullage.stores.postgres import PostgresConversations
 
 LEFT = sorted(path.parent for path in Path(__file__).parent.glob("*/kept.db"))
 REF = re.compile(r'(?:ref=|tool_call_id=")([0-9a-z]{16})')
@@ -100,3 +106,50 @@ def test_the_conversation_goes_on_and_is_kept_in_the_same_store(left, opened):
     assert len(records_in(view)) > 3
     again = opened(left / "kept.db").fit(make.request(history))["messages"]
     assert again == view
+
+
+def test_a_ledger_in_the_state_of_a_framework_is_the_same(left):
+    records = msgspec.json.decode((left / "ledger.json").read_bytes(), type=list[Record])
+    entries = read(left, "entries")
+    assert [record_of(*entry) for entry in entries.items()] == records
+
+
+def goes_on(chat, left):
+    """A chat shows what it showed then, and every ref in it opens its text."""
+    try:
+        view = chat.fit({"model": make.MODEL, "tools": [make.TOOL]})["messages"]
+        assert view == read(left, "chat_view")
+        texts = {whole(chat.session, ref) for ref in REF.findall(str(view))}
+        made = {make.step(number)[1]["content"] for number in range(make.FILES)}
+        gone = made - {message["content"] for message in view}
+        assert len(gone) > 5
+        assert gone <= texts
+    finally:
+        chat.close()
+
+
+def test_a_chat_goes_on_from_its_summary(left):
+    kept = ConversationStore(left / "chat.db")
+    goes_on(make.conversation(kept, left / "chat_kept.db"), left)
+    assert len(kept.history(make.CHAT)) > len(read(left, "chat_view")), "all of it is there"
+
+
+@pytest.fixture
+def filled(left, server, url):  # noqa: F811
+    """The address of a server with what a version left on one."""
+    with server.connect() as db:
+        db.execute((left / "server.sql").read_bytes())
+    return url
+
+
+def test_a_server_shows_what_was_decided_on_it_then(left, filled, opened):
+    session = opened(PostgresStore(filled))
+    view = read(left, "view")
+    now = session.fit(make.request(read(left, "history")))["messages"]
+    assert now[: len(records_in(view))] == view[: len(records_in(view))]
+    assert all(whole(session, ref) for text in records_in(view) for ref in REF.findall(text))
+
+
+def test_a_chat_on_a_server_goes_on(left, filled):
+    with closing(PostgresConversations(filled)) as kept:
+        goes_on(make.conversation(kept, PostgresStore(filled)), left)

@@ -100,6 +100,16 @@ def test_what_is_held_is_bounded_by_size_too():
     assert "c11" in sessions
 
 
+def test_sessions_that_work_side_by_side_are_all_counted():
+    sessions = made(most_bytes=200_000)
+    under_way = [sessions.of(f"c{n}") for n in range(12)]
+    for n, session in enumerate(under_way):
+        session.fit(asked(f"c{n}"))
+    sessions.of("c11")
+    assert len(sessions) < 6
+    assert 0 < sessions.held_bytes <= 200_000
+
+
 def test_a_session_that_grows_is_measured_again():
     sessions = made()
     sizes = []

@@ -2,6 +2,7 @@
 
 import asyncio
 import gc
+import weakref
 from contextlib import suppress
 
 import pytest
@@ -433,3 +434,21 @@ def test_nonsense_in_the_environment_is_refused_by_name(monkeypatch, text):
         Budget.from_env("AGENT_BUDGET", on_exceeded="stop")
     assert caught.value.setting == "AGENT_BUDGET"
     assert text not in str(caught.value).replace("Give one such as 850000 or 850,000.", "")
+
+
+def test_an_account_does_not_hold_its_session():
+    class Owner:
+        def __init__(self, budget):
+            self.told = []
+            self.account = budget.join("agent", self.tell)
+
+        def tell(self, event):
+            self.told.append(event)
+
+    owner = Owner(Budget(tokens=10))
+    owner.account.tell("an event")
+    assert owner.told == ["an event"]
+    account, left = owner.account, weakref.ref(owner)
+    del owner
+    assert left() is None
+    account.tell("another")

@@ -133,7 +133,10 @@ class _AtHand(Source):
     def size_bytes(self) -> int:
         if self._text.isascii():
             return self.chars
-        return sum(len(_raw(self._text[start:stop])) for start, stop, _ in self.pieces())
+        return sum(
+            len(self._text[start:stop].encode("utf-8", "surrogatepass"))
+            for start, stop, _ in self.pieces()
+        )
 
     @cached_property
     def newlines(self) -> list[int]:
@@ -142,10 +145,6 @@ class _AtHand(Source):
     def chunk(self, n: int) -> Steps[str]:
         return self._text
         yield  # a generator like the other, that asks for nothing
-
-
-def _raw(text: str) -> bytes:
-    return text.encode("utf-8", "surrogatepass")
 
 
 def _after(text: str, count: int) -> int:

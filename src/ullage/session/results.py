@@ -94,9 +94,5 @@ def open_result(
     Raises:
         StoreError: the store failed.
     """
-    steps = answer(call_of(name, arguments), words, _no_history)
+    steps = answer(call_of(name, arguments), words, lambda wanted, thoroughly: None)
     return run(steps, cast("Store", store), tenant)  # they only read outputs
-
-
-def _no_history(wanted: str, thoroughly: bool) -> None:
-    return None

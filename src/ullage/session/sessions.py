@@ -14,7 +14,6 @@ import inspect
 import threading
 from collections import OrderedDict
 from collections.abc import Callable
-from contextlib import suppress
 from itertools import takewhile
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 from weakref import WeakValueDictionary
@@ -67,16 +66,19 @@ class _Held(Generic[S]):
         self._messages: list[Message] = []
         self._sizes: list[int] = []
 
-    def measure(self) -> None:
-        """Count what came since the last time; of another line of history what is not shared."""
-        with suppress(ConfigError):
+    def measure(self) -> bool:
+        """Count what came since the last time; False: nothing was fitted yet."""
+        try:
             messages = self.session.window.transcript.messages
-            pairs = zip(self._messages, messages, strict=False)
-            same = sum(1 for _ in takewhile(lambda pair: pair[0] is pair[1], pairs))
-            new, seen = messages[same:], set[int]()
-            sizes = [held_bytes(message.parts, seen) + _MESSAGE_BYTES for message in new]
-            self.bytes += sum(sizes) - sum(self._sizes[same:])
-            self._messages[same:], self._sizes[same:] = new, sizes
+        except ConfigError:
+            return False
+        pairs = zip(self._messages, messages, strict=False)
+        same = sum(1 for _ in takewhile(lambda pair: pair[0] is pair[1], pairs))
+        new, seen = messages[same:], set[int]()
+        sizes = [held_bytes(message.parts, seen) + _MESSAGE_BYTES for message in new]
+        self.bytes += sum(sizes) - sum(self._sizes[same:])
+        self._messages[same:], self._sizes[same:] = new, sizes
+        return True
 
 
 class _Sessions(Generic[S]):
@@ -106,6 +108,7 @@ class _Sessions(Generic[S]):
         self._held: OrderedDict[str, _Held[S]] = OrderedDict()
         self._alive: WeakValueDictionary[str, S] = WeakValueDictionary()
         self._bytes = 0
+        self._uncounted: list[str] = []  # used since they were counted last
         self._made("", {})  # a setting that cannot be meant is refused now
 
     def of(self, key: str, *, parent: str | None = None, **settings: Any) -> S:
@@ -121,7 +124,7 @@ class _Sessions(Generic[S]):
         A session that somebody still holds, or a view of, is never made twice.
         """
         with self._lock:
-            self._measure()
+            self._uncounted = [each for each in self._uncounted if not self._count(each)]
             held = self._held.get(key)
             if held is None:
                 session = self._alive.get(key)
@@ -130,6 +133,7 @@ class _Sessions(Generic[S]):
                     self._alive[key] = session
                 held = self._held[key] = _Held(session)
             self._held.move_to_end(key)
+            self._uncounted.append(key)
             self._let_go()
             return held.session
 
@@ -151,13 +155,14 @@ class _Sessions(Generic[S]):
     def __contains__(self, key: str) -> bool:
         return key in self._held
 
-    def _measure(self) -> None:
-        """Count what the last use added; the others are as they were, or will be used again."""
-        if self._held:
-            last = self._held[next(reversed(self._held))]
-            before = last.bytes
-            last.measure()
-            self._bytes += last.bytes - before
+    def _count(self, key: str) -> bool:
+        """Count what the last use of a session added; False: its first fit is still under way."""
+        if (held := self._held.get(key)) is None:
+            return True
+        self._bytes -= held.bytes
+        is_fitted = held.measure()
+        self._bytes += held.bytes
+        return is_fitted
 
     def _let_go(self) -> None:
         while len(self._held) > 1 and (

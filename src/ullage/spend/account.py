@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from inspect import ismethod
 from itertools import count
 from typing import NamedTuple
+from weakref import WeakMethod
 
 from ullage.spend.allowance import NOTHING
 from ullage.spend.calls import Call
@@ -52,7 +54,7 @@ class Account:
 
     Args:
         agent: the name its calls are listed under.
-        tell: takes the events of the budget that concern it.
+        tell: takes the events that concern it. A session's method is held weakly, as it holds this.
         drop: takes what is left behind when nobody holds the account any more.
 
     Attributes:
@@ -67,13 +69,18 @@ class Account:
         self, agent: str, tell: Callable[[Event], None], drop: Callable[[Dropped], None]
     ) -> None:
         self.agent = agent
-        self.tell = tell
+        self._tell = WeakMethod(tell) if ismethod(tell) else lambda: tell
         self.number = next(_NUMBERS)
         self.claim = NOTHING
         self.sent: UnderWay | None = None
         self.wrapped_up = False
         self.is_calling = False
         self._drop = drop
+
+    def tell(self, event: Event) -> None:
+        """Pass an event on to the session, if it is still there."""
+        if tell := self._tell():
+            tell(event)
 
     @contextmanager
     def sending(self) -> Iterator[None]:

@@ -134,12 +134,9 @@ def read(
 
 
 def _elsewhere(request: Mapping[str, Any]) -> str:
-    held = (key for key in _HELD_ELSEWHERE if request.get(key) or _in_config(request, key))
+    config = request.get("config")
+    held = (key for key in _HELD_ELSEWHERE if request.get(key) or field(config, key))
     return next(held, "")
-
-
-def _in_config(request: Mapping[str, Any], key: str) -> bool:
-    return bool(field(request.get("config"), key))
 
 
 def _read_envelope(request: Mapping[str, Any], wire: Format, model: str) -> Envelope:

@@ -18,7 +18,7 @@ from pathlib import Path
 import psycopg
 import pytest
 
-__all__ = ["Server", "is_there", "of_a_page"]
+__all__ = ["Server", "is_there", "of_a_page", "program"]
 
 _FOLDERS = [*Path("/usr/lib/postgresql").glob("*/bin"), Path("/usr/local/bin"), Path("/usr/bin")]
 _SETTINGS = {
@@ -32,13 +32,13 @@ _SETTINGS = {
 }
 
 
-def _program(name):
+def program(name):
     found = [folder / name for folder in _FOLDERS if (folder / name).is_file()]
     return str(found[0]) if found else shutil.which(name)
 
 
 def is_there():
-    return _program("initdb") is not None and _program("postgres") is not None
+    return program("initdb") is not None and program("postgres") is not None
 
 
 def free_port():
@@ -64,9 +64,9 @@ class Server:
             shutil.chown(self.folder, **self._user)
         data = ["-D", str(self.folder / "data"), "-U", "ullage", "--no-sync"]
         if of is None:
-            made = [_program("initdb"), *data, "--auth=trust", "--locale=C", "--encoding=UTF8"]
+            made = [program("initdb"), *data, "--auth=trust", "--locale=C", "--encoding=UTF8"]
         else:
-            made = [_program("pg_basebackup"), *data, "-h", "127.0.0.1", "-p", str(of.port)]
+            made = [program("pg_basebackup"), *data, "-h", "127.0.0.1", "-p", str(of.port)]
             made += ["--write-recovery-conf", "--checkpoint=fast"]
         subprocess.run(
             made, check=True, capture_output=True, timeout=60, cwd=self.folder, **self._user
@@ -89,7 +89,7 @@ class Server:
         given = [
             part for name, value in self._settings.items() for part in ("-c", f"{name}={value}")
         ]
-        command = [_program("postgres"), "-D", str(self.folder / "data"), "-p", str(self.port)]
+        command = [program("postgres"), "-D", str(self.folder / "data"), "-p", str(self.port)]
         until, self._process = time.monotonic() + 30, None
         while True:
             if self._process is None or self._process.poll() is not None:  # not all are gone yet

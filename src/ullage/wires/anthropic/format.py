@@ -162,7 +162,9 @@ class Anthropic(Format):
         """
         messages = self.history(request)
         if not _is_server_tool_open(messages):
-            messages = before_last(messages, self.user(text), _is_system)
+            messages = before_last(
+                messages, self.user(text), lambda it: field(it, "role") == "system"
+            )
         new = self.compose(request, messages, ())
         if new.get("tools"):
             new["tool_choice"] = {"type": "none"}
@@ -241,10 +243,6 @@ def _shown(content: Any, at: int, text: str) -> Any:
     items = list(content)
     items[at] = _said(items[at], text)
     return items
-
-
-def _is_system(message: Any) -> bool:
-    return bool(field(message, "role") == "system")
 
 
 def _is_server_tool_open(messages: Sequence[Any]) -> bool:

@@ -160,17 +160,15 @@ def _first(rows: _Table, text: str, evidence: Evidence) -> _Verdict:
 def _read(match: re.Match[str], meaning: Meaning, provider: str, evidence: Evidence) -> _Verdict:
     if meaning == _OTHER:
         return _OTHER
-    named = {name: _number(text) for name, text in match.groupdict().items() if text}
+    named = {
+        name: int(re.sub(r"[^0-9]", "", text)) for name, text in match.groupdict().items() if text
+    }
     limit, size, output = (named.get(name) for name in ("limit", "size", "output"))
     if size is None and "input" in named:
         size = named["input"] + (output or 0)
     if limit and output and output >= limit:
         return _OTHER  # the answer alone is too long: no shorter history helps
     return Overflow(_provider(provider, evidence), limit or None, size or None, meaning, output)
-
-
-def _number(text: str) -> int:
-    return int(re.sub(r"[^0-9]", "", text))
 
 
 def _provider(worded: str, evidence: Evidence) -> str:
