@@ -398,6 +398,7 @@ _ROWS = (
         "    except OverLimitError:\n        window, what = old",
         "    except ZeroDivisionError:\n        window, what = old",
     ),
+    ("recall f91_the_same", "stores/_reasons.py", ", sqlite3.SQLITE_IOERR_WRITE)", ",)"),
     (
         "pairing f12",
         "wires/convert/names.py",

@@ -101,8 +101,8 @@ MUTANTS = (
     ),
     Mutant(
         "stages/shrink.py",
-        "isinstance(leaf, Text if signed else (Text, ToolCall))",
-        "isinstance(leaf, (Text, ToolCall))",
+        "kinds = Text if signed else (Text, ToolCall)",
+        "kinds = (Text, ToolCall)",
         _TESTS_GUARD,
         "the arguments of a signed call are cut",
     ),

@@ -4,6 +4,7 @@ import json
 import os
 import random
 import re
+import signal
 import unicodedata
 from contextlib import contextmanager
 
@@ -23,7 +24,7 @@ from tests.failures.scenes import (
 )
 from tests.histories import Call, Turn
 from tests.sessions import recall
-from ullage import MemoryStore, RefNotFound, SqliteStore, StoreError
+from ullage import MemoryStore, RefNotFound, SqliteStore, StoreError, problems
 from ullage.redaction import common_keys
 from ullage.replay import reading
 from ullage.stages.default import DEFAULT
@@ -106,6 +107,21 @@ def test_f78_what_was_read_back_is_not_set_aside_again():
     view = session.fit(histories.request(CHAT, messages))
     assert result(view) == page
     assert len(page) < 40_000
+
+
+@contextmanager
+def no_byte_more(folder):
+    """A limit of the process on the size of a file, which its files have reached."""
+    resource = pytest.importorskip("resource")
+    before, signalled = resource.getrlimit(resource.RLIMIT_FSIZE), signal.SIGXFSZ
+    sizes = (file.stat().st_size for file in folder.rglob("*") if file.is_file())
+    handled = signal.signal(signalled, signal.SIG_IGN)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (max(sizes, default=40_000), before[1]))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, before)
+        signal.signal(signalled, handled)
 
 
 @contextmanager
@@ -277,3 +293,26 @@ def test_f91_on_a_full_disk_what_is_new_is_shown_whole_or_opens_out_of_the_histo
         assert all(text in known(small, bounded) for text in texts)  # out of the history
     assert session.fit(request) == new_session(CHAT, 200_000).fit(request)
     assert result(session.fit(request)) != texts[-1]
+
+
+@pytest.mark.skipif(os.name != "posix", reason="the limit is POSIX")
+@pytest.mark.parametrize("kind", ["sqlite", "spill", "both"])
+def test_f91_the_same_where_a_limit_or_a_quota_is_what_is_full(tmp_path, kind):
+    """Each store, at a real limit of the system: uncut where that fits, and a bounded view else."""
+    store = MemoryStore() if kind == "spill" else SqliteStore(tmp_path / "u.db")
+    if kind != "sqlite":
+        store = SpillStore(store, tmp_path / "spill")
+    text = random.Random(0).randbytes(40_000).hex()
+    request = whole([Turn(calls=(Call("bash", "x", text),))])
+    roomy = new_session(CHAT, 200_000, store=store)
+    small = new_session(CHAT, 9_000, store=store)
+    roomy.fit(one("ok"))
+    with no_byte_more(tmp_path):
+        assert roomy.fit(request)["messages"] == request["messages"]
+        bounded = small.fit(request)
+    assert roomy.events[-1].kind == small.events[-1].kind == "unkept"
+    assert problems(bounded, CHAT) == []
+    assert small.window.estimate <= small.window.limit_tokens
+    assert text in known(small, bounded)
+    assert result(roomy.fit(request)) != text
+    store.close()

@@ -74,7 +74,17 @@ def test_a_budget_bites_whatever_is_reported(format, counts):
     assert session.usage == Usage()
 
 
-@pytest.mark.parametrize("said", [NOBODY, None, "x", b"{}", [], iter(()), object()])
+class Hostile:
+    """A reply that raises whatever it is asked for."""
+
+    def __getattr__(self, name):
+        raise RuntimeError(name)
+
+
+NO_REPLIES = (NOBODY, None, "x", b"{}", [], iter(()), object(), Hostile(), [Hostile()])
+
+
+@pytest.mark.parametrize("said", [*NO_REPLIES, Usage(fresh_tokens="5")])
 def test_a_budget_bites_where_nobody_observes_or_observes_what_is_no_reply(said):
     budget = Budget(tokens=2_000, on_exceeded="stop", warn_at=0)
     made, session = calls_until_it_bites("openai-chat", budget, lambda number: said)

@@ -36,10 +36,13 @@ def report_of(reply: Any, sent: Sent, limits: Limits | None) -> Report | Unreada
         sent: what it answers.
         limits: those of the session, None if it was given none.
     """
-    usage = usage_of(reply, sent.wire)
-    if isinstance(usage, Usage):
-        usage = plausible(usage, sent.model, limits)
-    return usage if isinstance(usage, Unreadable) else Report(sent.number, id_of(reply), usage)
+    try:
+        usage = usage_of(reply, sent.wire)
+        if isinstance(usage, Usage):
+            usage = plausible(usage, sent.model, limits)
+        return usage if isinstance(usage, Unreadable) else Report(sent.number, id_of(reply), usage)
+    except Exception as error:  # noqa: BLE001 - the object is anybody's, and the call was paid for
+        return Unreadable(f"reading a {type(reply).__name__} raised {type(error).__name__}")
 
 
 def under_way(sent: Sent, output_tokens: int = 0) -> UnderWay:

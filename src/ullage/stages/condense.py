@@ -97,14 +97,11 @@ def head_of_loop(window: Window) -> Location | None:
         message = transcript.messages[at]
         if message.role == "assistant" or window.hidden(at):
             break
-        found = [spot for spot in window.results(at, at + 1) if _is_text(window, spot)]
+        results = window.results(at, at + 1)
+        found = [spot for spot in results if isinstance(transcript.leaf(spot), Text)]
         if found and (at + 1 == window.size or transcript.starts_turn(at + 1)):
             return found[-1]
     return None
-
-
-def _is_text(window: Window, spot: Location) -> bool:
-    return isinstance(window.transcript.leaf(spot), Text)
 
 
 def ranges_for(window: Window, first: int, stop: int) -> list[Range]:
@@ -128,7 +125,7 @@ def unread(window: Window, each: Range) -> list[Location]:
         return []
     messages = range(max(window.turn_start, each.start), each.stop)
     found = (spot for index in messages for spot in window.transcript.results(index))
-    return [spot for spot in found if _is_text(window, spot)]
+    return [spot for spot in found if isinstance(window.transcript.leaf(spot), Text)]
 
 
 def condense(window: Window, each: Range, room: Room) -> Condensed | None:

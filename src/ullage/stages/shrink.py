@@ -80,8 +80,7 @@ def _caps(
 ) -> Iterator[tuple[Location, int, int]]:
     """Each text that is to be cut, its tokens, and how many of them stay."""
     sizes = [tokens for _, tokens in texts]
-    cap = 0 if oldest else level(sizes, sum(sizes) - excess)
-    cap = max(cap, LEAST_TOKENS)
+    cap = max(0 if oldest else level(sizes, sum(sizes) - excess), LEAST_TOKENS)
     ordered = texts if oldest else sorted(texts, key=lambda pair: -pair[1])
     return ((spot, tokens, cap) for spot, tokens in ordered if tokens > cap)
 
@@ -98,9 +97,8 @@ def _texts(window: Window, kept: Sequence[int]) -> Iterator[tuple[Location, Tier
         signed, is_last = window.signed(index), index in (task, asked)
         for number, item, leaf in leaves_of(message):
             spot = index, number, item
-            if not isinstance(leaf, Text if signed else (Text, ToolCall)):
-                continue
-            if window.holds_account(spot):
+            kinds = Text if signed else (Text, ToolCall)
+            if not isinstance(leaf, kinds) or window.holds_account(spot):
                 continue
             is_said = message.role == "user" and message.parts[number] is leaf
             if message.role == "system":

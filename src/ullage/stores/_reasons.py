@@ -15,11 +15,14 @@ _REASONS = {
     sqlite3.SQLITE_BUSY: "another process has held the file for too long. Try again",
     sqlite3.SQLITE_LOCKED: "another connection has held the file for too long. Try again",
     sqlite3.SQLITE_CANTOPEN: "the file cannot be opened. Check its folder and the modes",
-    sqlite3.SQLITE_IOERR: "the disk reported an error. Check the disk",
+    sqlite3.SQLITE_IOERR: "the disk reported an error, or a quota is full. Check the disk",
     sqlite3.SQLITE_CORRUPT: "the file is damaged. Restore it from a copy, or use another path",
     sqlite3.SQLITE_NOTADB: "the file is not an SQLite database. Use another path",
     sqlite3.SQLITE_TOOBIG: "one value is over SQLite's limit of 1 GB. Cut it into pieces",
 }
+
+_NO_ROOM = (sqlite3.SQLITE_FULL, sqlite3.SQLITE_IOERR_WRITE)
+"""SQLite says the second where a quota, or a limit of the process, is what is full."""
 
 
 def code_of(error: Exception) -> int:
@@ -28,9 +31,9 @@ def code_of(error: Exception) -> int:
 
 
 def kind_of(error: Exception) -> type[StoreError]:
-    """What to raise for it: `StoreFull` where the disk or its quota has no room left."""
-    no_room = getattr(error, "errno", 0) in (errno.ENOSPC, errno.EDQUOT)
-    return StoreFull if no_room or code_of(error) == sqlite3.SQLITE_FULL else StoreError
+    """What to raise for it: `StoreFull` where the disk, a quota or a limit leaves no room."""
+    no_room = getattr(error, "errno", 0) in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
+    return StoreFull if no_room or getattr(error, "sqlite_errorcode", 0) in _NO_ROOM else StoreError
 
 
 def reason_of(error: Exception) -> str:

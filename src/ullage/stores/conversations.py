@@ -35,7 +35,7 @@ from ullage.redaction import Redact, in_message
 from ullage.stores import _conversation_rows as rows
 from ullage.stores._conversation_rows import NAME, CompactionPart, StoredMessage
 from ullage.stores._file import absolute, create_private
-from ullage.stores._reasons import reason_of
+from ullage.stores._reasons import kind_of, reason_of
 from ullage.wires import Format, format_of
 from ullage.wires.base import plain
 
@@ -263,7 +263,7 @@ class ConversationStore:
                 db.execute("PRAGMA foreign_keys = ON")
                 yield db
         except (sqlite3.Error, OverflowError) as error:
-            raise StoreError(NAME, operation, reason_of(error)) from error
+            raise kind_of(error)(NAME, operation, reason_of(error)) from error
         except UnicodeEncodeError:
             reason = "an id or a summary has a lone surrogate. Replace it"
             raise StoreError(NAME, operation, reason) from None

@@ -213,8 +213,7 @@ def _fault(summary: Accepted, brief: Brief, asked: Summarise, count: Count) -> s
     tokens = count(both)
     if tokens > brief.room_tokens:
         return f"it has {tokens:,} tokens, and there is room for {brief.room_tokens:,}"
-    given = "\n".join(asked.texts)
-    if len(said) > _SHARED_CHARS and said in given:
+    if len(said) > _SHARED_CHARS and said in "\n".join(asked.texts):
         return "it repeats what it was given"
     ours = [*_our_sentences(brief), _FAILED]
     if any(sentence in both for sentence in ours):
