@@ -83,7 +83,7 @@ class Caches:
 
     Args:
         profiles: the profiles.
-        count: the tokens of a text; messages are counted as their JSON.
+        count: the tokens of a text.
 
     Attributes:
         totals: the sum of all calls, by profile.
@@ -108,7 +108,7 @@ class CacheSimulator:
 
     Args:
         profile: a profile, or the name of one that ships.
-        count: the tokens of a text; messages are counted as their JSON.
+        count: the tokens of a text.
 
     Raises:
         ConfigError: there is no profile of that name.

@@ -20,6 +20,7 @@ from typing import Any
 
 from ullage.history.transcript import Location
 from ullage.history.window import Window
+from ullage.replay.cost.prefix import message_tokens
 from ullage.replay.reading import content_of, reachable, results, texts_of
 from ullage.session import Session
 from ullage.stages.shrink import reducible_tokens
@@ -60,21 +61,9 @@ class Judge:
         known = self._seen.get(id(message))
         if known is not None and known[0] is message:
             return known[1]
-        count = 4 + self._value(message)
+        count = message_tokens(message, self._counter.count)
         self._seen[id(message)] = (message, count)
         return count
-
-    def _value(self, value: Any) -> int:
-        if isinstance(value, str):
-            return self._counter.count(value)
-        if isinstance(value, Mapping):
-            return sum(self._value(item) for key, item in value.items() if key not in _IDS)
-        if isinstance(value, (list, tuple)):
-            return sum(self._value(item) for item in value)
-        return 1
-
-
-_IDS = frozenset(("id", "tool_call_id", "tool_use_id", "type", "role", "signature", "data"))
 
 
 class Gates:

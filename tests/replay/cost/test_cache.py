@@ -1,7 +1,5 @@
 """The cache simulator: against a slow model of itself, and by hand."""
 
-import json
-
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -23,7 +21,7 @@ def said(text, role="user"):
 
 
 def size(*messages):
-    return sum(len(json.dumps(m, separators=(",", ":"))) for m in messages)
+    return sum(4 + len(m["content"]) for m in messages)
 
 
 def test_an_appended_history_is_read_up_to_where_it_ended():
@@ -46,7 +44,7 @@ def test_a_changed_message_loses_all_behind_its_first_changed_character():
     new = [said("keep"), said("x" * 40 + "new"), said("tail")]
     before = sim.call(old).prompt_tokens
     call = sim.call(new)
-    shared = size(old[0]) + json.dumps(old[1], separators=(",", ":")).index("old")
+    shared = size(old[0]) + 40
     assert call.cached_tokens == shared
     assert call.rewritten_tokens == before - shared
     assert call.broke
@@ -70,11 +68,11 @@ def test_a_changed_head_loses_every_message():
 
 
 def test_minimum_and_steps():
-    sim = CacheSimulator(terms(min_tokens=1024, step_tokens=128), lambda text: text.count("w"))
-    small = [said("w" * 1000)]
+    sim = CacheSimulator(terms(min_tokens=1024, step_tokens=128), len)
+    small = [said("w" * 996)]
     assert sim.call(small).fresh_tokens == 1000
-    assert sim.call([*small, said("w" * 100)]).cached_tokens == 0
-    third = sim.call([*small, said("w" * 100), said("w" * 100)])
+    assert sim.call([*small, said("w" * 96)]).cached_tokens == 0
+    third = sim.call([*small, said("w" * 96), said("w" * 96)])
     assert (third.cached_tokens, third.written_tokens, third.fresh_tokens) == (1024, 128, 48)
 
 
@@ -115,7 +113,7 @@ def test_equal_messages_are_counted_once_and_identical_ones_not_even_looked_up()
     sim.call([said("a"), said("b"), said("c")])
     assert len(counted) == 3
     sim.call([said("new"), said("b"), said("c")])
-    assert sum('"b"' in text or '"c"' in text for text in counted) == 2
+    assert sum(text in ("b", "c") for text in counted) == 2
 
 
 MESSAGE = st.builds(said, st.text("ab", max_size=4), st.sampled_from(["user", "assistant"]))
@@ -125,11 +123,14 @@ REQUESTS = st.lists(st.tuples(st.sampled_from(["", "h", "hh"]), st.lists(MESSAGE
 
 @given(requests=REQUESTS, step=st.sampled_from([1, 4]), least=st.sampled_from([0, 60]))
 def test_against_the_plain_text_of_each_request(requests, step, least):
-    """With characters for tokens, a request is one string and the prefix is theirs."""
+    """With characters for tokens, a request is one string and the prefix is theirs.
+
+    A message is its text and 4 characters of framing, which no text ends with.
+    """
     sim = CacheSimulator(terms(step_tokens=step, min_tokens=least), len)
     before, known_head = "", None
     for head, messages in requests:
-        now = head + "".join(json.dumps(m, separators=(",", ":")) for m in messages)
+        now = head + "".join(m["content"] + m["role"][0].upper() * 4 for m in messages)
         call = sim.call(messages, head)
         same = _prefix(before, now)
         assert call.prompt_tokens == len(now)

@@ -35,18 +35,16 @@ def test_both_sides_of_a_run_are_priced_by_hand():
     answers = 2 * 100 * 10.0
     raw = 1.25 * first + 0.1 * first + 1.25 * (whole - first)
     assert bill.raw.cost_usd == pytest.approx((2.0 * raw + answers) / 1e6)
-    kept = len('{"role":"user","content":"')
-    shown = 1.25 * first + 0.1 * kept + 1.25 * (cut - kept)
+    shown = 1.25 * first + 1.25 * cut
     assert bill.shown.cost_usd == pytest.approx((2.0 * shown + answers) / 1e6)
 
 
 def test_what_is_rewritten_and_how_deep():
     meter = bills([PRICED], [HISTORY[:1], CUT])
     first = Prefix(len).sent(HISTORY[:1]).prompt_tokens
-    kept = len('{"role":"user","content":"')
     assert (meter.raw.breaks, meter.raw.rewritten_tokens) == (0, 0)
-    assert (meter.shown.breaks, meter.shown.rewritten_tokens) == (1, first - kept)
-    assert meter.shown.rewritten_share == pytest.approx((first - kept) / first)
+    assert (meter.shown.breaks, meter.shown.rewritten_tokens) == (1, first)
+    assert meter.shown.rewritten_share == 1.0
 
 
 def test_tools_that_were_added_are_paid_for():

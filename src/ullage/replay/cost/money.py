@@ -66,12 +66,10 @@ class Side(Struct, frozen=True, kw_only=True):
     cost_usd: float | None = 0.0
 
     def __add__(self, other: Side) -> Side:
+        cost_usd = sum_usd(self.cost_usd, other.cost_usd)
+        counts = [name for name in self.__struct_fields__ if name != "cost_usd"]
         return Side(
-            cached_tokens=self.cached_tokens + other.cached_tokens,
-            written_tokens=self.written_tokens + other.written_tokens,
-            fresh_tokens=self.fresh_tokens + other.fresh_tokens,
-            input_units=self.input_units + other.input_units,
-            cost_usd=sum_usd(self.cost_usd, other.cost_usd),
+            **{at: getattr(self, at) + getattr(other, at) for at in counts}, cost_usd=cost_usd
         )
 
     @property

@@ -7,21 +7,20 @@ A request is a head (tools, then system) and a list of messages:
              └── common prefix ─────────┘└ rewritten ┘ = what was there before and is lost
 
 Messages are compared by identity, then by value without their cache markers, so a message must
-not be changed in place between two calls; within the first message that differs, the common
-characters count. It depends on no provider: one comparison serves every price profile.
+not be changed in place between two calls; of the first message that differs, what its texts have
+in common counts. It depends on no provider: one comparison serves every price profile.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, TypeAlias
 
 import msgspec
-from blake3 import blake3
 from msgspec import Struct
 
-__all__ = ["CountText", "Prefix", "Sent", "Wire", "head_of"]
+__all__ = ["CountText", "Prefix", "Sent", "Wire", "head_of", "message_tokens"]
 
 CountText: TypeAlias = Callable[[str], int]
 Wire: TypeAlias = Mapping[str, Any]
@@ -71,12 +70,12 @@ class Prefix:
     count of each that is new.
 
     Args:
-        count: the tokens of a text; messages are counted as their JSON.
+        count: the tokens of a text.
     """
 
     def __init__(self, count: CountText) -> None:
         self._count = count
-        self._counts: dict[bytes, int] = {}
+        self._counts: dict[tuple[str, ...], int] = {}
         self._head = ""
         self._head_tokens = 0
         self._messages: list[Wire] = []
@@ -104,7 +103,7 @@ class Prefix:
             same = self._same(messages)
             common = self._head_tokens + sum(self._sizes[:same])
             if same < len(self._messages) and same < len(messages):
-                common += self._shared(_text(_bare(self._messages[same])), messages[same])
+                common += self._shared(self._messages[same], messages[same])
         else:
             shared = _common(self._head, head)
             common = min(self._count(shared), self._head_tokens) if shared else 0
@@ -121,31 +120,47 @@ class Prefix:
             same += 1
         return same
 
-    def _shared(self, old: str, new: Wire) -> int:
-        """Tokens of the characters two differing messages have in common."""
-        shared = _common(old, _text(_bare(new)))
-        return self._count(shared) if shared else 0
+    def _shared(self, old: Wire, new: Wire) -> int:
+        """Tokens of the texts with which two differing messages begin alike."""
+        tokens = 0
+        for before, now in zip(_texts(_bare(old)), _texts(_bare(new)), strict=False):
+            same = _common(before, now)
+            tokens += self._count(same) if same else 0
+            if before != now:
+                break
+        return tokens
 
     def _measure(self, messages: Sequence[Wire], same: int) -> None:
-        """The tokens of each message; those not shared are looked up, or counted."""
-        known = {
-            id(message): size
-            for message, size in zip(self._messages[same:], self._sizes[same:], strict=True)
-        }
-        sizes = self._sizes[:same]
-        for message in messages[same:]:
-            size = known.get(id(message))
-            sizes.append(self._size(message) if size is None else size)
+        self._sizes[same:] = map(self._size, messages[same:])
         self._blocks[same:] = map(_blocks_of, messages[same:])
-        self._messages, self._sizes = list(messages), sizes
-        self._total = self._head_tokens + sum(sizes)
+        self._messages = list(messages)
+        self._total = self._head_tokens + sum(self._sizes)
 
     def _size(self, message: Wire) -> int:
-        text = _text(_bare(message))
-        digest = blake3(text.encode("utf-8", "surrogatepass")).digest(16)
-        if digest not in self._counts:
-            self._counts[digest] = self._count(text)
-        return self._counts[digest]
+        texts = tuple(_texts(_bare(message)))
+        if texts not in self._counts:
+            self._counts[texts] = message_tokens(texts, self._count)
+        return self._counts[texts]
+
+
+def message_tokens(message: object, count: CountText) -> int:
+    """The tokens of one message, by the judge: its texts and 4 of framing, no ids and no keys."""
+    return 4 + sum(map(count, _texts(message)))
+
+
+def _texts(value: Any) -> Iterator[str]:
+    """The texts of a message in order; a number or the like as one digit."""
+    if isinstance(value, Mapping):
+        value = [of for key, of in value.items() if key not in _UNREAD]
+    if isinstance(value, (list, tuple)):
+        for of in value:
+            yield from _texts(of)
+    else:
+        yield value if isinstance(value, str) else "0"
+
+
+_UNREAD = frozenset(("id", "tool_call_id", "tool_use_id", "type", "role", "signature", "data"))
+"""Fields that no model reads as text. Cache markers count nothing: they are taken off."""
 
 
 def _common(one: str, other: str) -> str:
@@ -168,23 +183,18 @@ def _bare(message: Wire) -> Wire:
     content = message.get("content")
     if not isinstance(content, list):
         return message
-    if _marked(content):
-        content = [_bare_block(block) for block in content]
+    content = [_bare_block(block) for block in content]
     only = content[0] if len(content) == 1 else None
     if isinstance(only, dict) and only.keys() == {"type", "text"}:
         content = only["text"]
     return {**message, "content": content}
 
 
-def _marked(blocks: Iterable[Any]) -> bool:
-    return any(block is not _bare_block(block) for block in blocks)
-
-
 def _bare_block(block: Any) -> Any:
     if not isinstance(block, dict):
         return block
     inner = block.get("content")
-    if isinstance(inner, list) and _marked(inner):
+    if isinstance(inner, list):
         block = {**block, "content": [_bare_block(item) for item in inner]}
     if "cache_control" in block:
         block = {key: value for key, value in block.items() if key != "cache_control"}
