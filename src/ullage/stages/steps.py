@@ -151,8 +151,7 @@ def _gave(
         elif spot not in digests:
             yield leaf.text
         else:
-            ref = canon.ref_of(leaf.text)
-            shown = f"{len(leaf.text):,} characters, ref={ref}{digests[spot]}"
+            shown = f"{len(leaf.text):,} characters, ref={canon.ref_of(leaf.text)}{digests[spot]}"
             yield shown if len(shown) < len(leaf.text) else leaf.text
 
 
