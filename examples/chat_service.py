@@ -16,6 +16,7 @@ import socket
 import sqlite3
 import sys
 from collections.abc import AsyncIterator
+from contextlib import suppress
 from functools import partial
 from typing import Any
 
@@ -116,8 +117,9 @@ def main() -> None:
             worker.start()
         signal.signal(signal.SIGTERM, lambda *_: sys.exit())  # and the workers end with it
         print(f"http://127.0.0.1:{listening.getsockname()[1]}/chats/", flush=True)
-        for worker in workers:
-            worker.join()
+        with suppress(KeyboardInterrupt):
+            for worker in workers:
+                worker.join()
 
 
 if __name__ == "__main__":

@@ -161,6 +161,7 @@ _ROWS = (
         "return False",
     ),
     ("recall f85", "stores/_clean.py", 'if needed == (at.phase == "needed") and', "if"),
+    ("recall f75", "stages/truncate.py", "if chars <= limit:", "if chars <= limit or True:"),
     (
         "recall f90",
         "stages/truncate.py",

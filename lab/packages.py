@@ -4,18 +4,26 @@
 
 For each: how many packages come with it, and whether a program, the command and a store that an
 earlier version left behind work with nothing else installed. Packages come as wheels alone; the
-sdist is built by pip itself. Exit status 1 if one fails.
+sdist is built by pip itself. Where uv is there, it is asked besides whether all of them have wheels
+elsewhere: on the other Pythons, musl, macOS and Windows. Exit status 1 if one fails.
 """
 
 from __future__ import annotations
 
 import json
+import shutil
 import subprocess
 import sys
 import tempfile
 from pathlib import Path
 
 ROOT = Path(__file__).parents[1]
+MINORS = (11, 12, 13, 14)
+PLATFORMS = (
+    *("x86_64-manylinux_2_28", "aarch64-manylinux_2_28", "x86_64-unknown-linux-musl"),
+    *("aarch64-unknown-linux-musl", "aarch64-apple-darwin", "x86_64-apple-darwin"),
+    "x86_64-pc-windows-msvc",
+)
 NOT_COUNTED = {"pip", "setuptools", "wheel"}
 PROGRAM = """
 import json, pathlib, shutil, sys
@@ -62,6 +70,33 @@ def tried(python: str, package: Path, folder: Path) -> str:
     return f"{len(names)} packages, {version}, a store of {left.parent.name} opens"
 
 
+def lacking(minor: int, platform: str) -> str:
+    """What has no wheel for a Python on a platform, as uv says it; "" if all have one."""
+    asked = ["--python-version", f"3.{minor}", "--python-platform", platform]
+    command = ["uv", "pip", "compile", "--quiet", "--only-binary", ":all:", *asked]
+    done = subprocess.run(
+        [*command, ROOT / "pyproject.toml"], capture_output=True, text=True, check=False
+    )
+    return done.stderr.strip() if done.returncode else ""
+
+
+def wheels_everywhere() -> int:
+    """Ask for every Python and platform; exit status."""
+    if shutil.which("uv") is None:
+        print("wheels of other platforms were not looked for: uv is not here")
+        return 0
+    status = 0
+    for minor in MINORS:
+        without = {each: said for each in PLATFORMS if (said := lacking(minor, each))}
+        print(
+            f"3.{minor:<6} wheels for {len(PLATFORMS) - len(without)} of {len(PLATFORMS)} platforms"
+        )
+        for platform, said in without.items():
+            status = 1
+            print(f"  {platform}: {said}")
+    return status
+
+
 def main(pythons: list[str]) -> int:
     """Try each; see the module."""
     status = 0
@@ -77,7 +112,7 @@ def main(pythons: list[str]) -> int:
                     except subprocess.CalledProcessError as error:
                         status, said = 1, f"failed: {error.stderr[-600:]}"
                 print(f"{version:8} {kind}  {said}", flush=True)
-    return status
+    return max(status, wheels_everywhere())
 
 
 if __name__ == "__main__":

@@ -2,6 +2,7 @@
 
 import gzip
 import json
+import sys
 
 import pytest
 
@@ -173,3 +174,11 @@ def test_another_wire_or_cache_or_content_is_done_anew(tmp_path, good, change):
 
 def test_a_wire_that_is_none_is_refused(good):
     assert "'morse' is not one of" in told(ullage("replay", good, "--format", "morse"))
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="no such name there")
+def test_the_name_of_a_file_rewrites_no_terminal(tmp_path):
+    (tmp_path / "na\x1b]0;title\x07me.jsonl").write_bytes(b'{"half": \n')
+    shown = replay(tmp_path).err
+    assert "na\\x1b]0;title\\x07me.jsonl" in shown
+    assert "\x1b]" not in shown

@@ -12,6 +12,7 @@ from itertools import pairwise
 from pathlib import Path
 from urllib.request import Request, urlopen
 
+from examples.chat_service import Histories
 from tests.servers import Call, Reply
 
 ROOT = Path(__file__).parents[2]
@@ -93,6 +94,23 @@ def test_several_workers_serve_many_at_once(serve, tmp_path):
     with chats(tmp_path, server.url, 2) as url, ThreadPoolExecutor(8) as threads:
         answers = list(threads.map(lambda n: say(f"{url}chat-{n}", "Well?"), range(16)))
     assert answers == ["I look.It is done."] * 16
+
+
+def test_a_turn_that_another_worker_took_meanwhile_is_not_kept_twice(serve, tmp_path):
+    def answered_elsewhere_meanwhile(captured):
+        histories = Histories(tmp_path / "chats.db")
+        histories.save("ada-1", 0, [{"role": "user", "content": "Sooner."}])
+        histories.db.close()
+        return "Too late."
+
+    server = serve("anthropic", answered_elsewhere_meanwhile)
+    with chats(tmp_path, server.url, 1) as url:
+        said = say(f"{url}ada-1", "Later.")
+    assert said.startswith("Too late.")
+    assert "Not kept" in said
+    histories = Histories(tmp_path / "chats.db")
+    assert histories.load("ada-1") == (1, [{"role": "user", "content": "Sooner."}])
+    histories.db.close()
 
 
 WRONG = "def tide():\n    return 'out'\n"

@@ -17,6 +17,7 @@ from ullage.exchange.exchange import Exchange
 from ullage.exchange.replies import error_of
 from ullage.exchange.requests import is_same
 from ullage.exchange.streamed import Streamed
+from ullage.presets import NAMES
 from ullage.session.drivers import acting
 from ullage.stores import MemoryStore
 from ullage.wires import FORMATS
@@ -389,6 +390,20 @@ def test_a_reply_that_is_no_json_is_given_all_the_same():
     door, _ = exchanges()
     status, said, _ = ask(door, "/v1/messages", body("anthropic"), Reply(b"<html>"))
     assert (status, said) == (200, b"<html>")
+
+
+@pytest.mark.parametrize("policy", NAMES)
+def test_no_policy_refuses_a_model_that_nobody_knows(policy):
+    """What the client would have got without us: the provider may know its window."""
+    door, reports = exchanges(policy=policy, limits=None)
+    asked = body("anthropic", model="somebodys-own-1")
+    raw = json.dumps(asked).encode()
+    status, _, upstream = ask(door, "/v1/messages", raw, Reply(replied("anthropic")))
+    assert (status, len(upstream.sent)) == (200, 1)
+    assert reports[0].passed in (None, "settings")
+    if reports[0].passed:
+        assert upstream.sent[0] == raw
+        assert "no window is known for 'somebodys-own-1'" in reports[0].problem
 
 
 def test_a_spent_budget_is_an_error_of_ours_and_nothing_is_sent():

@@ -72,6 +72,16 @@ def test_f74_json_that_is_cut_is_json_still(limit):
     json.loads(shown[: shown.rindex("]") + 1].split("\n[ullage")[0])
 
 
+def test_f75_a_progress_bar_takes_no_more_room_than_other_output():
+    """Colour codes and progress bars filled the window, and nothing cleaned them."""
+    bar = "".join(f"\x1b[32m{n / 100:.2f}%\x1b[0m {'#' * (n // 400)}\r" for n in range(10_000))
+    session = new_session(CHAT, 400_000)
+    view = session.fit(one(f"{bar}\nInstalled.\n"))
+    assert len(result(view)) < len(bar) // 10
+    assert "Installed." in result(view)
+    assert f"{bar}\nInstalled.\n" in known(session, view)
+
+
 def test_f76_an_error_at_any_place_is_visible_or_one_call_away():
     """What was cut out was what was needed, and it was gone."""
     for at in range(0, 3_000, 250):

@@ -2,6 +2,10 @@
 
 import re
 
+from ullage.recall.tools import recall_tools
+
+(GREP,) = (tool.name for tool in recall_tools() if "pattern" in tool.parameters["properties"])
+"""The default's tool that searches an output."""
 LINES = 6_500
 NEEDLE = "the needle is in the fourth drawer"
 

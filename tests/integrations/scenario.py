@@ -28,12 +28,11 @@ from typing import Any, NamedTuple
 
 import pytest
 
-from tests.integrations.outputs import NEEDLE, big, page, refs_in
+from tests.integrations.outputs import GREP, NEEDLE, big, page, refs_in
 from ullage import Budget, Limits
 from ullage.session.aio import AsyncSession
 from ullage.session.session import Session
 
-GREP = "get_continuation"
 GO = "Find the needle."
 SMALL = Limits(window_tokens=16_000, output_reserve_tokens=1_000)
 

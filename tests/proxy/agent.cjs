@@ -56,10 +56,29 @@ const asks = {
     }
     return calls.length;
   },
+
+  async gemini(history) {
+    const { GoogleGenAI } = require("@google/genai");
+    const client = new GoogleGenAI({ apiKey: "none", httpOptions: { baseUrl: baseURL } });
+    const tools = [{ functionDeclarations: [{ ...about, parametersJsonSchema: parameters }] }];
+    const asked = { model: "gemini-2.5-pro", contents: history, config: { tools } };
+    const parts = [];
+    for await (const { candidates } of await client.models.generateContentStream(asked)) {
+      parts.push(...(candidates?.[0]?.content?.parts ?? []));
+    }
+    history.push({ role: "model", parts });
+    const calls = parts.flatMap(({ functionCall }) => functionCall ?? []);
+    const results = calls.map(({ id, name, args }) => {
+      return { functionResponse: { id, name, response: { output: run(name, args) } } };
+    });
+    if (results.length) history.push({ role: "user", parts: results });
+    return results.length;
+  },
 };
 
 (async () => {
-  const history = [{ role: "user", content: "Count." }];
+  const said = wire === "gemini" ? { parts: [{ text: "Count." }] } : { content: "Count." };
+  const history = [{ role: "user", ...said }];
   while (await asks[wire](history));
   console.log(JSON.stringify(history));
 })();

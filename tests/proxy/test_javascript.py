@@ -1,7 +1,7 @@
 """The vendors' own SDKs in JavaScript, streamed through a proxy, against a scripted provider.
 
 They are looked for where the folder that ``ULLAGE_AGENTS`` names has its modules (``npm install
---prefix FOLDER @anthropic-ai/sdk openai``, then ``FOLDER/node_modules/.bin``).
+--prefix FOLDER @anthropic-ai/sdk openai @google/genai``, then ``FOLDER/node_modules/.bin``).
 """
 
 import json
@@ -21,6 +21,7 @@ PATHS = {
     "anthropic": ("@anthropic-ai/sdk", "/anthropic"),
     "openai-chat": ("openai", "/openai/v1"),
     "openai-responses": ("openai", "/openai/v1"),
+    "gemini": ("@google/genai", "/gemini"),
 }
 
 

@@ -1,6 +1,7 @@
 """The readers of session logs and documents, on small ones written here in their shapes."""
 
 import json
+import sys
 import zipfile
 
 import pytest
@@ -9,6 +10,11 @@ from tests.replay.test_readers import collect, lines, write
 from ullage.replay.readers import _exchanges
 from ullage.replay.record import Recorder
 from ullage.wires.rules.checker import problems_of
+
+if sys.version_info >= (3, 14):
+    import zipfile as zstandard
+else:
+    from backports.zstd import zipfile as zstandard
 
 
 def read_one(tmp_path, *values):
@@ -392,6 +398,21 @@ def test_the_zip_that_inspect_writes(tmp_path):
     runs, (damage,) = collect(write(path, data[: len(data) // 2]))
     assert runs == []
     assert "ends too early" in damage.problem
+
+
+def test_the_same_packed_with_zstandard_as_inspect_does_where_it_can(tmp_path):
+    path = tmp_path / "logs.eval"
+    with zstandard.ZipFile(path, "w", zstandard.ZIP_ZSTANDARD) as archive:
+        archive.writestr("samples/7_epoch_1.json", json.dumps(SAMPLE))
+        archive.writestr("samples/7_epoch_2.json", json.dumps(SAMPLE | {"epoch": 2}))
+    runs, damage = collect(path)
+    assert [run.messages for run in runs] == [SAMPLED, SAMPLED]
+    assert damage == []
+    data = bytearray(path.read_bytes())
+    data[60:90] = bytes(30)
+    (run,), (found,) = collect(write(path, bytes(data)))
+    assert (run.id, found.line) == ("logs:7/2", 1)
+    assert found.problem.startswith("a file in it cannot be unpacked (")
 
 
 def test_messages_of_langchain_whose_results_may_lack_their_ids(tmp_path):

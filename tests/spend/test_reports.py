@@ -78,7 +78,7 @@ class Hostile:
     """A reply that raises whatever it is asked for."""
 
     def __getattr__(self, name):
-        raise RuntimeError(name)
+        raise AttributeError(name) if name.startswith("__") else RuntimeError(name)
 
 
 NO_REPLIES = (NOBODY, None, "x", b"{}", [], iter(()), object(), Hostile(), [Hostile()])

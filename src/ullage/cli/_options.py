@@ -21,6 +21,7 @@ from ullage.wires import FORMATS
 
 __all__ = [
     "format_option",
+    "harmless",
     "json_option",
     "open_kept",
     "print_json",
@@ -66,14 +67,15 @@ def open_kept(path: str | os.PathLike[str] | None) -> Store:
     return opened("sqlite" if path is None else path, *beside, leases=False)
 
 
-def print_kept(text: str) -> None:
-    """Text that was kept, on standard output: byte for byte, but harmless on a terminal.
+def harmless(text: str) -> str:
+    """A text that rewrites nothing a terminal shows: its control characters as their codes."""
+    return _CONTROL.sub(lambda found: f"\\x{ord(found[0]):02x}", text)
 
-    A tool's output may hold escape sequences that rewrite what a terminal shows; there each
-    control character is shown as its code.
-    """
+
+def print_kept(text: str) -> None:
+    """Text that was kept, on standard output: byte for byte, but harmless on a terminal."""
     if sys.stdout.isatty():
-        text = _CONTROL.sub(lambda found: f"\\x{ord(found[0]):02x}", text)
+        text = harmless(text)
     sys.stdout.buffer.write(text.encode("utf-8", "surrogatepass"))
 
 

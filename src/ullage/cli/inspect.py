@@ -8,7 +8,7 @@ from pathlib import Path
 import click
 from rich.console import Console
 
-from ullage.cli._options import json_option, open_kept, print_json
+from ullage.cli._options import harmless, json_option, open_kept, print_json
 from ullage.cli._page import page_options, profiles_of, save, typed
 from ullage.errors import FormatError
 from ullage.presets import NAMES
@@ -88,7 +88,9 @@ def _print(run: Run, found: Stored) -> None:
     """Every edit under the turn and the reason it was made for, and what the session came to."""
     trace = found.trace
     console = Console(highlight=False)
-    console.print(f"{run.id} · {found.policy}: {len(trace.lengths):,} requests", markup=False)
+    console.print(
+        f"{harmless(run.id)} · {found.policy}: {len(trace.lengths):,} requests", markup=False
+    )
     for (turn, why), marks in groupby(trace.marks, lambda mark: (mark.turn, mark.why)):
         console.print(f"\nturn {turn + 1:,}: {why}", style="bold", markup=False)
         for mark in marks:

@@ -15,7 +15,7 @@ from msgspec import Struct
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 
-from ullage.cli._options import json_option, print_json
+from ullage.cli._options import harmless, json_option, print_json
 from ullage.cli._page import page_options, profiles_of, save, typed
 from ullage.cli._runs import Logs, damage_lines, runs_in
 from ullage.errors import ConfigError, FormatError
@@ -255,7 +255,7 @@ def _replayed(
                 found.append((name, outcome))
             progress.update(task, completed=done, runs=len(found))
     for line in damage_lines(damage):
-        console.print(line, style="yellow", markup=False, soft_wrap=True)
+        console.print(harmless(line), style="yellow", markup=False, soft_wrap=True)
     if not found:
         raise FormatError("the paths", "they hold no run to replay", _REMEDY)
     return found

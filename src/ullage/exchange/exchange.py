@@ -37,7 +37,7 @@ __all__ = ["Exchange"]
 
 _ELSEWHERE = ("conversation", "cachedContent", "cached_content")
 """What names a history to which a round more than the client asked for would be added, or tools."""
-_SPENT, _MISSET = 402, 400
+_SPENT = 402
 
 
 class Exchange:
@@ -111,19 +111,18 @@ class Exchange:
 
     def _pass(self, error: Exception) -> Answer | None:
         """Send what came, because of an error; an answer of ours where it may not be sent."""
-        if isinstance(error, (BudgetExceeded, ConfigError)):
+        if isinstance(error, BudgetExceeded):
             return self._refuse(error)
         self.passed = next((why for kind, why in _WHY if isinstance(error, kind)), "error")
         self._note(problem=type(error).__name__ if self.passed == "error" else str(error))
         self.view, self._sent = None, self._body
         return None
 
-    def _refuse(self, error: BudgetExceeded | ConfigError) -> Answer:
+    def _refuse(self, error: BudgetExceeded) -> Answer:
         """The answer to a request that may not be sent."""
         assert self.route is not None
-        status = _SPENT if isinstance(error, BudgetExceeded) else _MISSET
-        said = error_of(self.route.wire, status, str(error))
-        return Whole(self, None, status, bodies.write(said))
+        said = error_of(self.route.wire, _SPENT, str(error))
+        return Whole(self, None, _SPENT, bodies.write(said))
 
     def _fit(self) -> Actions[None]:
         assert self.route is not None
@@ -206,7 +205,7 @@ class Exchange:
             )
             view = yield partial(session.fit, whole)
             session.release()
-        except (BudgetExceeded, ConfigError):
+        except BudgetExceeded:
             raise
         except Exception as error:  # noqa: BLE001 - the others of the batch are fitted all the same
             self.note_problem(error)
@@ -372,5 +371,6 @@ _WHY: tuple[tuple[type[Exception], Passed], ...] = (
     (FormatError, "content"),
     (OverLimitError, "limit"),
     (StoreError, "store"),
+    (ConfigError, "settings"),
 )
 """Why a request passes, by the error that was met; any other is a mistake of ours."""

@@ -14,7 +14,16 @@ from ullage.values.usage import Usage
 __all__ = ["Answer", "Counts", "Passed", "Reply", "Report", "Upstream"]
 
 Passed: TypeAlias = Literal[
-    "path", "body", "elsewhere", "content", "limit", "store", "signature", "error", "asked"
+    "path",
+    "body",
+    "elsewhere",
+    "content",
+    "limit",
+    "settings",
+    "store",
+    "signature",
+    "error",
+    "asked",
 ]
 """Why a request was sent as it came.
 
@@ -23,6 +32,7 @@ Passed: TypeAlias = Literal[
     elsewhere   it adds to what the provider keeps (``conversation``, ``cachedContent``)
     content     there is something in it that is not known
     limit       what may not be touched is over the limit: the provider has the last word
+    settings    they cannot be meant for it: its policy wants a window, and none is known
     store       what would have been set aside could not be kept
     signature   it is signed, and cannot be signed again
     error       a mistake of ours

@@ -106,9 +106,9 @@ class Window(ShownHistory, frozen=True, eq=False, kw_only=True):
 
     def thinks(self, index: int) -> bool:
         """Whether a message shows the reasoning it came with."""
-        parts = self.transcript.messages[index].parts
-        is_dropped = index in self.reasoning_dropped
-        return not is_dropped and any(isinstance(part, Reasoning) for part in parts)
+        dropped = index in self.reasoning_dropped
+        parts = () if dropped else self.transcript.messages[index].parts
+        return any(isinstance(part, Reasoning) for part in parts)
 
     # ── counting ─────────────────────────────────────────────────────────────────────
 

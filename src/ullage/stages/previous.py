@@ -51,11 +51,8 @@ def take_over(window: Window, start: int, stop: int, room_chars: int) -> Over:
         stop: one past its last.
         room_chars: the characters of the bullets; what a model said comes on top of them.
     """
-    placed = [
-        each
-        for each in window.open_summaries
-        if each.edit.summarised and start <= each.start < stop
-    ]
+    shown = window.open_summaries
+    placed = [each for each in shown if each.edit.summarised and start <= each.start < stop]
     if not placed:
         return Over()
     record = summary(window.transcript, start, stop, int(room_chars * _SUMMARY_SHARE))

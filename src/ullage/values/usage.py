@@ -11,7 +11,7 @@ from msgspec import Struct
 __all__ = ["Modalities", "Usage"]
 
 
-class Modalities(Struct, frozen=True, kw_only=True):
+class Modalities(Struct, frozen=True, kw_only=True, repr_omit_defaults=True):
     """Of some tokens those that are no text, each in one modality. What is left is text."""
 
     image_tokens: int = 0
@@ -41,7 +41,7 @@ _AS_SENT = "prompt_tokens"
 _TEXT = Modalities()
 
 
-class Usage(Struct, frozen=True, kw_only=True):
+class Usage(Struct, frozen=True, kw_only=True, repr_omit_defaults=True):
     """Token counts of one reply, or the sum of several.
 
     The four classes do not overlap, whatever the vendor's field says: Anthropic reports cached

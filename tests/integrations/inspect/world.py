@@ -18,8 +18,8 @@ from inspect_ai.model import (
 from inspect_ai.tool import ToolCall, tool
 
 from tests.integrations import outputs
+from tests.integrations.outputs import GREP
 
-GREP = "get_continuation"
 _IDS = count(1)
 
 

@@ -10,9 +10,8 @@ from langchain_core.messages import AIMessage, AIMessageChunk
 from langchain_core.outputs import ChatGeneration, ChatGenerationChunk, ChatResult
 
 from tests.integrations import outputs
+from tests.integrations.outputs import GREP
 from tests.integrations.scenario import Hang
-
-GREP = "get_continuation"
 
 
 def look(n: int) -> str:

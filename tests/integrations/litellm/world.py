@@ -12,8 +12,8 @@ os.environ["LITELLM_LOCAL_MODEL_COST_MAP"] = "True"  # else the import asks the 
 import litellm
 
 from tests.integrations import outputs
+from tests.integrations.outputs import GREP
 
-GREP = "get_continuation"
 TOOLS = {"look": outputs.big, "turn": outputs.page}
 DEFINITIONS = [
     {

@@ -19,8 +19,8 @@ from openai.types.responses.response_reasoning_item import ResponseReasoningItem
 from openai.types.responses.response_usage import InputTokensDetails
 
 from tests.integrations import outputs
+from tests.integrations.outputs import GREP
 
-GREP = "get_continuation"
 _IDS = count(1)
 set_tracing_disabled(True)
 

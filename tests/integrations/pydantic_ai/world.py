@@ -16,9 +16,9 @@ from pydantic_ai.models.function import DeltaToolCall, FunctionModel
 from pydantic_ai.usage import RequestUsage, UsageLimits
 
 from tests.integrations import outputs
+from tests.integrations.outputs import GREP
 from tests.integrations.scenario import Hang
 
-GREP = "get_continuation"
 _IDS = count(1)
 
 

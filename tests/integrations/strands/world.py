@@ -8,9 +8,8 @@ from strands.agent.conversation_manager import NullConversationManager
 from strands.models.model import Model
 
 from tests.integrations import outputs
+from tests.integrations.outputs import GREP
 from tests.integrations.scenario import Hang
-
-GREP = "get_continuation"
 
 
 @tool

@@ -106,7 +106,8 @@ def read_logs(
         progress(before)
     if not found:
         name = files[0].name if len(files) == 1 else f"{len(files):,} files"
-        remedy = "Readable are trajectories, provider requests and session logs of agents."
+        request = '{"model": …, "messages": […]}'
+        remedy = f"Readable are trajectories, provider requests ({request}), logs of agents."
         raise FormatError(name, "no run in it could be read", remedy)
 
 

@@ -11,7 +11,7 @@ from __future__ import annotations
 import gzip
 import itertools
 import json
-import zipfile
+import sys
 import zlib
 from collections.abc import Callable, Iterator
 from typing import Any, BinaryIO, Protocol, TypeAlias
@@ -20,6 +20,13 @@ import msgspec
 
 from ullage.replay.readers._logs import LogFile
 from ullage.replay.readers._run import Report
+
+if sys.version_info >= (3, 14):
+    import zipfile
+
+    from compression.zstd import ZstdError
+else:  # whose own zipfile opens no Zstandard, in which Inspect packs its logs
+    from backports.zstd import ZstdError, zipfile
 
 __all__ = ["MOST_LINE_BYTES", "Progress", "values"]
 
@@ -31,6 +38,8 @@ _SAMPLES = "samples/"  # where inspect puts them; beside them it keeps only sums
 _ZIP = b"PK\x03\x04"
 _BOM = b"\xef\xbb\xbf"
 _NOTHING = object()
+_UNPACKING = (OSError, EOFError, zlib.error, ZstdError, NotImplementedError, zipfile.BadZipFile)
+"""What a damaged file in a zip raises, or one that is packed as nothing here unpacks."""
 _decode = msgspec.json.Decoder().decode
 
 
@@ -73,7 +82,7 @@ def _zipped(raw: BinaryIO, report: Report) -> Iterator[tuple[int, Any]]:
             continue
         try:
             value = _parse(archive.read(member))
-        except (OSError, EOFError, zlib.error, NotImplementedError, zipfile.BadZipFile) as error:
+        except _UNPACKING as error:
             report.add(number, f"a file in it cannot be unpacked ({type(error).__name__})")
             continue
         if value is _NOTHING:
