@@ -24,8 +24,7 @@ __all__ = ["Reading", "read"]
 _LINE_CHARS = 240
 _GAP = "…"
 _READ_CHARS = 24_000
-_NAMES_CHARS = 80
-"""So much of names stands beside a ref: by them a reader tells which one to open."""
+_NAMES_CHARS = 80  # beside a ref: by names a reader tells which one to open
 _LINE_END = ";"
 """Stands for a line end among words. No word has it: `spaced` puts a space there."""
 _SCALE = 1 << 20
