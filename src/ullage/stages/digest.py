@@ -61,8 +61,7 @@ class Reading(NamedTuple):
         shown = ALARMS.union(*(self.names[number] for number in chosen))
         new = [word for word in counts.keys() - shown if self.worth[word] == WORTH]
         listed = " ".join([*sorted(new, key=lambda word: (-counts[word], word)), ""])
-        kept = listed[: _NAMES_CHARS + 1].rpartition(" ")[0]
-        return f", with {kept}" if kept else ""
+        return f", with {kept}" if (kept := listed[: _NAMES_CHARS + 1].rpartition(" ")[0]) else ""
 
 
 def read(text: str, known: Known) -> Reading:
