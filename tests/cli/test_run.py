@@ -54,3 +54,19 @@ def test_a_program_that_is_not_there_is_told_without_a_traceback():
     assert done.returncode == 1
     assert "there is no program 'no-such-agent'" in done.stderr
     assert "Traceback" not in done.stderr
+
+
+WITHOUT_THE_EXTRA = """
+import sys
+sys.modules["aiohttp"] = None
+from ullage.cli import main
+main(["run", "--", "true"])
+"""
+
+
+def test_without_the_extra_it_says_what_to_install():
+    done = subprocess.run(
+        [sys.executable, "-c", WITHOUT_THE_EXTRA], capture_output=True, text=True, timeout=60
+    )
+    assert done.returncode == 1
+    assert done.stderr == "Error: ullage proxy: aiohttp is missing. pip install 'ullage[proxy]'\n"

@@ -25,13 +25,13 @@ def command(file: Path | None, words: tuple[str, ...], **options: Any) -> None:
 
     Every model call of the command goes through the proxy, which ends with it.
     """
-    from ullage.proxy.command import behind_a_proxy, run_command, summary
+    config = settings_of(file, tenant="", **options)
+    from ullage.proxy.command import behind_a_proxy, run_command, summary  # aiohttp
 
     environment = dict(os.environ)
     if MARK in environment:
         click.echo(f"ullage: already behind the proxy {environment[MARK]}", err=True)
         sys.exit(run_command(words, environment))
-    config = settings_of(file, tenant="", **options)
     named = {name for name, url in config.upstreams.items() if UPSTREAMS.get(name) != url}
     setting = setting_for(environment, named)
     with behind_a_proxy(_for_one(config, setting.upstreams)) as (url, watch):
