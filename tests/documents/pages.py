@@ -68,8 +68,7 @@ def entries(marks):
 
 def page(inventory, found, order, deviations):
     """The page of one document. ``order`` gives the place of an entry in it, as a key."""
-    heads = (f"| {inventory.name} ", f"| {inventory.name}: ")
-    rows = [row for row in deviations.splitlines() if row.startswith(heads)]
+    rows = [row for row in deviations.splitlines() if _concerns(inventory.name, row)]
     parts = [
         "<!-- Written by `python -m tests.documents write` from the marks of the tests. -->",
         f"# {inventory.title}",
@@ -79,6 +78,12 @@ def page(inventory, found, order, deviations):
     for section, inside in groupby(sorted(found, key=order), key=lambda entry: entry.section):
         parts += [f"## {section}", *map(_told, inside)]
     return "\n\n".join(parts) + "\n"
+
+
+def _concerns(name, row):
+    """Whether a row is of a document, alone or with others: the names stand before the colon."""
+    head, colon, _ = row.partition(": ")
+    return bool(colon) and row.startswith("| ") and (name in head or head == "| all five")
 
 
 def _yields(rows):

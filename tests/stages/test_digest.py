@@ -33,7 +33,26 @@ def main():
 
 
 def of(text, *, said=(), told=(), price=6, most_chars=5_000):
-    return read(text, Known(set(said), set(told))).digest(price, most_chars)
+    return lines_of(read(text, Known(set(said), set(told))).digest(price, most_chars))
+
+
+def lines_of(digest):
+    """A digest without what stands beside the ref."""
+    return digest.partition(":\n")[2]
+
+
+def test_names_that_no_line_shows_stand_beside_the_ref_the_most_frequent_first():
+    source = (
+        "class Tide:\n" + "    level_cm = read_gauge(harbour_id)\n" * 2 + "    return port_of()\n"
+    )
+    digest = read(source, Known({"harbour_id"}, set())).digest(1_000, 5_000)
+    assert digest == ", with level_cm read_gauge port_of"
+    log = "\n".join(f"name_{n} failed" for n in range(90))
+    assert read(log, Known(set(), set())).digest(9_999, 5_000) == (
+        ", with name_0 name_1 name_10 name_11 name_12 name_13 name_14 name_15 name_16 name_17"
+    )
+    every = read(source, Known(set(), set())).digest(1, 5_000)
+    assert every.startswith(":\n"), "names that a line shows are not listed"
 
 
 def test_the_lines_stay_that_tell_names_and_each_name_once():
@@ -55,7 +74,7 @@ def test_what_was_said_or_is_told_elsewhere_does_not_stay():
 
 def test_a_text_tells_its_names_to_the_next():
     known = Known(set(), set())
-    first = read(SOURCE, known).digest(6, 5_000)
+    first = lines_of(read(SOURCE, known).digest(6, 5_000))
     assert "load_config" in first
     assert "load_config" in known.told
     assert read(SOURCE, known).digest(6, 5_000) == ""

@@ -59,9 +59,11 @@ def test_of_a_long_result_stand_its_lines_and_its_ref():
     (spot,) = digestible(window, 1, window.size, Room())
     ref = window.transcript.output(spot).ref
     shown = f"- cat() → {len(text)} characters, ref={ref}"
-    assert told(window, digests={spot: "…\nline 7"}) == [f"{shown}:\n…\nline 7"]
-    assert told(window, digests={spot: ""}) == [shown]
-    assert told(window, digests={spot: text[:-4]}) == [f"- cat() → {text}"], "it would win nothing"
+    assert told(window, digests={spot: ":\n…\nline 7"}) == [f"{shown}:\n…\nline 7"]
+    assert told(window, digests={spot: ", with tide"}) == [f"{shown}, with tide"]
+    assert told(window, digests={spot: f":\n{text[:-4]}"}) == [f"- cat() → {text}"], (
+        "it would win nothing"
+    )
 
 
 def test_a_line_of_a_tool_or_the_model_is_no_step_and_no_notice():

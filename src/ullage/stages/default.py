@@ -16,7 +16,7 @@ from ullage.values.toolset import SHORT
 __all__ = ["DEFAULT", "SUMMARISED"]
 
 DEFAULT = Policy(
-    name="default-5",
+    name="default-6",
     at_first_sight=(partial(truncate),),
     under_pressure=(partial(record),),
     guard=partial(emergency),
@@ -30,7 +30,7 @@ batches that pay, at the latest at 90 % of the limit; condense when the limit it
 
 SUMMARISED = replace(
     DEFAULT,
-    name="default-summarised-5",
+    name="default-summarised-6",
     under_pressure=(partial(compact), *DEFAULT.under_pressure),
     ahead=partial(compact, is_due=partial(surely_over, share=0.80)),
 )

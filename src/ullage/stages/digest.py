@@ -10,11 +10,13 @@ Figures are whole numbers and ties go to the earlier line, so a digest is the sa
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence, Set
 from heapq import heapify, heappop, heapreplace
+from itertools import pairwise
 from typing import NamedTuple
 
-from ullage.stages.names import Known, names_in, spaced, worth_of
+from ullage.stages.names import ALARMS, WORTH, Known, names_in, spaced, worth_of
 from ullage.stages.shorten import ends_of, safe_cut
 
 __all__ = ["Reading", "read"]
@@ -22,6 +24,7 @@ __all__ = ["Reading", "read"]
 _LINE_CHARS = 240
 _GAP = "…"
 _READ_CHARS = 24_000
+_NAMES_CHARS = 80  # beside a ref: by names a reader tells which one to open
 _LINE_END = ";"
 """Stands for a line end among words. No word has it: `spaced` puts a space there."""
 _SCALE = 1 << 20
@@ -42,14 +45,23 @@ class Reading(NamedTuple):
     worth: Mapping[str, int]
 
     def digest(self, price: int, most_chars: int) -> str:
-        """The lines that tell most, or ``""`` if none earns its price; ``…`` for what is left out.
+        """What follows a ref: a few names, and the lines that earn their price, ``…`` between.
 
         Args:
             price: what a line has to earn for each of its characters (`ullage.stages.names.WORTH`).
             most_chars: the most characters of lines.
         """
         chosen = _choose(self, price, most_chars)
-        return "\n".join(_with_gaps(self.lines, chosen)) if chosen else ""
+        lines = "\n".join([":", *_with_gaps(self.lines, chosen)]) if chosen else ""
+        return f"{self._others(chosen)}{lines}"
+
+    def _others(self, chosen: Sequence[int]) -> str:
+        """Names that nothing else in the view tells, nor a chosen line; of most lines first."""
+        counts = Counter(word for found in self.names.values() for word in found)
+        shown = ALARMS.union(*(self.names[number] for number in chosen))
+        new = [word for word in counts.keys() - shown if self.worth[word] == WORTH]
+        listed = " ".join([*sorted(new, key=lambda word: (-counts[word], word)), ""])
+        return f", with {kept}" if (kept := listed[: _NAMES_CHARS + 1].rpartition(" ")[0]) else ""
 
 
 def read(text: str, known: Known) -> Reading:
@@ -72,10 +84,8 @@ def _by_line(words: Sequence[str], wanted: Set[str]) -> dict[int, set[str]]:
     for word in filter((wanted | {_LINE_END}).__contains__, words) if wanted else ():
         if word == _LINE_END:
             number += 1
-        elif number in found:
-            found[number].add(word)
         else:
-            found[number] = {word}
+            found.setdefault(number, set()).add(word)
     return found
 
 
@@ -127,11 +137,8 @@ def _choose(reading: Reading, price: int, room: int) -> list[int]:
 
 
 def _with_gaps(lines: Sequence[str], chosen: Sequence[int]) -> Iterator[str]:
-    last = -1
-    for number in chosen:
+    for last, number in pairwise([-1, *chosen, len(lines)]):
         if number > last + 1:
             yield _GAP
-        yield lines[number].rstrip()
-        last = number
-    if last + 1 < len(lines):
-        yield _GAP
+        if number < len(lines):
+            yield lines[number].rstrip()

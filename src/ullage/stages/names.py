@@ -16,14 +16,14 @@ from ullage.history.transcript import Location, Transcript, leaves_of
 from ullage.history.window import Window
 from ullage.values.messages import ToolCall, ToolResult
 
-__all__ = ["WORTH", "Known", "names_in", "said_in", "spaced", "told_in", "worth_of"]
+__all__ = ["ALARMS", "WORTH", "Known", "names_in", "said_in", "spaced", "told_in", "worth_of"]
 
 WORTH = 400
 """What a name is worth that nobody has told."""
 _SAID, _TOLD, _NUMBER = (15, 100), (15, 100), (30, 100)
 """What of that it is worth if user or model said it, another output tells it, a digit begins it."""
 _MARKS = "_$.-/"
-_ALARMS = frozenset(
+ALARMS = frozenset(
     ("error", "errors", "Error", "ERROR", "failed", "FAILED", "exception", "fatal", "panic")
 )
 """Plain words that count as names, anew in each output: a line that speaks of errors stays."""
@@ -84,7 +84,7 @@ def names_in(words: Iterable[str]) -> dict[str, str]:
         and not name.isdigit()
         and not (name.isalpha() and name[1:].islower())
     }
-    return names | {word: word for word in _ALARMS & every}
+    return names | {word: word for word in ALARMS & every}
 
 
 def _told(text: str, root: bytes) -> frozenset[str]:
@@ -101,9 +101,9 @@ def worth_of(names: Mapping[str, str], known: Known) -> dict[str, int]:
     said, told, worth = known.said, known.told, dict[str, int]()
     for word, name in names.items():
         value = WORTH
-        if name in said and name not in _ALARMS:
+        if name in said and name not in ALARMS:
             value = value * _SAID[0] // _SAID[1]
-        if name in told and name not in _ALARMS:
+        if name in told and name not in ALARMS:
             value = value * _TOLD[0] // _TOLD[1]
         if name[0].isdigit():
             value = value * _NUMBER[0] // _NUMBER[1]

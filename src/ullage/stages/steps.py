@@ -151,13 +151,8 @@ def _gave(
         elif spot not in digests:
             yield leaf.text
         else:
-            lines = digests[spot]
-            named = f"{len(leaf.text):,} characters, ref={canon.ref_of(leaf.text)}"
-            yield (
-                leaf.text
-                if len(lines) + len(named) > len(leaf.text)
-                else (f"{named}:\n{lines}" if lines else named)
-            )
+            shown = f"{len(leaf.text):,} characters, ref={canon.ref_of(leaf.text)}{digests[spot]}"
+            yield shown if len(shown) < len(leaf.text) else leaf.text
 
 
 def _block(window: Window, spot: Location) -> str:

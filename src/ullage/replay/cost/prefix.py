@@ -160,7 +160,6 @@ def _texts(value: Any) -> Iterator[str]:
 
 
 _UNREAD = frozenset(("id", "tool_call_id", "tool_use_id", "type", "role", "signature", "data"))
-"""Fields that no model reads as text. Cache markers count nothing: they are taken off."""
 
 
 def _common(one: str, other: str) -> str:
