@@ -198,15 +198,17 @@ _ROWS = (
     ),
     (
         "control f33",
-        "stages/pressure.py",
-        "    return window.estimate - int(limit * low)",
-        "    return 1",
+        "stages/emergency.py",
+        "    if not window.within(int(window.limit_tokens * start), surely=True):\n"
+        '        return f"the view was near',
+        '    if True:\n        return f"the view was near',
     ),
     (
         "counting f66",
-        "stages/pressure.py",
-        "    return window.estimate - int(limit * low)",
-        "    return 1",
+        "stages/emergency.py",
+        "    if not window.within(int(window.limit_tokens * start), surely=True):\n"
+        '        return f"the view was near',
+        '    if True:\n        return f"the view was near',
     ),
     ("control f34", "turn/engine.py", "        _refuse(window)\n", "        pass\n"),
     (
@@ -349,7 +351,7 @@ _ROWS = (
         "turn/turn.py",
         "    return tool_definitions(asked.wire, words.prefix, words.toolset)\n\n\ndef _present",
         "    found = tool_definitions(asked.wire, words.prefix, words.toolset)\n"
-        "    return found[:: len(asked.history) % 2 or -1]\n\n\ndef _present",
+        "    return found if len(asked.history) % 4 else ()\n\n\ndef _present",
     ),
     (
         "recall f76",
