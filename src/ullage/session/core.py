@@ -231,20 +231,29 @@ class SessionCore(Drawn, ABC):
         """A view the budget allows; once that is spent, the view with the request to sum up."""
         self.budget.begin(self._account)
         yield from self.budget.synced()
-        turned = yield from self._turn(request)
-        made = turned.request
-        if not self.budget.claim(self._account, partial(self._most, turned.window)):
-            self._finish(turned)
+        view, sent = yield from self._shown(request, kind)
+        if not self.budget.claim(self._account, partial(self._most, sent.window)):
             words = self.budget.allowance.words
-            added_tokens = turned.window.meter.message(words)
-            turned = yield from self._turn(request, added_tokens)
-            self.budget.claim_wrap_up(self._account, self._most(turned.window), added_tokens)
-            made = turned.wire.wrap_up(turned.request, words)
+            added_tokens = sent.window.meter.message(words)
+            view, sent = yield from self._shown(request, kind, words, added_tokens)
+            self.budget.claim_wrap_up(self._account, self._most(sent.window), added_tokens)
+        self.budget.send(self._account, partial(reports.under_way, sent))
+        return view
+
+    def _shown(
+        self,
+        request: Mapping[str, Any],
+        kind: Callable[..., V],
+        words: str = "",
+        added_tokens: int = 0,
+    ) -> Steps[tuple[V, Sent]]:
+        """The view that a turn comes to, with the request to sum up if there are words for it."""
+        turned = yield from self._turn(request, added_tokens)
+        made = turned.wire.wrap_up(turned.request, words) if words else turned.request
         sent = Sent(turned)
         view = kind(made, sent, self)
         self._finish(turned, sent, ref(view))
-        self.budget.send(self._account, partial(reports.under_way, sent))
-        return view
+        return view, sent
 
     def _most(self, window: Window) -> Claim:
         """The most that the call of a view can come to."""
