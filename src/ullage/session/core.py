@@ -216,8 +216,7 @@ class SessionCore(Drawn, ABC):
         return self._refused(error, None)
 
     def _refused(self, error: Any, sent: Sent | None) -> Overflow | None:
-        found = is_overflow(error)
-        if found is None:
+        if (found := is_overflow(error)) is None:
             return None
         sent = sent or self._newest
         refusals, event = self._kept.refusals.after(found, sent.model, sent.estimate)
@@ -241,17 +240,12 @@ class SessionCore(Drawn, ABC):
         return view
 
     def _shown(
-        self,
-        request: Mapping[str, Any],
-        kind: Callable[..., V],
-        words: str = "",
-        added_tokens: int = 0,
+        self, request: Mapping[str, Any], kind: Callable[..., V], words: str = "", tokens: int = 0
     ) -> Steps[tuple[V, Sent]]:
         """The view that a turn comes to, with the request to sum up if there are words for it."""
-        turned = yield from self._turn(request, added_tokens)
+        turned = yield from self._turn(request, tokens)
         made = turned.wire.wrap_up(turned.request, words) if words else turned.request
-        sent = Sent(turned)
-        view = kind(made, sent, self)
+        view = kind(made, sent := Sent(turned), self)
         self._finish(turned, sent, ref(view))
         return view, sent
 
@@ -274,7 +268,7 @@ class SessionCore(Drawn, ABC):
         model = request.get("model") if isinstance(request, Mapping) else None
         named = model if isinstance(model, str) and model else self.settings.model
         limits, asking = kept.refusals.next_limits(named), self._asking(named)
-        settings = replace(self.settings, limits=limits, asking=asking, policy=self._policy_now())
+        settings = replace(self.settings, limits=limits, asking=asking)
         return (yield from turn(request, kept.state, memo, settings, added_tokens, now=now))
 
     def _finish(
@@ -294,9 +288,6 @@ class SessionCore(Drawn, ABC):
         if self._summaries is None:
             return None
         return Asking(partial(self._summaries.summariser.window_for, caller=model), model)
-
-    def _policy_now(self) -> Policy:
-        return self.settings.policy
 
     def _compact(self, request: Mapping[str, Any]) -> Steps[bool]:
         if self.settings.policy.on_request is None:
@@ -362,9 +353,8 @@ class SessionCore(Drawn, ABC):
     def tools(self) -> tuple[ToolSpec, ...]:
         """The recall tools as this session's notices name them; see `ullage.recall_tools`."""
         opened, tools = self.state.opened, self.settings.policy.toolset.tools
-        if opened is None or not opened.prefix:
-            return tools
-        return tuple(replace(spec, name=opened.prefix + spec.name) for spec in tools)
+        prefix = "" if opened is None else opened.prefix
+        return tuple(replace(spec, name=prefix + spec.name) for spec in tools)
 
     def _open(
         self, name: str, arguments: Any, call_id: str, request: Mapping[str, Any] | None
