@@ -268,7 +268,7 @@ class SessionCore(Drawn, ABC):
         model = request.get("model") if isinstance(request, Mapping) else None
         named = model if isinstance(model, str) and model else self.settings.model
         limits, asking = kept.refusals.next_limits(named), self._asking(named)
-        settings = replace(self.settings, limits=limits, asking=asking)
+        settings = replace(self.settings, limits=limits, asking=asking, policy=self._policy_now())
         return (yield from turn(request, kept.state, memo, settings, added_tokens, now=now))
 
     def _finish(
@@ -289,6 +289,9 @@ class SessionCore(Drawn, ABC):
             return None
         return Asking(partial(self._summaries.summariser.window_for, caller=model), model)
 
+    def _policy_now(self) -> Policy:
+        return self.settings.policy
+
     def _compact(self, request: Mapping[str, Any]) -> Steps[bool]:
         if self.settings.policy.on_request is None:
             raise ConfigError("policy", "it has no compaction", "Use a policy that compacts.")
@@ -306,8 +309,9 @@ class SessionCore(Drawn, ABC):
         kept = self._kept
         report = reports.report_of(reply, sent, kept.refusals.known(sent.model))
         if isinstance(report, Unreadable):
-            lost = reports.under_way(sent, report.output_tokens)
-            self.budget.leave_unreported(self._account, lost)
+            self.budget.leave_unreported(
+                self._account, reports.under_way(sent, report.output_tokens)
+            )
             self.emit(reports.unreported(report, sent))
             return
         usage, known = report.usage, kept.observed_before(report)
@@ -339,14 +343,9 @@ class SessionCore(Drawn, ABC):
         snapshot_at(call, "call")
         parsed = sent.wire.call(call)
         given: Answer = yield from answer(parsed, sent.words, partial(self._from_history, sent))
-        event = Event(
-            kind="recalled",
-            where=parsed.name,
-            why="the call could not be answered" if given.is_error else "the model asked",
-            tokens_after=sent.window.meter.text(given.text),
-            ref=given.ref,
-        )
-        self.emit(event)
+        why = "the call could not be answered" if given.is_error else "the model asked"
+        tokens = sent.window.meter.text(given.text)
+        self.emit(Event("recalled", parsed.name, why, tokens_after=tokens, ref=given.ref))
         return sent.wire.result(parsed, given.text, is_error=given.is_error, block=given.block)
 
     @property
