@@ -345,7 +345,10 @@ class SessionCore(Drawn, ABC):
         given: Answer = yield from answer(parsed, sent.words, partial(self._from_history, sent))
         why = "the call could not be answered" if given.is_error else "the model asked"
         tokens = sent.window.meter.text(given.text)
-        self.emit(Event("recalled", parsed.name, why, tokens_after=tokens, ref=given.ref))
+        event = Event(
+            kind="recalled", where=parsed.name, why=why, tokens_after=tokens, ref=given.ref
+        )
+        self.emit(event)
         return sent.wire.result(parsed, given.text, is_error=given.is_error, block=given.block)
 
     @property
