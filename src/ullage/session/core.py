@@ -246,8 +246,7 @@ class SessionCore(Drawn, ABC):
         turned = yield from self._turn(request, tokens)
         made = turned.wire.wrap_up(turned.request, words) if words else turned.request
         view = kind(made, sent := Sent(turned), self)
-        self._finish(turned, sent, ref(view))
-        return view, sent
+        return view, self._finish(turned, sent, ref(view))
 
     def _most(self, window: Window) -> Claim:
         """The most that the call of a view can come to."""
