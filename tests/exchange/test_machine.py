@@ -36,6 +36,8 @@ PATHS = {
     "openai-responses": "/v1/responses",
     "gemini": "/v1beta/models/gemini-3-pro:",
 }
+BINDS = "claude-opus-5-5"
+"""It binds its thinking to all that stands before it (A15)."""
 LIMITS = Limits(window_tokens=9_000, output_reserve_tokens=500)
 RECALL = Called("get_continuation", {"tool_call_id": "0123456789abcdef"})
 BATCHES = {"pruned", "condensed", "compacted", "cut", "reasoning", "changed"}
@@ -74,6 +76,8 @@ class Client(Talk):
         request = super().request()
         own = self.wire.tool(TOOLS[0])
         request["tools"] = [{"functionDeclarations": [own]}] if self.format == "gemini" else [own]
+        if self.format == "anthropic":
+            request["model"] = BINDS
         if self.format == "gemini":
             del request["model"]
         if self.format == "openai-chat" and self.streamed:
