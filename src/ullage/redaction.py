@@ -98,6 +98,8 @@ def checked(redact: Redact) -> Redact:
     def text_of(text: str) -> str:
         try:
             found = redact(text)
+        except ConfigError:
+            raise
         except Exception as error:  # noqa: BLE001 - it is the caller's, and its words may be secret
             problem = f"raised {type(error).__name__} for"
         else:

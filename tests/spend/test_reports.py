@@ -172,6 +172,30 @@ def test_what_is_longer_than_the_window_is_refused_with_its_figures():
     assert "refused" in event.why
 
 
+@pytest.mark.parametrize("format", FORMAT_NAMES)
+def test_a_budget_bites_though_the_provider_reports_next_to_nothing_of_each_prompt(format):
+    """One token for 25 kB, again and again; the answer it reports is counted."""
+    budget = Budget(tokens=60_000, on_exceeded="stop")
+    session, asked = new_session(format, budget=budget), request(format, turns=50)
+    with pytest.raises(BudgetExceeded):
+        for number in range(200):
+            session.fit(asked)
+            session.observe(reply(format, prompt=1, output=100, id=f"r{number}"))
+    event = told(session)[0]
+    assert "1 tokens of a prompt of some" in event.why
+    assert budget.spent.estimated_tokens == budget.spent.tokens
+    assert budget.spent.usage.output_tokens == 100 * budget.spent.calls
+
+
+def test_a_prompt_of_which_the_provider_left_a_tenth_is_believed():
+    """It may clear old results by itself."""
+    session = new_session()
+    session.fit(request(turns=50))
+    session.observe(reply(prompt=session.window.tokens // 10))
+    assert told(session) == []
+    assert session.usage.input_tokens == session.window.tokens // 10
+
+
 def test_of_a_model_that_nobody_knows_any_window_is_believed():
     for limits, counted in ((None, 1), (LIMITS, 0)):
         session = Session("no-such-model", format="openai-chat", limits=limits)

@@ -27,8 +27,9 @@ from ullage.wires.base import field
 __all__ = ["Unreadable", "id_of", "is_raw", "is_stream", "left_out_of", "plausible", "usage_of"]
 
 _ANY_TOKENS = 10_000_000
-_LEAST_PART = 20
-"""A provider that clears old results by itself counts a part of the prompt, but no less of it."""
+_LEAST_PART, _SLACK_TOKENS = 20, 1_000
+"""A provider that clears old results by itself counts a part of the prompt, but no less of it than
+this, where our estimate is that much too high."""
 _ROUNDS = 100
 """More than any server runs its own tools, or samples again, within one reply."""
 
@@ -98,7 +99,7 @@ def plausible(
             f"it reports {usage.total_tokens:,} tokens for a window of {window_tokens:,} and an "
             f"answer of {answer_tokens:,}, and is refused"
         )
-    if 0 < usage.input_tokens * _LEAST_PART < estimated_tokens:
+    if 0 < usage.input_tokens * _LEAST_PART < estimated_tokens - _SLACK_TOKENS:
         why = f"it reports {usage.input_tokens:,} tokens of a prompt of some {estimated_tokens:,}"
         return Unreadable(f"{why}, and is refused", max(usage.output_tokens, 0))
     return _counted(usage)
