@@ -7,7 +7,7 @@ import os
 import time
 from collections import deque
 from concurrent.futures import ProcessPoolExecutor
-from itertools import count
+from itertools import count as count_from
 from pathlib import Path
 from secrets import randbits
 
@@ -26,7 +26,7 @@ def run(tally: Tally, seconds: float, until: int, jobs: int, resume: Path | None
     """Try batches until the time is over or enough is held; write the file after each."""
     begun, before = time.monotonic(), tally.tried
     with ProcessPoolExecutor(max_workers=jobs, initializer=be_quiet) as pool:
-        starts = count(tally.next, BATCH)
+        starts = count_from(tally.next, BATCH)
         running = deque(pool.submit(try_batch, tally.seed, next(starts)) for _ in range(2 * jobs))
         while running:  # in order, so that a file holds all histories before its next one
             add(tally, running.popleft().result())
