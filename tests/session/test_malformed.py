@@ -321,7 +321,7 @@ HUGE = 20_000_000
 @pytest.mark.parametrize("format", ["openai-chat", "openai-responses"])
 def test_very_many_messages(format):
     messages = [histories.user(format, "hi")] * MANY
-    limits = Limits(window_tokens=200_000)
+    limits = Limits(window_tokens=100_000)
     session = Session(histories.MODEL[format], recall=True, limits=limits)
     view = session.fit(histories.request(format, messages))
     assert len(session.window.transcript) == MANY
