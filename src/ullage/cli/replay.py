@@ -12,6 +12,7 @@ from typing import Any, TypeVar
 
 import click
 from msgspec import Struct
+from msgspec.structs import replace
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 
@@ -34,7 +35,7 @@ from ullage.replay.report.pages import page_of_replays
 from ullage.replay.report.plot import plot_of
 from ullage.replay.rows import Row, row_of, rows_of
 from ullage.replay.run import Replayed
-from ullage.replay.tables import WIDTH, tables_of
+from ullage.replay.tables import WIDTH, in_words, tables_of
 from ullage.wires import FORMATS
 
 __all__ = [
@@ -110,7 +111,7 @@ def _share(value: str) -> float:
     return share
 
 
-@click.command("replay")
+@click.command("replay", short_help="Try a policy on recorded runs: no model.")
 @click.argument("paths", nargs=-1, required=True, type=Logs())
 @click.option(
     "--window",
@@ -199,7 +200,7 @@ def command(**given: Any) -> None:
     if asked.as_json:
         print_json(json_of(found))
     else:
-        show(found)
+        show(found, is_short=not asked.named)
     sys.exit(status_of(found))
 
 
@@ -287,14 +288,31 @@ def totals_of(rows: Iterable[R]) -> list[R]:
     return list({(row.room, row.policy): row for row in rows}.values())
 
 
-def show(found: Found) -> Console:
-    """Print what was sent, what was kept, and what it cost."""
+def show(found: Found, *, is_short: bool = False) -> Console:
+    """Print what came of it in words, then what was sent, what was kept, and what it cost.
+
+    Args:
+        found: what came out.
+        is_short: whether to print no prices but those of the first profile.
+    """
     console = Console()
     if not (console.is_terminal or "COLUMNS" in os.environ):
         console = Console(width=WIDTH)  # a pipe has no width
-    for table in tables_of(found.rows, totals_of(found.rows)):
+    totals = totals_of(found.rows)
+    for row in totals:
+        console.print(in_words(row), highlight=False, markup=False)
+    for table in tables_of(found.rows, list(map(_first_prices, totals)) if is_short else totals):
         console.print(table)
+    if is_short:
+        console.print("\nprices of other providers: --cache NAME, or --json", style="dim")
     return console
+
+
+def _first_prices(row: Row) -> Row:
+    """The row with the charges of its first price profile alone."""
+    return replace(
+        row, charges=[each for each in row.charges if each.profile == row.charges[0].profile]
+    )
 
 
 def _progress(console: Console) -> Progress:

@@ -1,4 +1,4 @@
-"""The tables of a replay for a terminal: what was sent, what was kept, what it cost."""
+"""A replay for a terminal: what came of it in words; what was sent, kept and paid in tables."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from ullage.replay.budgets import label_of
 from ullage.replay.cost.own import OWN
 from ullage.replay.rows import Charge, Row, ratio
 
-__all__ = ["WIDTH", "Figures", "percent", "table_with", "tables_of"]
+__all__ = ["WIDTH", "Figures", "in_words", "percent", "table_with", "tables_of"]
 
 WIDTH = 120
 """Characters that every table fits in; a longer name is folded. In less, a row is a paragraph."""
@@ -35,7 +35,7 @@ class Figures(Table):
         for index in range(self.row_count):
             yield from self._paragraph(index)
         if self.caption is not None:
-            yield Text("\n" + str(self.caption).replace("\n", " "), "dim")
+            yield Text(f"\n{self.caption}", "dim")
 
     def _paragraph(self, index: int) -> RenderResult:
         """A row: its names, then each figure behind its heading."""
@@ -47,7 +47,29 @@ class Figures(Table):
             elif cell:
                 figures.append(f"{heading} {cell}")
         yield Text("\n" + " · ".join(names), "bold")
-        yield Padding(Text(" · ".join(figures)), (0, 0, 0, 2))
+        yield Padding(Text(" · ".join(figures)), (0, 0, 0, 2), expand=False)
+
+
+def in_words(row: Row) -> str:
+    """What came of a policy in a room: what was sent, its cost, what was there when needed.
+
+    Args:
+        row: the sum over all runs.
+    """
+    runs, calls = _many(row.runs, "run"), _many(row.calls, "call")
+    said = f"{row.policy} · {label_of(row.room)}: {runs}, {calls}, {row.tokens:,} tokens sent "
+    said += f"instead of {row.raw_tokens:,}"
+    charge = row.charges[0] if row.charges else None
+    if charge is not None and charge.usd_share is not None:
+        usd, raw = _dollars(charge.shown.cost_usd), _dollars(charge.raw.cost_usd)
+        said += f", for ${usd} instead of ${raw} with prompt caching"
+    kept = row.evidence
+    if kept.visible is None or kept.lost is None or kept.recallable is None:
+        return f"{said}. Nothing was needed of old results."
+    aside = f", {percent(kept.recallable)} could be recalled" if kept.recallable else ""
+    lost = percent(kept.lost) if kept.lost else "nothing"
+    needed = f"Of what was needed from old results {percent(kept.visible)} was in view"
+    return f"{said}. {needed}{aside}, {lost} was lost."
 
 
 def tables_of(rows: Sequence[Row], totals: Sequence[Row]) -> Iterator[Table]:
@@ -174,6 +196,10 @@ def table_with(
 def percent(share: float | None, unknown: str = "") -> str:
     """A share as a cell; ``unknown`` where there is none."""
     return unknown if share is None else f"{share:.0%}"
+
+
+def _many(count: int, word: str) -> str:
+    return f"{count:,} {word}{'s' * (count != 1)}"
 
 
 def _dollars(usd: float | None) -> str:
