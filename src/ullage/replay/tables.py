@@ -1,4 +1,4 @@
-"""A replay for a terminal: what came of it in words; what was sent, kept and paid in tables."""
+"""The tables of a replay for a terminal: what was sent, what was kept, what it cost."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from ullage.replay.budgets import label_of
 from ullage.replay.cost.own import OWN
 from ullage.replay.rows import Charge, Row, ratio
 
-__all__ = ["WIDTH", "Figures", "in_words", "percent", "table_with", "tables_of"]
+__all__ = ["WIDTH", "Figures", "dollars", "percent", "table_with", "tables_of"]
 
 WIDTH = 120
 """Characters that every table fits in; a longer name is folded. In less, a row is a paragraph."""
@@ -50,34 +50,15 @@ class Figures(Table):
         yield Padding(Text(" · ".join(figures)), (0, 0, 0, 2), expand=False)
 
 
-def in_words(row: Row) -> str:
-    """What came of a policy in a room: what was sent, its cost, what was there when needed.
-
-    Args:
-        row: the sum over all runs.
-    """
-    runs, calls = _many(row.runs, "run"), _many(row.calls, "call")
-    said = f"{row.policy} · {label_of(row.room)}: {runs}, {calls}, {row.tokens:,} tokens sent "
-    said += f"instead of {row.raw_tokens:,}"
-    charge = row.charges[0] if row.charges else None
-    if charge is not None and charge.usd_share is not None:
-        usd, raw = _dollars(charge.shown.cost_usd), _dollars(charge.raw.cost_usd)
-        said += f", for ${usd} instead of ${raw} with prompt caching"
-    kept = row.evidence
-    if kept.visible is None or kept.lost is None or kept.recallable is None:
-        return f"{said}. Nothing was needed of old results."
-    aside = f", {percent(kept.recallable)} could be recalled" if kept.recallable else ""
-    lost = percent(kept.lost) if kept.lost else "nothing"
-    needed = f"Of what was needed from old results {percent(kept.visible)} was in view"
-    return f"{said}. {needed}{aside}, {lost} was lost."
-
-
-def tables_of(rows: Sequence[Row], totals: Sequence[Row]) -> Iterator[Table]:
+def tables_of(
+    rows: Sequence[Row], totals: Sequence[Row], *, is_short: bool = False
+) -> Iterator[Table]:
     """What was sent, what was kept, and of all runs what they cost.
 
     Args:
         rows: the sums, those over all runs last.
         totals: of each policy and room the sum over all runs.
+        is_short: no prices but those of the first profile.
     """
     first = totals[-1].charges[0] if totals[-1].charges else None
     title = f"what was sent · without a model; prices of {_whose(first) if first else 'nobody'}"
@@ -94,12 +75,14 @@ def tables_of(rows: Sequence[Row], totals: Sequence[Row]) -> Iterator[Table]:
         notes = _COSTS_NOTES if row is totals[-1] else ()
         costs = table_with(title, ("prices of",), _COSTS, notes=notes)
         for charge in row.charges:
+            if is_short and charge.profile != row.charges[0].profile:
+                break  # the charges of a profile stand together
             costs.add_row(
                 _whose(charge),
                 charge.clock,
                 f"{charge.runs:,}",
-                _dollars(charge.raw.cost_usd),
-                _dollars(charge.shown.cost_usd),
+                dollars(charge.raw.cost_usd),
+                dollars(charge.shown.cost_usd),
                 percent(charge.usd_share, "unknown"),
                 percent(charge.raw.cached_share),
                 percent(charge.shown.cached_share),
@@ -128,7 +111,7 @@ _KEPT_NOTES = (
 _COSTS = ("gaps", "runs", "raw $", "$", "cost", "cached raw", "cached")
 _COSTS_NOTES = (
     "gaps: warm, no pause outlives the cache; lossy, one in twenty does; recorded, by time stamps",
-    "cost: $ of raw $, answers included",
+    "cost: $ of raw $, answers included · prices of other providers: --cache NAME, or --json",
 )
 
 
@@ -198,9 +181,6 @@ def percent(share: float | None, unknown: str = "") -> str:
     return unknown if share is None else f"{share:.0%}"
 
 
-def _many(count: int, word: str) -> str:
-    return f"{count:,} {word}{'s' * (count != 1)}"
-
-
-def _dollars(usd: float | None) -> str:
+def dollars(usd: float | None) -> str:
+    """A sum as a cell."""
     return "unknown" if usd is None else f"{usd:,.4f}" if usd < 1 else f"{usd:,.2f}"
