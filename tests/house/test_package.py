@@ -17,7 +17,7 @@ pytest.importorskip("hatchling", reason="hatchling is not installed")
 
 ROOT = Path(__file__).parents[2]
 DATA = {".py", ".typed", ".toml", ".html", ".css", ".js", ".json"}
-pytestmark = pytest.mark.timeout(300)
+pytestmark = [pytest.mark.timeout(300), pytest.mark.xdist_group("package")]  # built once
 
 
 @pytest.fixture(scope="module")
