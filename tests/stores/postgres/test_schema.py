@@ -47,6 +47,26 @@ def test_a_worker_of_before_goes_on_where_a_later_version_only_added(server, url
     PostgresStore(url).close()  # and another one may still join
 
 
+@pytest.mark.parametrize("version", NOW[:-1])
+def test_tables_of_any_earlier_version_are_upgraded_beneath_a_worker(
+    server, url, monkeypatch, version
+):
+    monkeypatch.setattr(schema, "MIGRATIONS", schema.MIGRATIONS[:version])
+    old = PostgresStore(url)
+    old.commit("t", [output("before")], [batch(b"k", 0, b"1")])
+    assert versions(server) == NOW[:version]
+    monkeypatch.undo()
+    new = PostgresStore(url)
+    assert versions(server) == NOW
+    assert new.claim("t", b"summary", b"me", 60.0).is_mine  # what only a later version has
+    new.commit("t", [output("new")], [batch(b"k", 1, b"2")])
+    old.commit("t", [output("old")], [batch(b"k", 2, b"3")])
+    for store in (old, new):
+        assert [one.data for one in store.find("t", [b"k"])] == [b"1", b"2", b"3"]
+        assert {store.get("t", ref).text for ref in store.refs("t")} == {"before", "old", "new"}
+        store.close()
+
+
 def test_a_worker_that_is_too_old_is_told_so_when_it_opens(url, monkeypatch):
     upgraded(monkeypatch, ADDING._replace(oldest=NOW[-1] + 1))
     PostgresStore(url).close()
