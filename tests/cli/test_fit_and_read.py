@@ -5,6 +5,7 @@ import os
 import subprocess
 import sys
 from contextlib import suppress
+from pathlib import Path
 
 import pytest
 
@@ -40,7 +41,7 @@ def ref_in(ran):
 
 
 @pytest.mark.parametrize("command", ["fit", "check"])
-@pytest.mark.skipif(not os.path.exists("/dev/zero"), reason="there is no such device")
+@pytest.mark.skipif(not Path("/dev/zero").exists(), reason="there is no such device")
 def test_what_has_no_end_is_not_read_to_it(command, monkeypatch, kept):
     monkeypatch.setattr(_options, "_MOST_BYTES", 1_000_000)
     ran = ullage(command, "/dev/zero", *(("--store", kept) if command == "fit" else ()))
