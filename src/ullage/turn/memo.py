@@ -115,10 +115,7 @@ class Memo:
     def follow(self, request: Request, tenant: str, redact: Redact | None = None) -> Line:
         """The line that a request's history continues, brought up to date; or a new one.
 
-        Args:
-            request: the request.
-            tenant: whose conversation it is.
-            redact: takes secrets out of its texts; one and the same for every call.
+        One and the same ``redact`` is given for every call.
 
         Raises:
             FormatError: a message is not what its format says it is.
