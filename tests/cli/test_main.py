@@ -5,12 +5,13 @@ import subprocess
 import sys
 import time
 
+import click
 import pytest
 
 import ullage as package
 from tests.cli.terminal import told, ullage
 from tests.cli.test_replay import trajectory
-from ullage.cli import _COMMANDS, main
+from ullage.cli import _COMMANDS, _cli, main
 
 
 def test_help_lists_the_commands():
@@ -34,6 +35,14 @@ def test_help_lists_the_commands():
         "watch",
     ]
     assert all(len(line.split()) > 4 for line in commands if line)
+
+
+@pytest.mark.parametrize("group", [_cli, _cli.get_command(None, "mcp")], ids=["ullage", "mcp"])
+def test_what_each_command_does_is_read_whole_on_a_narrow_terminal(group):
+    settings = {**_cli.context_settings, "terminal_width": 60}
+    shown = group.get_help(click.Context(group, info_name="ullage", **settings))
+    assert "..." not in shown.partition("Commands:")[2]
+    assert max(map(len, shown.splitlines())) <= 60
 
 
 @pytest.mark.parametrize("command", _COMMANDS)

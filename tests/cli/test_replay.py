@@ -108,6 +108,19 @@ def test_the_table_is_for_people(recordings, tmp_path):
     assert "prices of own: gpt-4.1" in ran.text
 
 
+def test_it_opens_with_what_came_of_it_in_words_and_prints_the_runs_own_prices(recordings):
+    words = ("replay", recordings / "a.jsonl.gz", "--window", 16_000, "--most", 1, "--jobs", 1)
+    ran = ullage(*words)
+    first = ran.text.splitlines()[0]
+    assert first.startswith("default · 16k: 1 run, ")
+    assert " tokens sent instead of " in first
+    assert " with prompt caching. " in first
+    assert "own: gpt-4.1" in ran.text
+    assert "deepseek" not in ran.text, "it is asked for with --cache"
+    priced = ullage(*words, "--cache", "own", "--cache", "deepseek")
+    assert "deepseek" in priced.text
+
+
 def test_a_narrow_terminal_has_a_paragraph_for_each_row(recordings):
     words = ("--window", 16_000, "--most", 1, "--least", 8, "--jobs", 1)
     ran = ullage("replay", recordings / "a.jsonl.gz", *words, env={"COLUMNS": "60"})

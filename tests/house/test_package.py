@@ -71,6 +71,13 @@ def test_its_metadata_say_what_it_is(built, names):
     assert not [each for each in told.get_all("Requires-Dist") if "==" in each.split(";")[0]]
 
 
+def test_whoever_builds_a_release_is_named_by_a_commit():
+    for workflow in (ROOT / ".github" / "workflows").glob("*.yml"):
+        used = re.findall(r"uses: (\S+)", workflow.read_text(encoding="utf-8"))
+        assert used
+        assert not [each for each in used if not re.fullmatch(r"[\w/-]+@[0-9a-f]{40}", each)]
+
+
 def test_where_the_repository_is_told_the_readme_leads_there_from_anywhere():
     told = metadata(ULLAGE_REPOSITORY="https://git.example/ullage/")
     at = f"https://git.example/ullage/%s/v{told['version']}/"

@@ -312,3 +312,7 @@ def test_a_wrap_up_is_taken_back_when_room_returns():
         usage=Usage(fresh_tokens=70, output_tokens=2), cost_usd=budget.spent.cost_usd, calls=2
     )
     assert not is_wrap_up(session.fit(request()))
+
+
+def test_an_account_that_was_interrupted_in_the_making_goes_in_silence():
+    Account.__new__(Account).__del__()

@@ -1,6 +1,7 @@
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from tests.histories import Turn, wire
 from tests.stages.conversations import cases, check
@@ -8,6 +9,7 @@ from tests.turn.test_engine import CALL, step
 from ullage import Limits, OverLimitError, Session
 from ullage.replay import reading
 from ullage.values.effects import Commit
+from ullage.values.usage import Usage
 
 
 @pytest.mark.parametrize("case", cases("emergency"), ids=lambda case: case.title)
@@ -108,3 +110,23 @@ def test_the_index_of_what_is_condensed_is_kept_with_the_batch():
     *_, newest = (event.ref for event in turned.events if event.kind == "condensed")
     kept = {output.ref for each in effects if isinstance(each, Commit) for output in each.outputs}
     assert newest in kept
+
+
+def test_a_view_made_anew_fits_though_what_was_reported_so_far_is_gone():
+    """Prose costs this provider four fifths of our estimate, and the tables that come then all."""
+    session, billed = Session("claude-sonnet-4-5", limits=Limits(window_tokens=16_000)), []
+    prose = ["the tide came in again. " * 1_000] * 2
+    tables = ["\n".join(f"{at}: {n} {n * n}" for n in range(890)) for at in "ab"]
+    read = replace(CALL, tool="read_file")
+    turns = [Turn(calls=[replace(read, output=text)]) for text in prose]
+    turns.append(Turn(calls=[replace(read, output=text) for text in tables]))
+    messages = wire("anthropic", turns)
+    for length in range(1, len(messages) + 1, 2):
+        request = {"model": "claude-sonnet-4-5", "messages": messages[:length]}
+        session.fit(request)
+        window = session.window
+        counts = {at: window.message_tokens(at) for at in window.visible}
+        costs = (count * (0.78 if at <= 4 else 1) for at, count in counts.items())
+        billed.append(round(sum(costs)) + window.summaries_tokens)
+        session.observe(Usage(fresh_tokens=billed[-1]))
+    assert max(billed) <= session.window.limit_tokens

@@ -56,6 +56,19 @@ def test_reports_that_cannot_be_a_prompts_size_are_ignored(reported):
     assert calibration.observe(reported, 55_000) == calibration
 
 
+@given(removed=st.integers(0, 200_000), estimated=st.integers(0, 200_000))
+def test_what_was_taken_out_since_makes_it_less_sure_and_never_less_than_it_was_cold(
+    removed, estimated
+):
+    taught = Calibration().observe(40_000, 50_000)
+    less_sure = taught.without(removed)
+    assert less_sure.apply(estimated) == taught.apply(estimated)
+    assert less_sure.upper(estimated) >= taught.upper(estimated)
+    margin = less_sure.upper(estimated) - taught.apply(estimated)
+    most_changed = max(estimated, abs(estimated - 50_000))
+    assert margin <= Calibration().upper(most_changed) - most_changed + 0.005 * 40_000 + 1
+
+
 @given(reports=REPORTS, estimated=SIZES)
 def test_no_report_moves_it_out_of_bounds(reports, estimated):
     calibration = learnt(reports)

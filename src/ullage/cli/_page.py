@@ -15,10 +15,10 @@ from ullage.errors import ConfigError
 from ullage.replay.cost.own import OWN, Wanted
 from ullage.replay.cost.prices import PROFILES, profile_at, profile_named
 
-__all__ = ["page_options", "profiles_of", "save", "typed"]
+__all__ = ["FILE", "page_options", "profiles_of", "save", "typed"]
 
 F = TypeVar("F", bound=Callable[..., Any])
-_FILE = click.Path(dir_okay=False, path_type=Path)
+FILE = click.Path(dir_okay=False, path_type=Path)
 
 
 def page_options(command: F) -> F:
@@ -30,9 +30,9 @@ def page_options(command: F) -> F:
     share = "Take keys, tokens, addresses and home folders out of the page: it is for others."
     plot = "Write a picture (SVG): the largest run, what was sent of it call by call."
     for option in (
-        click.option("--plot", type=_FILE, help=plot),
+        click.option("--plot", type=FILE, help=plot),
         click.option("--share", is_flag=True, help=share),
-        click.option("--html", "page", type=_FILE, help=page),
+        click.option("--html", "page", type=FILE, help=page),
         click.option("--cache", "named", multiple=True, metavar="NAME|FILE", help=cache),
     ):
         command = option(command)
@@ -45,9 +45,7 @@ def profiles_of(named: tuple[str, ...]) -> tuple[Wanted, ...]:
     Raises:
         ConfigError: there is none of a name, or a file holds none.
     """
-    if not named:
-        return (OWN, *PROFILES.values())
-    return tuple(map(_profile, named))
+    return tuple(map(_profile, named)) or (OWN, *PROFILES.values())
 
 
 def _profile(name: str) -> Wanted:

@@ -26,7 +26,7 @@ class _Unreadable(click.ClickException):
     exit_code = 2
 
 
-@click.command("check")
+@click.command("check", short_help="Name the rules that a request breaks.")
 @click.argument("file", type=click.File("rb"))
 @format_option
 @json_option

@@ -10,7 +10,7 @@ __all__ = ["command"]
 _VARIABLE = "_ULLAGE_COMPLETE"
 
 
-@click.command("completion")
+@click.command("completion", short_help="Print what makes a shell complete this.")
 @click.argument("shell", type=click.Choice(["bash", "zsh", "fish"]))
 @click.pass_context
 def command(ctx: click.Context, shell: str) -> None:

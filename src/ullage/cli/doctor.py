@@ -20,7 +20,7 @@ __all__ = ["command"]
 _SIGNS = {"ok": "  ok", "note": "   –", "wrong": "   ✗"}
 
 
-@click.command("doctor")
+@click.command("doctor", short_help="Look at what the proxy and agents need.")
 @click.option("--online", is_flag=True, help="Connect to the upstreams too.")
 @click.option("--listen", metavar="ADDRESS:PORT", help="Default: 127.0.0.1:8787.")
 @proxy_options

@@ -16,7 +16,7 @@ from ullage.values.limits import Limits
 __all__ = ["command"]
 
 
-@click.command("fit")
+@click.command("fit", short_help="Make a request fit its model's window.")
 @click.argument("file", type=click.File("rb"))
 @click.option("--model", default="", help="The model, if the request does not name it.")
 @click.option("--policy", type=click.Choice(NAMES), default="default", show_default=True)

@@ -11,7 +11,7 @@ from ullage.stores.postgres.address import conversations_at
 __all__ = ["command"]
 
 
-@click.command("forget")
+@click.command("forget", short_help="Erase a tenant or a conversation.")
 @click.argument("store", type=click.Path(dir_okay=False))
 @click.option("--tenant", help="Everything that this tenant set aside, and its ledgers.")
 @click.option("--conversation", help="Every message and summary of it, in a ConversationStore.")

@@ -31,15 +31,15 @@ class _Amount(click.ParamType):  # type: ignore[type-arg]
     def convert(self, value: Any, param: Any, ctx: Any) -> Any:
         found = self._pattern.fullmatch(str(value).strip())
         if found is None:
-            self.fail(f"{value!r} is not {self.name}: write it like {self._example}.", param, ctx)
+            self.fail(f"{value!r} is no {self.name}: write it like {self._example}.", param, ctx)
         return int(float(found[1]) * self._units[found[2].lower()])
 
 
-_DURATION = _Amount("a time", r"(\d+(?:\.\d+)?)\s*([smhdw])", _SECONDS, "12h or 30d")
-_SIZE = _Amount("a size", r"(\d+(?:\.\d+)?)\s*([kmgt]?)b?", _BYTES, "500MB or 1GB")
+_DURATION = _Amount("time", r"(\d+(?:\.\d+)?)\s*([smhdw])", _SECONDS, "12h or 30d")
+_SIZE = _Amount("size", r"(\d+(?:\.\d+)?)\s*([kmgt]?)b?", _BYTES, "500MB or 1GB")
 
 
-@click.command("gc")
+@click.command("gc", short_help="Let go of what was not used for long.")
 @click.option("--older-than", "older_than_s", type=_DURATION, help="Unused for so long: 30d.")
 @click.option("--max-size", "max_bytes", type=_SIZE, help="The most outputs may take: 1GB.")
 @click.option("--even-needed", is_flag=True, help="For --max-size, also what a view still names.")

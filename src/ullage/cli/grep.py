@@ -15,7 +15,7 @@ from ullage.stores import every_ref
 __all__ = ["command"]
 
 
-@click.command("grep")
+@click.command("grep", short_help="Search what was set aside.")
 @click.argument("pattern")
 @click.argument("refs", nargs=-1)
 @click.option("-i", "--ignore-case", is_flag=True, help="Take either case for the same.")

@@ -21,7 +21,7 @@ from ullage.replay.trace import Mark
 __all__ = ["command"]
 
 
-@click.command("inspect")
+@click.command("inspect", short_help="Show what a session did to its history.")
 @click.argument("ledger", type=click.Path(exists=True, dir_okay=False, path_type=Path))
 @click.argument("history", type=click.Path(exists=True, path_type=Path))
 @click.option("--run", "wanted", help="Which run of the history. Default: its largest.")

@@ -45,13 +45,17 @@ class _Mcp(click.Group):
 
 
 @click.group(
-    "mcp", cls=_Mcp, subcommand_metavar="-- SERVER [ARGUMENT]…", invoke_without_command=True
+    "mcp",
+    cls=_Mcp,
+    short_help="Run an MCP server, its results cut.",
+    subcommand_metavar="-- SERVER [ARGUMENT]…",
+    invoke_without_command=True,
 )
 @click.option("--limit", "limits", multiple=True, metavar="[TOOL=]N", help="Characters shown.")
 @click.option("--config", type=click.Path(exists=True, dir_okay=False), help="A TOML file.")
 @click.option("--url", help="The server is there, and speaks streamable HTTP.")
 @click.option("--header", "headers", multiple=True, metavar="NAME:VALUE", help="For the URL.")
-@click.option("--listen", metavar="ADDRESS:PORT", help="Be a URL in front of that URL.")
+@click.option("--listen", metavar="ADDRESS:PORT", help="Serve it here: a URL in front of that URL.")
 @click.option(
     "--store", metavar="PATH", help="Keep what was cut in this file or folder, for later too."
 )
@@ -67,14 +71,14 @@ def command(
     store: str | None,
     tenant: str,
 ) -> None:
-    r"""Run an MCP server; cut results that are too large, and let the model read on in them.
+    """Run an MCP server; cut results that are too large, and let the model read on in them.
 
     \b
-    ullage mcp -- npx -y @modelcontextprotocol/server-filesystem .
+    ullage mcp -- npx some-server
     ullage mcp --limit 'read_*=20000' -- uvx mcp-server-git
     ullage mcp --url https://host/mcp
     ullage mcp --config servers.toml
-    """
+    """  # noqa: D301 - click reads the character
     ctx.obj = limits, config, store, tenant
     if ctx.invoked_subcommand is not None:
         return
@@ -141,7 +145,7 @@ def _settings(
     )
 
 
-@command.command("serve")
+@command.command("serve", short_help="Serve what stores hold to a model.")
 @click.argument("paths", nargs=-1, required=True, type=click.Path())
 @click.option("--tenant", default="", help="Whose outputs. Default: the unnamed tenant.")
 def serve(paths: tuple[str, ...], tenant: str) -> None:
@@ -156,7 +160,11 @@ def serve(paths: tuple[str, ...], tenant: str) -> None:
 
 _changing = (
     click.argument("clients", nargs=-1, type=click.Choice(_CLIENTS), metavar="[CLIENT]…"),
-    click.option("--file", type=click.Path(exists=True, dir_okay=False), help="A file of theirs."),
+    click.option(
+        "--file",
+        type=click.Path(exists=True, dir_okay=False),
+        help="Their file of settings, if it is elsewhere.",
+    ),
     click.option("--yes", is_flag=True, help="Do not ask."),
     click.option("--dry-run", is_flag=True, help="Show the change and make none."),
 )
@@ -168,8 +176,10 @@ def _that_changes(function: Callable[..., None]) -> Callable[..., None]:
     return function
 
 
-@command.command("install")
-@click.option("--server", "servers", multiple=True, metavar="NAME", help="Not all: this one.")
+@command.command("install", short_help="Put this before the servers of a client.")
+@click.option(
+    "--server", "servers", multiple=True, metavar="NAME", help="Only the server of this name."
+)
 @_that_changes
 @click.pass_obj
 def install(given: _Given, /, servers: tuple[str, ...], **how: Any) -> None:
@@ -189,7 +199,7 @@ def install(given: _Given, /, servers: tuple[str, ...], **how: Any) -> None:
     _change(lambda client, path: installing.install(client, path, before, servers), **how)
 
 
-@command.command("uninstall")
+@command.command("uninstall", short_help="Take it away from them again.")
 @_that_changes
 def uninstall(**how: Any) -> None:
     """Take this away from the MCP servers of CLIENTs again; of all if none is named."""

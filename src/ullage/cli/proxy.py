@@ -14,7 +14,7 @@ from ullage.proxy.config import Config
 __all__ = ["command"]
 
 
-@click.command("proxy")
+@click.command("proxy", short_help="Stand between clients and providers.")
 @click.option("--listen", metavar="ADDRESS:PORT", help="Default: 127.0.0.1:8787.")
 @click.option("--workers", type=int, help="Processes that serve. Default: 1.")
 @click.option("--log", is_flag=True, default=None, help="A line of JSON for each request.")

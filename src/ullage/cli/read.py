@@ -21,7 +21,7 @@ from ullage.values.notices import Words
 __all__ = ["command"]
 
 
-@click.command("read")
+@click.command("read", short_help="Print what was set aside, by its ref.")
 @click.argument("ref")
 @click.option("--lines", is_flag=True, help="Number the lines, and print a page of them.")
 @click.option(

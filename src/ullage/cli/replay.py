@@ -16,7 +16,7 @@ from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 
 from ullage.cli._options import harmless, json_option, print_json
-from ullage.cli._page import page_options, profiles_of, save, typed
+from ullage.cli._page import FILE, page_options, profiles_of, save, typed
 from ullage.cli._runs import Logs, damage_lines, runs_in
 from ullage.errors import ConfigError, FormatError
 from ullage.presets import NAMES
@@ -32,6 +32,7 @@ from ullage.replay.readers import Damage, FormatName, Run, size_of
 from ullage.replay.report import Album, Drawn, Picture
 from ullage.replay.report.pages import page_of_replays
 from ullage.replay.report.plot import plot_of
+from ullage.replay.report.words import in_words
 from ullage.replay.rows import Row, row_of, rows_of
 from ullage.replay.run import Replayed
 from ullage.replay.tables import WIDTH, tables_of
@@ -110,14 +111,10 @@ def _share(value: str) -> float:
     return share
 
 
-@click.command("replay")
+@click.command("replay", short_help="Try a policy on recorded runs: no model.")
 @click.argument("paths", nargs=-1, required=True, type=Logs())
 @click.option(
-    "--window",
-    "windows",
-    multiple=True,
-    type=click.IntRange(min=1),
-    help="A window to try, in tokens.",
+    "--window", "windows", multiple=True, type=click.IntRange(1), help="A window to try, in tokens."
 )
 @click.option(
     "--policy",
@@ -136,19 +133,19 @@ def _share(value: str) -> float:
     help="A budget to try, as a share of each run's largest request: 20%.",
 )
 @click.option(
-    "--least", default=0, type=click.IntRange(min=0), help="Leave out runs of fewer messages."
+    "--least", default=0, type=click.IntRange(0), help="Leave out runs of fewer messages."
 )
-@click.option("--most", type=click.IntRange(min=1), help="Stop after so many runs of each path.")
+@click.option("--most", type=click.IntRange(1), help="Stop after so many runs of each path.")
 @click.option(
     "--format",
     "wire",
     type=click.Choice(list(FORMATS)),
-    help="Replay each run on this wire. Default: its own.",
+    help="Replay on this wire. Default: each run's own.",
 )
 @click.option(
     "--resume",
     "kept_at",
-    type=click.Path(dir_okay=False, path_type=Path),
+    type=FILE,
     help="Keep what is finished in this file, and do not do again what it holds.",
 )
 @click.option(
@@ -159,20 +156,14 @@ def _share(value: str) -> float:
     help="Where to work: in processes here, or on the Ray cluster of RAY_ADDRESS.",
 )
 @click.option(
-    "--jobs",
-    type=click.IntRange(min=1),
-    help="How many replays at once. Default: one for each core.",
+    "--jobs", type=click.IntRange(1), help="How many replays at once. Default: one for each core."
 )
-@click.option(
-    "--out",
-    type=click.Path(dir_okay=False, path_type=Path),
-    help="Write a row for each replay, as Parquet.",
-)
+@click.option("--out", type=FILE, help="Write a row for each replay, as Parquet.")
 @page_options
 @click.option(
     "--draw",
     "drawn",
-    type=click.IntRange(min=0),
+    type=click.IntRange(0),
     default=8,
     show_default=True,
     help="How many runs the page draws turn by turn: those with the largest requests.",
@@ -199,7 +190,7 @@ def command(**given: Any) -> None:
     if asked.as_json:
         print_json(json_of(found))
     else:
-        show(found)
+        show(found, is_short=not asked.named)
     sys.exit(status_of(found))
 
 
@@ -287,12 +278,15 @@ def totals_of(rows: Iterable[R]) -> list[R]:
     return list({(row.room, row.policy): row for row in rows}.values())
 
 
-def show(found: Found) -> Console:
-    """Print what was sent, what was kept, and what it cost."""
+def show(found: Found, *, is_short: bool = False) -> Console:
+    """Print what came of it in words, then in tables; if short, at no prices but the first ones."""
     console = Console()
     if not (console.is_terminal or "COLUMNS" in os.environ):
         console = Console(width=WIDTH)  # a pipe has no width
-    for table in tables_of(found.rows, totals_of(found.rows)):
+    totals = totals_of(found.rows)
+    for row in totals:
+        console.print(in_words(row), highlight=False, markup=False)
+    for table in tables_of(found.rows, totals, is_short=is_short):
         console.print(table)
     return console
 

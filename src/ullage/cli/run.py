@@ -17,7 +17,11 @@ from ullage.proxy.config import UPSTREAMS, Config
 __all__ = ["command"]
 
 
-@click.command("run", context_settings={"allow_interspersed_args": False})
+@click.command(
+    "run",
+    short_help="Run a coding agent behind its own proxy.",
+    context_settings={"allow_interspersed_args": False},
+)
 @proxy_options
 @click.argument("words", metavar="COMMAND…", nargs=-1, required=True, type=click.UNPROCESSED)
 def command(file: Path | None, words: tuple[str, ...], **options: Any) -> None:

@@ -17,7 +17,7 @@ from ullage.watch.screen import Screen
 __all__ = ["command"]
 
 
-@click.command("watch")
+@click.command("watch", short_help="Follow live sessions in the terminal.")
 @click.argument("store", type=click.Path(dir_okay=False, path_type=Path))
 @click.option("--tenant", default="", help="Whose sessions. Default: the unnamed tenant.")
 @click.option(

@@ -119,7 +119,13 @@ class WindowBuilder:
 
     def report(self, tokens: int | None, total: int | None, calibration: Calibration) -> None:
         """Set what the provider reported, and what was learned from it. See `Window`."""
+        if calibration is not self.window.calibration:
+            self._set(calibrated_at=self.window.size)
         self._set(reported_tokens=tokens, reported_total=total, calibration=calibration)
+
+    def removed(self, tokens: int) -> None:
+        """Set how much of what was reported last has been taken out since (`Calibration`)."""
+        self._set(calibration=self.window.calibration.without(tokens))
 
     # ── growing ──────────────────────────────────────────────────────────────────────
 

@@ -68,6 +68,7 @@ class Window(ShownHistory, frozen=True, eq=False, kw_only=True):
         reasoning: what an edit does to the reasoning behind it, for this model.
         thinks_first: an open turn must begin with thinking (manual thinking, A14).
         calibration: what was learned from reported usage so far.
+        calibrated_at: how many messages there were when that was last reported.
         applied: how many of the first batches under a key of the ledger are shown whole.
         replaced_later: leaves that the ledger replaces before anything is decided again, so that
             nobody sees how they look at first sight.
@@ -76,6 +77,7 @@ class Window(ShownHistory, frozen=True, eq=False, kw_only=True):
     meter: Meter
     words: Words
     calibration: Calibration
+    calibrated_at: int = 0
     limit_tokens: int = 0
     context_tokens: int = 0
     head_tokens: int = 0

@@ -14,7 +14,7 @@ from ullage.replay.budgets import label_of
 from ullage.replay.cost.own import OWN
 from ullage.replay.rows import Charge, Row, ratio
 
-__all__ = ["WIDTH", "Figures", "percent", "table_with", "tables_of"]
+__all__ = ["WIDTH", "Figures", "dollars", "percent", "table_with", "tables_of"]
 
 WIDTH = 120
 """Characters that every table fits in; a longer name is folded. In less, a row is a paragraph."""
@@ -35,7 +35,7 @@ class Figures(Table):
         for index in range(self.row_count):
             yield from self._paragraph(index)
         if self.caption is not None:
-            yield Text("\n" + str(self.caption).replace("\n", " "), "dim")
+            yield Text(f"\n{self.caption}", "dim")
 
     def _paragraph(self, index: int) -> RenderResult:
         """A row: its names, then each figure behind its heading."""
@@ -47,15 +47,18 @@ class Figures(Table):
             elif cell:
                 figures.append(f"{heading} {cell}")
         yield Text("\n" + " · ".join(names), "bold")
-        yield Padding(Text(" · ".join(figures)), (0, 0, 0, 2))
+        yield Padding(Text(" · ".join(figures)), (0, 0, 0, 2), expand=False)
 
 
-def tables_of(rows: Sequence[Row], totals: Sequence[Row]) -> Iterator[Table]:
+def tables_of(
+    rows: Sequence[Row], totals: Sequence[Row], *, is_short: bool = False
+) -> Iterator[Table]:
     """What was sent, what was kept, and of all runs what they cost.
 
     Args:
         rows: the sums, those over all runs last.
         totals: of each policy and room the sum over all runs.
+        is_short: no prices but those of the first profile.
     """
     first = totals[-1].charges[0] if totals[-1].charges else None
     title = f"what was sent · without a model; prices of {_whose(first) if first else 'nobody'}"
@@ -72,12 +75,14 @@ def tables_of(rows: Sequence[Row], totals: Sequence[Row]) -> Iterator[Table]:
         notes = _COSTS_NOTES if row is totals[-1] else ()
         costs = table_with(title, ("prices of",), _COSTS, notes=notes)
         for charge in row.charges:
+            if is_short and charge.profile != row.charges[0].profile:
+                break  # the charges of a profile stand together
             costs.add_row(
                 _whose(charge),
                 charge.clock,
                 f"{charge.runs:,}",
-                _dollars(charge.raw.cost_usd),
-                _dollars(charge.shown.cost_usd),
+                dollars(charge.raw.cost_usd),
+                dollars(charge.shown.cost_usd),
                 percent(charge.usd_share, "unknown"),
                 percent(charge.raw.cached_share),
                 percent(charge.shown.cached_share),
@@ -106,7 +111,7 @@ _KEPT_NOTES = (
 _COSTS = ("gaps", "runs", "raw $", "$", "cost", "cached raw", "cached")
 _COSTS_NOTES = (
     "gaps: warm, no pause outlives the cache; lossy, one in twenty does; recorded, by time stamps",
-    "cost: $ of raw $, answers included",
+    "cost: $ of raw $, answers included · prices of other providers: --cache NAME, or --json",
 )
 
 
@@ -176,5 +181,6 @@ def percent(share: float | None, unknown: str = "") -> str:
     return unknown if share is None else f"{share:.0%}"
 
 
-def _dollars(usd: float | None) -> str:
+def dollars(usd: float | None) -> str:
+    """A sum as a cell."""
     return "unknown" if usd is None else f"{usd:,.4f}" if usd < 1 else f"{usd:,.2f}"

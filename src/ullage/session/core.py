@@ -354,8 +354,9 @@ class SessionCore(Drawn, ABC):
     def tools(self) -> tuple[ToolSpec, ...]:
         """The recall tools as this session's notices name them; see `ullage.recall_tools`."""
         opened, tools = self.state.opened, self.settings.policy.toolset.tools
-        prefix = "" if opened is None else opened.prefix
-        return tuple(replace(spec, name=prefix + spec.name) for spec in tools)
+        if opened is None or not opened.prefix:
+            return tools
+        return tuple(replace(spec, name=opened.prefix + spec.name) for spec in tools)
 
     def _open(
         self, name: str, arguments: Any, call_id: str, request: Mapping[str, Any] | None

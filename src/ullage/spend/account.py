@@ -65,6 +65,8 @@ class Account:
         is_calling: whether a view was asked for and no reply to it was reported.
     """
 
+    sent: UnderWay | None = None  # of the class: `__del__` asks for it wherever `__init__` ended
+
     def __init__(
         self, agent: str, tell: Callable[[Event], None], drop: Callable[[Dropped], None]
     ) -> None:
@@ -72,7 +74,6 @@ class Account:
         self._tell = WeakMethod(tell) if ismethod(tell) else lambda: tell
         self.number = next(_NUMBERS)
         self.claim = NOTHING
-        self.sent: UnderWay | None = None
         self.wrapped_up = False
         self.is_calling = False
         self._drop = drop

@@ -89,18 +89,10 @@ def account(
     user_chars: int = 0,
     summary: str = "",
 ) -> str:
-    """The text of the one user message in place of a range of messages.
+    """The text of the one user message in place of the messages from ``start`` up to ``stop``.
 
-    Args:
-        transcript: the history.
-        start: the first message of the range.
-        stop: one past its last.
-        words: the wording of the session.
-        index_ref: what opens the index of the range.
-        room_chars: the most characters its head and its bullets may have.
-        user_chars: the most characters of what the user said, on top of them; it is quoted
-            word for word (`quotes`).
-        summary: the summary of the same range, if its beginning was summarised.
+    Its head and its bullets have ``room_chars`` at most. On top of them come what the user said,
+    word for word (`quotes`), in ``user_chars``, and the summary of the range, if there is one.
     """
     head = (
         f"[ullage: messages {start + 1} to {stop} are condensed here to keep within the "

@@ -131,11 +131,7 @@ def unread(window: Window, each: Range) -> list[Location]:
 def condense(window: Window, each: Range, room: Room) -> Condensed | None:
     """An account of a range, or None if it would win nothing.
 
-    Args:
-        window: the window at the boundary at hand.
-        each: what it stands for.
-        room: what it may take. Bullets make room for what the user said, and both for results
-            that the model has not seen yet.
+    Bullets make room for what the user said, and both for results that the model has not seen yet.
     """
     index = index_of(window.transcript, each.start, each.stop, window.words)
     ref = canon.ref_of(index)

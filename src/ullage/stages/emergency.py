@@ -81,19 +81,22 @@ def emergency(
     why = parted or _pressed(window, start, start_tokens)
     if why is None:
         return ()
-    limit = window.limit_tokens
+    limit, calibration = window.limit_tokens, window.calibration
+    whole, anew = calibration.without(0), calibration.without(window.tokens)
     chars = min(limit, start_tokens or limit) * CHARS_PER_TOKEN
-    most_tokens = window.calibration.most(int(limit * kept_share))
+    # of a view made anew nothing was reported yet: it has to fit with a margin for all of it
+    most_tokens = min(whole.most(int(limit * kept_share)), anew.most(int(limit * start)))
     most_chars = int(chars * account_share), int(chars * user_share)
     room = Room(*most_chars, most_tokens, why, is_owed=parted is not None)
     first, end = reach(window)
     said_tokens = min(room.user_chars, said_chars(window.transcript, first, end)) // CHARS_PER_TOKEN
     beside = most_tokens - said_tokens - room.account_chars // CHARS_PER_TOKEN
-    target_tokens = min(window.calibration.most(int(limit * target)), beside)
+    target_tokens = min(whole.most(int(limit * target)), beside)
     plan = _Plan((), 0)
     for stop, tiers in _ways(window, first, end, target_tokens, keep_messages):
         plan = _plan(window, ranges_for(window, first, stop), room, tiers)
-        if plan.tokens <= window.calibration.most(int(limit * start)):
+        removed = calibration.removed_tokens + window.tokens - plan.tokens
+        if calibration.without(removed).upper(plan.tokens) <= int(limit * start):
             break
     return plan.cuts
 

@@ -49,14 +49,9 @@ def over_share(window: Window, *, high: float, low: float) -> int | None:
 def over_or_pays(
     window: Window, *, high: float, times: float, tail_chars: int, least_calls: int
 ) -> str | None:
-    """Why a batch is due: the view is over a share of the limit, or a batch pays; else None.
+    """Why a batch is due: the upper bound is over ``high`` of the limit, or it pays; else None.
 
-    Args:
-        window: the window at the boundary at hand.
-        high: share of the limit; it is the upper bound that is over, as with the guard.
-        times: see `ullage.stages.rent.pays`.
-        tail_chars: see there.
-        least_calls: see there.
+    The other settings are those of `ullage.stages.rent.pays`.
     """
     if not window.within(int(window.limit_tokens * high), surely=True):
         return f"the view was over {high:.0%} of its limit of {window.limit_tokens:,} tokens"
@@ -89,15 +84,10 @@ def rough_over(
     minimum_tokens: int,
     held_tokens: int | None = None,
 ) -> int | None:
-    """By the rough estimate over a share of the context, or into what is kept for the answer.
+    """By the rough estimate over a share of the context, or into the reserve for the answer.
 
-    Args:
-        window: the window at the boundary at hand.
-        share: of the whole context.
-        reserve_tokens: what is kept for the answer.
-        least_tokens: under this there is never pressure.
-        minimum_tokens: what is wanted then.
-        held_tokens: what the window holds, where somebody knows better.
+    Then ``minimum_tokens`` are wanted; under ``least_tokens`` there is never pressure. What the
+    window holds is ``held_tokens``, where somebody knows better.
     """
     context = window.context_tokens
     held = rough.view_tokens(window) if held_tokens is None else held_tokens

@@ -42,14 +42,8 @@ class Over(NamedTuple):
 def take_over(window: Window, start: int, stop: int, room_chars: int) -> Over:
     """What the guard's summary of [start, stop) takes over from the summaries shown.
 
-    A model's words that are too long for the room are left out: the deterministic summary and
-    the index hold what they were made from.
-
-    Args:
-        window: the window at the boundary at hand.
-        start: the first message of the range.
-        stop: one past its last.
-        room_chars: the characters of the bullets; what a model said comes on top of them.
+    What a model said comes on top of the ``room_chars`` of the bullets. Where it is too long, it is
+    left out: the deterministic summary and the index hold what it was made from.
     """
     shown = window.open_summaries
     placed = [each for each in shown if each.edit.summarised and start <= each.start < stop]

@@ -29,12 +29,8 @@ __all__ = [
 def begin(window: Window, *, keeps_task: bool = True) -> int:
     """The first message that may be condensed.
 
-    It is behind the first user message, and behind the newest compaction of the provider, which
-    nobody else can read.
-
-    Args:
-        window: the window at the boundary at hand.
-        keeps_task: whether the first user message stays where it is.
+    It is behind the first user message, if that stays where it is (``keeps_task``), and behind the
+    newest compaction of the provider, which nobody else can read.
     """
     transcript, messages, first = window.transcript, window.transcript.messages, -1
     if keeps_task:

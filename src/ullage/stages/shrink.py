@@ -43,11 +43,7 @@ def shrink(
 ) -> Iterator[tuple[Location, Cut]]:
     """Cuts of texts among the kept messages that win ``excess_tokens``, as far as may be.
 
-    Args:
-        window: the window at the boundary at hand.
-        kept: the messages of which texts may be cut.
-        tiers: what of them, in this order.
-        excess_tokens: nothing is cut where this is 0 or less.
+    What the tiers name is cut, in their order, and nothing more than is needed.
     """
     if excess_tokens <= 0:
         return

@@ -18,11 +18,7 @@ def stall(window: Window, cuts: Iterable[Cut]) -> list[Event]:
     """An event for each new summary most of whose calls repeat what was summarised before.
 
     A call repeats if tool, arguments and output are the same as those of an earlier one. Where
-    anything was changed in between, it is work and no stall.
-
-    Args:
-        window: the window before the cuts are shown.
-        cuts: what is about to be shown.
+    anything was changed in between, it is work and no stall. The window is that before the cuts.
     """
     summaries = (cut.edit for cut in cuts if isinstance(cut.edit, Summary))
     events = (_repeats(window, around) for each in summaries if (around := window.range_of(each)))

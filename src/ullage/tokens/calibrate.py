@@ -17,6 +17,7 @@ from __future__ import annotations
 from typing import TypeAlias
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 __all__ = ["Calibration"]
 
@@ -47,6 +48,7 @@ class Calibration(Struct, frozen=True):
         replies: accepted reports.
         scale: tokens for each estimated token of change.
         slopes: the last observations the scale rests on.
+        removed_tokens: what was taken out of the reported prompt since, as we had estimated it.
     """
 
     exact: bool = False
@@ -55,6 +57,7 @@ class Calibration(Struct, frozen=True):
     replies: int = 0
     scale: float = 1.0
     slopes: tuple[Slope, ...] = ()
+    removed_tokens: int = 0
 
     def observe(self, reported: int, estimated: int) -> Calibration:
         """The calibration after one more reply.
@@ -92,11 +95,14 @@ class Calibration(Struct, frozen=True):
     def upper(self, estimated: int) -> int:
         """A number of tokens the provider is not expected to exceed, for hard limits.
 
-        The margin is a share of what lies between ``estimated`` and the last report: all of
-        it before the first, little afterwards.
+        The margin is a share of what was not in the prompt last reported, and of what of that is
+        gone: everything before the first report, little where only a little was added, and
+        everything again where little is left of it.
         """
         share = _SHARE_EXACT if self.exact else _SHARE_ESTIMATE
-        margin = share * abs(estimated - self.estimated_tokens)
+        change = estimated - self.estimated_tokens
+        changed = min(change + 2 * self.removed_tokens, estimated)
+        margin = share * max(changed, abs(change))
         return self.apply(estimated) + round(margin + _SHARE_OF_REPORT * self.reported_tokens)
 
     def most(self, limit_tokens: int) -> int:
@@ -109,6 +115,10 @@ class Calibration(Struct, frozen=True):
             else:
                 high = middle - 1
         return low
+
+    def without(self, removed_tokens: int) -> Calibration:
+        """The calibration once so much was taken out, in all, as we estimate it."""
+        return replace(self, removed_tokens=removed_tokens)
 
     def _with_slope(self, change_reported: int, estimated: int) -> tuple[Slope, ...]:
         """The slopes kept, with the one of this report if enough has changed for one."""

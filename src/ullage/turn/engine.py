@@ -195,6 +195,7 @@ def _decide(
     asking: Asking | None,
 ) -> _Asks[None]:
     window = builder.window
+    builder.removed(_removed_tokens(window, fitted.ledger))
     for stage in stages:
         cuts = _allowed(window, stage, fitted)
         if cuts and policy.diagnostic is not None:
@@ -205,6 +206,16 @@ def _decide(
     if policy.guard is not None:
         _batch(builder, "media", policy, key, refused_media(window), fitted)
         _batch(builder, name_of(policy.guard), policy, key, cuts_of(policy.guard, window), fitted)
+
+
+def _removed_tokens(window: Window, ledger: Ledger) -> int:
+    """What batches took out of the view since a report was last learned from."""
+    if not window.calibration.replies:
+        return 0
+    keys = window.transcript.decision_keys(window.calibrated_at, window.size)
+    batches = (batch for key in keys for batch in ledger.at(key).batches)
+    won = sum(batch.tokens_before - batch.tokens_after for batch in batches)
+    return round(won / window.calibration.scale)
 
 
 def _allowed(window: Window, stage: Stage, fitted: Fitted) -> Sequence[Cut]:
@@ -254,6 +265,7 @@ def _batch(
     fitted.events += stall(window, cuts)
     first = edited_from(window, [cut.edit for cut in cuts])
     keep(builder, stage, policy, key, [*cuts, *left_out(window, first, cuts)], fitted)
+    builder.removed(_removed_tokens(window, fitted.ledger))
 
 
 def _held(stage: str, why: str) -> Event:

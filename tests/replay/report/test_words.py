@@ -1,0 +1,24 @@
+"""What came of a replay in words: the first line of its output."""
+
+from msgspec.structs import replace
+
+from tests.replay.cost.test_money import small_replay
+from ullage.replay.report.words import in_words
+from ullage.replay.rows import Needed, row_of
+
+NEEDED = Needed(needed=8, visible=0.75, lost=0.0, first={})
+
+
+def test_what_was_needed_is_told_by_what_became_of_it():
+    row = replace(row_of("all", [small_replay()]), runs=2, evidence=NEEDED)
+    assert "2 runs, 1 call, " in in_words(row)
+    assert in_words(row).endswith("75% was in view, 25% could be recalled, nothing was lost.")
+    lost = replace(row, evidence=replace(NEEDED, lost=0.25))
+    assert in_words(lost).endswith("75% was in view, 25% was lost.")
+    nothing = replace(row, evidence=replace(NEEDED, visible=None, lost=None))
+    assert in_words(nothing).endswith("Nothing was needed of old results.")
+
+
+def test_without_a_price_no_cost_is_told():
+    row = replace(row_of("all", [small_replay()]), charges=[])
+    assert "$" not in in_words(row)
