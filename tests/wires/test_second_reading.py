@@ -74,6 +74,12 @@ def test_they_agree_on_generated_histories(format, number):
     assert one.repair or broken_rules <= {"A12", "G11"}
 
 
+@pytest.mark.parametrize("number", [9_500, 35_457, 9_530])
+def test_they_agree_where_they_did_not_once(number):
+    one = case(7, number)
+    assert agree(one.format, {**one.request, one.key: one.messages, "model": None})
+
+
 # -- mutations ----------------------------------------------------------------------------
 
 
