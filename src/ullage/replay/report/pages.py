@@ -79,8 +79,8 @@ def page_of_session(
     trace, clipped = found.trace, found.story.clipped
     return page_of(
         "A session's context window, with and without ullage",
-        f"{len(trace.lengths):,} requests and {len(trace.marks):,} edits of one session under "
-        f"{found.policy}, as its store tells.",
+        f"One session under {found.policy}: {len(trace.lengths):,} requests, "
+        f"{len(trace.marks):,} edits, as its store tells.",
         pictures=[Picture.of(name, found.story, trace)],
         profiles=profiles,
         command=command,
