@@ -5,7 +5,9 @@ from __future__ import annotations
 import json
 import os
 import time
+from collections import deque
 from concurrent.futures import ProcessPoolExecutor
+from itertools import count as count_from
 from pathlib import Path
 from secrets import randbits
 
@@ -21,17 +23,26 @@ MOST_FINDINGS = 20
 
 
 def run(tally: Tally, seconds: float, until: int, jobs: int, resume: Path | None) -> None:
-    """Try batches until the time is over or enough is held; write the file after each round."""
-    end = time.monotonic() + seconds
+    """Try batches until the time is over or enough is held; write the file after each."""
+    begun, before = time.monotonic(), tally.tried
     with ProcessPoolExecutor(max_workers=jobs, initializer=be_quiet) as pool:
-        while time.monotonic() < end and tally.held < until and len(tally.found) < MOST_FINDINGS:
-            starts = [tally.next + BATCH * n for n in range(2 * jobs)]
-            for more in pool.map(try_batch, [tally.seed] * len(starts), starts):
-                add(tally, more)
+        starts = count_from(tally.next, BATCH)
+        running = deque(pool.submit(try_batch, tally.seed, next(starts)) for _ in range(2 * jobs))
+        while running:  # in order, so that a file holds all histories before its next one
+            add(tally, running.popleft().result())
             if resume is not None:
-                beside = resume.with_suffix(".new")
-                beside.write_bytes(packed.encode(tally))
-                beside.replace(resume)
+                _write(tally, resume)
+            over = time.monotonic() - begun > seconds or tally.held >= until
+            if not over and len(tally.found) < MOST_FINDINGS:
+                running.append(pool.submit(try_batch, tally.seed, next(starts)))
+    took = max(time.monotonic() - begun, 1e-9)
+    click.echo(f"{(tally.tried - before) / took:,.0f} histories a second, with {jobs} processes")
+
+
+def _write(tally: Tally, file: Path) -> None:
+    beside = file.with_suffix(".new")
+    beside.write_bytes(packed.encode(tally))
+    beside.replace(file)
 
 
 def say(tally: Tally, coverage: bool) -> None:

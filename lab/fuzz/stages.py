@@ -66,7 +66,9 @@ def truncate_any(window: Window, /, *, seed: int) -> Sequence[Cut]:
 def prune_any(window: Window, /, *, seed: int) -> Sequence[Cut]:
     """Any results and arguments set aside, wherever they stand."""
     share = Random(f"{seed}/prune/{window.size}").choice((0, 0, 0, 0.2, 0.5, 1.0))
-    spots = (spot for spot in _spots(window) if _draw(window, seed, spot) < share)
+    if not share:
+        return ()
+    spots = (spot for spot in _spots(window) if _draw(seed, window.size, spot) < share)
     return [cut for spot in spots if (cut := placeholder(window, spot)) is not None]
 
 
@@ -76,7 +78,7 @@ def cut_any(window: Window, /, *, seed: int) -> Sequence[Cut]:
         return ()
     cuts = []
     for spot in _spots(window, texts=True):
-        drawn, tokens = _draw(window, seed, spot), window.leaf_tokens(spot)
+        drawn, tokens = _draw(seed, window.size, spot), window.leaf_tokens(spot)
         if drawn > 0.75 and tokens > 1:
             cut = cut_to(window, spot, tokens, max(1, int(tokens * (drawn - 0.75) * 4)))
             if cut is not None:
@@ -84,9 +86,10 @@ def cut_any(window: Window, /, *, seed: int) -> Sequence[Cut]:
     return cuts
 
 
-def _draw(window: Window, seed: int, spot: Location) -> float:
-    """A number from 0 to 1 for a spot at this place."""
-    return Random(f"{seed}/{window.size}/{spot}").random()
+@lru_cache(maxsize=4_096)  # seeding hashes, and a place is asked again by the other stages
+def _draw(seed: int, size: int, spot: Location) -> float:
+    """A number from 0 to 1 for a spot, in a window of a size."""
+    return Random(f"{seed}/{size}/{spot}").random()
 
 
 def _spots(window: Window, *, texts: bool = False) -> list[Location]:

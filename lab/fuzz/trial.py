@@ -85,15 +85,14 @@ def try_case(case: Case) -> Tried:
 
 def _illegal(case: Case) -> str:
     """The rules that the history breaks before anything was done to it."""
-    checker, fed = check_of(case.format), 0
+    checker, fed = check_of(case.format, case.request), 0
     for length in case.lengths:
         for message in case.messages[fed:length]:
             checker.feed(message)
         fed = length
         if found := checker.problems():
             return f"{found[0].rule} at {length}, {found[0].sentence}"
-    found = problems(case.format, {**case.request, case.key: case.messages})
-    return f"{found[0].rule}, {found[0].sentence}" if found else ""
+    return ""
 
 
 class _Trial:

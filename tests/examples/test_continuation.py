@@ -163,6 +163,9 @@ def post(url, body):
         return json.loads(answer.read())
 
 
+one_server = pytest.mark.xdist_group("the continuation endpoint")
+
+
 @pytest.fixture(scope="module")
 def http(tmp_path_factory):
     store = tmp_path_factory.mktemp("http") / "kept.sqlite"
@@ -187,6 +190,7 @@ def http(tmp_path_factory):
     "`api_server.py` — calls `agent_turn` the same way",
     lives="ullage.loop",
 )
+@one_server
 def test_behind_an_http_endpoint(http):
     url, bodies = http
     bodies.clear()
@@ -212,6 +216,7 @@ def test_behind_an_http_endpoint(http):
         ("/more", {"message": "hm"}, 404),
     ],
 )
+@one_server
 def test_what_is_no_chat_is_refused_and_the_server_lives(http, path, body, status):
     url, _ = http
     with pytest.raises(HTTPError) as refused:

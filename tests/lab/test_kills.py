@@ -29,5 +29,5 @@ def test_a_store_that_keeps_records_before_outputs_is_found_out(monkeypatch):
         return lost
 
     monkeypatch.setattr(SqliteStore, "commit", in_two_steps)
-    _, wrong = survived(by_name["fit"], seed=1, moments=0)
+    _, wrong = survived(by_name["fit"], seed=1, every=4, moments=0)
     assert any("lost" in what for what in wrong)

@@ -5,6 +5,7 @@ Its budget is proved in `tests/spend/test_budget.py`; its sliding window is a su
 
 import json
 from itertools import pairwise
+from operator import eq
 
 import pytest
 from hypothesis import given
@@ -470,7 +471,7 @@ def test_the_environment_is_read_once_under_the_documents_names(
     policy = presets.from_env("multi_stage")
     monkeypatch.setenv("MAX_RESULT_CHARS", "1")
     expected = multi_stage(MultiStageSettings(**settings))
-    assert outcome(policy) == outcome(expected)
+    assert list(outcomes(policy)) == list(outcomes(expected))
 
 
 @pytest.mark.parametrize("text", ["850k", "-1", "8.5e5"])
@@ -592,13 +593,11 @@ def written(asked):
     return f"<retain>{digest}</retain><summary>{digest} it is</summary>"
 
 
-def outcome(policy):
+def outcomes(policy):
     """What a model sees and a session tells: with the window and without, with room and none."""
-    told = []
     for each in (policy, replace(policy, under_pressure=())):
         for window_tokens in (ROOMY, 6_000):
-            told.append(_outcome(each, window_tokens))
-    return told
+            yield _outcome(each, window_tokens)
 
 
 def _outcome(policy, window_tokens):
@@ -612,9 +611,14 @@ def _outcome(policy, window_tokens):
 
 
 def test_every_setting_and_every_word_shows():
-    expected = outcome(multi_stage(SLIDING))
-    assert outcome(multi_stage(SLIDING)) == expected
+    expected = list(outcomes(multi_stage(SLIDING)))
+    assert list(outcomes(multi_stage(SLIDING))) == expected
     policies = dict(mutated(multi_stage(SLIDING)))
     policies |= {key: multi_stage(other) for key, other in settings_mutated(SLIDING)}
     assert len(policies) > 30
-    assert [place for place, policy in policies.items() if outcome(policy) == expected] == []
+    unseen = [
+        place
+        for place, policy in policies.items()
+        if all(map(eq, outcomes(policy), expected))  # most show at once
+    ]
+    assert unseen == []

@@ -86,7 +86,7 @@ def test_after_any_clean_up_every_ref_of_a_live_view_opens(format, kind, tmp_pat
     folder = tmp_path_factory.mktemp("shared")
     count = iter(range(1_000))
 
-    @settings(max_examples=12, deadline=None)
+    @settings(max_examples=6, deadline=None)
     @given(steps)
     def proof(script):
         clock = Clock()

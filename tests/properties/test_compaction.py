@@ -154,7 +154,10 @@ def test_no_request_of_a_turn_of_three_hundred_steps_is_over_the_limit(format):
     session = Session("", format=format, limits=limits, summariser=summariser, recall=True)
     for length in range(1, len(messages) + 1, 2):
         request = histories.request(format, messages[:length])
-        judge(format, request, session.fit(request), session)
+        view = session.fit(request)
+        assert session.window.estimate <= session.window.limit_tokens
+        if length % 14 == 1:
+            judge(format, request, view, session)
     compactions = sum(event.kind == "compacted" for event in session.events)
     assert 2 < compactions < 60
     assert len(asked) <= 2 * compactions

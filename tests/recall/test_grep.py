@@ -248,7 +248,7 @@ ODD = [
 ]  # fmt: skip
 
 
-@settings(max_examples=600, deadline=None)
+@settings(max_examples=300, deadline=None)
 @given(
     texts.filter(lambda text: not set(text) & set("\x0b\u2028")),
     st.sampled_from(ODD),
@@ -329,7 +329,7 @@ def long_texts(size):
     }
 
 
-FIVE_MB, LESS = long_texts(5_000_000), long_texts(250_000)
+FIVE_MB, LESS = long_texts(5_000_000), long_texts(50_000)
 DEAREST = [
     ("(?i)[^a]*(?:a|é){400}[^b]{400}", "other words"),
     ("[ab]a?.{60}a.*(?:Q|$)", "at random"),
@@ -346,11 +346,12 @@ def test_no_pattern_goes_on_for_ever_in_five_megabytes(pattern, text):
 
 
 @pytest.mark.timeout(60)
-@pytest.mark.parametrize("text", LESS.values(), ids=LESS)
 @pytest.mark.parametrize("pattern", CATASTROPHIC)
-def test_nor_in_less(pattern, text):
-    with suppress(PatternError):
-        grep(text, pattern)
+def test_nor_in_less(pattern):
+    """What backtracks does not come back from these either."""
+    for text in LESS.values():
+        with suppress(PatternError):
+            grep(text, pattern)
 
 
 def test_the_known_patterns_are_answered_not_refused():

@@ -11,6 +11,8 @@ from tests.stores.programs import Bucket, program
 from ullage.errors import FormatError
 from ullage.replay.readers import logs_under, read, size_of
 
+pytestmark = pytest.mark.xdist_group("logs in a bucket")  # one server for all of them
+
 
 @pytest.fixture(scope="module")
 def bucket():

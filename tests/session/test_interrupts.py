@@ -30,15 +30,15 @@ WATCHED = watched()
 
 
 def conversation():
-    calls = [Call("bash", f"{n}.py", f"result {n} of this\n" * 260) for n in range(9)]
+    calls = [Call("bash", f"{n}.py", f"result {n} of this\n" * 260) for n in range(6)]
     messages = histories.wire("anthropic", [Turn(said="Let me look.", calls=(c,)) for c in calls])
     replies = [n for n, message in enumerate(messages) if message["role"] == "assistant"]
     return messages, [*replies, len(messages)]
 
 
 MESSAGES, LENGTHS = conversation()
-AT = 6
-"""The turn that is interrupted: a batch is made in it."""
+AT = 4
+"""The turn that is interrupted."""
 
 
 def request(turn):
@@ -128,6 +128,13 @@ def gone_on(session, act):
         view.observe(reply(turn))
         views.append(dict(view))
     return views, session.usage, session.budget.spent
+
+
+def test_a_batch_is_made_in_the_turn_that_is_interrupted():
+    session = started()
+    before = len(session.events)
+    session.fit(request(AT))
+    assert "pruned" in {event.kind for event in session.events[before:]}
 
 
 @pytest.mark.parametrize("act", ACTS)

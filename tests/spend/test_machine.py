@@ -205,7 +205,7 @@ class Warns(OneBudget):
     on_exceeded = "warn"
 
 
-SETTINGS = settings(max_examples=60, stateful_step_count=40, deadline=None)
+SETTINGS = settings(max_examples=30, stateful_step_count=40, deadline=None)
 
 
 @pytest.mark.parametrize("machine", [OneBudget, Stops, Warns], ids=lambda one: one.on_exceeded)

@@ -264,7 +264,7 @@ class Spill(Sqlite):
         return SpillStore(super().new(), self.path / "files", clock=self.clock)
 
 
-SETTINGS = settings(max_examples=20, stateful_step_count=25, deadline=None)
+SETTINGS = settings(max_examples=10, stateful_step_count=25, deadline=None)
 
 
 @forks

@@ -264,7 +264,7 @@ def test_a_history_that_forks_near_its_end_is_not_walked_from_its_beginning(
     assert sum(walked) <= 2 * len(tail) + 1, "the line it forked from goes on"
 
 
-@settings(max_examples=40)
+@settings(max_examples=20)
 @given(
     st.sampled_from(ALL),
     st.integers(1_500, 8_000),

@@ -15,10 +15,8 @@ from dataclasses import replace
 from functools import partial
 from typing import Any, TypeAlias
 
-from anyio.to_thread import run_sync
-from claude_agent_sdk import ClaudeAgentOptions, HookMatcher, SdkMcpTool, create_sdk_mcp_server
-
 from ullage.errors import ConfigError, StoreError
+from ullage.integrations._needs import needs
 from ullage.session.closing import Closing
 from ullage.session.results import cut_text, open_result
 from ullage.stages.kinds import LIMIT_CHARS, kind_of
@@ -27,6 +25,10 @@ from ullage.stores import Store, open_store
 from ullage.values.effects import Output
 from ullage.values.notices import Words
 from ullage.values.toolset import SHORT
+
+with needs("claude-agent-sdk"):
+    from anyio.to_thread import run_sync
+    from claude_agent_sdk import ClaudeAgentOptions, HookMatcher, SdkMcpTool, create_sdk_mcp_server
 
 __all__ = ["UllageHooks"]
 

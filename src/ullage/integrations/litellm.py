@@ -17,12 +17,14 @@ from typing import Any
 from uuid import uuid4
 from weakref import finalize
 
-from litellm.integrations.custom_logger import CustomLogger
-
+from ullage.integrations._needs import needs
 from ullage.integrations._sessions import AsyncHostSessions, Calls
 from ullage.session.aio import AsyncSession
 from ullage.session.closing import AsyncClosing
 from ullage.wires.base import field
+
+with needs("litellm"):
+    from litellm.integrations.custom_logger import CustomLogger
 
 __all__ = ["UllageCallback"]
 

@@ -16,12 +16,15 @@ from contextlib import asynccontextmanager, contextmanager
 from functools import partial
 from typing import Any
 
-from anyio.from_thread import start_blocking_portal
-from mcp import Client, StdioServerParameters
-from mcp.types import CallToolResult, ContentBlock, EmbeddedResource, TextContent
 from msgspec.structs import replace
 
+from ullage.integrations._needs import needs
 from ullage.loop.tools import Returned, Tool
+
+with needs("mcp-tools"):
+    from anyio.from_thread import start_blocking_portal
+    from mcp import Client, StdioServerParameters
+    from mcp.types import CallToolResult, ContentBlock, EmbeddedResource, TextContent
 
 __all__ = ["amcp_tools", "mcp_tools"]
 

@@ -17,12 +17,14 @@ from dataclasses import replace
 from functools import partial
 from typing import Any
 
-from agents import FunctionTool, Handoff, Model, ModelProvider, MultiProvider
-
+from ullage.integrations._needs import needs
 from ullage.integrations._sessions import AsyncHostSessions, forbids, given
 from ullage.session.aio import AsyncSession
 from ullage.session.closing import AsyncClosing
 from ullage.values.toolset import ToolSpec
+
+with needs("openai-agents"):
+    from agents import FunctionTool, Handoff, Model, ModelProvider, MultiProvider
 
 __all__ = ["Conversation", "UllageModels"]
 

@@ -17,10 +17,12 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from opentelemetry import metrics, trace
-
 from ullage import __version__
+from ullage.integrations._needs import needs
 from ullage.values.events import Event
+
+with needs("opentelemetry"):
+    from opentelemetry import metrics, trace
 
 __all__ = ["events_told"]
 

@@ -11,6 +11,9 @@ Needs the extra ``ullage[adk]``.
 
 from __future__ import annotations
 
-from ullage.integrations.adk._plugin import UllagePlugin
+from ullage.integrations._needs import needs
+
+with needs("adk"):
+    from ullage.integrations.adk._plugin import UllagePlugin
 
 __all__ = ["UllagePlugin"]

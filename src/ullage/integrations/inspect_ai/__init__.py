@@ -12,7 +12,10 @@ Inspect cuts of a result before it is recorded cannot be read back.
 
 from __future__ import annotations
 
-from ullage.integrations.inspect_ai._messages import HOST
-from ullage.integrations.inspect_ai._model import UllageModel
+from ullage.integrations._needs import needs
+
+with needs("inspect"):
+    from ullage.integrations.inspect_ai._messages import HOST
+    from ullage.integrations.inspect_ai._model import UllageModel
 
 __all__ = ["HOST", "UllageModel"]

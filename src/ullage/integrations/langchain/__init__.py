@@ -10,7 +10,10 @@ Needs the extra ``ullage[langchain]``.
 
 from __future__ import annotations
 
-from ullage.integrations.langchain._messages import HOST
-from ullage.integrations.langchain._middleware import UllageMiddleware
+from ullage.integrations._needs import needs
+
+with needs("langchain"):
+    from ullage.integrations.langchain._messages import HOST
+    from ullage.integrations.langchain._middleware import UllageMiddleware
 
 __all__ = ["HOST", "UllageMiddleware"]

@@ -10,7 +10,10 @@ Needs the extra ``ullage[pydantic-ai]``.
 
 from __future__ import annotations
 
-from ullage.integrations.pydantic_ai._capability import UllageCapability
-from ullage.integrations.pydantic_ai._messages import HOST
+from ullage.integrations._needs import needs
+
+with needs("pydantic-ai"):
+    from ullage.integrations.pydantic_ai._capability import UllageCapability
+    from ullage.integrations.pydantic_ai._messages import HOST
 
 __all__ = ["HOST", "UllageCapability"]

@@ -11,7 +11,10 @@ Needs the extra ``ullage[strands]``.
 
 from __future__ import annotations
 
-from ullage.integrations.strands._messages import HOST
-from ullage.integrations.strands._plugin import UllagePlugin
+from ullage.integrations._needs import needs
+
+with needs("strands"):
+    from ullage.integrations.strands._messages import HOST
+    from ullage.integrations.strands._plugin import UllagePlugin
 
 __all__ = ["HOST", "UllagePlugin"]
