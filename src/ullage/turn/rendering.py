@@ -68,12 +68,8 @@ class Rendering:
     ) -> list[Any]:
         """The raw messages of the view: the caller's own objects where nothing is edited.
 
-        Args:
-            raws: the caller's messages, system text included.
-            copies: the snapshot of each that is in the chain; each equals its message.
-            leading: how many raw messages are system text outside the chain.
-            view: the history with its edits in their places.
-            wire: the format they are in.
+        The first ``leading`` of the caller's messages are system text outside the chain; of the
+        others each equals its snapshot.
         """
         messages, parsed, made = list(raws), view.transcript.messages, self._made
         for index, changes in _edited(view):
@@ -101,11 +97,7 @@ def render(
 ) -> dict[str, Any]:
     """The view as a request: untouched messages are the caller's own objects.
 
-    Args:
-        asked: the request as it was read.
-        line: its line of history.
-        window: the history with its edits in their places.
-        tools: definitions to stand behind the request's own.
+    The tools stand behind the request's own.
     """
     leading = asked.envelope.head.leading
     messages = line.rendering.messages(asked.history, line.copies, leading, window, asked.wire)
