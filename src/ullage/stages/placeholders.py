@@ -137,10 +137,7 @@ def bare_placeholder(window: Window, spot: Location, /, *, words: str) -> Cut | 
     Left alone is what has such a line already, and what would not be shorter with it, in
     characters and in tokens.
 
-    Args:
-        window: the window at the boundary at hand.
-        spot: the result.
-        words: the line. Field: ``ref``.
+    The field of the line is ``ref``.
     """
     leaf = _leaf(window, spot)
     if leaf is None or not isinstance(leaf.original, (Text, Media)):

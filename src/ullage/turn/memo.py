@@ -87,13 +87,15 @@ class Memo:
         envelopes: what stood around the last request.
         unknown_models: models whose unknown window has been told of.
         repaired: what histories became that were repaired, the newest first.
+        unkept: what was set aside then and could not be kept.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, unkept: tuple[Output, ...] = ()) -> None:
         self.lines: list[Line] = []
         self.envelopes = Envelopes()
         self.unknown_models: set[str] = set()
         self.repaired: tuple[Repaired, ...] = ()
+        self.unkept = unkept
         self._meters: dict[tuple[str, str], Meter] = {}
 
     def meter(self, model: str, detail: str = "") -> Meter:
@@ -108,15 +110,12 @@ class Memo:
     def set_aside(self, ref: str) -> Output | None:
         """What was set aside under a ref when a history was repaired, or None."""
         outputs = (output for known in self.repaired for output in known.outputs)
-        return next((output for output in outputs if output.ref == ref), None)
+        return next((each for each in (*outputs, *self.unkept) if each.ref == ref), None)
 
     def follow(self, request: Request, tenant: str, redact: Redact | None = None) -> Line:
         """The line that a request's history continues, brought up to date; or a new one.
 
-        Args:
-            request: the request.
-            tenant: whose conversation it is.
-            redact: takes secrets out of its texts; one and the same for every call.
+        One and the same ``redact`` is given for every call.
 
         Raises:
             FormatError: a message is not what its format says it is.

@@ -144,9 +144,9 @@ def turn(
         try:
             lost = yield from _commit(outputs, tuple(fitted.records), ledger)
         except StoreFull as full:
-            if fresh.outputs:
-                raise
-            return (yield from _uncut(full, asked, line, agreed, builder, tools, state, settings))
+            memo = Memo(unkept=repaired.outputs)
+            uncut = _uncut(full, asked, line, agreed, builder, tools, state, settings, memo)
+            return (yield from uncut)
         if not lost:
             break
         line.begin_again()
@@ -188,11 +188,13 @@ def _uncut(
     tools: Tools,
     state: State,
     settings: Settings,
+    memo: Memo,
 ) -> Steps[Turned]:
     """The view without any cut that is not kept: what was decided before stays as it was shown.
 
-    Where that does not fit it is cut all the same, and the history alone opens its notices. What
-    a memo knows of this history goes: once there is room again, all is decided anew.
+    Where that does not fit it is cut all the same, and the history alone opens its notices, as it
+    does those of what was repaired. A new memo knows nothing of this history: once there is room
+    again, all is decided anew.
     """
     old = builder.window
     plain = WindowBuilder(line.transcript, line.meter, old.words)
@@ -205,7 +207,7 @@ def _uncut(
         window, what = old, "it does not fit whole: only this history holds what is cut out of it"
     event = Event(kind="unkept", where="what would be set aside", why=f"{full}; {what}")
     state = replace(state, format=asked.wire.name)
-    return _turned(asked, line, window, tools, settings, state, (event,), Memo())
+    return _turned(asked, line, window, tools, settings, state, (event,), memo)
 
 
 def _elsewhere(asked: Request) -> Iterator[Event]:

@@ -23,17 +23,21 @@ class Cable:
         self._listening = socket.create_server(("127.0.0.1", 0))
         self.port = self._listening.getsockname()[1]
         self.delay_s, self.cut_at, self.is_held = 0.0, None, False
+        self._instead = None
         self.cuts = 0
         self._passed = {"asked": 0, "answered": 0}
         self._pairs = []
         self._lock = threading.Lock()
         threading.Thread(target=self._accept, daemon=True).start()
 
-    def cut(self, what, number):
-        """Cut instead of letting through this piece, counted from 0 from now on."""
+    def cut(self, what, number, instead=None):
+        """Cut instead of letting through this piece, counted from 0 from now on.
+
+        With ``instead`` the piece is let through, after that was called.
+        """
         with self._lock:
             self._passed = {"asked": 0, "answered": 0}
-            self.cut_at = (what, number)
+            self.cut_at, self._instead = (what, number), instead
 
     def close(self):
         self._listening.close()
@@ -70,6 +74,9 @@ class Cable:
             if is_it:
                 self.cut_at = None
                 self.cuts += 1
+                if self._instead is not None:
+                    self._instead()
+                    return False
             return is_it
 
     def _reset(self, pair):

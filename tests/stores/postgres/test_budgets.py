@@ -8,7 +8,7 @@ import pytest
 import ullage
 from ullage.errors import BudgetExceeded, ConfigError, StoreError
 from ullage.spend.shared import SharedBudget
-from ullage.stores import PostgresStore
+from ullage.stores import BoundedStore, Bounds, PostgresStore
 
 pytestmark = pytest.mark.xdist_group("postgres")
 
@@ -107,8 +107,19 @@ def test_an_event_loop_shares_it_too(url):
     assert SharedBudget("team", url, tokens=10_000).spent.tokens == 1_000
 
 
+def test_the_store_of_a_session_may_be_given_whatever_is_around_it(url):
+    session = ullage.Session("gpt-4.1", store=BoundedStore(PostgresStore(url), Bounds()))
+    budget = SharedBudget("team", session.store, tokens=10_000)
+    budget.charge(CALL, "gpt-4.1")
+    budget.sync()
+    assert SharedBudget("team", url, tokens=10_000).spent.tokens == 1_000
+
+
 def test_what_cannot_be_meant_is_refused(url):
     with pytest.raises(ConfigError, match="server"):
         SharedBudget("team", ullage.MemoryStore(), tokens=1)
     with pytest.raises(ConfigError, match="Leave it out"):
         SharedBudget("team", url, tokens=1, spent=ullage.Budget(tokens=1).spent)
+    for name in ("te\0am", "te\ud800am"):  # text that no server takes
+        with pytest.raises(ConfigError, match="does not take"):
+            SharedBudget(name, url, tokens=1)

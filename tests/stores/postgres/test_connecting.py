@@ -1,6 +1,7 @@
 import gc
 import os
 import time
+from contextlib import closing
 
 import pytest
 
@@ -8,7 +9,7 @@ import ullage
 from tests.stores.contract import batch, output
 from ullage.errors import ConfigError, StoreError
 from ullage.stores import PostgresStore, open_store
-from ullage.stores.postgres import connecting
+from ullage.stores.postgres import PostgresConversations, connecting
 
 pytestmark = pytest.mark.xdist_group("postgres")
 
@@ -93,6 +94,18 @@ def test_what_cannot_be_opened_says_why_and_no_password(server, address, why):
     shown = f"{caught.value} {caught.value.__cause__}"
     assert "hunter2" not in shown
     assert "127.0.0.1" not in shown
+
+
+def test_what_is_no_address_is_told(url):
+    with closing(PostgresStore(url)) as store, pytest.raises(ConfigError, match="is no address"):
+        PostgresConversations(store)
+
+
+def test_what_the_client_refuses_is_no_server_that_cannot_be_reached(url):
+    with closing(PostgresStore(url)) as store, pytest.raises(StoreError) as caught:
+        store.agreed("a\0name", b"value")
+    assert "cannot be reached" not in str(caught.value)
+    assert "text with a NUL" in str(caught.value)
 
 
 def test_an_address_that_cannot_be_read_is_not_shown():

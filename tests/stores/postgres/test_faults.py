@@ -2,6 +2,7 @@
 
 import asyncio
 import os
+import signal
 import subprocess
 import tempfile
 import threading
@@ -90,6 +91,58 @@ def test_nor_does_it_for_an_event_loop(cable, what, number):
 
     asyncio.run(scene())
     assert cable.cuts == 1
+
+
+@pytest.fixture
+def interrupt():
+    """A function that interrupts the thread of the tests, as Ctrl-C does."""
+
+    def interrupted(*_):
+        raise KeyboardInterrupt
+
+    before, me = signal.signal(signal.SIGUSR1, interrupted), threading.get_ident()
+    yield lambda: signal.pthread_kill(me, signal.SIGUSR1)
+    signal.signal(signal.SIGUSR1, before)
+
+
+def test_a_commit_that_is_interrupted_is_whole_or_nothing_and_its_connection_is_good(
+    cable, interrupt
+):
+    with closing(PostgresStore(cable.url, timeout_s=3, most_connections=1)) as store:
+        store.commit("t", [], [batch(b"before", 0, b"d")])
+        for what, number in CUTS:
+            one = output(f"{what} {number}")
+            record = decided(one.text.encode(), replaced(one.ref))
+            cable.cut(what, number, instead=interrupt)
+            with pytest.raises(KeyboardInterrupt):
+                store.commit("t", [one], [record])
+            assert store.find("t", [record.key]) in ((), (record,))
+            assert store.find("t", [record.key]) == () or one.ref in check_whole(store)
+            assert store.commit("t", [one], [record]) == (), "as after a turn that is asked again"
+            assert store.find("t", [record.key]) == (record,)
+    assert cable.cuts == len(CUTS)
+
+
+def test_so_is_one_that_is_cancelled_on_an_event_loop(cable):
+    async def cancelled(store, loop, what, number):
+        one, record = output(f"{what} {number}"), batch(f"{what} {number}".encode(), 0, b"d")
+        task = loop.create_task(store.commit("t", [one], [record]))
+        cable.cut(what, number, instead=lambda: loop.call_soon_threadsafe(task.cancel))
+        with pytest.raises(asyncio.CancelledError):
+            await task
+        assert await store.find("t", [record.key]) in ((), (record,))
+        assert await store.commit("t", [one], [record]) == ()
+        assert await store.get("t", one.ref) == one
+
+    async def scene():
+        store = AsyncPostgresStore(cable.url, timeout_s=3, most_connections=1)
+        await store.commit("t", [], [batch(b"before", 0, b"d")])
+        for what, number in CUTS:
+            await cancelled(store, asyncio.get_running_loop(), what, number)
+        await store.close()
+
+    asyncio.run(scene())
+    assert cable.cuts == len(CUTS)
 
 
 def test_a_slow_cable_is_slow_and_nothing_else(cable):

@@ -11,6 +11,7 @@ and one wrap-up for each session, where the allowance is given with one.
 
 from __future__ import annotations
 
+import re
 import threading
 from collections.abc import Iterable
 from operator import sub
@@ -21,12 +22,15 @@ from ullage.errors import ConfigError
 from ullage.spend.book import Book, Row
 from ullage.spend.budget import Budget
 from ullage.spend.calls import Call, Spent
-from ullage.stores import PostgresStore
+from ullage.stores import PostgresStore, Store
+from ullage.stores._open import innermost
 from ullage.stores.postgres.spending import Booked
 from ullage.values.effects import Do, Steps
 from ullage.values.usage import Usage
 
 __all__ = ["SharedBudget"]
+
+_UNKEPT = re.compile("[\0\ud800-\udfff]")
 
 
 class _Book(Book):
@@ -51,25 +55,30 @@ class SharedBudget(Budget):
 
     Args:
         name: the budget's; whoever gives the same at the same address spends of the same.
-        store: the server, as ``"postgresql://…"`` or a `ullage.stores.PostgresStore`.
+        store: the server, as ``"postgresql://…"``, or a store that is there.
         settings: those of `Budget`. All who share a budget give the same allowance.
 
     Raises:
-        ConfigError: as of `Budget`, or ``store`` is no PostgreSQL server.
+        ConfigError: as of `Budget`, or ``store`` is no PostgreSQL server, or it does not
+            take this name.
         StoreError: the server cannot be reached.
     """
 
-    def __init__(self, name: str, store: str | PostgresStore, **settings: Any) -> None:
+    def __init__(self, name: str, store: str | Store, **settings: Any) -> None:
         if "spent" in settings:
             raise ConfigError("spent", "the server knows what was spent", "Leave it out.")
         super().__init__(**settings)
+        if _UNKEPT.search(name):
+            reason = "it has a NUL or a lone surrogate, which the server does not take"
+            raise ConfigError("name", reason, "Give another one.")
         if isinstance(store, str):
             store = PostgresStore(store)
-        if not isinstance(store, PostgresStore):
+        kept = innermost(store)
+        if not isinstance(kept, PostgresStore):
             raise ConfigError("store", "a shared budget needs a server", 'Give "postgresql://…".')
         self.name = name
         self._book: _Book = _Book(Spent())
-        self._store = store
+        self._store = kept
         self._worker = token_bytes(12)
         self._told = 1  # rows of the book; the first one is no call
         self._telling = threading.Lock()

@@ -11,12 +11,25 @@ from typing import Any, LiteralString, NamedTuple, TypeAlias, TypeVar
 
 from psycopg import AsyncConnection, Connection, Error
 
-__all__ = ["BEGIN", "COMMIT", "NOW", "Asking", "Query", "Rows", "answered", "async_answered"]
+__all__ = [
+    "BEGIN",
+    "COMMIT",
+    "EACH",
+    "NOW",
+    "Asking",
+    "Query",
+    "Rows",
+    "answered",
+    "async_answered",
+]
 
 T = TypeVar("T")
 
 NOW = "coalesce(%(now)s::bigint, extract(epoch FROM statement_timestamp())::bigint)"
 """The time in seconds since 1970: the database's, unless one is given."""
+EACH = "OFFSET 0"
+"""Ends a query that is asked once for each of some keys. Of a tenant that the server takes for a
+small one it would else read every row, and pick those: a turn would cost more as it grows."""
 
 
 class Query(NamedTuple):

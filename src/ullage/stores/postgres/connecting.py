@@ -50,6 +50,7 @@ _REASONS: dict[type[Exception], str] = {
     errors.InvalidCatalogName: "there is no such database. Create it",
     errors.InvalidPassword: "the server refused the password. Check it",
     errors.InvalidAuthorizationSpecification: "the server refused the role. Check its name",
+    psycopg.DataError: "a value is none that it takes: a text with a NUL, a number over 64 bits",
 }
 _UNREACHABLE = "the server cannot be reached. Check its address, and that it runs"
 
@@ -68,15 +69,14 @@ def conninfo_of(url: str, timeout_s: float) -> str:
         "tcp_user_timeout": int(timeout_s * 1_000),
         "application_name": "ullage",
     }
+    remedy = "Write it as postgresql://user@host:5432/database"
+    if not isinstance(url, str):
+        raise ConfigError("store", f"a {type(url).__name__} is no address", remedy)
     try:
         known = conninfo_to_dict(url)
         return make_conninfo(**{**given, **known})
     except psycopg.ProgrammingError:
-        raise ConfigError(
-            "store",
-            "the address cannot be read",
-            "Write it as postgresql://user@host:5432/database",
-        ) from None
+        raise ConfigError("store", "the address cannot be read", remedy) from None
 
 
 def _settings(timeout_s: float) -> str:
@@ -87,8 +87,12 @@ def _settings(timeout_s: float) -> str:
 
 def _may_try_again(error: psycopg.Error) -> bool:
     """Whether the same may be asked once more, of this server or of the one that follows it."""
-    lost = isinstance(error, psycopg.OperationalError) and error.sqlstate is None
-    return lost or isinstance(error, _AGAIN)
+    return _is_lost(error) or isinstance(error, _AGAIN)
+
+
+def _is_lost(error: psycopg.Error) -> bool:
+    """Whether no server answered; what psycopg itself refuses has no state either."""
+    return isinstance(error, psycopg.OperationalError) and error.sqlstate is None
 
 
 def _pause_s(tries: int) -> float:
@@ -102,7 +106,7 @@ def failure(operation: str, error: psycopg.Error) -> StoreError:
     known = next((why for kind, why in _REASONS.items() if isinstance(error, kind)), "")
     if isinstance(error, errors.DiskFull):
         known = "the server's disk is full. Free some space and try again"
-    elif error.sqlstate is None:
+    elif _is_lost(error):
         known = _UNREACHABLE
     return kind(NAME, operation, known or f"PostgreSQL refused it ({error.sqlstate})")
 

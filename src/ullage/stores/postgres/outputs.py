@@ -25,7 +25,7 @@ from ullage.stores._packing import (
     unsealed,
 )
 from ullage.stores.objects.rows import Objects, at_hand
-from ullage.stores.postgres.asking import NOW, Asking, Query, Rows
+from ullage.stores.postgres.asking import EACH, NOW, Asking, Query, Rows
 from ullage.stores.postgres.schema import NAME
 from ullage.values.effects import Output, Shape
 
@@ -35,11 +35,13 @@ _IS_STALE = f"used_s NOT BETWEEN {NOW} - 86399 AND {NOW}"
 """Not marked as used today, or at a time that is yet to come."""
 _BODY = f"CASE WHEN octet_length(body) <= {MOST_BYTES} THEN body END"
 
+_GIVEN = "(SELECT ref FROM unnest(%(refs)s::bytea[]) AS given (ref) ORDER BY ref) AS given"
+_EACH = f"FROM ullage.outputs WHERE tenant = %(tenant)s AND ref = given.ref {EACH}"
 _HOLD = f"""
-SELECT ref, digest, {_IS_STALE} FROM ullage.outputs
-WHERE tenant = %(tenant)s AND ref = ANY(%(refs)s::bytea[]) ORDER BY ref FOR KEY SHARE
+SELECT found.* FROM {_GIVEN}, LATERAL (
+    SELECT ref, digest, {_IS_STALE} {_EACH} FOR KEY SHARE) AS found
 """
-_KEPT = "SELECT ref FROM ullage.outputs WHERE tenant = %(tenant)s AND ref = ANY(%(refs)s::bytea[])"
+_KEPT = f"SELECT found.ref FROM {_GIVEN}, LATERAL (SELECT ref {_EACH}) AS found"
 _PUT = f"""
 INSERT INTO ullage.outputs AS kept
     (tenant, ref, digest, kind, size_bytes, stored_bytes, chunks, used_s)
@@ -60,9 +62,9 @@ ORDER BY ref, n
 ON CONFLICT DO NOTHING
 """
 _MARK = f"""
-UPDATE ullage.outputs SET used_s = {NOW} WHERE tenant = %(tenant)s AND ref IN (
-    SELECT ref FROM ullage.outputs WHERE tenant = %(tenant)s AND ref = ANY(%(refs)s::bytea[])
-    FOR NO KEY UPDATE SKIP LOCKED)
+UPDATE ullage.outputs SET used_s = {NOW} WHERE ctid = ANY(ARRAY(
+    SELECT found.ctid FROM {_GIVEN}, LATERAL (
+        SELECT ctid {_EACH} FOR NO KEY UPDATE SKIP LOCKED) AS found))
 """
 _LOOK = f"""
 SELECT digest, kind, outputs.size_bytes, outputs.chunks, {_IS_STALE},

@@ -17,7 +17,7 @@ from ullage.stores._base import refuse_contradictions
 from ullage.stores._clean import named_in, refs_in
 from ullage.stores._packing import NewBlob, from_utf8, to_utf8
 from ullage.stores.objects.rows import Objects
-from ullage.stores.postgres.asking import BEGIN, COMMIT, NOW, Asking, Query
+from ullage.stores.postgres.asking import BEGIN, COMMIT, EACH, NOW, Asking, Query
 from ullage.stores.postgres.outputs import hold, put, refuse_others, text_of
 from ullage.stores.postgres.schema import NAME
 from ullage.values.effects import Record
@@ -25,16 +25,15 @@ from ullage.values.effects import Record
 __all__ = ["commit", "find"]
 
 _FIND = f"""
-SELECT key, kind, n, name, data, used_s NOT BETWEEN {NOW} - 86399 AND {NOW}
-FROM ullage.records WHERE tenant = %(tenant)s AND key = ANY(%(keys)s::bytea[])
+SELECT found.* FROM unnest(%(keys)s::bytea[]) AS given (key), LATERAL (
+    SELECT key, kind, n, name, data, used_s NOT BETWEEN {NOW} - 86399 AND {NOW}
+    FROM ullage.records WHERE tenant = %(tenant)s AND key = given.key {EACH}) AS found
 """
 _MARK = f"""
-UPDATE ullage.records AS kept SET used_s = {NOW} FROM (
-    SELECT key, kind, n, name FROM ullage.records
-    WHERE tenant = %(tenant)s AND key = ANY(%(keys)s::bytea[])
-    FOR NO KEY UPDATE SKIP LOCKED) AS used
-WHERE tenant = %(tenant)s
-    AND (kept.key, kept.kind, kept.n, kept.name) = (used.key, used.kind, used.n, used.name)
+UPDATE ullage.records SET used_s = {NOW} WHERE ctid = ANY(ARRAY(
+    SELECT found.ctid FROM unnest(%(keys)s::bytea[]) AS given (key), LATERAL (
+        SELECT ctid FROM ullage.records WHERE tenant = %(tenant)s AND key = given.key
+        {EACH} FOR NO KEY UPDATE SKIP LOCKED) AS found))
 """
 _APPEND = f"""
 WITH set AS MATERIALIZED (SELECT CASE WHEN %(is_relaxed)s
