@@ -116,10 +116,11 @@ def layout(view: ShownHistory) -> list[int | str]:
     at = 0
     for start, stop, edit in (*view.summaries, (view.size, view.size, None)):
         for index in range(at, start):
-            message = view.transcript.messages[index]
-            if pinned and (message.role not in ("user", "tool") or message.is_control):
-                laid += pinned
-                pinned.clear()
+            if pinned:
+                message = view.transcript.messages[index]
+                if message.role not in ("user", "tool") or message.is_control:
+                    laid += pinned
+                    pinned.clear()
             laid.append(index)
         if edit is not None:
             laid += edit.texts
