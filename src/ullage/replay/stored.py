@@ -80,8 +80,9 @@ def from_store(
     """
     limits = Limits(window_tokens=window_tokens) if window_tokens is not None else None
     ledger, opened = _kept(run, store, tenant)
-    if not run.model and (reported := _reported_models(ledger)):
-        run = replace(run, request={**run.request, "model": reported[0]})
+    if not run.model:  # of several that reported, any
+        named = {name for entry in ledger.entries.values() for name in entry.observed if name}
+        run = replace(run, request={**run.request, "model": min(named, default="")})
     chosen = preset(policy) if policy is not None else _named(opened.policy)
     session = Session(
         model_of(run),
@@ -137,11 +138,6 @@ def _kept(run: Run, store: Store, tenant: str) -> tuple[Ledger, Opened]:
             "Give the store the session was given, its --tenant, and the history as it was sent.",
         )
     return ledger, opened
-
-
-def _reported_models(ledger: Ledger) -> list[str]:
-    """The models whose usage was reported, in order of their names."""
-    return sorted({name for entry in ledger.entries.values() for name in entry.observed if name})
 
 
 def _named(name: str) -> Policy:
