@@ -158,7 +158,7 @@ docs-builder: $(DOCS)/.ready
 
 docs: $(DOCS)/.ready
 	@NO_COLOR=1 $(DOCS)/bin/zensical build --clean --strict
-	@echo "open dist/site/index.html"
+	@echo "open dist/site/index.html; for its search: python3 -m http.server -d dist/site"
 
 $(DOCS)/.ready: tests/site/requirements.txt
 	@echo "setting up $(DOCS) (once) …"

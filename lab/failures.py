@@ -401,6 +401,12 @@ _ROWS = (
         "    except OverLimitError:\n        window, what = old",
         "    except ZeroDivisionError:\n        window, what = old",
     ),
+    (
+        "recall f91_on_a_full_disk_what_repair",
+        "turn/turn.py",
+        "unkept=memo.aside",
+        "unkept=()",
+    ),
     ("recall f91_the_same", "stores/_reasons.py", ", sqlite3.SQLITE_IOERR_WRITE)", ",)"),
     (
         "pairing f12",

@@ -217,6 +217,29 @@ def test_what_gives_no_text_is_refused():
         session.fit(histories.request("openai-chat", conversation("openai-chat", 1)))
 
 
+@pytest.mark.parametrize("error", [ValueError, KeyError, UnicodeDecodeError, RecursionError])
+@pytest.mark.parametrize("format", sorted(FORMATS))
+def test_where_redact_raises_nothing_is_kept_and_nothing_of_the_text_is_told(format, error):
+    """The turn is refused; the session goes on with what can be redacted."""
+
+    def redact(text):
+        if "k3y" not in text:
+            return text
+        raise error(*((text,) if error is not UnicodeDecodeError else ("a", b"", 0, 1, text)))
+
+    store, turns = MemoryStore(), conversation(format, 1)
+    secret = histories.Turn(calls=(histories.Call("bash", '{"a": "k3y"}', "k3y " * 20_000),))
+    session = new_session(format, redact=redact, store=store, repair=True)
+    broken = histories.request(format, [*turns, *histories.wire(format, [secret])])
+    for _ in range(2):
+        with pytest.raises(ConfigError, match=error.__name__) as caught:
+            session.fit(broken)
+        assert "k3y" not in str(caught.value) + repr(caught.value.__context__ or "")
+        assert list(store.refs("")) == []
+    assert session.fit(histories.request(format, turns))
+    assert "k3y" not in str(session.news())
+
+
 @given(turns=histories.histories, format=st.sampled_from(sorted(FORMATS)))
 def test_what_takes_nothing_out_changes_nothing(turns, format):
     request = histories.request(format, histories.wire(format, turns))

@@ -86,21 +86,30 @@ def redacted(message: Message, redact: Redact) -> Message:
     a document.
 
     Raises:
-        ConfigError: ``redact`` gave something else than a text.
+        ConfigError: ``redact`` gave something else than a text, or raised.
     """
-    checked = _checked(redact)
-    return _of(message, "parts", tuple(_redacted(part, checked) for part in message.parts))
+    safe = checked(redact)
+    return _of(message, "parts", tuple(_redacted(part, safe) for part in message.parts))
 
 
-def _checked(redact: Redact) -> Redact:
-    def checked(text: str) -> str:
-        found = redact(text)
-        if not isinstance(found, str):
-            problem = f"it returned a {type(found).__name__} for {len(text):,} characters"
-            raise ConfigError("redact", problem, "Return the text without its secrets.")
-        return found
+def checked(redact: Redact) -> Redact:
+    """``redact`` that gives a text or raises `ConfigError`, in which nothing of the text stands."""
 
-    return checked
+    def text_of(text: str) -> str:
+        try:
+            found = redact(text)
+        except ConfigError:
+            raise
+        except Exception as error:  # noqa: BLE001 - it is the caller's, and its words may be secret
+            problem = f"raised {type(error).__name__} for"
+        else:
+            if isinstance(found, str):
+                return found
+            problem = f"returned a {type(found).__name__} for"
+        what = f"it {problem} {len(text):,} characters, so nothing of them is kept"
+        raise ConfigError("redact", what, "Return the text without its secrets.")
+
+    return text_of
 
 
 def _redacted(part: Any, redact: Redact) -> Any:
@@ -130,6 +139,7 @@ def _of(value: S, name: str, found: Any) -> S:
 
 def in_json(text: str, redact: Redact) -> str:
     """JSON text with its strings redacted; any other text is redacted as it is."""
+    redact = checked(redact)
     try:
         value = json.loads(text)
         found = _inside(value, redact)
@@ -162,9 +172,9 @@ def in_message(value: Any, redact: Redact) -> Any:
     What its provider checks stays: signatures, ids, names; and so does media in base64.
 
     Raises:
-        ConfigError: ``redact`` gave something else than a text.
+        ConfigError: ``redact`` gave something else than a text, or raised.
     """
-    return _message(value, _checked(redact))
+    return _message(value, checked(redact))
 
 
 def _message(value: Any, redact: Redact) -> Any:

@@ -86,7 +86,8 @@ def test_it_opens_with_the_window_and_ends_with_the_table(opened, errands):
 def test_the_run_is_named_and_what_it_came_to_is_said_in_words(opened, report):
     page = opened(report)
     named = page.locator("#run-named").text_content()
-    assert named.startswith("small · gpt-4.1 · “")
+    assert named.startswith("“")
+    assert named.endswith("” · gpt-4.1 · small")
     said = page.locator("#said span")
     assert said.count() == len(POLICIES)
     assert "tokens were sent instead of" in said.first.text_content()

@@ -5,10 +5,12 @@ import os
 import subprocess
 import sys
 from contextlib import suppress
+from pathlib import Path
 
 import pytest
 
 from tests.cli.terminal import conversation, told, ullage
+from ullage.cli import _options
 from ullage.values.notices import pointers
 
 LOG = "".join(f"{n:05} the tide came in\n" for n in range(1, 1_001))
@@ -36,6 +38,15 @@ def ref_in(ran):
 
 
 # fit
+
+
+@pytest.mark.parametrize("command", ["fit", "check"])
+@pytest.mark.skipif(not Path("/dev/zero").exists(), reason="there is no such device")
+def test_what_has_no_end_is_not_read_to_it(command, monkeypatch, kept):
+    monkeypatch.setattr(_options, "_MOST_BYTES", 1_000_000)
+    ran = ullage(command, "/dev/zero", *(("--store", kept) if command == "fit" else ()))
+    assert ran.status
+    assert "longer than 1,000,000 bytes" in told(ran)
 
 
 def test_a_request_that_fits_comes_out_as_it_came_in(kept):

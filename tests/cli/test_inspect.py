@@ -55,7 +55,7 @@ def test_the_page_is_its_owners_alone(played, tmp_path):
     page = tmp_path / "session.html"
     assert ullage("inspect", ledger, history, "--window", WINDOW, "--html", page).status == 0
     assert page.stat().st_mode & 0o077 == 0
-    assert "What was sent, turn by turn" in page.read_text()
+    assert "A session's context window" in page.read_text()
     typed = f"ullage inspect {ledger.name} {history.name} --window {WINDOW}"
     assert typed in page.read_text(), "of paths their names alone"
     assert str(ledger.parent) not in page.read_text()

@@ -305,6 +305,26 @@ def test_f91_on_a_full_disk_what_is_new_is_shown_whole_or_opens_out_of_the_histo
     assert result(session.fit(request)) != texts[-1]
 
 
+def test_f91_on_a_full_disk_what_repair_takes_out_opens_out_of_the_history(tmp_path):
+    """And is kept once there is room again."""
+    text = random.Random(0).randbytes(20_000).hex()
+    stray = {"role": "tool", "tool_call_id": "nobody", "content": text}
+    request = whole([])
+    request["messages"] = [{"role": "user", "content": "Go."}, stray]
+    store = SqliteStore(tmp_path / "u.db")
+    session = new_session(CHAT, 200_000, store=store, repair=True)
+    with no_page_more(store):
+        for _ in range(2):
+            view = session.fit(request)
+            assert problems(view, CHAT) == []
+            assert session.events[-1].kind == "unkept"
+            assert text in known(session, view)
+    assert list(store.refs("")) == []
+    assert session.fit(request) == view
+    (ref,) = store.refs("")
+    assert store.get("", ref).text == text
+
+
 @pytest.mark.skipif(os.name != "posix", reason="the limit is POSIX")
 @pytest.mark.parametrize("kind", ["sqlite", "spill", "both"])
 def test_f91_the_same_where_a_limit_or_a_quota_is_what_is_full(tmp_path, kind):

@@ -74,7 +74,7 @@ def test_a_conversation_is_shown_turn_by_turn_as_long_as_it_is_at_hand(url):
     key = state["conversations"][0]["key"]
     status, headers, body = ask(url, path=f"/_ullage/conversations/{key}")
     assert (status, headers["Content-Type"]) == (200, "text/html; charset=utf-8")
-    assert b"What was sent, turn by turn" in body
+    assert b"A session's context window" in body
     assert ask(url, path="/_ullage/conversations/none")[0] == 404
 
 

@@ -31,8 +31,8 @@ def pairs(messages: list[Message]) -> set[str]:
 
     A result that never comes breaks C1. One that comes after another role breaks C3, which is
     C1 said again with its own number; a strict reader reports C1 there as well.
-    A call has one result: a second one belongs to no call any more, and breaks C2. Nor is an
-    id asked twice while it is open: one of the two calls stays without a result of its own.
+    A call has one result: a second one belongs to no call any more, and breaks C2. Of an id that
+    is asked again while it is open each call needs one of its own; twice in a message never do.
     """
     found: set[str] = set()
     waiting: list[str] = []
@@ -51,9 +51,9 @@ def pairs(messages: list[Message]) -> set[str]:
         late += waiting
         waiting = []
         for call in asked(message):
-            if call["id"] in waiting + late:
+            if call["id"] in waiting:
                 found.add("C1")
-            if call["id"] not in waiting:
+            else:
                 waiting.append(call["id"])
     return found | ({"C1"} if waiting + late else set())
 

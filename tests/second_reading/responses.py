@@ -4,7 +4,6 @@ Not here: R4, R8, R9 and R13 need what was received; R11 and R12 are accepted wi
 R15 and R16 only describe.
 """
 
-import itertools
 import re
 from typing import Any
 
@@ -63,7 +62,7 @@ def pairs(request: dict[str, Any], items: list[Item]) -> set[str]:
         if len(call or "") > 64:
             found.add("C6")
         if name in OPEN and call and not item.get("async"):
-            found |= set() if f"{name}_output" in until_again(items[at + 1 :], call) else {"R1"}
+            found |= set() if answered(item, items[at + 1 :]) else {"R1"}
         if name.removesuffix("_output") in OPEN and name not in OPEN and call and not held:
             calls = [kind(i) for i in items[:at] if i.get("call_id") == call]
             found |= set() if name.removesuffix("_output") in calls else {"R2"}
@@ -89,10 +88,11 @@ def approvals(items: list[Item], elsewhere: bool) -> set[str]:
     return found | ({"R1"} if waiting else set())
 
 
-def until_again(items: list[Item], call: str) -> list[str]:
-    """The types of the items with this `call_id`, up to a call that uses it again."""
-    types = [kind(i) for i in items if i.get("call_id") == call]
-    return list(itertools.takewhile(lambda name: name.endswith("_output"), types))
+def answered(call: Item, after: list[Item]) -> bool:
+    """Whether the next item with its `call_id`, and of its type, is an output, not a call again."""
+    name, own = kind(call), call["call_id"]
+    types = (kind(i) for i in after if i.get("call_id") == own)
+    return next((t for t in types if t in (name, f"{name}_output")), name) != name
 
 
 def reasoning(items: list[Item]) -> set[str]:

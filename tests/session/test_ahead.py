@@ -41,7 +41,7 @@ class Model:
     async def __call__(self, question):
         self.asked.append(question)
         await self.may.wait()
-        return Reply(text=self.text, usage=Usage(fresh_tokens=100), model="gpt-4.1")
+        return Reply(text=self.text, usage=Usage(fresh_tokens=1_000), model="gpt-4.1")
 
 
 def session(model, format="openai-chat", **more):
@@ -100,7 +100,7 @@ def test_it_is_begun_before_it_is_needed_and_the_next_request_shows_it(format, p
             await made.fit(request)
         assert (len(model.asked), made.preparing) == (1, None)
         assert made.usage == made.budget.spent.usage
-        assert made.budget.calls[-1].usage == Usage(fresh_tokens=100)
+        assert made.budget.calls[-1].usage == Usage(fresh_tokens=1_000)
 
     asyncio.run(run())
 

@@ -2,6 +2,7 @@
 
 import gc
 import threading
+from contextlib import suppress
 
 import pytest
 
@@ -170,6 +171,31 @@ def test_what_is_longer_than_the_window_is_refused_with_its_figures():
     (event,) = told(session)
     assert "1,100,100 tokens for a window of 1,000,000" in event.why
     assert "refused" in event.why
+
+
+@pytest.mark.parametrize("format", FORMAT_NAMES)
+def test_a_budget_bites_though_the_provider_reports_next_to_nothing_of_each_prompt(format):
+    """One token for 25 kB, again and again; the answer it reports is counted."""
+    budget, asked = Budget(tokens=60_000, on_exceeded="stop"), request(format, turns=50)
+    session = new_session(format, budget=budget)
+    with suppress(BudgetExceeded):
+        for number in range(200):
+            session.fit(asked)
+            session.observe(reply(format, prompt=1, output=100, id=f"r{number}"))
+    assert budget.spent.tokens >= 60_000
+    event = told(session)[0]
+    assert "1 tokens of a prompt of some" in event.why
+    assert budget.spent.estimated_tokens == budget.spent.tokens
+    assert budget.spent.usage.output_tokens == 100 * budget.spent.calls
+
+
+def test_a_prompt_of_which_the_provider_left_a_tenth_is_believed():
+    """It may clear old results by itself."""
+    session = new_session()
+    session.fit(request(turns=50))
+    session.observe(reply(prompt=session.window.tokens // 10))
+    assert told(session) == []
+    assert session.usage.input_tokens == session.window.tokens // 10
 
 
 def test_of_a_model_that_nobody_knows_any_window_is_believed():

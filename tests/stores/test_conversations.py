@@ -139,8 +139,12 @@ CREATE INDEX IF NOT EXISTS idx_compaction_message ON CompactionParts(MessageId);
     lives="ullage.stores.conversations.ConversationStore",
 )
 def test_the_tables_are_those_of_the_document(service):
+    with raw(service) as db:
+        own = {row[1] for row in db.execute("PRAGMA table_info(Messages)")}
     ConversationStore(service)
     with raw(service) as db:
+        there = {row[1] for row in db.execute("PRAGMA table_info(Messages)")}
+        assert there - own == {"IsCompacted", "Wire"}
         columns = db.execute("PRAGMA table_info(CompactionParts)").fetchall()
         assert [(name, kind, bool(null), bool(key)) for _, name, kind, null, _, key in columns] == [
             ("Id", "TEXT", False, True),

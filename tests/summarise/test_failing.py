@@ -143,7 +143,7 @@ def test_one_that_hangs_leaves_one_thread_and_is_not_asked_meanwhile():
     def hangs(question):
         asked.append(question)
         free.wait()
-        return Reply(text=GOOD, usage=Usage(fresh_tokens=9))
+        return Reply(text=GOOD, usage=Usage(fresh_tokens=900))
 
     session, _ = played(summarise.of(hangs, timeout_s=0.02), turns=14)
     assert len(asked) == 1
@@ -153,7 +153,7 @@ def test_one_that_hangs_leaves_one_thread_and_is_not_asked_meanwhile():
     free.set()
     while session._summaries._is_running():
         pass
-    assert session.budget.spent.usage == Usage(fresh_tokens=9)
+    assert session.budget.spent.usage == Usage(fresh_tokens=900)
     for length in PLACES[14:24]:
         session.fit(request(length))
     assert len(asked) > 1
@@ -207,6 +207,7 @@ ODD_USAGE = {
     "negative": Usage(fresh_tokens=-(10**9)),
     "more than a window": Usage(fresh_tokens=2**53),
     "of the reply alone": Usage(output_tokens=5),
+    "next to nothing of the prompt": Usage(fresh_tokens=1),
     "no usage": None,
 }
 
@@ -236,11 +237,11 @@ def test_each_call_of_one_that_is_refused_is_paid_for():
 
     def summariser(question):
         asked["all"] += 1
-        return Reply(text="", usage=Usage(fresh_tokens=100, output_tokens=1))
+        return Reply(text="", usage=Usage(fresh_tokens=10_000, output_tokens=1))
 
     session, _ = played(summariser, budget=budget)
     assert sum(call.reported for call in budget.calls) == asked["all"] > 0
-    assert session.usage.total_tokens == 101 * asked["all"]
+    assert session.usage.total_tokens == 10_001 * asked["all"]
 
 
 def test_a_summary_that_obeys_hostile_text_is_data_and_changes_no_other_message():

@@ -100,7 +100,7 @@ def test_a_callable_may_give_a_text_or_a_reply_and_be_async():
 
     async def written(asked):
         assert isinstance(asked, Summarise)
-        return Reply(text=GOOD, usage=Usage(fresh_tokens=7))
+        return Reply(text=GOOD, usage=Usage(fresh_tokens=700))
 
     async def run():
         made = session(AsyncSession, summariser=written)
@@ -111,7 +111,7 @@ def test_a_callable_may_give_a_text_or_a_reply_and_be_async():
 
     made, plain = asyncio.run(run())
     assert shown(made).said == shown(plain).said == "The loader is next."
-    assert made.usage.input_tokens == 7
+    assert made.usage.input_tokens == 700
 
 
 def test_what_is_no_summariser_is_refused():
@@ -138,7 +138,7 @@ def test_one_that_hangs_is_given_up_once_and_what_it_costs_is_counted_when_it_co
         asked.append(question)
         free.wait()
         done.set()
-        return Reply(text=GOOD, usage=Usage(fresh_tokens=9), model="gpt-4.1")
+        return Reply(text=GOOD, usage=Usage(fresh_tokens=900), model="gpt-4.1")
 
     made = session(summariser=summarise.of(hangs, timeout_s=0.05))
     assert made.compact(REQUEST)
@@ -150,7 +150,7 @@ def test_one_that_hangs_is_given_up_once_and_what_it_costs_is_counted_when_it_co
     while made.budget.spent.tokens == 0:
         pass
     made.fit(REQUEST)
-    assert made.usage.input_tokens == 9
+    assert made.usage.input_tokens == 900
 
 
 def test_an_async_one_that_hangs_is_given_up_or_cancelled():

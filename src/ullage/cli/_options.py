@@ -8,12 +8,12 @@ import re
 import sys
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, BinaryIO, TypeVar
 
 import click
 import msgspec
 
-from ullage.errors import ConfigError
+from ullage.errors import ConfigError, FormatError
 from ullage.stores import Store
 from ullage.stores._open import is_url
 from ullage.stores.objects.opening import opened
@@ -26,11 +26,13 @@ __all__ = [
     "open_kept",
     "print_json",
     "print_kept",
+    "read_whole",
     "store_option",
     "store_options",
 ]
 
 _CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")  # a tab and a line end are none
+_MOST_BYTES = 256 * 1024 * 1024
 F = TypeVar("F", bound=Callable[..., Any])
 
 json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON.")
@@ -65,6 +67,18 @@ def open_kept(path: str | os.PathLike[str] | None) -> Store:
     if path is not None and not Path(path).exists():
         raise ConfigError("store", "there is no file at this path", "Give the path fit was given.")
     return opened("sqlite" if path is None else path, *beside, leases=False)
+
+
+def read_whole(file: BinaryIO) -> bytes:
+    """All of a file or a pipe that a user named; what has no end is not read to it.
+
+    Raises:
+        FormatError: it is longer than any request.
+    """
+    data = file.read(_MOST_BYTES + 1)
+    if len(data) > _MOST_BYTES:
+        raise FormatError("the file", f"longer than {_MOST_BYTES:,} bytes", "Give one request.")
+    return data
 
 
 def harmless(text: str) -> str:

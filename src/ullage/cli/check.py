@@ -9,7 +9,7 @@ from typing import Any, BinaryIO
 import click
 import msgspec
 
-from ullage.cli._options import format_option, json_option, print_json
+from ullage.cli._options import format_option, json_option, print_json, read_whole
 from ullage.errors import FormatError
 from ullage.wires.judge import problems
 from ullage.wires.rules.checker import Problem
@@ -41,7 +41,7 @@ def command(file: BinaryIO, wire: str | None, as_json: bool) -> None:
     try:
         found = [
             (line, problem)
-            for line, request in _requests(file.read())
+            for line, request in _requests(read_whole(file))
             for problem in _judged(request, line, wire)
         ]
     except FormatError as error:

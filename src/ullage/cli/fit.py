@@ -7,7 +7,7 @@ from typing import BinaryIO
 
 import click
 
-from ullage.cli._options import format_option, json_option, print_json, store_options
+from ullage.cli._options import format_option, json_option, print_json, read_whole, store_options
 from ullage.errors import FormatError
 from ullage.presets import NAMES
 from ullage.session import Session
@@ -48,7 +48,7 @@ def command(
     comes with everything that happened to it.
     """
     try:
-        request = json.loads(file.read())  # unlike msgspec, it takes lone surrogates
+        request = json.loads(read_whole(file))  # unlike msgspec, it takes lone surrogates
     except (ValueError, RecursionError) as error:
         raise FormatError("the file", f"not JSON ({error})", "Give one request.") from None
     session = Session(

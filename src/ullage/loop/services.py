@@ -24,7 +24,7 @@ from ullage.history.builder import WindowBuilder
 from ullage.history.transcript import Transcript
 from ullage.history.window import Window
 from ullage.presets.three_layer import ThreeLayerSettings, output_shape, pruning
-from ullage.redaction import Redact
+from ullage.redaction import Redact, checked
 from ullage.stages.prune import rough_won
 from ullage.stages.shapes import text_size
 from ullage.stages.truncate import Extent, Source
@@ -104,7 +104,7 @@ def truncate_output(
     if settings.enable_disk_spillover is not False:
         place = spill_directory if spill_directory is not None else settings.spill_directory
     words = Words(spill_directory=None if place is None else Path(place).as_posix())
-    source = Source(output if redact is None else redact(output), tool_name)
+    source = Source(output if redact is None else checked(redact)(output), tool_name)
     shown = output_shape(settings)(source, words)
     if shown is not None and place is not None:
         SpillStore(MemoryStore(), place).commit("", [Output(source.ref, source.text)], ())

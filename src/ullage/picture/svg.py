@@ -20,7 +20,11 @@ _STYLE = """
 .area { fill: #2563eb22 } .sent { fill: none; stroke: #2563eb; stroke-width: 2 }
 .batch, .of-sent { fill: #1d4fd0 } .of-sent { font-weight: 600 }
 .k0 { fill: #8b909b } .k1 { fill: #d99a12 } .k2 { fill: #3f6fd1 } .k3 { fill: #a9bccf }
-.k4 { fill: #dd4f2c }
+.k4 { fill: #dd4f2c } .narrow { display: none }
+@media (max-width: 480px) { /* of the picture itself: on a phone its words stay readable */
+  .over text { font-size: 20px } .over .small { font-size: 18px } .over .title { font-size: 22px }
+  .over .wide { display: none } .over .narrow { display: inline }
+}
 @media (prefers-color-scheme: dark) {
   .paper { fill: #14161a } text { fill: #ddd } .small, .of-raw { fill: #aaa } .title { fill: #fff }
   .axis { stroke: #555 } .of-sent, .batch { fill: #7aa2ff }
@@ -38,13 +42,14 @@ def svg(picture: OneWindow | OverCalls) -> str:
 
 def _page(picture: OneWindow | OverCalls, height: int, lines: Sequence[str]) -> str:
     """What every picture has: its paper, its title, and what it comes to."""
+    over = ' class="over"' if isinstance(picture, OverCalls) else ""
     head = [
         f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {_WIDTH} {height}" '
-        f'width="{_WIDTH}" role="img">',
+        f'width="{_WIDTH}" role="img"{over}>',
         f"<title>{html.escape(f'{picture.title}: {picture.said}')}</title><style>{_STYLE}</style>",
         f'<rect class="paper" width="{_WIDTH}" height="{height}" rx="8"/>',
         _text(_LEFT, 26, picture.title, "title"),
-        _text(_LEFT, 47, picture.said, "small"),
+        _text(_LEFT, 47, picture.said, "small wide"),
     ]
     return "\n".join([*head, *lines, "</svg>", ""])
 
@@ -68,14 +73,17 @@ def _over(picture: OverCalls) -> str:
     ]
     if raw and raw[-1] - sent[-1] > most / 3:
         y = round((_y(raw[-1], most) + limit) / 2 + 34, 1)
-        aside = f"{short(raw[-1] - sent[-1])} set aside, kept byte for byte"
-        lines.append(_text(_RIGHT - 12, y, aside, "of-raw", "end"))
-        lines.append(_text(_RIGHT - 12, y + 18, "the model opens it by its ref", "small", "end"))
+        aside = f"{short(raw[-1] - sent[-1])} set aside"
+        lines.append(_text(_RIGHT - 12, y, f"{aside}, kept byte for byte", "of-raw wide", "end"))
+        lines.append(_text(_RIGHT - 12, y, aside, "of-raw narrow", "end"))
+        lines.append(_text(_RIGHT - 12, y + 22, "the model opens it by its ref", "small", "end"))
     if picture.rewrites:
         count = len(picture.rewrites)
+        x, y = (_LEFT + _RIGHT) / 2, _HEIGHT - 18
         told = f"● what was sent before is rewritten: {count:,} time{'s' * (count != 1)}"
-        lines.append(_text((_LEFT + _RIGHT) / 2, _HEIGHT - 18, told, "of-sent small", "middle"))
-    ends = [(_y(raw[-1], most), f"whole history {short(raw[-1])}", "of-raw")] if raw else []
+        lines.append(_text(x, y, told, "of-sent small wide", "middle"))
+        lines.append(_text(x, y, f"● rewritten {count:,}×", "of-sent narrow", "middle"))
+    ends = [(_y(raw[-1], most), f"history {short(raw[-1])}", "of-raw")] if raw else []
     ends += [(_y(sent[-1], most), f"sent {short(sent[-1])}", "of-sent")] if sent else []
     ends.append((limit, f"limit {short(picture.limit_tokens)}", "of-limit"))
     lines += [_text(_RIGHT + 8, y + 4, text, kind) for y, text, kind in _apart(ends)]
@@ -87,7 +95,7 @@ def _axes(calls: int, most: int) -> list[str]:
     for share in (0.5, 1):
         y = _y(most * share, most)
         lines.append(f'<path class="axis" d="M{_LEFT} {y} H{_RIGHT}" opacity="0.4"/>')
-        lines.append(_text(_LEFT - 8, y + 4, short(most * share), "small", "end"))
+        lines.append(_text(_LEFT - 8, y + 4, short(most * share), "small wide", "end"))
     lines.append(_text(_LEFT - 8, _BOTTOM + 4, "0", "small", "end"))
     lines.append(_text(_LEFT, _HEIGHT - 18, "call 1", "small"))
     lines.append(_text(_RIGHT, _HEIGHT - 18, f"call {calls:,}", "small", "end"))
@@ -112,7 +120,7 @@ def _apart(ends: Sequence[tuple[float, str, str]]) -> list[tuple[float, str, str
     """Labels at the ends of the lines, from the lowest up, none over another."""
     placed: list[tuple[float, str, str]] = []
     for y, text, kind in sorted(ends, reverse=True):
-        room = placed[-1][0] - 16 if placed else _BOTTOM + 0.0
+        room = placed[-1][0] - 20 if placed else _BOTTOM + 0.0
         placed.append((min(y, room), text, kind))
     return placed
 

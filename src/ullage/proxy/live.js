@@ -24,6 +24,8 @@ function saved(totals) {
   return totals.raw_tokens > 0 && less > 0 ? `${Math.round(100 * less / totals.raw_tokens)}% less` : "";
 }
 
+const requests = (count) => `${number(count)} ${count === 1 ? "request" : "requests"}`;
+
 // ── sums ──
 
 function sums(state) {
@@ -52,7 +54,7 @@ function chart(one) {
   const x = (index) => (index * WIDTH / turns.length).toFixed(1);
   const y = (tokens) => (HEIGHT - HEIGHT * Math.min(tokens / top, 1)).toFixed(1);
   const steps = (column) => turns.flatMap((turn, index) => [`${x(index)},${y(turn[column])}`, `${x(index + 1)},${y(turn[column])}`]);
-  const label = `${turns.length} requests; the newest ${number(last[2])} of ${number(limit)} tokens, it came with ${number(last[1])}`;
+  const label = `${requests(turns.length)}; the newest ${number(last[2])} of ${number(limit)} tokens, it came with ${number(last[1])}`;
   const svg = drawn("svg", { viewBox: `0 0 ${WIDTH} ${HEIGHT}`, preserveAspectRatio: "none", role: "img", "aria-label": label });
   svg.append(
     drawn("polygon", { class: "sent", points: [`0,${HEIGHT}`, ...steps(2), `${WIDTH},${HEIGHT}`].join(" ") }),
@@ -66,8 +68,9 @@ function chart(one) {
     const place = x(times.get(when) + 0.5);
     svg.append(drawn("line", { class: "decided", x1: place, x2: place, y1: HEIGHT - 8, y2: HEIGHT }));
   }
-  box.append(svg, said("came", y(last[1]), `without ullage ${number(last[1])} tokens`));
-  if (y(last[2]) - y(last[1]) > 24) box.append(said("went", y(last[2]), `sent ${number(last[2])}`));
+  const isCut = last[1] > last[2];
+  box.append(svg, said("came", y(last[1]), isCut ? `without ullage ${number(last[1])} tokens` : `sent whole: ${number(last[2])} tokens`));
+  if (isCut && y(last[2]) - y(last[1]) > 24) box.append(said("went", y(last[2]), `sent ${number(last[2])}`));
   if (isNear) box.append(said("most", y(limit), `limit ${number(limit)}`));
   return box;
 }
@@ -98,7 +101,7 @@ function conversation(one) {
   open.setAttribute("aria-label", `turn by turn: ${one.model} ${one.key.slice(0, 6)}`);
   head.append(title, open);
   const less = saved(all), cost = all.cost_usd ? ` · $${all.cost_usd.toFixed(2)}` : "";
-  const words = `${one.wire} · ${one.key.slice(0, 6)} · ${number(all.requests)} requests · now ${number(last[2])} of ${number(last[3])} tokens`;
+  const words = `${one.wire} · ${one.key.slice(0, 6)} · ${requests(all.requests)} · now ${number(last[2])} of ${number(last[3])} tokens`;
   box.append(head, make("p", "hint", `${words}${less ? ` · ${less} in all` : ""}${cost}`), chart(one));
   const list = make("ul", "decisions");
   list.append(...one.decisions.slice(-SHOWN_DECISIONS).reverse().map(decided));

@@ -39,7 +39,7 @@ def report_of(reply: Any, sent: Sent, limits: Limits | None) -> Report | Unreada
     try:
         usage = usage_of(reply, sent.wire)
         if isinstance(usage, Usage):
-            usage = plausible(usage, sent.model, limits)
+            usage = plausible(usage, sent.model, limits, estimated_tokens=sent.tokens)
         return usage if isinstance(usage, Unreadable) else Report(sent.number, id_of(reply), usage)
     except Exception as error:  # noqa: BLE001 - the object is anybody's, and the call was paid for
         return Unreadable(f"reading a {type(reply).__name__} raised {type(error).__name__}")

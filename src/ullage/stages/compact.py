@@ -100,10 +100,7 @@ def over_tokens(window: Window, *, tokens: int) -> bool:
 def rough_full(window: Window, *, share: float, held_tokens: int | None = None) -> bool:
     """By the rough estimate the view has reached a share of the whole context.
 
-    Args:
-        window: the window at the boundary at hand.
-        share: of the whole context.
-        held_tokens: what the whole request holds, where it is known; None: it is estimated.
+    What the whole request holds is ``held_tokens``, where that is known; else it is estimated.
     """
     held = view_tokens(window) if held_tokens is None else held_tokens
     return held >= int(window.context_tokens * share)

@@ -13,7 +13,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence, Set
 from heapq import heapify, heappop, heapreplace
-from itertools import pairwise
+from itertools import chain, pairwise
 from typing import NamedTuple
 
 from ullage.stages.names import ALARMS, WORTH, Known, names_in, spaced, worth_of
@@ -45,19 +45,14 @@ class Reading(NamedTuple):
     worth: Mapping[str, int]
 
     def digest(self, price: int, most_chars: int) -> str:
-        """What follows a ref: a few names, and the lines that earn their price, ``…`` between.
-
-        Args:
-            price: what a line has to earn for each of its characters (`ullage.stages.names.WORTH`).
-            most_chars: the most characters of lines.
-        """
+        """What follows a ref: a few names, and the lines that earn their price, ``…`` between."""
         chosen = _choose(self, price, most_chars)
         lines = "\n".join([":", *_with_gaps(self.lines, chosen)]) if chosen else ""
         return f"{self._others(chosen)}{lines}"
 
     def _others(self, chosen: Sequence[int]) -> str:
         """Names that nothing else in the view tells, nor a chosen line; of most lines first."""
-        counts = Counter(word for found in self.names.values() for word in found)
+        counts = Counter(chain.from_iterable(self.names.values()))
         shown = ALARMS.union(*(self.names[number] for number in chosen))
         new = [word for word in counts.keys() - shown if self.worth[word] == WORTH]
         listed = " ".join([*sorted(new, key=lambda word: (-counts[word], word)), ""])

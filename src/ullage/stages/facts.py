@@ -198,10 +198,8 @@ def unresolved(done: Sequence[Action]) -> list[Action]:
 def essentials(done: Sequence[Action]) -> tuple[Fact, ...]:
     """The newest facts that a model's summary may not leave out, each once (failures F50, F52).
 
-    A file that was changed, a failure that was not made good, a call without an answer.
-
-    Args:
-        done: every tool call of the range, in the order in which they ended.
+    A file that was changed, a failure that was not made good, a call without an answer. The
+    calls are in the order in which they ended.
     """
     found: dict[str, Fact] = {}
     for shown, *names in _essentials(done):

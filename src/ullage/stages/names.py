@@ -28,6 +28,7 @@ ALARMS = frozenset(
 )
 """Plain words that count as names, anew in each output: a line that speaks of errors stays."""
 _LEAST_CHARS, _MOST_CHARS = 4, 80
+_ASCII, _FEW = bytes(range(128)), 32
 _MOST_KNOWN = 20_000
 _NAME_BYTES = 80
 """About what a name takes in a set beside its characters."""
@@ -66,6 +67,11 @@ class Known(NamedTuple):
 
 def spaced(text: str) -> str:
     """A text with a space for every character that is in no name; line ends stay."""
+    if not text.isascii():  # one character beyond it, and `translate` is fifty times slower
+        others = text.encode("utf-8", "surrogatepass").translate(None, _ASCII)
+        kinds = {*others.decode("utf-8", "surrogatepass")}
+        for char in kinds if len(kinds) < _FEW else ():
+            text = text if char.isalnum() else text.replace(char, " ")
     return text.translate(_SPACES)
 
 

@@ -36,11 +36,8 @@ def quotes(
 ) -> dict[int, str]:
     """The quotations that fit, by the number of their text.
 
-    Args:
-        texts: what was said, oldest first.
-        room_chars: the most characters of all quotations together.
-        frame_chars: what stands around each quotation.
-        keeps_first: whether the first text is the task, which comes before all others.
+    ``texts`` are oldest first; with ``keeps_first`` the first of them is the task and comes before
+    all others. ``room_chars`` are for all quotations, with ``frame_chars`` around each.
     """
     newest = {text: number for number, text in enumerate(texts)}
     edges = {len(texts) - 1, 0 if keeps_first else -1}

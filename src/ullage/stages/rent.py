@@ -9,7 +9,9 @@ shown now, so that a cold start comes to the same.
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections.abc import Iterable, Iterator
+from itertools import accumulate
 from typing import NamedTuple
 
 from ullage.history.measures import Measure
@@ -67,21 +69,18 @@ def pays(
     """
     if window.applied.get(window.transcript.decision_key(window.size)):
         return None
-    free, held = window.tally(_WINNABLE).each, window.tally(_SHOWN).each
     first = max(start, new_from(window), window.settled_to(window.size, nothing_to_win))
-    rent = freed = behind = calls = 0
-    tail = seen = first
+    shown = [0, *accumulate(window.tally(_SHOWN).each[first:])]
+    winnable = [0, *accumulate(window.tally(_WINNABLE).each[first:])]
+    rent = freed = seen = calls = 0
     for length in window.transcript.boundaries(first):
-        stop = min(length, window.size)
-        behind += sum(held[seen:stop])
-        while tail < stop and behind - held[tail] >= tail_chars:
-            behind -= held[tail]
-            freed += free[tail]
-            tail += 1
-        rent, seen, calls = rent + freed, stop, calls + 1
-        if stop == window.size:
+        seen = min(length, window.size) - first
+        tail = bisect_right(shown, shown[seen] - tail_chars, 1, seen + 1) - 1
+        freed = winnable[tail]
+        rent, calls = rent + freed, calls + 1
+        if length >= window.size:
             break
-    due = Due(calls, rent, freed, sum(held[first:seen]) - freed)
+    due = Due(calls, rent, freed, shown[seen] - freed)
     pays_now = freed > 0 and rent >= times * due.rewritten
     return due if pays_now and calls >= least_calls else None
 

@@ -139,10 +139,8 @@ def safe_cut(text: str, at: int) -> int:
 def ends_of(text: str, chars: int, gap: str = "[… {:,} characters …]") -> str:
     """A text of at most ``chars`` characters: whole, or two parts of its head and one of its tail.
 
-    Args:
-        text: the text.
-        chars: the most characters, the gap included; the gap alone may have more.
-        gap: what is put for the middle. Field: the characters left out.
+    The gap put for the middle is among the ``chars``; alone it may have more. Its field is the
+    characters left out.
     """
     if len(text) <= chars:
         return text

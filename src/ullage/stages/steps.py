@@ -63,14 +63,9 @@ def digestible(window: Window, start: int, stop: int, room: Room) -> Iterator[Lo
 def steps(
     window: Window, start: int, stop: int, digests: Mapping[Location, str], room: Room
 ) -> Iterator[str]:
-    """Each step of a stretch, in order.
+    """Each step of the messages from ``start`` up to ``stop``, in order.
 
-    Args:
-        window: the window at the boundary at hand.
-        start: the first message of the stretch.
-        stop: one past its last.
-        digests: of the results that are too long, the lines that are kept.
-        room: what may stand word for word.
+    Of results that are too long to stand word for word, the digest is shown.
     """
     transcript, answered = window.transcript, _answered(window, start, stop)
     for index in range(start, stop):

@@ -42,16 +42,10 @@ def summary(
     *,
     user_chars: int = 0,
 ) -> str:
-    """The summary of the messages from ``start`` up to ``stop``.
+    """The summary of the messages from ``start`` up to ``stop``, in about ``room_chars``.
 
-    Args:
-        transcript: the history.
-        start: the first message of the range.
-        stop: one past its last.
-        room_chars: about the most characters it may have, but for what the user said.
-        done: its actions, where they are known.
-        user_chars: the most characters of what the user said, on top of them; it is quoted word
-            for word (`ullage.stages.quotes`).
+    On top of them comes what the user said, word for word (`ullage.stages.quotes`), in
+    ``user_chars``. What was done (`actions`) is worked out where it is not given.
     """
     done = actions(transcript, start, stop) if done is None else done
     texts = list(said(transcript, start, stop, "assistant"))

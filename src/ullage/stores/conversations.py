@@ -31,7 +31,7 @@ from typing import Any
 from uuid import uuid4
 
 from ullage.errors import StoreError
-from ullage.redaction import Redact, in_message
+from ullage.redaction import Redact, checked, in_message
 from ullage.stores import _conversation_rows as rows
 from ullage.stores._conversation_rows import NAME, CompactionPart, StoredMessage
 from ullage.stores._file import absolute, create_private
@@ -156,7 +156,7 @@ class ConversationStore:
         part = CompactionPart(
             id=str(uuid4()),
             message_id=boundary_id,
-            summary=summary if self.redact is None else self.redact(summary),
+            summary=summary if self.redact is None else checked(self.redact)(summary),
             compacted_message_count=len(summarised),
             compacted_token_count=tokens,
             created_at=self._now(),

@@ -203,11 +203,11 @@ class Summaries:
 
     def _charge(self, asked: Summarise, reply: Reply) -> None:
         model = reply.model or self.summariser.model_for(asked.model, asked.caller)
-        usage = plausible(reply.usage, model)
+        count = counter_for(model).count
+        sent_tokens = sum(map(count, (asked.system, *asked.texts)))
+        usage = plausible(reply.usage, model, estimated_tokens=sent_tokens)
         is_reported = isinstance(usage, Usage)
         if not isinstance(usage, Usage):
-            count = counter_for(model).count
-            sent_tokens = sum(map(count, (asked.system, *asked.texts)))
             shown = reply.text[: _MOST_CHARS_PER_TOKEN * asked.most_tokens]
             usage = Usage(fresh_tokens=sent_tokens, output_tokens=count(shown))
         call = self._budget.charge(usage, model, agent=self._agent, reported=is_reported)

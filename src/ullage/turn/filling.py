@@ -82,13 +82,7 @@ def fill(
 ) -> Generator[Summarise, Reply | None, Filled]:
     """Have a model add to a cut's summary.
 
-    Args:
-        cut: a span with its deterministic summary, and perhaps a brief.
-        asking: who is asked, or None for nobody.
-        count: tokens of a text.
-
-    Returns:
-        The cut, with the model's words if they were accepted, and why they were not.
+    Gives the cut, with the model's words if they were accepted, and why they were not.
     """
     brief, span = cut.brief, cut.edit
     if brief is None or asking is None or not isinstance(span, Summary):
@@ -170,11 +164,7 @@ def _halves(text: str, room: int, count: Count) -> list[str]:
 def judge(reply: Reply | None, brief: Brief, asked: Summarise, count: Count) -> Accepted | str:
     """The summary in a reply, or why there is none that can be used.
 
-    Args:
-        reply: what was answered, or None if there was nobody to ask.
-        brief: what was wanted.
-        asked: what was asked.
-        count: tokens of a text.
+    The reply is None if there was nobody to ask.
     """
     if reply is None:
         return "there is no summariser"

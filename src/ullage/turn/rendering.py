@@ -68,12 +68,8 @@ class Rendering:
     ) -> list[Any]:
         """The raw messages of the view: the caller's own objects where nothing is edited.
 
-        Args:
-            raws: the caller's messages, system text included.
-            copies: the snapshot of each that is in the chain; each equals its message.
-            leading: how many raw messages are system text outside the chain.
-            view: the history with its edits in their places.
-            wire: the format they are in.
+        The first ``leading`` of the caller's messages are system text outside the chain; of the
+        others each equals its snapshot.
         """
         messages, parsed, made = list(raws), view.transcript.messages, self._made
         for index, changes in _edited(view):
@@ -101,11 +97,7 @@ def render(
 ) -> dict[str, Any]:
     """The view as a request: untouched messages are the caller's own objects.
 
-    Args:
-        asked: the request as it was read.
-        line: its line of history.
-        window: the history with its edits in their places.
-        tools: definitions to stand behind the request's own.
+    The tools stand behind the request's own.
     """
     leading = asked.envelope.head.leading
     messages = line.rendering.messages(asked.history, line.copies, leading, window, asked.wire)
@@ -124,10 +116,11 @@ def layout(view: ShownHistory) -> list[int | str]:
     at = 0
     for start, stop, edit in (*view.summaries, (view.size, view.size, None)):
         for index in range(at, start):
-            message = view.transcript.messages[index]
-            if pinned and (message.role not in ("user", "tool") or message.is_control):
-                laid += pinned
-                pinned.clear()
+            if pinned:
+                message = view.transcript.messages[index]
+                if message.role not in ("user", "tool") or message.is_control:
+                    laid += pinned
+                    pinned.clear()
             laid.append(index)
         if edit is not None:
             laid += edit.texts

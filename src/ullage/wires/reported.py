@@ -27,6 +27,9 @@ from ullage.wires.base import field
 __all__ = ["Unreadable", "id_of", "is_raw", "is_stream", "left_out_of", "plausible", "usage_of"]
 
 _ANY_TOKENS = 10_000_000
+_LEAST_PART, _SLACK_TOKENS = 20, 1_000
+"""A provider that clears old results by itself counts a part of the prompt, but no less of it than
+this, where our estimate is that much too high."""
 _ROUNDS = 100
 """More than any server runs its own tools, or samples again, within one reply."""
 
@@ -44,12 +47,7 @@ class Unreadable(Struct, frozen=True):
 
 
 def usage_of(reply: Any, wire: Format) -> Usage | Unreadable:
-    """What a reply reports, or why that cannot be read.
-
-    Args:
-        reply: any of the forms above.
-        wire: the format of the request it answers.
-    """
+    """What a reply reports, or why that cannot be read."""
     if isinstance(reply, (Usage, Unreadable)):
         found: Usage | Unreadable | None = reply
     elif reply is None or isinstance(reply, (str, bytes, bool, int, float)):
@@ -69,8 +67,12 @@ def usage_of(reply: Any, wire: Format) -> Usage | Unreadable:
     return _counted(found)
 
 
-def plausible(usage: Usage, model: str, limits: Limits | None = None) -> Usage | Unreadable:
+def plausible(
+    usage: Usage, model: str, limits: Limits | None = None, *, estimated_tokens: int = 0
+) -> Usage | Unreadable:
     """A report as it is, or why it cannot be: no prompt and reply are longer than the window.
+
+    Nor is a prompt a small part of what was sent, however it is counted.
 
     Where the provider billed more than the one prompt (`Usage.prompt_tokens`), it may have gone
     around so many times as a server does at most.
@@ -80,18 +82,22 @@ def plausible(usage: Usage, model: str, limits: Limits | None = None) -> Usage |
         model: what was asked.
         limits: those of the session, if any. Where the model's own window is larger, that one
             holds, and where neither is known, one larger than any there is.
+        estimated_tokens: our estimate of the prompt.
     """
     info, given_tokens = lookup(model), limits.window_tokens if limits else 0
     window_tokens = max(given_tokens, info.window_tokens if info.known else 0) or _ANY_TOKENS
     answer_tokens = info.max_output_tokens or window_tokens
     most = window_tokens + answer_tokens
     rounds = 1 if usage.prompt_tokens is None else _ROUNDS
-    if usage.sent_tokens <= most and usage.total_tokens <= rounds * most:
-        return _counted(usage)
-    return Unreadable(
-        f"it reports {usage.total_tokens:,} tokens for a window of {window_tokens:,} and an answer "
-        f"of {answer_tokens:,}, and is refused"
-    )
+    if usage.sent_tokens > most or usage.total_tokens > rounds * most:
+        return Unreadable(
+            f"it reports {usage.total_tokens:,} tokens for a window of {window_tokens:,} and an "
+            f"answer of {answer_tokens:,}, and is refused"
+        )
+    if 0 < usage.input_tokens * _LEAST_PART < estimated_tokens - _SLACK_TOKENS:
+        why = f"it reports {usage.input_tokens:,} tokens of a prompt of some {estimated_tokens:,}"
+        return Unreadable(f"{why}, and is refused", max(usage.output_tokens, 0))
+    return _counted(usage)
 
 
 def _counted(usage: Usage) -> Usage | Unreadable:

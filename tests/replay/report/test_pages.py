@@ -34,4 +34,4 @@ def test_a_session_says_what_it_did():
     found = from_store(run, store, profiles=[OWN], window_tokens=16_000)
     page = page_of_session("mine", found, [OWN])
     assert f"One session under {found.policy}: 3 requests" in page
-    assert "What was sent, turn by turn" in page
+    assert "A session's context window" in page

@@ -57,7 +57,7 @@ def test_it_tells_what_was_sent_what_it_cost_and_how_often_it_was_rewritten():
         "3 calls: 59k tokens sent instead of 150k · $0.75 instead of $3.00, caching counted",
     ]
     assert "● what was sent before is rewritten: 1 time" in said
-    assert {"limit 56k", "sent 9k", "whole history 90k", "call 3"} <= set(said)
+    assert {"limit 56k", "sent 9k", "history 90k", "call 3"} <= set(said)
 
 
 def test_both_lines_have_a_point_for_each_call_on_one_scale():

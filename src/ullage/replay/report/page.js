@@ -232,7 +232,7 @@ function chart(attempt, index) {
   const { trace } = attempt;
   const turns = trace.lengths.length;
   const width = Math.max($("charts").clientWidth, 280);
-  const [left, right, top, plot, lane, bars] = [48, 6, 8, [260, 190][state.tries.length - 1] ?? 130, 20, 46];
+  const [left, right, top, plot, lane, bars] = [54, 6, 8, [260, 190][state.tries.length - 1] ?? 130, 20, 46];
   const height = top + plot + lane + bars + 18;
   const x = (turn) => line(left + ((width - left - right) * turn) / turns);
   const totals = trace.sizes.map(sum);
@@ -350,12 +350,18 @@ function heading(attempt, index) {
     make("span", { class: "sum" }, parts.join(" · ")), attempt.now);
 }
 
+function wasThere({ visible, lost }) {
+  if (visible === 1) return "Everything the agent needed from older results was still in view.";
+  return `Of what the agent needed from older results, ${percent(visible)} was in view, ` +
+    `${percent(1 - visible - lost)} could be recalled, ${lost ? percent(lost) : "nothing"} was lost.`;
+}
+
 // What the first glance is to tell: what was sent, what it cost, whether what was needed was there.
 function sayRun() {
   const { story } = state;
   const task = story.parts.find((_, index) => story.roles[index] === "user")?.find(([kind]) => kind === "user");
-  const named = [story.run, story.model, story.began].filter(Boolean).join(" · ");
-  $("run-named").textContent = task ? `${named} · “${cut(task[2], 140)}”` : named;
+  const asked = task && `“${cut(task[2], 140)}”`;
+  $("run-named").textContent = [asked, story.model, story.began, story.run].filter(Boolean).join(" · ");
   $("said").replaceChildren(...state.tries.map(({ trace }) => {
     const [sent, raw] = [sum(trace.sizes.map(sum)), sum(trace.raw)];
     const [usd, rawUsd] = [trace.cost_usd, trace.raw_cost_usd].map((row) => (row.includes(null) ? null : sum(row)));
@@ -366,9 +372,7 @@ function sayRun() {
     const breaks = trace.rewritten.filter((tokens) => tokens > 0).length;
     const row = page.rows.findLast((each) => tryName(each) === tryName(trace));
     const needed = row?.evidence?.visible == null ? "" :
-      ` ${row.runs > 1 ? `Over all ${row.runs} runs, of` : "Of"} what the agent needed from older results, ` +
-      `${percent(row.evidence.visible)} was in view, ${percent(1 - row.evidence.visible - row.evidence.lost)} could ` +
-      `be recalled, ${row.evidence.lost ? percent(row.evidence.lost) : "nothing"} was lost.`;
+      ` ${row.runs > 1 ? `Over all ${row.runs} runs: ` : ""}${wasThere(row.evidence)}`;
     const rewritten = breaks === 1 ? "once" : breaks ? `${breaks} times` : "never";
     return make("span", {}, make("b", {}, lead),
       `${said.join(" ")}.${needed} What had been sent before was changed ${rewritten}; a change makes the provider's cache begin anew.`);

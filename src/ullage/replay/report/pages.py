@@ -78,9 +78,9 @@ def page_of_session(
     """
     trace, clipped = found.trace, found.story.clipped
     return page_of(
-        "What was sent, turn by turn",
+        "A session's context window, with and without ullage",
         f"One session under {found.policy}: {len(trace.lengths):,} requests, "
-        f"{len(trace.marks):,} edits, by its ledger.",
+        f"{len(trace.marks):,} edits, as its store tells.",
         pictures=[Picture.of(name, found.story, trace)],
         profiles=profiles,
         command=command,

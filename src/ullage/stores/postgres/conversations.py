@@ -20,7 +20,7 @@ import psycopg
 from blake3 import blake3
 
 from ullage.errors import StoreError
-from ullage.redaction import Redact
+from ullage.redaction import Redact, checked
 from ullage.stores import _conversation_rows as rows
 from ullage.stores._packing import from_utf8, to_utf8
 from ullage.stores.conversations import CompactionPart, ConversationStore, StoredMessage
@@ -139,7 +139,7 @@ class PostgresConversations(ConversationStore):
         part = CompactionPart(
             id=str(uuid4()),
             message_id=boundary_id,
-            summary=summary if self.redact is None else self.redact(summary),
+            summary=summary if self.redact is None else checked(self.redact)(summary),
             compacted_message_count=len(summarised),
             compacted_token_count=tokens,
             created_at=self._now(),

@@ -147,7 +147,7 @@ class Check(problem.Check):
     def _system(self, at: int, where: str) -> None:
         if takes_no_system_messages((self.head or {}).get("model")):
             self.report.add("A0", f"{where}.role", "this model takes no system messages here")
-        if self._unanswered():
+        if self._role == "assistant" and self._unanswered():
             self.report.add("A20", where, "a system message parts a call from its result")
         elif at == 0:
             self.report.add("A20", where, "a system message may not be the first")
