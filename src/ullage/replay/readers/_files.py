@@ -3,7 +3,8 @@
 Everything is recognised by content. Two bytes show gzip, four a zip, whose JSON files are read
 one after the other. The first two lines show JSON Lines (one of them parses alone, or both
 begin like one) from a document spread over lines; only such a document is read whole. A line
-is held in memory, never the file; one line or document longer than `MOST_LINE_BYTES` is none.
+is held in memory, never the file; one line or document longer than `MOST_LINE_BYTES` is none, nor
+one of more values than `MOST_VALUES`: a few bytes that are packed well can hold millions.
 """
 
 from __future__ import annotations
@@ -28,18 +29,20 @@ if sys.version_info >= (3, 14):
 else:  # whose own zipfile opens no Zstandard, in which Inspect packs its logs
     from backports.zstd import ZstdError, zipfile
 
-__all__ = ["MOST_LINE_BYTES", "Progress", "values"]
+__all__ = ["MOST_LINE_BYTES", "MOST_VALUES", "Progress", "values"]
 
 Progress: TypeAlias = Callable[[int], None]
 MOST_LINE_BYTES = 256 * 1024 * 1024
+MOST_VALUES = 16_000_000
+"""By its commas, those in texts too; of objects and lists, which take more room, a quarter."""
 
 _GZIP = b"\x1f\x8b"
 _SAMPLES = "samples/"  # where inspect puts them; beside them it keeps only sums
 _ZIP = b"PK\x03\x04"
 _BOM = b"\xef\xbb\xbf"
 _NOTHING = object()
-_UNPACKING = (OSError, EOFError, zlib.error, ZstdError, NotImplementedError, zipfile.BadZipFile)
-"""What a damaged file in a zip raises, or one that is packed as nothing here unpacks."""
+_UNPACKING = (OSError, EOFError, zlib.error, ZstdError, RuntimeError, zipfile.BadZipFile)
+"""What a damaged file in a zip raises, an encrypted one, or one packed as nothing here unpacks."""
 _decode = msgspec.json.Decoder().decode
 
 
@@ -81,11 +84,13 @@ def _zipped(raw: BinaryIO, report: Report) -> Iterator[tuple[int, Any]]:
             report.add(number, f"a file in it is longer than {MOST_LINE_BYTES:,} bytes")
             continue
         try:
-            value = _parse(archive.read(member))
+            text = archive.read(member)
         except _UNPACKING as error:
             report.add(number, f"a file in it cannot be unpacked ({type(error).__name__})")
             continue
-        if value is _NOTHING:
+        if _holds_too_much(text):
+            report.add(number, f"a file in it holds more than {MOST_VALUES:,} values")
+        elif (value := _parse(text)) is _NOTHING:
             report.add(number, "a file in it is not JSON")
         else:
             yield number, value
@@ -107,6 +112,9 @@ def _lines(stream: Lines, report: Report) -> Iterator[tuple[int, bytes]]:
             return
         if not line:
             return
+        if _holds_too_much(line):
+            report.add(number, f"the line holds more than {MOST_VALUES:,} values")
+            continue
         if number == 1:
             line = line.removeprefix(_BOM)
         if not line.isspace():
@@ -146,7 +154,8 @@ def _joined(lines: Iterator[tuple[int, bytes]]) -> bytes:
         if size > MOST_LINE_BYTES:
             return b""
         held.append(line)
-    return b"".join(held)
+    whole = b"".join(held)
+    return b"" if _holds_too_much(whole) else whole
 
 
 def _is_spread(head: list[bytes]) -> bool:
@@ -163,6 +172,11 @@ def _elements(value: Any, number: int) -> Iterator[tuple[int, Any]]:
         yield from enumerate(value, 1)
     else:
         yield number, value
+
+
+def _holds_too_much(text: bytes) -> bool:
+    """Whether its values would take gigabytes, however few its bytes are."""
+    return text.count(b",") > MOST_VALUES or 4 * (text.count(b"{") + text.count(b"[")) > MOST_VALUES
 
 
 def _parse(line: bytes) -> Any:
