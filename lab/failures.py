@@ -404,7 +404,7 @@ _ROWS = (
     (
         "recall f91_on_a_full_disk_what_repair",
         "turn/turn.py",
-        "unkept=repaired.outputs",
+        "unkept=memo.aside",
         "unkept=()",
     ),
     ("recall f91_the_same", "stores/_reasons.py", ", sqlite3.SQLITE_IOERR_WRITE)", ",)"),

@@ -7,6 +7,7 @@ import inspect
 import re
 import shlex
 import sys
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -77,14 +78,13 @@ def test_every_python_block_runs(page, reader, capsys, monkeypatch):
             execute(block, page, reader)
 
 
-@pytest.mark.parametrize("page", PAGES, ids=title)
-def test_no_block_asks_to_be_left_out(page):
-    for block in blocks(page):
-        kind = block.kind.partition(" ")[0]
-        assert kind not in ("py", "python3", "pycon", "py3"), f"line {block.line}: write python"
-        assert kind != "python" or block.kind == "python", f"line {block.line}: {block.kind}"
-        assert kind != "console" or block.kind in ("console", "console checked")
-        assert kind not in ("sh", "bash", "shell"), f"line {block.line}: write console"
+def test_no_block_asks_to_be_left_out():
+    for name, block in ((title(page), block) for page in PAGES for block in blocks(page)):
+        kind, place = block.kind.partition(" ")[0], f"{name}, line {block.line}"
+        assert kind not in ("py", "python3", "pycon", "py3"), f"{place}: write python"
+        assert kind != "python" or block.kind == "python", f"{place}: {block.kind}"
+        assert kind != "console" or block.kind in ("console", "console checked"), place
+        assert kind not in ("sh", "bash", "shell"), f"{place}: write console"
 
 
 @pytest.mark.parametrize("page", PAGES, ids=title)
@@ -111,37 +111,45 @@ def like(written):
     return re.compile("\n".join(lines) + r"\s*", re.DOTALL)
 
 
-@pytest.mark.parametrize("page", PAGES, ids=title)
-def test_commands_shown_exist_with_their_options(page):
-    for block in blocks(page):
-        if block.kind.startswith("console"):
-            for line in re.findall(r"(?m)^(?:\$ )?ullage (.*)", block.text):
-                command, *words = shlex.split(line, comments=True)
-                helped = ullage(command, "--help")
-                assert helped.status == 0, f"line {block.line}: {command}"
-                options = {word.partition("=")[0] for word in words if word.startswith("-")}
-                known = set(re.findall(r"(?<![\w-])--?[\w-]+", helped.text))
-                assert options <= known, f"line {block.line}"
+def test_commands_shown_exist_with_their_options():
+    for place, line in shown(r"(?m)^(?:\$ )?ullage (.*)"):
+        ours, _, _ = line.partition(" -- ")  # behind it stands another program
+        command, *words = shlex.split(ours, comments=True)
+        options = {word.partition("=")[0] for word in words if word.startswith("-")}
+        assert options <= options_of(command), place
 
 
-@pytest.mark.parametrize("page", PAGES, ids=title)
-def test_targets_of_make_exist(page):
+@cache
+def options_of(command):
+    helped = ullage(command, "--help")
+    assert helped.status == 0, command
+    return set(re.findall(r"(?<![\w-])--?[\w-]+", helped.text))
+
+
+def test_targets_of_make_exist():
     known = re.findall(r"(?m)^([\w-]+):", (ROOT / "Makefile").read_text(encoding="utf-8"))
-    for block in blocks(page):
-        if block.kind.startswith("console"):
-            targets = re.findall(r"(?m)^(?:\$ )?make ([\w-]+)", block.text)
-            assert set(targets) <= set(known), f"line {block.line}"
+    for place, target in shown(r"(?m)^(?:\$ )?make ([\w-]+)"):
+        assert target in known, place
+
+
+def shown(pattern):
+    """What a pattern finds in the console blocks of all pages, and where."""
+    for page in PAGES:
+        for block in blocks(page):
+            if block.kind.startswith("console"):
+                for found in re.findall(pattern, block.text):
+                    yield f"{title(page)}, line {block.line}", found
 
 
 TO_COME: set[str] = set()
 """Pages that are linked to and not written yet."""
 
 
-@pytest.mark.parametrize("page", PAGES, ids=title)
-def test_links_between_pages_lead_somewhere(page):
-    text = page.read_text(encoding="utf-8")
-    links = re.findall(r"\]\((?!https?://|#)([^)#\s]+)", text)
-    assert {link for link in links if not (page.parent / link).exists()} <= TO_COME
+def test_links_between_pages_lead_somewhere():
+    for page in PAGES:
+        links = re.findall(r"\]\((?!https?://|#)([^)#\s]+)", page.read_text(encoding="utf-8"))
+        lost = {link for link in links if not (page.parent / link).exists()}
+        assert lost <= TO_COME, title(page)
 
 
 # What runs the pages is itself tested: on a page with one of each

@@ -85,7 +85,7 @@ def plain_page(text, offset, page_chars):
     return f"{text[offset:stop]}\n{WORDS.more(REF, offset, stop, len(text))}"
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=120, deadline=None)
 @given(texts, cuts, st.integers(0, 500), st.integers(1, 300))
 def test_a_page_of_characters_is_that_of_the_whole_string(text, cuts, offset, page_chars):
     store = Chunked(text, cuts)
@@ -94,7 +94,7 @@ def test_a_page_of_characters_is_that_of_the_whole_string(text, cuts, offset, pa
     assert page == by_character(text, REF, offset, WORDS, page_chars)
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=120, deadline=None)
 @given(texts, cuts, st.integers(0, 60), st.integers(0, 30), st.integers(1, 300))
 def test_a_page_of_lines_is_that_of_the_whole_string(text, cuts, offset, limit, page_chars):
     store = Chunked(text, cuts)
@@ -105,7 +105,7 @@ def test_a_page_of_lines_is_that_of_the_whole_string(text, cuts, offset, limit, 
 PATTERNS = ["a", "^b", "b c$", "^$", "$", "x*", r"\r", r"\Aa", r"b\z", r"c\z|^a", r"\bb", "é", "."]
 
 
-@settings(max_examples=400, deadline=None)
+@settings(max_examples=150, deadline=None)
 @given(texts, cuts, st.sampled_from(PATTERNS), st.integers(0, 3), st.integers(1, 5))
 def test_a_search_finds_what_it_finds_in_the_whole_string(text, cuts, pattern, context, most):
     store = Chunked(text, cuts)
@@ -114,7 +114,7 @@ def test_a_search_finds_what_it_finds_in_the_whole_string(text, cuts, pattern, c
     assert found == grep(text, pattern, **options)
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=80, deadline=None)
 @given(st.text(st.sampled_from("ab\né"), max_size=300), st.sampled_from(["^a", "b$", "ab", "é"]))
 def test_a_long_line_searched_in_parts_gives_the_same(text, pattern):
     whole = grep(text, pattern)

@@ -109,12 +109,7 @@ class Tally:
         self._outdated.add(index)
 
     def to(self, size: int, added: Callable[[int], int]) -> Tally:
-        """Brought up to date for the first ``size`` messages; never fewer than at the last call.
-
-        Args:
-            size: how many messages.
-            added: what the message of an index adds, as it is shown now.
-        """
+        """Brought up to date for the first ``size`` messages; never fewer than at the last call."""
         for index in self._outdated:
             if index < len(self.each):
                 self.sum -= self.each[index]

@@ -137,10 +137,6 @@ class ShownHistory(Struct, frozen=True, eq=False, kw_only=True):
         """Whether reasoning bound to what is before it is at or after a message.
 
         Also what a summary hides: that may be given back, and be shown behind something else.
-
-        Args:
-            start: the message.
-            stop: where the range ends; None for the end of what is taken in.
         """
         bound = self.transcript.bound(start, self.size if stop is None else stop)
         return not self.reasoning_dropped >= set(bound)

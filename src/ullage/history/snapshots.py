@@ -11,7 +11,7 @@ from typing import Any
 
 from ullage.errors import FormatError
 
-__all__ = ["is_only_text", "is_written_alike", "snapshot", "snapshot_at"]
+__all__ = ["LEVELS", "TooDeep", "is_only_text", "is_written_alike", "snapshot", "snapshot_at"]
 
 LEVELS = 200
 """How deep containers may stand in each other. A cycle is deeper than any number."""
@@ -20,16 +20,20 @@ _LEAVES = frozenset((str, int, float, bool, type(None), bytes))
 _TEXTS = frozenset((str, type(None)))
 
 
+class TooDeep(FormatError):
+    """A value is nested too deep, or holds itself."""
+
+
 def snapshot_at(value: Any, where: str) -> Any:
     """A snapshot of what is at a place of the request.
 
     Raises:
-        FormatError: it is nested too deep, or holds itself.
+        TooDeep: it is nested too deep, or holds itself.
     """
     try:
         return snapshot(value)
     except RecursionError:
-        raise FormatError(
+        raise TooDeep(
             where,
             f"nested more than {LEVELS} levels deep, or holding itself",
             "Give plain JSON values.",

@@ -40,13 +40,7 @@ class Answer(msgspec.Struct, frozen=True):
 
 
 def answer(call: ToolCall, words: Words, from_history: FromHistory) -> Steps[Answer]:
-    """Answer one recall call.
-
-    Args:
-        call: a call of one of the recall tools.
-        words: the wording of the session.
-        from_history: finds what is named in the history at hand.
-    """
+    """Answer one recall call."""
     name = call.name.removeprefix(words.prefix)
     arguments = _arguments(call.arguments)
     if name not in words.toolset.names or arguments is None:

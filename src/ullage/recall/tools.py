@@ -39,13 +39,7 @@ def recall_tools(policy: str | Policy = "default") -> tuple[ToolSpec, ...]:
 
 
 def call_of(name: str, arguments: Mapping[str, Any] | str, call_id: str = "") -> ToolCall:
-    """A call of one of them, as a framework hands it over: the answer says what is no JSON.
-
-    Args:
-        name: the tool's.
-        arguments: as an object, or as its JSON text.
-        call_id: the call's id, where it has one.
-    """
+    """A call of one of them, as a framework hands it over: the answer says what is no JSON."""
     if isinstance(arguments, str):
         return ToolCall(call_id, name, arguments, WHOLE)
     try:

@@ -150,13 +150,7 @@ def follow(session: Session, ref: str, offset: int = 0) -> str:
 
 
 def reachable(session: Session, texts: Sequence[str], opened: dict[str, str]) -> None:
-    """Open every ref that these texts name, and every ref an index among them names.
-
-    Args:
-        session: answers the calls.
-        texts: what is visible.
-        opened: what was opened so far, by ref; grows.
-    """
+    """Open every ref that these texts name, and every ref an index among them names."""
 
     def leads(ref: str) -> list[str]:
         if ref in opened:
@@ -173,12 +167,7 @@ def leads_to(text: str) -> list[str]:
 
 
 def reachable_with(leads: Callable[[str], Iterable[str]], refs: Iterable[str]) -> list[str]:
-    """These refs, and every ref that they lead to, each once.
-
-    Args:
-        leads: the refs that what is kept under a ref names.
-        refs: where to begin.
-    """
+    """These refs, and every ref that they lead to, each once."""
     found, queue = dict[str, None](), list(refs)
     while queue:
         ref = queue.pop()

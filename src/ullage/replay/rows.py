@@ -129,11 +129,6 @@ def rows_of(
     """Replays summed by file (or run), room and policy; then all of each room and policy.
 
     Many files of one run each, as a folder of session logs has, are one row together.
-
-    Args:
-        found: the replays, each with the name of its file.
-        row: sums up a group under a name (`row_of`).
-        each: a row for each run, not for each file.
     """
     groups: dict[tuple[str, Room, str], list[Replayed]] = {}
     totals: dict[tuple[str, Room, str], list[Replayed]] = {}

@@ -53,13 +53,7 @@ class Figures(Table):
 def tables_of(
     rows: Sequence[Row], totals: Sequence[Row], *, is_short: bool = False
 ) -> Iterator[Table]:
-    """What was sent, what was kept, and of all runs what they cost.
-
-    Args:
-        rows: the sums, those over all runs last.
-        totals: of each policy and room the sum over all runs.
-        is_short: no prices but those of the first profile.
-    """
+    """What was sent, what was kept, and of all runs what they cost."""
     first = totals[-1].charges[0] if totals[-1].charges else None
     title = f"what was sent · without a model; prices of {_whose(first) if first else 'nobody'}"
     sent = table_with(title, ("runs of", "policy"), _SENT, notes=_SENT_NOTES)
@@ -152,14 +146,7 @@ def _kept(row: Row) -> list[str]:
 def table_with(
     title: str, names: Sequence[str], figures: Sequence[str], *, notes: Sequence[str] = ()
 ) -> Figures:
-    """A table without rows: names to the left, figures to the right.
-
-    Args:
-        title: its title.
-        names: the headings of the first columns.
-        figures: those of the others. A heading may have two lines.
-        notes: lines below it that say what the headings mean.
-    """
+    """A table without rows: names to the left, figures to the right."""
     table = Figures(
         title=f"\n{title}",
         title_justify="left",

@@ -235,12 +235,6 @@ class Budget:
 
         The same report again, after an interrupt, is booked once; a fuller one of the same reply
         takes its place, as does the first one that of our estimate.
-
-        Args:
-            account: who called.
-            report: what was reported.
-            model: the model that was called.
-            estimated_tokens: what we had taken the prompt for.
         """
         with self._lock:
             if account.sent is None or account.sent.view == report.view:

@@ -45,12 +45,7 @@ class Reading(NamedTuple):
     worth: Mapping[str, int]
 
     def digest(self, price: int, most_chars: int) -> str:
-        """What follows a ref: a few names, and the lines that earn their price, ``…`` between.
-
-        Args:
-            price: what a line has to earn for each of its characters (`ullage.stages.names.WORTH`).
-            most_chars: the most characters of lines.
-        """
+        """What follows a ref: a few names, and the lines that earn their price, ``…`` between."""
         chosen = _choose(self, price, most_chars)
         lines = "\n".join([":", *_with_gaps(self.lines, chosen)]) if chosen else ""
         return f"{self._others(chosen)}{lines}"

@@ -111,13 +111,6 @@ def head_and_marker(
 
     Left alone is what is not text, what already ends in the marker, and what would not
     become shorter.
-
-    Args:
-        window: the window at the boundary at hand.
-        spot: the result.
-        retain_chars: how many characters of the original stay.
-        marker: the last characters of what is shown.
-        why: the reason, as events report it.
     """
     leaf = _leaf(window, spot, again=True)
     if leaf is None or not isinstance(leaf.original, Text):

@@ -124,12 +124,7 @@ def by_kind(
 
 
 def truncate(window: Window, /, *, shape: Shape = by_kind) -> Sequence[Cut]:
-    """Cuts for every fresh result that its shape does not leave whole.
-
-    Args:
-        window: the window, extended to the boundary at hand.
-        shape: says what is shown of a result.
-    """
+    """Cuts for every fresh result that its shape does not leave whole."""
     fresh = window.results(window.fresh, window.size)
     cuts = (_cut(window, spot, shape) for spot in fresh if spot not in window.replaced_later)
     return [cut for cut in cuts if cut is not None]

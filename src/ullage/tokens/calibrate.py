@@ -64,10 +64,6 @@ class Calibration(Struct, frozen=True):
 
         Reports that cannot be a prompt's size are ignored: none or 0, as streams without
         usage have, far less than was sent (cached tokens left out) and far more.
-
-        Args:
-            reported: input tokens of the whole prompt, cached ones included.
-            estimated: our own, uncorrected estimate of the same prompt.
         """
         if reported <= 0 or estimated < 0 or not _is_plausible(reported, estimated):
             return self

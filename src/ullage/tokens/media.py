@@ -38,13 +38,7 @@ _GEMINI_2_TOKENS, _GEMINI_2_LOW_TOKENS = 258, 66
 
 
 def media_tokens(model: str, medium: Media, detail: str = "") -> int:
-    """Tokens of one image, document, sound or video in a request.
-
-    Args:
-        model: the model's name; its family decides the formula.
-        medium: what is counted. A document whose type is an image's counts as one.
-        detail: how finely the request has media looked at where the medium does not say.
-    """
+    """Tokens of one image, document, sound or video in a request."""
     detail = medium.detail or detail
     if medium.mime.startswith("video/"):
         return _video_tokens(model, medium, detail)

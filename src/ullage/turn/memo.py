@@ -87,7 +87,8 @@ class Memo:
         envelopes: what stood around the last request.
         unknown_models: models whose unknown window has been told of.
         repaired: what histories became that were repaired, the newest first.
-        unkept: what was set aside then and could not be kept.
+        flat: what was set aside last because it was nested too deep.
+        unkept: what was set aside of a request as it came, and could not be kept.
     """
 
     def __init__(self, unkept: tuple[Output, ...] = ()) -> None:
@@ -95,6 +96,7 @@ class Memo:
         self.envelopes = Envelopes()
         self.unknown_models: set[str] = set()
         self.repaired: tuple[Repaired, ...] = ()
+        self.flat = Repaired(())
         self.unkept = unkept
         self._meters: dict[tuple[str, str], Meter] = {}
 
@@ -107,10 +109,14 @@ class Memo:
             known = self._meters[model, detail] = Meter(model, detail)
         return known
 
+    @property
+    def aside(self) -> tuple[Output, ...]:
+        """What was set aside of requests as they came, before anything was decided of them."""
+        return tuple(output for known in (*self.repaired, self.flat) for output in known.outputs)
+
     def set_aside(self, ref: str) -> Output | None:
         """What was set aside under a ref when a history was repaired, or None."""
-        outputs = (output for known in self.repaired for output in known.outputs)
-        return next((each for each in (*outputs, *self.unkept) if each.ref == ref), None)
+        return next((each for each in (*self.aside, *self.unkept) if each.ref == ref), None)
 
     def follow(self, request: Request, tenant: str, redact: Redact | None = None) -> Line:
         """The line that a request's history continues, brought up to date; or a new one.

@@ -29,6 +29,7 @@ from ullage.stages.policy import Policy
 from ullage.tokens.catalog import advice, lookup
 from ullage.turn.engine import fit
 from ullage.turn.filling import Asking
+from ullage.turn.incoming import take_in
 from ullage.turn.memo import Line, Memo
 from ullage.turn.rendering import render
 from ullage.turn.request import Request, read
@@ -40,7 +41,6 @@ from ullage.values.notices import Words
 from ullage.values.toolset import Toolset
 from ullage.values.usage import Usage
 from ullage.wires import Format, Head, format_of
-from ullage.wires.repaired import Repaired, news, remember
 
 __all__ = ["Settings", "State", "Turned", "observe", "tool_definitions", "turn", "wire_of"]
 
@@ -132,8 +132,9 @@ def turn(
     """
     asked = read(request, settings.model, wire_of(state, settings), memo.envelopes)
     settings = _without_history(settings) if asked.elsewhere else settings
-    asked, repaired, fresh = _repaired(asked, memo, settings)
-    line = memo.follow(asked, settings.tenant, settings.redact)
+    asked, line, fresh = take_in(
+        asked, memo, settings.tenant, settings.redact, repairs=settings.repair
+    )
     ledger, lost = state.ledger, tuple[Record, ...]()
     while True:
         ledger = yield from look_up(line, ledger.with_records(lost) if lost else ledger)
@@ -144,15 +145,13 @@ def turn(
         try:
             lost = yield from _commit(outputs, tuple(fitted.records), ledger)
         except StoreFull as full:
-            memo = Memo(unkept=repaired.outputs)
+            memo = Memo(unkept=memo.aside)
             uncut = _uncut(full, asked, line, agreed, builder, tools, state, settings, memo)
             return (yield from uncut)
         if not lost:
             break
         line.begin_again()
     memo.keep(line, fitted.records)
-    if settings.repair:
-        memo.repaired = remember(repaired, memo.repaired)
     state = replace(state, format=asked.wire.name, opened=agreed.terms.opened, ledger=fitted.ledger)
     told = (*fresh.events, *agreed.events, *events, *fitted.events, *_elsewhere(asked))
     return _turned(asked, line, builder.window, tools, settings, state, told, memo)
@@ -230,23 +229,6 @@ def wire_of(state: State, settings: Settings) -> Format | None:
     if state.format is None or (given is not None and given.name == state.format):
         return given
     return format_of(state.format)
-
-
-def _repaired(asked: Request, memo: Memo, settings: Settings) -> tuple[Request, Repaired, Repaired]:
-    """The request with a history that its provider takes, what was repaired, and what of it now."""
-    if not settings.repair:
-        return asked, Repaired(()), Repaired(())
-    from ullage.wires.repair.apply import repair  # loaded for a session that repairs, no other
-
-    wire, raws = asked.wire, asked.history
-    strips = asked.envelope.reasoning == "strip"
-    found = repair(wire, raws, memo.repaired, strips=strips, redact=settings.redact)
-    if found.messages is not raws:
-        messages = list(found.messages)
-        raw = wire.compose(asked.raw, messages, ())
-        envelope = memo.envelopes.read(raw, wire, asked.envelope.model)
-        asked = Request(wire, raw, messages, envelope)
-    return asked, found, news(found, memo.repaired)
 
 
 def _agree(line: Line, ledger: Ledger, asked: Request, state: State, settings: Settings) -> Agreed:
@@ -370,15 +352,7 @@ def tool_definitions(wire: Format, prefix: str, toolset: Toolset) -> Tools:
 def observe(
     usage: Usage, state: State, key: bytes, model: str, estimated_tokens: int
 ) -> Steps[State]:
-    """Take in what a provider reported for a view. Records only, decides nothing.
-
-    Args:
-        usage: the classes of tokens it reported.
-        state: the newest state.
-        key: where the view was made (`Transcript.decision_key`).
-        model: the model it was for.
-        estimated_tokens: our uncalibrated estimate of it.
-    """
+    """Take in what a provider reported for a view. Records only, decides nothing."""
     price = cost_usd(usage, lookup(model))
     spent = None if price is None or state.cost_usd is None else state.cost_usd + price
     state = replace(state, usage=state.usage + usage, cost_usd=spent)

@@ -47,12 +47,7 @@ class Unreadable(Struct, frozen=True):
 
 
 def usage_of(reply: Any, wire: Format) -> Usage | Unreadable:
-    """What a reply reports, or why that cannot be read.
-
-    Args:
-        reply: any of the forms above.
-        wire: the format of the request it answers.
-    """
+    """What a reply reports, or why that cannot be read."""
     if isinstance(reply, (Usage, Unreadable)):
         found: Usage | Unreadable | None = reply
     elif reply is None or isinstance(reply, (str, bytes, bool, int, float)):

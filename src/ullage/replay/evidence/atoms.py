@@ -48,11 +48,7 @@ _OLD = re.compile(r"(?i)old[_-]?(?:str|string|text|content|code)?")
 
 
 def atoms_of(arguments: str) -> set[Atom]:
-    """The atoms of a call.
-
-    Args:
-        arguments: its arguments as on the wire: JSON, or the plain input of a custom tool.
-    """
+    """The atoms of a call."""
     kinds: dict[str, Kind] = {}
     found: set[Atom] = set()
     for key, leaf in leaves(arguments):

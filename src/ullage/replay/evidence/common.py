@@ -29,12 +29,7 @@ SHARE = 0.02
 
 
 def common_in(runs: Iterable[Run], engine: Engine | None = None) -> frozenset[str]:
-    """The stop list of these runs, each of which is held in memory only while it is read.
-
-    Args:
-        runs: the runs.
-        engine: what counts each of them; None: this process.
-    """
+    """The stop list of these runs, each of which is held in memory only while it is read."""
     census = Census()
     for _, found in (engine or Here()).map(_counted, ((None, run) for run in runs)):
         if found is not None and not isinstance(found, Died):

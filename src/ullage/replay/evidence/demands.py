@@ -106,14 +106,7 @@ class Head(Struct, frozen=True):
 def demands_of(
     story: Story, lengths: Sequence[int], head: Head, common: Set[str] = frozenset()
 ) -> Demands:
-    """The demands of every call of a run.
-
-    Args:
-        story: the whole run.
-        lengths: how many messages came before each call.
-        head: what a request has outside its messages.
-        common: the stop list (`ullage.replay.evidence.common`).
-    """
+    """The demands of every call of a run."""
     found = (classes_of(story, length, head, common) for length in lengths)
     return [list(_made(number, of_call, lengths)) for number, of_call in enumerate(found)]
 
@@ -125,12 +118,6 @@ def classes_of(
 
     One of ``first`` and ``reuse``, which are demands; ``given`` by the user or the system,
     ``schema``, ``common``, ``generated``.
-
-    Args:
-        story: the whole run.
-        length: how many messages came before the reply.
-        head: what a request has outside its messages.
-        common: the stop list (`ullage.replay.evidence.common`).
     """
     found: dict[Atom, tuple[str, Sources]] = {}
     for call in (call for message in story.reply(length) for call in message.calls):

@@ -121,14 +121,7 @@ class Watch:
 
 
 def watch_over(run: Run, lengths: Sequence[int], library: Library, common: Set[str]) -> Watch:
-    """Watch a run.
-
-    Args:
-        run: the recording.
-        lengths: how many messages came before each call.
-        library: opens the refs in its views.
-        common: values that are no evidence (`ullage.replay.evidence.common`).
-    """
+    """Watch a run."""
     wire = FORMATS[run.format]
     story = Story(wire, run.messages)
     return Watch(story, demands_of(story, lengths, Head.of(wire, run.request), common), library)

@@ -34,11 +34,6 @@ def with_system_placed(messages: list[Any], reading: Reading, count: int) -> lis
     """The messages with those of the system where they may stand.
 
     That is between the user and the assistant: one that the user follows waits till then.
-
-    Args:
-        messages: some messages in a row, up to one of the assistant or the end.
-        reading: where it is reported.
-        count: how many messages stand before them.
     """
     made: list[Any] = []
     waiting: list[Any] = []

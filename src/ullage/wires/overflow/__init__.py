@@ -53,9 +53,6 @@ class Overflow(Struct, frozen=True):
 
         Where the provider tells both its limit and its count, ours shrinks by what lies
         between the two, however the counts differ. Where it does not, by a quarter.
-
-        Args:
-            shown_tokens: our own count of the prompt that was refused.
         """
         share = _DEEPER
         if self.limit_tokens and self.size_tokens and self.by == "tokens":

@@ -219,12 +219,7 @@ class Reading(ABC):
     # ── making ───────────────────────────────────────────────────────────────────────
 
     def made(self, stop: int, since: Beginning) -> tuple[Beginning, bool]:
-        """What the messages up to ``stop`` become, and whether that is so whatever follows.
-
-        Args:
-            stop: the end, or where the model begins to speak.
-            since: what the messages before became.
-        """
+        """What the messages up to ``stop`` become, and whether that is so whatever follows."""
         self.ids, self.stale, self._outputs, self._reports = since.ids.copy(), [], [], []
         last = [self.raws[one] if type(one) is int else one for one in since.messages[-1:]]
         count = len(since.messages)
@@ -248,12 +243,6 @@ class Reading(ABC):
 
         Every batch of calls is followed by its results: in the message behind it, if that
         answers one of them, else in messages of their own.
-
-        Args:
-            since: the first raw message: 0, or where the model begins to speak.
-            stop: one past the last: the end, or where the model begins to speak.
-            count: how many messages everything before became.
-            last: the last of those, or None.
         """
         made: list[Any] = []
         callers: dict[int, int] = {}

@@ -1,0 +1,148 @@
+"""The history of a request as a turn goes on from it: repaired, and nowhere too deep.
+
+What a model nests deeper than `LEVELS` in its arguments, or a tool in its result, can be neither
+compared nor sent by most. It is set aside as JSON text, and a line that names its ref stands in
+its place; the rest of the message stays as it came.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any
+
+from msgspec.structs import replace
+
+from ullage.errors import FormatError
+from ullage.history import canon
+from ullage.history.snapshots import LEVELS, TooDeep, snapshot
+from ullage.redaction import Redact, in_json
+from ullage.turn.memo import Line, Memo
+from ullage.turn.request import Request
+from ullage.values.effects import Output
+from ullage.values.events import Event
+from ullage.values.notices import aside
+from ullage.wires.base import as_json
+from ullage.wires.repaired import Repaired, news, remember
+
+__all__ = ["take_in"]
+
+_KEPT_LEVELS = 8
+"""No block of any wire stands deeper: what does is somebody's arguments or result."""
+
+
+def take_in(
+    asked: Request, memo: Memo, tenant: str, redact: Redact | None, *, repairs: bool
+) -> tuple[Request, Line, Repaired]:
+    """The request with a history that can be gone on from, its line, and what was set aside.
+
+    Raises:
+        FormatError: a message is not what its format says it is, or cannot be made so.
+    """
+    try:
+        asked, fresh = _repaired(asked, memo, redact) if repairs else (asked, Repaired(()))
+        return asked, memo.follow(asked, tenant, redact), fresh
+    except TooDeep:
+        asked, flat = _flattened(asked, memo, redact)
+    asked, fresh = _repaired(asked, memo, redact) if repairs else (asked, Repaired(()))
+    outputs, events = (*flat.outputs, *fresh.outputs), (*flat.events, *fresh.events)
+    return asked, memo.follow(asked, tenant, redact), Repaired((), outputs, events)
+
+
+def _repaired(asked: Request, memo: Memo, redact: Redact | None) -> tuple[Request, Repaired]:
+    """The request with a history that its provider takes, and what was repaired now."""
+    from ullage.wires.repair.apply import repair  # loaded for a session that repairs, no other
+
+    wire, raws = asked.wire, asked.history
+    strips = asked.envelope.reasoning == "strip"
+    found = repair(wire, raws, memo.repaired, strips=strips, redact=redact)
+    fresh, memo.repaired = news(found, memo.repaired), remember(found, memo.repaired)
+    return _with(asked, found.messages, memo), fresh
+
+
+def _flattened(asked: Request, memo: Memo, redact: Redact | None) -> tuple[Request, Repaired]:
+    """The request without what is nested too deep, and what of that is new."""
+    messages, outputs, events = list(asked.history), list[Output](), list[Event]()
+    for at, raw in enumerate(messages):
+        if not _is_deep(raw, LEVELS):
+            continue
+        told = list[Output]()
+        messages[at] = _flat(raw, 1, f"{asked.wire.key}[{at}]", told, redact)
+        sizes = " and ".join(f"{len(output.text):,} characters" for output in told)
+        why = f"{sizes} were nested more than {LEVELS} levels deep and are set aside"
+        events.append(Event(kind="cut", where=f"message {at + 1}", why=why, ref=told[0].ref))
+        outputs += told
+    found = Repaired(messages, tuple(outputs), tuple(events))
+    fresh, memo.flat = news(found, (memo.flat,)), found
+    return _with(asked, messages, memo), fresh
+
+
+def _with(asked: Request, messages: Sequence[Any], memo: Memo) -> Request:
+    """The request with these messages; itself if they are its own."""
+    if messages is asked.history:
+        return asked
+    raw = asked.wire.compose(asked.raw, list(messages), ())
+    envelope = memo.envelopes.read(raw, asked.wire, asked.envelope.model)
+    return replace(asked, raw=raw, history=list(messages), envelope=envelope)
+
+
+def _is_deep(value: Any, levels: int) -> bool:
+    try:
+        snapshot(value, levels)
+    except RecursionError:
+        return True
+    return False
+
+
+def _flat(value: Any, level: int, where: str, told: list[Output], redact: Redact | None) -> Any:
+    """A value without what stands too deep in it; itself where nothing does."""
+    if not _is_deep(value, LEVELS - level):
+        return value
+    if level > _KEPT_LEVELS:
+        text = _json(value, where)
+        text = text if redact is None else in_json(text, redact)
+        told.append(Output(canon.ref_of(text), text))
+        what = f"what was nested more than {LEVELS} levels deep"
+        return aside(what, [(told[-1].ref, len(text))])
+    if isinstance(value, (list, tuple)):
+        return [_flat(item, level + 1, where, told, redact) for item in value]
+    fields = value if isinstance(value, dict) else getattr(value, "__dict__", {})
+    given = ((key, item) for key, item in fields.items() if item is not None or fields is value)
+    return {key: _flat(item, level + 1, where, told, redact) for key, item in given}
+
+
+def _json(value: Any, where: str) -> str:
+    """JSON text of a value, however deep; a FormatError if it holds itself or is no JSON."""
+    pieces, within = list[str](), set[int]()
+    open_: list[tuple[Any, Iterator[tuple[str, Any]]]] = []
+
+    def enter(item: Any) -> None:
+        if not isinstance(item, (dict, list, tuple)):
+            pieces.append(as_json(item, where))
+            return
+        if id(item) in within:
+            raise FormatError(where, "it holds itself", "Give plain JSON values.")
+        within.add(id(item))
+        pieces.append("{" if isinstance(item, dict) else "[")
+        open_.append((item, _items(item)))
+
+    enter(value)
+    while open_:
+        holder, rest = open_[-1]
+        for name, item in rest:
+            pieces.append(name)
+            enter(item)
+            break
+        else:
+            open_.pop()
+            within.discard(id(holder))
+            pieces.append("}" if isinstance(holder, dict) else "]")
+    return "".join(pieces)
+
+
+def _items(holder: Any) -> Iterator[tuple[str, Any]]:
+    """Each value in a dict or list, behind what is written before it."""
+    named: Iterable[tuple[str, Any]] = (("", item) for item in holder)
+    if isinstance(holder, dict):
+        named = ((f"{canon.canonical_json(str(key))}:", item) for key, item in holder.items())
+    for number, (name, item) in enumerate(named):
+        yield f",{name}" if number else name, item
