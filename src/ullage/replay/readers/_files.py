@@ -33,8 +33,7 @@ __all__ = ["MOST_LINE_BYTES", "MOST_VALUES", "Progress", "values"]
 
 Progress: TypeAlias = Callable[[int], None]
 MOST_LINE_BYTES = 256 * 1024 * 1024
-MOST_VALUES = 16_000_000
-"""By its commas, those in texts too; of objects and lists, which take more room, a quarter."""
+MOST_VALUES = 16_000_000  # by its commas, those in texts too; of objects and lists a quarter
 
 _GZIP = b"\x1f\x8b"
 _SAMPLES = "samples/"  # where inspect puts them; beside them it keeps only sums
@@ -148,14 +147,12 @@ def _documents(lines: Iterator[tuple[int, bytes]], report: Report) -> Iterator[t
 
 def _joined(lines: Iterator[tuple[int, bytes]]) -> bytes:
     """The lines as one document; nothing that parses when it is too long to be held."""
-    held, size = list[bytes](), 0
+    held = bytearray()
     for _, line in lines:
-        size += len(line)
-        if size > MOST_LINE_BYTES:
+        held += line
+        if len(held) > MOST_LINE_BYTES:
             return b""
-        held.append(line)
-    whole = b"".join(held)
-    return b"" if _holds_too_much(whole) else whole
+    return b"" if _holds_too_much(held) else bytes(held)
 
 
 def _is_spread(head: list[bytes]) -> bool:
@@ -174,7 +171,7 @@ def _elements(value: Any, number: int) -> Iterator[tuple[int, Any]]:
         yield number, value
 
 
-def _holds_too_much(text: bytes) -> bool:
+def _holds_too_much(text: bytes | bytearray) -> bool:
     """Whether its values would take gigabytes, however few its bytes are."""
     return text.count(b",") > MOST_VALUES or 4 * (text.count(b"{") + text.count(b"[")) > MOST_VALUES
 
