@@ -15,6 +15,7 @@ import json
 import sys
 import zlib
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from typing import Any, BinaryIO, Protocol, TypeAlias
 
 import msgspec
@@ -97,9 +98,7 @@ def _zipped(raw: BinaryIO, report: Report) -> Iterator[tuple[int, Any]]:
 
 def _lines(stream: Lines, report: Report) -> Iterator[tuple[int, bytes]]:
     """The lines that are not blank, until the end or until the compression breaks."""
-    number = 0
-    while True:
-        number += 1
+    for number in itertools.count(1):
         try:
             line = stream.readline(MOST_LINE_BYTES)
             if len(line) == MOST_LINE_BYTES:
@@ -138,8 +137,7 @@ def _documents(lines: Iterator[tuple[int, bytes]], report: Report) -> Iterator[t
             yield from _elements(whole, head[0][0])
         return
     for number, line in itertools.chain(head, lines):
-        value = _parse(line)
-        if value is _NOTHING:
+        if (value := _parse(line)) is _NOTHING:
             report.add(number, "is not JSON", "foreign")
         else:
             yield from _elements(value, number)
@@ -165,10 +163,7 @@ def _is_spread(head: list[bytes]) -> bool:
 
 def _elements(value: Any, number: int) -> Iterator[tuple[int, Any]]:
     """A list is read as what it holds, counted from 1."""
-    if isinstance(value, list):
-        yield from enumerate(value, 1)
-    else:
-        yield number, value
+    yield from enumerate(value, 1) if isinstance(value, list) else [(number, value)]
 
 
 def _holds_too_much(text: bytes | bytearray) -> bool:
@@ -178,11 +173,7 @@ def _holds_too_much(text: bytes | bytearray) -> bool:
 
 def _parse(line: bytes) -> Any:
     """The value, or `_NOTHING`. The standard library reads what msgspec is too strict for."""
-    try:
-        return _decode(line)
-    except (msgspec.DecodeError, RecursionError):
-        pass
-    try:
-        return json.loads(line)
-    except (ValueError, RecursionError):
-        return _NOTHING
+    for decode in (_decode, json.loads):
+        with suppress(ValueError, RecursionError):  # msgspec's errors are such
+            return decode(line)
+    return _NOTHING
