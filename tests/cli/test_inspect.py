@@ -50,6 +50,19 @@ def test_as_json_it_is_the_trace_and_the_bills(played):
     assert ran.json["policy"].startswith("default")
 
 
+def test_the_model_is_the_ledgers_where_the_history_names_none(tmp_path):
+    messages = trajectory("one", 4)["messages"]
+    usage = {"prompt_tokens": 3_000, "completion_tokens": 20, "total_tokens": 3_020}
+    with Session("gpt-5.4", store=tmp_path / "own.db") as session:
+        view = session.fit({"model": "gpt-5.4", "messages": messages[:-1]})
+        view.observe({"choices": [], "usage": usage})
+    history = tmp_path / "history.json"
+    history.write_text(json.dumps({"messages": messages}))
+    ran = ullage("inspect", tmp_path / "own.db", history, "--json")
+    assert ran.status == 0
+    assert ran.json["bills"][0]["models"] == ["gpt-5.4"]
+
+
 def test_the_page_is_its_owners_alone(played, tmp_path):
     ledger, history, _ = played
     page = tmp_path / "session.html"

@@ -18,7 +18,7 @@ SRC = ROOT / "src" / "ullage"
 FILES = sorted(SRC.rglob("*.py"))
 pytestmark = pytest.mark.xdist_group("house")  # every file is parsed once
 FILE_LINES, FUNCTION_LINES = 400, 50
-SRC_LINES = 40_290
+SRC_LINES = 40_283
 """The most that ``src`` may have without the doors; lowered whenever it can be, and 32,000 in the
 end."""
 DOORS = {
@@ -85,7 +85,6 @@ UNTESTED = {
     "ullage.stores.objects.rows": "rows whose bodies are there: the same",
     "ullage.stores.postgres.address": "tests/stores/test_open.py",
     "ullage.stores.postgres.asking": "what is asked of a server: tests/stores/postgres",
-    "ullage.stores.postgres.cleaning": "the same",
     "ullage.stores.postgres.leases": "the same",
     "ullage.stores.postgres.outputs": "the same",
     "ullage.stores.postgres.records": "the same",

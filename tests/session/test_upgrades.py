@@ -148,6 +148,16 @@ def test_another_limit_is_a_change_with_one_break(tmp_path, second):
     assert "policy, limits or wording" in told.why
 
 
+def test_another_family_is_a_change_that_names_both(tmp_path):
+    talk = Talk(tmp_path / "a")
+    talk.turn(talk.session(policy()), BOUND, 0, 900)
+    talk.turn(talk.session(policy()), "claude-opus-4-5", 1, 900)
+    (told,) = (event for event in talk.events if event.kind == "changed")
+    assert "another model family decides from here on (" in told.why
+    before, _, now = told.why.partition("(")[2].partition(" now)")[0].partition(" before, ")
+    assert before != now
+
+
 def test_the_same_policy_under_the_same_settings_is_no_change(tmp_path):
     talk = Talk(tmp_path / "a")
     for number in range(4):
@@ -170,6 +180,8 @@ def test_a_rolling_upgrade_breaks_the_prefix_once(tmp_path):
     assert breaks == [4]
     kinds = [event.kind for event in talk.events]
     assert (kinds.count("changed"), kinds.count("superseded")) == (1, 1)
+    (told,) = (event for event in talk.events if event.kind == "superseded")
+    assert f"({policy().name}) decides here" in told.why
 
 
 def test_models_of_one_family_alternate_and_nothing_changes(tmp_path):

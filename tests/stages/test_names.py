@@ -1,6 +1,8 @@
 """What in a text is a name, and what it is worth."""
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from tests import histories
 from tests.histories import Call, Turn
@@ -27,6 +29,13 @@ def names(text):
 )
 def test_identifiers_and_paths_are_names_and_plain_words_are_not(text, found):
     assert names(text) == found
+
+
+@given(st.text() | st.text(st.sampled_from("a_b/ \n(…→é名\ud800")))
+def test_what_is_in_no_name_becomes_a_space_whatever_the_script(text):
+    assert spaced(text) == "".join(
+        char if char.isalnum() or char in "\n_$.-/" else " " for char in text
+    )
 
 
 def test_a_name_is_worth_most_where_nobody_told_it():

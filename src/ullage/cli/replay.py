@@ -137,17 +137,9 @@ def _share(value: str) -> float:
 )
 @click.option("--most", type=click.IntRange(1), help="Stop after so many runs of each path.")
 @click.option(
-    "--format",
-    "wire",
-    type=click.Choice(list(FORMATS)),
-    help="Replay on this wire. Default: each run's own.",
+    "--format", "wire", type=click.Choice(list(FORMATS)), help="On this wire. Default: its own."
 )
-@click.option(
-    "--resume",
-    "kept_at",
-    type=FILE,
-    help="Keep what is finished in this file, and do not do again what it holds.",
-)
+@click.option("--resume", "kept_at", type=FILE, help="Keep here what is done; do no run twice.")
 @click.option(
     "--engine",
     type=click.Choice(ENGINES),

@@ -80,6 +80,9 @@ def from_store(
     """
     limits = Limits(window_tokens=window_tokens) if window_tokens is not None else None
     ledger, opened = _kept(run, store, tenant)
+    if not run.model:  # of several that reported, any
+        named = {name for entry in ledger.entries.values() for name in entry.observed if name}
+        run = replace(run, request={**run.request, "model": min(named, default="")})
     chosen = preset(policy) if policy is not None else _named(opened.policy)
     session = Session(
         model_of(run),

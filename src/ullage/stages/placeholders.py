@@ -22,7 +22,6 @@ from ullage.values.notices import ref_line
 __all__ = ["bare_placeholder", "digests_of", "head_and_marker", "placeholder"]
 
 _PAGE_GONE = "[ullage: this page has left the window. Make the same call to read it again.]"
-_WHY = "it was old, and a batch was due"
 _TRIES = 5
 """A price is doubled less often than this."""
 _VALUE_CHARS = 160
@@ -48,13 +47,13 @@ def _leaf(window: Window, spot: Location, *, again: bool = False) -> _Leaf | Non
     return _Leaf(spot, original, output, output.text if edit is None else edit.text)
 
 
-def placeholder(window: Window, spot: Location, /, *, why: str = _WHY) -> Cut | None:
+def placeholder(window: Window, spot: Location, /, *, why: str = "") -> Cut | None:
     """Ours: a few words and the ref; of arguments, a stub that is still valid JSON."""
     leaf = _leaf(window, spot)
     return None if leaf is None else _placeholder(window, leaf, why)
 
 
-def _placeholder(window: Window, leaf: _Leaf, why: str = _WHY) -> Cut | None:
+def _placeholder(window: Window, leaf: _Leaf, why: str = "") -> Cut | None:
     words, output = window.words, leaf.output
     match leaf.original:
         case ToolCall() as call:
@@ -140,14 +139,17 @@ def bare_placeholder(window: Window, spot: Location, /, *, words: str) -> Cut | 
     return cut if cut and window.meter.text(shown) < window.leaf_tokens(spot) else None
 
 
-def _shorter(window: Window, leaf: _Leaf, shown: str, why: str = _WHY) -> Cut | None:
+def _shorter(window: Window, leaf: _Leaf, shown: str, why: str = "") -> Cut | None:
     """A cut, if it makes what is shown shorter."""
     return _cut(window, leaf, shown, why) if len(shown) < len(leaf.shown) else None
 
 
-def _cut(window: Window, leaf: _Leaf, shown: str, why: str = _WHY) -> Cut:
+def _cut(window: Window, leaf: _Leaf, shown: str, why: str = "") -> Cut:
     """A cut. A page of recall is not set aside: the same call makes it again."""
     spot, output = leaf.spot, leaf.output
+    why = (
+        why or f"it was old, and the view held {window.tokens:,} of {window.limit_tokens:,} tokens"
+    )
     size = f"{len(output.text):,} characters" if output.kind == "text" else "a block"
     replace = Replace(
         window.transcript.place(spot), output.ref, shown, "pruned", f"{why}; {size} set aside"

@@ -75,7 +75,7 @@ def pays(
     rent = freed = seen = calls = 0
     for length in window.transcript.boundaries(first):
         seen = min(length, window.size) - first
-        tail = bisect_right(shown, shown[seen] - tail_chars, 1, seen + 1) - 1
+        tail = bisect_right(shown, shown[seen] - tail_chars, 1, seen + 1) - 1  # begins there
         freed = winnable[tail]
         rent, calls = rent + freed, calls + 1
         if length >= window.size:

@@ -172,7 +172,7 @@ def agree(line: Line, ledger: Ledger, request: Request, own: Own, before: Opened
     if same and newest.family == family:
         return Agreed(Terms(newest, changed_at), ledger)
     if not same and any(opened.decides == own.decides for _, opened in found):
-        event = Event(kind="superseded", where="the whole history", why=_SUPERSEDED)
+        event = Event(kind="superseded", where="the whole history", why=_SUPERSEDED % newest.policy)
         return Agreed(Terms(newest, changed_at, superseded=True), ledger, (), (event,))
     opened = replace(
         newest,
@@ -273,16 +273,18 @@ def _folder(policy: Policy) -> str | None:
 
 
 _SUPERSEDED = (
-    "a newer policy, wording or version decides here: what it decided is shown, and nothing is "
-    "added but what the hard limit asks for"
+    "a newer policy, wording or version (%s) decides here: what it decided is shown, and nothing "
+    "is added but what the hard limit asks for"
 )
 
 
 def _changed(old: Opened, new: Opened) -> tuple[Event, ...]:
-    what = "policy, limits or wording" if old.decides != new.decides else "model family"
+    what, before, now = "model family", old.family, new.family
+    if old.decides != new.decides:
+        what, before, now = "policy, limits or wording", old.policy, new.policy
     why = (
-        f"another {what} decides from here on ({old.policy} before, {new.policy} now): what was "
-        "sent counts as one batch, and reasoning bound to it is dropped"
+        f"another {what} decides from here on ({before} before, {now} now): what was sent counts "
+        "as one batch, and reasoning bound to it is dropped"
     )
     return (Event(kind="changed", where="the whole history", why=why),)
 

@@ -1,6 +1,7 @@
 """Plain provider requests, with or without the response they got.
 
     {"model": …, "messages": […], "tools": […], "response": {…}}    Chat Completions, Anthropic
+    {"messages": […]}                                               the same, of a model unknown
     {"model": …, "input": […] or "…", "response": {…}}              Responses
     {"contents": […], "response": {…}}                              Gemini
 
@@ -52,7 +53,7 @@ def is_request(value: dict[str, Any]) -> bool:
     """Whether the value is a request: a history, and something else a request has."""
     if "messages" in value:
         known = ("model", "system", "tools", "max_tokens", "max_completion_tokens", "response")
-        return any(key in value for key in known) and has_messages(value)
+        return has_messages(value) and (len(value) == 1 or any(key in value for key in known))
     if "contents" in value:
         contents = value["contents"]
         return are_objects(contents) and all(isinstance(c.get("parts"), list) for c in contents)
