@@ -3,8 +3,11 @@
 A server is started here, on the loopback, with its defaults: a commit is on its disk. Times are
 milliseconds by the clock, the median and the least of single calls, made of one store after the
 other, so that all meet the same load. A turn is that of a whole session: `fit`, then `observe`;
-what PostgreSQL adds to one is the median of the differences. On a busy machine each answer of a
-server waits for its turn on a core: measure under ``nice -n -15`` there, as its owner can.
+what PostgreSQL adds to one is the median of the differences. On a busy machine every answer of a
+server waits for a core; its owner can have the bench run ahead of all else, with the servers on its
+own core:
+
+    chrt --rr 1 taskset -c 0 python -m lab.bench.servers
 """
 
 from __future__ import annotations

@@ -42,10 +42,10 @@ def proxy_on(machine, there, server):
     )
 
 
-def test_a_partition_and_a_killed_worker_change_no_byte_of_what_is_fitted(server, tmp_path):
+def test_a_partition_and_a_killed_worker_change_no_byte_of_what_is_fitted(server):
     if why := why_not():
         pytest.skip(why)
-    wanted, bodies = sent_by_one(tmp_path / "one.db"), list(turns(14))
+    wanted, bodies = sent_by_one(), list(turns(14))
     with (
         machines(2) as (a, b),
         upstream(host="0.0.0.0") as there,

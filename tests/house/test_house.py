@@ -85,7 +85,6 @@ UNTESTED = {
     "ullage.stores.objects.rows": "rows whose bodies are there: the same",
     "ullage.stores.postgres.address": "tests/stores/test_open.py",
     "ullage.stores.postgres.asking": "what is asked of a server: tests/stores/postgres",
-    "ullage.stores.postgres.cleaning": "the same",
     "ullage.stores.postgres.leases": "the same",
     "ullage.stores.postgres.outputs": "the same",
     "ullage.stores.postgres.records": "the same",

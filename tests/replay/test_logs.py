@@ -8,6 +8,7 @@ import pytest
 
 from tests.replay.test_readers import collect, lines, write
 from ullage.replay.readers import _exchanges
+from ullage.replay.readers._files import MOST_VALUES
 from ullage.replay.record import Recorder
 from ullage.wires.rules.checker import problems_of
 
@@ -413,6 +414,23 @@ def test_the_same_packed_with_zstandard_as_inspect_does_where_it_can(tmp_path):
     (run,), (found,) = collect(write(path, bytes(data)))
     assert (run.id, found.line) == ("logs:7/2", 1)
     assert found.problem.startswith("a file in it cannot be unpacked (")
+
+
+def test_a_zip_that_is_encrypted_or_holds_millions_of_values_is_told_and_the_rest_is_read(tmp_path):
+    path = tmp_path / "logs.eval"
+    with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
+        archive.writestr("samples/1.json", json.dumps(SAMPLE))
+        archive.writestr("samples/2.json", b"[" + b"{}," * (MOST_VALUES // 4) + b"{}]")
+        archive.writestr("samples/3.json", json.dumps(SAMPLE))
+    data = bytearray(path.read_bytes())
+    data[data.index(b"PK\x01\x02") + 8] |= 1  # the first file, as the directory has it
+    assert len(data) < 100_000
+    (run,), damage = collect(write(path, bytes(data)))
+    assert run.messages == SAMPLED
+    assert [(found.line, found.problem) for found in damage] == [
+        (1, "a file in it cannot be unpacked (RuntimeError)"),
+        (2, "a file in it holds more than 16,000,000 values"),
+    ]
 
 
 def test_messages_of_langchain_whose_results_may_lack_their_ids(tmp_path):

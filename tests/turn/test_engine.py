@@ -7,7 +7,7 @@ from msgspec.structs import replace
 
 from tests import histories
 from tests.fold import fit
-from ullage import Limits, OverLimitError, Policy
+from ullage import Limits, OverLimitError, Policy, Session
 from ullage.history.ledger import Ledger, Observed
 from ullage.stages.default import DEFAULT
 from ullage.stages.emergency import emergency
@@ -106,6 +106,17 @@ def test_without_a_guard_what_does_not_fit_is_refused_with_its_parts():
         step(MESSAGES, policy=policy, window=4_000)
     assert error.value.limit_tokens == 3_000
     assert error.value.need_tokens > 3_000
+    assert sum(error.value.parts.values()) == error.value.need_tokens
+
+
+def test_its_parts_add_up_after_a_report_too():
+    policy = Policy(name="first sight only", at_first_sight=(truncate,))
+    session = Session("gpt-4.1", policy=policy, limits=Limits(window_tokens=6_000))
+    session.fit(histories.request("openai-chat", MESSAGES[:3]))
+    tokens = 2 * session.window.estimate
+    session.observe({"id": "one", "usage": {"prompt_tokens": tokens, "completion_tokens": 5}})
+    with pytest.raises(OverLimitError) as error:
+        session.fit(histories.request("openai-chat", MESSAGES))
     assert sum(error.value.parts.values()) == error.value.need_tokens
 
 

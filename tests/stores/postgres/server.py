@@ -46,6 +46,32 @@ def free_port():
         return listening.getsockname()[1]
 
 
+def _user():
+    """Whom a server runs as: it must not be root."""
+    return {"user": "postgres", "group": "postgres"} if os.geteuid() == 0 else {}
+
+
+def _folder(prefix, within=None):
+    folder = Path(tempfile.mkdtemp(prefix=prefix, dir=within))
+    if _user():
+        shutil.chown(folder, **_user())
+    return folder
+
+
+def _run(*command):
+    subprocess.run(command, check=True, capture_output=True, timeout=60, cwd="/", **_user())
+
+
+@cache
+def _new():
+    """A server that was never started: the others are copies, for making one takes a second."""
+    folder = _folder("ullage-pg-new-")
+    atexit.register(shutil.rmtree, folder, ignore_errors=True)
+    settings = ["-U", "ullage", "--no-sync", "--auth=trust", "--locale=C", "--encoding=UTF8"]
+    _run(program("initdb"), "-D", str(folder / "data"), *settings)
+    return folder
+
+
 class Server:
     """One server.
 
@@ -57,20 +83,15 @@ class Server:
 
     def __init__(self, folder=None, of=None, **settings):
         self._settings = {**_SETTINGS, **settings}
-        self._user = {"user": "postgres", "group": "postgres"} if os.geteuid() == 0 else {}
-        self.folder = Path(tempfile.mkdtemp(prefix="ullage-pg-", dir=folder))
+        self.folder = _folder("ullage-pg-", folder)
         self.port = free_port()
-        if self._user:
-            shutil.chown(self.folder, **self._user)
-        data = ["-D", str(self.folder / "data"), "-U", "ullage", "--no-sync"]
+        data = str(self.folder / "data")
         if of is None:
-            made = [program("initdb"), *data, "--auth=trust", "--locale=C", "--encoding=UTF8"]
+            _run("cp", "-a", str(_new() / "data"), data)
         else:
-            made = [program("pg_basebackup"), *data, "-h", "127.0.0.1", "-p", str(of.port)]
-            made += ["--write-recovery-conf", "--checkpoint=fast"]
-        subprocess.run(
-            made, check=True, capture_output=True, timeout=60, cwd=self.folder, **self._user
-        )
+            words = ["-D", data, "-U", "ullage", "-h", "127.0.0.1", "-p", str(of.port)]
+            words += ["--no-sync", "--write-recovery-conf", "--checkpoint=fast"]
+            _run(program("pg_basebackup"), *words)
         self._process = None
         self.start()
 
@@ -98,7 +119,7 @@ class Server:
                     stdout=subprocess.DEVNULL,
                     stderr=subprocess.DEVNULL,
                     cwd=self.folder,
-                    **self._user,
+                    **_user(),
                 )
             try:
                 return self.connect().close()

@@ -1,5 +1,6 @@
 import asyncio
 import threading
+from contextlib import closing
 
 import pytest
 
@@ -17,9 +18,9 @@ class Emptied:
 
     @pytest.fixture(autouse=True)
     def _server(self, server):
-        PostgresStore(server.url).close()
         self.url = server.url
-        with server.connect() as self._db:
+        with closing(PostgresStore(self.url)) as held, server.connect() as self._db:
+            held.find("t", [b"k"])  # its connections are there for all that are opened
             yield
 
     def emptied(self):

@@ -6,7 +6,9 @@ from contextlib import closing
 import pytest
 
 from tests.stores.contract import decided, output, replaced
-from ullage.stores import DAY_S, PostgresStore
+from ullage.errors import StoreError
+from ullage.stores import DAY_S, Bounds, PostgresStore
+from ullage.stores.postgres import cleaning
 from ullage.values.effects import Record
 
 pytestmark = pytest.mark.xdist_group("postgres")
@@ -60,3 +62,11 @@ def test_a_tenant_that_grew_since_the_server_last_looked_costs_no_more(server, u
         store.put("t", named)
         assert store.get("t", named[0].ref) == named[0]
     assert rows_read(server, url) - before < 200
+
+
+def test_a_clean_up_of_everybody_waits_for_the_sum_of_all_and_a_turn_does_not(url, monkeypatch):
+    monkeypatch.setattr(cleaning, "_SIZE", "SELECT 7 FROM pg_sleep(0.5)")
+    with closing(PostgresStore(url, timeout_s=0.2, most_connections=1)) as store:
+        assert store.collect(None, Bounds()).left_bytes == 7
+        with pytest.raises(StoreError, match="cannot be reached"):
+            store.collect("t", Bounds())

@@ -1,6 +1,8 @@
 """Proxies on several machines before one server: whoever answers, the provider gets the same."""
 
 import json
+import tempfile
+from functools import cache
 from itertools import pairwise
 
 import pytest
@@ -35,15 +37,21 @@ def turns(count):
         ]
 
 
-def sent_by_one(path):
-    with upstream() as there, started(there, f"--store={path}", **SETTINGS) as proxy:
+@cache
+def sent_by_one():
+    """What one proxy by itself sends of these turns."""
+    with (
+        tempfile.TemporaryDirectory() as folder,
+        upstream() as there,
+        started(there, f"--store={folder}/one.db", **SETTINGS) as proxy,
+    ):
         for body in turns(14):
             assert ask(proxy.url, "POST", PATH, body, KEY)[0] == 200
         return [request.body for request in there.requests]
 
 
-def test_whichever_proxy_answers_the_provider_gets_the_same(server, url, tmp_path):
-    wanted = sent_by_one(tmp_path / "one.db")
+def test_whichever_proxy_answers_the_provider_gets_the_same(server, url):
+    wanted = sent_by_one()
     with (
         upstream() as there,
         started(there, **SETTINGS, ULLAGE_STORE=url) as one,

@@ -3,7 +3,8 @@
 Everything is recognised by content. Two bytes show gzip, four a zip, whose JSON files are read
 one after the other. The first two lines show JSON Lines (one of them parses alone, or both
 begin like one) from a document spread over lines; only such a document is read whole. A line
-is held in memory, never the file; one line or document longer than `MOST_LINE_BYTES` is none.
+is held in memory, never the file; one line or document longer than `MOST_LINE_BYTES` is none, nor
+one of more values than `MOST_VALUES`: a few bytes that are packed well can hold millions.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ import json
 import sys
 import zlib
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from typing import Any, BinaryIO, Protocol, TypeAlias
 
 import msgspec
@@ -28,18 +30,19 @@ if sys.version_info >= (3, 14):
 else:  # whose own zipfile opens no Zstandard, in which Inspect packs its logs
     from backports.zstd import ZstdError, zipfile
 
-__all__ = ["MOST_LINE_BYTES", "Progress", "values"]
+__all__ = ["MOST_LINE_BYTES", "MOST_VALUES", "Progress", "values"]
 
 Progress: TypeAlias = Callable[[int], None]
 MOST_LINE_BYTES = 256 * 1024 * 1024
+MOST_VALUES = 16_000_000  # by its commas, those in texts too; of objects and lists a quarter
 
 _GZIP = b"\x1f\x8b"
 _SAMPLES = "samples/"  # where inspect puts them; beside them it keeps only sums
 _ZIP = b"PK\x03\x04"
 _BOM = b"\xef\xbb\xbf"
 _NOTHING = object()
-_UNPACKING = (OSError, EOFError, zlib.error, ZstdError, NotImplementedError, zipfile.BadZipFile)
-"""What a damaged file in a zip raises, or one that is packed as nothing here unpacks."""
+_UNPACKING = (OSError, EOFError, zlib.error, ZstdError, RuntimeError, zipfile.BadZipFile)
+"""What a damaged file in a zip raises, an encrypted one, or one packed as nothing here unpacks."""
 _decode = msgspec.json.Decoder().decode
 
 
@@ -81,11 +84,13 @@ def _zipped(raw: BinaryIO, report: Report) -> Iterator[tuple[int, Any]]:
             report.add(number, f"a file in it is longer than {MOST_LINE_BYTES:,} bytes")
             continue
         try:
-            value = _parse(archive.read(member))
+            text = archive.read(member)
         except _UNPACKING as error:
             report.add(number, f"a file in it cannot be unpacked ({type(error).__name__})")
             continue
-        if value is _NOTHING:
+        if _holds_too_much(text):
+            report.add(number, f"a file in it holds more than {MOST_VALUES:,} values")
+        elif (value := _parse(text)) is _NOTHING:
             report.add(number, "a file in it is not JSON")
         else:
             yield number, value
@@ -93,9 +98,7 @@ def _zipped(raw: BinaryIO, report: Report) -> Iterator[tuple[int, Any]]:
 
 def _lines(stream: Lines, report: Report) -> Iterator[tuple[int, bytes]]:
     """The lines that are not blank, until the end or until the compression breaks."""
-    number = 0
-    while True:
-        number += 1
+    for number in itertools.count(1):
         try:
             line = stream.readline(MOST_LINE_BYTES)
             if len(line) == MOST_LINE_BYTES:
@@ -107,6 +110,9 @@ def _lines(stream: Lines, report: Report) -> Iterator[tuple[int, bytes]]:
             return
         if not line:
             return
+        if _holds_too_much(line):
+            report.add(number, f"the line holds more than {MOST_VALUES:,} values")
+            continue
         if number == 1:
             line = line.removeprefix(_BOM)
         if not line.isspace():
@@ -131,8 +137,7 @@ def _documents(lines: Iterator[tuple[int, bytes]], report: Report) -> Iterator[t
             yield from _elements(whole, head[0][0])
         return
     for number, line in itertools.chain(head, lines):
-        value = _parse(line)
-        if value is _NOTHING:
+        if (value := _parse(line)) is _NOTHING:
             report.add(number, "is not JSON", "foreign")
         else:
             yield from _elements(value, number)
@@ -140,13 +145,12 @@ def _documents(lines: Iterator[tuple[int, bytes]], report: Report) -> Iterator[t
 
 def _joined(lines: Iterator[tuple[int, bytes]]) -> bytes:
     """The lines as one document; nothing that parses when it is too long to be held."""
-    held, size = list[bytes](), 0
+    held = bytearray()
     for _, line in lines:
-        size += len(line)
-        if size > MOST_LINE_BYTES:
+        held += line
+        if len(held) > MOST_LINE_BYTES:
             return b""
-        held.append(line)
-    return b"".join(held)
+    return b"" if _holds_too_much(held) else bytes(held)
 
 
 def _is_spread(head: list[bytes]) -> bool:
@@ -159,19 +163,17 @@ def _is_spread(head: list[bytes]) -> bool:
 
 def _elements(value: Any, number: int) -> Iterator[tuple[int, Any]]:
     """A list is read as what it holds, counted from 1."""
-    if isinstance(value, list):
-        yield from enumerate(value, 1)
-    else:
-        yield number, value
+    yield from enumerate(value, 1) if isinstance(value, list) else [(number, value)]
+
+
+def _holds_too_much(text: bytes | bytearray) -> bool:
+    """Whether its values would take gigabytes, however few its bytes are."""
+    return text.count(b",") > MOST_VALUES or 4 * (text.count(b"{") + text.count(b"[")) > MOST_VALUES
 
 
 def _parse(line: bytes) -> Any:
     """The value, or `_NOTHING`. The standard library reads what msgspec is too strict for."""
-    try:
-        return _decode(line)
-    except (msgspec.DecodeError, RecursionError):
-        pass
-    try:
-        return json.loads(line)
-    except (ValueError, RecursionError):
-        return _NOTHING
+    for decode in (_decode, json.loads):
+        with suppress(ValueError, RecursionError):  # msgspec's errors are such
+            return decode(line)
+    return _NOTHING
