@@ -157,14 +157,16 @@ class _Hosted:
             settings = {**settings, "budget": None}
         return {"recall": "host", **settings, "store": store}
 
-    def family(self, name: str) -> Family:
-        """What the conversations share that have this key, or this parent."""
+    def family(self, name: str, held: Mapping[str, Any] | None = None) -> Family:
+        """What the conversations share that have this key, or this parent, and were held so."""
         with self._lock:
             family = self._families.get(name)
             if family is None:
                 budget = self._new_budget(name) if self._new_budget else None
                 store = None if self._is_kept else MemoryStore()
                 family = self._families[name] = Family(name, budget, store)
+            if family.account is not None:
+                family.account.take(held or {})
             return family
 
     def get(self, key: str) -> Any:

@@ -1,6 +1,7 @@
 """`multi-stage-strategy.md` in its own host: the brake, the cut, recall and the budget."""
 
 import asyncio
+import gc
 import json
 
 import pytest
@@ -431,6 +432,15 @@ def test_each_adk_session_has_a_budget_of_its_own(serve):
     told, held, sessions = asyncio.run(main())
     assert sum(told) == len(server.requests)
     assert (told[0], sessions) == (held, 1)  # it was let go, and went on from its state
+
+
+def test_what_was_spent_is_told_after_closing_and_by_a_plugin_that_was_asked_nothing(serve):
+    server = serve("gemini", lambda _: "Done.")
+    plugin = UllagePlugin()
+    _, session, _ = played(server, plugin, "Find the fault.", "Please.")
+    gc.collect()
+    for each in (plugin, UllagePlugin()):
+        assert each.family(session).budget.spent.calls == 2
 
 
 def test_a_request_whose_history_the_provider_holds_is_left_alone():

@@ -96,7 +96,8 @@ class UllagePlugin(BasePlugin):
 
     def family(self, session: Any) -> Family:
         """What is held of an ADK session: its budget, the sessions of its agents."""
-        return self.sessions.family(json.dumps([session.app_name, session.user_id, session.id]))
+        key = json.dumps([session.app_name, session.user_id, session.id])
+        return self.sessions.family(key, session.state)
 
     # ── ADK's callbacks ──────────────────────────────────────────────────────────────────
 
@@ -193,8 +194,7 @@ class UllagePlugin(BasePlugin):
     def _give(self, session: AsyncSession, context: Any) -> None:
         """Write into ADK's session what is new here, or was lost with an event that never came."""
         new = self.sessions.missing(session, _held(context), agent=context.agent_name)
-        for key, value in new.items():
-            context.state[key] = value  # which makes a delta of it
+        context.state.update(new)  # which makes a delta of it
 
 
 def _key(context: Any) -> str:
