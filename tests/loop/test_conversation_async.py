@@ -58,7 +58,7 @@ class Writer(Model):
             self.cancelled += 1
             raise
         self.answered += 1
-        return Reply(text=said, usage=Usage(fresh_tokens=100), model="gpt-4.1")
+        return Reply(text=said, usage=Usage(fresh_tokens=1_000), model="gpt-4.1")
 
 
 def awaited(folder, format=CHAT, model=None, **more):
@@ -402,7 +402,7 @@ def test_a_late_one_is_in_the_totals_when_it_comes_back(tmp_path):
             assert made.usage == Usage()
             model.may.set()
             await made.preparing
-            assert made.usage == made.session.budget.spent.usage == Usage(fresh_tokens=100)
+            assert made.usage == made.session.budget.spent.usage == Usage(fresh_tokens=1_000)
             assert await made.fit(bare(CHAT)) == view
 
     asyncio.run(run())

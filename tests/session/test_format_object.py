@@ -34,8 +34,8 @@ def test_a_format_of_the_callers_own_is_used_all_the_way():
     call = {"id": "c", "function": {"name": "get_continuation", "arguments": "{}"}}
     assert session.owns(call)
     assert session.recall(call)["role"] == "tool"
-    session.observe({"usage": {"prompt_tokens": 9, "completion_tokens": 1}})
-    assert session.usage.input_tokens == 9
+    session.observe({"usage": {"prompt_tokens": 900, "completion_tokens": 1}})
+    assert session.usage.input_tokens == 900
 
 
 def test_a_state_goes_on_in_the_format_object_it_began_in():
