@@ -21,7 +21,7 @@ COMPILED   := PYTHONDONTWRITEBYTECODE=
 # One more than there are cores: some tests wait, for a server, a browser or a process of their own.
 WORKERS    := $(shell $(PYTHON) -c 'import os; print((os.cpu_count() or 1) + 1)')
 
-.PHONY: $(TESTED) $(TESTED:%=test-%) test-frameworks frameworks
+.PHONY: $(TESTED) $(TESTED:%=test-%) test-frameworks test-installed frameworks
 .PHONY: help axe site-accessible pyright docs docs-builder mutants trace-turn fuzz enumerate kills hostile demo test real-model browser check documents bench bench-tokens bench-loop bench-mcp mcp-servers mcp-peers test-mcp bench-weight bench-page bench-recall bench-peers bench-stores fleet servers replay-all replay-held-out replay-controls lock clean setup
 
 help:
@@ -38,6 +38,7 @@ help:
 	@echo "                         in an environment of their own; -oldest: the oldest release"
 	@echo "make test-ray            replays on a real Ray cluster of this machine, in its own environment"
 	@echo "make test-frameworks     all of them, one after the other"
+	@echo "make test-installed      those of them whose environment is here already"
 	@echo "make mutants             faults put into the core by hand, each noticed by its nearest tests"
 	@echo "make trace-turn          the rooms a request walks through, and where it climbs back"
 	@echo "make check               format, lint, types, import layers"
@@ -144,6 +145,11 @@ test-ray: ray
 	@PYTHONPATH=src:. .venv-ray/bin/python -m pytest tests/replay/engines -n 0
 
 test-frameworks: $(TESTED:%=test-%)
+
+# What a change of the core may break unseen: all that are installed here, one after another.
+test-installed:
+	@status=0; for name in $(patsubst .venv-%/.ready,%,$(wildcard $(TESTED:%=.venv-%/.ready))); do \
+	    echo "$$name"; $(MAKE) -s "test-$$name" || status=1; done; exit $$status
 
 frameworks:  # all but ADK, whose tests run every day
 	@echo $(filter-out adk,$(FRAMEWORKS))

@@ -75,7 +75,7 @@ OWN = {
             "test_the_last_request_of_a_budget_forbids_tools",
             "test_a_restart_shows_the_same",
             None,
-            None,
+            "test_a_call_that_is_cancelled_claims_nothing_and_the_next_goes_on",
             None,
             "test_twelve_conversations_do_not_open_each_others_outputs",
         ),

@@ -32,6 +32,7 @@ from tests.integrations.adk.world import (
 from tests.servers import Call, Refusal, Reply
 from ullage import Budget, ConfigError, Limits, SqliteStore
 from ullage.integrations.adk import UllagePlugin
+from ullage.recall.tools import recall_tools
 
 ASKED = types.Content(role="user", parts=[types.Part(text="And now?")])
 BRAKE = {"SAFE_TRIGGER_TOKENS": 8_000, "COMPACTION_TRIGGER_TOKENS": 0}
@@ -217,9 +218,12 @@ def test_a_tool_that_answers_with_media_or_nothing_is_left_to_adk(serve, tmp_pat
 
 # Recall: ADK's own tools, answered here
 
+RECALL = recall_tools("multi_stage")
+READ_ON = RECALL[0].name
+
 
 def read_on(ref, offset):
-    return Reply("", [Call("get_continuation", {"tool_call_id": ref, "offset": offset})])
+    return Reply("", [Call(READ_ON, {"tool_call_id": ref, "offset": offset})])
 
 
 @pytest.mark.parametrize("lasting", [False, True])
@@ -250,15 +254,11 @@ def test_the_model_reads_on_where_it_was_cut_even_after_a_restart(serve, tmp_pat
     events, _, family = live("Read on.")
     assert events[-1].content.parts[0].text == "Read."
     page = responses(server.requests[-1])[-1]
-    assert page["name"] == "get_continuation"
+    assert page["name"] == READ_ON
     assert page["response"]["output"].startswith(LONG[200_000:207_000])
     assert "recalled" in kinds(family)
     assert functions(server.requests[0])[:4] == ["logs", "rows", "wide", "few"]
-    assert functions(server.requests[0])[4:] == [
-        "get_continuation",
-        "tool_output_cache",
-        "tool_output_cache_grep",
-    ]
+    assert functions(server.requests[0])[4:] == [tool.name for tool in RECALL]
     assert all(len(captured.body["tools"]) == 1 for captured in server.requests)
 
 

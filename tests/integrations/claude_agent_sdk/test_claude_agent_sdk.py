@@ -20,7 +20,7 @@ from tests.integrations.claude_agent_sdk.world import (
     scripted,
     searches,
 )
-from tests.integrations.outputs import NEEDLE, big, refs_in
+from tests.integrations.outputs import GREP, NEEDLE, big, refs_in
 from tests.servers import Call, Reply
 from ullage import ConfigError, MemoryStore, StoreFull
 from ullage.integrations.claude_agent_sdk import UllageHooks
@@ -165,7 +165,7 @@ def test_twelve_conversations_open_their_own():
     refs = [refs_in(shown_of(after(o, LOOK, big(n))))[0] for n, o in enumerate(all_options)]
     for n in range(12):
         for m, ref in enumerate(refs):
-            answer = asyncio.run(ullage._open(str(n), "get_continuation", {"tool_call_id": ref}))
+            answer = asyncio.run(ullage._open(str(n), GREP, {"tool_call_id": ref}))
             assert answer["is_error"] == (n != m)
 
 

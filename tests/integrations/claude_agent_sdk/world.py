@@ -5,7 +5,7 @@ from claude_agent_sdk import ClaudeAgentOptions, SdkMcpTool, create_sdk_mcp_serv
 from tests.integrations import outputs
 from tests.servers import Call, provider
 
-READ_ON = "mcp__ullage__get_continuation"
+READ_ON = f"mcp__ullage__{outputs.GREP}"
 LOOK = "mcp__mine__look"
 
 

@@ -2,6 +2,7 @@
 
 import pytest
 
+from tests.integrations.outputs import GREP
 from tests.servers import Call, Reply, provider
 
 pytest.importorskip("langchain_anthropic", reason="needs the environment of make langchain")
@@ -22,5 +23,5 @@ def test_the_langgraph_agent_reads_a_long_file_and_its_thread_goes_on(monkeypatc
         assert langgraph_agent.main("incident-7", "Are you sure?") == "As I said."
     assert max(len(request.raw) for request in server.requests) < len(LOG) / 4
     shown = [request.body["messages"][2]["content"] for request in server.requests[1:]]
-    assert "get_continuation" in str(shown[0])
+    assert GREP in str(shown[0])
     assert "tide came in" in str(shown[1])

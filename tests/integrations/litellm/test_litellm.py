@@ -1,6 +1,9 @@
 """Calls of LiteLLM, made by it over HTTP, kept within the window by a callback."""
 
 import asyncio
+import gc
+from contextlib import suppress
+from threading import Event
 
 import pytest
 
@@ -20,7 +23,7 @@ from tests.integrations.litellm.world import (
     upstream,
 )
 from tests.integrations.outputs import NEEDLE, big, page
-from ullage import Budget, Limits
+from ullage import Budget, Limits, OverLimitError
 from ullage.integrations.litellm import UllageCallback
 
 pytestmark = pytest.mark.filterwarnings("ignore")  # LiteLLM leaves clients and tasks open
@@ -159,3 +162,48 @@ def test_a_session_of_another_key_of_the_proxy_is_another():
 
         asyncio.run(main())
     assert len(ullage.sessions) == 2
+
+
+def test_what_is_refused_for_ever_is_the_applications_error_each_time():
+    budget = Budget(tokens=0)
+    ullage = UllageCallback(limits=SMALL, budget=budget)
+
+    async def main(server):
+        for _ in range(6):
+            with pytest.raises((litellm.ContextWindowExceededError, OverLimitError)):
+                await ask(server, [USER], "t")
+
+    with installed(ullage), upstream(lambda request: TOO_LONG) as server:
+        asyncio.run(main(server))
+    assert budget.spent.calls == 0
+    assert not budget.reserved.tokens
+
+
+def test_a_call_that_is_cancelled_claims_nothing_and_the_next_goes_on():
+    budget, hangs, held = Budget(tokens=100_000), Event(), Event()
+    ullage = UllageCallback(budget=budget)
+
+    def script(request):
+        if not hangs.is_set():
+            hangs.set()
+            held.wait(30)
+        return says("Yes.")
+
+    async def main(server):
+        call = asyncio.create_task(ask(server, [USER], "t"))
+        await asyncio.to_thread(hangs.wait, 30)
+        assert budget.reserved.tokens
+        call.cancel()
+        with suppress(asyncio.CancelledError):
+            await call
+        del call
+        held.set()
+        while budget.reserved.tokens:  # LiteLLM tells nobody: it goes with the call's own objects
+            gc.collect()
+            await asyncio.sleep(0)
+        reply = await ask(server, [USER], "t")
+        return reply.choices[0].message.content
+
+    with installed(ullage), upstream(script) as server:
+        assert asyncio.run(main(server)) == "Yes."
+    assert not budget.reserved.tokens

@@ -60,7 +60,8 @@ class Process:
         return ModelMessagesTypeAdapter.validate_json(file.read_bytes()) if file.exists() else []
 
     async def close(self):
-        """There is nothing to let go of."""
+        """Let go of all conversations; of the last call our estimate counts, if nobody told."""
+        await self.ullage.sessions.close()
 
     async def _run(self, agent, name, text, **more):
         history, limits = await self.stored(name), UsageLimits(request_limit=None)

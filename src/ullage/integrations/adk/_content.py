@@ -56,16 +56,15 @@ def show(view: AsyncView, request: LlmRequest) -> None:
     The recall tools join the functions that are there: some backends take one tool only.
     """
     tools = view["config"].tools or ()
-    own = [_copy(tool) for tool in tools if not isinstance(tool, Mapping)]
+    own = [_copy(tool) for tool in tools if not isinstance(tool, Mapping)] or None
     request.contents = [
         raw if isinstance(raw, types.Content) else types.Content.model_validate(raw)
         for raw in view["contents"]
     ]
-    request.config = view["config"].model_copy(update={"tools": own or None})
-    added = [tool for tool in tools if isinstance(tool, Mapping)]
+    request.config = view["config"].model_copy(update={"tools": own})
     offered: list[BaseTool] = [
         RecallTool(types.FunctionDeclaration.model_validate(raw), view)
-        for tool in added
+        for tool in filter(lambda tool: isinstance(tool, Mapping), tools)
         for raw in tool["function_declarations"]
     ]
     for tool in offered:

@@ -74,10 +74,8 @@ class UllageModel:
         place = f"ullage:{messages[0].id if messages else ''}"
         held = sample_store().get(place) or {_KEY: uuid.uuid4().hex}
         info, asked = get_model_info(model), _request_of(model, messages, tools)
-        name, window_tokens = asked["model"], (info and info.context_length) or 0
-        session = await self.sessions.opened(
-            held[_KEY], held, model=name, window_tokens=window_tokens
-        )
+        of = {"model": asked["model"], "window_tokens": (info and info.context_length) or 0}
+        session = await self.sessions.opened(held[_KEY], held, **of)
         _session.set(session)
 
         async def create(**view: Any) -> ModelOutput:

@@ -99,8 +99,7 @@ class UllageCapability(AbstractCapability[Any]):
         """The session of an agent's conversation, which knows all that its history tells."""
         family = json.dumps([ctx.conversation_id or ctx.run_id])
         key = json.dumps([family, getattr(ctx.agent, "name", None)])
-        window_tokens = getattr(model, "context_window", None) or 0
-        of = {"model": model.model_name, "window_tokens": window_tokens}
+        of = {"model": model.model_name, "window_tokens": getattr(model, "context_window", 0) or 0}
         return await self.sessions.opened(key, _held(ctx.messages), parent=family, **of)
 
     def _tool(self, spec: ToolSpec) -> Tool[Any]:

@@ -135,6 +135,4 @@ def _definition(spec: Mapping[str, Any]) -> dict[str, Any]:
 
 def _choice(choice: Mapping[str, Any] | None) -> dict[str, Any] | None:
     """A choice as Messages has it: Strands' has one key, its kind."""
-    for kind, named in (choice or {}).items():
-        return {"type": kind, **named}
-    return None
+    return next(({"type": kind, **named} for kind, named in (choice or {}).items()), None)
