@@ -247,7 +247,7 @@ def test_it_is_begun_before_it_is_needed_and_written_down_by_the_fit_that_needs_
             views = await played(made, format, messages, settled)
             assert not kinds(made, "summary_refused")
             assert made.usage == made.session.budget.spent.usage
-            assert made.usage == Usage(fresh_tokens=100 * len(model.asked))
+            assert made.usage == Usage(fresh_tokens=1_000 * len(model.asked))
         return model, views, begun
 
     model, views, begun = asyncio.run(run())
@@ -381,7 +381,7 @@ def test_however_late_the_answers_come_no_turn_waits_and_each_is_counted(answers
             for view in await played(made, CHAT, messages, between):
                 assert not problems_of(CHAT, view["messages"])
                 assert len(summaries(CHAT, view["messages"])) <= 1
-            assert made.usage == Usage(fresh_tokens=100 * model.answered)
+            assert made.usage == Usage(fresh_tokens=1_000 * model.answered)
             assert made.usage == made.session.budget.spent.usage
         assert len(model.asked) <= len(rows(folder)[1]) + 1
 
