@@ -80,7 +80,7 @@ def after_report(messages, reported, policy="token_budget", **more):
 
 
 def believed(session):
-    """The least input tokens that are believed of the request just fitted: a tenth of our estimate."""
+    """The least input tokens that are believed of the request just fitted."""
     return session.window.estimate // 10
 
 
