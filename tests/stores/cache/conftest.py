@@ -1,23 +1,37 @@
 import pytest
 
 from tests.stores.objects.conftest import bucket
-from tests.stores.programs import Redis, program
+from tests.stores.programs import CacheServer, program
 
 __all__ = ["bucket"]
 
 
+@pytest.fixture(scope="session", params=["valkey-server", "redis-server"])
+def program_name(request):
+    """The program of a cache, one that is here."""
+    if program(request.param) is None:
+        pytest.skip(f"no {request.param} is there (make servers)")
+    return request.param
+
+
 @pytest.fixture(scope="session")
-def redis():
-    """A Redis server for all tests of a process."""
-    if program("redis-server") is None:
-        pytest.skip("no Redis server is there (make servers)")
-    redis = Redis()
-    yield redis
-    redis.stop()
+def server(program_name):
+    """A server for all tests of a process."""
+    server = CacheServer(program_name)
+    yield server
+    server.stop()
 
 
 @pytest.fixture
-def near(redis):
+def near(server):
     """The address of a server with nothing in it."""
-    redis.emptied()
-    return redis.url
+    server.emptied()
+    return server.url
+
+
+@pytest.fixture
+def another(program_name):
+    """A server that a test may kill."""
+    server = CacheServer(program_name)
+    yield server
+    server.stop()

@@ -9,7 +9,6 @@ import pytest
 import ullage
 from tests.stores.contract import FileContract, output
 from tests.stores.postgres.cable import Cable
-from tests.stores.programs import Redis
 from ullage.errors import ConfigError, StoreError
 from ullage.stores import SqliteStore, forget, open_store
 from ullage.stores.cache import Cache
@@ -59,37 +58,37 @@ def test_what_was_read_once_is_not_asked_of_the_bucket_again(opened, near):
         assert opened.bucket.reads == 0  # of the other one, which was opened last
 
 
-def test_a_copy_that_was_changed_is_read_from_the_bucket(opened, near, redis):
+def test_a_copy_that_was_changed_is_read_from_the_bucket(opened, near, server):
     with closing(opened(near)) as store:
         store.commit("t", [long("one"), long("two")], [])
         for text in (long("one"), long("two")):
             store.get("t", text.ref)
-        one, two = redis.keys()
-        swapped = redis.get(one)
-        redis.set(one, redis.get(two))
-        redis.set(two, swapped[:-1])
+        one, two = server.keys()
+        swapped = server.get(one)
+        server.set(one, server.get(two))
+        server.set(two, swapped[:-1])
         for text in (long("one"), long("two")):
             assert store.get("t", text.ref) == text
         assert opened.bucket.reads == 4
 
 
 @pytest.mark.parametrize("what", ["asked", "answered"])
-def test_a_cache_that_is_lost_at_any_moment_changes_nothing(opened, redis, near, what):
-    cable = Cable(redis.port)
-    with closing(opened(near.replace(f":{redis.port}", f":{cable.port}"))) as store:
+def test_a_cache_that_is_lost_at_any_moment_changes_nothing(opened, server, near, what):
+    cable = Cable(server.port)
+    with closing(opened(near.replace(f":{server.port}", f":{cable.port}"))) as store:
         store.commit("t", [long("one")], [])
         for number in range(4):
             cable.cut(what, number)
             for _ in range(3):
                 assert store.get("t", long("one").ref) == long("one")
-        redis.emptied()
+        server.emptied()
         assert store.get("t", long("one").ref) == long("one")
     cable.close()
 
 
-def test_a_cache_that_hangs_is_waited_for_once(opened, redis, near):
-    cable = Cable(redis.port)
-    url = near.replace(f":{redis.port}", f":{cable.port}")
+def test_a_cache_that_hangs_is_waited_for_once(opened, server, near):
+    cable = Cable(server.port)
+    url = near.replace(f":{server.port}", f":{cable.port}")
     with closing(opened(url, timeout_s=0.1)) as store:
         store.commit("t", [long("one")], [])
         cable.is_held = True
@@ -111,13 +110,13 @@ def test_a_cache_that_was_never_there_costs_no_turn(tmp_path, bucket):
             store.claim("t", b"k", b"me", 5)
 
 
-def test_what_is_forgotten_is_in_no_copy(opened, near, redis):
+def test_what_is_forgotten_is_in_no_copy(opened, near, server):
     with closing(opened(near)) as store:
         store.commit("t", [long("one")], [])
         store.get("t", long("one").ref)
-        assert len(redis.keys()) == 1
+        assert len(server.keys()) == 1
         forget(store, "t")
-        assert redis.keys() == []
+        assert server.keys() == []
 
 
 def test_a_lease_is_given_once_and_its_reply_to_all(near):
@@ -178,13 +177,11 @@ def test_two_workers_on_one_file_pay_for_one_summary(tmp_path, near):
     assert len(asked) == len(set(asked))
 
 
-@pytest.mark.usefixtures("redis")
-def test_a_server_that_is_killed_takes_no_turn_with_it(opened):
-    redis = Redis()
-    with closing(opened(redis.url)) as store:
+def test_a_server_that_is_killed_takes_no_turn_with_it(opened, another):
+    with closing(opened(another.url)) as store:
         store.commit("t", [long("one")], [])
         store.get("t", long("one").ref)
-        redis.kill()
+        another.kill()
         assert store.get("t", long("one").ref) == long("one")
 
 

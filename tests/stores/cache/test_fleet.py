@@ -8,7 +8,6 @@ import pytest
 
 import ullage
 from tests.stores.postgres.cable import Cable
-from tests.stores.programs import Redis
 from ullage.stores import MemoryStore, open_store
 
 pytestmark = pytest.mark.xdist_group("postgres")
@@ -37,20 +36,19 @@ def sent(store, turn):
     return json.dumps(view["messages"]), texts
 
 
-@pytest.mark.usefixtures("redis")
 def test_a_cache_that_is_lost_and_a_bucket_that_is_cut_off_change_no_byte_that_is_sent(
-    tmp_path, bucket
+    tmp_path, bucket, another
 ):
-    alone, redis, cable = MemoryStore(), Redis(), Cable(bucket.port)
-    place = tmp_path / "kept.db", bucket.url(cable.port, "fleet"), redis.url
+    alone, cable = MemoryStore(), Cable(bucket.port)
+    place = tmp_path / "kept.db", bucket.url(cable.port, "fleet"), another.url
     with closing(open_store(*place)) as one, closing(open_store(*place)) as two:
         for turn in range(TURNS):
             if turn == 4:
-                redis.emptied()
+                another.emptied()
             if turn == 6:
                 cable.cut("asked", 0)
             if turn == 8:
-                redis.kill()
+                another.kill()
             wanted, texts = sent(alone, turn)
             for store in (one, two)[:: (-1) ** turn]:
                 assert sent(store, turn) == (wanted, texts), turn
