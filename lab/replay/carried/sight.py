@@ -25,11 +25,13 @@ class Read(NamedTuple):
         raw: the message; held, so that no other object gets its identity.
         sent: its JSON.
         text: all a model reads of it, without escapes.
+        wire: the same as it stands on the wire: an edit quotes that.
     """
 
     raw: Any
     sent: bytes
     text: str
+    wire: str
 
 
 class View:
@@ -60,7 +62,8 @@ class View:
         if anchor in self.text:
             return True
         if self._unnumbered is None:
-            self._unnumbered = unnumbered(self.text)
+            wire = "\n".join([each.wire for each in self.messages])
+            self._unnumbered = "\n".join([unnumbered(self.text), unnumbered(wire), wire])
         return anchor in self._unnumbered
 
 
@@ -96,5 +99,6 @@ class Reader:
                 else self._story.pieces[place]
             )
             text = "\n".join([piece.plain for piece in pieces])
-            found = self._read[id(raw)] = Read(raw, msgspec.json.encode(raw), text)
+            wire = "\n".join([piece.text for piece in pieces])
+            found = self._read[id(raw)] = Read(raw, msgspec.json.encode(raw), text, wire)
         return found

@@ -103,4 +103,8 @@ def _value(
 
 def _holds_whole(story: Story, length: int, text: str) -> bool:
     pieces = (piece for of in story.pieces[:length] for piece in of)
-    return any(text in piece.text or text in unnumbered(piece.plain) for piece in pieces)
+    return any(
+        text in form
+        for piece in pieces
+        for form in (piece.text, unnumbered(piece.text), unnumbered(piece.plain))
+    )

@@ -1,5 +1,6 @@
 """Which values of old results a reply needs, and which texts it is about to edit."""
 
+from lab.replay.carried.sight import Reader
 from lab.replay.carried.wants import unnumbered, wants_of
 from lab.replay.story import Story
 from tests.replay.evidence.conversation import call, run_of, user
@@ -53,6 +54,21 @@ def test_the_old_text_of_an_edit_is_wanted_where_the_history_has_it_whole():
     edit = call("edit", "done", path="a.py", old_string=old, new_string="")
     assert wants(user("Go."), call("read", FILE), edit)[1].anchors == (old,)
     assert wants(user("Go."), call("read", FILE[:20]), edit)[1].anchors == ()
+
+
+def test_an_old_text_with_backslashes_is_wanted_and_seen_as_it_stands_on_the_wire():
+    old = 'print("one\\n")\n    match(r"\\d")'
+    numbered = '     1\tprint("one\\n")\n     2\t    match(r"\\d")\n'
+    edit = call("edit", "done", path="a.py", old_string=old, new_string="")
+    for text in (old, numbered):
+        run = run_of(user("Go."), call("read", text), edit)
+        story = Story(FORMATS[run.format], run.messages)
+        (length,) = boundaries(run)[1:2]
+        wire = FORMATS[run.format]
+        found = wants_of(story, [length], Head.of(wire, run.request))
+        assert found[0].anchors == (old,)
+        assert Reader(story).view(run.messages[:length]).shows_whole(old)
+        assert not Reader(story).view(run.messages[:1]).shows_whole(old)
 
 
 def test_line_numbers_are_taken_off():
