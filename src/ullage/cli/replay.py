@@ -15,7 +15,7 @@ from msgspec import Struct
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 
-from ullage.cli._options import harmless, json_option, print_json
+from ullage.cli._options import count_option, harmless, json_option, print_json
 from ullage.cli._page import FILE, page_options, profiles_of, save, typed
 from ullage.cli._runs import Logs, damage_lines, runs_in
 from ullage.errors import ConfigError, FormatError
@@ -152,12 +152,11 @@ def _share(value: str) -> float:
 )
 @click.option("--out", type=FILE, help="Write a row for each replay, as Parquet.")
 @page_options
-@click.option(
+@count_option(
     "--draw",
     "drawn",
-    type=click.IntRange(0),
+    least=0,
     default=8,
-    show_default=True,
     help="How many runs the page draws turn by turn: those with the largest requests.",
 )
 @click.option("--runs", "each", is_flag=True, help="A row for each run, not for each file.")
