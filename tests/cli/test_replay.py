@@ -276,3 +276,13 @@ def test_a_replay_that_was_stopped_goes_on_where_it_was_and_writes_what_was_kept
     with duckdb.connect() as db:
         found = db.execute("SELECT run FROM read_parquet(?) ORDER BY run", [str(out)]).fetchall()
     assert found == [("errand 0",), ("errand 1",), ("errand 2",)]
+
+
+def test_both_passes_over_the_logs_tell_how_far_they_are(tmp_path, monkeypatch):
+    monkeypatch.setenv("FORCE_COLOR", "1")  # as on a terminal
+    ran = ullage("replay", errands(tmp_path, 2), "--budget", "30%", "--jobs", 1)
+    assert ran.status == 0
+    assert "reading" in ran.err
+    assert "2 runs" in ran.err
+    assert "replaying" in ran.err
+    assert "2 replays" in ran.err

@@ -20,6 +20,7 @@ from ullage.stores.objects.opening import opened
 from ullage.wires import FORMATS
 
 __all__ = [
+    "count_option",
     "format_option",
     "harmless",
     "json_option",
@@ -45,6 +46,12 @@ store_option = click.option(
     metavar="PATH",
     help="The SQLite file, or postgresql://…. Default: the platform's place for it.",
 )
+
+
+def count_option(*names: str, least: int, default: int, help: str) -> Callable[[F], F]:
+    """An option that takes a whole number from ``least`` up, and shows its default."""
+    given: Any = {"type": click.IntRange(least), "default": default, "show_default": True}
+    return click.option(*names, help=help, **given)
 
 
 def store_options(command: F) -> F:

@@ -6,7 +6,14 @@ import sys
 
 import click
 
-from ullage.cli._options import json_option, open_kept, print_json, print_kept, store_options
+from ullage.cli._options import (
+    count_option,
+    json_option,
+    open_kept,
+    print_json,
+    print_kept,
+    store_options,
+)
 from ullage.recall.grep import Grep, PatternError, search
 from ullage.recall.source import Source
 from ullage.session.drivers import run
@@ -19,21 +26,8 @@ __all__ = ["command"]
 @click.argument("pattern")
 @click.argument("refs", nargs=-1)
 @click.option("-i", "--ignore-case", is_flag=True, help="Take either case for the same.")
-@click.option(
-    "-C",
-    "--context",
-    type=click.IntRange(0),
-    default=0,
-    show_default=True,
-    help="Lines around each match.",
-)
-@click.option(
-    "--most",
-    type=click.IntRange(1),
-    default=50,
-    show_default=True,
-    help="Matching lines to print of each.",
-)
+@count_option("-C", "--context", least=0, default=0, help="Lines around each match.")
+@count_option("--most", least=1, default=50, help="Matching lines to print of each.")
 @store_options
 @json_option
 def command(

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 import click
 
 from ullage.cli._options import (
+    count_option,
     json_option,
     open_kept,
     print_json,
@@ -24,20 +25,8 @@ __all__ = ["command"]
 @click.command("read", short_help="Print what was set aside, by its ref.")
 @click.argument("ref")
 @click.option("--lines", is_flag=True, help="Number the lines, and print a page of them.")
-@click.option(
-    "--offset",
-    type=click.IntRange(0),
-    default=0,
-    show_default=True,
-    help="With --lines: lines to skip.",
-)
-@click.option(
-    "--limit",
-    type=click.IntRange(1),
-    default=200,
-    show_default=True,
-    help="With --lines: lines to print.",
-)
+@count_option("--offset", least=0, default=0, help="With --lines: lines to skip.")
+@count_option("--limit", least=1, default=200, help="With --lines: lines to print.")
 @store_options
 @json_option
 def command(

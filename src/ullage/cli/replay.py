@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
 from itertools import product
 from pathlib import Path
@@ -15,7 +15,7 @@ from msgspec import Struct
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 
-from ullage.cli._options import harmless, json_option, print_json
+from ullage.cli._options import count_option, harmless, json_option, print_json
 from ullage.cli._page import FILE, page_options, profiles_of, save, typed
 from ullage.cli._runs import Logs, damage_lines, runs_in
 from ullage.errors import ConfigError, FormatError
@@ -152,12 +152,11 @@ def _share(value: str) -> float:
 )
 @click.option("--out", type=FILE, help="Write a row for each replay, as Parquet.")
 @page_options
-@click.option(
+@count_option(
     "--draw",
     "drawn",
-    type=click.IntRange(0),
+    least=0,
     default=8,
-    show_default=True,
     help="How many runs the page draws turn by turn: those with the largest requests.",
 )
 @click.option("--runs", "each", is_flag=True, help="A row for each run, not for each file.")
@@ -205,7 +204,7 @@ def replay_asked(
     draws = asked.page is not None or asked.plot is not None
     album, damage = Album(asked.drawn), list[Damage]()
     with open_engine(asked.engine, asked.jobs) as engine:
-        common = common_in((run for _, run, _ in runs([])), engine)
+        common = common_in(_read_through(runs([]), asked), engine)
         job = Job(profiles, asked.wire, tuple(sorted(common)), draws=draws)
         finished = Finished(asked.kept_at, replayer.outcome)
         done = replay_all(runs(damage), asked.tries, job, engine, finished, replayer)
@@ -227,7 +226,7 @@ def _replayed(
     """Each replay with the name of its file; what is drawn goes into the album."""
     console, found = Console(stderr=True), list[tuple[str, Replayed]]()
     with _progress(console) as progress:
-        task = progress.add_task("replaying", total=sum(map(size_of, asked.paths)), runs=0)
+        task = progress.add_task("replaying", total=_bytes_of(asked), count="0 replays")
         for name, outcome, done in outcomes:
             if isinstance(outcome, Damage):
                 damage.append(outcome)
@@ -236,12 +235,25 @@ def _replayed(
                 found.append((name, outcome.replayed))
             else:
                 found.append((name, outcome))
-            progress.update(task, completed=done, runs=len(found))
+            progress.update(task, completed=done, count=f"{len(found)} replays")
     for line in damage_lines(damage):
         console.print(harmless(line), style="yellow", markup=False, soft_wrap=True)
     if not found:
         raise FormatError("the paths", "they hold no run to replay", _REMEDY)
     return found
+
+
+def _read_through(runs: Iterable[tuple[str, Run, int]], asked: Asked) -> Iterator[Run]:
+    """The runs, under a progress bar of their own: what is common in all of them is found first."""
+    with _progress(Console(stderr=True)) as progress:
+        task = progress.add_task("reading", total=_bytes_of(asked), count="0 runs")
+        for count, (_, run, done) in enumerate(runs, 1):
+            progress.update(task, completed=done, count=f"{count} runs")
+            yield run
+
+
+def _bytes_of(asked: Asked) -> int:
+    return sum(map(size_of, asked.paths))
 
 
 def plot(path: Path, found: Found) -> None:
@@ -288,7 +300,7 @@ def _progress(console: Console) -> Progress:
         TextColumn("{task.description}"),
         BarColumn(),
         TextColumn("{task.percentage:>3.0f} %"),
-        TextColumn("{task.fields[runs]} replays"),
+        TextColumn("{task.fields[count]}"),
         TimeElapsedColumn(),
         TimeRemainingColumn(),
         console=console,

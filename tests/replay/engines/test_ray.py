@@ -1,11 +1,14 @@
 """A real Ray cluster of one machine, in an environment of its own (``make test-ray``)."""
 
 import duckdb
+import obstore
 import pytest
+from obstore.store import S3Store
 
 from tests.cli.terminal import ullage
 from tests.cli.test_replay import errands
 from tests.replay.engines import workers
+from tests.stores.programs import Bucket, program
 from ullage import __version__
 from ullage.errors import ConfigError
 from ullage.replay.engines import TRIES, Died, _ray, open_engine
@@ -59,6 +62,29 @@ def test_a_node_with_another_version_says_so(engine, monkeypatch):
     monkeypatch.setattr(_ray, "__version__", "0.0.1")
     with pytest.raises(ConfigError, match=f"a node has ullage {__version__}.* 0.0.1"):
         list(engine.map(workers.square, [("", 5)]))
+
+
+def test_logs_in_a_bucket_are_replayed_on_a_cluster(tmp_path):
+    if program("moto_server") is None:
+        pytest.skip("no S3 server is there (make servers)")
+    path, bucket, out = errands(tmp_path, 3), Bucket(), tmp_path / "found.parquet"
+    try:
+        logs = S3Store(
+            bucket.name,
+            endpoint=f"http://127.0.0.1:{bucket.port}",
+            region="us-east-1",
+            client_options={"allow_http": True},
+        )
+        for number, line in enumerate(path.read_text("utf-8").splitlines()):
+            obstore.put(logs, f"agents/{number}.jsonl", line.encode())
+        words = ("--budget", "30%", "--cache", "none", "--jobs", 2, "--out", out)
+        done = ullage("replay", bucket.url(prefix="agents/"), *words, "--engine", "ray")
+    finally:
+        bucket.stop()
+    assert done.status == 0
+    with duckdb.connect() as db:
+        files = db.execute("SELECT file FROM read_parquet(?) ORDER BY file", [str(out)]).fetchall()
+    assert files == [(f"{number}.jsonl",) for number in range(3)]
 
 
 def test_a_cluster_finds_what_processes_find(tmp_path):
